@@ -1,0 +1,41 @@
+"""How kernels are compiled: ahead of nobody, once per machine, and never stale.
+
+numba keeps compiled code on disk, but looks only at the file that holds the outermost function to
+decide whether that code is still good. Our kernels call each other across files, so the stamp that
+numba compares is replaced by a fingerprint of every source file of the package.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+import numba
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+@cache
+def fingerprint() -> tuple[str, str]:
+    """A stamp that changes when any source file of the package changes."""
+    digest = hashlib.sha256()
+    root = Path(__file__).parent
+    for source in sorted(root.rglob("*.py")):
+        digest.update(str(source.relative_to(root)).encode())
+        digest.update(source.read_bytes())
+    return ("diminuendo", digest.hexdigest())
+
+
+def kernel(function: Function) -> Function:
+    """Compile on first call; keep the result on disk until any source of the package changes."""
+    compiled = numba.njit(cache=True, nogil=True, error_model="numpy")(function)
+    compiled._cache._cache_file._source_stamp = fingerprint()
+    return cast(Function, compiled)
+
+
+def inline(function: Function) -> Function:
+    """Compile as part of the kernels that call it (never cached on its own)."""
+    return cast(Function, numba.njit(nogil=True, error_model="numpy")(function))

@@ -1,0 +1,74 @@
+"""Argument checks. Each says what was given, what was expected, and what to do."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import TypeVar
+
+import numpy as np
+
+from diminuendo.errors import InvalidInput, UnknownName
+from diminuendo.types import Slate, SlateLike
+
+Value = TypeVar("Value")
+
+
+def positive_int(value: object, name: str) -> int:
+    """`value` as an int of at least 1."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
+        raise InvalidInput(f"{name} must be a whole number of at least 1; got {value!r}.")
+    return int(value)
+
+
+def slots(value: object, n_items: int) -> int:
+    """`value` as a number of slots: at least 1 and at most the number of items."""
+    count = positive_int(value, "slots")
+    if count > n_items:
+        raise InvalidInput(
+            f"slots must be at most the number of items: got {count} slots for {n_items} items. "
+            "Show fewer, or add items."
+        )
+    return count
+
+
+def positive_float(value: object, name: str) -> float:
+    """`value` as a finite float above 0."""
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
+        raise InvalidInput(f"{name} must be a number above 0; got {value!r}.")
+    if not (math.isfinite(value) and value > 0):
+        raise InvalidInput(f"{name} must be finite and above 0; got {value!r}.")
+    return float(value)
+
+
+def one_of(value: Value, allowed: Iterable[Value], name: str) -> Value:
+    """`value` if it is one of `allowed`."""
+    choices = list(allowed)
+    if value not in choices:
+        listed = ", ".join(repr(choice) for choice in choices)
+        raise InvalidInput(f"{name} must be one of {listed}; got {value!r}.")
+    return value
+
+
+def lookup(table: Mapping[str, Value], key: str, kind: str) -> Value:
+    """`table[key]`, or an error that lists the names there are."""
+    if key not in table:
+        raise UnknownName(f"There is no {kind} called {key!r}. There are: {', '.join(table)}.")
+    return table[key]
+
+
+def slate(items: SlateLike, n_items: int, name: str = "slate") -> Slate:
+    """`items` as a tuple of distinct items."""
+    array = np.asarray(items)
+    if array.size == 0:
+        return ()
+    if array.ndim != 1 or not np.issubdtype(array.dtype, np.integer):
+        raise InvalidInput(f"A {name} is a sequence of whole numbers; got {items!r}.")
+    if array.min() < 0 or array.max() >= n_items:
+        bad = next(int(item) for item in array if not 0 <= item < n_items)
+        raise InvalidInput(f"A {name} holds items from 0 to {n_items - 1}; got item {bad}.")
+    chosen = tuple(int(item) for item in array)
+    if len(set(chosen)) < len(chosen):
+        bad = next(item for position, item in enumerate(chosen) if item in chosen[:position])
+        raise InvalidInput(f"A {name} holds each item at most once; item {bad} is there twice.")
+    return chosen

@@ -1,0 +1,127 @@
+r"""Hedge: k experts, one per slot, each drawing items in proportion to exp(rate * total gains).
+
+With a fixed rate this is Freund and Schapire's algorithm. By default each expert sets its own rate
+from what it has seen, with no horizon and nothing to tune:
+
+    rate = sqrt(log N / (1 + L)),  at most 1,  rounded down to a power of sqrt 2,
+
+where L is the larger of the best item's total gain and the expert's own. Then its expected regret is at
+most 2.86 sqrt(log N (1 + L)) + 1.5 log N (docs/maths/hedge.md, Theorem 1): the textbook bound, with
+the gain that was there to be had in place of the number of rounds. Later slots have little left to gain,
+so they may move faster; the textbook rate makes all slots wait for the first.
+
+State is integers (ticks), so that the order in which people answer does not matter.
+Guarantee  none: draws follow secret totals and are not accounted for here.
+References Freund & Schapire (1997), JCSS 55; Auer, Cesa-Bianchi & Gentile (2002), JCSS 64.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from diminuendo import _validate
+from diminuendo._jit import inline, kernel
+from diminuendo.randomness.coins import OUT_OF_WORDS, Coins, Handful, Purse
+from diminuendo.randomness.urns import Urns, draw, grow, new_urns, probabilities, retune
+from diminuendo.types import Floats, Ints
+
+TICKS = 1 << 20
+"""One unit of gain, so that totals are whole numbers."""
+
+
+class HedgeState(NamedTuple):
+    """k experts over n items."""
+
+    urns: Urns
+    best: Ints
+    """(k,) the best item's total, in ticks."""
+    own: Ints
+    """(k,) what the expert itself has gained, in ticks."""
+    adaptive: Ints
+    """(1,) whether experts set their own rates."""
+
+
+def new_hedge(n_items: int, experts: int, rate: float | None) -> HedgeState:
+    """Fresh experts; `rate=None` lets each find its own."""
+    first = 1.0 if rate is None else _validate.positive_float(rate, "rate")
+    return HedgeState(
+        new_urns(n_items, experts, first / TICKS),
+        np.zeros(experts, dtype=np.int64),
+        np.zeros(experts, dtype=np.int64),
+        np.array([rate is None], dtype=np.int64),
+    )
+
+
+@inline
+def to_ticks(gain: float) -> int:
+    """A gain as whole ticks from 0 to TICKS, whatever was given: NaN and negative count as 0, too much as 1."""
+    if not gain > 0.0:
+        return 0
+    return int(math.floor(min(gain, 1.0) * TICKS))
+
+
+@inline
+def learn(state: HedgeState, expert: int, item: int, ticks: int) -> None:
+    """Item gained `ticks` more."""
+    if ticks > 0:
+        grow(state.urns, expert, item, ticks)
+        state.best[expert] = max(state.best[expert], state.urns.totals[item, expert])
+
+
+@inline
+def settle(state: HedgeState, expert: int, own: int) -> None:
+    """The round is over for this expert, whose own item gained `own` ticks."""
+    state.own[expert] += own
+    if state.adaptive[0]:
+        seen = 1.0 + max(state.best[expert], state.own[expert]) / TICKS
+        wanted = min(1.0, math.sqrt(math.log(state.urns.totals.shape[0]) / seen))
+        rate = state.urns.rate[expert] * TICKS
+        if wanted < rate:
+            retune(state.urns, expert, 2.0 ** (math.floor(2.0 * math.log2(wanted)) / 2.0) / TICKS)
+
+
+class Hedge:
+    """One Hedge expert by itself: draws an item, learns every item's gain."""
+
+    def __init__(self, n_items: int, rate: float | None = None) -> None:
+        self.n_items = _validate.positive_int(n_items, "n_items")
+        self.state = new_hedge(self.n_items, 1, rate)
+        self._drawn = 0
+
+    def __repr__(self) -> str:
+        return f"<Hedge over {self.n_items} items>"
+
+    def draw(self, coins: Coins) -> int:
+        """An item, in proportion to exp(rate * total)."""
+        purse = Purse(coins, size=8)
+        while (item := int(_draw_one(self.state, purse.handful))) == OUT_OF_WORDS:
+            purse.refill()
+        self._drawn = item
+        return item
+
+    def learn(self, gains: Floats) -> None:
+        """Every item's gain this round; values outside [0, 1] count as the nearest end, NaN as 0."""
+        _learn_all(self.state, np.ascontiguousarray(gains, dtype=np.float64), self._drawn)
+
+    def probabilities(self) -> Floats:
+        """The law of the next draw."""
+        return probabilities(self.state.urns, 0)
+
+
+@kernel
+def _draw_one(state: HedgeState, handful: Handful) -> int:
+    begun = handful.used[0]
+    item = draw(state.urns, 0, handful)
+    if item == OUT_OF_WORDS:
+        handful.used[0] = begun
+    return item
+
+
+@kernel
+def _learn_all(state: HedgeState, gains: Floats, drawn: int) -> None:
+    for item in range(len(gains)):
+        learn(state, 0, item, to_ticks(gains[item]))
+    settle(state, 0, to_ticks(gains[drawn]))

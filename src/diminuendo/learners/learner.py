@@ -1,0 +1,160 @@
+"""The contract every learner keeps, and what they share.
+
+    decision = learner.choose()            # before we know what this person wants
+    ... show decision.slate ...
+    learner.observe(decision, feedback)    # afterwards: what she told us; perhaps late, twice, or never
+
+`observe` never makes anything visible happen: it returns None whether or not the answer still counted.
+`replay` is the same loop, compiled: with the same coins, slate for slate the same.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from diminuendo import _validate
+from diminuendo.errors import InvalidInput
+from diminuendo.learners.desk import NO_PROBE, Desk
+from diminuendo.privacy.budget import Guarantee
+from diminuendo.randomness.coins import Coins, Purse, SystemCoins
+from diminuendo.streams.people import People
+from diminuendo.types import EMPTY_SLOT, Decision, FeedbackKind, Items, Progress
+
+FORMAT = 1
+
+
+class Learner(ABC):
+    """Chooses slates for a stream of people and learns from what they say."""
+
+    name: ClassVar[str]
+    reads: ClassVar[frozenset[FeedbackKind]]
+    """The kinds of feedback it can learn from."""
+    summary: ClassVar[str]
+    """One line: what it is and when to use it."""
+
+    def __init__(self, n_items: int, slots: int, *, coins: Coins | None = None, patience: int = 10_000) -> None:
+        self.n_items = _validate.positive_int(n_items, "n_items")
+        self.slots = _validate.slots(slots, self.n_items)
+        self.coins: Coins = SystemCoins() if coins is None else coins
+        self._purse = Purse(self.coins)
+        self._desk = Desk(self.slots, patience)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {self.slots} of {self.n_items} items, {self.rounds} rounds>"
+
+    @property
+    def rounds(self) -> int:
+        """How many decisions were made so far."""
+        return int(self._desk.issued[0])
+
+    @property
+    @abstractmethod
+    def guarantee(self) -> Guarantee:
+        """What is proved about everything this learner lets out."""
+
+    def choose(self) -> Decision:
+        """The slate for the next person."""
+        row = np.full(self.slots, EMPTY_SLOT, dtype=np.int32)
+        probe = np.full(2, NO_PROBE, dtype=np.int32)
+        while not self._draw(row, probe):
+            self._purse.refill()
+        return self._desk.issue(row, probe)
+
+    def observe(self, decision: Decision, feedback: Any) -> None:
+        """What the person said to `decision`. Late and second answers change nothing, and look the same."""
+        answer = self._read(decision, feedback)
+        place = self._desk.look(decision)
+        if place is not None:
+            self._desk.close(place)
+            self._learn(place, answer)
+
+    @abstractmethod
+    def _draw(self, row: Items, probe: Items) -> bool:
+        """Fill in the next slate; False, with nothing changed, when the purse ran out."""
+
+    @abstractmethod
+    def _read(self, decision: Decision, feedback: Any) -> Any:
+        """Check feedback at the door; raise before anything is changed."""
+
+    @abstractmethod
+    def _learn(self, place: int, answer: Any) -> None:
+        """Learn from the answer to the decision at that place of the desk."""
+
+    @abstractmethod
+    def _replay(self, people: People, slates: Items, done: int) -> int:
+        """Play from round `done` on; returns how far it came before the purse ran out."""
+
+    def replay(self, people: People, progress: Progress | None = None) -> Items:
+        """Choose and observe for all of `people` at once; returns the slates, (people, slots), -1 for an empty slot."""
+        if people.n_items != self.n_items:
+            raise InvalidInput(f"The learner has {self.n_items} items, the stream {people.n_items}.")
+        slates = np.full((len(people), self.slots), EMPTY_SLOT, dtype=np.int32)
+        done = 0
+        while done < len(people):
+            before, done = done, self._replay(people, slates, done)
+            self._desk.pass_by(done - before)
+            if done < len(people):
+                self._purse.refill()
+            if progress:
+                progress(done - before)
+        return slates
+
+    # What a snapshot holds. Coins are never in it.
+
+    def _config(self) -> dict[str, Any]:
+        return {"n_items": self.n_items, "slots": self.slots, "patience": self._desk.patience}
+
+    def _state(self) -> Any:
+        """Arrays, and tuples of them, that make up what was learned; restored in place."""
+        return ()
+
+    def snapshot(self) -> bytes:
+        """All that was learned, without any randomness. As private as what people said."""
+        desk = self._desk
+        arrays = dict(_named(("desk", (desk.issued, desk.rows, desk.probes, desk.waiting))))
+        arrays |= dict(_named(("state", self._state())))
+        header = json.dumps({"format": FORMAT, "learner": self.name, "config": self._config()})
+        out = io.BytesIO()
+        np.savez(out, header=np.frombuffer(header.encode(), dtype=np.uint8), **arrays)
+        return out.getvalue()
+
+    @classmethod
+    def restore(cls, snapshot: bytes, *, coins: Coins | None = None) -> Self:
+        """A learner that goes on from `snapshot`, with fresh coins."""
+        try:
+            with np.load(io.BytesIO(snapshot), allow_pickle=False) as held:
+                found = {name: held[name] for name in held.files}
+            header = json.loads(found.pop("header").tobytes())
+        except (ValueError, KeyError, OSError, zipfile.BadZipFile, json.JSONDecodeError) as error:
+            raise InvalidInput(f"These bytes are not a snapshot of a learner: {error}") from error
+        if header.get("format") != FORMAT or header.get("learner") != cls.name:
+            raise InvalidInput(
+                f"Expected a snapshot of {cls.name!r} in format {FORMAT}; "
+                f"got {header.get('learner')!r} in format {header.get('format')}."
+            )
+        learner = cls(**header["config"], coins=coins)
+        desk = learner._desk
+        arrays = dict(_named(("desk", (desk.issued, desk.rows, desk.probes, desk.waiting))))
+        arrays |= dict(_named(("state", learner._state())))
+        if {name: array.shape for name, array in arrays.items()} != {n: a.shape for n, a in found.items()}:
+            raise InvalidInput("The snapshot does not fit its own configuration; it was cut short or altered.")
+        for name, array in arrays.items():
+            array[...] = found[name]
+        return learner
+
+
+def _named(item: tuple[str, Any]) -> Iterator[tuple[str, NDArray[Any]]]:
+    name, value = item
+    if isinstance(value, np.ndarray):
+        yield name, value
+    else:
+        for index, part in enumerate(value):
+            yield from _named((f"{name}.{index}", part))

@@ -1,0 +1,155 @@
+"""Ordered experts with full information: one Hedge expert per slot (Streeter & Golovin).
+
+Expert i draws the item of slot i and learns, from each person's objective, what every item would have added to
+the slots before it. Two experts may draw the same item; it is shown once, so a slate may be shorter.
+
+Regret     (1 - 1/e) of the best slate in hindsight minus our payoff is at most the sum of the experts'
+           regrets (docs/maths/hedge.md, Theorem 2), here O(sqrt(k T log N)) with nothing to tune.
+Guarantee  none. This is the yardstick for the price of privacy.
+References Streeter & Golovin (2008), NIPS 21; Perez-Salazar & Cummings (2021), AISTATS, Algorithm 2 without noise.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from diminuendo._jit import inline, kernel
+from diminuendo.errors import InvalidInput, WrongFeedback
+from diminuendo.experts.hedge import HedgeState, learn, new_hedge, settle, to_ticks
+from diminuendo.learners.learner import Learner
+from diminuendo.objectives.family import Bag, Table, add, gains, new_bag, offset, start
+from diminuendo.objectives.person import compiled
+from diminuendo.privacy.budget import Guarantee, no_privacy
+from diminuendo.randomness.coins import OUT_OF_WORDS, Coins, Handful
+from diminuendo.randomness.urns import draw
+from diminuendo.streams.people import People
+from diminuendo.types import EMPTY_SLOT, Decision, FeedbackKind, Floats, Items, Objective
+
+
+class OrderedExperts(Learner):
+    """k ordered Hedge experts, not private. `rate=None`: each expert finds its own rate."""
+
+    name: ClassVar[str] = "hedge"
+    reads: ClassVar[frozenset[FeedbackKind]] = frozenset({"full"})
+    summary: ClassVar[str] = "one Hedge expert per slot, full information; not private; the yardstick"
+
+    def __init__(
+        self,
+        n_items: int,
+        slots: int,
+        *,
+        rate: float | None = None,
+        coins: Coins | None = None,
+        patience: int = 10_000,
+    ) -> None:
+        super().__init__(n_items, slots, coins=coins, patience=patience)
+        self.rate = rate
+        self._experts = new_hedge(self.n_items, self.slots, rate)
+        self._bag = new_bag(self.n_items, 1)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """None."""
+        return no_privacy(self.coins.secure)
+
+    def _config(self) -> dict[str, Any]:
+        return super()._config() | {"rate": self.rate}
+
+    def _state(self) -> HedgeState:
+        return self._experts
+
+    def _draw(self, row: Items, probe: Items) -> bool:
+        return bool(_draw_slate(self._experts, row, self._purse.handful))
+
+    def _read(self, decision: Decision, feedback: Any) -> tuple[Table, int, int]:
+        return read_objective(self, decision, feedback)
+
+    def _learn(self, place: int, answer: tuple[Table, int, int]) -> None:
+        table, person, leaves = answer
+        self._make_room(leaves)
+        _learn_person(self._experts, table, person, self._desk.rows[place], self._bag)
+
+    def _replay(self, people: People, slates: Items, done: int) -> int:
+        self._make_room(people.family.leaves)
+        return int(_replay(self._experts, people.table, slates, done, self._purse.handful, self._bag))
+
+    def _make_room(self, leaves: int) -> None:
+        if len(self._bag.items) < leaves * self.n_items:
+            self._bag = new_bag(self.n_items, leaves)
+
+
+def read_objective(learner: Learner, decision: Decision, feedback: Any) -> tuple[Table, int, int]:
+    """Full information at the door: an objective over the learner's items, as (table, row, leaves)."""
+    if not isinstance(feedback, Objective):
+        raise WrongFeedback(
+            f"{learner.name!r} learns from full information: give observe() the person's objective "
+            f"(with value() and gains()), not {type(feedback).__name__}."
+        )
+    if feedback.n_items != learner.n_items:
+        raise InvalidInput(f"The learner has {learner.n_items} items, the objective {feedback.n_items}.")
+    table, person = compiled(feedback, decision.slate)
+    return table, person, getattr(getattr(feedback, "family", None), "leaves", 1)
+
+
+@inline
+def draw_slots(experts: HedgeState, row: Items, handful: Handful) -> bool:
+    """One item per slot, an item drawn before leaves its slot empty; False, nothing used, when out of words."""
+    begun = handful.used[0]
+    for slot in range(len(row)):
+        item = draw(experts.urns, slot, handful)
+        if item == OUT_OF_WORDS:
+            handful.used[0] = begun
+            return False
+        for before in range(slot):
+            if row[before] == item:
+                item = EMPTY_SLOT
+                break
+        row[slot] = item
+    return True
+
+
+@inline
+def learn_gains(experts: HedgeState, table: Table, person: int, row: Items, state: Floats, bag: Bag) -> None:
+    """Every expert learns what each item would have added to the slots before its own."""
+    start(table, person, state, 0)
+    for slot in range(len(row)):
+        own = 0
+        for j in range(gains(table, person, state, 0, bag, 0)):
+            item, shown_before = bag.items[j], False
+            for before in range(slot):
+                shown_before |= row[before] == item
+            if not shown_before:
+                ticks = to_ticks(bag.gains[j])
+                learn(experts, slot, item, ticks)
+                if item == row[slot]:
+                    own = ticks
+        settle(experts, slot, own)
+        if row[slot] != EMPTY_SLOT:
+            add(table, person, state, 0, row[slot])
+
+
+@kernel
+def _draw_slate(experts: HedgeState, row: Items, handful: Handful) -> bool:
+    return draw_slots(experts, row, handful)
+
+
+@kernel
+def _learn_person(experts: HedgeState, table: Table, person: int, row: Items, bag: Bag) -> None:
+    state = np.empty(offset(table, person + 1) - offset(table, person))
+    learn_gains(experts, table, person, row, state, bag)
+
+
+@kernel
+def _replay(
+    experts: HedgeState, table: Table, slates: Items, done: int, handful: Handful, bag: Bag
+) -> int:
+    size = 0
+    for t in range(slates.shape[0]):
+        size = max(size, offset(table, t + 1) - offset(table, t))
+    state = np.empty(size)
+    while done < slates.shape[0] and draw_slots(experts, slates[done], handful):
+        learn_gains(experts, table, done, slates[done], state, bag)
+        done += 1
+    return done

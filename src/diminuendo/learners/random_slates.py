@@ -1,0 +1,75 @@
+"""Random: k distinct items, uniformly, for everybody. The floor that every learner must clear.
+
+Guarantee  slates are drawn before and without anything people say, so they are (0, 0)-private.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from diminuendo._jit import inline, kernel
+from diminuendo.learners.learner import Learner
+from diminuendo.privacy.budget import Guarantee, perfect_privacy
+from diminuendo.randomness.coins import OUT_OF_WORDS, Handful, below
+from diminuendo.streams.people import People
+from diminuendo.types import Decision, FeedbackKind, Items
+
+
+class RandomSlates(Learner):
+    """Shows k distinct items at random."""
+
+    name: ClassVar[str] = "random"
+    reads: ClassVar[frozenset[FeedbackKind]] = frozenset({"full", "bandit"})
+    summary: ClassVar[str] = "k distinct items at random; learns nothing; the floor to clear"
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """Perfect: slates do not depend on anybody."""
+        return perfect_privacy("slates are drawn without looking at feedback", self.coins.secure)
+
+    def _draw(self, row: Items, probe: Items) -> bool:
+        return bool(_draw_slate(self.n_items, row, self._purse.handful))
+
+    def _read(self, decision: Decision, feedback: Any) -> None:
+        return None
+
+    def _learn(self, place: int, answer: None) -> None:
+        return None
+
+    def _replay(self, people: People, slates: Items, done: int) -> int:
+        return int(_draw_slates(self.n_items, slates, done, self._purse.handful))
+
+
+@inline
+def _distinct(n_items: int, row: Items, handful: Handful) -> bool:
+    """k of n without replacement in random order (Floyd's sampling, then a shuffle)."""
+    begun, k = handful.used[0], len(row)
+    for i in range(k):
+        item = below(n_items - k + i + 1, handful)
+        if item == OUT_OF_WORDS:
+            handful.used[0] = begun
+            return False
+        for j in range(i):
+            if row[j] == item:
+                item = n_items - k + i
+                break
+        row[i] = item
+    for i in range(k - 1, 0, -1):
+        j = below(i + 1, handful)
+        if j == OUT_OF_WORDS:
+            handful.used[0] = begun
+            return False
+        row[i], row[j] = row[j], row[i]
+    return True
+
+
+@kernel
+def _draw_slate(n_items: int, row: Items, handful: Handful) -> bool:
+    return _distinct(n_items, row, handful)
+
+
+@kernel
+def _draw_slates(n_items: int, slates: Items, done: int, handful: Handful) -> int:
+    while done < slates.shape[0] and _distinct(n_items, slates[done], handful):
+        done += 1
+    return done

@@ -1,0 +1,31 @@
+"""Objectives: what one person feels about a slate. Monotone, submodular, in [0, 1]."""
+
+from diminuendo.objectives.best_match import BestMatch
+from diminuendo.objectives.check import Violation, check
+from diminuendo.objectives.concave import Concave
+from diminuendo.objectives.coverage import Coverage
+from diminuendo.objectives.family import Family
+from diminuendo.objectives.mixture import Mixture
+from diminuendo.objectives.noisy_or import NoisyOr
+from diminuendo.objectives.oracle import Oracle
+from diminuendo.objectives.person import Person, person
+
+FAMILIES: dict[str, type[Family]] = {
+    family.name: family for family in (NoisyOr, BestMatch, Coverage, Concave, Mixture)
+}
+"""Every compiled family by the name users type. A line here brings contract tests and a CLI name."""
+
+__all__ = [
+    "FAMILIES",
+    "BestMatch",
+    "Concave",
+    "Coverage",
+    "Family",
+    "Mixture",
+    "NoisyOr",
+    "Oracle",
+    "Person",
+    "Violation",
+    "check",
+    "person",
+]

@@ -1,0 +1,104 @@
+r"""Best match: :math:`f(S) = \max_{a \in S} u_a`, one person's facility location.
+
+Only the best thing shown counts. Over many people this is the facility-location problem.
+
+State: the best match so far.
+Concave form: take the best items first until one whole item is taken (the linear relaxation).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from diminuendo.objectives.family import Bag, Family, Kernels, register
+from diminuendo.objectives.rows import Matrix, checked_rows, find
+from diminuendo.types import Floats, Items
+
+
+class BestMatchTable(NamedTuple):
+    """Person t likes items columns[starts[t]:starts[t+1]] this much."""
+
+    starts: NDArray[np.int64]
+    columns: Items
+    values: Floats
+
+
+@dataclass(frozen=True)
+class BestMatch(Family):
+    """The best thing shown is what counts."""
+
+    name: ClassVar[str] = "best-match"
+
+    def columns(self, n_items: int) -> tuple[int, ...]:
+        """One column per item."""
+        return (n_items,)
+
+    def table(self, matrices: Sequence[Matrix], n_items: int) -> BestMatchTable:
+        """Rows of matches."""
+        return BestMatchTable(*checked_rows(matrices[0], n_items, column="item", quantity="match"))
+
+    @classmethod
+    def specimens(cls) -> Iterator[tuple[Family, int, tuple[Matrix, ...]]]:
+        """Ties, a perfect match and a person who wants nothing."""
+        yield cls(), 4, (np.array([[0.5, 0, 1, 0.5], [0, 0, 0, 0], [0.25, 0.75, 0.5, 0], [0.1, 0.2, 0.3, 0.3]]),)
+
+
+def _offset(table: BestMatchTable, person: int) -> int:
+    return person
+
+
+def _start(table: BestMatchTable, person: int, state: Floats, at: int) -> None:
+    state[at] = 0.0
+
+
+def _value(table: BestMatchTable, person: int, state: Floats, at: int) -> float:
+    return float(state[at])
+
+
+def _gain(table: BestMatchTable, person: int, state: Floats, at: int, item: int) -> float:
+    where = find(table.columns, table.starts[person], table.starts[person + 1], item)
+    if where < 0:
+        return 0.0
+    return max(0.0, table.values[where] - state[at])
+
+
+def _gains(table: BestMatchTable, person: int, state: Floats, at: int, bag: Bag, count: int) -> int:
+    best = state[at]
+    for j in range(table.starts[person], table.starts[person + 1]):
+        if table.values[j] > best:
+            bag.items[count] = table.columns[j]
+            bag.gains[count] = table.values[j] - best
+            count += 1
+    return count
+
+
+def _add(table: BestMatchTable, person: int, state: Floats, at: int, item: int) -> None:
+    where = find(table.columns, table.starts[person], table.starts[person + 1], item)
+    if where >= 0 and table.values[where] > state[at]:
+        state[at] = table.values[where]
+
+
+def _tangent(table: BestMatchTable, person: int, x: Floats, scale: float, slope: Floats) -> float:
+    low, high = table.starts[person], table.starts[person + 1]
+    best_first = low + np.argsort(-table.values[low:high])
+    taken, level = 0.0, 0.0
+    for j in best_first:
+        taken += x[table.columns[j]]
+        if taken >= 1.0:
+            level = table.values[j]
+            break
+    total = level
+    for j in range(low, high):
+        above = table.values[j] - level
+        if above > 0.0:
+            slope[table.columns[j]] += scale * above
+            total += above * x[table.columns[j]]
+    return total
+
+
+register(BestMatchTable, Kernels(_offset, _start, _value, _gain, _gains, _add, _tangent))

@@ -1,0 +1,146 @@
+r"""Concave of a sum: :math:`f(S) = \phi(\sum_{a \in S} w_a / \mathrm{scale})` with a concave curve.
+
+The more a person has already found, the less another item adds. The curve and the scale are public;
+the weights are the person's.
+
+State: the sum so far, divided by the scale.
+Concave form: the curve of the fractional sum, below the sum of x_a times each item's own value.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from diminuendo import _validate
+from diminuendo._jit import inline
+from diminuendo.objectives.family import Bag, Family, Kernels, register
+from diminuendo.objectives.rows import Matrix, checked_rows, find
+from diminuendo.types import Floats, Items
+
+CURVES = ("sqrt", "capped", "log", "exponential")
+"""sqrt(x) and x and log2(1+x), each held at 1 from x = 1 on; and 1 - exp(-x)."""
+
+
+class ConcaveTable(NamedTuple):
+    """Weights as rows, and the public curve."""
+
+    starts: NDArray[np.int64]
+    columns: Items
+    values: Floats
+    curve: int
+    scale: float
+
+
+@dataclass(frozen=True)
+class Concave(Family):
+    """Diminishing returns in the total weight shown."""
+
+    curve: str = "sqrt"
+    scale: float = 1.0
+    name: ClassVar[str] = "concave"
+
+    def __post_init__(self) -> None:
+        _validate.one_of(self.curve, CURVES, "curve")
+        _validate.positive_float(self.scale, "scale")
+
+    def columns(self, n_items: int) -> tuple[int, ...]:
+        """One column per item."""
+        return (n_items,)
+
+    def table(self, matrices: Sequence[Matrix], n_items: int) -> ConcaveTable:
+        """Rows of weights."""
+        rows = checked_rows(matrices[0], n_items, column="item", quantity="weight")
+        return ConcaveTable(*rows, CURVES.index(self.curve), float(self.scale))
+
+    @classmethod
+    def specimens(cls) -> Iterator[tuple[Family, int, tuple[Matrix, ...]]]:
+        """Every curve, with sums on both sides of the bend."""
+        weights = np.array([[0.5, 0, 1, 0.25], [0, 0, 0, 0], [1, 1, 0.5, 0.125], [0.1, 0.2, 0.3, 0.05]])
+        for curve in CURVES:
+            yield cls(curve=curve, scale=1.5), 4, (weights,)
+
+
+@inline
+def phi(curve: int, x: float) -> float:
+    """The curve."""
+    if curve == 3:
+        return -math.expm1(-x)
+    if x >= 1.0:
+        return 1.0
+    if curve == 0:
+        return math.sqrt(x)
+    if curve == 1:
+        return x
+    return math.log1p(x) / math.log(2.0)
+
+
+@inline
+def phi_slope(curve: int, x: float) -> float:
+    """A supergradient of the curve at x > 0."""
+    if curve == 3:
+        return math.exp(-x)
+    if x >= 1.0:
+        return 0.0
+    if curve == 0:
+        return 0.5 / math.sqrt(x)
+    if curve == 1:
+        return 1.0
+    return 1.0 / ((1.0 + x) * math.log(2.0))
+
+
+def _offset(table: ConcaveTable, person: int) -> int:
+    return person
+
+
+def _start(table: ConcaveTable, person: int, state: Floats, at: int) -> None:
+    state[at] = 0.0
+
+
+def _value(table: ConcaveTable, person: int, state: Floats, at: int) -> float:
+    return phi(table.curve, state[at])
+
+
+def _gain(table: ConcaveTable, person: int, state: Floats, at: int, item: int) -> float:
+    where = find(table.columns, table.starts[person], table.starts[person + 1], item)
+    if where < 0:
+        return 0.0
+    return phi(table.curve, state[at] + table.values[where] / table.scale) - phi(table.curve, state[at])
+
+
+def _gains(table: ConcaveTable, person: int, state: Floats, at: int, bag: Bag, count: int) -> int:
+    before = phi(table.curve, state[at])
+    for j in range(table.starts[person], table.starts[person + 1]):
+        bag.items[count] = table.columns[j]
+        bag.gains[count] = phi(table.curve, state[at] + table.values[j] / table.scale) - before
+        count += 1
+    return count
+
+
+def _add(table: ConcaveTable, person: int, state: Floats, at: int, item: int) -> None:
+    where = find(table.columns, table.starts[person], table.starts[person + 1], item)
+    if where >= 0:
+        state[at] += table.values[where] / table.scale
+
+
+def _tangent(table: ConcaveTable, person: int, x: Floats, scale: float, slope: Floats) -> float:
+    inside, linear = 0.0, 0.0
+    for j in range(table.starts[person], table.starts[person + 1]):
+        xa = x[table.columns[j]]
+        inside += table.values[j] / table.scale * xa
+        linear += phi(table.curve, table.values[j] / table.scale) * xa
+    curved = phi(table.curve, inside)
+    for j in range(table.starts[person], table.starts[person + 1]):
+        if linear <= curved:
+            slope[table.columns[j]] += scale * phi(table.curve, table.values[j] / table.scale)
+        else:
+            slope[table.columns[j]] += scale * phi_slope(table.curve, inside) * table.values[j] / table.scale
+    return min(linear, curved)
+
+
+register(ConcaveTable, Kernels(_offset, _start, _value, _gain, _gains, _add, _tangent))

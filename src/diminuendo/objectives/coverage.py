@@ -1,0 +1,150 @@
+r"""Weighted coverage: :math:`f(S) = \sum_u w_u [\text{some item of } S \text{ has topic } u]`.
+
+Which item has which topics is public; how much a person cares about each topic is private. A
+person's weights add up to at most 1.
+
+State: for each topic the person cares about, whether it is covered (0 or 1).
+Concave form: each topic is covered to the extent min(1, sum of x_a over its items).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from diminuendo.errors import InvalidInput
+from diminuendo.objectives.family import Bag, Family, Kernels, close, put, register
+from diminuendo.objectives.rows import Matrix, Rows, checked_rows, find
+from diminuendo.types import Floats, Items
+
+
+class CoverageTable(NamedTuple):
+    """Person t's weights on topics, and the public incidence read from both sides."""
+
+    starts: NDArray[np.int64]
+    columns: Items
+    values: Floats
+    topic_starts: NDArray[np.int64]
+    topic_items: Items
+    item_starts: NDArray[np.int64]
+    item_topics: Items
+
+
+@dataclass(frozen=True, eq=False)
+class Coverage(Family):
+    """How much of what a person cares about is covered by what is shown."""
+
+    incidence: Matrix = field(repr=False)
+    """Public: row = item, column = topic, non-zero where the item has the topic."""
+    name: ClassVar[str] = "coverage"
+
+    def __post_init__(self) -> None:
+        marks = sparse.csr_array(self.incidence)
+        marks.sum_duplicates()
+        marks.eliminate_zeros()
+        marks.data = np.ones_like(marks.data, dtype=np.float64)
+        object.__setattr__(self, "_topics_of", checked_rows(marks, marks.shape[1], column="topic", quantity="mark"))
+        flipped = sparse.csr_array(marks.T)
+        object.__setattr__(self, "_items_of", checked_rows(flipped, marks.shape[0], column="item", quantity="mark"))
+
+    _topics_of: Rows = field(init=False, repr=False)
+    _items_of: Rows = field(init=False, repr=False)
+
+    def columns(self, n_items: int) -> tuple[int, ...]:
+        """One column per topic."""
+        return (len(self._items_of.starts) - 1,)
+
+    def table(self, matrices: Sequence[Matrix], n_items: int) -> CoverageTable:
+        """Rows of weights on topics, each row adding up to at most 1."""
+        known = len(self._topics_of.starts) - 1
+        if known != n_items:
+            raise InvalidInput(f"The incidence has {known} items (rows), but there are {n_items} items to choose from.")
+        rows = checked_rows(matrices[0], *self.columns(n_items), column="topic", quantity="weight")
+        sums = sparse.csr_array((rows.values, rows.columns, rows.starts)).sum(axis=1)
+        heavy = sums > 1 + np.diff(rows.starts) * np.finfo(float).eps  # a sum of n numbers errs by n roundings
+        if heavy.any():
+            bad = int(np.argmax(heavy))
+            raise InvalidInput(
+                f"Row {bad}: the weights of a person add up to at most 1; these add up to {sums[bad]:.6g}. "
+                "Divide the row by its sum."
+            )
+        return CoverageTable(
+            *rows,
+            self._items_of.starts,
+            self._items_of.columns,
+            self._topics_of.starts,
+            self._topics_of.columns,
+        )
+
+    @classmethod
+    def specimens(cls) -> Iterator[tuple[Family, int, tuple[Matrix, ...]]]:
+        """Overlapping topics, an item without topics, and a person who wants nothing."""
+        incidence = np.array([[1, 1, 0, 0, 0], [0, 1, 1, 0, 1], [0, 0, 0, 0, 0], [1, 0, 1, 1, 0]])
+        weights = np.array([[0.2] * 5, [0, 0, 0, 0, 0], [0.5, 0, 0.25, 0, 0.25], [0, 0.3, 0, 0.3, 0]])
+        yield cls(incidence), 4, (weights,)
+
+
+def _offset(table: CoverageTable, person: int) -> int:
+    return int(table.starts[person])
+
+
+def _start(table: CoverageTable, person: int, state: Floats, at: int) -> None:
+    for j in range(table.starts[person + 1] - table.starts[person]):
+        state[at + j] = 0.0
+
+
+def _value(table: CoverageTable, person: int, state: Floats, at: int) -> float:
+    low, total = table.starts[person], 0.0
+    for j in range(table.starts[person + 1] - low):
+        total += state[at + j] * table.values[low + j]
+    return min(1.0, total)
+
+
+def _gain(table: CoverageTable, person: int, state: Floats, at: int, item: int) -> float:
+    low, high, total = table.starts[person], table.starts[person + 1], 0.0
+    for j in range(table.item_starts[item], table.item_starts[item + 1]):
+        where = find(table.columns, low, high, table.item_topics[j])
+        if where >= 0 and state[at + where - low] == 0.0:
+            total += table.values[where]
+    return total
+
+
+def _gains(table: CoverageTable, person: int, state: Floats, at: int, bag: Bag, count: int) -> int:
+    low, first = table.starts[person], count
+    for j in range(table.starts[person + 1] - low):
+        if state[at + j] == 0.0:
+            topic = table.columns[low + j]
+            for m in range(table.topic_starts[topic], table.topic_starts[topic + 1]):
+                count = put(bag, first, count, table.topic_items[m], table.values[low + j])
+    close(bag, first, count)
+    return count
+
+
+def _add(table: CoverageTable, person: int, state: Floats, at: int, item: int) -> None:
+    low, high = table.starts[person], table.starts[person + 1]
+    for j in range(table.item_starts[item], table.item_starts[item + 1]):
+        where = find(table.columns, low, high, table.item_topics[j])
+        if where >= 0:
+            state[at + where - low] = 1.0
+
+
+def _tangent(table: CoverageTable, person: int, x: Floats, scale: float, slope: Floats) -> float:
+    total = 0.0
+    for j in range(table.starts[person], table.starts[person + 1]):
+        topic, covered = table.columns[j], 0.0
+        low, high = table.topic_starts[topic], table.topic_starts[topic + 1]
+        for m in range(low, high):
+            covered += x[table.topic_items[m]]
+        if covered < 1.0:
+            for m in range(low, high):
+                slope[table.topic_items[m]] += scale * table.values[j]
+        total += table.values[j] * min(1.0, covered)
+    return total
+
+
+register(CoverageTable, Kernels(_offset, _start, _value, _gain, _gains, _add, _tangent))

@@ -1,0 +1,166 @@
+"""What every family of objectives provides, and how compiled code reaches it.
+
+A *family* says how people feel about slates (its public parameters); a *table* holds what many
+people of that family feel, as arrays that compiled code can walk. Kernels are generic: they call
+the seven functions below on a table, and numba picks the family's own version by the table's type.
+A new family is one file with those functions, and one line in `objectives/__init__.py`.
+
+A person's *prefix*, the items chosen so far, lives in `state[at : at + size]`, whose meaning is the
+family's own affair. What a function says about an item holds for items outside the prefix; callers
+skip the items they have already chosen.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, ClassVar, NamedTuple, TypeAlias
+
+import numpy as np
+from numba.extending import overload
+from scipy import sparse
+
+from diminuendo._jit import inline
+from diminuendo.objectives.rows import Matrix
+from diminuendo.types import Floats, Items
+
+Table: TypeAlias = Any
+"""A NamedTuple of arrays, of a type that `register` knows."""
+
+
+class Kernels(NamedTuple):
+    """One family's compiled functions, written as plain Python that numba can compile."""
+
+    offset: Callable[..., Any]
+    start: Callable[..., Any]
+    value: Callable[..., Any]
+    gain: Callable[..., Any]
+    gains: Callable[..., Any]
+    add: Callable[..., Any]
+    tangent: Callable[..., Any]
+
+
+_KERNELS: dict[type, Kernels] = {}
+
+
+def register(table_type: type, kernels: Kernels) -> None:
+    """Tell compiled code which functions serve tables of this type."""
+    _KERNELS[table_type] = kernels
+
+
+class Bag(NamedTuple):
+    """Where `gains` puts what it finds: the first `count` of `items` and `gains`."""
+
+    items: Items
+    gains: Floats
+    slot: Items
+    """Scratch: where an item stands in the bag; -1 everywhere between calls."""
+
+
+def new_bag(n_items: int, leaves: int) -> Bag:
+    """An empty bag; a mixture of `leaves` families may name each item that many times on the way."""
+    room = n_items * leaves
+    return Bag(
+        np.zeros(room, dtype=np.int32),
+        np.zeros(room, dtype=np.float64),
+        np.full(n_items, -1, dtype=np.int32),
+    )
+
+
+@inline
+def put(bag: Bag, first: int, count: int, item: int, gain: float) -> int:
+    """Add `gain` to `item` among the entries from `first` on; returns the new count."""
+    where = bag.slot[item]
+    if where >= first:
+        bag.gains[where] += gain
+        return count
+    bag.slot[item] = count
+    bag.items[count] = item
+    bag.gains[count] = gain
+    return count + 1
+
+
+@inline
+def close(bag: Bag, first: int, count: int) -> None:
+    """Leave the scratch as it was found."""
+    for j in range(first, count):
+        bag.slot[bag.items[j]] = -1
+
+
+# The seven functions. These bodies never run: numba replaces them by the family's own.
+
+
+def offset(table: Table, person: int) -> int:
+    """Where `person`'s state begins when the states of a whole table lie in one array."""
+    raise TypeError("compiled code only")
+
+
+def start(table: Table, person: int, state: Floats, at: int) -> None:
+    """Begin with the empty prefix."""
+    raise TypeError("compiled code only")
+
+
+def value(table: Table, person: int, state: Floats, at: int) -> float:
+    """f(prefix)."""
+    raise TypeError("compiled code only")
+
+
+def gain(table: Table, person: int, state: Floats, at: int, item: int) -> float:
+    """f(prefix + item) - f(prefix)."""
+    raise TypeError("compiled code only")
+
+
+def gains(table: Table, person: int, state: Floats, at: int, bag: Bag, count: int) -> int:
+    """Append every item whose gain can be positive, once each; returns the new count.
+
+    The work is in proportion to what the person cares about, never to the number of items.
+    """
+    raise TypeError("compiled code only")
+
+
+def add(table: Table, person: int, state: Floats, at: int, item: int) -> None:
+    """prefix := prefix + item."""
+    raise TypeError("compiled code only")
+
+
+def tangent(table: Table, person: int, x: Floats, scale: float, slope: Floats) -> float:
+    """A concave function r on [0, 1]^n that equals f on sets: returns r(x), adds scale * r'(x) to slope."""
+    raise TypeError("compiled code only")
+
+
+def _by_table_type(name: str) -> Callable[..., Any]:
+    def pick(table: Any, *rest: Any) -> Any:  # runs while numba compiles a call; `table` is a numba type
+        known = _KERNELS.get(getattr(table, "instance_class", type(None)))
+        return None if known is None else getattr(known, name)
+
+    return pick
+
+
+for _function in (offset, start, value, gain, gains, add, tangent):
+    overload(_function, strict=False)(_by_table_type(_function.__name__))
+
+
+class Family(ABC):
+    """How people feel about slates: a name and public parameters, nothing private."""
+
+    name: ClassVar[str]
+    leaves: int = 1
+    """How many private matrices describe people of this family (more than one only in mixtures)."""
+
+    @abstractmethod
+    def columns(self, n_items: int) -> tuple[int, ...]:
+        """How many columns each private matrix has (items, or topics)."""
+
+    @abstractmethod
+    def table(self, matrices: Sequence[Matrix], n_items: int) -> Table:
+        """Check people at the door and lay them out for compiled code. Row t is person t."""
+
+    def matrices(self, table: Table, n_items: int) -> tuple[Matrix, ...]:
+        """The private matrices of a table, without copying."""
+        shape = (len(table.starts) - 1, *self.columns(n_items))
+        return (sparse.csr_array((table.values, table.columns, table.starts), shape=shape, copy=False),)
+
+    @classmethod
+    @abstractmethod
+    def specimens(cls) -> Iterator[tuple[Family, int, tuple[Matrix, ...]]]:
+        """Small examples (family, n_items, matrices) on which the contract tests run."""

@@ -1,0 +1,146 @@
+r"""Mixture: :math:`f(S) = \sum_i c_i f_i(S)` of other families, with public shares adding up to at most 1.
+
+For example half relevance (noisy-or) and half variety (coverage). A person then has one private row
+per part. In compiled code a mixture is a pair (first part, the rest), so that any number of parts,
+mixtures among them, costs nothing extra.
+
+State: the parts' states, one after the other.
+Concave form: the mixture of the parts' concave forms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+from diminuendo.errors import InvalidInput
+from diminuendo.objectives import family as f
+from diminuendo.objectives.best_match import BestMatch
+from diminuendo.objectives.coverage import Coverage
+from diminuendo.objectives.family import Bag, Family, Kernels, Table, close, put, register
+from diminuendo.objectives.noisy_or import NoisyOr
+from diminuendo.objectives.rows import Matrix
+from diminuendo.types import Floats
+
+
+class PairTable(NamedTuple):
+    """Two tables of the same people."""
+
+    left: Table
+    right: Table
+    left_share: float
+    right_share: float
+
+
+@dataclass(frozen=True)
+class Mixture(Family):
+    """A weighted sum of other families."""
+
+    parts: tuple[Family, ...]
+    shares: tuple[float, ...]
+    name: ClassVar[str] = "mixture"
+
+    def __post_init__(self) -> None:
+        if len(self.parts) < 2 or len(self.parts) != len(self.shares):
+            raise InvalidInput(
+                f"A mixture needs two parts or more, and as many shares; "
+                f"got {len(self.parts)} parts and {len(self.shares)} shares."
+            )
+        if not all(0 < share <= 1 for share in self.shares) or sum(self.shares) > 1 + 2**-40:
+            raise InvalidInput(f"Shares lie in (0, 1] and add up to at most 1; got {self.shares}.")
+
+    @property
+    def leaves(self) -> int:  # type: ignore[override]  # a mixture has as many as its parts together
+        """How many private matrices describe one person."""
+        return sum(part.leaves for part in self.parts)
+
+    def columns(self, n_items: int) -> tuple[int, ...]:
+        """The parts' columns, one after the other."""
+        return tuple(width for part in self.parts for width in part.columns(n_items))
+
+    def table(self, matrices: Sequence[Matrix], n_items: int) -> Table:
+        """One table per part, of equally many people."""
+        if len(matrices) != self.leaves:
+            raise InvalidInput(f"This mixture needs {self.leaves} matrices, one per part; got {len(matrices)}.")
+        heights = {matrix.shape[0] for matrix in matrices}
+        if len(heights) != 1:
+            raise InvalidInput(f"The parts of a mixture describe the same people; got {sorted(heights)} rows.")
+        tables, used = [], 0
+        for part in self.parts:
+            tables.append(part.table(matrices[used : used + part.leaves], n_items))
+            used += part.leaves
+        folded, its_share = tables[-1], float(self.shares[-1])
+        for table, share in zip(tables[-2::-1], self.shares[-2::-1], strict=True):
+            folded, its_share = PairTable(table, folded, float(share), its_share), 1.0
+        return folded
+
+    def matrices(self, table: Table, n_items: int) -> tuple[Matrix, ...]:
+        """The parts' matrices, one after the other."""
+        found: tuple[Matrix, ...] = ()
+        for part in self.parts[:-1]:
+            found += part.matrices(table.left, n_items)
+            table = table.right
+        return found + self.parts[-1].matrices(table, n_items)
+
+    @classmethod
+    def specimens(cls) -> Iterator[tuple[Family, int, tuple[Matrix, ...]]]:
+        """Three parts, one of them with topics; and a mixture within a mixture."""
+        clicks = np.array([[0.5, 0, 1, 0.25], [0, 0, 0, 0], [0, 1, 0, 0.5]])
+        matches = np.array([[0.25, 0.5, 0, 0], [0, 0, 0, 0], [1, 0, 0.5, 0]])
+        topics = Coverage(np.array([[1, 1, 0], [0, 1, 1], [1, 0, 1], [0, 0, 1]]))
+        weights = np.array([[0.5, 0, 0.5], [0, 0, 0], [0.25, 0.25, 0.25]])
+        yield cls((NoisyOr(), BestMatch(), topics), (0.5, 0.25, 0.25)), 4, (clicks, matches, weights)
+        inner = cls((BestMatch(), topics), (0.5, 0.5))
+        yield cls((inner, NoisyOr()), (0.6, 0.3)), 4, (matches, weights, clicks)
+
+
+def _offset(table: PairTable, person: int) -> int:
+    return f.offset(table.left, person) + f.offset(table.right, person)
+
+
+def _start(table: PairTable, person: int, state: Floats, at: int) -> None:
+    size = f.offset(table.left, person + 1) - f.offset(table.left, person)
+    f.start(table.left, person, state, at)
+    f.start(table.right, person, state, at + size)
+
+
+def _value(table: PairTable, person: int, state: Floats, at: int) -> float:
+    size = f.offset(table.left, person + 1) - f.offset(table.left, person)
+    left = f.value(table.left, person, state, at)
+    return table.left_share * left + table.right_share * f.value(table.right, person, state, at + size)
+
+
+def _gain(table: PairTable, person: int, state: Floats, at: int, item: int) -> float:
+    size = f.offset(table.left, person + 1) - f.offset(table.left, person)
+    left = f.gain(table.left, person, state, at, item)
+    return table.left_share * left + table.right_share * f.gain(table.right, person, state, at + size, item)
+
+
+def _gains(table: PairTable, person: int, state: Floats, at: int, bag: Bag, count: int) -> int:
+    size = f.offset(table.left, person + 1) - f.offset(table.left, person)
+    middle = f.gains(table.left, person, state, at, bag, count)
+    last = f.gains(table.right, person, state, at + size, bag, middle)
+    first, end = count, count
+    for j in range(first, last):  # merge in place: what is written never overtakes what is read
+        share = table.left_share if j < middle else table.right_share
+        end = put(bag, first, end, bag.items[j], share * bag.gains[j])
+    close(bag, first, end)
+    return end
+
+
+def _add(table: PairTable, person: int, state: Floats, at: int, item: int) -> None:
+    size = f.offset(table.left, person + 1) - f.offset(table.left, person)
+    f.add(table.left, person, state, at, item)
+    f.add(table.right, person, state, at + size, item)
+
+
+def _tangent(table: PairTable, person: int, x: Floats, scale: float, slope: Floats) -> float:
+    left = f.tangent(table.left, person, x, scale * table.left_share, slope)
+    right = f.tangent(table.right, person, x, scale * table.right_share, slope)
+    return table.left_share * left + table.right_share * right
+
+
+register(PairTable, Kernels(_offset, _start, _value, _gain, _gains, _add, _tangent))

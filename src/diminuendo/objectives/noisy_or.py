@@ -1,0 +1,112 @@
+r"""Noisy-or, the product display: :math:`f(S) = 1 - \prod_{a \in S} (1 - p_a)`.
+
+Person t clicks item a with probability p_a, independently; f(S) is the probability that anything
+shown is clicked. With every p in {0, 1} it asks whether we showed anything this person wanted.
+
+State: the probability that nothing in the prefix is clicked.
+Concave form: 1 - exp(sum of x_a log(1 - p_a)), plus x_a where p_a = 1, below both 1 and the sum of x_a p_a.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from diminuendo.objectives.family import Bag, Family, Kernels, register
+from diminuendo.objectives.rows import Matrix, checked_rows, find
+from diminuendo.types import Floats, Items
+
+
+class NoisyOrTable(NamedTuple):
+    """Person t clicks items columns[starts[t]:starts[t+1]] with these probabilities."""
+
+    starts: NDArray[np.int64]
+    columns: Items
+    values: Floats
+
+
+@dataclass(frozen=True)
+class NoisyOr(Family):
+    """The probability that anything shown is clicked."""
+
+    name: ClassVar[str] = "noisy-or"
+
+    def columns(self, n_items: int) -> tuple[int, ...]:
+        """One column per item."""
+        return (n_items,)
+
+    def table(self, matrices: Sequence[Matrix], n_items: int) -> NoisyOrTable:
+        """Rows of click probabilities."""
+        return NoisyOrTable(*checked_rows(matrices[0], n_items, column="item", quantity="probability"))
+
+    @classmethod
+    def specimens(cls) -> Iterator[tuple[Family, int, tuple[Matrix, ...]]]:
+        """Sure things, unlikely things, an explicit zero and a person who wants nothing."""
+        yield cls(), 4, (np.array([[0.5, 0, 1, 0.25], [0, 0, 0, 0], [1, 1, 0, 0.125], [0.1, 0.9, 0.3, 0.7]]),)
+
+
+def _offset(table: NoisyOrTable, person: int) -> int:
+    return person
+
+
+def _start(table: NoisyOrTable, person: int, state: Floats, at: int) -> None:
+    state[at] = 1.0
+
+
+def _value(table: NoisyOrTable, person: int, state: Floats, at: int) -> float:
+    return float(1.0 - state[at])
+
+
+def _gain(table: NoisyOrTable, person: int, state: Floats, at: int, item: int) -> float:
+    where = find(table.columns, table.starts[person], table.starts[person + 1], item)
+    if where < 0:
+        return 0.0
+    return float(state[at] * table.values[where])
+
+
+def _gains(table: NoisyOrTable, person: int, state: Floats, at: int, bag: Bag, count: int) -> int:
+    missed = state[at]
+    if missed > 0.0:
+        for j in range(table.starts[person], table.starts[person + 1]):
+            bag.items[count] = table.columns[j]
+            bag.gains[count] = missed * table.values[j]
+            count += 1
+    return count
+
+
+def _add(table: NoisyOrTable, person: int, state: Floats, at: int, item: int) -> None:
+    where = find(table.columns, table.starts[person], table.starts[person + 1], item)
+    if where >= 0:
+        state[at] *= 1.0 - table.values[where]
+
+
+def _tangent(table: NoisyOrTable, person: int, x: Floats, scale: float, slope: Floats) -> float:
+    exponent, sure, linear = 0.0, 0.0, 0.0
+    for j in range(table.starts[person], table.starts[person + 1]):
+        p, xa = table.values[j], x[table.columns[j]]
+        linear += p * xa
+        if p < 1.0:
+            exponent += xa * math.log1p(-p)
+        else:
+            sure += xa
+    missed = math.exp(exponent)
+    curved = 1.0 - missed + sure
+    if curved >= 1.0 and linear >= 1.0:
+        return 1.0
+    for j in range(table.starts[person], table.starts[person + 1]):
+        p = table.values[j]
+        if linear <= curved:
+            slope[table.columns[j]] += scale * p
+        elif p < 1.0:
+            slope[table.columns[j]] -= scale * missed * math.log1p(-p)
+        else:
+            slope[table.columns[j]] += scale
+    return min(linear, curved)
+
+
+register(NoisyOrTable, Kernels(_offset, _start, _value, _gain, _gains, _add, _tangent))

@@ -1,0 +1,95 @@
+"""One person's objective: one row of a table, evaluated by the table's own kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from diminuendo import _validate
+from diminuendo._jit import kernel
+from diminuendo.errors import InvalidInput
+from diminuendo.objectives.family import Family, Table, add, gains, new_bag, offset, start, value
+from diminuendo.objectives.tape import record
+from diminuendo.types import Floats, Items, Objective, Slate, SlateLike
+
+
+class Person:
+    """What one person feels about slates. Reveals nothing when printed."""
+
+    __slots__ = ("family", "index", "n_items", "table")
+
+    def __init__(self, family: Family, n_items: int, table: Table, index: int) -> None:
+        self.family = family
+        self.n_items = n_items
+        self.table = table
+        self.index = index
+
+    def __repr__(self) -> str:
+        return f"<Person: {self.family.name} over {self.n_items} items>"
+
+    def value(self, slate: SlateLike) -> float:
+        """f(slate), in [0, 1]."""
+        items = np.array(_validate.slate(slate, self.n_items), dtype=np.int32)
+        return float(_value_of(self.table, self.index, items))
+
+    def gains(self, prefix: SlateLike) -> Floats:
+        """f(prefix + a) - f(prefix) for every item a; shape (n_items,)."""
+        items = np.array(_validate.slate(prefix, self.n_items), dtype=np.int32)
+        out = np.zeros(self.n_items)
+        _gains_of(self.table, self.index, items, new_bag(self.n_items, self.family.leaves), out)
+        out[items] = 0.0
+        return out
+
+
+def person(
+    family: Family, row: Mapping[int, float] | Sequence[Mapping[int, float]], n_items: int
+) -> Person:
+    """One person from what she cares about: `{item: value}` (topics for coverage; one mapping per part of a mixture).
+
+    >>> from diminuendo.objectives import NoisyOr
+    >>> visitor = person(NoisyOr(), {3: 0.5, 7: 0.25}, n_items=10)
+    >>> visitor.value([3, 7])
+    0.625
+    """
+    parts = [row] if isinstance(row, Mapping) else list(row)
+    widths = family.columns(n_items)
+    if len(parts) != len(widths):
+        raise InvalidInput(f"A person of family {family.name} has {len(widths)} row(s); got {len(parts)}.")
+    matrices = []
+    for part, width in zip(parts, widths, strict=True):
+        columns = np.array(sorted(part), dtype=np.int64)
+        values = np.array([part[int(column)] for column in columns], dtype=np.float64)
+        matrix: Any = sparse.csr_array((1, width), dtype=np.float64)
+        matrix.indptr = np.array([0, len(columns)])
+        matrix.indices, matrix.data = columns, values  # unchecked here: the family's door checks
+        matrices.append(matrix)
+    return Person(family, n_items, family.table(matrices, n_items), 0)
+
+
+def compiled(objective: Objective, chain: Slate) -> tuple[Table, int]:
+    """A table and a row in it with which kernels can walk `objective` along `chain`."""
+    if isinstance(objective, Person):
+        return objective.table, objective.index
+    return record(objective, chain), 0
+
+
+@kernel
+def _value_of(table: Table, index: int, slate: Items) -> float:
+    state = np.empty(offset(table, index + 1) - offset(table, index))
+    start(table, index, state, 0)
+    for item in slate:
+        add(table, index, state, 0, item)
+    return value(table, index, state, 0)
+
+
+@kernel
+def _gains_of(table: Table, index: int, prefix: Items, bag: Any, out: Floats) -> None:
+    state = np.empty(offset(table, index + 1) - offset(table, index))
+    start(table, index, state, 0)
+    for item in prefix:
+        add(table, index, state, 0, item)
+    for j in range(gains(table, index, state, 0, bag, 0)):
+        out[bag.items[j]] = bag.gains[j]

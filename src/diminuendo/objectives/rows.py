@@ -1,0 +1,104 @@
+"""Sparse rows at the door: what a person may say, checked once, then frozen.
+
+Every refusal names the row, the value and the rule. An empty row is a person who wants nothing.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from diminuendo._jit import inline
+from diminuendo.errors import InvalidInput
+from diminuendo.types import Floats, Items
+
+Matrix: TypeAlias = Any
+"""scipy CSR (array or matrix), anything scipy turns into CSR, or a dense two-dimensional array."""
+
+
+class Rows(NamedTuple):
+    """Checked CSR arrays, read-only."""
+
+    starts: NDArray[np.int64]
+    columns: Items
+    values: Floats
+
+
+def checked_rows(matrix: Matrix, n_columns: int, *, column: str, quantity: str) -> Rows:
+    """The rows of `matrix`: sorted distinct columns in range, finite values in [0, 1]."""
+    starts, columns, values = _arrays(matrix)
+    n_rows = len(starts) - 1
+    shape = getattr(matrix, "shape", (n_rows, n_columns))
+    if shape[1] != n_columns:
+        raise InvalidInput(
+            f"Expected one column per {column}, that is {n_columns} columns; got {shape[1]}. "
+            f"Check the number of {column}s."
+        )
+    if starts[0] != 0 or np.any(np.diff(starts) < 0) or starts[-1] > len(columns):
+        raise InvalidInput("The row starts (indptr) must begin at 0, never fall, and end at the number of values.")
+    columns, values = columns[: starts[-1]], values[: starts[-1]]
+
+    def refuse(position: int, what: str) -> None:
+        row = int(np.searchsorted(starts, position, side="right")) - 1
+        raise InvalidInput(f"Row {row}, {column} {int(columns[position])}: {what}")
+
+    outside = (columns < 0) | (columns >= n_columns)
+    if outside.any():
+        refuse(int(np.argmax(outside)), f"the {column} must be from 0 to {n_columns - 1}.")
+    falls = np.zeros(len(columns), dtype=bool)
+    falls[1:] = np.diff(columns) <= 0
+    falls[starts[:-1][starts[:-1] < len(columns)]] = False  # the first of a row follows nothing
+    if falls.any():
+        bad = int(np.argmax(falls))
+        twice = columns[bad] == columns[bad - 1]
+        refuse(
+            bad,
+            f"{column}s of a row must be sorted and distinct, but this one "
+            + ("stands there twice" if twice else f"follows {column} {int(columns[bad - 1])}")
+            + "; sum_duplicates() and sort_indices() of scipy mend that.",
+        )
+    wrong = ~((values >= 0) & (values <= 1))  # catches NaN too
+    if wrong.any():
+        bad = int(np.argmax(wrong))
+        refuse(bad, f"{quantity} {values[bad]!r} is not in [0, 1].".replace("np.float64(", "").replace(")", ""))
+    return Rows(_frozen(starts, np.int64), _frozen(columns, np.int32), _frozen(values, np.float64))
+
+
+def _arrays(matrix: Matrix) -> tuple[NDArray[np.int64], NDArray[np.int64], Floats]:
+    if not sparse.issparse(matrix):
+        dense = np.atleast_2d(np.asarray(matrix, dtype=np.float64))
+        if dense.ndim != 2:
+            raise InvalidInput(f"Rows of people form a two-dimensional array; got {dense.ndim} dimensions.")
+        matrix = sparse.csr_array(dense)
+    elif matrix.format != "csr":
+        matrix = matrix.tocsr()
+    if matrix.data.dtype.kind not in "fiub":
+        raise InvalidInput(f"Values must be real numbers; got {matrix.data.dtype}.")
+    return (
+        np.asarray(matrix.indptr, dtype=np.int64),
+        np.asarray(matrix.indices, dtype=np.int64),
+        np.asarray(matrix.data, dtype=np.float64),
+    )
+
+
+def _frozen(array: NDArray[Any], dtype: type) -> NDArray[Any]:
+    copy = np.array(array, dtype=dtype)
+    copy.flags.writeable = False
+    return copy
+
+
+@inline
+def find(columns: Items, low: int, high: int, wanted: int) -> int:
+    """Where `wanted` stands in the sorted columns[low:high], or -1."""
+    while low < high:
+        middle = (low + high) // 2
+        if columns[middle] < wanted:
+            low = middle + 1
+        elif columns[middle] > wanted:
+            high = middle
+        else:
+            return middle
+    return -1

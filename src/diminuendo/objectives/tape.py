@@ -1,0 +1,76 @@
+"""A tape: any objective, recorded along one chain of items, so that compiled code can read it.
+
+Learners walk each person along the slate that was shown. For an objective that is only a Python
+function, its values and gains along that slate are recorded first; kernels then read the tape like
+any other table. A tape answers for the recorded chain alone, added in order.
+
+State: how many items of the chain have been added.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from diminuendo.errors import InvalidInput
+from diminuendo.objectives.family import Bag, Kernels, register
+from diminuendo.types import Floats, Objective, Slate
+
+
+class TapeTable(NamedTuple):
+    """values[d] and gains[d] belong to the first d items of the chain."""
+
+    values: Floats
+    gains: NDArray[np.float64]
+
+
+def record(objective: Objective, chain: Slate) -> TapeTable:
+    """Ask `objective` for its values and gains along `chain`."""
+    values = np.array([objective.value(chain[:depth]) for depth in range(len(chain) + 1)], dtype=np.float64)
+    gains = np.zeros((len(chain) + 1, objective.n_items))
+    for depth in range(len(chain) + 1):
+        row = np.asarray(objective.gains(chain[:depth]), dtype=np.float64)
+        if row.shape != (objective.n_items,):
+            raise InvalidInput(f"gains() must return one number per item, {objective.n_items}; got shape {row.shape}.")
+        gains[depth] = row
+    values.flags.writeable = gains.flags.writeable = False
+    return TapeTable(values, gains)
+
+
+def _offset(table: TapeTable, person: int) -> int:
+    return person
+
+
+def _start(table: TapeTable, person: int, state: Floats, at: int) -> None:
+    state[at] = 0.0
+
+
+def _value(table: TapeTable, person: int, state: Floats, at: int) -> float:
+    return float(table.values[int(state[at])])
+
+
+def _gain(table: TapeTable, person: int, state: Floats, at: int, item: int) -> float:
+    return float(table.gains[int(state[at]), item])
+
+
+def _gains(table: TapeTable, person: int, state: Floats, at: int, bag: Bag, count: int) -> int:
+    depth = int(state[at])
+    for item in range(table.gains.shape[1]):
+        if table.gains[depth, item] != 0.0:
+            bag.items[count] = item
+            bag.gains[count] = table.gains[depth, item]
+            count += 1
+    return count
+
+
+def _add(table: TapeTable, person: int, state: Floats, at: int, item: int) -> None:
+    state[at] += 1.0
+
+
+def _tangent(table: TapeTable, person: int, x: Floats, scale: float, slope: Floats) -> float:
+    return np.inf  # a tape knows no concave form; whoever asks learns nothing from this bound
+
+
+register(TapeTable, Kernels(_offset, _start, _value, _gain, _gains, _add, _tangent))

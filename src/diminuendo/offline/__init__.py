@@ -1,0 +1,7 @@
+"""Hindsight: the best that could have been shown, had all people been known."""
+
+from diminuendo.offline.bounds import ONE_MINUS_1_OVER_E, data_bound
+from diminuendo.offline.exact import Bracket, optimum
+from diminuendo.offline.greedy import Hindsight, greedy
+
+__all__ = ["ONE_MINUS_1_OVER_E", "Bracket", "Hindsight", "data_bound", "greedy", "optimum"]

@@ -1,0 +1,187 @@
+"""The best slate in hindsight, with a proof: lower and upper bounds that meet, or say how far apart they are.
+
+`branch`  depth-first search over slates. A prefix S that cannot beat the best slate found, because F(S) plus
+          the largest remaining gains is too small, is cut off. Works for any objective.
+`milp`    every family has a concave function on [0, 1]^N that equals F on sets. Its tangents are linear
+          upper bounds; a mixed-integer program over the N items and those tangents gives a slate and an upper
+          bound, the slate gives a lower bound and another tangent, until they meet. People enter only through
+          tangents, so that the program stays small however long the stream. (Benders decomposition, as in
+          Cordeau, Furini & Ljubic 2019, EJOR 275, here for every family with a concave form.)
+
+Bounds are means per person. Those of `milp` are stated with the solver's own tolerance added.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import optimize
+
+from diminuendo import _validate
+from diminuendo.errors import InvalidInput
+from diminuendo.offline.bounds import data_bound, top_sum
+from diminuendo.offline.greedy import greedy
+from diminuendo.offline.total import PeopleTotal, Total, total
+from diminuendo.streams.people import People, Stream
+from diminuendo.types import Floats, Slate
+
+METHODS = ("auto", "milp", "branch")
+
+SOLVER_TOLERANCE = 1e-6
+"""HiGHS lets a constraint of a mixed-integer program be violated by this much (its documented default)."""
+
+ROUNDING = 1e-12
+"""Two means of the same people that differ by less are equal."""
+
+
+@dataclass(frozen=True)
+class Bracket:
+    """The best mean value of any slate lies between `lower` and `upper`."""
+
+    lower: float
+    upper: float
+    slate: Slate
+    """Worth `lower`."""
+    seconds: float
+    method: str
+
+    @property
+    def proven(self) -> bool:
+        """Whether the bounds meet, up to the solver's tolerance."""
+        return self.upper - self.lower <= 2 * SOLVER_TOLERANCE
+
+
+def optimum(stream: Stream, slots: int, *, method: str = "auto", time_limit: float = 60.0) -> Bracket:
+    """The best slate in hindsight, or the tightest bounds found within `time_limit` seconds."""
+    k = _validate.slots(slots, stream.n_items)
+    _validate.one_of(method, METHODS, "method")
+    limit = _validate.positive_float(time_limit, "time_limit")
+    if method == "auto":
+        method = "milp" if isinstance(stream, People) else "branch"
+    began = time.perf_counter()
+    first = greedy(stream, k)
+    upper = data_bound(stream, first.slate, k)
+    if upper - first.value <= ROUNDING:
+        return Bracket(first.value, max(first.value, upper), first.slate, time.perf_counter() - began, method)
+    if method == "branch":
+        search = _Branch(total(stream), k, len(stream), began + limit)
+        lower, upper, slate = search.run(first.value, upper, first.slate)
+    elif isinstance(stream, People):
+        lower, upper, slate = _Cuts(stream, k, began + limit).run(first.value, upper, first.slate)
+    else:
+        raise InvalidInput("The milp method needs people of a family; use method='branch' for Python functions.")
+    return Bracket(lower, max(lower, upper), slate, time.perf_counter() - began, method)
+
+
+class _Branch:
+    """Depth-first search in the order of gains, with F(S) + the largest remaining gains as bound."""
+
+    def __init__(self, summed: Total, k: int, n_people: int, deadline: float) -> None:
+        self.summed, self.k, self.people, self.deadline = summed, k, max(1, n_people), deadline
+
+    def run(self, lower: float, upper: float, slate: Slate) -> tuple[float, float, Slate]:
+        self.best, self.slate = lower, slate
+        self.open = 0.0  # the largest bound among branches that time did not allow to search
+        self._search((), frozenset())
+        return self.best, min(upper, max(self.best, self.open)), self.slate
+
+    def _search(self, prefix: Slate, excluded: frozenset[int]) -> None:
+        self.summed.begin()
+        for item in prefix:
+            self.summed.add(item)
+        here, gains = self.summed.value() / self.people, self.summed.gains() / self.people
+        gains[list(excluded)] = 0.0
+        left = self.k - len(prefix)
+        if here > self.best + ROUNDING:
+            self.best, self.slate = here, prefix
+        if left == 0 or here + top_sum(gains, left) <= self.best + ROUNDING:
+            return
+        if time.perf_counter() > self.deadline:
+            self.open = max(self.open, here + top_sum(gains, left))
+            return
+        if left == 1:
+            item = int(np.argmax(gains))
+            self.best, self.slate = here + float(gains[item]), (*prefix, item)
+            return
+        for item in np.argsort(-gains, kind="stable"):
+            if here + top_sum(gains, left) <= self.best + ROUNDING:
+                return
+            self._search((*prefix, int(item)), excluded)
+            excluded |= {int(item)}
+            gains[item] = 0.0
+
+
+class _Cuts:
+    """Tangents of the concave form as constraints z <= c + g x; z is the mean value."""
+
+    def __init__(self, people: People, k: int, deadline: float) -> None:
+        self.summed, self.k, self.deadline = PeopleTotal(people), k, deadline
+        self.people, self.n = max(1, len(people)), people.n_items
+        self.rows: list[Floats] = []
+        self.limits: list[float] = []
+
+    def run(self, lower: float, upper: float, slate: Slate) -> tuple[float, float, Slate]:
+        centre = np.full(self.n, self.k / self.n)
+        self._cut(centre)
+        self._cut(self._indicator(slate))
+        stalled = 0
+        while stalled < 5 and time.perf_counter() < self.deadline:  # first without integrality: cheap, nearly tight
+            x, bound = self._solve(integral=False)
+            if bound is None:
+                break
+            stalled = stalled + 1 if bound > upper - 0.02 * (upper - lower) else 0
+            upper = min(upper, bound)
+            self._cut(x)
+            centre = 0.5 * (centre + x)  # a second cut from further inside steadies the next step
+            self._cut(centre)
+        while upper - lower > 2 * SOLVER_TOLERANCE and time.perf_counter() < self.deadline:
+            x, bound = self._solve(integral=True, cutoff=lower)
+            if bound is None:
+                break
+            upper = min(upper, max(lower, bound))
+            if x is None:
+                break
+            found = tuple(int(item) for item in np.flatnonzero(x > 0.5))
+            worth = self._cut(self._indicator(found))
+            self._cut(0.5 * (centre + x))
+            if worth > lower:
+                lower, slate = worth, found
+        return lower, upper, slate
+
+    def _indicator(self, slate: Slate) -> Floats:
+        x = np.zeros(self.n)
+        x[list(slate)] = 1.0
+        return x
+
+    def _cut(self, x: Floats) -> float:
+        value, slope = self.summed.tangent(x)
+        value, slope = value / self.people, slope / self.people
+        self.rows.append(slope)
+        self.limits.append(value - float(slope @ x))
+        return value
+
+    def _solve(self, *, integral: bool, cutoff: float = 0.0) -> tuple[Floats, float | None]:
+        """Maximise z over z <= c + g x and sum x = k; returns x and an upper bound on z."""
+        left = max(0.1, self.deadline - time.perf_counter())
+        cuts = np.column_stack([-np.array(self.rows), np.ones(len(self.rows))])
+        budget = np.append(np.ones(self.n), 0.0)
+        result = optimize.milp(
+            c=np.append(np.zeros(self.n), -1.0),
+            constraints=[
+                optimize.LinearConstraint(cuts, -np.inf, np.array(self.limits)),
+                optimize.LinearConstraint(budget[None, :], self.k, self.k),
+            ],
+            bounds=optimize.Bounds(
+                np.append(np.zeros(self.n), max(0.0, cutoff - SOLVER_TOLERANCE)), np.ones(self.n + 1)
+            ),
+            integrality=np.append(np.full(self.n, int(integral)), 0),
+            options={"time_limit": left, "mip_rel_gap": 0.0},
+        )
+        if integral:
+            bound = None if result.mip_dual_bound is None else -float(result.mip_dual_bound) + SOLVER_TOLERANCE
+            return (None if result.x is None else result.x[:-1]), bound
+        if result.status != 0:
+            return np.zeros(self.n), None
+        return result.x[:-1], float(result.x[-1]) + SOLVER_TOLERANCE

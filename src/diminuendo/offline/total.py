@@ -1,0 +1,206 @@
+"""The sum of a whole stream's objectives, given the items chosen so far.
+
+Greedy and the exact solvers ask this for gains and values. It keeps one small state per person, and
+never a matrix of people times items beyond the sparse rows themselves.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+
+from diminuendo._jit import kernel
+from diminuendo.objectives.family import Bag, Table, add, gain, gains, new_bag, offset, start, tangent, value
+from diminuendo.streams.people import People, Stream
+from diminuendo.types import Floats, Ints, Items
+
+
+class Total(Protocol):
+    """F(S), the sum of f_t(S) over a stream, along a growing prefix S."""
+
+    n_items: int
+
+    def begin(self) -> None:
+        """Back to the empty prefix."""
+
+    def add(self, item: int) -> None:
+        """prefix := prefix + item."""
+
+    def value(self) -> float:
+        """F(prefix)."""
+
+    def gains(self) -> Floats:
+        """F(prefix + a) - F(prefix) for every item; 0 for items of the prefix."""
+
+    def gain(self, item: int) -> float:
+        """F(prefix + item) - F(prefix)."""
+
+
+def total(stream: Stream) -> Total:
+    """The sum over `stream`: compiled for people of a family, one call at a time for Python functions."""
+    return PeopleTotal(stream) if isinstance(stream, People) else FunctionTotal(stream)
+
+
+class PeopleTotal:
+    """The sum over people of one family, by compiled kernels."""
+
+    def __init__(self, people: People) -> None:
+        self.people = people
+        self.n_items = people.n_items
+        self.prefix: list[int] = []
+        self._state = np.empty(_state_size(people.table, len(people)))
+        self._bag = new_bag(people.n_items, people.family.leaves)
+        self._fans: tuple[Ints, Items] | None = None
+        self.begin()
+
+    def begin(self) -> None:
+        """Back to the empty prefix."""
+        self.prefix.clear()
+        _begin(self.people.table, len(self.people), self._state)
+
+    def add(self, item: int) -> None:
+        """prefix := prefix + item."""
+        self.prefix.append(item)
+        if self._fans is None:
+            _add_for_all(self.people.table, len(self.people), self._state, item)
+        else:
+            starts, people = self._fans
+            _add_for(self.people.table, people[starts[item] : starts[item + 1]], self._state, item)
+
+    def value(self) -> float:
+        """F(prefix)."""
+        return float(_value(self.people.table, len(self.people), self._state))
+
+    def gains(self) -> Floats:
+        """F(prefix + a) - F(prefix) for every item; 0 for items of the prefix."""
+        out = np.zeros(self.n_items)
+        _gains(self.people.table, len(self.people), self._state, self._bag, out)
+        out[self.prefix] = 0.0
+        return out
+
+    def gain(self, item: int) -> float:
+        """F(prefix + item) - F(prefix): only the item's own people are asked."""
+        if item in self.prefix:
+            return 0.0
+        if self._fans is None:
+            self._fans = _fans(self.people.table, len(self.people), self.n_items, self._bag)
+        starts, people = self._fans
+        return float(_gain(self.people.table, people[starts[item] : starts[item + 1]], self._state, item))
+
+    def tangent(self, x: Floats) -> tuple[float, Floats]:
+        """Value and slope at x of a concave function on [0, 1]^n that equals F on sets."""
+        slope = np.zeros(self.n_items)
+        return float(_tangent(self.people.table, len(self.people), x, slope)), slope
+
+
+class FunctionTotal:
+    """The sum over arbitrary objectives."""
+
+    def __init__(self, stream: Stream) -> None:
+        self.stream = stream
+        self.n_items = stream.n_items
+        self.prefix: list[int] = []
+
+    def begin(self) -> None:
+        """Back to the empty prefix."""
+        self.prefix.clear()
+
+    def add(self, item: int) -> None:
+        """prefix := prefix + item."""
+        self.prefix.append(item)
+
+    def value(self) -> float:
+        """F(prefix)."""
+        return float(self.stream.values(self.prefix).sum())
+
+    def gains(self) -> Floats:
+        """F(prefix + a) - F(prefix) for every item; 0 for items of the prefix."""
+        out = np.zeros(self.n_items)
+        for t in range(len(self.stream)):
+            out += self.stream[t].gains(self.prefix)
+        return out
+
+    def gain(self, item: int) -> float:
+        """F(prefix + item) - F(prefix)."""
+        if item in self.prefix:
+            return 0.0
+        return float(self.stream.values([*self.prefix, item]).sum()) - self.value()
+
+
+@kernel
+def _state_size(table: Table, n: int) -> int:
+    return offset(table, n)
+
+
+@kernel
+def _begin(table: Table, n: int, state: Floats) -> None:
+    for t in range(n):
+        start(table, t, state, offset(table, t))
+
+
+@kernel
+def _add_for_all(table: Table, n: int, state: Floats, item: int) -> None:
+    for t in range(n):
+        add(table, t, state, offset(table, t), item)
+
+
+@kernel
+def _add_for(table: Table, people: Items, state: Floats, item: int) -> None:
+    for t in people:
+        add(table, t, state, offset(table, t), item)
+
+
+@kernel
+def _value(table: Table, n: int, state: Floats) -> float:
+    total = 0.0
+    for t in range(n):
+        total += value(table, t, state, offset(table, t))
+    return total
+
+
+@kernel
+def _gains(table: Table, n: int, state: Floats, bag: Bag, out: Floats) -> None:
+    for t in range(n):
+        for j in range(gains(table, t, state, offset(table, t), bag, 0)):
+            out[bag.items[j]] += bag.gains[j]
+
+
+@kernel
+def _gain(table: Table, people: Items, state: Floats, item: int) -> float:
+    total = 0.0
+    for t in people:
+        total += gain(table, t, state, offset(table, t), item)
+    return total
+
+
+@kernel
+def _tangent(table: Table, n: int, x: Floats, slope: Floats) -> float:
+    total = 0.0
+    for t in range(n):
+        total += tangent(table, t, x, 1.0, slope)
+    return total
+
+
+@kernel
+def _fans(table: Table, n: int, n_items: int, bag: Any) -> tuple[Ints, Items]:
+    """Who cares about item a: people[starts[a]:starts[a+1]]. Nobody else ever gains from it."""
+    starts = np.zeros(n_items + 1, dtype=np.int64)
+    size = 0
+    for t in range(n):
+        size = max(size, offset(table, t + 1) - offset(table, t))
+    state = np.empty(size)
+    for t in range(n):
+        start(table, t, state, 0)
+        for j in range(gains(table, t, state, 0, bag, 0)):
+            starts[bag.items[j] + 1] += 1
+    for a in range(n_items):
+        starts[a + 1] += starts[a]
+    people = np.empty(starts[n_items], dtype=np.int32)
+    filled = starts[:-1].copy()
+    for t in range(n):
+        start(table, t, state, 0)
+        for j in range(gains(table, t, state, 0, bag, 0)):
+            people[filled[bag.items[j]]] = t
+            filled[bag.items[j]] += 1
+    return starts, people

@@ -1,0 +1,27 @@
+"""Streams: the people who arrive, in order; from memory, files, nowhere, or real life."""
+
+from diminuendo.streams.baskets import read_baskets
+from diminuendo.streams.builtin import BUILTIN, msweb, open_stream
+from diminuendo.streams.files import read
+from diminuendo.streams.people import Functions, People, Stream
+from diminuendo.streams.places import from_places, grid
+from diminuendo.streams.ratings import read_ratings
+from diminuendo.streams.synthetic import adversary, drift, sparse_display, taste_groups
+
+__all__ = [
+    "BUILTIN",
+    "Functions",
+    "People",
+    "Stream",
+    "adversary",
+    "drift",
+    "from_places",
+    "grid",
+    "msweb",
+    "open_stream",
+    "read",
+    "read_baskets",
+    "read_ratings",
+    "sparse_display",
+    "taste_groups",
+]

@@ -1,0 +1,112 @@
+"""Baskets: text with one line per person, the items she took, as whole numbers.
+
+    0 1 2
+    1 3
+
+An empty line is a person who took nothing. Files may be gzipped. They are read in pieces and parsed
+without a Python loop over lines, so that millions of baskets are a matter of seconds.
+"""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO, cast
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from diminuendo.errors import InvalidInput
+from diminuendo.objectives import NoisyOr
+from diminuendo.objectives.family import Family
+from diminuendo.streams.people import People
+from diminuendo.types import Progress
+
+PIECE = 1 << 24
+MOST_ITEMS = 1 << 31
+"""Items are 32-bit numbers in compiled code."""
+NEWLINE, RETURN = ord("\n"), ord("\r")
+_IS_GAP = np.zeros(256, dtype=bool)
+_IS_GAP[[ord(" "), ord("\t"), ord(","), ord(";"), NEWLINE, RETURN]] = True
+_IS_DIGIT = np.zeros(256, dtype=bool)
+_IS_DIGIT[ord("0") : ord("9") + 1] = True
+
+
+def read_baskets(
+    path: str | Path,
+    family: Family | None = None,
+    *,
+    n_items: int | None = None,
+    value: float = 1.0,
+    name: str | None = None,
+    progress: Progress | None = None,
+) -> People:
+    """People from basket text; every item in a basket has the same `value` to its owner."""
+    path = Path(path)
+    lines: list[NDArray[np.int64]] = []
+    items: list[NDArray[np.int64]] = []
+    n_people = 0
+    for piece in _pieces(path, progress):
+        line, item = _parse(piece, n_people)
+        lines.append(line)
+        items.append(item)
+        n_people += int(np.count_nonzero(np.frombuffer(piece, dtype=np.uint8) == NEWLINE))
+    person = np.concatenate([np.zeros(0, dtype=np.int64), *lines])
+    column = np.concatenate([np.zeros(0, dtype=np.int64), *items])
+    if n_people == 0:
+        raise InvalidInput(f"{path.name} is empty: expected one line of item numbers per person.")
+    width = min(int(column.max(initial=-1)) + 1, MOST_ITEMS) if n_items is None else n_items
+    if len(column) and column.max() >= width:
+        bad = int(np.argmax(column >= width))
+        raise InvalidInput(
+            f"{path.name}, line {person[bad] + 1}: item {column[bad]} is out of range; "
+            f"with {width} items they are numbered from 0 to {width - 1}."
+        )
+    order = np.lexsort((column, person))
+    person, column = person[order], column[order]
+    twice = (np.diff(person) == 0) & (np.diff(column) == 0)
+    if twice.any():
+        bad = int(np.argmax(twice))
+        raise InvalidInput(f"{path.name}, line {person[bad] + 1}: item {column[bad]} is there twice.")
+    starts = np.searchsorted(person, np.arange(n_people + 1))
+    matrix = sparse.csr_array((np.full(len(column), value), column, starts), shape=(n_people, max(1, width)))
+    return People(family or NoisyOr(), matrix, name=name or path.name.split(".")[0])
+
+
+def _pieces(path: Path, progress: Progress | None) -> Iterator[bytes]:
+    """Whole lines, about PIECE bytes at a time; progress is counted in bytes of the file."""
+    with path.open("rb") as raw:
+        source = cast(BinaryIO, gzip.open(raw)) if path.suffix == ".gz" else raw
+        rest, seen = b"", 0
+        while block := source.read(PIECE):
+            cut = block.rfind(b"\n") + 1
+            if cut:
+                yield rest + block[:cut]
+                rest = block[cut:]
+            else:
+                rest += block
+            if progress:
+                progress(raw.tell() - seen)
+                seen = raw.tell()
+        if rest:
+            yield rest + b"\n"
+
+
+def _parse(piece: bytes, lines_before: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """(line number, item) of every number in a piece of whole lines."""
+    text = np.frombuffer(piece, dtype=np.uint8)
+    gap, digit = _IS_GAP[text], _IS_DIGIT[text]
+    ends_line = text == NEWLINE
+    if not (gap | digit).all():
+        bad = int(np.argmin(gap | digit))
+        line = lines_before + int(np.count_nonzero(ends_line[:bad])) + 1
+        raise InvalidInput(
+            f"Line {line}: a basket holds whole numbers separated by spaces or commas; found {chr(text[bad])!r}."
+        )
+    begins = digit & np.concatenate(([True], gap[:-1]))
+    line_of_byte = lines_before + np.cumsum(ends_line) - ends_line
+    spaced = np.where(digit, text, ord(" ")).astype(np.uint8).tobytes().decode("ascii")
+    numbers = np.fromstring(spaced, dtype=np.int64, sep=" ") if begins.any() else np.zeros(0, dtype=np.int64)
+    return line_of_byte[begins], numbers

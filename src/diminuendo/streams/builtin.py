@@ -1,0 +1,60 @@
+"""The real stream that ships with the package, and the table of streams that have a name."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+from collections.abc import Callable
+from importlib import resources
+from pathlib import Path
+
+from diminuendo import _validate
+from diminuendo.objectives import BestMatch, Concave, NoisyOr
+from diminuendo.objectives.family import Family
+from diminuendo.streams.baskets import read_baskets
+from diminuendo.streams.files import read
+from diminuendo.streams.people import People
+from diminuendo.streams.synthetic import adversary, drift, taste_groups
+from diminuendo.types import Progress
+
+
+def msweb() -> People:
+    """32,711 visitors of a web site, and which of its 294 areas each one opened (UCI, CC BY 4.0).
+
+    One person is one visitor, so the privacy of a round is the privacy of a person.
+    """
+    data = resources.files("diminuendo.streams") / "data"
+    with resources.as_file(data / "msweb.baskets.txt.gz") as path:
+        people = read_baskets(path, NoisyOr(), n_items=294, name="msweb")
+    with (data / "msweb.items.csv.gz").open("rb") as packed, gzip.open(packed, "rt") as text:
+        people.labels = tuple(row["name"] for row in csv.DictReader(text))
+    return people
+
+
+BUILTIN: dict[str, Callable[[], People]] = {
+    "msweb": msweb,
+    "msweb-drift": lambda: drift(msweb()),
+    "taste-groups": taste_groups,
+    "adversary": adversary,
+}
+"""Streams by the name users type; a line here brings contract tests and a CLI name."""
+
+FROM_ROWS: dict[str, Callable[[], Family]] = {"noisy-or": NoisyOr, "best-match": BestMatch, "concave": Concave}
+"""Objectives that need no public parameters beyond their defaults, so that a name is enough."""
+
+
+def open_stream(
+    source: str | Path,
+    objective: str | None = None,
+    *,
+    n_items: int | None = None,
+    progress: Progress | None = None,
+) -> People:
+    """A stream by built-in name or from a file, read as people of the given objective."""
+    family = None if objective is None else _validate.lookup(FROM_ROWS, objective, "objective for rows of a file")()
+    if str(source) not in BUILTIN:
+        return read(source, family, n_items=n_items, progress=progress)
+    people = BUILTIN[str(source)]()
+    if family is None or family.name == people.family_name:
+        return people
+    return People(family, people.matrices, people.n_items, name=people.name, labels=people.labels)

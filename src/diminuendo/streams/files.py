@@ -1,0 +1,47 @@
+"""Streams from files, told apart by their names."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from scipy import sparse
+
+from diminuendo.errors import InvalidInput
+from diminuendo.objectives import NoisyOr
+from diminuendo.objectives.family import Family
+from diminuendo.streams.baskets import read_baskets
+from diminuendo.streams.people import People
+from diminuendo.streams.ratings import read_ratings
+from diminuendo.types import Progress
+
+SUFFIXES = (".npz", ".parquet", ".csv", ".csv.gz", ".txt", ".txt.gz")
+
+
+def read(
+    path: str | Path,
+    family: Family | None = None,
+    *,
+    n_items: int | None = None,
+    progress: Progress | None = None,
+) -> People:
+    """People from a file: scipy CSR `.npz`, ratings `.parquet` or `.csv`, baskets `.txt` (each may be gzipped text)."""
+    path = Path(path)
+    if not path.is_file():
+        raise InvalidInput(f"There is no file {path}. A stream is a built-in name or a file; see `diminuendo streams`.")
+    if path.name.endswith(".npz"):
+        return _read_npz(path, family, n_items)
+    if path.name.endswith((".parquet", ".csv", ".csv.gz")):
+        return read_ratings(path, family, n_items=n_items, progress=progress)
+    if path.name.endswith((".txt", ".txt.gz")):
+        return read_baskets(path, family, n_items=n_items, progress=progress)
+    raise InvalidInput(f"{path.name}: expected a file that ends in {', '.join(SUFFIXES)}.")
+
+
+def _read_npz(path: Path, family: Family | None, n_items: int | None) -> People:
+    try:
+        matrix = sparse.load_npz(path)
+    except (ValueError, KeyError, OSError) as error:
+        raise InvalidInput(
+            f"{path.name} is not a scipy sparse matrix ({error}); write one with scipy.sparse.save_npz(path, matrix)."
+        ) from error
+    return People(family or NoisyOr(), matrix, n_items or matrix.shape[1], name=path.stem)

@@ -1,0 +1,180 @@
+"""A stream: the people who arrive, in order, each with an objective.
+
+`People` is a table of one family (scipy CSR underneath) that compiled code can walk. `Functions` is
+the same for arbitrary Python functions, which nothing can compile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Protocol, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from diminuendo import _validate
+from diminuendo._jit import kernel
+from diminuendo.errors import InvalidInput
+from diminuendo.objectives.family import Family, Table, add, offset, start, value
+from diminuendo.objectives.oracle import Oracle
+from diminuendo.objectives.person import Person
+from diminuendo.objectives.rows import Matrix
+from diminuendo.types import Floats, Items, Objective, SlateLike
+
+
+class Stream(Protocol):
+    """What the simulator and the offline solvers need of a stream."""
+
+    name: str
+    n_items: int
+    family_name: str
+
+    def __len__(self) -> int: ...
+    def __getitem__(self, person: int) -> Objective: ...
+
+    def values(self, slates: SlateLike | NDArray[np.integer]) -> Floats:
+        """f_t(slate) for every person; one slate for all, or one row of `slates` each (-1: empty slot)."""
+        ...
+
+
+class People:
+    """People of one family, in the order in which they arrive.
+
+    >>> from diminuendo.objectives import NoisyOr
+    >>> people = People(NoisyOr(), [[0.5, 0.0, 1.0], [0.0, 0.25, 0.0]])
+    >>> people.values([0, 1])
+    array([0.5 , 0.25])
+    """
+
+    def __init__(
+        self,
+        family: Family,
+        matrices: Matrix | Sequence[Matrix],
+        n_items: int | None = None,
+        *,
+        name: str = "people",
+        labels: Sequence[str] | None = None,
+    ) -> None:
+        several = family.leaves > 1 or isinstance(matrices, tuple)
+        parts = tuple(_two_dimensional(part) for part in (matrices if several else (matrices,)))
+        if len(parts) != family.leaves:
+            raise InvalidInput(f"{family.name} needs {family.leaves} matrices; got {len(parts)}.")
+        self.family = family
+        self.n_items = int(parts[0].shape[1]) if n_items is None else _validate.positive_int(n_items, "n_items")
+        self.table: Table = family.table(parts, self.n_items)
+        self.name = name
+        self.family_name = family.name
+        if labels is not None and len(labels) != self.n_items:
+            raise InvalidInput(f"Expected one label per item, {self.n_items}; got {len(labels)}.")
+        self.labels = None if labels is None else tuple(labels)
+        self._length = int(parts[0].shape[0])
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __repr__(self) -> str:
+        return f"<People: {self.name}, {len(self):,} people, {self.n_items:,} items, {self.family_name}>"
+
+    def __iter__(self) -> Iterator[Person]:
+        return (Person(self.family, self.n_items, self.table, t) for t in range(len(self)))
+
+    @overload
+    def __getitem__(self, person: int) -> Person: ...
+    @overload
+    def __getitem__(self, person: slice | NDArray[np.integer]) -> People: ...
+    def __getitem__(self, person: int | slice | NDArray[np.integer]) -> Person | People:
+        if isinstance(person, (int, np.integer)):
+            if not -len(self) <= person < len(self):
+                raise IndexError(f"There are {len(self)} people; got number {person}.")
+            return Person(self.family, self.n_items, self.table, int(person) % len(self))
+        return self._like(tuple(part[person] for part in self.matrices))
+
+    @property
+    def matrices(self) -> tuple[Matrix, ...]:
+        """The private rows as scipy CSR, one matrix per part of the family."""
+        return self.family.matrices(self.table, self.n_items)
+
+    def values(self, slates: SlateLike | NDArray[np.integer]) -> Floats:
+        """f_t(slate) for every person; one slate for all, or one row of `slates` each (-1: empty slot)."""
+        rows = slate_rows(slates, len(self), self.n_items)
+        out = np.empty(len(self))
+        _values(self.table, rows, out)
+        return out
+
+    def permuted(self, order: NDArray[np.integer]) -> People:
+        """The same people with item a renamed to order[a] (families whose columns are items)."""
+        if any(part.shape[1] != self.n_items for part in self.matrices):
+            raise InvalidInput(f"{self.family_name} people speak of topics; their items cannot be renamed.")
+        inverse = np.argsort(order)
+        moved = tuple(part[:, inverse] for part in self.matrices)
+        for part in moved:
+            part.sort_indices()
+        return self._like(moved, labels=None)
+
+    def _like(self, parts: tuple[Matrix, ...], **changes: Any) -> People:
+        kept = {"name": self.name, "labels": self.labels} | changes
+        return People(self.family, parts, self.n_items, **kept)
+
+
+class Functions:
+    """People given as Python functions of a set, for objectives that no family covers."""
+
+    def __init__(
+        self, functions: Sequence[Callable[[frozenset[int]], float]], n_items: int, *, name: str = "functions"
+    ) -> None:
+        self.objectives = [Oracle(function, n_items) for function in functions]
+        self.n_items = _validate.positive_int(n_items, "n_items")
+        self.name = name
+        self.family_name = "oracle"
+
+    def __len__(self) -> int:
+        return len(self.objectives)
+
+    def __repr__(self) -> str:
+        return f"<Functions: {self.name}, {len(self):,} people, {self.n_items:,} items>"
+
+    def __getitem__(self, person: int) -> Oracle:
+        return self.objectives[person]
+
+    def values(self, slates: SlateLike | NDArray[np.integer]) -> Floats:
+        """f_t(slate) for every person; one slate for all, or one row of `slates` each (-1: empty slot)."""
+        rows = np.broadcast_to(slate_rows(slates, len(self), self.n_items), (len(self), np.shape(slates)[-1]))
+        return np.array([f.value(row[row >= 0]) for f, row in zip(self.objectives, rows, strict=True)])
+
+
+def slate_rows(slates: SlateLike | NDArray[np.integer], n_people: int, n_items: int) -> Items:
+    """Slates as a checked array with one row, or one row per person."""
+    rows = np.atleast_2d(np.asarray(slates))
+    if rows.size == 0:
+        return np.zeros((1, 0), dtype=np.int32)
+    if rows.ndim != 2 or rows.shape[0] not in (1, n_people) or not np.issubdtype(rows.dtype, np.integer):
+        raise InvalidInput(
+            f"Expected one slate, or an array of {n_people} slates of whole numbers; got shape {np.shape(slates)}."
+        )
+    if rows.min() < -1 or rows.max() >= n_items:
+        raise InvalidInput(f"Slates hold items from 0 to {n_items - 1}, or -1 for an empty slot.")
+    return np.ascontiguousarray(rows, dtype=np.int32)
+
+
+def _two_dimensional(part: Matrix) -> Matrix:
+    return part if hasattr(part, "shape") else np.atleast_2d(np.asarray(part, dtype=np.float64))
+
+
+@kernel
+def _values(table: Table, slates: Items, out: Floats) -> None:
+    one_for_all = slates.shape[0] == 1
+    size = 0
+    for t in range(len(out)):
+        size = max(size, offset(table, t + 1) - offset(table, t))
+    state = np.empty(size)
+    for t in range(len(out)):
+        row = 0 if one_for_all else t
+        start(table, t, state, 0)
+        for i in range(slates.shape[1]):
+            item = slates[row, i]
+            repeated = False
+            for j in range(i):
+                repeated |= slates[row, j] == item
+            if item >= 0 and not repeated:
+                add(table, t, state, 0, item)
+        out[t] = value(table, t, state, 0)

@@ -1,0 +1,84 @@
+"""Places: people at points on the earth, sites that may serve them, best match wins.
+
+A person at distance km from the nearest chosen site is served to the extent max(0, 1 - km / reach).
+The sites are public and must not be chosen from the people; a fixed grid will do.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+
+from diminuendo import _validate
+from diminuendo.errors import InvalidInput
+from diminuendo.objectives import BestMatch
+from diminuendo.streams.people import People
+from diminuendo.types import Floats
+
+EARTH_KM = 6371.0
+_AT_ONCE = 1 << 13
+
+
+def from_places(
+    points: ArrayLike,
+    sites: ArrayLike,
+    *,
+    reach_km: float,
+    distance: str = "great-circle",
+    name: str = "places",
+) -> People:
+    """Best-match people from (latitude, longitude) points and candidate sites, in degrees."""
+    reach = _validate.positive_float(reach_km, "reach_km")
+    kilometres = _validate.lookup(DISTANCES, distance, "distance")
+    where, candidates = _degrees(points, "points"), _degrees(sites, "sites")
+    parts = [sparse.csr_array((0, len(candidates)))]
+    for low in range(0, len(where), _AT_ONCE):  # never people x sites in memory at once
+        served = np.maximum(0.0, 1.0 - kilometres(where[low : low + _AT_ONCE], candidates) / reach)
+        parts.append(sparse.csr_array(served))
+    return People(BestMatch(), sparse.csr_array(sparse.vstack(parts)), len(candidates), name=name)
+
+
+def grid(south: float, north: float, west: float, east: float, rows: int, columns: int) -> Floats:
+    """Sites on a grid, corners included, row by row from the south-west: a choice that looks at nobody."""
+    latitudes, longitudes = np.linspace(south, north, rows), np.linspace(west, east, columns)
+    return np.array([(lat, lon) for lat in latitudes for lon in longitudes])
+
+
+def great_circle(points: Floats, sites: Floats) -> Floats:
+    """Kilometres on a sphere, points by sites (haversine)."""
+    a, b = np.radians(points)[:, None, :], np.radians(sites)[None, :, :]
+    half_lat, half_lon = np.sin((a[..., 0] - b[..., 0]) / 2), np.sin((a[..., 1] - b[..., 1]) / 2)
+    chord = half_lat**2 + np.cos(a[..., 0]) * np.cos(b[..., 0]) * half_lon**2
+    distance: Floats = 2 * EARTH_KM * np.arcsin(np.minimum(1.0, np.sqrt(chord)))
+    return distance
+
+
+def flat(points: Floats, sites: Floats) -> Floats:
+    """Kilometres on a plane that touches the earth amid the sites: good within a city, and fast.
+
+    One degree of latitude is taken as 110.574 km and one of longitude as 111.320 km times the cosine of
+    the latitude halfway between the outermost sites.
+    """
+    middle = (sites[:, 0].min() + sites[:, 0].max()) / 2
+    north = 110.574 * (points[:, None, 0] - sites[None, :, 0])
+    east = 111.320 * np.cos(np.radians(middle)) * (points[:, None, 1] - sites[None, :, 1])
+    distance: Floats = np.hypot(north, east)
+    return distance
+
+
+DISTANCES = {"great-circle": great_circle, "flat": flat}
+
+
+def _degrees(given: ArrayLike, name: str) -> NDArray[np.float64]:
+    array = np.atleast_2d(np.asarray(given, dtype=np.float64))
+    if array.ndim != 2 or array.shape[1] != 2 or len(array) == 0:
+        raise InvalidInput(f"{name} must be (latitude, longitude) pairs; got shape {np.shape(given)}.")
+    wrong = ~((np.abs(array[:, 0]) <= 90) & (np.abs(array[:, 1]) <= 180))
+    if wrong.any():
+        bad = int(np.argmax(wrong))
+        raise InvalidInput(
+            f"{name}, row {bad}: ({array[bad, 0]:g}, {array[bad, 1]:g}) is not a latitude in [-90, 90] "
+            "and a longitude in [-180, 180]."
+        )
+    return array

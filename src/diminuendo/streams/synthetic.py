@@ -1,0 +1,92 @@
+"""People who do not exist: taste groups, drift, and sequences that break followers.
+
+All are made from a seed, so that a run can be repeated anywhere.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import sparse
+
+from diminuendo import _validate
+from diminuendo.errors import InvalidInput
+from diminuendo.objectives import NoisyOr
+from diminuendo.streams.people import People
+
+
+def taste_groups(
+    n_people: int = 20_000,
+    n_items: int = 100,
+    *,
+    groups: int = 20,
+    items_per_group: int = 10,
+    group_skew: float = 1.0,
+    seed: int = 0,
+) -> People:
+    """The paper's product display: each person belongs to a group with a few favourite items.
+
+    Group g has weight (g + 1)^-group_skew. Within a group, click probabilities vary around the
+    group's own: Beta-distributed with mean between 0.1 and 0.6 per favourite item.
+    """
+    n_people, n_items = _validate.positive_int(n_people, "n_people"), _validate.positive_int(n_items, "n_items")
+    if not 1 <= items_per_group <= n_items:
+        raise InvalidInput(f"items_per_group must be from 1 to {n_items}; got {items_per_group}.")
+    rng = np.random.default_rng(seed)
+    favourites = np.stack([rng.choice(n_items, items_per_group, replace=False) for _ in range(groups)])
+    favourites.sort(axis=1)
+    means = rng.uniform(0.1, 0.6, size=favourites.shape)
+    weights = np.arange(1, groups + 1) ** -group_skew
+    group = rng.choice(groups, size=n_people, p=weights / weights.sum())
+    likely = rng.beta(8 * means[group], 8 * (1 - means[group]))
+    starts = np.arange(n_people + 1) * items_per_group
+    matrix = sparse.csr_array((likely.ravel(), favourites[group].ravel(), starts), shape=(n_people, n_items))
+    return People(NoisyOr(), matrix, name="taste-groups")
+
+
+def sparse_display(n_people: int, n_items: int, nnz: int, *, skew: float = 0.0, seed: int = 0) -> People:
+    """People who each care about exactly `nnz` items, drawn uniformly (or Zipf with `skew`); for measuring speed."""
+    rng = np.random.default_rng(seed)
+    if skew:
+        ranks = np.arange(1, n_items + 1) ** -skew
+        picks = np.searchsorted(np.cumsum(ranks) / ranks.sum(), rng.random((n_people, 4 * nnz)))
+    else:
+        picks = rng.integers(0, n_items, size=(n_people, 4 * nnz))
+    rows = np.empty((n_people, nnz), dtype=np.int64)
+    for t, row in enumerate(picks):
+        distinct = np.unique(row)
+        if len(distinct) < nnz:
+            distinct = rng.choice(n_items, nnz, replace=False)
+        rows[t] = np.sort(rng.choice(distinct, nnz, replace=False))
+    matrix = sparse.csr_array(
+        (rng.random(n_people * nnz), rows.ravel(), np.arange(n_people + 1) * nnz), shape=(n_people, n_items)
+    )
+    return People(NoisyOr(), matrix, name=f"sparse-{n_items}")
+
+
+def drift(people: People, *, changes: int = 1, seed: int = 0) -> People:
+    """The same people, but after each of `changes` equal spells the items swap their names."""
+    rng = np.random.default_rng(seed)
+    cuts = np.linspace(0, len(people), changes + 2).astype(int)
+    spells = []
+    for spell, (low, high) in enumerate(zip(cuts[:-1], cuts[1:], strict=True)):
+        part = people[low:high]
+        spells.append(part.matrices if spell == 0 else part.permuted(rng.permutation(people.n_items)).matrices)
+    parts = tuple(sparse.csr_array(sparse.vstack(leaf)) for leaf in zip(*spells, strict=True))
+    return People(people.family, parts, people.n_items, name=f"{people.name}-drift")
+
+
+def adversary(n_people: int = 20_000, n_items: int = 10) -> People:
+    """A sequence on which whoever follows the leader earns nothing.
+
+    After half a gain for item 0, people want in turn one item that is about to be overtaken: always the
+    one behind. A deterministic leader with one slot is wrong in every round, while each of items 0 and 1
+    satisfies half the people, and the other items satisfy nobody.
+    """
+    n_people, n_items = _validate.positive_int(n_people, "n_people"), _validate.positive_int(n_items, "n_items")
+    if n_items < 2:
+        raise InvalidInput("An adversary needs two items or more.")
+    wanted = np.arange(n_people) % 2  # round 0: item 0 by half; then 1, 0, 1, 0, ... in full
+    values = np.ones(n_people)
+    values[0] = 0.5
+    matrix = sparse.csr_array((values, wanted, np.arange(n_people + 1)), shape=(n_people, n_items))
+    return People(NoisyOr(), matrix, name="adversary")

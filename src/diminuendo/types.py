@@ -1,0 +1,61 @@
+"""The vocabulary: what the rest of the package means by its words.
+
+An item is an integer from 0 to n_items - 1. A slate is the items shown to one person, in slot
+order. An objective is what one person feels about a slate: monotone, submodular, in [0, 1], and 0
+for the empty slate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol, TypeAlias, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats: TypeAlias = NDArray[np.float64]
+Ints: TypeAlias = NDArray[np.int64]
+Items: TypeAlias = NDArray[np.int32]
+Words: TypeAlias = NDArray[np.uint64]
+
+Slate: TypeAlias = tuple[int, ...]
+SlateLike: TypeAlias = Sequence[int] | NDArray[np.integer]
+
+FeedbackKind: TypeAlias = Literal["full", "bandit"]
+
+EMPTY_SLOT = -1
+"""In an array of slates, a slot in which nothing is shown."""
+
+Progress: TypeAlias = Callable[[int], None]
+"""Called with the number of rounds (or people, or bytes) just finished."""
+
+
+@runtime_checkable
+class Objective(Protocol):
+    """What one person feels about a slate."""
+
+    @property
+    def n_items(self) -> int:
+        """How many items there are to choose from."""
+        ...
+
+    def value(self, slate: SlateLike) -> float:
+        """f(slate), in [0, 1]."""
+        ...
+
+    def gains(self, prefix: SlateLike) -> Floats:
+        """f(prefix + a) - f(prefix) for every item a; shape (n_items,)."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What `choose` returns: the slate to show, and the ticket with which to answer."""
+
+    round: int
+    """Counts from 0; together with the learner it names this decision."""
+    slate: Slate
+    """Distinct items in slot order."""
+    probe: tuple[int, int] | None = None
+    """(slot, item) where this round was chosen by a coin in order to learn; a public fact."""
