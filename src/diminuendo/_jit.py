@@ -30,12 +30,26 @@ def fingerprint() -> tuple[str, str]:
 
 
 def kernel(function: Function) -> Function:
-    """Compile on first call; keep the result on disk until any source of the package changes."""
-    compiled = numba.njit(cache=True, nogil=True, error_model="numpy")(function)
-    compiled._cache._cache_file._source_stamp = fingerprint()
-    return cast(Function, compiled)
+    """Compile on first call; keep the result on disk until any source of the package changes.
+
+    A kernel works on arrays it is given and allocates nothing. So numba's reference counting is left
+    out, which on tables of many arrays would cost twenty times the work itself.
+    """
+    return _compiled(function, cache=True, _nrt=False)
+
+
+def allocating_kernel(function: Function) -> Function:
+    """A kernel that may make arrays; for code that is not in the inner loop of a replay."""
+    return _compiled(function, cache=True)
 
 
 def inline(function: Function) -> Function:
-    """Compile as part of the kernels that call it (never cached on its own)."""
-    return cast(Function, numba.njit(nogil=True, error_model="numpy")(function))
+    """Compile as part of the kernels that call it."""
+    return _compiled(function, forceinline=True, _nrt=False)
+
+
+def _compiled(function: Function, **options: Any) -> Function:
+    compiled = numba.njit(nogil=True, error_model="numpy", **options)(function)
+    if options.get("cache"):
+        compiled._cache._cache_file._source_stamp = fingerprint()
+    return cast(Function, compiled)

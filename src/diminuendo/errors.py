@@ -22,7 +22,3 @@ class UnknownName(DiminuendoError, KeyError):
 
 class WrongFeedback(DiminuendoError, TypeError):
     """`observe` was given a kind of feedback that this learner does not read."""
-
-
-class NotEnoughTime(DiminuendoError):
-    """A search was stopped before it found anything to report."""

@@ -1,1 +1,21 @@
+"""The command line: thin commands over the library."""
 
+from __future__ import annotations
+
+import sys
+
+from diminuendo.cli.app import app
+from diminuendo.cli.screen import errors
+from diminuendo.errors import DiminuendoError
+
+
+def main() -> None:
+    """Run a command; errors raised on purpose are shown as one sentence, not as a traceback."""
+    try:
+        app()
+    except DiminuendoError as error:
+        errors.print(f"[bold red]error[/] {error}", highlight=False)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        errors.print("\nInterrupted. Finished runs are kept in --out; the same command goes on from there.")
+        sys.exit(130)

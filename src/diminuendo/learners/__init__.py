@@ -1,1 +1,55 @@
+"""Learners: each chooses slates for a stream of people and learns from what they say."""
 
+from __future__ import annotations
+
+from diminuendo import _validate
+from diminuendo.errors import UnknownName
+from diminuendo.learners.explore_exploit import ExploreExploit
+from diminuendo.learners.learner import Learner, Setting
+from diminuendo.learners.ordered_experts import OrderedExperts
+from diminuendo.learners.random_slates import RandomSlates
+from diminuendo.learners.replay import replay
+from diminuendo.randomness.coins import Coins
+from diminuendo.types import FeedbackKind
+
+LEARNERS: dict[str, type[Learner]] = {
+    learner.name: learner for learner in (RandomSlates, OrderedExperts, ExploreExploit)
+}
+"""Every learner by the name users type. A line here brings contract tests, a CLI name and its documentation."""
+
+ROLES: dict[str, dict[FeedbackKind, str]] = {
+    "nonprivate": {"full": "hedge", "bandit": "hedge-bandit"},
+}
+"""Names for a purpose: which learner plays that role under which feedback."""
+
+
+def learner_class(name: str, feedback: FeedbackKind) -> type[Learner]:
+    """The learner of that name, or the one that plays that role under `feedback`."""
+    known = [*ROLES, *LEARNERS]
+    if name not in known:
+        raise UnknownName(f"There is no learner called {name!r}. There are: {', '.join(known)}.")
+    found = LEARNERS[ROLES[name][feedback] if name in ROLES else name]
+    if feedback not in found.reads:
+        fitting = ", ".join(other.name for other in LEARNERS.values() if feedback in other.reads)
+        raise UnknownName(f"{name!r} does not learn from {feedback} feedback. These do: {fitting}.")
+    return found
+
+
+def make(name: str, setting: Setting, *, coins: Coins | None = None) -> Learner:
+    """A learner by name, with its defaults for what is known beforehand."""
+    _validate.one_of(setting.feedback, ("full", "bandit"), "feedback")
+    return learner_class(name, setting.feedback).for_setting(setting, coins=coins)
+
+
+__all__ = [
+    "LEARNERS",
+    "ROLES",
+    "ExploreExploit",
+    "Learner",
+    "OrderedExperts",
+    "RandomSlates",
+    "Setting",
+    "learner_class",
+    "make",
+    "replay",
+]

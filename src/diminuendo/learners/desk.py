@@ -24,11 +24,11 @@ class Desk:
         self.patience = _validate.positive_int(patience, "patience")
         self.issued: Ints = np.zeros(1, dtype=np.int64)
         self.rows: Items = np.full((self.patience, slots), EMPTY_SLOT, dtype=np.int32)
-        self.probes: Items = np.full((self.patience, 2), NO_PROBE, dtype=np.int32)
+        self.probes: Items = np.full((self.patience, 3), NO_PROBE, dtype=np.int32)
         self.waiting: NDArray[np.bool_] = np.zeros(self.patience, dtype=np.bool_)
 
     def issue(self, row: Items, probe: Items) -> Decision:
-        """Hand out the next decision: `row` is shown (EMPTY_SLOT skipped), `probe` is (slot, item) or NO_PROBE."""
+        """Hand out the next decision: `row` is shown (EMPTY_SLOT skipped), `probe` starts with slot and item."""
         number = int(self.issued[0])
         place = number % self.patience
         self.rows[place], self.probes[place], self.waiting[place] = row, probe, True

@@ -15,6 +15,7 @@ import json
 import zipfile
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -31,6 +32,18 @@ from diminuendo.types import EMPTY_SLOT, Decision, FeedbackKind, Items, Progress
 FORMAT = 1
 
 
+@dataclass(frozen=True)
+class Setting:
+    """What is known before the first person arrives; all of it public."""
+
+    n_items: int
+    slots: int
+    rounds: int
+    feedback: FeedbackKind
+    epsilon: float = 1.0
+    delta: float = 1e-6
+
+
 class Learner(ABC):
     """Chooses slates for a stream of people and learns from what they say."""
 
@@ -40,12 +53,19 @@ class Learner(ABC):
     summary: ClassVar[str]
     """One line: what it is and when to use it."""
 
-    def __init__(self, n_items: int, slots: int, *, coins: Coins | None = None, patience: int = 10_000) -> None:
+    def __init__(
+        self, n_items: int, slots: int, *, coins: Coins | None = None, patience: int = 10_000
+    ) -> None:
         self.n_items = _validate.positive_int(n_items, "n_items")
         self.slots = _validate.slots(slots, self.n_items)
         self.coins: Coins = SystemCoins() if coins is None else coins
         self._purse = Purse(self.coins)
         self._desk = Desk(self.slots, patience)
+
+    @classmethod
+    def for_setting(cls, setting: Setting, *, coins: Coins | None = None) -> Self:
+        """A learner with its defaults for what is known beforehand."""
+        return cls(setting.n_items, setting.slots, coins=coins)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {self.slots} of {self.n_items} items, {self.rounds} rounds>"
@@ -63,7 +83,7 @@ class Learner(ABC):
     def choose(self) -> Decision:
         """The slate for the next person."""
         row = np.full(self.slots, EMPTY_SLOT, dtype=np.int32)
-        probe = np.full(2, NO_PROBE, dtype=np.int32)
+        probe = np.full(3, NO_PROBE, dtype=np.int32)
         while not self._draw(row, probe):
             self._purse.refill()
         return self._desk.issue(row, probe)
@@ -75,6 +95,11 @@ class Learner(ABC):
         if place is not None:
             self._desk.close(place)
             self._learn(place, answer)
+
+    def row_of(self, decision: Decision) -> Items:
+        """The slots of a recent decision one by one, -1 where a slot is empty."""
+        row: Items = self._desk.rows[decision.round % self._desk.patience].copy()
+        return row
 
     @abstractmethod
     def _draw(self, row: Items, probe: Items) -> bool:
@@ -119,7 +144,7 @@ class Learner(ABC):
     def snapshot(self) -> bytes:
         """All that was learned, without any randomness. As private as what people said."""
         desk = self._desk
-        arrays = dict(_named(("desk", (desk.issued, desk.rows, desk.probes, desk.waiting))))
+        arrays: dict[str, Any] = dict(_named(("desk", (desk.issued, desk.rows, desk.probes, desk.waiting))))
         arrays |= dict(_named(("state", self._state())))
         header = json.dumps({"format": FORMAT, "learner": self.name, "config": self._config()})
         out = io.BytesIO()
@@ -145,7 +170,9 @@ class Learner(ABC):
         arrays = dict(_named(("desk", (desk.issued, desk.rows, desk.probes, desk.waiting))))
         arrays |= dict(_named(("state", learner._state())))
         if {name: array.shape for name, array in arrays.items()} != {n: a.shape for n, a in found.items()}:
-            raise InvalidInput("The snapshot does not fit its own configuration; it was cut short or altered.")
+            raise InvalidInput(
+                "The snapshot does not fit its own configuration; it was cut short or altered."
+            )
         for name, array in arrays.items():
             array[...] = found[name]
         return learner

@@ -13,14 +13,12 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-import numpy as np
-
 from diminuendo._jit import inline, kernel
 from diminuendo.errors import InvalidInput, WrongFeedback
 from diminuendo.experts.hedge import HedgeState, learn, new_hedge, settle, to_ticks
 from diminuendo.learners.learner import Learner
-from diminuendo.objectives.family import Bag, Table, add, gains, new_bag, offset, start
-from diminuendo.objectives.person import compiled
+from diminuendo.objectives.family import Bag, Table, add, gains, new_bag, start
+from diminuendo.objectives.person import compiled, state_for
 from diminuendo.privacy.budget import Guarantee, no_privacy
 from diminuendo.randomness.coins import OUT_OF_WORDS, Coins, Handful
 from diminuendo.randomness.urns import draw
@@ -69,11 +67,13 @@ class OrderedExperts(Learner):
     def _learn(self, place: int, answer: tuple[Table, int, int]) -> None:
         table, person, leaves = answer
         self._make_room(leaves)
-        _learn_person(self._experts, table, person, self._desk.rows[place], self._bag)
+        state = state_for(table, person)
+        _learn_person(self._experts, table, person, self._desk.rows[place], state, self._bag)
 
     def _replay(self, people: People, slates: Items, done: int) -> int:
         self._make_room(people.family.leaves)
-        return int(_replay(self._experts, people.table, slates, done, self._purse.handful, self._bag))
+        state = state_for(people.table, 0, len(people))
+        return int(_replay(self._experts, people.table, slates, done, self._purse.handful, state, self._bag))
 
     def _make_room(self, leaves: int) -> None:
         if len(self._bag.items) < leaves * self.n_items:
@@ -136,19 +136,16 @@ def _draw_slate(experts: HedgeState, row: Items, handful: Handful) -> bool:
 
 
 @kernel
-def _learn_person(experts: HedgeState, table: Table, person: int, row: Items, bag: Bag) -> None:
-    state = np.empty(offset(table, person + 1) - offset(table, person))
+def _learn_person(
+    experts: HedgeState, table: Table, person: int, row: Items, state: Floats, bag: Bag
+) -> None:
     learn_gains(experts, table, person, row, state, bag)
 
 
 @kernel
 def _replay(
-    experts: HedgeState, table: Table, slates: Items, done: int, handful: Handful, bag: Bag
+    experts: HedgeState, table: Table, slates: Items, done: int, handful: Handful, state: Floats, bag: Bag
 ) -> int:
-    size = 0
-    for t in range(slates.shape[0]):
-        size = max(size, offset(table, t + 1) - offset(table, t))
-    state = np.empty(size)
     while done < slates.shape[0] and draw_slots(experts, slates[done], handful):
         learn_gains(experts, table, done, slates[done], state, bag)
         done += 1

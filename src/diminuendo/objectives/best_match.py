@@ -45,7 +45,11 @@ class BestMatch(Family):
     @classmethod
     def specimens(cls) -> Iterator[tuple[Family, int, tuple[Matrix, ...]]]:
         """Ties, a perfect match and a person who wants nothing."""
-        yield cls(), 4, (np.array([[0.5, 0, 1, 0.5], [0, 0, 0, 0], [0.25, 0.75, 0.5, 0], [0.1, 0.2, 0.3, 0.3]]),)
+        yield (
+            cls(),
+            4,
+            (np.array([[0.5, 0, 1, 0.5], [0, 0, 0, 0], [0.25, 0.75, 0.5, 0], [0.1, 0.2, 0.3, 0.3]]),),
+        )
 
 
 def _offset(table: BestMatchTable, person: int) -> int:
@@ -64,7 +68,7 @@ def _gain(table: BestMatchTable, person: int, state: Floats, at: int, item: int)
     where = find(table.columns, table.starts[person], table.starts[person + 1], item)
     if where < 0:
         return 0.0
-    return max(0.0, table.values[where] - state[at])
+    return max(0.0, float(table.values[where] - state[at]))
 
 
 def _gains(table: BestMatchTable, person: int, state: Floats, at: int, bag: Bag, count: int) -> int:

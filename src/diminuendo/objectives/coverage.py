@@ -48,9 +48,13 @@ class Coverage(Family):
         marks.sum_duplicates()
         marks.eliminate_zeros()
         marks.data = np.ones_like(marks.data, dtype=np.float64)
-        object.__setattr__(self, "_topics_of", checked_rows(marks, marks.shape[1], column="topic", quantity="mark"))
+        object.__setattr__(
+            self, "_topics_of", checked_rows(marks, marks.shape[1], column="topic", quantity="mark")
+        )
         flipped = sparse.csr_array(marks.T)
-        object.__setattr__(self, "_items_of", checked_rows(flipped, marks.shape[0], column="item", quantity="mark"))
+        object.__setattr__(
+            self, "_items_of", checked_rows(flipped, marks.shape[0], column="item", quantity="mark")
+        )
 
     _topics_of: Rows = field(init=False, repr=False)
     _items_of: Rows = field(init=False, repr=False)
@@ -63,10 +67,14 @@ class Coverage(Family):
         """Rows of weights on topics, each row adding up to at most 1."""
         known = len(self._topics_of.starts) - 1
         if known != n_items:
-            raise InvalidInput(f"The incidence has {known} items (rows), but there are {n_items} items to choose from.")
+            raise InvalidInput(
+                f"The incidence has {known} items (rows), but there are {n_items} items to choose from."
+            )
         rows = checked_rows(matrices[0], *self.columns(n_items), column="topic", quantity="weight")
-        sums = sparse.csr_array((rows.values, rows.columns, rows.starts)).sum(axis=1)
-        heavy = sums > 1 + np.diff(rows.starts) * np.finfo(float).eps  # a sum of n numbers errs by n roundings
+        sums: Floats = sparse.csr_array((rows.values, rows.columns, rows.starts)).sum(axis=1)
+        heavy = (
+            sums > 1 + np.diff(rows.starts) * np.finfo(float).eps
+        )  # a sum of n numbers errs by n roundings
         if heavy.any():
             bad = int(np.argmax(heavy))
             raise InvalidInput(

@@ -137,7 +137,12 @@ def _by_table_type(name: str) -> Callable[..., Any]:
 
 
 for _function in (offset, start, value, gain, gains, add, tangent):
-    overload(_function, strict=False)(_by_table_type(_function.__name__))
+    _options: Any = {
+        "error_model": "numpy",
+        "forceinline": True,
+        "_nrt": _function is tangent,
+    }  # only tangents allocate
+    overload(_function, strict=False, jit_options=_options)(_by_table_type(_function.__name__))
 
 
 class Family(ABC):
@@ -157,7 +162,8 @@ class Family(ABC):
 
     def matrices(self, table: Table, n_items: int) -> tuple[Matrix, ...]:
         """The private matrices of a table, without copying."""
-        shape = (len(table.starts) - 1, *self.columns(n_items))
+        (width,) = self.columns(n_items)
+        shape = (len(table.starts) - 1, width)
         return (sparse.csr_array((table.values, table.columns, table.starts), shape=shape, copy=False),)
 
     @classmethod

@@ -64,10 +64,14 @@ class Mixture(Family):
     def table(self, matrices: Sequence[Matrix], n_items: int) -> Table:
         """One table per part, of equally many people."""
         if len(matrices) != self.leaves:
-            raise InvalidInput(f"This mixture needs {self.leaves} matrices, one per part; got {len(matrices)}.")
+            raise InvalidInput(
+                f"This mixture needs {self.leaves} matrices, one per part; got {len(matrices)}."
+            )
         heights = {matrix.shape[0] for matrix in matrices}
         if len(heights) != 1:
-            raise InvalidInput(f"The parts of a mixture describe the same people; got {sorted(heights)} rows.")
+            raise InvalidInput(
+                f"The parts of a mixture describe the same people; got {sorted(heights)} rows."
+            )
         tables, used = [], 0
         for part in self.parts:
             tables.append(part.table(matrices[used : used + part.leaves], n_items))

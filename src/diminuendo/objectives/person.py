@@ -11,7 +11,7 @@ from scipy import sparse
 from diminuendo import _validate
 from diminuendo._jit import kernel
 from diminuendo.errors import InvalidInput
-from diminuendo.objectives.family import Family, Table, add, gains, new_bag, offset, start, value
+from diminuendo.objectives.family import Bag, Family, Table, add, gains, new_bag, offset, start, value
 from diminuendo.objectives.tape import record
 from diminuendo.types import Floats, Items, Objective, Slate, SlateLike
 
@@ -33,20 +33,19 @@ class Person:
     def value(self, slate: SlateLike) -> float:
         """f(slate), in [0, 1]."""
         items = np.array(_validate.slate(slate, self.n_items), dtype=np.int32)
-        return float(_value_of(self.table, self.index, items))
+        return float(_value_of(self.table, self.index, items, state_for(self.table, self.index)))
 
     def gains(self, prefix: SlateLike) -> Floats:
         """f(prefix + a) - f(prefix) for every item a; shape (n_items,)."""
         items = np.array(_validate.slate(prefix, self.n_items), dtype=np.int32)
         out = np.zeros(self.n_items)
-        _gains_of(self.table, self.index, items, new_bag(self.n_items, self.family.leaves), out)
+        bag = new_bag(self.n_items, self.family.leaves)
+        _gains_of(self.table, self.index, items, state_for(self.table, self.index), bag, out)
         out[items] = 0.0
         return out
 
 
-def person(
-    family: Family, row: Mapping[int, float] | Sequence[Mapping[int, float]], n_items: int
-) -> Person:
+def person(family: Family, row: Mapping[int, float] | Sequence[Mapping[int, float]], n_items: int) -> Person:
     """One person from what she cares about: `{item: value}` (topics for coverage; one mapping per part of a mixture).
 
     >>> from diminuendo.objectives import NoisyOr
@@ -76,9 +75,21 @@ def compiled(objective: Objective, chain: Slate) -> tuple[Table, int]:
     return record(objective, chain), 0
 
 
+def state_for(table: Table, first: int, last: int | None = None) -> Floats:
+    """Scratch for the state of any one person from `first` to `last`."""
+    return np.empty(_largest_state(table, first, first + 1 if last is None else last))
+
+
 @kernel
-def _value_of(table: Table, index: int, slate: Items) -> float:
-    state = np.empty(offset(table, index + 1) - offset(table, index))
+def _largest_state(table: Table, first: int, last: int) -> int:
+    size = 0
+    for t in range(first, last):
+        size = max(size, offset(table, t + 1) - offset(table, t))
+    return size
+
+
+@kernel
+def _value_of(table: Table, index: int, slate: Items, state: Floats) -> float:
     start(table, index, state, 0)
     for item in slate:
         add(table, index, state, 0, item)
@@ -86,8 +97,7 @@ def _value_of(table: Table, index: int, slate: Items) -> float:
 
 
 @kernel
-def _gains_of(table: Table, index: int, prefix: Items, bag: Any, out: Floats) -> None:
-    state = np.empty(offset(table, index + 1) - offset(table, index))
+def _gains_of(table: Table, index: int, prefix: Items, state: Floats, bag: Bag, out: Floats) -> None:
     start(table, index, state, 0)
     for item in prefix:
         add(table, index, state, 0, item)

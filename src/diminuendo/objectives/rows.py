@@ -5,7 +5,7 @@ Every refusal names the row, the value and the rule. An empty row is a person wh
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,7 +38,9 @@ def checked_rows(matrix: Matrix, n_columns: int, *, column: str, quantity: str) 
             f"Check the number of {column}s."
         )
     if starts[0] != 0 or np.any(np.diff(starts) < 0) or starts[-1] > len(columns):
-        raise InvalidInput("The row starts (indptr) must begin at 0, never fall, and end at the number of values.")
+        raise InvalidInput(
+            "The row starts (indptr) must begin at 0, never fall, and end at the number of values."
+        )
     columns, values = columns[: starts[-1]], values[: starts[-1]]
 
     def refuse(position: int, what: str) -> None:
@@ -63,12 +65,14 @@ def checked_rows(matrix: Matrix, n_columns: int, *, column: str, quantity: str) 
     wrong = ~((values >= 0) & (values <= 1))  # catches NaN too
     if wrong.any():
         bad = int(np.argmax(wrong))
-        refuse(bad, f"{quantity} {values[bad]!r} is not in [0, 1].".replace("np.float64(", "").replace(")", ""))
+        refuse(
+            bad, f"{quantity} {values[bad]!r} is not in [0, 1].".replace("np.float64(", "").replace(")", "")
+        )
     return Rows(_frozen(starts, np.int64), _frozen(columns, np.int32), _frozen(values, np.float64))
 
 
-def _arrays(matrix: Matrix) -> tuple[NDArray[np.int64], NDArray[np.int64], Floats]:
-    if not sparse.issparse(matrix):
+def _arrays(matrix: Any) -> tuple[NDArray[np.int64], NDArray[np.int64], Floats]:
+    if not sparse.issparse(cast(object, matrix)):
         dense = np.atleast_2d(np.asarray(matrix, dtype=np.float64))
         if dense.ndim != 2:
             raise InvalidInput(f"Rows of people form a two-dimensional array; got {dense.ndim} dimensions.")
@@ -85,7 +89,7 @@ def _arrays(matrix: Matrix) -> tuple[NDArray[np.int64], NDArray[np.int64], Float
 
 
 def _frozen(array: NDArray[Any], dtype: type) -> NDArray[Any]:
-    copy = np.array(array, dtype=dtype)
+    copy: NDArray[Any] = np.array(array, dtype=dtype)
     copy.flags.writeable = False
     return copy
 

@@ -33,7 +33,9 @@ def record(objective: Objective, chain: Slate) -> TapeTable:
     for depth in range(len(chain) + 1):
         row = np.asarray(objective.gains(chain[:depth]), dtype=np.float64)
         if row.shape != (objective.n_items,):
-            raise InvalidInput(f"gains() must return one number per item, {objective.n_items}; got shape {row.shape}.")
+            raise InvalidInput(
+                f"gains() must return one number per item, {objective.n_items}; got shape {row.shape}."
+            )
         gains[depth] = row
     values.flags.writeable = gains.flags.writeable = False
     return TapeTable(values, gains)

@@ -71,7 +71,9 @@ def optimum(stream: Stream, slots: int, *, method: str = "auto", time_limit: flo
     elif isinstance(stream, People):
         lower, upper, slate = _Cuts(stream, k, began + limit).run(first.value, upper, first.slate)
     else:
-        raise InvalidInput("The milp method needs people of a family; use method='branch' for Python functions.")
+        raise InvalidInput(
+            "The milp method needs people of a family; use method='branch' for Python functions."
+        )
     return Bracket(lower, max(lower, upper), slate, time.perf_counter() - began, method)
 
 
@@ -127,9 +129,11 @@ class _Cuts:
         self._cut(centre)
         self._cut(self._indicator(slate))
         stalled = 0
-        while stalled < 5 and time.perf_counter() < self.deadline:  # first without integrality: cheap, nearly tight
+        while (
+            stalled < 5 and time.perf_counter() < self.deadline
+        ):  # first without integrality: cheap, nearly tight
             x, bound = self._solve(integral=False)
-            if bound is None:
+            if x is None or bound is None:
                 break
             stalled = stalled + 1 if bound > upper - 0.02 * (upper - lower) else 0
             upper = min(upper, bound)
@@ -162,7 +166,7 @@ class _Cuts:
         self.limits.append(value - float(slope @ x))
         return value
 
-    def _solve(self, *, integral: bool, cutoff: float = 0.0) -> tuple[Floats, float | None]:
+    def _solve(self, *, integral: bool, cutoff: float = 0.0) -> tuple[Floats | None, float | None]:
         """Maximise z over z <= c + g x and sum x = k; returns x and an upper bound on z."""
         left = max(0.1, self.deadline - time.perf_counter())
         cuts = np.column_stack([-np.array(self.rows), np.ones(len(self.rows))])
@@ -180,8 +184,10 @@ class _Cuts:
             options={"time_limit": left, "mip_rel_gap": 0.0},
         )
         if integral:
-            bound = None if result.mip_dual_bound is None else -float(result.mip_dual_bound) + SOLVER_TOLERANCE
+            bound = (
+                None if result.mip_dual_bound is None else -float(result.mip_dual_bound) + SOLVER_TOLERANCE
+            )
             return (None if result.x is None else result.x[:-1]), bound
         if result.status != 0:
-            return np.zeros(self.n), None
+            return None, None
         return result.x[:-1], float(result.x[-1]) + SOLVER_TOLERANCE

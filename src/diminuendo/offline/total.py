@@ -6,12 +6,13 @@ never a matrix of people times items beyond the sparse rows themselves.
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
-from diminuendo._jit import kernel
+from diminuendo._jit import allocating_kernel, kernel
 from diminuendo.objectives.family import Bag, Table, add, gain, gains, new_bag, offset, start, tangent, value
+from diminuendo.objectives.person import state_for
 from diminuendo.streams.people import People, Stream
 from diminuendo.types import Floats, Ints, Items
 
@@ -84,7 +85,7 @@ class PeopleTotal:
         if item in self.prefix:
             return 0.0
         if self._fans is None:
-            self._fans = _fans(self.people.table, len(self.people), self.n_items, self._bag)
+            self._fans = _fans(self.people, self._bag)
         starts, people = self._fans
         return float(_gain(self.people.table, people[starts[item] : starts[item + 1]], self._state, item))
 
@@ -174,7 +175,7 @@ def _gain(table: Table, people: Items, state: Floats, item: int) -> float:
     return total
 
 
-@kernel
+@allocating_kernel
 def _tangent(table: Table, n: int, x: Floats, slope: Floats) -> float:
     total = 0.0
     for t in range(n):
@@ -182,25 +183,30 @@ def _tangent(table: Table, n: int, x: Floats, slope: Floats) -> float:
     return total
 
 
+def _fans(people: People, bag: Bag) -> tuple[Ints, Items]:
+    """Who cares about item a: fans[starts[a]:starts[a+1]]. Nobody else ever gains from it."""
+    state = state_for(people.table, 0, len(people))
+    starts = np.zeros(people.n_items + 1, dtype=np.int64)
+    _count_fans(people.table, len(people), state, bag, starts)
+    fans = np.empty(starts[-1], dtype=np.int32)
+    _list_fans(people.table, len(people), state, bag, starts[:-1].copy(), fans)
+    return starts, fans
+
+
 @kernel
-def _fans(table: Table, n: int, n_items: int, bag: Any) -> tuple[Ints, Items]:
-    """Who cares about item a: people[starts[a]:starts[a+1]]. Nobody else ever gains from it."""
-    starts = np.zeros(n_items + 1, dtype=np.int64)
-    size = 0
-    for t in range(n):
-        size = max(size, offset(table, t + 1) - offset(table, t))
-    state = np.empty(size)
+def _count_fans(table: Table, n: int, state: Floats, bag: Bag, starts: Ints) -> None:
     for t in range(n):
         start(table, t, state, 0)
         for j in range(gains(table, t, state, 0, bag, 0)):
             starts[bag.items[j] + 1] += 1
-    for a in range(n_items):
-        starts[a + 1] += starts[a]
-    people = np.empty(starts[n_items], dtype=np.int32)
-    filled = starts[:-1].copy()
+    for a in range(1, len(starts)):
+        starts[a] += starts[a - 1]
+
+
+@kernel
+def _list_fans(table: Table, n: int, state: Floats, bag: Bag, free: Ints, fans: Items) -> None:
     for t in range(n):
         start(table, t, state, 0)
         for j in range(gains(table, t, state, 0, bag, 0)):
-            people[filled[bag.items[j]]] = t
-            filled[bag.items[j]] += 1
-    return starts, people
+            fans[free[bag.items[j]]] = t
+            free[bag.items[j]] += 1

@@ -97,5 +97,5 @@ def below(bound: int, handful: Handful) -> int:
         word = handful.words[handful.used[0]] & mask
         handful.used[0] += 1
         if word < np.uint64(bound):
-            return np.int64(word)
+            return int(np.int64(word))
     return OUT_OF_WORDS

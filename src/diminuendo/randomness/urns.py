@@ -49,6 +49,8 @@ class Urns(NamedTuple):
     """(urns,) per tick."""
     weights: Ints
     """(urns, CLASSES): upper bound on the weight of an item m classes below the top."""
+    scratch: NDArray[np.int32]
+    """(n,) of no meaning between calls."""
 
 
 def new_urns(n_items: int, urns: int, rate: float) -> Urns:
@@ -61,6 +63,7 @@ def new_urns(n_items: int, urns: int, rate: float) -> Urns:
         marks=np.zeros((urns, 5), dtype=np.int64),
         rate=np.zeros(urns),
         weights=np.zeros((urns, CLASSES), dtype=np.int64),
+        scratch=np.zeros(n_items, dtype=np.int32),
     )
     made.starts[:, 0] = 0
     made.marks[:, UNTOUCHED] = n_items
@@ -82,8 +85,7 @@ def scale_bits(n_items: int) -> int:
 @inline
 def weight(urns: Urns, urn: int, item: int) -> float:
     """The item's weight, relative to the top of the top class."""
-    marks = urns.marks[urn]
-    reference = (marks[BASE] + marks[TOP]) * marks[WIDTH]
+    reference = (urns.marks[urn, BASE] + urns.marks[urn, TOP]) * urns.marks[urn, WIDTH]
     power = urns.rate[urn] * (urns.totals[item, urn] - reference)
     return math.ldexp(math.exp(power), scale_bits(urns.totals.shape[0]))
 
@@ -91,20 +93,19 @@ def weight(urns: Urns, urn: int, item: int) -> float:
 @inline
 def draw(urns: Urns, urn: int, handful: Handful) -> int:
     """An item, with probability in proportion to exp(rate * total); or OUT_OF_WORDS."""
-    starts, marks, weights = urns.starts[urn], urns.marks[urn], urns.weights[urn]
     while True:
-        point = below(marks[BOUND], handful)
+        point = below(urns.marks[urn, BOUND], handful)
         if point == OUT_OF_WORDS:
             return OUT_OF_WORDS
-        level = marks[TOP]
+        level = urns.marks[urn, TOP]
         while True:
-            bound = weights[marks[TOP] - level]
-            block = (starts[level + 1] - starts[level]) * bound
+            bound = urns.weights[urn, urns.marks[urn, TOP] - level]
+            block = (urns.starts[urn, level + 1] - urns.starts[urn, level]) * bound
             if point < block:
                 break
             point -= block
             level -= 1
-        item = urns.order[urn, starts[level] + point // bound]
+        item = urns.order[urn, urns.starts[urn, level] + point // bound]
         if point % bound < weight(urns, urn, item):
             return int(item)
 
@@ -112,26 +113,27 @@ def draw(urns: Urns, urn: int, handful: Handful) -> int:
 @inline
 def grow(urns: Urns, urn: int, item: int, ticks: int) -> None:
     """total[item] += ticks, for ticks > 0."""
-    starts, marks = urns.starts[urn], urns.marks[urn]
     old = urns.totals[item, urn]
     urns.totals[item, urn] = old + ticks
     if old == 0:
-        marks[UNTOUCHED] -= 1
-        _swap(urns, urn, item, marks[UNTOUCHED])
-    before = 0 if old == 0 else max(0, old // marks[WIDTH] + 1 - marks[BASE])
-    after = max(0, (old + ticks) // marks[WIDTH] + 1 - marks[BASE])
+        urns.marks[urn, UNTOUCHED] -= 1
+        _swap(urns, urn, item, urns.marks[urn, UNTOUCHED])
+    before = 0 if old == 0 else max(0, old // urns.marks[urn, WIDTH] + 1 - urns.marks[urn, BASE])
+    after = max(0, (old + ticks) // urns.marks[urn, WIDTH] + 1 - urns.marks[urn, BASE])
     if after >= CLASSES:
         _slide(urns, urn, after - CLASSES // 2)
         before = max(0, before - (after - CLASSES // 2))
         after = CLASSES // 2
     for level in range(before, after):
-        starts[level + 1] -= 1
-        _swap(urns, urn, item, starts[level + 1])
-    if after > marks[TOP]:
-        marks[TOP] = after
+        urns.starts[urn, level + 1] -= 1
+        _swap(urns, urn, item, urns.starts[urn, level + 1])
+    if after > urns.marks[urn, TOP]:
+        urns.marks[urn, TOP] = after
         _rebound(urns, urn)
     elif after > before:
-        marks[BOUND] += urns.weights[urn, marks[TOP] - after] - urns.weights[urn, marks[TOP] - before]
+        urns.marks[urn, BOUND] += (
+            urns.weights[urn, urns.marks[urn, TOP] - after] - urns.weights[urn, urns.marks[urn, TOP] - before]
+        )
 
 
 @inline
@@ -144,55 +146,56 @@ def _swap(urns: Urns, urn: int, item: int, where: int) -> None:
 @inline
 def _slide(urns: Urns, urn: int, by: int) -> None:
     """Move the window up: classes that leave it join class 0."""
-    starts, marks = urns.starts[urn], urns.marks[urn]
     for level in range(1, CLASSES + 1):
-        starts[level] = starts[min(level + by, CLASSES)]
-    marks[BASE] += by
-    marks[TOP] = max(0, marks[TOP] - by)
+        urns.starts[urn, level] = urns.starts[urn, min(level + by, CLASSES)]
+    urns.marks[urn, BASE] += by
+    urns.marks[urn, TOP] = max(0, urns.marks[urn, TOP] - by)
     _rebound(urns, urn)
 
 
 @inline
 def _rebound(urns: Urns, urn: int) -> None:
-    starts, marks, total = urns.starts[urn], urns.marks[urn], 0
-    for level in range(marks[TOP] + 1):
-        total += (starts[level + 1] - starts[level]) * urns.weights[urn, marks[TOP] - level]
-    marks[BOUND] = total
+    total = 0
+    for level in range(urns.marks[urn, TOP] + 1):
+        total += (urns.starts[urn, level + 1] - urns.starts[urn, level]) * urns.weights[
+            urn, urns.marks[urn, TOP] - level
+        ]
+    urns.marks[urn, BOUND] = total
 
 
 @kernel
 def retune(urns: Urns, urn: int, rate: float) -> None:
     """Change the rate (per tick): new class widths, so every touched item finds its class again."""
-    n = urns.totals.shape[0]
-    starts, marks = urns.starts[urn], urns.marks[urn]
-    urns.rate[urn] = rate
-    width = max(1, int(math.ceil(SPREAD / rate))) if rate > 0.0 else 1 << 62
-    marks[WIDTH] = width
+    n, untouched = urns.totals.shape[0], urns.marks[urn, UNTOUCHED]
+    width = max(1, int(math.ceil(SPREAD / rate)))
     heaviest = math.ldexp(1.0, scale_bits(n))
     for m in range(CLASSES):
         urns.weights[urn, m] = np.int64(heaviest * math.exp(-rate * width * m) * (1 + 2.0**-40)) + 2
-    first, best = marks[UNTOUCHED], 0
-    touched = urns.order[urn, first:].copy()
-    for item in touched:
+    best = 0
+    for j in range(untouched, n):
+        item = urns.order[urn, j]
+        urns.scratch[j] = item
         best = max(best, urns.totals[item, urn])
-    top = best // width + 1 if len(touched) else 0
-    marks[BASE] = max(0, top - CLASSES // 2)
-    marks[TOP] = top - marks[BASE]
-    sizes = np.zeros(CLASSES + 1, dtype=np.int64)
-    for item in touched:
-        sizes[max(0, urns.totals[item, urn] // width + 1 - marks[BASE])] += 1
-    starts[0], running = 0, first
-    for level in range(CLASSES):
-        running += sizes[level]
-        starts[level + 1] = running
-    filled = np.empty(CLASSES, dtype=np.int64)
-    filled[0] = first
-    filled[1:] = starts[1:CLASSES]
-    for item in touched:
-        level = max(0, urns.totals[item, urn] // width + 1 - marks[BASE])
-        urns.order[urn, filled[level]] = item
-        urns.place[item, urn] = filled[level]
-        filled[level] += 1
+    top = best // width + 1 if best > 0 else 0
+    base = max(0, top - CLASSES // 2)
+    urns.rate[urn] = rate
+    urns.marks[urn, WIDTH], urns.marks[urn, BASE], urns.marks[urn, TOP] = width, base, top - base
+    # A counting sort of the touched items by class. First sizes, then where each class ends ...
+    urns.starts[urn, :] = 0
+    for j in range(untouched, n):
+        urns.starts[urn, max(0, urns.totals[urns.scratch[j], urn] // width + 1 - base)] += 1
+    running = untouched
+    for level in range(CLASSES + 1):
+        running += urns.starts[urn, level]
+        urns.starts[urn, level] = running
+    # ... then, filling each class from its end, where it starts. Class 0 starts with the untouched items.
+    for j in range(n - 1, untouched - 1, -1):
+        item = urns.scratch[j]
+        level = max(0, urns.totals[item, urn] // width + 1 - base)
+        urns.starts[urn, level] -= 1
+        urns.order[urn, urns.starts[urn, level]] = item
+        urns.place[item, urn] = urns.starts[urn, level]
+    urns.starts[urn, 0] = 0
     _rebound(urns, urn)
 
 

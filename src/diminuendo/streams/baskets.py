@@ -78,7 +78,7 @@ def read_baskets(
 def _pieces(path: Path, progress: Progress | None) -> Iterator[bytes]:
     """Whole lines, about PIECE bytes at a time; progress is counted in bytes of the file."""
     with path.open("rb") as raw:
-        source = cast(BinaryIO, gzip.open(raw)) if path.suffix == ".gz" else raw
+        source = cast(BinaryIO, gzip.GzipFile(fileobj=raw)) if path.suffix == ".gz" else raw
         rest, seen = b"", 0
         while block := source.read(PIECE):
             cut = block.rfind(b"\n") + 1

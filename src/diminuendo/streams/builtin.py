@@ -39,7 +39,11 @@ BUILTIN: dict[str, Callable[[], People]] = {
 }
 """Streams by the name users type; a line here brings contract tests and a CLI name."""
 
-FROM_ROWS: dict[str, Callable[[], Family]] = {"noisy-or": NoisyOr, "best-match": BestMatch, "concave": Concave}
+FROM_ROWS: dict[str, Callable[[], Family]] = {
+    "noisy-or": NoisyOr,
+    "best-match": BestMatch,
+    "concave": Concave,
+}
 """Objectives that need no public parameters beyond their defaults, so that a name is enough."""
 
 
@@ -51,7 +55,11 @@ def open_stream(
     progress: Progress | None = None,
 ) -> People:
     """A stream by built-in name or from a file, read as people of the given objective."""
-    family = None if objective is None else _validate.lookup(FROM_ROWS, objective, "objective for rows of a file")()
+    family = (
+        None
+        if objective is None
+        else _validate.lookup(FROM_ROWS, objective, "objective for rows of a file")()
+    )
     if str(source) not in BUILTIN:
         return read(source, family, n_items=n_items, progress=progress)
     people = BUILTIN[str(source)]()

@@ -27,7 +27,9 @@ def read(
     """People from a file: scipy CSR `.npz`, ratings `.parquet` or `.csv`, baskets `.txt` (each may be gzipped text)."""
     path = Path(path)
     if not path.is_file():
-        raise InvalidInput(f"There is no file {path}. A stream is a built-in name or a file; see `diminuendo streams`.")
+        raise InvalidInput(
+            f"There is no file {path}. A stream is a built-in name or a file; see `diminuendo streams`."
+        )
     if path.name.endswith(".npz"):
         return _read_npz(path, family, n_items)
     if path.name.endswith((".parquet", ".csv", ".csv.gz")):

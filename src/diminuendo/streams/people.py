@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from diminuendo import _validate
 from diminuendo._jit import kernel
 from diminuendo.errors import InvalidInput
-from diminuendo.objectives.family import Family, Table, add, offset, start, value
+from diminuendo.objectives.family import Family, Table, add, start, value
 from diminuendo.objectives.oracle import Oracle
-from diminuendo.objectives.person import Person
+from diminuendo.objectives.person import Person, state_for
 from diminuendo.objectives.rows import Matrix
 from diminuendo.types import Floats, Items, Objective, SlateLike
 
@@ -60,7 +60,9 @@ class People:
         if len(parts) != family.leaves:
             raise InvalidInput(f"{family.name} needs {family.leaves} matrices; got {len(parts)}.")
         self.family = family
-        self.n_items = int(parts[0].shape[1]) if n_items is None else _validate.positive_int(n_items, "n_items")
+        self.n_items = (
+            int(parts[0].shape[1]) if n_items is None else _validate.positive_int(n_items, "n_items")
+        )
         self.table: Table = family.table(parts, self.n_items)
         self.name = name
         self.family_name = family.name
@@ -98,7 +100,7 @@ class People:
         """f_t(slate) for every person; one slate for all, or one row of `slates` each (-1: empty slot)."""
         rows = slate_rows(slates, len(self), self.n_items)
         out = np.empty(len(self))
-        _values(self.table, rows, out)
+        _values(self.table, rows, state_for(self.table, 0, len(self)), out)
         return out
 
     def permuted(self, order: NDArray[np.integer]) -> People:
@@ -161,12 +163,8 @@ def _two_dimensional(part: Matrix) -> Matrix:
 
 
 @kernel
-def _values(table: Table, slates: Items, out: Floats) -> None:
+def _values(table: Table, slates: Items, state: Floats, out: Floats) -> None:
     one_for_all = slates.shape[0] == 1
-    size = 0
-    for t in range(len(out)):
-        size = max(size, offset(table, t + 1) - offset(table, t))
-    state = np.empty(size)
     for t in range(len(out)):
         row = 0 if one_for_all else t
         start(table, t, state, 0)

@@ -57,7 +57,10 @@ def read_ratings(
     twice = (np.diff(person) == 0) & (np.diff(item) == 0)
     if twice.any():
         bad = int(np.argmax(twice))
-        who, what = people.dictionary[int(person[bad])].as_py(), item[bad] if labels is None else labels[item[bad]]
+        who, what = (
+            people.dictionary[int(person[bad])].as_py(),
+            item[bad] if labels is None else labels[item[bad]],
+        )
         raise InvalidInput(f"{path.name}: person {who} has item {what} twice; keep one row of the two.")
     n_people, width = len(people.dictionary), len(labels) if labels is not None else int(n_items or 0)
     starts = np.searchsorted(person, np.arange(n_people + 1))
@@ -103,9 +106,13 @@ def _numbered(column: Any, n_items: int | None, file: str) -> tuple[NDArray[np.i
         rank = np.asarray(pc.array_sort_indices(coded.dictionary), dtype=np.int64)
         place = np.empty(len(rank), dtype=np.int64)
         place[rank] = np.arange(len(rank))
-        return place[np.asarray(coded.indices)], [str(label) for label in coded.dictionary.take(rank).to_pylist()]
+        return place[np.asarray(coded.indices)], [
+            str(label) for label in coded.dictionary.take(rank).to_pylist()
+        ]
     if not pa.types.is_integer(column.type):
-        raise InvalidInput(f"{file}: items must be whole numbers when the number of items is given; got {column.type}.")
+        raise InvalidInput(
+            f"{file}: items must be whole numbers when the number of items is given; got {column.type}."
+        )
     item = np.asarray(column.combine_chunks(), dtype=np.int64)
     outside = (item < 0) | (item >= n_items)
     if outside.any():

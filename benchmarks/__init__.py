@@ -1,0 +1,1 @@
+"""Ours, the peers and the floor, in one run."""

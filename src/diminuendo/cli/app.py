@@ -1,0 +1,146 @@
+"""The commands."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, cast
+
+import typer
+from rich import box
+from rich.table import Table
+
+import diminuendo
+from diminuendo import _validate
+from diminuendo.cli.screen import console, progress_bars
+from diminuendo.learners import LEARNERS, ROLES
+from diminuendo.simulate.plot import plot_payoff
+from diminuendo.simulate.run import Simulation, simulate
+from diminuendo.simulate.table import as_table
+from diminuendo.streams import BUILTIN, People, msweb, open_stream
+from diminuendo.streams.builtin import FROM_ROWS
+from diminuendo.types import FeedbackKind
+
+app = typer.Typer(
+    help="Private online choice: show k of N things to a stream of people, learn from each, reveal nobody.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+
+@app.command()
+def demo(
+    out: Annotated[Path, typer.Option(help="Where the plot and the numbers go.")] = Path("out/demo"),
+    seeds: Annotated[int, typer.Option(help="Runs of each learner.")] = 5,
+) -> None:
+    """Choose 5 of 294 things for 32,711 real visitors of a web site, and see how close to hindsight one gets."""
+    people = msweb()
+    with progress_bars() as bars:
+        found = simulate(people, slots=5, seeds=seeds, jobs=2, out=out, progress=bars)
+    _show(found, out, None)
+    _show_slate(people, found)
+
+
+@app.command("simulate")
+def simulate_command(
+    stream: Annotated[str, typer.Argument(help=f"A file, or one of: {', '.join(BUILTIN)}.")],
+    slots: Annotated[int, typer.Option(help="How many things are shown to each person.")] = 5,
+    objective: Annotated[
+        str | None, typer.Option(help=f"How to read the rows: {', '.join(FROM_ROWS)}. Default: noisy-or.")
+    ] = None,
+    feedback: Annotated[str, typer.Option(help="What comes back: full or bandit.")] = "full",
+    learners: Annotated[str, typer.Option(help="Names, separated by commas; see `diminuendo learners`.")] = (
+        "nonprivate,random"
+    ),
+    epsilon: Annotated[float, typer.Option(help="Privacy budget of private learners.")] = 1.0,
+    delta: Annotated[float, typer.Option(help="Privacy budget of private learners.")] = 1e-6,
+    seeds: Annotated[int, typer.Option(help="Runs of each learner.")] = 5,
+    rounds: Annotated[int | None, typer.Option(help="Only the first so many people.")] = None,
+    items: Annotated[int | None, typer.Option(help="The number of items; else read off the file.")] = None,
+    jobs: Annotated[int, typer.Option(help="Runs at the same time; -1: one per core.")] = 1,
+    time_limit: Annotated[float, typer.Option(help="Seconds for the exact optimum.")] = 20.0,
+    out: Annotated[
+        Path | None, typer.Option(help="Keep finished runs, numbers and plot in this folder.")
+    ] = None,
+    json_file: Annotated[Path | None, typer.Option("--json", help="Write the numbers to this file.")] = None,
+) -> None:
+    """Run learners against a stream and compare them with hindsight."""
+    kind = cast(FeedbackKind, _validate.one_of(feedback, ("full", "bandit"), "--feedback"))
+    with progress_bars() as bars:
+        path = Path(stream)
+        reading = bars(f"reading {path.name}", path.stat().st_size) if path.is_file() else None
+        people = open_stream(stream, objective, n_items=items, progress=reading)
+        found = simulate(
+            people,
+            slots=slots,
+            learners=[name.strip() for name in learners.split(",") if name.strip()],
+            feedback=kind,
+            epsilon=epsilon,
+            delta=delta,
+            seeds=seeds,
+            rounds=rounds,
+            jobs=jobs,
+            out=out,
+            time_limit=time_limit,
+            progress=bars,
+        )
+    _show(found, out, json_file)
+
+
+@app.command()
+def learners() -> None:
+    """What learners there are, what each guarantees, when to use it."""
+    table = Table(title="Learners", title_justify="left", box=box.SIMPLE_HEAD)
+    for column in ("name", "feedback", "what it is"):
+        table.add_column(column)
+    for name, learner in LEARNERS.items():
+        table.add_row(name, ", ".join(sorted(learner.reads)), learner.summary)
+    for role, by_feedback in ROLES.items():
+        plays = "; ".join(f"{learner} ({feedback})" for feedback, learner in by_feedback.items())
+        table.add_row(role, ", ".join(sorted(by_feedback)), f"the strongest of its kind: {plays}")
+    console.print(table)
+
+
+@app.command()
+def streams() -> None:
+    """What streams have a name, and what files can be read."""
+    table = Table(title="Built-in streams", title_justify="left", box=box.SIMPLE_HEAD)
+    table.add_column("name")
+    table.add_column("people", justify="right")
+    table.add_column("items", justify="right")
+    table.add_column("objective")
+    for name, make in BUILTIN.items():
+        people = make()
+        table.add_row(name, f"{len(people):,}", f"{people.n_items:,}", people.family_name)
+    console.print(table)
+    console.print(
+        "Files: scipy CSR [bold].npz[/] (row = person, column = item, value in [0, 1]); ratings "
+        "[bold].csv[/], [bold].csv.gz[/], [bold].parquet[/] with columns person,item,value; baskets "
+        "[bold].txt[/], [bold].txt.gz[/], one line of item numbers per person."
+    )
+
+
+@app.command()
+def version() -> None:
+    """Print the version."""
+    console.print(diminuendo.__version__)
+
+
+def _show(found: Simulation, out: Path | None, json_file: Path | None) -> None:
+    console.print()
+    console.print(as_table(found))
+    if out is not None:
+        plot = plot_payoff(found, out / "payoff.png")
+        json_file = json_file or out / "simulation.json"
+        console.print(f"Plot: {plot}")
+    if json_file is not None:
+        json_file.parent.mkdir(parents=True, exist_ok=True)
+        json_file.write_text(json.dumps(found.as_json(), indent=2) + "\n")
+        console.print(f"Numbers: {json_file}")
+
+
+def _show_slate(people: People, found: Simulation) -> None:
+    if people.labels is not None:
+        names = ", ".join(people.labels[item] for item in found.benchmarks.greedy.slate)
+        console.print(f"Greedy's slate in hindsight: {names}")

@@ -1,0 +1,231 @@
+"""Simulate: learners against a stream, several seeds each, with everything known afterwards.
+
+Finished runs are kept in `out/results.jsonl` as they come, so that an interrupted simulation goes on where it
+stopped. Payoffs and regrets are for evaluation and are not private.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed
+
+import diminuendo
+from diminuendo import _validate
+from diminuendo.errors import InvalidInput
+from diminuendo.learners import Setting, learner_class, make, replay
+from diminuendo.offline import ONE_MINUS_1_OVER_E
+from diminuendo.randomness import SeededCoins
+from diminuendo.simulate.benchmarks import Benchmarks, benchmarks
+from diminuendo.simulate.regret import expert_regrets
+from diminuendo.streams.people import People, Stream
+from diminuendo.types import FeedbackKind, Progress
+
+NOTE = "Payoffs and regret are for evaluation; they are not private."
+CURVE_POINTS = 400
+
+
+@dataclass(frozen=True)
+class Result:
+    """One learner, one seed. Per-round means."""
+
+    learner: str
+    feedback: FeedbackKind
+    epsilon: float | None
+    delta: float | None
+    seed: int
+    rounds: int
+    mean_payoff: float
+    regret: float
+    """To hindsight greedy."""
+    regret_to_optimum: float
+    """To (1 - 1/e) of the optimum (its upper bound): the regret of the theorems."""
+    expert_regrets: list[float]
+    seconds: float
+    guarantee: dict[str, Any]
+    curve: list[float] = field(repr=False)
+    """Cumulative payoff at CURVE_POINTS evenly spaced rounds."""
+
+    def as_json(self) -> dict[str, Any]:
+        """Everything but the curve."""
+        return {name: value for name, value in vars(self).items() if name != "curve"}
+
+
+@dataclass(frozen=True)
+class Simulation:
+    """What a simulation found."""
+
+    stream: dict[str, Any]
+    benchmarks: Benchmarks
+    results: list[Result]
+
+    def as_json(self) -> dict[str, Any]:
+        """The documented file format."""
+        return {
+            "note": NOTE,
+            "version": diminuendo.__version__,
+            "stream": self.stream,
+            "benchmarks": self.benchmarks.as_json(),
+            "results": [result.as_json() for result in self.results],
+        }
+
+
+@dataclass(frozen=True)
+class Job:
+    """One run to be made."""
+
+    name: str
+    seed: int
+    setting: Setting
+
+
+def simulate(
+    stream: Stream,
+    *,
+    slots: int,
+    learners: Sequence[str] = ("nonprivate", "random"),
+    feedback: FeedbackKind = "full",
+    epsilon: float = 1.0,
+    delta: float = 1e-6,
+    seeds: int = 5,
+    rounds: int | None = None,
+    jobs: int = 1,
+    out: Path | None = None,
+    time_limit: float = 20.0,
+    progress: Callable[[str, int], Progress] | None = None,
+) -> Simulation:
+    """Run every learner with every seed on the first `rounds` people of `stream`."""
+    stream = _first(stream, rounds)
+    k = _validate.slots(slots, stream.n_items)
+    _validate.positive_int(seeds, "seeds")
+    setting = Setting(stream.n_items, k, len(stream), feedback, epsilon, delta)
+    for name in learners:
+        learner_class(name, feedback)  # a wrong name is refused before any work is done
+    told = progress or (lambda what, size: lambda done: None)
+    todo = [Job(name, seed, setting) for name in learners for seed in range(seeds)]
+    kept = _Kept(out, stream)
+    left = [job for job in todo if job not in kept]
+    hindsight = told("hindsight: greedy, optimum, random", 1)
+    base = benchmarks(stream, k, time_limit=time_limit)
+    hindsight(1)
+    tick = told("learning", len(left) * len(stream))
+    runner = Parallel(n_jobs=jobs, prefer="threads", return_as="generator")  # kernels run without the GIL
+    for job, result in zip(left, runner(delayed(run)(job, stream, base, tick) for job in left), strict=True):
+        kept.keep(job, result)
+    return Simulation(describe(stream), base, [kept[job] for job in todo])
+
+
+def run(job: Job, stream: Stream, base: Benchmarks, progress: Progress | None = None) -> Result:
+    """One learner with one seed against the whole stream."""
+    learner = make(job.name, job.setting, coins=SeededCoins(job.seed))
+    began = time.perf_counter()
+    slates = replay(learner, stream, job.setting.feedback, progress)
+    seconds = time.perf_counter() - began
+    payoffs = stream.values(slates)
+    earned = np.cumsum(payoffs)
+    points = np.unique(np.linspace(0, len(stream) - 1, CURVE_POINTS).astype(int))
+    mean = float(payoffs.mean())
+    promised = learner.guarantee
+    private = np.isfinite(promised.epsilon)
+    return Result(
+        learner=job.name,
+        feedback=job.setting.feedback,
+        epsilon=promised.epsilon if private else None,
+        delta=promised.delta if private else None,
+        seed=job.seed,
+        rounds=len(stream),
+        mean_payoff=mean,
+        regret=base.greedy.value - mean,
+        regret_to_optimum=ONE_MINUS_1_OVER_E * base.optimum.upper - mean,
+        expert_regrets=[float(regret) for regret in expert_regrets(stream, slates)],
+        seconds=seconds,
+        guarantee=promised.as_json(),
+        curve=[float(x) for x in earned[points]],
+    )
+
+
+def describe(stream: Stream) -> dict[str, Any]:
+    """What the stream is, for the record."""
+    found: dict[str, Any] = {
+        "name": stream.name,
+        "objective": stream.family_name,
+        "rounds": len(stream),
+        "items": stream.n_items,
+    }
+    if isinstance(stream, People):
+        found["mean_nonzeros"] = sum(matrix.nnz for matrix in stream.matrices) / max(1, len(stream))
+    return found
+
+
+def _first(stream: Stream, rounds: int | None) -> Stream:
+    if len(stream) == 0:
+        raise InvalidInput("The stream is empty; there is nobody to choose for.")
+    if rounds is None or rounds == len(stream):
+        return stream
+    _validate.positive_int(rounds, "rounds")
+    if rounds > len(stream):
+        raise InvalidInput(f"The stream has {len(stream)} people; got rounds={rounds}.")
+    if not isinstance(stream, People):
+        raise InvalidInput(
+            "A stream of Python functions is used whole; pass fewer functions instead of rounds."
+        )
+    return stream[:rounds]
+
+
+class _Kept:
+    """Finished runs, on disk where `out` is given."""
+
+    def __init__(self, out: Path | None, stream: Stream) -> None:
+        self._found: dict[str, Result] = {}
+        self._stream = _fingerprint(stream)
+        self._file = None if out is None else out / "results.jsonl"
+        if self._file is not None:
+            self._file.parent.mkdir(parents=True, exist_ok=True)
+            if self._file.exists():
+                for line in self._file.read_text().splitlines():
+                    record = _complete(line)
+                    if record is not None:
+                        self._found[record["job"]] = Result(**record["result"])
+
+    def _key(self, job: Job) -> str:
+        facts = (diminuendo.__version__, self._stream, job.name, job.seed, repr(job.setting))
+        return hashlib.sha256(repr(facts).encode()).hexdigest()[:16]
+
+    def __contains__(self, job: Job) -> bool:
+        return self._key(job) in self._found
+
+    def __getitem__(self, job: Job) -> Result:
+        return self._found[self._key(job)]
+
+    def keep(self, job: Job, result: Result) -> None:
+        self._found[self._key(job)] = result
+        if self._file is not None:
+            line = json.dumps({"job": self._key(job), "result": vars(result)})
+            with self._file.open("a") as file:
+                file.write(line + "\n")
+
+
+def _complete(line: str) -> dict[str, Any] | None:
+    """A kept run, or None for a line that an interruption cut short."""
+    try:
+        record: dict[str, Any] = json.loads(line)
+    except json.JSONDecodeError:
+        return None
+    return record
+
+
+def _fingerprint(stream: Stream) -> str:
+    digest = hashlib.sha256(f"{stream.name} {stream.family_name} {stream.n_items} {len(stream)}".encode())
+    if isinstance(stream, People):
+        digest.update(repr(stream.family).encode())
+        for matrix in stream.matrices:
+            for part in (matrix.indptr, matrix.indices, matrix.data):
+                digest.update(np.ascontiguousarray(part).tobytes())
+    return digest.hexdigest()
