@@ -14,7 +14,6 @@ import diminuendo
 from diminuendo import _validate
 from diminuendo.cli.screen import console, progress_bars
 from diminuendo.learners import LEARNERS, ROLES
-from diminuendo.simulate.plot import plot_payoff
 from diminuendo.simulate.run import Simulation, simulate
 from diminuendo.simulate.table import as_table
 from diminuendo.streams import BUILTIN, People, msweb, open_stream
@@ -131,6 +130,8 @@ def _show(found: Simulation, out: Path | None, json_file: Path | None) -> None:
     console.print()
     console.print(as_table(found))
     if out is not None:
+        from diminuendo.simulate.plot import plot_payoff  # here, because matplotlib takes its time to load
+
         plot = plot_payoff(found, out / "payoff.png")
         json_file = json_file or out / "simulation.json"
         console.print(f"Plot: {plot}")

@@ -24,12 +24,16 @@ import numpy as np
 
 from diminuendo import _validate
 from diminuendo._jit import inline, kernel
+from diminuendo.errors import InvalidInput
 from diminuendo.randomness.coins import OUT_OF_WORDS, Coins, Handful, Purse
 from diminuendo.randomness.urns import Urns, draw, grow, new_urns, probabilities, retune
 from diminuendo.types import Floats, Ints
 
 TICKS = 1 << 20
 """One unit of gain, so that totals are whole numbers."""
+
+SLOWEST, FASTEST = 2.0**-30, 2.0**10
+"""Beyond these a rate means never moving, or always following the leader; class widths stay whole numbers."""
 
 
 class HedgeState(NamedTuple):
@@ -47,6 +51,8 @@ class HedgeState(NamedTuple):
 def new_hedge(n_items: int, experts: int, rate: float | None) -> HedgeState:
     """Fresh experts; `rate=None` lets each find its own."""
     first = 1.0 if rate is None else _validate.positive_float(rate, "rate")
+    if not SLOWEST <= first <= FASTEST:
+        raise InvalidInput(f"rate must lie from {SLOWEST:.1e} to {FASTEST:g}; got {rate}.")
     return HedgeState(
         new_urns(n_items, experts, first / TICKS),
         np.zeros(experts, dtype=np.int64),
@@ -77,7 +83,7 @@ def settle(state: HedgeState, expert: int, own: int) -> None:
     state.own[expert] += own
     if state.adaptive[0]:
         seen = 1.0 + max(state.best[expert], state.own[expert]) / TICKS
-        wanted = min(1.0, math.sqrt(math.log(state.urns.totals.shape[0]) / seen))
+        wanted = min(1.0, math.sqrt(math.log(max(2, state.urns.totals.shape[0])) / seen))
         rate = state.urns.rate[expert] * TICKS
         if wanted < rate:
             retune(state.urns, expert, 2.0 ** (math.floor(2.0 * math.log2(wanted)) / 2.0) / TICKS)

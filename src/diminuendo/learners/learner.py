@@ -158,7 +158,7 @@ class Learner(ABC):
             with np.load(io.BytesIO(snapshot), allow_pickle=False) as held:
                 found = {name: held[name] for name in held.files}
             header = json.loads(found.pop("header").tobytes())
-        except (ValueError, KeyError, OSError, zipfile.BadZipFile, json.JSONDecodeError) as error:
+        except (ValueError, KeyError, EOFError, OSError, zipfile.BadZipFile, json.JSONDecodeError) as error:
             raise InvalidInput(f"These bytes are not a snapshot of a learner: {error}") from error
         if header.get("format") != FORMAT or header.get("learner") != cls.name:
             raise InvalidInput(

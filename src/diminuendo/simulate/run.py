@@ -115,6 +115,9 @@ def simulate(
     hindsight = told("hindsight: greedy, optimum, random", 1)
     base = benchmarks(stream, k, time_limit=time_limit)
     hindsight(1)
+    if isinstance(stream, People):
+        for name in {job.name for job in left}:  # compile first, so that seconds are the learner's own
+            replay(make(name, setting, coins=SeededCoins(0)), stream[:1], feedback)
     tick = told("learning", len(left) * len(stream))
     runner = Parallel(n_jobs=jobs, prefer="threads", return_as="generator")  # kernels run without the GIL
     for job, result in zip(left, runner(delayed(run)(job, stream, base, tick) for job in left), strict=True):

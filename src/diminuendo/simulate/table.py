@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from rich import box
 from rich.table import Table
-from scipy import stats
+from scipy.special import stdtrit
 
 from diminuendo.simulate.run import NOTE, Result, Simulation
 
@@ -15,7 +15,7 @@ def mean_and_half_width(values: list[float]) -> tuple[float, float]:
     if len(values) < 2:
         return float(np.mean(values)), float("nan")
     error = float(np.std(values, ddof=1)) / len(values) ** 0.5
-    return float(np.mean(values)), float(stats.t.ppf(0.975, len(values) - 1)) * error
+    return float(np.mean(values)), float(stdtrit(len(values) - 1, 0.975)) * error
 
 
 def by_learner(simulation: Simulation) -> dict[str, list[Result]]:

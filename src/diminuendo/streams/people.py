@@ -141,7 +141,9 @@ class Functions:
     def values(self, slates: SlateLike | NDArray[np.integer]) -> Floats:
         """f_t(slate) for every person; one slate for all, or one row of `slates` each (-1: empty slot)."""
         rows = np.broadcast_to(slate_rows(slates, len(self), self.n_items), (len(self), np.shape(slates)[-1]))
-        return np.array([f.value(row[row >= 0]) for f, row in zip(self.objectives, rows, strict=True)])
+        return np.array(
+            [f.value(np.unique(row[row >= 0])) for f, row in zip(self.objectives, rows, strict=True)]
+        )
 
 
 def slate_rows(slates: SlateLike | NDArray[np.integer], n_people: int, n_items: int) -> Items:

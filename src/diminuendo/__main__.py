@@ -1,0 +1,5 @@
+"""python -m diminuendo: the command line."""
+
+from diminuendo.cli import main
+
+main()

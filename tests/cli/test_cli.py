@@ -1,0 +1,69 @@
+"""The commands, as a user types them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from diminuendo.cli.app import app
+from diminuendo.learners import LEARNERS, ROLES
+from diminuendo.streams import BUILTIN
+
+RUNNER = CliRunner()
+
+
+def test_simulate_writes_numbers_and_plot(tmp_path: Path) -> None:
+    (tmp_path / "shop.txt").write_text("0 1\n1\n2 1\n\n" * 50)
+    arguments = [
+        "simulate",
+        str(tmp_path / "shop.txt"),
+        "--slots",
+        "2",
+        "--seeds",
+        "2",
+        "--out",
+        str(tmp_path / "out"),
+    ]
+    result = RUNNER.invoke(app, [*arguments, "--json", str(tmp_path / "numbers.json")])
+    assert result.exit_code == 0, result.output
+    assert "not private" in result.output
+    found = json.loads((tmp_path / "numbers.json").read_text())
+    assert found["stream"] == {
+        "name": "shop",
+        "objective": "noisy-or",
+        "rounds": 200,
+        "items": 3,
+        "mean_nonzeros": 1.25,
+    }
+    assert found["benchmarks"]["greedy"] == found["benchmarks"]["optimum_lower"] == 0.75
+    assert (tmp_path / "out" / "payoff.png").stat().st_size > 10_000
+
+
+def test_learners_and_streams_list_every_name() -> None:
+    shown = RUNNER.invoke(app, ["learners"]).output
+    assert all(name in shown for name in [*LEARNERS, *ROLES])
+    shown = RUNNER.invoke(app, ["streams"]).output
+    assert all(name in shown for name in BUILTIN)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["simulate", "nowhere"], "There is no file nowhere"),
+        (["simulate", "msweb", "--learners", "magic"], "no learner called 'magic'"),
+        (["simulate", "msweb", "--slots", "300"], "at most the number of items"),
+        (["simulate", "msweb", "--feedback", "gossip"], "'full', 'bandit'"),
+    ],
+)
+def test_errors_are_one_sentence(arguments: list[str], message: str) -> None:
+    ran = subprocess.run(
+        [sys.executable, "-m", "diminuendo", *arguments], capture_output=True, text=True, check=False
+    )
+    assert ran.returncode == 2
+    assert message in " ".join(ran.stderr.split())
+    assert "Traceback" not in ran.stderr

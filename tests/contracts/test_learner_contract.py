@@ -1,0 +1,264 @@
+"""Every registered learner keeps the contract of learners/learner.py."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import pytest
+
+from diminuendo import LEARNERS, Functions, Learner, Oracle, People, SeededCoins, Setting, SystemCoins
+from diminuendo.errors import DiminuendoError, InvalidInput, WrongFeedback
+from diminuendo.learners.replay import loop, replay
+from diminuendo.objectives import FAMILIES
+from diminuendo.streams import taste_groups
+from diminuendo.types import Decision, FeedbackKind, Words
+
+N_ITEMS, SLOTS = 12, 3
+PEOPLE = taste_groups(300, N_ITEMS, groups=4, items_per_group=5, seed=1)
+
+
+class Case:
+    """A learner class with one kind of feedback, and fresh learners of it."""
+
+    def __init__(self, kind: type[Learner], feedback: FeedbackKind) -> None:
+        self.kind, self.feedback = kind, feedback
+
+    def __repr__(self) -> str:
+        return f"{self.kind.name}, {self.feedback}"
+
+    def fresh(self, seed: int = 3, n_items: int = N_ITEMS, slots: int = SLOTS, rounds: int = 300) -> Learner:
+        return self.kind.for_setting(Setting(n_items, slots, rounds, self.feedback), coins=SeededCoins(seed))
+
+    def answer(self, decision: Decision, t: int) -> object:
+        return PEOPLE[t] if self.feedback == "full" else PEOPLE[t].value(decision.slate)
+
+    def trained(self, rounds: int = 50) -> Learner:
+        learner = self.fresh()
+        for t in range(rounds):
+            decision = learner.choose()
+            learner.observe(decision, self.answer(decision, t))
+        return learner
+
+
+def cases() -> Iterator[Case]:
+    for kind in LEARNERS.values():
+        for feedback in sorted(kind.reads):
+            yield Case(kind, feedback)
+
+
+def check_slates_are_distinct_items_in_range(case: Case) -> None:
+    learner = case.fresh()
+    for t in range(100):
+        decision = learner.choose()
+        assert decision.round == t
+        assert 1 <= len(decision.slate) <= SLOTS
+        assert len(set(decision.slate)) == len(decision.slate)
+        assert all(0 <= item < N_ITEMS for item in decision.slate)
+        learner.observe(decision, case.answer(decision, t))
+    assert learner.rounds == 100
+
+
+def check_extreme_sizes_work(case: Case) -> None:
+    for n_items, slots in ((1, 1), (2, 2), (5, 5), (300, 1)):
+        people = taste_groups(60, n_items, groups=2, items_per_group=min(2, n_items))
+        slates = case.fresh(n_items=n_items, slots=slots, rounds=60).replay(people)
+        assert slates.shape == (60, slots)
+        assert slates.max() < n_items
+
+
+def check_replay_is_the_loop_for_every_family(case: Case) -> None:
+    for family in FAMILIES.values():
+        for specimen, n_items, matrices in family.specimens():
+            many = tuple(np.tile(np.asarray(matrix), (40, 1)) for matrix in matrices)
+            people = People(specimen, many, n_items)
+            quick = replay(case.fresh(n_items=n_items, slots=2, rounds=len(people)), people, case.feedback)
+            slow = loop(case.fresh(n_items=n_items, slots=2, rounds=len(people)), people, case.feedback)
+            np.testing.assert_array_equal(quick, slow, err_msg=repr(specimen))
+
+
+def check_replay_is_the_loop_on_functions_too(case: Case) -> None:
+    as_functions = Functions([lambda s, t=t: PEOPLE[t].value(sorted(s)) for t in range(40)], N_ITEMS)  # type: ignore[misc]
+    np.testing.assert_array_equal(
+        replay(case.fresh(), as_functions, case.feedback), replay(case.fresh(), PEOPLE[:40], case.feedback)
+    )
+
+
+def check_the_size_of_the_purse_does_not_matter(case: Case) -> None:
+    slates = case.fresh().replay(PEOPLE)
+    for size in (1, 2, 7, 100_000):
+        learner = case.fresh()
+        learner._purse.size = size
+        np.testing.assert_array_equal(learner.replay(PEOPLE), slates, err_msg=f"purse of {size} words")
+
+
+def check_replay_can_be_cut_anywhere(case: Case) -> None:
+    whole, parts = case.fresh(), case.fresh()
+    first, rest = parts.replay(PEOPLE[:123]), parts.replay(PEOPLE[123:])
+    np.testing.assert_array_equal(np.vstack([first, rest]), whole.replay(PEOPLE))
+    assert parts.rounds == whole.rounds == len(PEOPLE)
+    assert parts.snapshot() == whole.snapshot()
+
+
+def check_the_second_answer_changes_nothing(case: Case) -> None:
+    once, twice = case.trained(), case.trained()
+    for learner in (once, twice):
+        decision = learner.choose()
+        assert learner.observe(decision, case.answer(decision, 60)) is None
+    before = twice.snapshot()
+    assert twice.observe(decision, case.answer(decision, 61)) is None
+    assert twice.snapshot() == before == once.snapshot()
+
+
+def check_a_late_answer_changes_nothing(case: Case) -> None:
+    learner = case.kind.restore(case.fresh().snapshot(), coins=SeededCoins(5))
+    patience = learner._desk.patience
+    decision = learner.choose()
+    while learner.rounds < patience + 1:
+        learner.replay(PEOPLE[: min(len(PEOPLE), patience + 1 - learner.rounds)])
+    before = learner.snapshot()
+    assert learner.observe(decision, case.answer(decision, 0)) is None
+    assert learner.snapshot() == before
+
+
+def check_answers_may_come_in_any_order_or_never(case: Case) -> None:
+    learner = case.fresh()
+    open_ = [learner.choose() for _ in range(30)]
+    for decision in sorted(open_[5:], key=lambda d: (d.round * 7) % 30):
+        learner.observe(decision, case.answer(decision, decision.round))
+    assert learner.choose().round == 30
+
+
+def check_a_decision_from_elsewhere_is_refused(case: Case) -> None:
+    learner = case.trained()
+    decision = learner.choose()
+    before = learner.snapshot()
+    other = tuple(item for item in range(N_ITEMS) if item not in decision.slate)[: len(decision.slate)]
+    for wrong in (
+        Decision(999, decision.slate),
+        Decision(-1, decision.slate),
+        Decision(decision.round, other),
+    ):
+        with pytest.raises(InvalidInput, match="choose\\(\\) returned"):
+            learner.observe(wrong, case.answer(decision, 0))
+    assert learner.snapshot() == before
+    learner.observe(decision, case.answer(decision, 0))  # nothing was lost
+
+
+def check_wrong_feedback_is_refused_and_loses_nothing(case: Case) -> None:
+    if case.kind.name == "random":
+        return  # reads nothing, so nothing can be wrong
+    learner = case.trained()
+    decision = learner.choose()
+    before = learner.snapshot()
+    for wrong in (
+        "yes",
+        None,
+        True,
+        [0.5],
+        Oracle(lambda s: 0.0, N_ITEMS + 1) if case.feedback == "full" else {},
+    ):
+        with pytest.raises((WrongFeedback, InvalidInput)):
+            learner.observe(decision, wrong)
+    assert learner.snapshot() == before
+    learner.observe(decision, case.answer(decision, 0))
+
+
+def check_hostile_answers_do_no_harm(case: Case) -> None:
+    learner = case.fresh()
+    for hostile in (np.nan, np.inf, -np.inf, -1.0, 1e300, 1.5):
+        for _ in range(20):
+            decision = learner.choose()
+            worst = Oracle(lambda s, hostile=hostile: hostile * len(s), N_ITEMS)  # type: ignore[misc]
+            with np.errstate(invalid="ignore"):
+                learner.observe(decision, worst if case.feedback == "full" else hostile)
+    decision = learner.choose()
+    assert all(0 <= item < N_ITEMS for item in decision.slate)
+
+
+class SameWords:
+    """Coins that hand out the words which another learner is about to use."""
+
+    secure = False
+
+    def __init__(self, learner: Learner) -> None:
+        held = learner._purse.handful
+        self.rest, self.coins = held.words[held.used[0] :].copy(), copy.deepcopy(learner.coins)
+
+    def words(self, count: int) -> Words:
+        words, self.rest = self.rest[:count], self.rest[count:]
+        return np.concatenate([words, self.coins.words(count - len(words))])
+
+
+def check_a_snapshot_goes_on_as_the_learner_would(case: Case) -> None:
+    learner = case.trained()
+    waiting = learner.choose()  # out when the snapshot is taken, answered afterwards
+    twin = case.kind.restore(learner.snapshot(), coins=SameWords(learner))
+    assert twin.snapshot() == learner.snapshot()
+    for each in (learner, twin):
+        each.observe(waiting, case.answer(waiting, 7))
+    np.testing.assert_array_equal(twin.replay(PEOPLE), learner.replay(PEOPLE))
+    assert twin.snapshot() == learner.snapshot()
+
+
+def check_no_coins_in_a_snapshot(case: Case) -> None:
+    one, other = case.fresh(seed=1), case.fresh(seed=2)
+    assert one.snapshot() == other.snapshot()
+    one._purse.refill()
+    assert one.snapshot() == other.snapshot()
+
+
+def check_broken_snapshots_are_refused(case: Case) -> None:
+    good = case.trained().snapshot()
+    for bad in (b"", b"nonsense", good[:-40], good[: len(good) // 2]):
+        with pytest.raises(InvalidInput, match="snapshot"):
+            case.kind.restore(bad)
+    for other in LEARNERS.values():
+        if other is not case.kind:
+            with pytest.raises(InvalidInput, match=case.kind.name):
+                other.restore(good)
+
+
+def check_coins_are_the_systems_unless_asked(case: Case) -> None:
+    learner = case.kind.for_setting(Setting(N_ITEMS, SLOTS, 100, case.feedback))
+    assert isinstance(learner.coins, SystemCoins)
+    assert learner.guarantee.secure_coins
+    assert not case.fresh().guarantee.secure_coins
+    assert len({tuple(learner.choose().slate) for _ in range(40)}) > 1
+
+
+def check_the_guarantee_can_be_read_and_written(case: Case) -> None:
+    guarantee = case.fresh().guarantee
+    assert json.loads(json.dumps(guarantee.as_json(), allow_nan=False))["neighbours"] == "replace one round"
+    assert str(guarantee)
+
+
+def check_bad_sizes_are_refused(case: Case) -> None:
+    for n_items, slots in ((0, 1), (5, 0), (5, 6), (-3, 1), (2.5, 1), (5, True)):
+        with pytest.raises(DiminuendoError):
+            case.fresh(n_items=n_items, slots=slots)  # type: ignore[arg-type]
+    with pytest.raises(InvalidInput, match="items"):
+        case.fresh(n_items=5).replay(PEOPLE)
+
+
+def check_printing_reveals_nothing_learned(case: Case) -> None:
+    learner, other = case.fresh(), case.fresh()
+    learner.replay(PEOPLE)
+    other.replay(PEOPLE.permuted(np.arange(N_ITEMS)[::-1]))
+    assert repr(learner) == repr(other)
+
+
+CHECKS = [thing for name, thing in sorted(globals().items()) if name.startswith("check_")]
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+@pytest.mark.parametrize("case", list(cases()), ids=repr)
+def test_learner(case: Case, check: Callable[[Case], None]) -> None:
+    check(case)
+
+
+def test_every_learner_is_a_case_and_has_its_own_name() -> None:
+    assert {case.kind.name for case in cases()} == set(LEARNERS)
+    assert all(kind.name == name and kind.summary for name, kind in LEARNERS.items())

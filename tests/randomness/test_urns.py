@@ -1,0 +1,137 @@
+"""Urns draw by exp(rate * total), and keep their books in order whatever happens."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from diminuendo import SeededCoins
+from diminuendo._jit import kernel
+from diminuendo.randomness.coins import Handful, Purse
+from diminuendo.randomness.urns import (
+    BASE,
+    BOUND,
+    CLASSES,
+    TOP,
+    UNTOUCHED,
+    WIDTH,
+    Urns,
+    draw,
+    grow,
+    new_urns,
+    retune,
+)
+from diminuendo.randomness.urns import probabilities as law_of
+from diminuendo.randomness.urns import weight as weight_of
+from diminuendo.types import Floats, Ints
+from tests.kit.statistics import assert_follows, assert_rejects
+
+
+@kernel
+def grow_all(urns: Urns, urn: int, items: Ints, ticks: Ints) -> None:
+    for i in range(len(items)):
+        grow(urns, urn, items[i], ticks[i])
+
+
+@kernel
+def draw_many(urns: Urns, urn: int, out: Ints, handful: Handful) -> None:
+    for i in range(len(out)):
+        out[i] = draw(urns, urn, handful)
+
+
+@kernel
+def weights_of(urns: Urns, urn: int, out: Floats) -> None:
+    for item in range(len(out)):
+        out[item] = weight_of(urns, urn, item)
+
+
+def draws_from(urns: Urns, urn: int, count: int, seed: int) -> Ints:
+    purse = Purse(SeededCoins(seed), size=20 * count)
+    purse.refill()
+    out = np.zeros(count, dtype=np.int64)
+    draw_many(urns, urn, out, purse.handful)
+    assert out.min() >= 0, "the purse was too small for this test"
+    return out
+
+
+def assert_books_in_order(urns: Urns) -> None:
+    """Everything that `draw` relies on."""
+    n, count = urns.totals.shape
+    for urn in range(count):
+        order, place, starts, marks = urns.order[urn], urns.place[:, urn], urns.starts[urn], urns.marks[urn]
+        np.testing.assert_array_equal(np.sort(order), np.arange(n))
+        np.testing.assert_array_equal(order[place], np.arange(n))
+        assert (np.diff(starts) >= 0).all()
+        assert starts[0] == 0
+        assert starts[marks[TOP] + 1] == n
+        assert marks[TOP] < CLASSES
+        totals = urns.totals[:, urn]
+        assert (totals[order[: marks[UNTOUCHED]]] == 0).all()
+        assert (totals[order[marks[UNTOUCHED] :]] > 0).all()
+        raw = np.where(totals > 0, totals // marks[WIDTH] + 1, 0)
+        np.testing.assert_array_equal(
+            np.searchsorted(starts, place, side="right") - 1, np.maximum(0, raw - marks[BASE])
+        )
+        bounds = urns.weights[urn][marks[TOP] - np.maximum(0, raw - marks[BASE])]
+        assert marks[BOUND] == bounds.sum()
+        weights = np.zeros(n)
+        weights_of(urns, urn, weights)
+        assert (bounds >= weights).all(), "an upper bound on a weight does not hold"
+        top = totals.argmax()
+        assert weights[top] >= 0.8 * urns.weights[urn, 0] * np.exp(-max(0.2, marks[WIDTH] * urns.rate[urn]))
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    n=st.integers(1, 12),
+    steps=st.lists(st.tuples(st.integers(0, 11), st.integers(1, 3_000)), max_size=120),
+    rates=st.lists(st.sampled_from([1e-5, 1e-3, 0.01, 0.3, 1.0]), min_size=1, max_size=4),
+)
+def test_books_stay_in_order(n: int, steps: list[tuple[int, int]], rates: list[float]) -> None:
+    urns = new_urns(n, 2, rates[0])
+    for round_, rate in enumerate(rates):
+        part = steps[round_ :: len(rates)]
+        items = np.array([item % n for item, _ in part], dtype=np.int64)
+        ticks = np.array([amount for _, amount in part], dtype=np.int64)
+        grow_all(urns, 1, items, ticks)
+        assert_books_in_order(urns)
+        retune(urns, 1, rate)
+        assert_books_in_order(urns)
+    expected = np.zeros(n, dtype=np.int64)
+    for item, amount in steps:
+        expected[item % n] += amount
+    np.testing.assert_array_equal(urns.totals[:, 1], expected)
+    assert (urns.totals[:, 0] == 0).all()
+
+
+@pytest.mark.parametrize("rate", [0.005, 0.01, 0.05])
+@pytest.mark.parametrize("n", [2, 7, 60])
+def test_draws_follow_the_law(rate: float, n: int) -> None:
+    urns = new_urns(n, 1, rate)
+    totals = np.linspace(0, 200, n).astype(np.int64) + np.arange(n) % 3
+    grow_all(urns, 0, np.arange(n)[totals > 0], totals[totals > 0])
+    found = draws_from(urns, 0, 60_000, seed=n)
+    law = law_of(urns, 0)
+    np.testing.assert_allclose(law, np.exp(rate * totals) / np.exp(rate * totals).sum(), rtol=1e-12)
+    assert_follows(found, law)
+    nearby = np.exp(rate * 1.25 * totals)
+    assert_rejects(found, nearby / nearby.sum())
+
+
+def test_the_law_survives_growth_far_beyond_the_window() -> None:
+    urns, rng = new_urns(9, 1, 0.5), np.random.default_rng(0)
+    grow_all(
+        urns, 0, rng.integers(0, 3, 4_000), rng.integers(1, 4, 4_000)
+    )  # 0, 1, 2 run ahead by thousands of classes
+    assert urns.marks[0, BASE] > CLASSES
+    assert_books_in_order(urns)
+    ahead = int(urns.totals[:, 0].max())
+    for item, behind in ((3, 1), (4, 2), (5, 3)):
+        grow_all(urns, 0, np.array([item]), np.array([ahead - behind - int(urns.totals[item, 0])]))
+    assert_books_in_order(urns)
+    found = draws_from(urns, 0, 40_000, seed=2)
+    assert_follows(found, law_of(urns, 0))
+    wrong = law_of(urns, 0) ** 1.1
+    assert_rejects(found, wrong / wrong.sum())

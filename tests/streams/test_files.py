@@ -1,0 +1,112 @@
+"""Files at the door: what is read, and what is refused with the line, the value and the rule."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from diminuendo import read
+from diminuendo.errors import InvalidInput
+from diminuendo.streams import baskets, open_stream, read_baskets, read_ratings
+
+
+def write(folder: Path, name: str, text: str) -> Path:
+    path = folder / name
+    if name.endswith(".gz"):
+        path.write_bytes(gzip.compress(text.encode()))
+    else:
+        path.write_text(text)
+    return path
+
+
+REFUSED = {
+    "letters.txt": ("0 1\n2 x\n", "Line 2.*found 'x'"),
+    "negative.txt": ("0 1\n-2\n", "Line 2.*found '-'"),
+    "twice.txt": ("0 1\n3 2 3\n", "line 2: item 3 is there twice"),
+    "empty.txt": ("", "empty"),
+    "huge.txt": ("0 99999999999999999999\n", "out of range"),
+    "no-column.csv": ("person,thing,value\na,1,0.5\n", "no column item.*found person,thing,value"),
+    "above.csv": ("person,item,value\na,1,0.5\nb,2,1.3\n", "Row 1, item 1: probability 1.3"),
+    "nan.csv": ("person,item,value\na,1,nan\n", "data row 1: value is missing"),
+    "words.csv": ("person,item,value\na,1,often\n", "value must be a number"),
+    "missing.csv": ("person,item,value\na,1,0.5\nb,,0.5\n", "data row 2: item is missing"),
+    "repeated.csv": ("person,item,value\na,q,0.5\na,q,0.6\n", "person a has item q twice"),
+    "ragged.csv": ("person,item,value\na,1\n", "cannot be read as ratings"),
+    "nobody.csv": ("person,item,value\n", "no rows"),
+    "rows.npz": ("not a matrix", "not a scipy sparse matrix"),
+    "rows.dat": ("0 1", "expected a file that ends in"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_bad_files_are_refused_by_line_and_rule(name: str, tmp_path: Path) -> None:
+    text, message = REFUSED[name]
+    with pytest.raises(InvalidInput, match=message):
+        read(write(tmp_path, name, text))
+
+
+def test_item_numbers_are_held_to_the_given_count(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match="line 2: item 7 is out of range; with 5 items"):
+        read(write(tmp_path, "a.txt", "0\n7\n"), n_items=5)
+    with pytest.raises(InvalidInput, match="data row 2: item 7 is out of range"):
+        read(write(tmp_path, "a.csv", "person,item,value\na,1,1\na,7,1\n"), n_items=5)
+    with pytest.raises(InvalidInput, match="whole numbers"):
+        read(write(tmp_path, "b.csv", "person,item,value\na,x,1\n"), n_items=5)
+
+
+def test_a_missing_file_says_what_a_stream_can_be() -> None:
+    with pytest.raises(InvalidInput, match="built-in name or a file"):
+        open_stream("nowhere.txt")
+
+
+@settings(deadline=None, max_examples=50)
+@given(
+    rows=st.lists(st.sets(st.integers(0, 300), max_size=6).map(sorted), min_size=1, max_size=30),
+    separator=st.sampled_from([" ", ",", "  ", "\t", ", "]),
+    ending=st.sampled_from(["\n", "\r\n"]),
+    last=st.booleans(),
+    piece=st.sampled_from([1, 7, 64, 1 << 20]),
+    packed=st.booleans(),
+)
+def test_baskets_are_read_back(
+    rows: list[list[int]],
+    separator: str,
+    ending: str,
+    last: bool,
+    piece: int,
+    packed: bool,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    """Whatever the separators, the line ends, the size of the pieces or the compression."""
+    text = ending.join(separator.join(map(str, row[::-1])) for row in rows) + (
+        ending if last or not rows[-1] else ""
+    )
+    path = write(tmp_path_factory.mktemp("baskets"), "b.txt.gz" if packed else "b.txt", text)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(baskets, "PIECE", piece)
+        people = read_baskets(path, n_items=301)
+    assert len(people) == len(rows)
+    for row, matrix_row in zip(rows, people.matrices[0].toarray(), strict=True):
+        assert list(np.flatnonzero(matrix_row)) == row
+
+
+def test_progress_adds_up_to_the_size_of_the_file(tmp_path: Path) -> None:
+    for name, text in (
+        ("a.txt", "0 1\n" * 999),
+        ("a.csv", "person,item,value\n" + "".join(f"{i},0,1\n" for i in range(999))),
+    ):
+        path, seen = write(tmp_path, name, text), []
+        read(path, progress=seen.append)
+        assert sum(seen) == path.stat().st_size
+
+
+def test_ratings_take_other_names_a_scale_and_labels(tmp_path: Path) -> None:
+    path = write(tmp_path, "r.csv.gz", "user,movie,stars,time\n7,Up,5,0\n3,Alien,2,0\n7,Alien,1,0\n")
+    people = read_ratings(path, columns=("user", "movie", "stars"), scale=0.1)
+    assert people.labels == ("Alien", "Up")
+    np.testing.assert_allclose(people.matrices[0].toarray(), [[0.1, 0.5], [0.2, 0]])  # 7 came first

@@ -1,0 +1,107 @@
+"""The tree shows the flow: imports point up the list only, and every file holds one idea."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import diminuendo
+
+ROOT = Path(diminuendo.__file__).parent
+
+ORDER = [
+    ("errors", "types", "_jit", "_validate"),
+    ("randomness",),
+    ("privacy",),
+    ("objectives",),
+    ("streams",),
+    ("offline",),
+    ("experts",),
+    ("learners",),
+    ("simulate",),
+    ("cli",),
+]
+"""A package may import from its own line and the lines above; `diminuendo` itself only from the last two."""
+
+RANK = {name: rank for rank, names in enumerate(ORDER) for name in names}
+MAY_ASK_THE_OUTSIDE = {"simulate", "cli", "streams", "randomness", "_jit"}
+"""Who may read a clock, a file, the environment or the system's randomness (docs/decisions/0002)."""
+MAY_READ_A_CLOCK = {"offline"}
+OUTSIDE = {"os", "sys", "random", "secrets", "time", "datetime", "pathlib", "socket", "subprocess"}
+
+
+def imports(path: Path) -> list[str]:
+    """Every module that a file imports, wherever in it."""
+    found = []
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: imports are absolute"
+            module = node.module or ""
+            found += (
+                [f"{module}.{alias.name}" for alias in node.names] if module == "diminuendo" else [module]
+            )
+    return found
+
+
+def wrong_way(package: str, imported: str) -> bool:
+    """Whether `package` must not import `imported`."""
+    parts = imported.split(".")
+    if parts[0] != "diminuendo":
+        return False
+    if len(parts) == 1 or parts[1] not in RANK:
+        return RANK[package] < RANK["simulate"]
+    return RANK[parts[1]] > RANK[package]
+
+
+def test_every_package_has_its_place() -> None:
+    found = {
+        path.stem for path in ROOT.iterdir() if path.suffix in ("", ".py") and not path.name.startswith("__")
+    }
+    assert found == set(RANK), "a package is missing from ORDER, or ORDER names one that is not there"
+
+
+def test_imports_point_up() -> None:
+    faults = [
+        f"{path.relative_to(ROOT)} imports {imported}"
+        for path in ROOT.rglob("*.py")
+        if (package := path.relative_to(ROOT).parts[0].removesuffix(".py")) in RANK
+        for imported in imports(path)
+        if wrong_way(package, imported)
+    ]
+    assert not faults, faults
+
+
+def test_a_wrong_import_is_noticed() -> None:
+    assert wrong_way("objectives", "diminuendo.learners.desk")
+    assert wrong_way("randomness", "diminuendo.objectives")
+    assert wrong_way("learners", "diminuendo")
+    assert not wrong_way("learners", "diminuendo.experts.hedge")
+    assert not wrong_way("cli", "diminuendo")
+
+
+def test_the_middle_of_the_house_asks_nothing_of_the_outside() -> None:
+    faults = []
+    for path in ROOT.rglob("*.py"):
+        package = path.relative_to(ROOT).parts[0].removesuffix(".py")
+        allowed = {"time"} if package in MAY_READ_A_CLOCK else set()
+        if package in RANK and package not in MAY_ASK_THE_OUTSIDE:
+            faults += [
+                f"{path.name}: {name}" for name in imports(path) if name.split(".")[0] in OUTSIDE - allowed
+            ]
+    assert not faults, faults
+
+
+def test_experts_never_see_an_objective() -> None:
+    for path in (ROOT / "experts").glob("*.py"):
+        assert not any(name.startswith("diminuendo.objectives") for name in imports(path)), path
+
+
+def test_files_are_short() -> None:
+    long = {
+        str(path.relative_to(ROOT)): n
+        for path in ROOT.rglob("*.py")
+        if (n := len(path.read_text().splitlines())) > 300
+    }
+    assert not long, long
