@@ -60,7 +60,7 @@ def test_expert_regrets_bound_the_regret_of_the_theorem() -> None:
         found = simulate(PEOPLE, slots=3, learners=["hedge", "random"], seeds=seed + 1)
         for result in found.results:
             exact = ONE_MINUS_1_OVER_E * found.benchmarks.optimum.lower - result.mean_payoff
-            assert exact <= sum(result.expert_regrets) + 1e-12
+            assert exact <= sum(max(0.0, regret) for regret in result.expert_regrets) + 1e-12
 
 
 def test_the_file_format() -> None:
@@ -138,5 +138,6 @@ def test_pictures_and_tables(tmp_path: Path) -> None:
 
 def test_the_interval_is_students() -> None:
     mean, half = mean_and_half_width([1.0, 2.0, 3.0])
-    assert (mean, half) == (2.0, pytest.approx(4.302653 / 3**0.5))
+    assert mean == 2.0
+    assert half == pytest.approx(4.302653 / 3**0.5)
     assert np.isnan(mean_and_half_width([1.0])[1])

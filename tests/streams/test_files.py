@@ -100,7 +100,8 @@ def test_progress_adds_up_to_the_size_of_the_file(tmp_path: Path) -> None:
         ("a.txt", "0 1\n" * 999),
         ("a.csv", "person,item,value\n" + "".join(f"{i},0,1\n" for i in range(999))),
     ):
-        path, seen = write(tmp_path, name, text), []
+        path = write(tmp_path, name, text)
+        seen: list[int] = []
         read(path, progress=seen.append)
         assert sum(seen) == path.stat().st_size
 

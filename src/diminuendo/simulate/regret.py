@@ -17,7 +17,7 @@ from diminuendo.types import EMPTY_SLOT, Floats, Items
 def expert_regrets(stream: Stream, slates: Items) -> Floats:
     """For each slot: what its best fixed item would have added to the slots before it, minus what was added.
 
-    Their sum bounds the (1 - 1/e)-regret of the run (docs/maths/hedge.md, Theorem 2). Per round.
+    The sum of those above 0 bounds the (1 - 1/e)-regret of the run (docs/maths/hedge.md, Theorem 2). Per round.
     """
     n, k = slates.shape
     totals, own = np.zeros((k, stream.n_items)), np.zeros(k)

@@ -31,9 +31,14 @@ def msweb() -> People:
     return people
 
 
+def msweb_drift() -> People:
+    """The same visitors, but half way through the week all areas swap their names."""
+    return drift(msweb())
+
+
 BUILTIN: dict[str, Callable[[], People]] = {
     "msweb": msweb,
-    "msweb-drift": lambda: drift(msweb()),
+    "msweb-drift": msweb_drift,
     "taste-groups": taste_groups,
     "adversary": adversary,
 }

@@ -1,0 +1,100 @@
+"""Greedy in hindsight on real people: ours, two libraries, and the floor."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+import numpy as np
+
+import diminuendo
+from benchmarks.floor import count
+from benchmarks.peers import BARE, PEERS, installed, peers
+from benchmarks.report import Cell, Disagreement, Part, verdict
+from benchmarks.stopwatch import Competitor, Result, race
+from diminuendo import People
+from diminuendo.objectives.rows import Matrix
+from diminuendo.types import Slate
+
+OURS = "ours lazy"
+FLOOR = "floor"
+
+
+def offline_greedy() -> Iterator[Part]:
+    """One table for 5 slots and one for 10."""
+    people = diminuendo.msweb()
+    (matrix,) = people.matrices
+    for slots in (5, 10):
+        yield _part(
+            people, race([*_ours(people, matrix, slots), *peers(matrix, slots), _floor(people)]), slots
+        )
+
+
+def _ours(people: People, matrix: Matrix, slots: int) -> Iterator[Competitor]:
+    def prepare(_: int) -> People:
+        return People(people.family, matrix)
+
+    def run(method: str, made: People) -> tuple[Slate, int]:
+        found = diminuendo.greedy(made, slots, method=method)
+        return found.slate, round(found.value * len(made))
+
+    for method in ("lazy", "plain"):
+        yield Competitor(f"ours {method}", prepare, partial(run, method))
+
+
+def _floor(people: People) -> Competitor:
+    return Competitor(
+        FLOOR,
+        lambda _: np.zeros(people.n_items, dtype=np.int64),
+        lambda totals: count(people.table.columns, totals),
+    )
+
+
+def _part(people: People, results: dict[str, Result], slots: int) -> Part:
+    part = Part(
+        f"offline greedy, k={slots}",
+        f"Offline greedy: {slots} of {people.n_items} items for {len(people):,} people (msweb)",
+        ["who", "call, ms", "call / ours", "from matrix, ms", "from matrix / ours", "laps"],
+    )
+    slate, satisfied = _agreed(results)
+    ours = results[OURS]
+    for name, result in results.items():
+        call: list[Cell] = [1e3 * result.run, result.run / ours.run]
+        whole: list[Cell] = [1e3 * result.prepared, result.prepared / ours.prepared]
+        part.rows.append([name, *call, *(("-", "-") if name == FLOOR else whole), result.laps])
+    part.notes += [
+        f"All chose {slate}, which satisfies {satisfied:,} people.",
+        "call: from the library's own input to the slate, as documented; from matrix: with making that "
+        "input from the same people x items CSR matrix.",
+        "bare: without what the peer does anew in every call (apricot compiles, submodlib copies sets to C++).",
+        "floor: counts once how many people want each item.",
+    ]
+    for module, package in PEERS.items():
+        if not installed(module):
+            part.notes.append(f"MISSING: {package} is not installed here; `make bench` brings it along.")
+            continue
+        _judge(part, package, [one for name, one in results.items() if name.startswith(module)], ours)
+    return part
+
+
+def _judge(part: Part, package: str, theirs: list[Result], ours: Result) -> None:
+    """Ours against the fastest way to use one peer."""
+    bare = [one for one in theirs if one.name.endswith(BARE)]
+    calls = [one for one in theirs if one not in bare]
+    for what, ratio in (
+        ("a call", min(one.run for one in calls) / ours.run),
+        ("a call from the matrix", min(one.prepared for one in calls) / ours.prepared),
+        ("the bare selection", min(one.run for one in bare) / ours.run),
+    ):
+        part.numbers[f"{what} of {package} / ours"] = ratio
+        part.notes.append(verdict(f"ours is faster than {what} of {package}: {ratio:.3g} times", ratio > 1))
+
+
+def _agreed(results: dict[str, Result]) -> tuple[Slate, int]:
+    """The slate and value that everybody found in every lap."""
+    slate, satisfied = results[OURS].answers[0]
+    for name, result in results.items():
+        for found, value in result.answers if name != FLOOR else ():
+            if set(found) != set(slate) or value != satisfied:
+                raise Disagreement(f"{name} found {found} worth {value}, {OURS} {slate} worth {satisfied}.")
+    return slate, satisfied

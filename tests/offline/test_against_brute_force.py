@@ -1,0 +1,272 @@
+"""Totals, greedy, bounds and the exact solvers against all slates of a few items."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import diminuendo as dim
+from diminuendo.errors import InvalidInput
+from diminuendo.offline.total import PeopleTotal, Total, total
+from diminuendo.types import Floats
+from tests.kit import brute, examples
+from tests.kit.brute import KINDS, UNIT, Crowd, Set, crowds
+
+EVERY_KIND = pytest.mark.parametrize("kind", KINDS)
+
+SEARCH_ROUNDING = 1e-12
+"""`optimum` calls two means equal that differ by less; `branch` may stop that far from the best."""
+
+PROVEN_WITHIN = 2e-6
+"""Bounds that are this close count as proven: twice the 1e-6 by which the solver may violate a constraint."""
+
+SLOPE_ROUNDING = 64 * UNIT
+"""A slope is a product of few floats per person; rounding moves a tangent by this much of slope times distance."""
+
+TIME_LIMIT = 20.0
+"""Seconds. Six items take milliseconds; a search that needs this long has lost its way."""
+
+
+def assert_close(got: float, exact: Fraction, rounding: float, what: object) -> None:
+    assert math.isfinite(got), f"{what}: got {got!r}"
+    assert abs(Fraction(got) - exact) <= rounding, f"{what}: got {got!r}, by definition {float(exact)!r}"
+
+
+def assert_total_follows(summed: Total, crowd: Crowd, prefix: list[int], *, ask_items: bool) -> None:
+    """Value and gains of the sum over people, given the prefix that `summed` should have by now."""
+    assert_close(summed.value(), crowd.total(prefix), crowd.rounding, prefix)
+    exact = brute.gains(crowd.total, prefix, crowd.n_items)
+    got = summed.gains()
+    assert got.shape == (crowd.n_items,)
+    assert (got[prefix] == 0).all()
+    for item in range(crowd.n_items):
+        assert_close(float(got[item]), exact[item], crowd.rounding, (prefix, item))
+        if ask_items:
+            assert_close(summed.gain(item), exact[item], crowd.rounding, (prefix, item))
+
+
+@EVERY_KIND
+@examples(30)
+@given(data=st.data())
+def test_totals_are_sums_along_any_prefix(kind: str, data: st.DataObject) -> None:
+    crowd: Crowd = data.draw(crowds(kind))
+    first_asked = data.draw(
+        st.integers(0, crowd.n_items + 1)
+    )  # single items are asked from then on, or never
+    for summed in (total(crowd.people()), total(functions(crowd))):
+        for _ in range(2):  # the second time from the beginning again
+            summed.begin()
+            order = data.draw(st.permutations(range(crowd.n_items)))
+            for depth in range(crowd.n_items + 1):
+                assert_total_follows(summed, crowd, order[:depth], ask_items=depth >= first_asked)
+                if depth < crowd.n_items:
+                    summed.add(order[depth])
+
+
+@EVERY_KIND
+@examples(60)
+@given(data=st.data())
+def test_greedy_without_rounding_is_greedy_with_ties_to_the_smaller_item(
+    kind: str, data: st.DataObject
+) -> None:
+    crowd: Crowd = data.draw(crowds(kind, exact=True))
+    slots = data.draw(st.integers(1, crowd.n_items))
+    expected = brute.greedy(crowd.total, crowd.n_items, slots)
+    for method in ("lazy", "plain"):
+        assert dim.greedy(crowd.people(), slots, method=method).slate == expected, method
+        assert dim.greedy(functions(crowd), slots, method=method).slate == expected, method
+
+
+@EVERY_KIND
+@examples(40)
+@given(data=st.data())
+def test_greedy_on_any_numbers(kind: str, data: st.DataObject) -> None:
+    """Choices that are clearly best must be made; among those that rounding may confuse, any is right."""
+    crowd: Crowd = data.draw(crowds(kind))
+    people, slots = crowd.people(), data.draw(st.integers(1, crowd.n_items))
+    clear = brute.greedy_margin(crowd.total, crowd.n_items, slots) > 4 * crowd.rounding
+    expected = brute.greedy(crowd.total, crowd.n_items, slots)
+    for method in ("lazy", "plain"):
+        found = dim.greedy(people, slots, method=method)
+        assert_is_a_slate_of(crowd, found, slots)
+        assert brute.greedy_shortfall(crowd.total, crowd.n_items, found.slate) <= 4 * crowd.rounding
+        if clear:
+            assert found.slate == expected, method
+
+
+@EVERY_KIND
+@examples(30)
+@given(data=st.data())
+def test_stochastic_greedy_tells_the_truth_about_its_slate(kind: str, data: st.DataObject) -> None:
+    crowd: Crowd = data.draw(crowds(kind))
+    slots, seed = data.draw(st.integers(1, crowd.n_items)), data.draw(st.integers(0, 99))
+    accuracy = data.draw(st.sampled_from((0.01, 0.3, 0.9)))
+    found = dim.greedy(crowd.people(), slots, method="stochastic", seed=seed, accuracy=accuracy)
+    assert_is_a_slate_of(crowd, found, slots)
+    again = dim.greedy(crowd.people(), slots, method="stochastic", seed=seed, accuracy=accuracy)
+    assert again == found
+
+
+@EVERY_KIND
+@examples(20)
+@given(data=st.data())
+def test_stochastic_greedy_that_asks_everybody_is_greedy(kind: str, data: st.DataObject) -> None:
+    crowd: Crowd = data.draw(crowds(kind, exact=True))
+    slots = data.draw(st.integers(1, crowd.n_items))
+    found = dim.greedy(crowd.people(), slots, method="stochastic", accuracy=1e-9)  # ln(1e9) > 6 items
+    assert found.slate == brute.greedy(crowd.total, crowd.n_items, slots)
+
+
+@EVERY_KIND
+@examples(40)
+@given(data=st.data())
+def test_data_bound_is_the_smallest_bound_along_the_chain(kind: str, data: st.DataObject) -> None:
+    crowd: Crowd = data.draw(crowds(kind))
+    slots = data.draw(st.integers(1, crowd.n_items))
+    chain = tuple(data.draw(st.permutations(range(crowd.n_items))))
+    chain = chain[: data.draw(st.integers(0, crowd.n_items))]
+    best = brute.best_value(crowd.mean, crowd.n_items, slots)
+    exact = brute.bound(crowd.mean, crowd.n_items, chain, slots)
+    assert exact >= best
+    rounding = (1 + slots) * crowd.rounding  # a total and as many gains as there are slots
+    for stream in (crowd.people(), functions(crowd)):
+        got = dim.data_bound(stream, chain, slots)
+        assert_close(got, exact, rounding, chain)
+        assert got >= best - Fraction(rounding)
+
+
+@EVERY_KIND
+@pytest.mark.parametrize("method", ["milp", "branch", "auto"])
+@examples(40)
+@given(data=st.data())
+def test_optimum_is_the_best_of_all_slates(kind: str, method: str, data: st.DataObject) -> None:
+    crowd: Crowd = data.draw(crowds(kind))
+    slots = data.draw(st.integers(1, crowd.n_items))
+    found = dim.optimum(crowd.people(), slots, method=method, time_limit=TIME_LIMIT)
+    assert found.method == ("milp" if method == "auto" else method)
+    assert_brackets_the_best(crowd, slots, found)
+
+
+@EVERY_KIND
+@examples(15)
+@given(data=st.data())
+def test_optimum_of_functions_is_the_best_of_all_slates(kind: str, data: st.DataObject) -> None:
+    crowd: Crowd = data.draw(crowds(kind, most_items=5, most_people=3))
+    slots = data.draw(st.integers(1, crowd.n_items))
+    stream = functions(crowd)
+    for method in ("branch", "auto"):
+        found = dim.optimum(stream, slots, method=method, time_limit=TIME_LIMIT)
+        assert found.method == "branch"
+        assert_brackets_the_best(crowd, slots, found)
+
+
+def test_milp_needs_people() -> None:
+    """Unless greedy and the data already agree, when there is nothing left to solve."""
+    tangled = dim.Functions(
+        [lambda items: len({(a + shift) % 4 for a in items for shift in (0, 1)}) / 4], n_items=4
+    )
+    assert dim.optimum(tangled, 2, method="branch").lower == 1.0
+    pairs = ({0, 1, 2}, {0, 3}, {1, 4}, {2, 5})  # greedy takes the first; the others together are better
+    cover = dim.Functions([lambda items: len(set().union(*(pairs[a] for a in items))) / 6], n_items=4)
+    with pytest.raises(InvalidInput, match="branch"):
+        dim.optimum(cover, 3, method="milp")
+
+
+@pytest.mark.parametrize("method", ["milp", "branch"])
+@pytest.mark.parametrize("halves", [8, 16])
+def test_optimum_where_greedy_is_misled(method: str, halves: int) -> None:
+    """Two items cover everything; greedy prefers one with a little of both, again and again."""
+    topics = 2 * halves
+    tempting, low = [], 0
+    while low < halves:  # takes half of what is left of either side, and a topic more
+        high = min(halves, low + (halves - low) // 2 + 1)
+        tempting.append([*range(low, high), *range(halves + low, halves + high)])
+        low = high
+    covers = [*tempting, [*range(halves)], [*range(halves, topics)]]
+    incidence = np.array([[int(topic in cover) for topic in range(topics)] for cover in covers])
+    people = dim.People(dim.Coverage(incidence), np.full((1, topics), 1 / topics), len(covers))
+    assert dim.greedy(people, 2).value < 1 - 1 / topics
+    found = dim.optimum(people, 2, method=method)
+    assert found.lower == 1.0
+    assert set(found.slate) == {len(covers) - 2, len(covers) - 1}
+    assert found.proven
+
+
+@EVERY_KIND
+@examples(30)
+@given(data=st.data())
+def test_the_concave_form_equals_the_total_on_sets(kind: str, data: st.DataObject) -> None:
+    crowd: Crowd = data.draw(crowds(kind))
+    summed = PeopleTotal(crowd.people())
+    for items in brute.subsets(crowd.n_items):
+        value, slope = summed.tangent(indicator(items, crowd.n_items))
+        assert_close(value, crowd.total(items), crowd.rounding, items)
+        assert np.isfinite(slope).all()
+
+
+@EVERY_KIND
+@examples(80)
+@given(data=st.data())
+def test_tangents_lie_above_the_concave_form(kind: str, data: st.DataObject) -> None:
+    crowd: Crowd = data.draw(crowds(kind))
+    n_items, summed = crowd.n_items, PeopleTotal(crowd.people())
+    points = [np.array(data.draw(st.tuples(*[brute.numbers] * n_items))) for _ in range(3)]
+    points.append(np.full(n_items, data.draw(st.integers(1, n_items)) / n_items))
+    corners = [indicator(items, n_items) for items in brute.subsets(n_items)]
+    worth = [summed.tangent(y)[0] for y in (*points, *corners)]
+    for x in (*points, *data.draw(st.lists(st.sampled_from(corners), min_size=1, max_size=6))):
+        value, slope = summed.tangent(x)
+        assert math.isfinite(value)
+        assert np.isfinite(slope).all(), (x, slope)
+        for y, there in zip((*points, *corners), worth, strict=True):
+            rounding = crowd.rounding + SLOPE_ROUNDING * float(np.abs(slope) @ np.abs(y - x))
+            assert there <= value + float(slope @ (y - x)) + rounding, (x, y)
+
+
+def functions(crowd: Crowd) -> dim.Functions:
+    """The crowd as a stream of Python functions."""
+
+    def function(person: int) -> Callable[[Set], float]:
+        return lambda items: float(crowd.value(person, items))
+
+    return dim.Functions([function(t) for t in range(len(crowd))], crowd.n_items)
+
+
+def indicator(items: tuple[int, ...], n_items: int) -> Floats:
+    """The corner of [0, 1]^n that stands for a set."""
+    x = np.zeros(n_items)
+    x[list(items)] = 1.0
+    return x
+
+
+def assert_is_a_slate_of(crowd: Crowd, found: dim.offline.Hindsight, slots: int) -> None:
+    """Distinct items, and the truth about their worth and about what each of them added."""
+    assert len(found.slate) == len(set(found.slate)) == len(found.gains) == slots
+    assert set(found.slate) <= set(range(crowd.n_items))
+    assert_close(found.value, crowd.mean(found.slate), crowd.rounding, found.slate)
+    for depth, gain in enumerate(found.gains):
+        added = crowd.mean(found.slate[: depth + 1]) - crowd.mean(found.slate[:depth])
+        assert_close(gain, added, crowd.rounding, found.slate[: depth + 1])
+
+
+def assert_brackets_the_best(crowd: Crowd, slots: int, found: dim.offline.Bracket) -> None:
+    """The slate is worth `lower`, no slate is worth more than `upper`, and the two meet."""
+    rounding = SEARCH_ROUNDING + crowd.rounding
+    best = brute.best_value(crowd.mean, crowd.n_items, slots)
+    assert len(set(found.slate)) == len(found.slate) == slots
+    assert set(found.slate) <= set(range(crowd.n_items))
+    assert_close(found.lower, crowd.mean(found.slate), crowd.rounding, found.slate)
+    assert Fraction(found.lower) <= best + Fraction(rounding)
+    assert Fraction(found.upper) >= best - Fraction(rounding)
+    assert found.lower <= found.upper
+    assert found.proven
+    assert_close(found.lower, best, PROVEN_WITHIN + rounding, "lower")
+    assert_close(found.upper, best, PROVEN_WITHIN + rounding, "upper")
+    if found.method == "branch":
+        assert_close(found.lower, best, rounding, "branch searches to the end")
