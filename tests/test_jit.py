@@ -17,10 +17,16 @@ print(person(NoisyOr(), {0: 0.5}, 2).value([0]), sum(_value_of.stats.cache_hits.
 """
 
 
-def run(folder: Path) -> list[str]:
+NO_FOLDER = """
+import numba.core.caching
+numba.core.caching.CacheImpl._locator_classes = []
+"""
+
+
+def run(folder: Path, program: str = PROGRAM) -> list[str]:
     environment = {**os.environ, "PYTHONPATH": str(folder), "NUMBA_CACHE_DIR": str(folder / "cache")}
     result = subprocess.run(
-        [sys.executable, "-c", PROGRAM], env=environment, capture_output=True, text=True, check=True
+        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True
     )
     return result.stdout.split()
 
@@ -38,3 +44,7 @@ def test_a_change_in_another_file_is_noticed(tmp_path: Path) -> None:
         family.read_text().replace("return float(1.0 - state[at])", "return float(2.0 - state[at])")
     )
     assert run(tmp_path) == ["1.5", "0"]  # the kernel in person.py was compiled anew
+
+
+def test_no_folder_to_write_to_is_no_reason_to_fail() -> None:
+    assert run(Path(diminuendo.__file__).parents[1], NO_FOLDER + PROGRAM) == ["0.5", "0"]

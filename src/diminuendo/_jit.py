@@ -35,12 +35,12 @@ def kernel(function: Function) -> Function:
     A kernel works on arrays it is given and allocates nothing. So numba's reference counting is left
     out, which on tables of many arrays would cost twenty times the work itself.
     """
-    return _compiled(function, cache=True, _nrt=False)
+    return _cached(function, _nrt=False)
 
 
 def allocating_kernel(function: Function) -> Function:
     """A kernel that may make arrays; for code that is not in the inner loop of a replay."""
-    return _compiled(function, cache=True)
+    return _cached(function)
 
 
 def inline(function: Function) -> Function:
@@ -48,8 +48,14 @@ def inline(function: Function) -> Function:
     return _compiled(function, forceinline=True, _nrt=False)
 
 
-def _compiled(function: Function, **options: Any) -> Function:
-    compiled = numba.njit(nogil=True, error_model="numpy", **options)(function)
-    if options.get("cache"):
-        compiled._cache._cache_file._source_stamp = fingerprint()
+def _cached(function: Function, **options: Any) -> Function:
+    try:
+        compiled: Any = _compiled(function, cache=True, **options)
+    except RuntimeError:  # no folder to write to, as on a read-only file system: compile in every process
+        return _compiled(function, **options)
+    compiled._cache._cache_file._source_stamp = fingerprint()
     return cast(Function, compiled)
+
+
+def _compiled(function: Function, **options: Any) -> Function:
+    return cast(Function, numba.njit(nogil=True, error_model="numpy", **options)(function))
