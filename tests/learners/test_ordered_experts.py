@@ -1,0 +1,76 @@
+"""Ordered experts learn, slot by slot, what each item would have added to the slots before."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from diminuendo import Oracle, OrderedExperts, People, SeededCoins
+from diminuendo.experts.hedge import TICKS
+from diminuendo.objectives import FAMILIES
+from diminuendo.types import Objective
+from tests.kit.statistics import assert_follows, assert_rejects
+
+SPECIMENS = [specimen for family in FAMILIES.values() for specimen in family.specimens()]
+
+
+def ticks_by_definition(person: Objective, slate: NDArray[np.integer], n_items: int) -> NDArray[np.int64]:
+    """What one person adds to the experts' totals, from values alone: (slots, items)."""
+    added = np.zeros((len(slate), n_items), dtype=np.int64)
+    prefix: list[int] = []
+    for slot, shown in enumerate(slate):
+        for item in set(range(n_items)) - set(prefix):
+            added[slot, item] = math.floor((person.value([*prefix, item]) - person.value(prefix)) * TICKS)
+        if shown >= 0:
+            prefix.append(int(shown))
+    return added
+
+
+@pytest.mark.parametrize("specimen", SPECIMENS, ids=lambda s: repr(s[0])[:40])
+def test_totals_are_sums_of_gains(specimen: tuple) -> None:  # type: ignore[type-arg]
+    """Within one tick per person and cell: gains and differences of values round differently."""
+    family, n_items, matrices = specimen
+    people = People(family, tuple(np.tile(np.asarray(matrix), (10, 1)) for matrix in matrices), n_items)
+    learner = OrderedExperts(n_items, 3, coins=SeededCoins(2))
+    slates = learner.replay(people)
+    expected = sum(ticks_by_definition(people[t], slates[t], n_items) for t in range(len(people)))
+    assert np.abs(learner._experts.urns.totals.T - expected).max() <= len(people)
+    assert np.array(expected).max() > 5 * TICKS / 4
+
+
+def test_the_same_item_twice_leaves_a_slot_empty() -> None:
+    learner = OrderedExperts(2, 2, coins=SeededCoins(1))
+    lengths = [len(learner.choose().slate) for _ in range(200)]
+    assert set(lengths) == {1, 2}
+    assert_follows([length - 1 for length in lengths], np.array([0.5, 0.5]))
+    assert_rejects([length - 1 for length in lengths], np.array([0.8, 0.2]))
+
+
+def test_a_function_teaches_what_a_table_teaches() -> None:
+    family, n_items, matrices = SPECIMENS[0]
+    people = People(family, tuple(np.asarray(matrix) for matrix in matrices), n_items)
+    by_table, by_function = (OrderedExperts(n_items, 3, coins=SeededCoins(5)) for _ in range(2))
+    for t in range(len(people)):
+        decision = by_table.choose()
+        assert by_function.choose() == decision
+        by_table.observe(decision, people[t])
+        by_function.observe(decision, Oracle(lambda s, t=t: people[t].value(sorted(s)), n_items))  # type: ignore[misc]
+    difference = by_table._experts.urns.totals - by_function._experts.urns.totals
+    assert np.abs(difference).max() <= len(
+        people
+    )  # a tick per person: gains and differences of values round differently
+
+
+def test_answers_out_of_order_teach_the_same() -> None:
+    family, n_items, matrices = SPECIMENS[0]
+    people = People(family, tuple(np.asarray(matrix) for matrix in matrices), n_items)
+    forward, backward = (OrderedExperts(n_items, 2, coins=SeededCoins(5)) for _ in range(2))
+    for learner, order in ((forward, [0, 1, 2, 3]), (backward, [3, 1, 0, 2])):
+        open_ = [learner.choose() for _ in range(4)]
+        for t in order:
+            learner.observe(open_[t], people[t])
+    np.testing.assert_array_equal(forward._experts.urns.totals, backward._experts.urns.totals)
+    np.testing.assert_array_equal(forward._experts.urns.rate, backward._experts.urns.rate)
