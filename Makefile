@@ -22,7 +22,7 @@ check: .venv/developing  ## ruff and mypy strict
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-bench: .venv/developing .venv-bench/installed  ## ours, the peers and the floor in one run, as ratios
+bench: .venv-bench/installed  ## ours, the peers and the floor in one run, as ratios
 	.venv-bench/bin/python -m benchmarks
 
 docs: .venv/installed  ## write docs/cli.md and docs/learners.md from the program itself

@@ -1,8 +1,9 @@
 """Does a round cost the same however many items there are? Ours against the floor on the same people.
 
-Work per person is fixed: 10 items each, 5 slots. What still grows with the number of items is the memory
-that those items are spread over, and with it the share of accesses that miss the processor's caches. The
-floor has that growth too, which is why it stands next to ours.
+Additions per person are fixed: 10 items each, 5 slots. Two things still grow with the number of items. The
+memory that items are spread over grows, so more accesses miss the processor's caches; the floor has that
+too, which is why it stands next to ours. And the same gains, spread over more items, leave each total
+smaller and so the rates higher, up to 1: an item then changes its class more often.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import numpy as np
 from scipy import sparse
 
 from benchmarks.floor import additions
-from benchmarks.report import Disagreement, Part, verdict
+from benchmarks.report import Disagreement, Part
 from benchmarks.stopwatch import Competitor, Result, race
 from diminuendo import NoisyOr, OrderedExperts, People, SeededCoins
 
@@ -28,7 +29,7 @@ LAPS = 7
 def flat() -> Iterator[Part]:
     """Microseconds per person for each number of items, and the exponents."""
     competitors = [one for n_items in SIZES for one in _pair(n_items)]
-    results = race(competitors, LAPS)
+    results = race(competitors, LAPS, fewest=LAPS)
     _check(results)
     ours = [1e6 * results[f"ours {n}"].run / N_PEOPLE for n in SIZES]
     floor = [1e6 * results[f"floor {n}"].run / N_PEOPLE for n in SIZES]
@@ -47,7 +48,6 @@ def flat() -> Iterator[Part]:
         f"the floor {floor[-1] / floor[0]:.2f} times.",
         "Not timed: making the learner and its memory, which is in proportion to the number of items and "
         "happens once; all its pages are in place when a lap starts. The floor is treated alike.",
-        verdict("ours grows no faster than the floor", mine <= least),
     ]
     yield part
 

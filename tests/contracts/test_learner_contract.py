@@ -113,13 +113,19 @@ def check_the_second_answer_changes_nothing(case: Case) -> None:
 
 
 def check_a_late_answer_changes_nothing(case: Case) -> None:
-    learner = case.kind.restore(case.fresh().snapshot(), coins=SeededCoins(5))
-    patience = learner._desk.patience
-    decision = learner.choose()
-    while learner.rounds < patience + 1:
-        learner.replay(PEOPLE[: min(len(PEOPLE), patience + 1 - learner.rounds)])
+    learner = case.kind(**{**case.fresh()._config(), "patience": 3}, coins=SeededCoins(5))
+    decisions = [learner.choose() for _ in range(5)]
     before = learner.snapshot()
-    learner.observe(decision, case.answer(decision, 0))
+    for late in decisions[:2]:  # three or more rounds were chosen since
+        learner.observe(late, case.answer(late, 0))
+    assert learner.snapshot() == before
+    for still_open in decisions[2:]:
+        learner.observe(still_open, case.answer(still_open, 0))
+        assert learner.snapshot() != before, "an answer in time counts"
+        before = learner.snapshot()
+    learner.replay(PEOPLE[:7])
+    before = learner.snapshot()
+    learner.observe(decisions[4], case.answer(decisions[4], 0))
     assert learner.snapshot() == before
 
 

@@ -33,7 +33,7 @@ def test_a_fixed_rate_is_the_textbook_algorithm() -> None:
     assert_rejects(found, own_law(gains, 0.36))
 
 
-@pytest.mark.parametrize("hostile", [np.nan, np.inf, -np.inf, 1e300, -1.0])
+@pytest.mark.parametrize("hostile", [np.nan, np.inf, -np.inf, 1e300, -1.0, 1.5, 3.0])
 def test_one_round_moves_no_total_by_more_than_one(hostile: float) -> None:
     expert = Hedge(4, rate=0.5)
     expert.learn(np.array([0.5, hostile, 1.0, 0.0]))

@@ -1,8 +1,8 @@
 """Objectives by their definitions, in exact arithmetic, and everything else by trying all sets.
 
 Nothing here calls the package's kernels or solvers, or borrows their formulas: a value is the
-definition evaluated in fractions (curves in decimals with 60 digits to spare), a gain is a difference of two values, the
-best slate is the best of all slates. Slow, and obvious.
+definition evaluated in fractions (curves in decimals with 60 digits to spare), a gain is a difference
+of two values, the best slate is the best of all slates. Slow, and obvious.
 
 A `Crowd` is a few people told twice: as plain rows, for the definitions, and as `People`, for the package.
 """
@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from hypothesis import strategies as st
@@ -27,6 +27,8 @@ from diminuendo.objectives import BestMatch, Concave, Coverage, Family, Mixture,
 
 Row: TypeAlias = tuple[float, ...]
 """What one person says: one number per item, or per topic."""
+Marks: TypeAlias = tuple[tuple[int, ...], ...]
+"""Public: marks[item][topic] is 1 where the item has the topic, else 0."""
 Set: TypeAlias = frozenset[int]
 SetFunction: TypeAlias = Callable[[Set], Fraction]
 
@@ -34,7 +36,7 @@ UNIT = 2.0**-53
 """One rounding of a float operation with a result in [1/2, 1] errs by at most this."""
 
 PERSON_ROUNDING = 64 * UNIT
-"""How far a float value or gain of one person may be from the exact one. With at most 7 items, 5 topics
+"""How far a float value or gain of one person may be from the exact one. With at most 6 items, 12 topics
 and 3 parts it takes fewer than 64 operations on numbers in [0, 1], none of which magnifies errors."""
 
 RELATIVE_ROUNDING = 8 * UNIT
@@ -58,9 +60,9 @@ def best_match(matches: Row, shown: Set) -> Fraction:
     return max((Fraction(matches[a]) for a in shown), default=Fraction(0))
 
 
-def coverage(incidence: Sequence[Sequence[int]], weights: Row, shown: Set) -> Fraction:
+def coverage(marks: Marks, weights: Row, shown: Set) -> Fraction:
     """The sum of w_u over topics u that some shown item has."""
-    covered = {topic for topic in range(len(weights)) if any(incidence[a][topic] for a in shown)}
+    covered = {topic for topic in range(len(weights)) if any(marks[a][topic] for a in shown)}
     return sum((Fraction(weights[topic]) for topic in covered), start=Fraction(0))
 
 
@@ -100,17 +102,12 @@ class Leaf:
 class Crowd:
     """A few people, as definitions and as the package's `People`."""
 
-    words: str
     family: Family
     n_items: int
     leaves: tuple[Leaf, ...]
     stored: str
     """How rows reach the package: "dense", "sparse", or "sparse with zeros" that are written out."""
     _known: dict[tuple[int, Set], Fraction] = field(default_factory=dict, repr=False, compare=False)
-
-    def __repr__(self) -> str:
-        rows = ", ".join(repr([list(row) for row in leaf.rows]) for leaf in self.leaves)
-        return f"<{self.words}; {self.n_items} items; {self.stored} {rows}>"
 
     def __len__(self) -> int:
         return len(self.leaves[0].rows)
@@ -239,9 +236,119 @@ CURVES = ("sqrt", "capped", "log", "exponential")
 _NOTABLE = (0.0, 1.0, 0.5, 0.25, 0.1, 0.3, UNIT, 1 - UNIT, 1e-9, 1e-30, 1e-300, 2.0**-1022, 1e-310, 5e-324)
 _SCALES = (1.0, 0.5, 1.5, 3.0, 0.01, 250.0)
 _SHARES = ((0.5, 0.25, 0.25), (0.1, 0.2, 0.3), (1 / 3, 1 / 3, 1 / 3), (0.98, 0.01, 1e-9))
+_STORED = ("dense", "sparse", "sparse with zeros")
 
 numbers = st.sampled_from(_NOTABLE) | st.floats(0, 1)
 """Anything a person may say: ties, certainty, nothing, and numbers too small to matter."""
+
+
+class Source(Protocol):
+    """Where choices come from when a crowd is made."""
+
+    def pick(self, options: Sequence[Any]) -> Any:
+        """One of the options."""
+        ...
+
+    def row(self, width: int) -> Row:
+        """What one person says."""
+        ...
+
+    def light_row(self, width: int) -> Row:
+        """The same, adding up to at most 1."""
+        ...
+
+    def marks(self, n_items: int) -> Marks:
+        """Which item has which topic."""
+        ...
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """Choices by hypothesis, which looks for the odd and the extreme."""
+
+    draw: st.DrawFn
+
+    def pick(self, options: Sequence[Any]) -> Any:
+        return self.draw(st.sampled_from(options))
+
+    def row(self, width: int) -> Row:
+        return self.draw(st.just((0.0,) * width) | st.tuples(*[numbers] * width))
+
+    def light_row(self, width: int) -> Row:
+        return _at_most_one(self.row(width))
+
+    def marks(self, n_items: int) -> Marks:
+        n_topics = self.draw(st.integers(1, 5))
+        return self.draw(st.tuples(*[st.tuples(*[st.integers(0, 1)] * n_topics)] * n_items))
+
+
+@dataclass(frozen=True)
+class DrawnWithoutRounding(Drawn):
+    """Choices by hypothesis among numbers whose sums and products are floats: ties are ties."""
+
+    def pick(self, options: Sequence[Any]) -> Any:
+        tame = {CURVES: ("capped",), _SCALES: (0.5, 1.0, 2.0), _SHARES: _SHARES[:1]}
+        return self.draw(st.sampled_from(tame.get(tuple(options), tuple(options))))
+
+    def row(self, width: int) -> Row:
+        return self.draw(st.tuples(*[st.integers(0, 8)] * width).map(_parts_of(8)))
+
+    def light_row(self, width: int) -> Row:  # 5 topics of at most 3/16
+        return self.draw(st.tuples(*[st.integers(0, 3)] * width).map(_parts_of(16)))
+
+
+@dataclass(frozen=True)
+class Tossed:
+    """Choices by coins: no extremes, but crowded rows of which greedy can make mistakes."""
+
+    rng: np.random.Generator
+    tiny: float = 0.0
+    """What stands in place of nothing."""
+
+    def pick(self, options: Sequence[Any]) -> Any:
+        return options[int(self.rng.integers(len(options)))]
+
+    def row(self, width: int) -> Row:
+        wanted = self.rng.random(width) < self.rng.choice([0.3, 0.6])
+        return tuple(float(weight) for weight in np.where(wanted, self.rng.random(width), self.tiny))
+
+    def light_row(self, width: int) -> Row:
+        return _at_most_one(self.row(width))
+
+    def marks(self, n_items: int) -> Marks:
+        return tuple(tuple(int(mark) for mark in row) for row in self.rng.random((n_items, 12)) < 0.25)
+
+
+def crowd_from(source: Source, kind: str, n_items: int, n_people: int) -> Crowd:
+    """A crowd of the given kind."""
+    stored = source.pick(_STORED)
+
+    def simple(which: str) -> tuple[Family, Callable[[Row, Set], Fraction], tuple[Row, ...]]:
+        if which == "coverage":
+            marks = source.marks(n_items)
+            weights = tuple(source.light_row(len(marks[0])) for _ in range(n_people))
+            return Coverage(np.array(marks)), partial(coverage, marks), weights
+        rows = tuple(source.row(n_items) for _ in range(n_people))
+        if which == "concave":
+            curve, scale = source.pick(CURVES), source.pick(_SCALES)
+            return Concave(curve, scale), partial(concave, curve, scale), rows
+        return (NoisyOr(), noisy_or, rows) if which == "noisy-or" else (BestMatch(), best_match, rows)
+
+    def crowd(family: Family, shares: Sequence[Fraction], parts: Sequence[Any]) -> Crowd:
+        leaves = [Leaf(share, part[1], part[2]) for share, part in zip(shares, parts, strict=True)]
+        return Crowd(family, n_items, tuple(leaves), stored)
+
+    if kind == "mixture":
+        shares = source.pick(_SHARES)
+        parts = [simple("noisy-or"), simple("best-match"), simple("coverage")]
+        return crowd(Mixture(tuple(part[0] for part in parts), shares), list(map(Fraction, shares)), parts)
+    if kind == "nested":
+        first, second, third = source.pick(_SHARES)
+        parts = [simple("best-match"), simple("coverage"), simple("concave")]
+        family = Mixture((Mixture((parts[0][0], parts[1][0]), (first, second)), parts[2][0]), (0.5, third))
+        return crowd(family, [Fraction(first) / 2, Fraction(second) / 2, Fraction(third)], parts)
+    only = simple(kind)
+    return crowd(only[0], [Fraction(1)], [only])
 
 
 @st.composite
@@ -249,60 +356,23 @@ def crowds(
     draw: st.DrawFn,
     kind: str,
     *,
-    exact: bool = False,
-    fewest_items: int = 1,
-    most_items: int = 6,
+    rounding: bool = True,
+    n_items: tuple[int, int] = (1, 6),
     most_people: int = 4,
 ) -> Crowd:
-    """A crowd of the given kind. If `exact`, its sums and products are floats without rounding."""
-    n_items = draw(st.integers(fewest_items, most_items))
-    n_people = draw(st.integers(1, most_people))
-    stored = draw(st.sampled_from(("dense", "sparse", "sparse with zeros")))
-    eighths = st.integers(0, 8).map(lambda eighth: eighth / 8)
+    """A crowd of the given kind, found by hypothesis."""
+    source = Drawn(draw) if rounding else DrawnWithoutRounding(draw)
+    return crowd_from(source, kind, draw(st.integers(*n_items)), draw(st.integers(1, most_people)))
 
-    def rows() -> tuple[Row, ...]:
-        row = st.tuples(*[eighths if exact else numbers] * n_items)
-        return draw(st.tuples(*[row | st.just((0.0,) * n_items)] * n_people))
 
-    def simple(which: str) -> tuple[str, Family, Callable[[Row, Set], Fraction], tuple[Row, ...]]:
-        if which == "noisy-or":
-            return "noisy-or", NoisyOr(), noisy_or, rows()
-        if which == "best-match":
-            return "best-match", BestMatch(), best_match, rows()
-        if which == "concave":
-            curve = "capped" if exact else draw(st.sampled_from(CURVES))
-            scale = draw(st.sampled_from((0.5, 1.0, 2.0) if exact else _SCALES))
-            definition = partial(concave, curve, scale)
-            return f"concave ({curve}, {scale})", Concave(curve, scale), definition, rows()
-        n_topics = draw(st.integers(1, 4 if exact else 5))
-        marks = draw(st.tuples(*[st.tuples(*[st.integers(0, 1)] * n_topics)] * n_items))
-        sixteenths = st.integers(0, 4).map(lambda sixteenth: sixteenth / 16)  # of 4 topics: at most 1
-        row = st.tuples(*[sixteenths if exact else numbers] * n_topics).map(_at_most_one)
-        weights = draw(st.tuples(*[row | st.just((0.0,) * n_topics)] * n_people))
-        return f"coverage of {marks}", Coverage(np.array(marks)), partial(coverage, marks), weights
+def tossed_crowds(kind: str, *, n_items: int = 6, n_people: int = 5, tiny: float = 0.0) -> Iterator[Crowd]:
+    """Crowds of the given kind without end, always the same ones."""
+    for seed in itertools.count():
+        yield crowd_from(Tossed(np.random.default_rng(seed), tiny), kind, n_items, n_people)
 
-    if kind not in ("mixture", "nested"):
-        words, family, definition, private = simple(kind)
-        return Crowd(words, family, n_items, (Leaf(Fraction(1), definition, private),), stored)
-    shares = (0.5, 0.25, 0.25) if exact else draw(st.sampled_from(_SHARES))
-    third = "noisy-or" if kind == "mixture" else "concave"
-    parts = [simple("best-match"), simple("coverage"), simple(third)]
-    if kind == "mixture":
-        parts = [parts[2], parts[0], parts[1]]
-        mixture = Mixture(tuple(part[1] for part in parts), shares)
-        weights_of_parts = [Fraction(share) for share in shares]
-    else:
-        inner = Mixture((parts[0][1], parts[1][1]), shares[:2])
-        mixture = Mixture((inner, parts[2][1]), (0.5, shares[2]))
-        weights_of_parts = [Fraction(shares[0]) / 2, Fraction(shares[1]) / 2, Fraction(shares[2])]
-    leaves = tuple(
-        Leaf(share, definition, private)
-        for share, (_, _, definition, private) in zip(weights_of_parts, parts, strict=True)
-    )
-    words = " + ".join(
-        f"{float(share)} {part[0]}" for share, part in zip(weights_of_parts, parts, strict=True)
-    )
-    return Crowd(f"{kind}: {words}", mixture, n_items, leaves, stored)
+
+def _parts_of(whole: int) -> Callable[[tuple[int, ...]], Row]:
+    return lambda counts: tuple(count / whole for count in counts)
 
 
 def _at_most_one(row: Row) -> Row:

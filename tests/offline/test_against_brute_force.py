@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import pytest
@@ -16,7 +18,7 @@ from diminuendo.errors import InvalidInput
 from diminuendo.offline.total import PeopleTotal, Total, total
 from diminuendo.types import Floats
 from tests.kit import brute, examples
-from tests.kit.brute import KINDS, UNIT, Crowd, Set, crowds
+from tests.kit.brute import KINDS, UNIT, Crowd, Leaf, Set, crowds, tossed_crowds
 
 EVERY_KIND = pytest.mark.parametrize("kind", KINDS)
 
@@ -52,7 +54,7 @@ def assert_total_follows(summed: Total, crowd: Crowd, prefix: list[int], *, ask_
 
 
 @EVERY_KIND
-@examples(30)
+@examples(20)
 @given(data=st.data())
 def test_totals_are_sums_along_any_prefix(kind: str, data: st.DataObject) -> None:
     crowd: Crowd = data.draw(crowds(kind))
@@ -70,12 +72,12 @@ def test_totals_are_sums_along_any_prefix(kind: str, data: st.DataObject) -> Non
 
 
 @EVERY_KIND
-@examples(60)
+@examples(40)
 @given(data=st.data())
 def test_greedy_without_rounding_is_greedy_with_ties_to_the_smaller_item(
     kind: str, data: st.DataObject
 ) -> None:
-    crowd: Crowd = data.draw(crowds(kind, exact=True))
+    crowd: Crowd = data.draw(crowds(kind, rounding=False))
     slots = data.draw(st.integers(1, crowd.n_items))
     expected = brute.greedy(crowd.total, crowd.n_items, slots)
     for method in ("lazy", "plain"):
@@ -84,7 +86,7 @@ def test_greedy_without_rounding_is_greedy_with_ties_to_the_smaller_item(
 
 
 @EVERY_KIND
-@examples(40)
+@examples(30)
 @given(data=st.data())
 def test_greedy_on_any_numbers(kind: str, data: st.DataObject) -> None:
     """Choices that are clearly best must be made; among those that rounding may confuse, any is right."""
@@ -117,14 +119,14 @@ def test_stochastic_greedy_tells_the_truth_about_its_slate(kind: str, data: st.D
 @examples(20)
 @given(data=st.data())
 def test_stochastic_greedy_that_asks_everybody_is_greedy(kind: str, data: st.DataObject) -> None:
-    crowd: Crowd = data.draw(crowds(kind, exact=True))
+    crowd: Crowd = data.draw(crowds(kind, rounding=False))
     slots = data.draw(st.integers(1, crowd.n_items))
     found = dim.greedy(crowd.people(), slots, method="stochastic", accuracy=1e-9)  # ln(1e9) > 6 items
     assert found.slate == brute.greedy(crowd.total, crowd.n_items, slots)
 
 
 @EVERY_KIND
-@examples(40)
+@examples(25)
 @given(data=st.data())
 def test_data_bound_is_the_smallest_bound_along_the_chain(kind: str, data: st.DataObject) -> None:
     crowd: Crowd = data.draw(crowds(kind))
@@ -133,7 +135,7 @@ def test_data_bound_is_the_smallest_bound_along_the_chain(kind: str, data: st.Da
     chain = chain[: data.draw(st.integers(0, crowd.n_items))]
     best = brute.best_value(crowd.mean, crowd.n_items, slots)
     exact = brute.bound(crowd.mean, crowd.n_items, chain, slots)
-    assert exact >= best
+    assert exact >= best - Fraction(crowd.rounding)  # 60 digits are not all
     rounding = (1 + slots) * crowd.rounding  # a total and as many gains as there are slots
     for stream in (crowd.people(), functions(crowd)):
         got = dim.data_bound(stream, chain, slots)
@@ -142,22 +144,23 @@ def test_data_bound_is_the_smallest_bound_along_the_chain(kind: str, data: st.Da
 
 
 @EVERY_KIND
-@pytest.mark.parametrize("method", ["milp", "branch", "auto"])
-@examples(40)
+@examples(25)
 @given(data=st.data())
-def test_optimum_is_the_best_of_all_slates(kind: str, method: str, data: st.DataObject) -> None:
+def test_optimum_is_the_best_of_all_slates(kind: str, data: st.DataObject) -> None:
     crowd: Crowd = data.draw(crowds(kind))
     slots = data.draw(st.integers(1, crowd.n_items))
-    found = dim.optimum(crowd.people(), slots, method=method, time_limit=TIME_LIMIT)
-    assert found.method == ("milp" if method == "auto" else method)
-    assert_brackets_the_best(crowd, slots, found)
+    for method in ("milp", "branch"):
+        found = dim.optimum(crowd.people(), slots, method=method, time_limit=TIME_LIMIT)
+        assert found.method == method
+        assert_brackets_the_best(crowd, slots, found)
+    assert dim.optimum(crowd.people(), slots).method == "milp"
 
 
 @EVERY_KIND
 @examples(15)
 @given(data=st.data())
 def test_optimum_of_functions_is_the_best_of_all_slates(kind: str, data: st.DataObject) -> None:
-    crowd: Crowd = data.draw(crowds(kind, most_items=5, most_people=3))
+    crowd: Crowd = data.draw(crowds(kind, n_items=(1, 5), most_people=3))
     slots = data.draw(st.integers(1, crowd.n_items))
     stream = functions(crowd)
     for method in ("branch", "auto"):
@@ -178,24 +181,77 @@ def test_milp_needs_people() -> None:
         dim.optimum(cover, 3, method="milp")
 
 
-@pytest.mark.parametrize("method", ["milp", "branch"])
-@pytest.mark.parametrize("halves", [8, 16])
-def test_optimum_where_greedy_is_misled(method: str, halves: int) -> None:
-    """Two items cover everything; greedy prefers one with a little of both, again and again."""
-    topics = 2 * halves
-    tempting, low = [], 0
-    while low < halves:  # takes half of what is left of either side, and a topic more
-        high = min(halves, low + (halves - low) // 2 + 1)
-        tempting.append([*range(low, high), *range(halves + low, halves + high)])
-        low = high
-    covers = [*tempting, [*range(halves)], [*range(halves, topics)]]
-    incidence = np.array([[int(topic in cover) for topic in range(topics)] for cover in covers])
-    people = dim.People(dim.Coverage(incidence), np.full((1, topics), 1 / topics), len(covers))
-    assert dim.greedy(people, 2).value < 1 - 1 / topics
-    found = dim.optimum(people, 2, method=method)
-    assert found.lower == 1.0
-    assert set(found.slate) == {len(covers) - 2, len(covers) - 1}
-    assert found.proven
+@EVERY_KIND
+def test_optimum_where_greedy_is_misled(kind: str) -> None:
+    """Greedy and its bound often settle small cases; here the searches have to work."""
+    searched, misled = 0, 0
+    for crowd in itertools.islice(tossed_crowds(kind), 16):
+        for slots in (2, 3):
+            for method in ("milp", "branch"):
+                found = dim.optimum(crowd.people(), slots, method=method, time_limit=TIME_LIMIT)
+                assert_brackets_the_best(crowd, slots, found)
+            chain = brute.greedy(crowd.mean, crowd.n_items, slots)
+            best = brute.best_value(crowd.mean, crowd.n_items, slots)
+            searched += brute.bound(crowd.mean, crowd.n_items, chain, slots) > best + Fraction(PROVEN_WITHIN)
+            misled += crowd.mean(chain) < best - Fraction(PROVEN_WITHIN)
+    print(searched,misled)
+
+
+@pytest.mark.parametrize("tiny", [1e-4, 1e-12, 1e-30, 1e-100, 5e-324])
+def test_optimum_with_weights_of_very_different_size(tiny: float) -> None:
+    """Square roots are steep near 0, so that tangents there have coefficients no solver likes."""
+    steep = (crowd for crowd in tossed_crowds("concave", tiny=tiny) if crowd.family == dim.Concave("sqrt", 1.0))
+    for crowd in itertools.islice(steep, 12):
+        found = dim.optimum(crowd.people(), 2, method="milp", time_limit=TIME_LIMIT)
+        assert_brackets_the_best(crowd, 2, found)
+
+
+SQUARE_ROOTS: dict[str, tuple[int, list[dict[int, float]]]] = {
+    "the relaxation returns x slightly below 0": (
+        6,
+        [
+            {0: 0.4, 2: 0.8, 4: 0.3},
+            {4: 0.3},
+            {4: 0.7},
+            {2: 0.6},
+            {3: 0.1},
+            {},
+            {},
+            {},
+            {5: 0.9},
+            {1: 0.7, 3: 0.8},
+            {0: 0.7, 1: 0.4, 2: 0.4},
+            {1: 0.8, 2: 0.6, 4: 0.5},
+            {0: 0.2},
+        ],
+    ),
+    "steep enough to mislead the solver": (
+        4,
+        [{0: 1e-30, 1: 1e-30, 2: 1.0, 3: 1e-30}, {1: 0.4}, {0: 0.6, 2: 0.1}, {0: 0.5, 1: 0.7}],
+    ),
+    "too small to multiply": (
+        5,
+        [
+            {1: 0.1, 2: 0.9, 4: 0.3},
+            {0: 0.8, 1: 0.2},
+            {3: 0.7, 4: 0.6},
+            {0: 0.3, 1: 0.6, 3: 0.5},
+            {4: 5e-324},
+        ],
+    ),
+}
+"""Number of items, and weights of people, for which two items are to be found."""
+
+
+@pytest.mark.parametrize("name", SQUARE_ROOTS)
+def test_optimum_of_square_roots(name: str) -> None:
+    n_items, weights = SQUARE_ROOTS[name]
+    rows = tuple(tuple(row.get(item, 0.0) for item in range(n_items)) for row in weights)
+    leaf = Leaf(Fraction(1), partial(brute.concave, "sqrt", 1.0), rows)
+    crowd = Crowd(dim.Concave("sqrt"), n_items, (leaf,), "dense")
+    for method in ("milp", "branch"):
+        found = dim.optimum(crowd.people(), 2, method=method, time_limit=TIME_LIMIT)
+        assert_brackets_the_best(crowd, 2, found)
 
 
 @EVERY_KIND
@@ -211,7 +267,7 @@ def test_the_concave_form_equals_the_total_on_sets(kind: str, data: st.DataObjec
 
 
 @EVERY_KIND
-@examples(80)
+@examples(60)
 @given(data=st.data())
 def test_tangents_lie_above_the_concave_form(kind: str, data: st.DataObject) -> None:
     crowd: Crowd = data.draw(crowds(kind))
@@ -227,6 +283,17 @@ def test_tangents_lie_above_the_concave_form(kind: str, data: st.DataObject) -> 
         for y, there in zip((*points, *corners), worth, strict=True):
             rounding = crowd.rounding + SLOPE_ROUNDING * float(np.abs(slope) @ np.abs(y - x))
             assert there <= value + float(slope @ (y - x)) + rounding, (x, y)
+
+
+@pytest.mark.parametrize("curve", brute.CURVES)
+@pytest.mark.parametrize("tiny", [1e-30, 1e-300, 5e-324])
+def test_tangents_of_tiny_weights_are_finite(curve: str, tiny: float) -> None:
+    people = dim.People(dim.Concave(curve), np.array([[tiny, 0.0, 0.25], [tiny, tiny, 1.0]]))
+    for level in (1.0, 0.5, 0.3, 1e-30, 5e-324):
+        for x in ([level, 0.0, 0.0], [level, level, 0.0], [0.0, level, level]):
+            value, slope = PeopleTotal(people).tangent(np.array(x))
+            assert math.isfinite(value)
+            assert np.isfinite(slope).all(), (x, slope)
 
 
 def functions(crowd: Crowd) -> dim.Functions:
