@@ -10,7 +10,7 @@ import pytest
 from diminuendo import OrderedExperts, SeededCoins
 from diminuendo.errors import InvalidInput
 from diminuendo.experts import Hedge
-from diminuendo.experts.hedge import TICKS
+from diminuendo.randomness.urns import TICKS
 from diminuendo.simulate import expert_regrets
 from diminuendo.streams import People, adversary, msweb, taste_groups
 from tests.kit.statistics import assert_follows, assert_rejects

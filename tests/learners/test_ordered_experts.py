@@ -9,8 +9,8 @@ import pytest
 from numpy.typing import NDArray
 
 from diminuendo import Oracle, OrderedExperts, People, SeededCoins
-from diminuendo.experts.hedge import TICKS
 from diminuendo.objectives import FAMILIES
+from diminuendo.randomness.urns import TICKS
 from diminuendo.types import Objective
 from tests.kit.statistics import assert_follows, assert_rejects
 

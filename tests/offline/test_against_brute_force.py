@@ -18,7 +18,7 @@ from diminuendo.errors import InvalidInput
 from diminuendo.offline.total import PeopleTotal, Total, total
 from diminuendo.types import Floats
 from tests.kit import brute, examples
-from tests.kit.brute import KINDS, UNIT, Crowd, Leaf, Set, crowds, tossed_crowds
+from tests.kit.brute import KINDS, Crowd, Leaf, Set, crowds, tossed_crowds
 
 EVERY_KIND = pytest.mark.parametrize("kind", KINDS)
 
@@ -28,11 +28,8 @@ SEARCH_ROUNDING = 1e-12
 PROVEN_WITHIN = 2e-6
 """Bounds that are this close count as proven: twice the 1e-6 by which the solver may violate a constraint."""
 
-SLOPE_ROUNDING = 64 * UNIT
-"""A slope is a product of few floats per person; rounding moves a tangent by this much of slope times distance."""
-
-TIME_LIMIT = 20.0
-"""Seconds. Six items take milliseconds; a search that needs this long has lost its way."""
+TIME_LIMIT = 60.0
+"""Seconds. Six items take milliseconds, and the first call of a family some seconds to compile; more has lost its way."""
 
 
 def assert_close(got: float, exact: Fraction, rounding: float, what: object) -> None:
@@ -194,13 +191,16 @@ def test_optimum_where_greedy_is_misled(kind: str) -> None:
             best = brute.best_value(crowd.mean, crowd.n_items, slots)
             searched += brute.bound(crowd.mean, crowd.n_items, chain, slots) > best + Fraction(PROVEN_WITHIN)
             misled += crowd.mean(chain) < best - Fraction(PROVEN_WITHIN)
-    print(searched,misled)
+    assert searched >= 10
+    assert misled >= 2
 
 
 @pytest.mark.parametrize("tiny", [1e-4, 1e-12, 1e-30, 1e-100, 5e-324])
 def test_optimum_with_weights_of_very_different_size(tiny: float) -> None:
-    """Square roots are steep near 0, so that tangents there have coefficients no solver likes."""
-    steep = (crowd for crowd in tossed_crowds("concave", tiny=tiny) if crowd.family == dim.Concave("sqrt", 1.0))
+    """Square roots are steep near 0, so that tangents there have slopes no solver likes."""
+    steep = (
+        crowd for crowd in tossed_crowds("concave", tiny=tiny) if crowd.family == dim.Concave("sqrt", 1.0)
+    )
     for crowd in itertools.islice(steep, 12):
         found = dim.optimum(crowd.people(), 2, method="milp", time_limit=TIME_LIMIT)
         assert_brackets_the_best(crowd, 2, found)
@@ -255,45 +255,42 @@ def test_optimum_of_square_roots(name: str) -> None:
 
 
 @EVERY_KIND
-@examples(30)
+@examples(50)
 @given(data=st.data())
-def test_the_concave_form_equals_the_total_on_sets(kind: str, data: st.DataObject) -> None:
+def test_ceilings_lie_above_every_set_and_touch_their_own(kind: str, data: st.DataObject) -> None:
     crowd: Crowd = data.draw(crowds(kind))
-    summed = PeopleTotal(crowd.people())
-    for items in brute.subsets(crowd.n_items):
-        value, slope = summed.tangent(indicator(items, crowd.n_items))
-        assert_close(value, crowd.total(items), crowd.rounding, items)
-        assert np.isfinite(slope).all()
+    n_items, summed = crowd.n_items, PeopleTotal(crowd.people())
+    points = [np.array(data.draw(st.tuples(*[brute.numbers] * n_items))) for _ in range(4)]
+    points.append(np.full(n_items, data.draw(st.integers(1, n_items)) / n_items))
+    for x in points:
+        assert_is_a_ceiling(crowd, *summed.ceiling(x), x)
+    for items in brute.subsets(n_items):
+        x = indicator(items, n_items)
+        height, slope = summed.ceiling(x)
+        assert_is_a_ceiling(crowd, height, slope, x)
+        assert_close(height + float(slope @ x), crowd.total(items), 2 * crowd.rounding, ("touches", items))
 
 
 @EVERY_KIND
-@examples(60)
-@given(data=st.data())
-def test_tangents_lie_above_the_concave_form(kind: str, data: st.DataObject) -> None:
-    crowd: Crowd = data.draw(crowds(kind))
-    n_items, summed = crowd.n_items, PeopleTotal(crowd.people())
-    points = [np.array(data.draw(st.tuples(*[brute.numbers] * n_items))) for _ in range(3)]
-    points.append(np.full(n_items, data.draw(st.integers(1, n_items)) / n_items))
-    corners = [indicator(items, n_items) for items in brute.subsets(n_items)]
-    worth = [summed.tangent(y)[0] for y in (*points, *corners)]
-    for x in (*points, *data.draw(st.lists(st.sampled_from(corners), min_size=1, max_size=6))):
-        value, slope = summed.tangent(x)
-        assert math.isfinite(value)
-        assert np.isfinite(slope).all(), (x, slope)
-        for y, there in zip((*points, *corners), worth, strict=True):
-            rounding = crowd.rounding + SLOPE_ROUNDING * float(np.abs(slope) @ np.abs(y - x))
-            assert there <= value + float(slope @ (y - x)) + rounding, (x, y)
+def test_ceilings_at_what_solvers_return(kind: str) -> None:
+    """Amid crowds without extremes, and at points that are in [0, 1] only up to a tolerance."""
+    for seed, crowd in enumerate(itertools.islice(tossed_crowds(kind, n_items=5, n_people=3), 8)):
+        rng, summed = np.random.default_rng(seed), PeopleTotal(crowd.people())
+        for slack in (0.0, 1e-17, 1e-12):
+            x = np.where(rng.random(5) < 0.5, rng.random(5), rng.choice([-slack, 1 + slack], 5))
+            height, slope = summed.ceiling(x)
+            assert_is_a_ceiling(crowd, height, slope, x, slack=5 * slack * len(crowd))
 
 
 @pytest.mark.parametrize("curve", brute.CURVES)
 @pytest.mark.parametrize("tiny", [1e-30, 1e-300, 5e-324])
-def test_tangents_of_tiny_weights_are_finite(curve: str, tiny: float) -> None:
-    people = dim.People(dim.Concave(curve), np.array([[tiny, 0.0, 0.25], [tiny, tiny, 1.0]]))
-    for level in (1.0, 0.5, 0.3, 1e-30, 5e-324):
+def test_ceilings_over_weights_of_very_different_size(curve: str, tiny: float) -> None:
+    rows = ((tiny, 0.0, 0.25), (tiny, tiny, 1.0))
+    leaf = Leaf(Fraction(1), partial(brute.concave, curve, 1.0), rows)
+    crowd = Crowd(dim.Concave(curve), 3, (leaf,), "dense")
+    for level in (1.0, 0.5, 0.3, 1e-30, 5e-324, -5e-324, -1e-17):
         for x in ([level, 0.0, 0.0], [level, level, 0.0], [0.0, level, level]):
-            value, slope = PeopleTotal(people).tangent(np.array(x))
-            assert math.isfinite(value)
-            assert np.isfinite(slope).all(), (x, slope)
+            assert_is_a_ceiling(crowd, *PeopleTotal(crowd.people()).ceiling(np.array(x)), x)
 
 
 def functions(crowd: Crowd) -> dim.Functions:
@@ -310,6 +307,17 @@ def indicator(items: tuple[int, ...], n_items: int) -> Floats:
     x = np.zeros(n_items)
     x[list(items)] = 1.0
     return x
+
+
+def assert_is_a_ceiling(crowd: Crowd, height: float, slope: Floats, x: object, slack: float = 0.0) -> None:
+    """F(S) <= height + the slopes of S, for every set S, with no slope steeper than the item is worth alone."""
+    assert math.isfinite(height)
+    for item in range(crowd.n_items):
+        assert -slack <= slope[item], (x, item)
+        assert slope[item] <= float(crowd.total([item])) + crowd.rounding, (x, item)
+    for items in brute.subsets(crowd.n_items):
+        above = height + float(slope[list(items)].sum())
+        assert above >= crowd.total(items) - Fraction(2 * crowd.rounding + slack), (x, items)
 
 
 def assert_is_a_slate_of(crowd: Crowd, found: dim.offline.Hindsight, slots: int) -> None:

@@ -14,9 +14,9 @@ from diminuendo.randomness.urns import (
     BASE,
     BOUND,
     CLASSES,
+    SHIFT,
     TOP,
     UNTOUCHED,
-    WIDTH,
     Urns,
     draw,
     grow,
@@ -70,7 +70,7 @@ def assert_books_in_order(urns: Urns) -> None:
         totals = urns.totals[:, urn]
         assert (totals[order[: marks[UNTOUCHED]]] == 0).all()
         assert (totals[order[marks[UNTOUCHED] :]] > 0).all()
-        raw = np.where(totals > 0, totals // marks[WIDTH] + 1, 0)
+        raw = np.where(totals > 0, (totals >> marks[SHIFT]) + 1, 0)
         np.testing.assert_array_equal(
             np.searchsorted(starts, place, side="right") - 1, np.maximum(0, raw - marks[BASE])
         )
@@ -80,7 +80,9 @@ def assert_books_in_order(urns: Urns) -> None:
         weights_of(urns, urn, weights)
         assert (bounds >= weights).all(), "an upper bound on a weight does not hold"
         top = totals.argmax()
-        assert weights[top] >= 0.8 * urns.weights[urn, 0] * np.exp(-max(0.2, marks[WIDTH] * urns.rate[urn]))
+        assert weights[top] >= 0.8 * urns.weights[urn, 0] * np.exp(
+            -max(0.2, (1 << marks[SHIFT]) * urns.rate[urn])
+        )
 
 
 @settings(deadline=None, max_examples=60)

@@ -26,11 +26,8 @@ from diminuendo import _validate
 from diminuendo._jit import inline, kernel
 from diminuendo.errors import InvalidInput
 from diminuendo.randomness.coins import OUT_OF_WORDS, Coins, Handful, Purse
-from diminuendo.randomness.urns import Urns, draw, grow, new_urns, probabilities, retune
+from diminuendo.randomness.urns import TICKS, Urns, draw, grow, new_urns, probabilities, retune
 from diminuendo.types import Floats, Ints
-
-TICKS = 1 << 20
-"""One unit of gain, so that totals are whole numbers."""
 
 SLOWEST, FASTEST = 2.0**-30, 2.0**10
 """Beyond these a rate means never moving, or always following the leader; class widths stay whole numbers."""
@@ -44,8 +41,8 @@ class HedgeState(NamedTuple):
     """(k,) the best item's total, in ticks."""
     own: Ints
     """(k,) what the expert itself has gained, in ticks."""
-    adaptive: Ints
-    """(1,) whether experts set their own rates."""
+    limit: Floats
+    """(1,) a rate falls when rate^2 (1 + L) exceeds this: log N, or infinity where the rate is fixed."""
 
 
 def new_hedge(n_items: int, experts: int, rate: float | None) -> HedgeState:
@@ -57,7 +54,7 @@ def new_hedge(n_items: int, experts: int, rate: float | None) -> HedgeState:
         new_urns(n_items, experts, first / TICKS),
         np.zeros(experts, dtype=np.int64),
         np.zeros(experts, dtype=np.int64),
-        np.array([rate is None], dtype=np.int64),
+        np.array([math.log(max(2, n_items)) if rate is None else math.inf]),
     )
 
 
@@ -81,12 +78,11 @@ def learn(state: HedgeState, expert: int, item: int, ticks: int) -> None:
 def settle(state: HedgeState, expert: int, own: int) -> None:
     """The round is over for this expert, whose own item gained `own` ticks."""
     state.own[expert] += own
-    if state.adaptive[0]:
-        seen = 1.0 + max(state.best[expert], state.own[expert]) / TICKS
-        wanted = min(1.0, math.sqrt(math.log(max(2, state.urns.totals.shape[0])) / seen))
-        rate = state.urns.rate[expert] * TICKS
-        if wanted < rate:
-            retune(state.urns, expert, 2.0 ** (math.floor(2.0 * math.log2(wanted)) / 2.0) / TICKS)
+    seen = 1.0 + max(state.best[expert], state.own[expert]) / TICKS
+    rate = state.urns.rate[expert] * TICKS
+    if rate * rate * seen > state.limit[0]:
+        wanted = math.sqrt(state.limit[0] / seen)
+        retune(state.urns, expert, 2.0 ** (math.floor(2.0 * math.log2(wanted)) / 2.0) / TICKS)
 
 
 class Hedge:

@@ -87,7 +87,7 @@ def _add(table: BestMatchTable, person: int, state: Floats, at: int, item: int) 
         state[at] = table.values[where]
 
 
-def _tangent(table: BestMatchTable, person: int, x: Floats, scale: float, slope: Floats) -> float:
+def _ceiling(table: BestMatchTable, person: int, x: Floats, scale: float, slope: Floats) -> float:
     low, high = table.starts[person], table.starts[person + 1]
     best_first = low + np.argsort(-table.values[low:high])
     taken, level = 0.0, 0.0
@@ -96,13 +96,9 @@ def _tangent(table: BestMatchTable, person: int, x: Floats, scale: float, slope:
         if taken >= 1.0:
             level = table.values[j]
             break
-    total = level
     for j in range(low, high):
-        above = table.values[j] - level
-        if above > 0.0:
-            slope[table.columns[j]] += scale * above
-            total += above * x[table.columns[j]]
-    return total
+        slope[table.columns[j]] += scale * max(0.0, table.values[j] - level)
+    return float(level)
 
 
-register(BestMatchTable, Kernels(_offset, _start, _value, _gain, _gains, _add, _tangent))
+register(BestMatchTable, Kernels(_offset, _start, _value, _gain, _gains, _add, _ceiling))

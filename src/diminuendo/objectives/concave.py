@@ -27,6 +27,10 @@ CURVES = ("sqrt", "capped", "log", "exponential")
 """sqrt(x) and x and log2(1+x), each held at 1 from x = 1 on; and 1 - exp(-x)."""
 
 
+TINY = 2.0**-1022
+"""The smallest number with all its digits."""
+
+
 class ConcaveTable(NamedTuple):
     """Weights as rows, and the public curve."""
 
@@ -128,19 +132,21 @@ def _add(table: ConcaveTable, person: int, state: Floats, at: int, item: int) ->
         state[at] += table.values[where] / table.scale
 
 
-def _tangent(table: ConcaveTable, person: int, x: Floats, scale: float, slope: Floats) -> float:
+def _ceiling(table: ConcaveTable, person: int, x: Floats, scale: float, slope: Floats) -> float:
     inside, linear = 0.0, 0.0
     for j in range(table.starts[person], table.starts[person + 1]):
         xa = x[table.columns[j]]
         inside += table.values[j] / table.scale * xa
         linear += phi(table.curve, table.values[j] / table.scale) * xa
-    curved = phi(table.curve, inside)
+    curved = (
+        phi(table.curve, inside) if inside > TINY else linear
+    )  # a sum that has lost its digits has no slope
+    rise = phi_slope(table.curve, inside) if linear > curved else math.inf
     for j in range(table.starts[person], table.starts[person + 1]):
-        if linear <= curved:
-            slope[table.columns[j]] += scale * phi(table.curve, table.values[j] / table.scale)
-        else:
-            slope[table.columns[j]] += scale * phi_slope(table.curve, inside) * table.values[j] / table.scale
-    return min(linear, curved)
+        weight = table.values[j] / table.scale
+        if weight > 0.0:
+            slope[table.columns[j]] += scale * min(rise * weight, phi(table.curve, weight))
+    return curved - rise * inside if linear > curved else 0.0
 
 
-register(ConcaveTable, Kernels(_offset, _start, _value, _gain, _gains, _add, _tangent))
+register(ConcaveTable, Kernels(_offset, _start, _value, _gain, _gains, _add, _ceiling))

@@ -70,8 +70,11 @@ class Coverage(Family):
             raise InvalidInput(
                 f"The incidence has {known} items (rows), but there are {n_items} items to choose from."
             )
-        rows = checked_rows(matrices[0], *self.columns(n_items), column="topic", quantity="weight")
-        sums: Floats = sparse.csr_array((rows.values, rows.columns, rows.starts)).sum(axis=1)
+        (width,) = self.columns(n_items)
+        rows = checked_rows(matrices[0], width, column="topic", quantity="weight")
+        sums: Floats = sparse.csr_array(
+            (rows.values, rows.columns, rows.starts), shape=(len(rows.starts) - 1, width)
+        ).sum(axis=1)
         heavy = (
             sums > 1 + np.diff(rows.starts) * np.finfo(float).eps
         )  # a sum of n numbers errs by n roundings
@@ -141,18 +144,19 @@ def _add(table: CoverageTable, person: int, state: Floats, at: int, item: int) -
             state[at + where - low] = 1.0
 
 
-def _tangent(table: CoverageTable, person: int, x: Floats, scale: float, slope: Floats) -> float:
-    total = 0.0
+def _ceiling(table: CoverageTable, person: int, x: Floats, scale: float, slope: Floats) -> float:
+    surely = 0.0
     for j in range(table.starts[person], table.starts[person + 1]):
         topic, covered = table.columns[j], 0.0
         low, high = table.topic_starts[topic], table.topic_starts[topic + 1]
         for m in range(low, high):
             covered += x[table.topic_items[m]]
-        if covered < 1.0:
+        if covered >= 1.0:
+            surely += table.values[j]
+        else:
             for m in range(low, high):
                 slope[table.topic_items[m]] += scale * table.values[j]
-        total += table.values[j] * min(1.0, covered)
-    return total
+    return surely
 
 
-register(CoverageTable, Kernels(_offset, _start, _value, _gain, _gains, _add, _tangent))
+register(CoverageTable, Kernels(_offset, _start, _value, _gain, _gains, _add, _ceiling))

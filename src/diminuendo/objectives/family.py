@@ -37,7 +37,7 @@ class Kernels(NamedTuple):
     gain: Callable[..., Any]
     gains: Callable[..., Any]
     add: Callable[..., Any]
-    tangent: Callable[..., Any]
+    ceiling: Callable[..., Any]
 
 
 _KERNELS: dict[type, Kernels] = {}
@@ -123,8 +123,12 @@ def add(table: Table, person: int, state: Floats, at: int, item: int) -> None:
     raise TypeError("compiled code only")
 
 
-def tangent(table: Table, person: int, x: Floats, scale: float, slope: Floats) -> float:
-    """A concave function r on [0, 1]^n that equals f on sets: returns r(x), adds scale * r'(x) to slope."""
+def ceiling(table: Table, person: int, x: Floats, scale: float, slope: Floats) -> float:
+    """A linear ceiling over f, for x in [0, 1]^n: f(S) <= h + sum of g_a over S, for every set S.
+
+    Returns h and adds scale * g to slope. Where x is a set, the ceiling touches f there. No g_a exceeds f({a}),
+    so that the numbers stay small (docs/maths/hindsight.md, Theorem 2).
+    """
     raise TypeError("compiled code only")
 
 
@@ -136,12 +140,12 @@ def _by_table_type(name: str) -> Callable[..., Any]:
     return pick
 
 
-for _function in (offset, start, value, gain, gains, add, tangent):
+for _function in (offset, start, value, gain, gains, add, ceiling):
     _options: Any = {
         "error_model": "numpy",
         "forceinline": True,
-        "_nrt": _function is tangent,
-    }  # only tangents allocate
+        "_nrt": _function is ceiling,  # only ceilings allocate
+    }
     overload(_function, strict=False, jit_options=_options)(_by_table_type(_function.__name__))
 
 

@@ -141,10 +141,10 @@ def _add(table: PairTable, person: int, state: Floats, at: int, item: int) -> No
     f.add(table.right, person, state, at + size, item)
 
 
-def _tangent(table: PairTable, person: int, x: Floats, scale: float, slope: Floats) -> float:
-    left = f.tangent(table.left, person, x, scale * table.left_share, slope)
-    right = f.tangent(table.right, person, x, scale * table.right_share, slope)
+def _ceiling(table: PairTable, person: int, x: Floats, scale: float, slope: Floats) -> float:
+    left = f.ceiling(table.left, person, x, scale * table.left_share, slope)
+    right = f.ceiling(table.right, person, x, scale * table.right_share, slope)
     return table.left_share * left + table.right_share * right
 
 
-register(PairTable, Kernels(_offset, _start, _value, _gain, _gains, _add, _tangent))
+register(PairTable, Kernels(_offset, _start, _value, _gain, _gains, _add, _ceiling))

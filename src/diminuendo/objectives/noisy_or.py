@@ -85,7 +85,7 @@ def _add(table: NoisyOrTable, person: int, state: Floats, at: int, item: int) ->
         state[at] *= 1.0 - table.values[where]
 
 
-def _tangent(table: NoisyOrTable, person: int, x: Floats, scale: float, slope: Floats) -> float:
+def _ceiling(table: NoisyOrTable, person: int, x: Floats, scale: float, slope: Floats) -> float:
     exponent, sure, linear = 0.0, 0.0, 0.0
     for j in range(table.starts[person], table.starts[person + 1]):
         p, xa = table.values[j], x[table.columns[j]]
@@ -97,16 +97,12 @@ def _tangent(table: NoisyOrTable, person: int, x: Floats, scale: float, slope: F
     missed = math.exp(exponent)
     curved = 1.0 - missed + sure
     if curved >= 1.0 and linear >= 1.0:
-        return 1.0
+        return 1.0  # h = 1, g = 0
     for j in range(table.starts[person], table.starts[person + 1]):
         p = table.values[j]
-        if linear <= curved:
-            slope[table.columns[j]] += scale * p
-        elif p < 1.0:
-            slope[table.columns[j]] -= scale * missed * math.log1p(-p)
-        else:
-            slope[table.columns[j]] += scale
-    return min(linear, curved)
+        steep = p if linear <= curved or p == 1.0 else -missed * math.log1p(-p)
+        slope[table.columns[j]] += scale * min(p, steep)
+    return 0.0 if linear <= curved else 1.0 - missed + missed * exponent
 
 
-register(NoisyOrTable, Kernels(_offset, _start, _value, _gain, _gains, _add, _tangent))
+register(NoisyOrTable, Kernels(_offset, _start, _value, _gain, _gains, _add, _ceiling))

@@ -71,8 +71,8 @@ def _add(table: TapeTable, person: int, state: Floats, at: int, item: int) -> No
     state[at] += 1.0
 
 
-def _tangent(table: TapeTable, person: int, x: Floats, scale: float, slope: Floats) -> float:
-    return np.inf  # a tape knows no concave form; whoever asks learns nothing from this bound
+def _ceiling(table: TapeTable, person: int, x: Floats, scale: float, slope: Floats) -> float:
+    return np.inf  # a tape knows only its chain; this ceiling says nothing
 
 
-register(TapeTable, Kernels(_offset, _start, _value, _gain, _gains, _add, _tangent))
+register(TapeTable, Kernels(_offset, _start, _value, _gain, _gains, _add, _ceiling))

@@ -2,11 +2,11 @@
 
 `branch`  depth-first search over slates. A prefix S that cannot beat the best slate found, because F(S) plus
           the largest remaining gains is too small, is cut off. Works for any objective.
-`milp`    every family has a concave function on [0, 1]^N that equals F on sets. Its tangents are linear
-          upper bounds; a mixed-integer program over the N items and those tangents gives a slate and an upper
-          bound, the slate gives a lower bound and another tangent, until they meet. People enter only through
-          tangents, so that the program stays small however long the stream. (Benders decomposition, as in
-          Cordeau, Furini & Ljubic 2019, EJOR 275, here for every family with a concave form.)
+`milp`    every family has linear ceilings over F that touch it at a given slate. A mixed-integer program over the N
+          items and the ceilings so far gives a slate and an upper bound; the slate gives a lower bound and
+          another ceiling, until they meet. People enter only through ceilings, so that the program stays small
+          however long the stream. (Benders decomposition, as in Cordeau, Furini & Ljubic 2019, EJOR 275, here
+          for every family with a concave form.)
 
 Bounds are means per person. Those of `milp` are stated with the solver's own tolerance added.
 """
@@ -31,6 +31,9 @@ METHODS = ("auto", "milp", "branch")
 
 SOLVER_TOLERANCE = 1e-6
 """HiGHS lets a constraint of a mixed-integer program be violated by this much (its documented default)."""
+
+LEAST_SLOPE = 1e-9
+"""HiGHS takes coefficients below this for zero, and may fail on them."""
 
 ROUNDING = 1e-12
 """Two means of the same people that differ by less are equal."""
@@ -70,6 +73,10 @@ def optimum(stream: Stream, slots: int, *, method: str = "auto", time_limit: flo
         lower, upper, slate = search.run(first.value, upper, first.slate)
     elif isinstance(stream, People):
         lower, upper, slate = _Cuts(stream, k, began + limit).run(first.value, upper, first.slate)
+        if upper - lower > 2 * SOLVER_TOLERANCE and time.perf_counter() < began + limit:  # the solver gave up
+            lower, upper, slate = _Branch(total(stream), k, len(stream), began + limit).run(
+                lower, upper, slate
+            )
     else:
         raise InvalidInput(
             "The milp method needs people of a family; use method='branch' for Python functions."
@@ -116,7 +123,7 @@ class _Branch:
 
 
 class _Cuts:
-    """Tangents of the concave form as constraints z <= c + g x; z is the mean value."""
+    """Ceilings as constraints z <= h + g x; z is the mean value."""
 
     def __init__(self, people: People, k: int, deadline: float) -> None:
         self.summed, self.k, self.deadline = PeopleTotal(people), k, deadline
@@ -160,11 +167,14 @@ class _Cuts:
         return x
 
     def _cut(self, x: Floats) -> float:
-        value, slope = self.summed.tangent(x)
-        value, slope = value / self.people, slope / self.people
+        """Put a ceiling; returns its height at x, which is the value where x is a slate."""
+        height, slope = self.summed.ceiling(x)
+        at_x = (height + float(slope @ x)) / self.people
+        slope /= self.people
+        slope[(slope > 0) & (slope < LEAST_SLOPE)] = LEAST_SLOPE  # upwards, so it stays a ceiling
         self.rows.append(slope)
-        self.limits.append(value - float(slope @ x))
-        return value
+        self.limits.append(height / self.people)
+        return at_x
 
     def _solve(self, *, integral: bool, cutoff: float = 0.0) -> tuple[Floats | None, float | None]:
         """Maximise z over z <= c + g x and sum x = k; returns x and an upper bound on z."""
@@ -187,7 +197,7 @@ class _Cuts:
             bound = (
                 None if result.mip_dual_bound is None else -float(result.mip_dual_bound) + SOLVER_TOLERANCE
             )
-            return (None if result.x is None else result.x[:-1]), bound
+            return (None if result.x is None else np.clip(result.x[:-1], 0, 1)), bound
         if result.status != 0:
             return None, None
-        return result.x[:-1], float(result.x[-1]) + SOLVER_TOLERANCE
+        return np.clip(result.x[:-1], 0, 1), float(result.x[-1]) + SOLVER_TOLERANCE

@@ -11,8 +11,7 @@ from typing import Protocol
 import numpy as np
 
 from diminuendo._jit import allocating_kernel, kernel
-from diminuendo.objectives.family import Bag, Table, add, gain, gains, new_bag, offset, start, tangent, value
-from diminuendo.objectives.person import state_for
+from diminuendo.objectives.family import Bag, Table, add, ceiling, gain, gains, new_bag, offset, start, value
 from diminuendo.streams.people import People, Stream
 from diminuendo.types import Floats, Ints, Items
 
@@ -52,7 +51,7 @@ class PeopleTotal:
         self.prefix: list[int] = []
         self._state = np.empty(_state_size(people.table, len(people)))
         self._bag = new_bag(people.n_items, people.family.leaves)
-        self._fans: tuple[Ints, Items] | None = None
+        self._fans: tuple[Ints, Items] | None = None  # not before it is needed: plain greedy never does
         self.begin()
 
     def begin(self) -> None:
@@ -85,14 +84,14 @@ class PeopleTotal:
         if item in self.prefix:
             return 0.0
         if self._fans is None:
-            self._fans = _fans(self.people, self._bag)
+            self._fans = self.people.fans
         starts, people = self._fans
         return float(_gain(self.people.table, people[starts[item] : starts[item + 1]], self._state, item))
 
-    def tangent(self, x: Floats) -> tuple[float, Floats]:
-        """Value and slope at x of a concave function on [0, 1]^n that equals F on sets."""
+    def ceiling(self, x: Floats) -> tuple[float, Floats]:
+        """(h, g) with F(S) <= h + sum of g over S for every set S; they are equal where x is the set S."""
         slope = np.zeros(self.n_items)
-        return float(_tangent(self.people.table, len(self.people), x, slope)), slope
+        return float(_ceiling(self.people.table, len(self.people), x, slope)), slope
 
 
 class FunctionTotal:
@@ -176,37 +175,8 @@ def _gain(table: Table, people: Items, state: Floats, item: int) -> float:
 
 
 @allocating_kernel
-def _tangent(table: Table, n: int, x: Floats, slope: Floats) -> float:
+def _ceiling(table: Table, n: int, x: Floats, slope: Floats) -> float:
     total = 0.0
     for t in range(n):
-        total += tangent(table, t, x, 1.0, slope)
+        total += ceiling(table, t, x, 1.0, slope)
     return total
-
-
-def _fans(people: People, bag: Bag) -> tuple[Ints, Items]:
-    """Who cares about item a: fans[starts[a]:starts[a+1]]. Nobody else ever gains from it."""
-    state = state_for(people.table, 0, len(people))
-    starts = np.zeros(people.n_items + 1, dtype=np.int64)
-    _count_fans(people.table, len(people), state, bag, starts)
-    fans = np.empty(starts[-1], dtype=np.int32)
-    _list_fans(people.table, len(people), state, bag, starts[:-1].copy(), fans)
-    return starts, fans
-
-
-@kernel
-def _count_fans(table: Table, n: int, state: Floats, bag: Bag, starts: Ints) -> None:
-    for t in range(n):
-        start(table, t, state, 0)
-        for j in range(gains(table, t, state, 0, bag, 0)):
-            starts[bag.items[j] + 1] += 1
-    for a in range(1, len(starts)):
-        starts[a] += starts[a - 1]
-
-
-@kernel
-def _list_fans(table: Table, n: int, state: Floats, bag: Bag, free: Ints, fans: Items) -> None:
-    for t in range(n):
-        start(table, t, state, 0)
-        for j in range(gains(table, t, state, 0, bag, 0)):
-            fans[free[bag.items[j]]] = t
-            free[bag.items[j]] += 1

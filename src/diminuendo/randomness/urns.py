@@ -26,10 +26,15 @@ from diminuendo.types import Floats, Ints
 CLASSES = 256
 """Classes in the window below the top; everything lower lies together in class 0."""
 
-SPREAD = 0.2
-"""A class spans weights up to a factor e^0.2: few enough classes, few enough second tries."""
+SPREAD, WIDEST = 0.2, 1.0
+"""A class is 2^shift ticks wide and spans weights up to a factor e^0.2 or a little more: few enough classes, few
+enough second tries. Where rates are high it may span up to e, if that keeps a whole gain within one class."""
 
-BASE, TOP, UNTOUCHED, BOUND, WIDTH = range(5)
+TICKS = 1 << 20
+"""One unit of gain, so that totals are whole numbers."""
+WHOLE = 20
+
+BASE, TOP, UNTOUCHED, BOUND, SHIFT = range(5)
 
 
 class Urns(NamedTuple):
@@ -44,7 +49,7 @@ class Urns(NamedTuple):
     starts: Ints
     """(urns, CLASSES + 1): class c is order[starts[c]:starts[c+1]]."""
     marks: Ints
-    """(urns, 5): BASE and TOP class, count of UNTOUCHED items, the sum of all BOUNDs, WIDTH of a class in ticks."""
+    """(urns, 5): BASE and TOP class, count of UNTOUCHED items, sum of all BOUNDs; classes are 2^SHIFT ticks wide."""
     rate: Floats
     """(urns,) per tick."""
     weights: Ints
@@ -85,7 +90,7 @@ def scale_bits(n_items: int) -> int:
 @inline
 def weight(urns: Urns, urn: int, item: int) -> float:
     """The item's weight, relative to the top of the top class."""
-    reference = (urns.marks[urn, BASE] + urns.marks[urn, TOP]) * urns.marks[urn, WIDTH]
+    reference = (urns.marks[urn, BASE] + urns.marks[urn, TOP]) << urns.marks[urn, SHIFT]
     power = urns.rate[urn] * (urns.totals[item, urn] - reference)
     return math.ldexp(math.exp(power), scale_bits(urns.totals.shape[0]))
 
@@ -118,8 +123,9 @@ def grow(urns: Urns, urn: int, item: int, ticks: int) -> None:
     if old == 0:
         urns.marks[urn, UNTOUCHED] -= 1
         _swap(urns, urn, item, urns.marks[urn, UNTOUCHED])
-    before = 0 if old == 0 else max(0, old // urns.marks[urn, WIDTH] + 1 - urns.marks[urn, BASE])
-    after = max(0, (old + ticks) // urns.marks[urn, WIDTH] + 1 - urns.marks[urn, BASE])
+    shift, base = urns.marks[urn, SHIFT], urns.marks[urn, BASE]
+    before = 0 if old == 0 else _class(old, shift, base)
+    after = _class(old + ticks, shift, base)
     if after >= CLASSES:
         _slide(urns, urn, after - CLASSES // 2)
         before = max(0, before - (after - CLASSES // 2))
@@ -134,6 +140,12 @@ def grow(urns: Urns, urn: int, item: int, ticks: int) -> None:
         urns.marks[urn, BOUND] += (
             urns.weights[urn, urns.marks[urn, TOP] - after] - urns.weights[urn, urns.marks[urn, TOP] - before]
         )
+
+
+@inline
+def _class(total: int, shift: int, base: int) -> int:
+    """The class of an item that was touched."""
+    return max(0, (total >> shift) + 1 - base)
 
 
 @inline
@@ -167,7 +179,10 @@ def _rebound(urns: Urns, urn: int) -> None:
 def retune(urns: Urns, urn: int, rate: float) -> None:
     """Change the rate (per tick): new class widths, so every touched item finds its class again."""
     n, untouched = urns.totals.shape[0], urns.marks[urn, UNTOUCHED]
-    width = max(1, int(math.ceil(SPREAD / rate)))
+    shift = 0
+    while (1 << shift) * rate < SPREAD or (shift < WHOLE and (2 << shift) * rate <= WIDEST):
+        shift += 1
+    width = 1 << shift
     heaviest = math.ldexp(1.0, scale_bits(n))
     for m in range(CLASSES):
         urns.weights[urn, m] = np.int64(heaviest * math.exp(-rate * width * m) * (1 + 2.0**-40)) + 2
@@ -176,14 +191,14 @@ def retune(urns: Urns, urn: int, rate: float) -> None:
         item = urns.order[urn, j]
         urns.scratch[j] = item
         best = max(best, urns.totals[item, urn])
-    top = best // width + 1 if best > 0 else 0
+    top = _class(best, shift, 0) if best > 0 else 0
     base = max(0, top - CLASSES // 2)
     urns.rate[urn] = rate
-    urns.marks[urn, WIDTH], urns.marks[urn, BASE], urns.marks[urn, TOP] = width, base, top - base
+    urns.marks[urn, SHIFT], urns.marks[urn, BASE], urns.marks[urn, TOP] = shift, base, top - base
     # A counting sort of the touched items by class. First sizes, then where each class ends ...
     urns.starts[urn, :] = 0
     for j in range(untouched, n):
-        urns.starts[urn, max(0, urns.totals[urns.scratch[j], urn] // width + 1 - base)] += 1
+        urns.starts[urn, _class(urns.totals[urns.scratch[j], urn], shift, base)] += 1
     running = untouched
     for level in range(CLASSES + 1):
         running += urns.starts[urn, level]
@@ -191,7 +206,7 @@ def retune(urns: Urns, urn: int, rate: float) -> None:
     # ... then, filling each class from its end, where it starts. Class 0 starts with the untouched items.
     for j in range(n - 1, untouched - 1, -1):
         item = urns.scratch[j]
-        level = max(0, urns.totals[item, urn] // width + 1 - base)
+        level = _class(urns.totals[item, urn], shift, base)
         urns.starts[urn, level] -= 1
         urns.order[urn, urns.starts[urn, level]] = item
         urns.place[item, urn] = urns.starts[urn, level]

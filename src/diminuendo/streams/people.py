@@ -7,6 +7,7 @@ the same for arbitrary Python functions, which nothing can compile.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
 from typing import Any, Protocol, overload
 
 import numpy as np
@@ -19,7 +20,8 @@ from diminuendo.objectives.family import Family, Table, add, start, value
 from diminuendo.objectives.oracle import Oracle
 from diminuendo.objectives.person import Person, state_for
 from diminuendo.objectives.rows import Matrix
-from diminuendo.types import Floats, Items, Objective, SlateLike
+from diminuendo.streams.fans import find_fans
+from diminuendo.types import Floats, Ints, Items, Objective, SlateLike
 
 
 class Stream(Protocol):
@@ -95,6 +97,11 @@ class People:
     def matrices(self) -> tuple[Matrix, ...]:
         """The private rows as scipy CSR, one matrix per part of the family."""
         return self.family.matrices(self.table, self.n_items)
+
+    @cached_property
+    def fans(self) -> tuple[Ints, Items]:
+        """Who cares about item a: people fans[starts[a]:starts[a+1]]; given as (starts, fans)."""
+        return find_fans(self.table, len(self), self.n_items, self.family.leaves)
 
     def values(self, slates: SlateLike | NDArray[np.integer]) -> Floats:
         """f_t(slate) for every person; one slate for all, or one row of `slates` each (-1: empty slot)."""
