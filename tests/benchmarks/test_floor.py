@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
+
 from benchmarks.flat import uniform_people
 from benchmarks.floor import additions, count
-
 from diminuendo import NoisyOr, People
 
 

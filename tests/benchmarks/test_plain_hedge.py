@@ -11,10 +11,10 @@ from typing import TypeAlias
 
 import numpy as np
 import pytest
-from benchmarks.plain_hedge import PlainHedge, adaptive_rate
 from scipy import stats
 from scipy.special import softmax
 
+from benchmarks.plain_hedge import PlainHedge, adaptive_rate
 from diminuendo import OrderedExperts, People, SeededCoins
 from diminuendo.streams.synthetic import taste_groups
 from diminuendo.types import EMPTY_SLOT, Floats, Items

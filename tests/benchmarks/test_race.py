@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from benchmarks.offline_greedy import OURS, _agreed
 from benchmarks.report import Disagreement
 from benchmarks.stopwatch import Competitor, Result, race
