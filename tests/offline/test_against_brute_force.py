@@ -29,7 +29,7 @@ PROVEN_WITHIN = 2e-6
 """Bounds that are this close count as proven: twice the 1e-6 by which the solver may violate a constraint."""
 
 TIME_LIMIT = 60.0
-"""Seconds. Six items take milliseconds, and the first call of a family some seconds to compile; more has lost its way."""
+"""Seconds. Six items take milliseconds, a family's first call some seconds to compile; more has lost its way."""
 
 
 def assert_close(got: float, exact: Fraction, rounding: float, what: object) -> None:
@@ -316,7 +316,7 @@ def assert_is_a_ceiling(crowd: Crowd, height: float, slope: Floats, x: object, s
         assert -slack <= slope[item], (x, item)
         assert slope[item] <= float(crowd.total([item])) + crowd.rounding, (x, item)
     for items in brute.subsets(crowd.n_items):
-        above = height + float(slope[list(items)].sum())
+        above = height + float(slope[list(items)].sum())  # either may be off by rounding
         assert above >= crowd.total(items) - Fraction(2 * crowd.rounding + slack), (x, items)
 
 
