@@ -25,7 +25,7 @@ check: .venv/developing  ## ruff and mypy strict
 bench: .venv-bench/installed  ## ours, the peers and the floor in one run, as ratios
 	.venv-bench/bin/python -m benchmarks
 
-docs: .venv/installed  ## write docs/cli.md and docs/learners.md from the program itself
+docs: .venv/installed  ## write docs/reference.md from the program itself
 	$(BIN)/python -m diminuendo.cli.reference docs
 
 clean:  ## forget the environments and what was made

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import copy
+import io
 import json
 from collections.abc import Callable, Iterator
 
@@ -14,7 +14,7 @@ from diminuendo.errors import DiminuendoError, InvalidInput, WrongFeedback
 from diminuendo.learners.replay import loop, replay
 from diminuendo.objectives import FAMILIES
 from diminuendo.streams import taste_groups
-from diminuendo.types import Decision, FeedbackKind, Words
+from diminuendo.types import Decision, FeedbackKind
 
 N_ITEMS, SLOTS = 12, 3
 PEOPLE = taste_groups(300, N_ITEMS, groups=4, items_per_group=5, seed=1)
@@ -179,29 +179,56 @@ def check_hostile_answers_do_no_harm(case: Case) -> None:
     assert all(0 <= item < N_ITEMS for item in decision.slate)
 
 
-class SameWords:
-    """Coins that hand out the words which another learner is about to use."""
-
-    secure = False
-
-    def __init__(self, learner: Learner) -> None:
-        held = learner._purse.handful
-        self.rest, self.coins = held.words[held.used[0] :].copy(), copy.deepcopy(learner.coins)
-
-    def words(self, count: int) -> Words:
-        words, self.rest = self.rest[:count], self.rest[count:]
-        return np.concatenate([words, self.coins.words(count - len(words))])
-
-
 def check_a_snapshot_goes_on_as_the_learner_would(case: Case) -> None:
     learner = case.trained()
     waiting = learner.choose()  # out when the snapshot is taken, answered afterwards
-    twin = case.kind.restore(learner.snapshot(), coins=SameWords(learner))
-    assert twin.snapshot() == learner.snapshot()
-    for each in (learner, twin):
+    twins = [case.kind.restore(learner.snapshot(), coins=SeededCoins(9)) for _ in range(2)]
+    for each in (learner, *twins):
         each.observe(waiting, case.answer(waiting, 7))
-    np.testing.assert_array_equal(twin.replay(PEOPLE), learner.replay(PEOPLE))
-    assert twin.snapshot() == learner.snapshot()
+    assert twins[0].snapshot() == twins[1].snapshot() == learner.snapshot()
+    np.testing.assert_array_equal(twins[0].replay(PEOPLE), twins[1].replay(PEOPLE))
+    assert twins[0].snapshot() == twins[1].snapshot()
+
+
+def check_an_altered_snapshot_is_refused(case: Case) -> None:
+    """Compiled code does not check its indices, so what could lead it astray must not come in."""
+    good = case.trained().snapshot()
+    with np.load(io.BytesIO(good)) as held:
+        arrays = {name: held[name] for name in held.files}
+
+    def altered(name: str, value: object, dtype: object = None) -> bytes:
+        changed = {key: array.copy() for key, array in arrays.items()}
+        changed[name] = changed[name].astype(dtype or changed[name].dtype)
+        if changed[name].size:
+            changed[name][...] = value
+        out = io.BytesIO()
+        np.savez(out, **changed)
+        return out.getvalue()
+
+    hurt = [altered(name, 10**9) for name in ("desk.1", "desk.2")] + [altered("desk.0", -5)]
+    hurt += [altered(name, -(10**9)) for name in arrays if name.startswith("state")]
+    hurt += [altered("desk.1", 0, np.float64)]
+    header = json.loads(arrays["header"].tobytes())
+    header["config"]["colour"] = "blue"
+    hurt.append(good.replace(arrays["header"].tobytes(), b"{}"))
+    arrays["header"] = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
+    hurt.append(altered("desk.3", False))
+    for bytes_ in hurt:
+        with pytest.raises(InvalidInput, match="snapshot"):
+            case.kind.restore(bytes_)
+
+
+def check_what_is_said_does_not_depend_on_who_answered(case: Case) -> None:
+    learner = case.fresh()
+    decision = learner.choose()
+    wrong = Decision(decision.round, tuple(a for a in range(N_ITEMS) if a not in decision.slate)[:1])
+    for _ in range(2):
+        with pytest.raises(InvalidInput, match="another slate"):
+            learner.observe(wrong, case.answer(decision, 0))
+        learner.observe(decision, case.answer(decision, 0))
+    learner.replay(PEOPLE[:3])
+    with pytest.raises(InvalidInput, match="never chosen"):
+        learner.row_of(Decision(4, ()))
 
 
 def check_no_coins_in_a_snapshot(case: Case) -> None:

@@ -37,7 +37,7 @@ def test_a_fixed_rate_is_the_textbook_algorithm() -> None:
 def test_one_round_moves_no_total_by_more_than_one(hostile: float) -> None:
     expert = Hedge(4, rate=0.5)
     expert.learn(np.array([0.5, hostile, 1.0, 0.0]))
-    totals = expert.state.urns.totals[:, 0]
+    totals = expert._state.urns.totals[:, 0]
     assert totals.min() >= 0
     assert totals.max() <= TICKS
     assert totals[2] == TICKS

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -79,3 +82,25 @@ def test_below_reaches_the_top_of_large_bounds() -> None:
 def test_an_empty_handful_is_noticed() -> None:
     out = np.zeros(3, dtype=np.int64)
     assert fill(5, out, Purse(SeededCoins(1)).handful) == 0
+
+
+FORK = """
+import os
+from diminuendo import RandomSlates, SeededCoins
+learner, seeded = RandomSlates(1000, 3), RandomSlates(1000, 3, coins=SeededCoins(1))
+learner.choose(), seeded.choose()
+ours, theirs = os.pipe()
+if os.fork() == 0:
+    os.write(theirs, repr([learner.choose().slate, seeded.choose().slate]).encode())
+    os._exit(0)
+os.wait()
+print(repr([learner.choose().slate, seeded.choose().slate]))
+print(os.read(ours, 1000).decode())
+"""
+
+
+def test_a_forked_child_repeats_no_word() -> None:
+    ran = subprocess.run([sys.executable, "-c", FORK], capture_output=True, text=True, check=True)
+    parent, child = (eval(line) for line in ran.stdout.splitlines())
+    assert parent[0] != child[0]  # alike by chance: 1 in 10^9
+    assert parent[1] == child[1]  # seeded coins repeat themselves on purpose

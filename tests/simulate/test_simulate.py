@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from diminuendo import Functions, SeededCoins, make, replay
+from diminuendo import Coverage, Functions, NoisyOr, People, SeededCoins, make, replay
 from diminuendo.errors import DiminuendoError, InvalidInput
 from diminuendo.learners import Setting
 from diminuendo.offline import ONE_MINUS_1_OVER_E
@@ -141,3 +141,41 @@ def test_the_interval_is_students() -> None:
     assert mean == 2.0
     assert half == pytest.approx(4.302653 / 3**0.5)
     assert np.isnan(mean_and_half_width([1.0])[1])
+
+
+def test_kept_runs_belong_to_one_stream_only(tmp_path: Path) -> None:
+    weights = np.tile([[0.5, 0.5, 0.0]], (50, 1))
+    one = simulate(People(Coverage(np.eye(3)), weights), slots=1, learners=["random"], seeds=1, out=tmp_path)
+    other = simulate(
+        People(Coverage(np.zeros((3, 3))), weights), slots=1, learners=["random"], seeds=1, out=tmp_path
+    )
+    assert one.results[0].mean_payoff > 0
+    assert other.results[0].mean_payoff == 0
+    for worth in (0.2, 0.4):
+        functions = Functions([lambda s, worth=worth: worth if s else 0.0] * 20, 3)  # type: ignore[misc]
+        found = simulate(functions, slots=1, learners=["random"], seeds=1, out=tmp_path)
+        assert found.results[0].mean_payoff == pytest.approx(worth)
+
+
+def test_a_record_of_another_version_is_passed_over(tmp_path: Path) -> None:
+    (tmp_path / "results.jsonl").write_text('{"job": "abc", "result": {"unknown": 1}}\n')
+    assert len(simulate(PEOPLE, slots=2, seeds=1, out=tmp_path).results) == 2
+
+
+def test_nobody_wants_anything(tmp_path: Path) -> None:
+    found = simulate(People(NoisyOr(), np.zeros((30, 4))), slots=2, seeds=1)
+    assert found.benchmarks.greedy.value == 0
+    assert plot_payoff(found, tmp_path / "plot.png").exists()
+    assert as_table(found).row_count == 4
+
+
+def test_senseless_requests() -> None:
+    with pytest.raises(InvalidInput, match="at least one learner"):
+        simulate(PEOPLE, slots=2, learners=[])
+    with pytest.raises(InvalidInput, match="jobs"):
+        simulate(PEOPLE, slots=2, jobs=0)
+    with pytest.raises(InvalidInput, match="feedback"):
+        simulate(PEOPLE, slots=2, feedback="gossip")  # type: ignore[arg-type]
+    for wrong in ({"rounds": 0}, {"slots": 99}, {"epsilon": -1.0}, {"delta": 1.0}):
+        with pytest.raises(InvalidInput):
+            Setting(**{"n_items": 5, "slots": 2, "rounds": 9, "feedback": "full"} | wrong)  # type: ignore[arg-type]

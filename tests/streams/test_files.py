@@ -6,6 +6,8 @@ import gzip
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -111,3 +113,33 @@ def test_ratings_take_other_names_a_scale_and_labels(tmp_path: Path) -> None:
     people = read_ratings(path, columns=("user", "movie", "stars"), scale=0.1)
     assert people.labels == ("Alien", "Up")
     np.testing.assert_allclose(people.matrices[0].toarray(), [[0.1, 0.5], [0.2, 0]])  # 7 came first
+
+
+def test_a_late_fraction_is_still_a_number(tmp_path: Path) -> None:
+    """Types are not guessed from the first rows."""
+    rows = "".join(f"{i},0,1\n" for i in range(150_000)) + "anna,0,0.5\n"
+    people = read(write(tmp_path, "late.csv", "person,item,value\n" + rows))
+    assert people[len(people) - 1].value([0]) == 0.5
+
+
+def test_dictionaries_add_nobody(tmp_path: Path) -> None:
+    coded = pa.DictionaryArray.from_arrays(pa.array([2, 0]), pa.array(["a", "ghost", "z"]))
+    pyarrow.parquet.write_table(
+        pa.table({"person": coded, "item": coded, "value": [0.5, 1.0]}), tmp_path / "d.parquet"
+    )
+    people = read(tmp_path / "d.parquet")
+    assert people.labels == ("a", "z")
+    np.testing.assert_array_equal(people.matrices[0].toarray(), [[0, 0.5], [1, 0]])  # z came first
+
+
+def test_labels_that_are_numbers_are_sorted_as_numbers(tmp_path: Path) -> None:
+    people = read(write(tmp_path, "n.csv", "person,item,value\na,10,1\na,9,1\na,1,1\n"))
+    assert people.labels == ("1", "9", "10")
+
+
+@pytest.mark.parametrize("name", ["a.txt.gz", "a.csv.gz", "a.npz"])
+def test_damaged_files_are_refused(name: str, tmp_path: Path) -> None:
+    packed = gzip.compress(b"0 1\n" * 20_000) if ".gz" in name else b"PK\x03\x04 nothing"
+    (tmp_path / name).write_bytes(packed[:-20] if ".gz" in name else packed)
+    with pytest.raises(InvalidInput, match=name):
+        read(tmp_path / name)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 
+from rich.markup import escape
+
 from diminuendo.cli.app import app
 from diminuendo.cli.screen import errors
 from diminuendo.errors import DiminuendoError
@@ -14,8 +16,8 @@ def main() -> None:
     try:
         app()
     except DiminuendoError as error:
-        errors.print(f"[bold red]error[/] {error}", highlight=False)
+        errors.print(f"[bold red]error[/] {escape(str(error))}", highlight=False)
         sys.exit(2)
-    except KeyboardInterrupt:
-        errors.print("\nInterrupted. Finished runs are kept in --out; the same command goes on from there.")
-        sys.exit(130)
+    except OSError as error:  # a folder that is a file, a full disk, a missing permission
+        errors.print(f"[bold red]error[/] {escape(str(error))}", highlight=False)
+        sys.exit(2)

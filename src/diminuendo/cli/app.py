@@ -12,7 +12,7 @@ from rich.table import Table
 
 import diminuendo
 from diminuendo import _validate
-from diminuendo.cli.screen import console, progress_bars
+from diminuendo.cli.screen import console, interruptible, progress_bars
 from diminuendo.learners import LEARNERS, ROLES
 from diminuendo.simulate.run import Simulation, simulate
 from diminuendo.simulate.table import as_table
@@ -35,10 +35,9 @@ def demo(
 ) -> None:
     """Choose 5 of 294 things for 32,711 real visitors of a web site, and see how close to hindsight one gets."""
     people = msweb()
-    with progress_bars() as bars:
+    with interruptible(out), progress_bars() as bars:
         found = simulate(people, slots=5, seeds=seeds, jobs=2, out=out, progress=bars)
-    _show(found, out, None)
-    _show_slate(people, found)
+    _show(people, found, out, None)
 
 
 @app.command("simulate")
@@ -66,7 +65,7 @@ def simulate_command(
 ) -> None:
     """Run learners against a stream and compare them with hindsight."""
     kind = cast(FeedbackKind, _validate.one_of(feedback, ("full", "bandit"), "--feedback"))
-    with progress_bars() as bars:
+    with interruptible(out), progress_bars() as bars:
         path = Path(stream)
         reading = bars(f"reading {path.name}", path.stat().st_size) if path.is_file() else None
         people = open_stream(stream, objective, n_items=items, progress=reading)
@@ -84,7 +83,7 @@ def simulate_command(
             time_limit=time_limit,
             progress=bars,
         )
-    _show(found, out, json_file)
+    _show(people, found, out, json_file)
 
 
 @app.command()
@@ -126,9 +125,12 @@ def version() -> None:
     console.print(diminuendo.__version__)
 
 
-def _show(found: Simulation, out: Path | None, json_file: Path | None) -> None:
+def _show(people: People, found: Simulation, out: Path | None, json_file: Path | None) -> None:
     console.print()
     console.print(as_table(found))
+    slate = found.benchmarks.greedy.slate
+    names = [str(item) if people.labels is None else people.labels[item] for item in slate]
+    console.print(f"Greedy's slate in hindsight: {', '.join(names)}", highlight=False, markup=False)
     if out is not None:
         from diminuendo.simulate.plot import plot_payoff  # here, because matplotlib takes its time to load
 
@@ -139,9 +141,3 @@ def _show(found: Simulation, out: Path | None, json_file: Path | None) -> None:
         json_file.parent.mkdir(parents=True, exist_ok=True)
         json_file.write_text(json.dumps(found.as_json(), indent=2) + "\n")
         console.print(f"Numbers: {json_file}")
-
-
-def _show_slate(people: People, found: Simulation) -> None:
-    if people.labels is not None:
-        names = ", ".join(people.labels[item] for item in found.benchmarks.greedy.slate)
-        console.print(f"Greedy's slate in hindsight: {names}")

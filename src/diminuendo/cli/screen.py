@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
+import typer
 from rich.console import Console
 from rich.progress import (
     BarColumn,
@@ -31,6 +33,7 @@ def progress_bars() -> Iterator[Callable[[str, int], Tick]]:
         MofNCompleteColumn(),
         TimeRemainingColumn(),
         console=errors,
+        transient=True,  # done, or failed: then what matters is what is printed next
     )
     with bars:
 
@@ -39,3 +42,18 @@ def progress_bars() -> Iterator[Callable[[str, int], Tick]]:
             return lambda done: bars.advance(task, done)
 
         yield begin
+
+
+@contextmanager
+def interruptible(out: Path | None) -> Iterator[None]:
+    """Say, when interrupted, what is kept."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        kept = (
+            "Nothing is kept without --out."
+            if out is None
+            else f"Finished runs are kept in {out}; the same command goes on."
+        )
+        errors.print(f"Interrupted. {kept}", highlight=False, markup=False)
+        raise typer.Exit(130) from None

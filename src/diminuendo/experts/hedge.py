@@ -26,7 +26,7 @@ from diminuendo import _validate
 from diminuendo._jit import inline, kernel
 from diminuendo.errors import InvalidInput
 from diminuendo.randomness.coins import OUT_OF_WORDS, Coins, Handful, Purse
-from diminuendo.randomness.urns import TICKS, Urns, draw, grow, new_urns, probabilities, retune
+from diminuendo.randomness.urns import TICKS, Urns, draw, grow, new_urns, probabilities, retune, sort_again
 from diminuendo.types import Floats, Ints
 
 SLOWEST, FASTEST = 2.0**-30, 2.0**10
@@ -44,6 +44,9 @@ class HedgeState(NamedTuple):
     limit: Floats
     """(1,) a rate falls when rate^2 (1 + L) exceeds this: log N, or infinity where the rate is fixed."""
 
+    def __repr__(self) -> str:
+        return "<HedgeState>"
+
 
 def new_hedge(n_items: int, experts: int, rate: float | None) -> HedgeState:
     """Fresh experts; `rate=None` lets each find its own."""
@@ -56,6 +59,26 @@ def new_hedge(n_items: int, experts: int, rate: float | None) -> HedgeState:
         np.zeros(experts, dtype=np.int64),
         np.array([math.log(max(2, n_items)) if rate is None else math.inf]),
     )
+
+
+def learned(state: HedgeState) -> tuple[Ints, Floats, Ints, Ints]:
+    """What was learned, from which all else follows: totals, rates, the best and the own gains."""
+    return state.urns.totals, state.urns.rate, state.best, state.own
+
+
+def rebuild(state: HedgeState) -> None:
+    """Everything else anew from what was learned; refuses what could not have been learned."""
+    rates = state.urns.rate * TICKS
+    sound = (
+        state.urns.totals.min() >= 0
+        and state.own.min() >= 0
+        and (state.urns.totals.max(axis=0) == state.best).all()
+    )
+    if not (sound and (rates >= SLOWEST).all() and (rates <= FASTEST).all()):
+        raise InvalidInput(
+            "The snapshot holds totals or rates that could not have come about; it was altered."
+        )
+    sort_again(state.urns)
 
 
 @inline
@@ -90,7 +113,7 @@ class Hedge:
 
     def __init__(self, n_items: int, rate: float | None = None) -> None:
         self.n_items = _validate.positive_int(n_items, "n_items")
-        self.state = new_hedge(self.n_items, 1, rate)
+        self._state = new_hedge(self.n_items, 1, rate)
         self._drawn = 0
 
     def __repr__(self) -> str:
@@ -99,18 +122,21 @@ class Hedge:
     def draw(self, coins: Coins) -> int:
         """An item, in proportion to exp(rate * total)."""
         purse = Purse(coins, size=8)
-        while (item := int(_draw_one(self.state, purse.handful))) == OUT_OF_WORDS:
+        while (item := int(_draw_one(self._state, purse.handful))) == OUT_OF_WORDS:
             purse.refill()
         self._drawn = item
         return item
 
     def learn(self, gains: Floats) -> None:
         """Every item's gain this round; values outside [0, 1] count as the nearest end, NaN as 0."""
-        _learn_all(self.state, np.ascontiguousarray(gains, dtype=np.float64), self._drawn)
+        row = np.ascontiguousarray(gains, dtype=np.float64)
+        if row.shape != (self.n_items,):
+            raise InvalidInput(f"Expected one gain per item, {self.n_items}; got shape {row.shape}.")
+        _learn_all(self._state, row, self._drawn)
 
     def probabilities(self) -> Floats:
         """The law of the next draw."""
-        return probabilities(self.state.urns, 0)
+        return probabilities(self._state.urns, 0)
 
 
 @kernel

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from diminuendo import _validate
 from diminuendo.errors import UnknownName
 from diminuendo.learners.explore_exploit import ExploreExploit
 from diminuendo.learners.learner import Learner, Setting
@@ -37,7 +36,6 @@ def learner_class(name: str, feedback: FeedbackKind) -> type[Learner]:
 
 def make(name: str, setting: Setting, *, coins: Coins | None = None) -> Learner:
     """A learner by name, with its defaults for what is known beforehand."""
-    _validate.one_of(setting.feedback, ("full", "bandit"), "feedback")
     return learner_class(name, setting.feedback).for_setting(setting, coins=coins)
 
 

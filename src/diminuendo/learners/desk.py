@@ -33,8 +33,7 @@ class Desk:
         place = number % self.patience
         self.rows[place], self.probes[place], self.waiting[place] = row, probe, True
         self.issued[0] = number + 1
-        shown = tuple(int(item) for item in row if item != EMPTY_SLOT)
-        return Decision(number, shown, None if probe[0] == NO_PROBE else (int(probe[0]), int(probe[1])))
+        return Decision(number, shown(row), None if probe[0] == NO_PROBE else (int(probe[0]), int(probe[1])))
 
     def look(self, decision: Decision) -> int | None:
         """Where a decision lies that may still be answered; None where it was answered already or has expired."""
@@ -44,23 +43,47 @@ class Desk:
                 f"Round {decision.round} was never chosen here ({issued} rounds so far). "
                 "Answer with the decision that choose() returned, to the learner that returned it."
             )
-        place = decision.round % self.patience
-        if decision.round < issued - self.patience or not self.waiting[place]:
+        if decision.round < issued - self.patience:
             return None
-        if decision.slate != tuple(int(item) for item in self.rows[place] if item != EMPTY_SLOT):
+        place = decision.round % self.patience
+        if decision.slate != shown(
+            self.rows[place]
+        ):  # asked first: what is said must not depend on who answered
             raise InvalidInput(
                 f"Round {decision.round} showed another slate. Answer with the decision that choose() returned, "
                 "to the learner that returned it."
             )
-        return place
+        return place if self.waiting[place] else None
 
     def close(self, place: int) -> None:
         """The decision has its answer."""
         self.waiting[place] = False
 
-    def pass_by(self, rounds: int) -> None:
-        """`rounds` decisions were made and answered without coming to the desk."""
-        first = int(self.issued[0])
-        last = first + rounds
-        self.waiting[np.arange(max(first, last - self.patience), last) % self.patience] = False
+    def row(self, decision: Decision) -> Items:
+        """The slots of a decision that has not expired, -1 where a slot is empty."""
+        if not max(0, self.issued[0] - self.patience) <= decision.round < self.issued[0]:
+            raise InvalidInput(f"Round {decision.round} has expired, or was never chosen here.")
+        row: Items = self.rows[decision.round % self.patience].copy()
+        return row
+
+    def pass_by(self, rows: Items) -> None:
+        """These decisions were made and answered without coming to the desk."""
+        last = int(self.issued[0]) + len(rows)
+        recent = rows[-self.patience :]
+        places = np.arange(last - len(recent), last) % self.patience
+        self.rows[places], self.probes[places], self.waiting[places] = recent, NO_PROBE, False
         self.issued[0] = last
+
+    def check(self, n_items: int) -> None:
+        """Refuse a desk, as restored from a snapshot, that could not have come about."""
+        sound = self.issued[0] >= 0 and self.rows.min() >= EMPTY_SLOT and self.rows.max() < n_items
+        slots = self.rows.shape[1]
+        probed = self.probes[self.probes[:, 0] != NO_PROBE]
+        inside = (probed >= 0).all() and (probed[:, 0] < slots).all() and (probed[:, 1] < n_items).all()
+        if not (sound and inside):
+            raise InvalidInput("The snapshot holds decisions that could not have been made; it was altered.")
+
+
+def shown(row: Items) -> tuple[int, ...]:
+    """The items of a row, without its empty slots."""
+    return tuple(int(item) for item in row if item != EMPTY_SLOT)

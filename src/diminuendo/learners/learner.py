@@ -43,6 +43,15 @@ class Setting:
     epsilon: float = 1.0
     delta: float = 1e-6
 
+    def __post_init__(self) -> None:
+        _validate.positive_int(self.n_items, "n_items")
+        _validate.slots(self.slots, self.n_items)
+        _validate.positive_int(self.rounds, "rounds")
+        _validate.one_of(self.feedback, ("full", "bandit"), "feedback")
+        _validate.positive_float(self.epsilon, "epsilon")
+        if not 0 <= self.delta < 1:
+            raise InvalidInput(f"delta must be at least 0 and below 1; got {self.delta}.")
+
 
 class Learner(ABC):
     """Chooses slates for a stream of people and learns from what they say."""
@@ -98,8 +107,7 @@ class Learner(ABC):
 
     def row_of(self, decision: Decision) -> Items:
         """The slots of a recent decision one by one, -1 where a slot is empty."""
-        row: Items = self._desk.rows[decision.round % self._desk.patience].copy()
-        return row
+        return self._desk.row(decision)
 
     @abstractmethod
     def _draw(self, row: Items, probe: Items) -> bool:
@@ -125,7 +133,7 @@ class Learner(ABC):
         done = 0
         while done < len(people):
             before, done = done, self._replay(people, slates, done)
-            self._desk.pass_by(done - before)
+            self._desk.pass_by(slates[before:done])
             if done < len(people):
                 self._purse.refill()
             if progress:
@@ -140,6 +148,13 @@ class Learner(ABC):
     def _state(self) -> Any:
         """Arrays, and tuples of them, that make up what was learned; restored in place."""
         return ()
+
+    def _restored(self) -> None:
+        """Called when `_state` was read from a snapshot: check it and rebuild what follows from it.
+
+        Compiled code does not check its indices, so nothing that it uses as one is taken from a snapshot unchecked.
+        """
+        self._desk.check(self.n_items)
 
     def snapshot(self) -> bytes:
         """All that was learned, without any randomness. As private as what people said."""
@@ -165,17 +180,25 @@ class Learner(ABC):
                 f"Expected a snapshot of {cls.name!r} in format {FORMAT}; "
                 f"got {header.get('learner')!r} in format {header.get('format')}."
             )
-        learner = cls(**header["config"], coins=coins)
+        try:
+            learner = cls(**header["config"], coins=coins)
+        except (TypeError, KeyError) as error:
+            raise InvalidInput(f"The snapshot's configuration does not fit this learner: {error}.") from error
         desk = learner._desk
         arrays = dict(_named(("desk", (desk.issued, desk.rows, desk.probes, desk.waiting))))
         arrays |= dict(_named(("state", learner._state())))
-        if {name: array.shape for name, array in arrays.items()} != {n: a.shape for n, a in found.items()}:
+        if _kinds(arrays) != _kinds(found):
             raise InvalidInput(
                 "The snapshot does not fit its own configuration; it was cut short or altered."
             )
         for name, array in arrays.items():
             array[...] = found[name]
+        learner._restored()
         return learner
+
+
+def _kinds(arrays: dict[str, Any]) -> dict[str, tuple[tuple[int, ...], np.dtype[Any]]]:
+    return {name: (array.shape, array.dtype) for name, array in arrays.items()}
 
 
 def _named(item: tuple[str, Any]) -> Iterator[tuple[str, NDArray[Any]]]:

@@ -13,16 +13,18 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+import numpy as np
+
 from diminuendo._jit import inline, kernel
 from diminuendo.errors import InvalidInput, WrongFeedback
-from diminuendo.experts.hedge import HedgeState, learn, new_hedge, settle, to_ticks
+from diminuendo.experts.hedge import HedgeState, learn, learned, new_hedge, rebuild, settle, to_ticks
 from diminuendo.learners.learner import Learner
 from diminuendo.objectives.family import Bag, Table, add, gains, new_bag, start
-from diminuendo.objectives.person import compiled, state_for
+from diminuendo.objectives.person import compiled, largest_state
 from diminuendo.privacy.budget import Guarantee, no_privacy
 from diminuendo.randomness.coins import OUT_OF_WORDS, Coins, Handful
 from diminuendo.randomness.urns import draw
-from diminuendo.streams.people import People
+from diminuendo.streams.people import People, shown_before
 from diminuendo.types import EMPTY_SLOT, Decision, FeedbackKind, Floats, Items, Objective
 
 
@@ -55,8 +57,12 @@ class OrderedExperts(Learner):
     def _config(self) -> dict[str, Any]:
         return super()._config() | {"rate": self.rate}
 
-    def _state(self) -> HedgeState:
-        return self._experts
+    def _state(self) -> Any:
+        return learned(self._experts)
+
+    def _restored(self) -> None:
+        super()._restored()
+        rebuild(self._experts)
 
     def _draw(self, row: Items, probe: Items) -> bool:
         return bool(_draw_slate(self._experts, row, self._purse.handful))
@@ -67,12 +73,12 @@ class OrderedExperts(Learner):
     def _learn(self, place: int, answer: tuple[Table, int, int]) -> None:
         table, person, leaves = answer
         self._make_room(leaves)
-        state = state_for(table, person)
+        state = np.empty(largest_state(table, person, person + 1))
         _learn_person(self._experts, table, person, self._desk.rows[place], state, self._bag)
 
     def _replay(self, people: People, slates: Items, done: int) -> int:
         self._make_room(people.family.leaves)
-        state = state_for(people.table, 0, len(people))
+        state = np.empty(people.largest_state)
         return int(_replay(self._experts, people.table, slates, done, self._purse.handful, state, self._bag))
 
     def _make_room(self, leaves: int) -> None:
@@ -89,25 +95,28 @@ def read_objective(learner: Learner, decision: Decision, feedback: Any) -> tuple
         )
     if feedback.n_items != learner.n_items:
         raise InvalidInput(f"The learner has {learner.n_items} items, the objective {feedback.n_items}.")
-    table, person = compiled(feedback, decision.slate)
-    return table, person, getattr(getattr(feedback, "family", None), "leaves", 1)
+    return compiled(feedback, decision.slate)
 
 
 @inline
 def draw_slots(experts: HedgeState, row: Items, handful: Handful) -> bool:
-    """One item per slot, an item drawn before leaves its slot empty; False, nothing used, when out of words."""
+    """One item per slot; False, nothing used, when out of words."""
     begun = handful.used[0]
     for slot in range(len(row)):
         item = draw(experts.urns, slot, handful)
         if item == OUT_OF_WORDS:
             handful.used[0] = begun
             return False
-        for before in range(slot):
-            if row[before] == item:
-                item = EMPTY_SLOT
-                break
         row[slot] = item
     return True
+
+
+@inline
+def blank_repeats(row: Items) -> None:
+    """An item that two experts drew is shown once; the later slot stays empty."""
+    for slot in range(len(row) - 1, 0, -1):
+        if shown_before(row, slot, row[slot]):
+            row[slot] = EMPTY_SLOT
 
 
 @inline
@@ -117,10 +126,8 @@ def learn_gains(experts: HedgeState, table: Table, person: int, row: Items, stat
     for slot in range(len(row)):
         own = 0
         for j in range(gains(table, person, state, 0, bag, 0)):
-            item, shown_before = bag.items[j], False
-            for before in range(slot):
-                shown_before |= row[before] == item
-            if not shown_before:
+            item = bag.items[j]
+            if not shown_before(row, slot, item):
                 ticks = to_ticks(bag.gains[j])
                 learn(experts, slot, item, ticks)
                 if item == row[slot]:
@@ -132,7 +139,10 @@ def learn_gains(experts: HedgeState, table: Table, person: int, row: Items, stat
 
 @kernel
 def _draw_slate(experts: HedgeState, row: Items, handful: Handful) -> bool:
-    return draw_slots(experts, row, handful)
+    drawn = draw_slots(experts, row, handful)
+    if drawn:
+        blank_repeats(row)
+    return drawn
 
 
 @kernel
@@ -147,6 +157,7 @@ def _replay(
     experts: HedgeState, table: Table, slates: Items, done: int, handful: Handful, state: Floats, bag: Bag
 ) -> int:
     while done < slates.shape[0] and draw_slots(experts, slates[done], handful):
+        blank_repeats(slates[done])
         learn_gains(experts, table, done, slates[done], state, bag)
         done += 1
     return done

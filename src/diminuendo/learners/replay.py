@@ -25,7 +25,7 @@ def loop(
     learner: Learner, stream: Stream, feedback: FeedbackKind | None = None, progress: Progress | None = None
 ) -> Items:
     """The same round by round, as a service would: for streams of Python functions, and to check `replay`."""
-    kind = feedback or sorted(learner.reads)[-1]
+    kind = feedback or ("full" if "full" in learner.reads else "bandit")
     slates = np.full((len(stream), learner.slots), EMPTY_SLOT, dtype=np.int32)
     for t in range(len(stream)):
         decision = learner.choose()

@@ -63,8 +63,9 @@ def _exhaustive(objective: Objective, n: int) -> Iterator[Violation]:
 
 def _random(objective: Objective, n: int, tries: int, rng: np.random.Generator) -> Iterator[Violation]:
     yield from _value_faults((), objective.value(()))
-    for _ in range(tries):
-        size = min(n - 1, int(rng.geometric(0.15)))
+    yield from _value_faults(tuple(range(n)), float(objective.value(range(n))))
+    for attempt in range(tries):  # few items and many, in turn
+        size = min(n - 1, int(rng.geometric(0.15))) if attempt % 2 else int(rng.integers(1, n))
         order = [int(item) for item in rng.permutation(n)]
         small, large = tuple(order[: int(rng.integers(0, size))]), tuple(order[:size])
         before, after = objective.gains(small), objective.gains(large)

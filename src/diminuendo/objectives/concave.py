@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from diminuendo import _validate
 from diminuendo._jit import inline
+from diminuendo.errors import InvalidInput
 from diminuendo.objectives.family import Bag, Family, Kernels, register
 from diminuendo.objectives.rows import Matrix, checked_rows, find
 from diminuendo.types import Floats, Items
@@ -26,6 +27,9 @@ from diminuendo.types import Floats, Items
 CURVES = ("sqrt", "capped", "log", "exponential")
 """sqrt(x) and x and log2(1+x), each held at 1 from x = 1 on; and 1 - exp(-x)."""
 
+
+LEAST_SCALE = 1e-9
+"""Weights are at most 1, so a smaller scale would make every item of any weight worth everything."""
 
 TINY = 2.0**-1022
 """The smallest number with all its digits."""
@@ -51,7 +55,8 @@ class Concave(Family):
 
     def __post_init__(self) -> None:
         _validate.one_of(self.curve, CURVES, "curve")
-        _validate.positive_float(self.scale, "scale")
+        if _validate.positive_float(self.scale, "scale") < LEAST_SCALE:
+            raise InvalidInput(f"scale must be at least {LEAST_SCALE:g}; got {self.scale}.")
 
     def columns(self, n_items: int) -> tuple[int, ...]:
         """One column per item."""

@@ -44,7 +44,7 @@ class Coverage(Family):
     name: ClassVar[str] = "coverage"
 
     def __post_init__(self) -> None:
-        marks = sparse.csr_array(self.incidence)
+        marks = sparse.csr_array(self.incidence, copy=True)
         marks.sum_duplicates()
         marks.eliminate_zeros()
         marks.data = np.ones_like(marks.data, dtype=np.float64)
@@ -59,16 +59,25 @@ class Coverage(Family):
     _topics_of: Rows = field(init=False, repr=False)
     _items_of: Rows = field(init=False, repr=False)
 
+    @property
+    def n_items(self) -> int:
+        """The rows of the incidence."""
+        return len(self._topics_of.starts) - 1
+
+    @property
+    def columns_are_items(self) -> bool:
+        """No: they are topics."""
+        return False
+
     def columns(self, n_items: int) -> tuple[int, ...]:
         """One column per topic."""
         return (len(self._items_of.starts) - 1,)
 
     def table(self, matrices: Sequence[Matrix], n_items: int) -> CoverageTable:
         """Rows of weights on topics, each row adding up to at most 1."""
-        known = len(self._topics_of.starts) - 1
-        if known != n_items:
+        if self.n_items != n_items:
             raise InvalidInput(
-                f"The incidence has {known} items (rows), but there are {n_items} items to choose from."
+                f"The incidence has {self.n_items} items (rows), but there are {n_items} items to choose from."
             )
         (width,) = self.columns(n_items)
         rows = checked_rows(matrices[0], width, column="topic", quantity="weight")

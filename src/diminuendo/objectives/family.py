@@ -43,9 +43,14 @@ class Kernels(NamedTuple):
 _KERNELS: dict[type, Kernels] = {}
 
 
+def _quiet(table: Table) -> str:
+    return f"<{type(table).__name__}>"
+
+
 def register(table_type: type, kernels: Kernels) -> None:
-    """Tell compiled code which functions serve tables of this type."""
+    """Tell compiled code which functions serve tables of this type; tables print nothing of what they hold."""
     _KERNELS[table_type] = kernels
+    table_type.__repr__ = _quiet  # type: ignore[assignment]
 
 
 class Bag(NamedTuple):
@@ -153,8 +158,21 @@ class Family(ABC):
     """How people feel about slates: a name and public parameters, nothing private."""
 
     name: ClassVar[str]
-    leaves: int = 1
-    """How many private matrices describe people of this family (more than one only in mixtures)."""
+
+    @property
+    def leaves(self) -> int:
+        """How many private matrices describe people of this family (more than one only in mixtures)."""
+        return 1
+
+    @property
+    def n_items(self) -> int | None:
+        """The number of items, where the family's public parameters fix it."""
+        return None
+
+    @property
+    def columns_are_items(self) -> bool:
+        """Whether a column of the private matrices is an item (and not, say, a topic)."""
+        return True
 
     @abstractmethod
     def columns(self, n_items: int) -> tuple[int, ...]:

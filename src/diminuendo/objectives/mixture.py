@@ -53,9 +53,19 @@ class Mixture(Family):
             raise InvalidInput(f"Shares lie in (0, 1] and add up to at most 1; got {self.shares}.")
 
     @property
-    def leaves(self) -> int:  # type: ignore[override]  # a mixture has as many as its parts together
+    def leaves(self) -> int:
         """How many private matrices describe one person."""
         return sum(part.leaves for part in self.parts)
+
+    @property
+    def n_items(self) -> int | None:
+        """The number of items, where a part fixes it."""
+        return next((part.n_items for part in self.parts if part.n_items is not None), None)
+
+    @property
+    def columns_are_items(self) -> bool:
+        """Only if they are in every part."""
+        return all(part.columns_are_items for part in self.parts)
 
     def columns(self, n_items: int) -> tuple[int, ...]:
         """The parts' columns, one after the other."""

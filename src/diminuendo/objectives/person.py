@@ -30,17 +30,20 @@ class Person:
     def __repr__(self) -> str:
         return f"<Person: {self.family.name} over {self.n_items} items>"
 
+    def _state(self) -> Floats:
+        return np.empty(largest_state(self.table, self.index, self.index + 1))
+
     def value(self, slate: SlateLike) -> float:
         """f(slate), in [0, 1]."""
         items = np.array(_validate.slate(slate, self.n_items), dtype=np.int32)
-        return float(_value_of(self.table, self.index, items, state_for(self.table, self.index)))
+        return float(_value_of(self.table, self.index, items, self._state()))
 
     def gains(self, prefix: SlateLike) -> Floats:
         """f(prefix + a) - f(prefix) for every item a; shape (n_items,)."""
         items = np.array(_validate.slate(prefix, self.n_items), dtype=np.int32)
         out = np.zeros(self.n_items)
         bag = new_bag(self.n_items, self.family.leaves)
-        _gains_of(self.table, self.index, items, state_for(self.table, self.index), bag, out)
+        _gains_of(self.table, self.index, items, self._state(), bag, out)
         out[items] = 0.0
         return out
 
@@ -68,20 +71,16 @@ def person(family: Family, row: Mapping[int, float] | Sequence[Mapping[int, floa
     return Person(family, n_items, family.table(matrices, n_items), 0)
 
 
-def compiled(objective: Objective, chain: Slate) -> tuple[Table, int]:
-    """A table and a row in it with which kernels can walk `objective` along `chain`."""
+def compiled(objective: Objective, chain: Slate) -> tuple[Table, int, int]:
+    """A table, a row in it, and its leaves, with which kernels can walk `objective` along `chain`."""
     if isinstance(objective, Person):
-        return objective.table, objective.index
-    return record(objective, chain), 0
-
-
-def state_for(table: Table, first: int, last: int | None = None) -> Floats:
-    """Scratch for the state of any one person from `first` to `last`."""
-    return np.empty(_largest_state(table, first, first + 1 if last is None else last))
+        return objective.table, objective.index, objective.family.leaves
+    return record(objective, chain), 0, 1
 
 
 @kernel
-def _largest_state(table: Table, first: int, last: int) -> int:
+def largest_state(table: Table, first: int, last: int) -> int:
+    """The most numbers that the state of any of these people takes."""
     size = 0
     for t in range(first, last):
         size = max(size, offset(table, t + 1) - offset(table, t))

@@ -19,6 +19,10 @@ Matrix: TypeAlias = Any
 """scipy CSR (array or matrix), anything scipy turns into CSR, or a dense two-dimensional array."""
 
 
+MOST_COLUMNS = 2**31 - 1
+"""Columns are 32-bit numbers in compiled code."""
+
+
 class Rows(NamedTuple):
     """Checked CSR arrays, read-only."""
 
@@ -29,14 +33,16 @@ class Rows(NamedTuple):
 
 def checked_rows(matrix: Matrix, n_columns: int, *, column: str, quantity: str) -> Rows:
     """The rows of `matrix`: sorted distinct columns in range, finite values in [0, 1]."""
-    starts, columns, values = _arrays(matrix)
-    n_rows = len(starts) - 1
-    shape = getattr(matrix, "shape", (n_rows, n_columns))
-    if shape[1] != n_columns:
+    starts, columns, values, (height, width) = _arrays(matrix)
+    if width != n_columns:
         raise InvalidInput(
-            f"Expected one column per {column}, that is {n_columns} columns; got {shape[1]}. "
+            f"Expected one column per {column}, that is {n_columns} columns; got {width}. "
             f"Check the number of {column}s."
         )
+    if n_columns > MOST_COLUMNS:
+        raise InvalidInput(f"There can be at most {MOST_COLUMNS} {column}s; got {n_columns}.")
+    if len(starts) != height + 1 or len(columns) != len(values):
+        raise InvalidInput("The arrays of the sparse matrix do not fit together; build it anew.")
     if starts[0] != 0 or np.any(np.diff(starts) < 0) or starts[-1] > len(columns):
         raise InvalidInput(
             "The row starts (indptr) must begin at 0, never fall, and end at the number of values."
@@ -65,19 +71,18 @@ def checked_rows(matrix: Matrix, n_columns: int, *, column: str, quantity: str) 
     wrong = ~((values >= 0) & (values <= 1))  # catches NaN too
     if wrong.any():
         bad = int(np.argmax(wrong))
-        refuse(
-            bad, f"{quantity} {values[bad]!r} is not in [0, 1].".replace("np.float64(", "").replace(")", "")
-        )
+        refuse(bad, f"{quantity} {float(values[bad])!r} is not in [0, 1].")
     return Rows(_frozen(starts, np.int64), _frozen(columns, np.int32), _frozen(values, np.float64))
 
 
-def _arrays(matrix: Any) -> tuple[NDArray[np.int64], NDArray[np.int64], Floats]:
+def _arrays(matrix: Any) -> tuple[NDArray[np.int64], NDArray[np.int64], Floats, tuple[int, int]]:
     if not sparse.issparse(cast(object, matrix)):
         dense = np.atleast_2d(np.asarray(matrix, dtype=np.float64))
         if dense.ndim != 2:
             raise InvalidInput(f"Rows of people form a two-dimensional array; got {dense.ndim} dimensions.")
         matrix = sparse.csr_array(dense)
     elif matrix.format != "csr":
+        _check_before_conversion(matrix)
         matrix = matrix.tocsr()
     if matrix.data.dtype.kind not in "fiub":
         raise InvalidInput(f"Values must be real numbers; got {matrix.data.dtype}.")
@@ -85,7 +90,21 @@ def _arrays(matrix: Any) -> tuple[NDArray[np.int64], NDArray[np.int64], Floats]:
         np.asarray(matrix.indptr, dtype=np.int64),
         np.asarray(matrix.indices, dtype=np.int64),
         np.asarray(matrix.data, dtype=np.float64),
+        matrix.shape,
     )
+
+
+def _check_before_conversion(matrix: Any) -> None:
+    """scipy converts without looking; an index out of range would write where it must not."""
+    try:
+        if hasattr(matrix, "check_format"):
+            matrix.check_format(full_check=True)
+    except ValueError as error:
+        raise InvalidInput(f"This sparse matrix contradicts itself: {error}.") from error
+    if matrix.format == "coo" and matrix.nnz:
+        for index, size in zip(matrix.coords, matrix.shape, strict=True):
+            if index.min() < 0 or index.max() >= size:
+                raise InvalidInput(f"This sparse matrix has an index out of range: {size} is the most.")
 
 
 def _frozen(array: NDArray[Any], dtype: type) -> NDArray[Any]:

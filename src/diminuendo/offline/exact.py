@@ -13,6 +13,7 @@ Bounds are means per person. Those of `milp` are stated with the solver's own to
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import dataclass
 
@@ -62,7 +63,7 @@ def optimum(stream: Stream, slots: int, *, method: str = "auto", time_limit: flo
     _validate.one_of(method, METHODS, "method")
     limit = _validate.positive_float(time_limit, "time_limit")
     if method == "auto":
-        method = "milp" if isinstance(stream, People) else "branch"
+        method = "milp" if isinstance(stream, People) and not _few_slates(stream, k) else "branch"
     began = time.perf_counter()
     first = greedy(stream, k)
     upper = data_bound(stream, first.slate, k)
@@ -82,6 +83,12 @@ def optimum(stream: Stream, slots: int, *, method: str = "auto", time_limit: flo
             "The milp method needs people of a family; use method='branch' for Python functions."
         )
     return Bracket(lower, max(lower, upper), slate, time.perf_counter() - began, method)
+
+
+def _few_slates(people: People, k: int) -> bool:
+    """Whether looking at every slate takes seconds at the most, however little can be cut off."""
+    entries = sum(matrix.nnz for matrix in people.matrices) + len(people)
+    return math.comb(people.n_items, k - 1) * entries < 1e9
 
 
 class _Branch:
@@ -126,7 +133,7 @@ class _Cuts:
     """Ceilings as constraints z <= h + g x; z is the mean value."""
 
     def __init__(self, people: People, k: int, deadline: float) -> None:
-        self.summed, self.k, self.deadline = PeopleTotal(people), k, deadline
+        self.stream, self.summed, self.k, self.deadline = people, PeopleTotal(people), k, deadline
         self.people, self.n = max(1, len(people)), people.n_items
         self.rows: list[Floats] = []
         self.limits: list[float] = []
@@ -155,7 +162,8 @@ class _Cuts:
             if x is None:
                 break
             found = tuple(int(item) for item in np.flatnonzero(x > 0.5))
-            worth = self._cut(self._indicator(found))
+            self._cut(self._indicator(found))
+            worth = float(self.stream.values(found).mean())
             self._cut(0.5 * (centre + x))
             if worth > lower:
                 lower, slate = worth, found
@@ -166,15 +174,13 @@ class _Cuts:
         x[list(slate)] = 1.0
         return x
 
-    def _cut(self, x: Floats) -> float:
-        """Put a ceiling; returns its height at x, which is the value where x is a slate."""
+    def _cut(self, x: Floats) -> None:
+        """Put the ceiling at x."""
         height, slope = self.summed.ceiling(x)
-        at_x = (height + float(slope @ x)) / self.people
         slope /= self.people
         slope[(slope > 0) & (slope < LEAST_SLOPE)] = LEAST_SLOPE  # upwards, so it stays a ceiling
         self.rows.append(slope)
         self.limits.append(height / self.people)
-        return at_x
 
     def _solve(self, *, integral: bool, cutoff: float = 0.0) -> tuple[Floats | None, float | None]:
         """Maximise z over z <= c + g x and sum x = k; returns x and an upper bound on z."""

@@ -10,6 +10,7 @@ it was cut into calls.
 from __future__ import annotations
 
 import os
+import weakref
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -67,11 +68,16 @@ class Handful(NamedTuple):
 
 
 class Purse:
-    """A buffer of words for kernels, refilled from coins."""
+    """A buffer of words for kernels, refilled from coins. Emptied in a forked child, which must not repeat a word."""
 
     def __init__(self, coins: Coins, size: int = 1 << 12) -> None:
         self.coins = coins
         self.size = size
+        self.empty()
+        _PURSES.add(self)
+
+    def empty(self) -> None:
+        """Forget the words that are left."""
         self.handful = Handful(np.empty(0, dtype=np.uint64), np.zeros(1, dtype=np.int64))
 
     def refill(self) -> None:
@@ -80,6 +86,18 @@ class Purse:
         fresh = self.coins.words(max(self.size, len(rest)))
         self.handful = Handful(np.concatenate([rest, fresh]), np.zeros(1, dtype=np.int64))
 
+
+_PURSES: weakref.WeakSet[Purse] = weakref.WeakSet()
+
+
+def _empty_secure_purses() -> None:
+    for purse in _PURSES:
+        if purse.coins.secure:  # seeded coins repeat themselves on purpose
+            purse.empty()
+
+
+if hasattr(os, "register_at_fork"):  # not on every system, but wherever there is fork
+    os.register_at_fork(after_in_child=_empty_secure_purses)
 
 OUT_OF_WORDS = -1
 """What a compiled draw returns when the handful is used up."""

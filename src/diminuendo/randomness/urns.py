@@ -57,6 +57,9 @@ class Urns(NamedTuple):
     scratch: NDArray[np.int32]
     """(n,) of no meaning between calls."""
 
+    def __repr__(self) -> str:
+        return "<Urns>"
+
 
 def new_urns(n_items: int, urns: int, rate: float) -> Urns:
     """Fresh urns: all totals 0."""
@@ -212,6 +215,17 @@ def retune(urns: Urns, urn: int, rate: float) -> None:
         urns.place[item, urn] = urns.starts[urn, level]
     urns.starts[urn, 0] = 0
     _rebound(urns, urn)
+
+
+def sort_again(urns: Urns) -> None:
+    """Put all items in order anew, from totals and rates alone."""
+    n, count = urns.totals.shape
+    for urn in range(count):
+        touched = urns.totals[:, urn] > 0
+        urns.order[urn] = np.argsort(touched, kind="stable")
+        urns.place[urns.order[urn], urn] = np.arange(n)
+        urns.marks[urn, UNTOUCHED] = n - np.count_nonzero(touched)
+        retune(urns, urn, float(urns.rate[urn]))
 
 
 def probabilities(urns: Urns, urn: int) -> Floats:

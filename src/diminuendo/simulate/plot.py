@@ -24,11 +24,12 @@ def plot_payoff(simulation: Simulation, path: Path) -> Path:
     rounds, base = simulation.stream["rounds"], simulation.benchmarks
     groups = by_learner(simulation)
     highest = 1.0
+    reference = base.greedy.value or 1.0  # nobody may want anything
     figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.6), layout="constrained")
     for colour, (name, runs) in zip(COLOURS * 9, groups.items(), strict=False):
         curves = np.array([run.curve for run in runs])
         at = np.unique(np.linspace(0, rounds - 1, curves.shape[1]).astype(int)) + 1
-        share = curves / (base.greedy.value * at)
+        share = curves / (reference * at)
         highest = max(highest, float(share[:, len(at) // 20 :].max()))
         for axis, lines in ((left, curves), (right, share)):
             axis.plot(at, lines.mean(axis=0), color=colour, linewidth=2, label=name)
@@ -43,7 +44,7 @@ def plot_payoff(simulation: Simulation, path: Path) -> Path:
     )
     if "random" not in groups:
         left.plot([0, rounds], [0, base.random * rounds], color=FAINT, linestyle=":", label="random choice")
-        right.axhline(base.random / base.greedy.value, color=FAINT, linestyle=":")
+        right.axhline(base.random / reference, color=FAINT, linestyle=":")
     right.axhline(1, color=INK, linestyle="--", linewidth=1)
     left.set(xlabel="people so far", ylabel="cumulative payoff", xlim=(0, rounds), ylim=(0, None))
     right.set(

@@ -9,8 +9,7 @@ import numpy as np
 
 from diminuendo._jit import kernel
 from diminuendo.objectives.family import Bag, Table, add, gains, new_bag, start
-from diminuendo.objectives.person import state_for
-from diminuendo.streams.people import People, Stream
+from diminuendo.streams.people import People, Stream, shown_before
 from diminuendo.types import EMPTY_SLOT, Floats, Items
 
 
@@ -23,7 +22,7 @@ def expert_regrets(stream: Stream, slates: Items) -> Floats:
     totals, own = np.zeros((k, stream.n_items)), np.zeros(k)
     if isinstance(stream, People):
         bag = new_bag(stream.n_items, stream.family.leaves)
-        _add_up(stream.table, slates, state_for(stream.table, 0, n), bag, totals, own)
+        _add_up(stream.table, slates, np.empty(stream.largest_state), bag, totals, own)
     else:
         for t in range(n):
             prefix: list[int] = []
@@ -43,10 +42,8 @@ def _add_up(table: Table, slates: Items, state: Floats, bag: Bag, totals: Floats
         start(table, t, state, 0)
         for slot in range(slates.shape[1]):
             for j in range(gains(table, t, state, 0, bag, 0)):
-                item, shown_before = bag.items[j], False
-                for before in range(slot):
-                    shown_before |= slates[t, before] == item
-                if not shown_before:
+                item = bag.items[j]
+                if not shown_before(slates[t], slot, item):
                     totals[slot, item] += bag.gains[j]
                     if item == slates[t, slot]:
                         own[slot] += bag.gains[j]

@@ -9,8 +9,10 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from math import nan
 from pathlib import Path
 from typing import Any
 
@@ -90,7 +92,7 @@ def simulate(
     stream: Stream,
     *,
     slots: int,
-    learners: Sequence[str] = ("nonprivate", "random"),
+    learners: str | Sequence[str] = ("nonprivate", "random"),
     feedback: FeedbackKind = "full",
     epsilon: float = 1.0,
     delta: float = 1e-6,
@@ -106,6 +108,11 @@ def simulate(
     k = _validate.slots(slots, stream.n_items)
     _validate.positive_int(seeds, "seeds")
     setting = Setting(stream.n_items, k, len(stream), feedback, epsilon, delta)
+    learners = list(dict.fromkeys([learners] if isinstance(learners, str) else learners))
+    if not learners:
+        raise InvalidInput("Name at least one learner; see `diminuendo learners`.")
+    if jobs == 0:
+        raise InvalidInput("jobs must be a number of runs at the same time, or -1 for one per core; got 0.")
     for name in learners:
         learner_class(name, feedback)  # a wrong name is refused before any work is done
     told = progress or (lambda what, size: lambda done: None)
@@ -120,13 +127,13 @@ def simulate(
             replay(make(name, setting, coins=SeededCoins(0)), stream[:1], feedback)
     tick = told("learning", len(left) * len(stream))
     runner = Parallel(n_jobs=jobs, prefer="threads", return_as="generator")  # kernels run without the GIL
-    for job, result in zip(left, runner(delayed(run)(job, stream, base, tick) for job in left), strict=True):
+    for job, result in zip(left, runner(delayed(run)(job, stream, tick) for job in left), strict=True):
         kept.keep(job, result)
-    return Simulation(describe(stream), base, [kept[job] for job in todo])
+    return Simulation(describe(stream), base, [_against(base, kept[job]) for job in todo])
 
 
-def run(job: Job, stream: Stream, base: Benchmarks, progress: Progress | None = None) -> Result:
-    """One learner with one seed against the whole stream."""
+def run(job: Job, stream: Stream, progress: Progress | None = None) -> Result:
+    """One learner with one seed against the whole stream; its regrets are yet to be measured."""
     learner = make(job.name, job.setting, coins=SeededCoins(job.seed))
     began = time.perf_counter()
     slates = replay(learner, stream, job.setting.feedback, progress)
@@ -145,12 +152,21 @@ def run(job: Job, stream: Stream, base: Benchmarks, progress: Progress | None = 
         seed=job.seed,
         rounds=len(stream),
         mean_payoff=mean,
-        regret=base.greedy.value - mean,
-        regret_to_optimum=ONE_MINUS_1_OVER_E * base.optimum.upper - mean,
+        regret=nan,
+        regret_to_optimum=nan,
         expert_regrets=[float(regret) for regret in expert_regrets(stream, slates)],
         seconds=seconds,
         guarantee=promised.as_json(),
         curve=[float(x) for x in earned[points]],
+    )
+
+
+def _against(base: Benchmarks, result: Result) -> Result:
+    """The result with its regrets measured anew: the bounds on the optimum may be tighter than when it was kept."""
+    return replace(
+        result,
+        regret=base.greedy.value - result.mean_payoff,
+        regret_to_optimum=ONE_MINUS_1_OVER_E * base.optimum.upper - result.mean_payoff,
     )
 
 
@@ -163,6 +179,8 @@ def describe(stream: Stream) -> dict[str, Any]:
         "items": stream.n_items,
     }
     if isinstance(stream, People):
+        if stream.labels is not None:
+            found["labels"] = list(stream.labels)
         found["mean_nonzeros"] = sum(matrix.nnz for matrix in stream.matrices) / max(1, len(stream))
     return found
 
@@ -183,26 +201,26 @@ def _first(stream: Stream, rounds: int | None) -> Stream:
 
 
 class _Kept:
-    """Finished runs, on disk where `out` is given."""
+    """Finished runs; on disk where `out` is given and the stream can be told from every other."""
 
     def __init__(self, out: Path | None, stream: Stream) -> None:
         self._found: dict[str, Result] = {}
-        self._stream = _fingerprint(stream)
-        self._file = None if out is None else out / "results.jsonl"
+        self._stream = _fingerprint(stream) if isinstance(stream, People) else None
+        self._file = None if out is None or self._stream is None else out / "results.jsonl"
+        self._lines: dict[str, dict[str, Any]] = {}
         if self._file is not None:
             self._file.parent.mkdir(parents=True, exist_ok=True)
-            if self._file.exists():
-                for line in self._file.read_text().splitlines():
-                    record = _complete(line)
-                    if record is not None:
-                        self._found[record["job"]] = Result(**record["result"])
+            self._lines = dict(_kept_lines(self._file))
 
     def _key(self, job: Job) -> str:
         facts = (diminuendo.__version__, self._stream, job.name, job.seed, repr(job.setting))
         return hashlib.sha256(repr(facts).encode()).hexdigest()[:16]
 
     def __contains__(self, job: Job) -> bool:
-        return self._key(job) in self._found
+        key = self._key(job)
+        if key in self._lines:
+            self._found[key] = Result(**self._lines[key])
+        return key in self._found
 
     def __getitem__(self, job: Job) -> Result:
         return self._found[self._key(job)]
@@ -212,23 +230,27 @@ class _Kept:
         if self._file is not None:
             line = json.dumps({"job": self._key(job), "result": vars(result)})
             with self._file.open("a") as file:
-                file.write(line + "\n")
+                file.write("\n" + line + "\n")  # on a line of its own even after one that was cut short
 
 
-def _complete(line: str) -> dict[str, Any] | None:
-    """A kept run, or None for a line that an interruption cut short."""
-    try:
-        record: dict[str, Any] = json.loads(line)
-    except json.JSONDecodeError:
-        return None
-    return record
+def _kept_lines(file: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Runs in the file; a line that an interruption cut short is passed over, and its run is made again."""
+    for line in file.read_text().splitlines() if file.exists() else ():
+        with suppress(json.JSONDecodeError):
+            record = json.loads(line)
+            yield record["job"], record["result"]
 
 
-def _fingerprint(stream: Stream) -> str:
-    digest = hashlib.sha256(f"{stream.name} {stream.family_name} {stream.n_items} {len(stream)}".encode())
-    if isinstance(stream, People):
-        digest.update(repr(stream.family).encode())
-        for matrix in stream.matrices:
-            for part in (matrix.indptr, matrix.indices, matrix.data):
-                digest.update(np.ascontiguousarray(part).tobytes())
+def _fingerprint(people: People) -> str:
+    digest = hashlib.sha256(f"{people.name} {people.family_name} {people.n_items} {len(people)}".encode())
+    _absorb(people.table, digest)
     return digest.hexdigest()
+
+
+def _absorb(table: Any, digest: Any) -> None:
+    """All of a table, public parameters included."""
+    for part in table:
+        if isinstance(part, tuple):
+            _absorb(part, digest)
+        else:
+            digest.update(np.ascontiguousarray(part).tobytes())

@@ -31,8 +31,8 @@ def as_table(simulation: Simulation) -> Table:
     stream, base = simulation.stream, simulation.benchmarks
     table = Table(
         title=f"{stream['name']}: {stream['rounds']:,} people, {stream['items']:,} items, "
-        f"{len(base.greedy.slate)} slots",
-        caption=NOTE,
+        f"{len(base.greedy.slate)} slots, {stream['objective']}, {simulation.results[0].feedback} feedback",
+        caption=f"Hindsight shows one slate to everybody. {NOTE}",
         title_justify="left",
         caption_justify="left",
         box=box.SIMPLE_HEAD,
@@ -64,7 +64,7 @@ def as_table(simulation: Simulation) -> Table:
         mean, half = mean_and_half_width(payoffs)
         speed = runs[0].rounds / float(np.median([run.seconds for run in runs]))
         first = runs[0]
-        promise = "none" if first.epsilon is None else f"({first.epsilon:g}, {first.delta:g})"
+        promise = "none" if first.epsilon is None else f"ε={first.epsilon:g} δ={first.delta:g}"
         table.add_row(
             name,
             f"{mean:.4f}",

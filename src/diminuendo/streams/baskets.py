@@ -10,6 +10,7 @@ without a Python loop over lines, so that millions of baskets are a matter of se
 from __future__ import annotations
 
 import gzip
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, cast
@@ -48,7 +49,7 @@ def read_baskets(
     lines: list[NDArray[np.int64]] = []
     items: list[NDArray[np.int64]] = []
     n_people = 0
-    for piece in _pieces(path, progress):
+    for piece in _readable(path, progress):
         line, item = _parse(piece, n_people)
         lines.append(line)
         items.append(item)
@@ -73,6 +74,13 @@ def read_baskets(
     starts = np.searchsorted(person, np.arange(n_people + 1))
     matrix = sparse.csr_array((np.full(len(column), value), column, starts), shape=(n_people, max(1, width)))
     return People(family or NoisyOr(), matrix, name=name or path.name.split(".")[0])
+
+
+def _readable(path: Path, progress: Progress | None) -> Iterator[bytes]:
+    try:
+        yield from _pieces(path, progress)
+    except (EOFError, OSError, zlib.error) as error:
+        raise InvalidInput(f"{path.name} cannot be unpacked: {error}") from error
 
 
 def _pieces(path: Path, progress: Progress | None) -> Iterator[bytes]:

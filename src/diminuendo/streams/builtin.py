@@ -9,6 +9,7 @@ from importlib import resources
 from pathlib import Path
 
 from diminuendo import _validate
+from diminuendo.errors import InvalidInput
 from diminuendo.objectives import BestMatch, Concave, NoisyOr
 from diminuendo.objectives.family import Family
 from diminuendo.streams.baskets import read_baskets
@@ -68,6 +69,8 @@ def open_stream(
     if str(source) not in BUILTIN:
         return read(source, family, n_items=n_items, progress=progress)
     people = BUILTIN[str(source)]()
+    if n_items not in (None, people.n_items):
+        raise InvalidInput(f"{source} has {people.n_items} items; got n_items={n_items}.")
     if family is None or family.name == people.family_name:
         return people
     return People(family, people.matrices, people.n_items, name=people.name, labels=people.labels)

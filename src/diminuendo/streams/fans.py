@@ -8,15 +8,13 @@ from __future__ import annotations
 import numpy as np
 
 from diminuendo._jit import kernel
-from diminuendo.objectives.family import Bag, Table, gains, new_bag, start
-from diminuendo.objectives.person import state_for
+from diminuendo.objectives.family import Bag, Table, gains, start
 from diminuendo.types import Floats, Ints, Items
 
 
-def find_fans(table: Table, n_people: int, n_items: int, leaves: int) -> tuple[Ints, Items]:
+def find_fans(table: Table, n_people: int, state: Floats, bag: Bag) -> tuple[Ints, Items]:
     """(starts, fans): the people who care about item a are fans[starts[a]:starts[a+1]], in order."""
-    bag, state = new_bag(n_items, leaves), state_for(table, 0, n_people)
-    starts = np.zeros(n_items + 1, dtype=np.int64)
+    starts = np.zeros(len(bag.slot) + 1, dtype=np.int64)
     _count_fans(table, n_people, state, bag, starts)
     fans = np.empty(starts[-1], dtype=np.int32)
     _list_fans(table, n_people, state, bag, starts[:-1].copy(), fans)

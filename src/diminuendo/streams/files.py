@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zipfile
 from pathlib import Path
 
 from scipy import sparse
@@ -30,8 +31,18 @@ def read(
         raise InvalidInput(
             f"There is no file {path}. A stream is a built-in name or a file; see `diminuendo streams`."
         )
+    try:
+        return _read(path, family, n_items, progress)
+    except InvalidInput as error:
+        raise InvalidInput(str(error) if path.name in str(error) else f"{path.name}: {error}") from error
+
+
+def _read(path: Path, family: Family | None, n_items: int | None, progress: Progress | None) -> People:
     if path.name.endswith(".npz"):
-        return _read_npz(path, family, n_items)
+        people = _read_npz(path, family, n_items)
+        if progress:
+            progress(path.stat().st_size)
+        return people
     if path.name.endswith((".parquet", ".csv", ".csv.gz")):
         return read_ratings(path, family, n_items=n_items, progress=progress)
     if path.name.endswith((".txt", ".txt.gz")):
@@ -41,9 +52,12 @@ def read(
 
 def _read_npz(path: Path, family: Family | None, n_items: int | None) -> People:
     try:
-        matrix = sparse.load_npz(path)
-    except (ValueError, KeyError, OSError) as error:
+        with path.open("rb") as file:
+            matrix = sparse.load_npz(file)
+    except (ValueError, KeyError, EOFError, OSError, zipfile.BadZipFile) as error:
         raise InvalidInput(
-            f"{path.name} is not a scipy sparse matrix ({error}); write one with scipy.sparse.save_npz(path, matrix)."
+            f"{path.name} is not a scipy sparse matrix; write one with scipy.sparse.save_npz(path, matrix)."
         ) from error
-    return People(family or NoisyOr(), matrix, n_items or matrix.shape[1], name=path.stem)
+    if len(matrix.shape) != 2:
+        raise InvalidInput(f"{path.name}: expected a matrix with a row per person; got shape {matrix.shape}.")
+    return People(family or NoisyOr(), matrix, n_items, name=path.stem)

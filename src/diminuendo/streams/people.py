@@ -12,13 +12,14 @@ from typing import Any, Protocol, overload
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from diminuendo import _validate
-from diminuendo._jit import kernel
+from diminuendo._jit import inline, kernel
 from diminuendo.errors import InvalidInput
-from diminuendo.objectives.family import Family, Table, add, start, value
+from diminuendo.objectives.family import Family, Table, add, new_bag, start, value
 from diminuendo.objectives.oracle import Oracle
-from diminuendo.objectives.person import Person, state_for
+from diminuendo.objectives.person import Person, largest_state
 from diminuendo.objectives.rows import Matrix
 from diminuendo.streams.fans import find_fans
 from diminuendo.types import Floats, Ints, Items, Objective, SlateLike
@@ -57,14 +58,15 @@ class People:
         name: str = "people",
         labels: Sequence[str] | None = None,
     ) -> None:
+        if not isinstance(family, Family):
+            raise InvalidInput(f"Expected a family of objectives such as NoisyOr(); got {family!r}.")
         several = family.leaves > 1 or isinstance(matrices, tuple)
         parts = tuple(_two_dimensional(part) for part in (matrices if several else (matrices,)))
         if len(parts) != family.leaves:
             raise InvalidInput(f"{family.name} needs {family.leaves} matrices; got {len(parts)}.")
         self.family = family
-        self.n_items = (
-            int(parts[0].shape[1]) if n_items is None else _validate.positive_int(n_items, "n_items")
-        )
+        known = family.n_items if n_items is None else _validate.positive_int(n_items, "n_items")
+        self.n_items = int(parts[0].shape[1]) if known is None else known
         self.table: Table = family.table(parts, self.n_items)
         self.name = name
         self.family_name = family.name
@@ -99,20 +101,27 @@ class People:
         return self.family.matrices(self.table, self.n_items)
 
     @cached_property
+    def largest_state(self) -> int:
+        """How many numbers the state of one person can take: what kernels need as scratch."""
+        return int(largest_state(self.table, 0, len(self)))
+
+    @cached_property
     def fans(self) -> tuple[Ints, Items]:
         """Who cares about item a: people fans[starts[a]:starts[a+1]]; given as (starts, fans)."""
-        return find_fans(self.table, len(self), self.n_items, self.family.leaves)
+        return find_fans(
+            self.table, len(self), np.empty(self.largest_state), new_bag(self.n_items, self.family.leaves)
+        )
 
     def values(self, slates: SlateLike | NDArray[np.integer]) -> Floats:
         """f_t(slate) for every person; one slate for all, or one row of `slates` each (-1: empty slot)."""
         rows = slate_rows(slates, len(self), self.n_items)
         out = np.empty(len(self))
-        _values(self.table, rows, state_for(self.table, 0, len(self)), out)
+        _values(self.table, rows, np.empty(self.largest_state), out)
         return out
 
     def permuted(self, order: NDArray[np.integer]) -> People:
         """The same people with item a renamed to order[a] (families whose columns are items)."""
-        if any(part.shape[1] != self.n_items for part in self.matrices):
+        if not self.family.columns_are_items:
             raise InvalidInput(f"{self.family_name} people speak of topics; their items cannot be renamed.")
         inverse = np.argsort(order)
         moved = tuple(part[:, inverse] for part in self.matrices)
@@ -168,7 +177,19 @@ def slate_rows(slates: SlateLike | NDArray[np.integer], n_people: int, n_items: 
 
 
 def _two_dimensional(part: Matrix) -> Matrix:
-    return part if hasattr(part, "shape") else np.atleast_2d(np.asarray(part, dtype=np.float64))
+    found: Any = part if sparse.issparse(part) else np.atleast_2d(np.asarray(part, dtype=np.float64))
+    if len(found.shape) != 2:
+        raise InvalidInput(f"Rows of people form a two-dimensional array; got shape {found.shape}.")
+    return found
+
+
+@inline
+def shown_before(slate: Items, slot: int, item: int) -> bool:
+    """Whether `item` is in a slot before `slot`."""
+    for before in range(slot):
+        if slate[before] == item:
+            return True
+    return False
 
 
 @kernel
@@ -179,9 +200,6 @@ def _values(table: Table, slates: Items, state: Floats, out: Floats) -> None:
         start(table, t, state, 0)
         for i in range(slates.shape[1]):
             item = slates[row, i]
-            repeated = False
-            for j in range(i):
-                repeated |= slates[row, j] == item
-            if item >= 0 and not repeated:
+            if item >= 0 and not shown_before(slates[row], i, item):
                 add(table, t, state, 0, item)
         out[t] = value(table, t, state, 0)

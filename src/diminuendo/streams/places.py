@@ -17,7 +17,7 @@ from diminuendo.streams.people import People
 from diminuendo.types import Floats
 
 EARTH_KM = 6371.0
-_AT_ONCE = 1 << 13
+_CELLS_AT_ONCE = 1 << 20
 
 
 def from_places(
@@ -33,8 +33,9 @@ def from_places(
     kilometres = _validate.lookup(DISTANCES, distance, "distance")
     where, candidates = _degrees(points, "points"), _degrees(sites, "sites")
     parts = [sparse.csr_array((0, len(candidates)))]
-    for low in range(0, len(where), _AT_ONCE):  # never people x sites in memory at once
-        served = np.maximum(0.0, 1.0 - kilometres(where[low : low + _AT_ONCE], candidates) / reach)
+    at_once = max(1, _CELLS_AT_ONCE // len(candidates))  # never all people times sites in memory
+    for low in range(0, len(where), at_once):
+        served = np.maximum(0.0, 1.0 - kilometres(where[low : low + at_once], candidates) / reach)
         parts.append(sparse.csr_array(served))
     return People(BestMatch(), sparse.csr_array(sparse.vstack(parts)), len(candidates), name=name)
 

@@ -39,11 +39,11 @@ def read_ratings(
 ) -> People:
     """People from ratings; `columns` names the three columns, values are multiplied by `scale`."""
     path = Path(path)
-    batches = list(_batches(path, columns, progress))
+    batches = list(_batches(path, columns, n_items is not None, progress))
     table = pa.Table.from_batches(batches) if batches else None
     if table is None or table.num_rows == 0:
         raise InvalidInput(f"{path.name} has no rows: expected {','.join(columns)}.")
-    person_column, item_column, value_column = (table.column(column) for column in columns)
+    person_column, item_column, value_column = (_plain(table.column(column)) for column in columns)
     for column, given in zip(columns, (person_column, item_column, value_column), strict=True):
         if given.null_count:
             row = int(np.argmax(np.asarray(pc.is_null(given)))) + 1
@@ -68,7 +68,9 @@ def read_ratings(
     return People(family or NoisyOr(), matrix, name=name or path.name.split(".")[0], labels=labels)
 
 
-def _batches(path: Path, columns: tuple[str, str, str], progress: Progress | None) -> Iterator[Any]:
+def _batches(
+    path: Path, columns: tuple[str, str, str], numbered: bool, progress: Progress | None
+) -> Iterator[Any]:
     try:
         if path.name.endswith(".parquet"):
             source = pyarrow.parquet.ParquetFile(path)
@@ -80,7 +82,11 @@ def _batches(path: Path, columns: tuple[str, str, str], progress: Progress | Non
             return
         with path.open("rb") as raw:
             unpacked = pa.CompressedInputStream(raw, "gzip") if path.suffix == ".gz" else raw
-            reader = pyarrow.csv.open_csv(unpacked)
+            # Types are fixed beforehand; guessed from the first rows, they would not fit the later ones.
+            item_type = pa.int64() if numbered else pa.string()
+            types = dict(zip(columns, (pa.string(), item_type, pa.float64()), strict=True))
+            options = pyarrow.csv.ConvertOptions(column_types=types, strings_can_be_null=True)
+            reader = pyarrow.csv.open_csv(unpacked, convert_options=options)
             _expect(columns, reader.schema.names, path.name)
             seen = 0
             for batch in reader:
@@ -88,7 +94,7 @@ def _batches(path: Path, columns: tuple[str, str, str], progress: Progress | Non
                     progress(raw.tell() - seen)
                     seen = raw.tell()
                 yield batch.select(list(columns))
-    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OSError) as error:
         raise InvalidInput(f"{path.name} cannot be read as ratings: {error}") from error
 
 
@@ -100,10 +106,15 @@ def _expect(columns: tuple[str, str, str], found: list[str], file: str) -> None:
         )
 
 
+def _plain(column: Any) -> Any:
+    """Without a dictionary, which may name people and items that are not there, in an order of its own."""
+    return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
+
+
 def _numbered(column: Any, n_items: int | None, file: str) -> tuple[NDArray[np.int64], list[str] | None]:
     if n_items is None:
         coded = column.combine_chunks().dictionary_encode()
-        rank = np.asarray(pc.array_sort_indices(coded.dictionary), dtype=np.int64)
+        rank = np.asarray(pc.array_sort_indices(_sortable(coded.dictionary)), dtype=np.int64)
         place = np.empty(len(rank), dtype=np.int64)
         place[rank] = np.arange(len(rank))
         return place[np.asarray(coded.indices)], [
@@ -122,6 +133,14 @@ def _numbered(column: Any, n_items: int | None, file: str) -> tuple[NDArray[np.i
             f"with {n_items} items they are numbered from 0 to {n_items - 1}."
         )
     return item, None
+
+
+def _sortable(labels: Any) -> Any:
+    """Labels that are all whole numbers are sorted as such, and not as 1, 10, 2."""
+    try:
+        return labels.cast(pa.int64())
+    except pa.ArrowInvalid:
+        return labels
 
 
 def _real(column: Any, file: str, name: str) -> NDArray[np.float64]:
