@@ -13,13 +13,23 @@ from collections.abc import Callable, Iterable
 
 import numpy as np
 
-from diminuendo.types import EMPTY_SLOT, Floats, Items
+from diminuendo.learners.ordered_experts import ATTEMPTS
+from diminuendo.types import Floats, Items
 
 
 def adaptive_rate(seen: float, n_items: int) -> float:
     """sqrt(log N / (1 + L)), at most 1, rounded down to a power of sqrt 2; `seen` is L."""
     wanted = min(1.0, math.sqrt(math.log(n_items) / (1.0 + seen)))
     return float(2.0 ** (math.floor(2.0 * math.log2(wanted)) / 2.0))
+
+
+def new_item_law(law: Floats, shown: Items) -> Floats:
+    """The law of the first new item in ATTEMPTS draws from `law`, or else of any new item."""
+    again = float(law[shown].sum())  # the chance that a draw must be repeated
+    tries = sum(again**attempt for attempt in range(ATTEMPTS))
+    found = law * tries + again**ATTEMPTS / (len(law) - len(shown))
+    found[shown] = 0.0
+    return found
 
 
 class PlainHedge:
@@ -42,14 +52,12 @@ class PlainHedge:
         return laws
 
     def choose(self, rng: np.random.Generator) -> Items:
-        """One item per slot; an item that was drawn before leaves its slot empty."""
-        points = rng.random((len(self.totals), 1))
-        passed = np.cumsum(self.laws(), axis=1) <= points
-        drawn = np.minimum(passed.sum(axis=1), self.n_items - 1)  # a sum may round to just below 1
-        slate = np.full(len(drawn), EMPTY_SLOT, dtype=np.int32)
-        for slot, item in enumerate(drawn):
-            if item not in slate[:slot]:
-                slate[slot] = item
+        """One item per slot, all different."""
+        laws = self.laws()
+        slate = np.empty(len(laws), dtype=np.int32)
+        for slot, law in enumerate(laws):
+            passed = np.cumsum(new_item_law(law, slate[:slot])) <= rng.random()
+            slate[slot] = min(int(passed.sum()), self.n_items - 1)  # a sum may round to just below 1
         return slate
 
     def learn(self, slate: Items, items: Items, chances: Floats) -> float:

@@ -14,10 +14,10 @@ import pytest
 from scipy import stats
 from scipy.special import softmax
 
-from benchmarks.plain_hedge import PlainHedge, adaptive_rate
+from benchmarks.plain_hedge import PlainHedge, adaptive_rate, new_item_law
 from diminuendo import OrderedExperts, People, SeededCoins
 from diminuendo.streams.synthetic import taste_groups
-from diminuendo.types import EMPTY_SLOT, Floats, Items
+from diminuendo.types import Floats, Items
 
 FALSE_ALARM = 1e-6
 
@@ -68,14 +68,6 @@ def test_runs_at_twice_the_rate_are_told_apart(people: People) -> None:
 # Draw by draw: the reference watches the compiled learner and says beforehand how likely each outcome is.
 
 
-def slot_law(law: Floats, before: Items) -> Floats:
-    """The law of what a slot shows: each item, and last the empty slot, for an item shown before."""
-    shown = before[before != EMPTY_SLOT]
-    outcome = np.append(law, law[shown].sum())
-    outcome[shown] = 0.0
-    return outcome
-
-
 def evidence(people: People, rule: RateRule, runs: int = 10) -> float:
     """Against the compiled learner drawing by the reference's law: at least x with probability at most 1/x.
 
@@ -83,16 +75,16 @@ def evidence(people: People, rule: RateRule, runs: int = 10) -> float:
     every c, exp(cD - (e^|c| - 1 - |c|)V) has a mean of at most 1 (Freedman 1975), so the average of many such
     has too, and Markov's inequality gives the rest. No approximation is involved.
     """
-    surplus, variance = np.zeros((SLOTS, N_ITEMS + 1)), np.zeros((SLOTS, N_ITEMS + 1))
+    surplus, variance = np.zeros((SLOTS, N_ITEMS)), np.zeros((SLOTS, N_ITEMS))
     told = rows(people)
     for seed in range(runs):
         reference = PlainHedge(N_ITEMS, SLOTS, rule)
         for slate, (items, chances) in zip(compiled_slates(people, seed), told, strict=True):
             laws = reference.laws()
             for slot in range(SLOTS):
-                law = slot_law(laws[slot], slate[:slot])
+                law = new_item_law(laws[slot], slate[:slot])
                 surplus[slot] -= law
-                surplus[slot, slate[slot]] += 1.0  # the empty slot, -1, is the last outcome
+                surplus[slot, slate[slot]] += 1.0
                 variance[slot] += law * (1.0 - law)
             reference.learn(slate, items, chances)
     tilts = np.array([sign * size for sign in (-1, 1) for size in (0.02, 0.05, 0.1, 0.2, 0.5)])[:, None, None]

@@ -9,8 +9,9 @@ import pytest
 from numpy.typing import NDArray
 
 from diminuendo import Oracle, OrderedExperts, People, SeededCoins
+from diminuendo.learners.ordered_experts import ATTEMPTS
 from diminuendo.objectives import FAMILIES
-from diminuendo.randomness.urns import TICKS
+from diminuendo.randomness.urns import TICKS, probabilities
 from diminuendo.types import Objective
 from tests.kit.statistics import assert_follows, assert_rejects
 
@@ -41,12 +42,33 @@ def test_totals_are_sums_of_gains(specimen: tuple) -> None:  # type: ignore[type
     assert np.array(expected).max() > 5 * TICKS / 4
 
 
-def test_the_same_item_twice_leaves_a_slot_empty() -> None:
-    learner = OrderedExperts(2, 2, coins=SeededCoins(1))
-    lengths = [len(learner.choose().slate) for _ in range(200)]
-    assert set(lengths) == {1, 2}
-    assert_follows([length - 1 for length in lengths], np.array([0.5, 0.5]))
-    assert_rejects([length - 1 for length in lengths], np.array([0.8, 0.2]))
+def test_slates_are_full_and_new_items_follow_their_law() -> None:
+    """The second expert, whose law is far from uniform, may not repeat the first one's item."""
+    learner = OrderedExperts(4, 4, rate=0.2, coins=SeededCoins(1))
+    learner.replay(People(SPECIMENS[0][0], np.tile([[0.9, 0.1, 0.5, 0.0]], (30, 1))))
+    slates = np.array([learner.choose().slate for _ in range(12_000)])
+    assert (np.sort(slates, axis=1) == np.arange(4)).all()
+    law = probabilities(learner._experts.urns, 1)
+    after = slates[slates[:, 0] == 0, 1]
+    again = law[0]
+    expected = law * sum(again**j for j in range(ATTEMPTS)) + again**ATTEMPTS / 3
+    expected[0] = 0.0
+    assert_follows(after, expected)
+    uniform = np.array([0, 1, 1, 1]) / 3
+    assert_rejects(after, uniform)
+
+
+def test_an_expert_that_can_only_repeat_itself_takes_any_other_item() -> None:
+    learner = OrderedExperts(5, 3, rate=50.0, coins=SeededCoins(1))
+    people = People(SPECIMENS[0][0], np.tile([[1.0, 0.0, 0.0, 0.0, 0.0]], (20, 1)))
+    learner.replay(people)
+    learner._experts.urns.totals[:, 1] = learner._experts.urns.totals[:, 0]
+    learner._experts.best[1] = learner._experts.best[0]
+    learner._restored()  # the second expert now wants nothing but item 0 as well
+    slates = np.array([learner.choose().slate for _ in range(3_000)])
+    assert (slates[:, 0] == 0).all()
+    assert_follows(slates[:, 1] - 1, np.full(4, 0.25))
+    assert_rejects(slates[:, 1] - 1, np.array([0.3, 0.25, 0.25, 0.2]))
 
 
 def test_a_function_teaches_what_a_table_teaches() -> None:

@@ -35,7 +35,7 @@ REFUSED = {
     "no-column.csv": ("person,thing,value\na,1,0.5\n", "no column item.*found person,thing,value"),
     "above.csv": ("person,item,value\na,1,0.5\nb,2,1.3\n", "Row 1, item 1: probability 1.3"),
     "nan.csv": ("person,item,value\na,1,nan\n", "data row 1: value is missing"),
-    "words.csv": ("person,item,value\na,1,often\n", "value must be a number"),
+    "words.csv": ("person,item,value\na,1,often\n", "value is a number.*often"),
     "missing.csv": ("person,item,value\na,1,0.5\nb,,0.5\n", "data row 2: item is missing"),
     "repeated.csv": ("person,item,value\na,q,0.5\na,q,0.6\n", "person a has item q twice"),
     "ragged.csv": ("person,item,value\na,1\n", "cannot be read as ratings"),
@@ -57,7 +57,7 @@ def test_item_numbers_are_held_to_the_given_count(tmp_path: Path) -> None:
         read(write(tmp_path, "a.txt", "0\n7\n"), n_items=5)
     with pytest.raises(InvalidInput, match="data row 2: item 7 is out of range"):
         read(write(tmp_path, "a.csv", "person,item,value\na,1,1\na,7,1\n"), n_items=5)
-    with pytest.raises(InvalidInput, match="whole numbers"):
+    with pytest.raises(InvalidInput, match="item is a whole number"):
         read(write(tmp_path, "b.csv", "person,item,value\na,x,1\n"), n_items=5)
 
 

@@ -50,10 +50,8 @@ def interruptible(out: Path | None) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        kept = (
-            "Nothing is kept without --out."
-            if out is None
-            else f"Finished runs are kept in {out}; the same command goes on."
-        )
+        kept = "Nothing is kept without --out."
+        if out is not None:
+            kept = f"Finished runs are kept in {out}; the same command goes on from there."
         errors.print(f"Interrupted. {kept}", highlight=False, markup=False)
         raise typer.Exit(130) from None

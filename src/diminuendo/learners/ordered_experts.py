@@ -1,7 +1,8 @@
 """Ordered experts with full information: one Hedge expert per slot (Streeter & Golovin).
 
 Expert i draws the item of slot i and learns, from each person's objective, what every item would have added to
-the slots before it. Two experts may draw the same item; it is shown once, so a slate may be shorter.
+the slots before it. An expert that draws an item shown already draws again, and after a few attempts takes one of
+the others at random: slates are always full, and no expert gains less by it (docs/maths/hedge.md, remark e).
 
 Regret     (1 - 1/e) of the best slate in hindsight minus our payoff is at most the sum of the experts'
            regrets (docs/maths/hedge.md, Theorem 2), here O(sqrt(k T log N)) with nothing to tune.
@@ -22,10 +23,13 @@ from diminuendo.learners.learner import Learner
 from diminuendo.objectives.family import Bag, Table, add, gains, new_bag, start
 from diminuendo.objectives.person import compiled, largest_state
 from diminuendo.privacy.budget import Guarantee, no_privacy
-from diminuendo.randomness.coins import OUT_OF_WORDS, Coins, Handful
+from diminuendo.randomness.coins import OUT_OF_WORDS, Coins, Handful, below
 from diminuendo.randomness.urns import draw
 from diminuendo.streams.people import People, shown_before
 from diminuendo.types import EMPTY_SLOT, Decision, FeedbackKind, Floats, Items, Objective
+
+ATTEMPTS = 8
+"""How often an expert draws before it takes any item that is not shown yet."""
 
 
 class OrderedExperts(Learner):
@@ -100,23 +104,36 @@ def read_objective(learner: Learner, decision: Decision, feedback: Any) -> tuple
 
 @inline
 def draw_slots(experts: HedgeState, row: Items, handful: Handful) -> bool:
-    """One item per slot; False, nothing used, when out of words."""
-    begun = handful.used[0]
+    """One item per slot, all different; False, nothing used, when out of words."""
+    begun, n_items = handful.used[0], experts.urns.totals.shape[0]
     for slot in range(len(row)):
-        item = draw(experts.urns, slot, handful)
-        if item == OUT_OF_WORDS:
-            handful.used[0] = begun
-            return False
-        row[slot] = item
+        for attempt in range(ATTEMPTS + 1):
+            if attempt < ATTEMPTS:
+                item = draw(experts.urns, slot, handful)
+            else:
+                item = below(n_items - slot, handful)
+            if item == OUT_OF_WORDS:
+                handful.used[0] = begun
+                return False
+            if attempt == ATTEMPTS:
+                item = _not_shown(row, slot, item)
+            if not shown_before(row, slot, item):
+                row[slot] = item
+                break
     return True
 
 
 @inline
-def blank_repeats(row: Items) -> None:
-    """An item that two experts drew is shown once; the later slot stays empty."""
-    for slot in range(len(row) - 1, 0, -1):
-        if shown_before(row, slot, row[slot]):
-            row[slot] = EMPTY_SLOT
+def _not_shown(row: Items, slot: int, number: int) -> int:
+    """The item with that number among those not shown in slots before `slot`."""
+    item = number
+    while True:
+        passed = 0
+        for before in range(slot):
+            passed += row[before] <= item
+        if item == number + passed:
+            return item
+        item = number + passed
 
 
 @inline
@@ -139,10 +156,7 @@ def learn_gains(experts: HedgeState, table: Table, person: int, row: Items, stat
 
 @kernel
 def _draw_slate(experts: HedgeState, row: Items, handful: Handful) -> bool:
-    drawn = draw_slots(experts, row, handful)
-    if drawn:
-        blank_repeats(row)
-    return drawn
+    return draw_slots(experts, row, handful)
 
 
 @kernel
@@ -157,7 +171,6 @@ def _replay(
     experts: HedgeState, table: Table, slates: Items, done: int, handful: Handful, state: Floats, bag: Bag
 ) -> int:
     while done < slates.shape[0] and draw_slots(experts, slates[done], handful):
-        blank_repeats(slates[done])
         learn_gains(experts, table, done, slates[done], state, bag)
         done += 1
     return done

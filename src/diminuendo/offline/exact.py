@@ -88,7 +88,7 @@ def optimum(stream: Stream, slots: int, *, method: str = "auto", time_limit: flo
 def _few_slates(people: People, k: int) -> bool:
     """Whether looking at every slate takes seconds at the most, however little can be cut off."""
     entries = sum(matrix.nnz for matrix in people.matrices) + len(people)
-    return math.comb(people.n_items, k - 1) * entries < 1e9
+    return bool(math.comb(people.n_items, k - 1) * entries < 1e9)
 
 
 class _Branch:

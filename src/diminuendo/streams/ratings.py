@@ -95,7 +95,10 @@ def _batches(
                     seen = raw.tell()
                 yield batch.select(list(columns))
     except (pa.ArrowInvalid, pa.ArrowTypeError, OSError) as error:
-        raise InvalidInput(f"{path.name} cannot be read as ratings: {error}") from error
+        kind = "a whole number" if numbered else "any label"
+        raise InvalidInput(
+            f"{path.name} cannot be read as ratings, where {columns[1]} is {kind} and {columns[2]} is a number: {error}"
+        ) from error
 
 
 def _expect(columns: tuple[str, str, str], found: list[str], file: str) -> None:
