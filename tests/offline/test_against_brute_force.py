@@ -150,7 +150,7 @@ def test_optimum_is_the_best_of_all_slates(kind: str, data: st.DataObject) -> No
         found = dim.optimum(crowd.people(), slots, method=method, time_limit=TIME_LIMIT)
         assert found.method == method
         assert_brackets_the_best(crowd, slots, found)
-    assert dim.optimum(crowd.people(), slots).method == "milp"
+    assert dim.optimum(crowd.people(), slots).method == "branch"  # few slates: look at them all
 
 
 @EVERY_KIND
