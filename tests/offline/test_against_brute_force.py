@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 
 import diminuendo as dim
 from diminuendo.errors import InvalidInput
+from diminuendo.offline import exact
 from diminuendo.offline.total import PeopleTotal, Total, total
-from diminuendo.types import Floats
+from diminuendo.types import Floats, Slate
 from tests.kit import brute, examples
 from tests.kit.brute import KINDS, Crowd, Leaf, Set, crowds, tossed_crowds
 
@@ -179,8 +180,16 @@ def test_milp_needs_people() -> None:
 
 
 @EVERY_KIND
-def test_optimum_where_greedy_is_misled(kind: str) -> None:
-    """Greedy and its bound often settle small cases; here the searches have to work."""
+def test_optimum_where_greedy_is_misled(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Greedy and its bound often settle small cases; here the searches have to work, each by itself."""
+    branched: list[str] = []
+    run = exact._Branch.run
+
+    def counted(self: exact._Branch, lower: float, upper: float, slate: Slate) -> tuple[float, float, Slate]:
+        branched.append(method)
+        return run(self, lower, upper, slate)
+
+    monkeypatch.setattr(exact._Branch, "run", counted)
     searched, misled = 0, 0
     for crowd in itertools.islice(tossed_crowds(kind), 16):
         for slots in (2, 3):
@@ -193,6 +202,8 @@ def test_optimum_where_greedy_is_misled(kind: str) -> None:
             misled += crowd.mean(chain) < best - Fraction(PROVEN_WITHIN)
     assert searched >= 10
     assert misled >= 2
+    assert branched.count("branch") >= searched
+    assert branched.count("milp") <= 1  # where the solver gives up, which it should not make a habit of
 
 
 @pytest.mark.parametrize("tiny", [1e-4, 1e-12, 1e-30, 1e-100, 5e-324])
