@@ -22,3 +22,19 @@ class UnknownName(DiminuendoError, KeyError):
 
 class WrongFeedback(DiminuendoError, TypeError):
     """`observe` was given a kind of feedback that this learner does not read."""
+
+
+class UnknownEvent(DiminuendoError, ValueError):
+    """A privacy cost that an accountant has no rule for; it is refused rather than guessed."""
+
+
+class OverBudget(DiminuendoError, RuntimeError):
+    """A release would cost more than is left. Nothing was charged and nothing may be drawn."""
+
+
+class LedgerDamaged(DiminuendoError, RuntimeError):
+    """A ledger file does not add up: it was altered, or cut, or belongs to something else."""
+
+
+class LedgerInUse(DiminuendoError, RuntimeError):
+    """Another process, or a forked copy of this one, holds the ledger."""

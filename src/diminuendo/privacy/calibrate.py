@@ -1,0 +1,101 @@
+"""Calibration: from a budget to the parameter of a mechanism, always on the safe side.
+
+Whatever is returned was checked against the exact cost (in fractions) of the very float that is returned: rates are
+rounded down, noise up. Budgets and sensitivities are public facts; nothing here ever sees what people said.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+
+from diminuendo import _validate
+from diminuendo.errors import InvalidInput
+from diminuendo.privacy import curves
+from diminuendo.privacy.accountants import ACCOUNTANTS
+from diminuendo.privacy.events import Selections
+
+
+def selection_rate(epsilon: float, delta: float, count: int, span: float, accountant: str = "zcdp") -> float:
+    """The largest rate at which `count` draws with weights exp(rate * score) cost at most (epsilon, delta).
+
+    `span`: how much one person can move the difference of two scores. Gains in [0, 1]: 2 when a person may move every
+    score, 1 when only one.
+    """
+    _validate.positive_int(count, "count")
+    _validate.positive_float(span, "span")
+    _budget(epsilon, delta, accountant)
+    if accountant == "zcdp":
+        rho = Fraction(curves.zcdp_rho(epsilon, delta))
+    elif accountant == "bun-steinke":
+        rho = Fraction(curves.bun_steinke_rho(epsilon, delta))
+    else:
+        chosen = _validate.lookup(ACCOUNTANTS, accountant, "accountant")
+        return _largest_rate(
+            lambda rate: chosen.epsilon(Selections(count, _times_up(rate, span)), delta) <= epsilon
+        )
+    return _down(
+        math.sqrt(8 * rho / count) / span,
+        lambda rate: count * (Fraction(rate) * Fraction(span)) ** 2 / 8 <= rho,
+    )
+
+
+def gaussian_sigma(rho: float, sensitivity_squared: int, column_square: int = 1) -> float:
+    """The least deviation of discrete Gaussian noise with sensitivity_squared * column_square / (2 sigma^2) <= rho."""
+    _validate.positive_float(rho, "rho")
+    cost = Fraction(_validate.positive_int(sensitivity_squared, "sensitivity_squared"))
+    cost *= _validate.positive_int(column_square, "column_square")
+    return _up(
+        math.sqrt(cost / (2 * Fraction(rho))), lambda sigma: cost <= 2 * Fraction(sigma) ** 2 * Fraction(rho)
+    )
+
+
+def laplace_scale(epsilon: float, sensitivity: int, column_sum: int = 1) -> float:
+    """The least scale of discrete Laplace noise with sensitivity * column_sum / scale <= epsilon."""
+    _validate.positive_float(epsilon, "epsilon")
+    cost = Fraction(_validate.positive_int(sensitivity, "sensitivity"))
+    cost *= _validate.positive_int(column_sum, "column_sum")
+    return _up(float(cost / Fraction(epsilon)), lambda scale: cost <= Fraction(scale) * Fraction(epsilon))
+
+
+def normal_sigma(mu: float, sensitivity: float) -> float:
+    """The least deviation of real-valued Gaussian noise with sensitivity / sigma <= mu."""
+    _validate.positive_float(mu, "mu")
+    _validate.positive_float(sensitivity, "sensitivity")
+    return _up(sensitivity / mu, lambda sigma: Fraction(sensitivity) <= Fraction(sigma) * Fraction(mu))
+
+
+def _budget(epsilon: float, delta: float, accountant: str) -> None:
+    _validate.positive_float(epsilon, "epsilon")
+    if not 0 <= delta < 1:
+        raise InvalidInput(f"delta must be at least 0 and below 1; got {delta!r}.")
+    if delta == 0 and accountant != "pure":
+        raise InvalidInput(f"{accountant!r} accounting needs a delta above 0; with delta = 0 use 'pure'.")
+
+
+def _up(guess: float, enough: Callable[[float], bool]) -> float:
+    """The guess, or the next floats above it until it is enough."""
+    while not enough(guess):
+        guess = math.nextafter(guess, math.inf)
+    return guess
+
+
+def _down(guess: float, allowed: Callable[[float], bool]) -> float:
+    """The guess, or the next floats below it until it is allowed."""
+    while not allowed(guess):
+        guess = math.nextafter(guess, 0.0)
+    return guess
+
+
+def _times_up(rate: float, span: float) -> float:
+    return math.nextafter(rate * span, math.inf)
+
+
+def _largest_rate(allowed: Callable[[float], bool]) -> float:
+    low, high = 0.0, 1.0
+    while allowed(high):
+        low, high = high, 2 * high
+    while high - low > high * 2.0**-50 and low < (middle := (low + high) / 2) < high:
+        low, high = (middle, high) if allowed(middle) else (low, middle)
+    return low

@@ -1,0 +1,158 @@
+"""Privacy curves: what a cost of one kind is worth as (epsilon, delta), and back.
+
+Every function rounds in the safe direction: deltas and epsilons up, budgets (rho, mu) down. A value is computed in
+logarithms, moved outward by a bound on the rounding error of the terms it came from, and bisections return the safe
+end. Proofs in docs/maths/accounting.md.
+
+References Bun & Steinke (2016), TCC; Canonne, Kamath & Steinke (2020), NeurIPS 33; Dong, Roth & Su (2022), JRSS B 84;
+Dong, Durfee & Rogers (2020), ICML; Kairouz, Oh & Viswanath (2015), ICML; Dwork, Rothblum & Vadhan (2010), FOCS.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from scipy import special
+
+SLACK = 2.0**-44
+"""Relative error allowed for each term of a sum in logarithms: 256 roundings."""
+
+
+def zcdp_delta(rho: float, epsilon: float) -> float:
+    """The delta at epsilon of anything that is rho-zCDP (Theorem A2), at the order where the bound is least."""
+    if rho == 0.0:
+        return 0.0
+    low, high = 1.0, 2.0 + (epsilon + 1.0) / (2.0 * rho)
+    for _ in range(2000):
+        order = (low + high) / 2
+        if not low < order < high:
+            break
+        if (2 * order - 1) * rho - epsilon + math.log1p(-1 / order) < 0:
+            low = order
+        else:
+            high = order
+    # Any order above 1 gives a valid delta, so only the evaluation below has to be careful.
+    order = high
+    terms = (
+        (order - 1) * order * rho,
+        -(order - 1) * epsilon,
+        order * math.log1p(-1 / order),
+        -math.log(order - 1),
+    )
+    return _exp_up(sum(terms), sum(map(abs, terms)))
+
+
+def zcdp_epsilon(rho: float, delta: float) -> float:
+    """The epsilon at delta of anything that is rho-zCDP."""
+    return _least(lambda epsilon: zcdp_delta(rho, epsilon) <= delta)
+
+
+def zcdp_rho(epsilon: float, delta: float) -> float:
+    """The largest rho whose delta at epsilon is at most delta."""
+    return _greatest(lambda rho: zcdp_delta(rho, epsilon) <= delta)
+
+
+def bun_steinke_rho(epsilon: float, delta: float) -> float:
+    """The largest rho with rho + 2 sqrt(rho log 1/delta) <= epsilon: the older, looser conversion."""
+    log = -math.log(delta)
+    return _greatest(lambda rho: (rho + 2 * math.sqrt(rho * log)) * (1 + SLACK) <= epsilon)
+
+
+def gaussian_delta(mu: float, epsilon: float) -> float:
+    """The delta at epsilon of Gaussian noise in real arithmetic, sensitivity over deviation = mu (Theorem A3)."""
+    if mu == 0.0:
+        return 0.0
+    first = float(special.log_ndtr(-epsilon / mu + mu / 2))
+    second = epsilon + float(special.log_ndtr(-epsilon / mu - mu / 2))
+    slack = SLACK * (abs(first) + abs(second) + 2 * abs(epsilon) + 1)
+    return min(1.0, math.exp(first + slack) * -math.expm1(min(0.0, second - first - 2 * slack)))
+
+
+def gaussian_epsilon(mu: float, delta: float) -> float:
+    """The epsilon at delta of Gaussian noise in real arithmetic."""
+    return _least(lambda epsilon: gaussian_delta(mu, epsilon) <= delta)
+
+
+def gaussian_mu(epsilon: float, delta: float) -> float:
+    """The largest mu whose delta at epsilon is at most delta."""
+    return _greatest(lambda mu: gaussian_delta(mu, epsilon) <= delta)
+
+
+def range_delta(span: float, epsilon: float) -> float:
+    """The delta at epsilon of the worst single mechanism whose log-ratios span at most `span` (Theorem A4)."""
+    if epsilon >= span:
+        return 0.0
+    if epsilon <= -span:
+        return _up(-math.expm1(epsilon))
+    return _up(math.expm1((epsilon - span) / 2) ** 2 / -math.expm1(-span))
+
+
+def range_renyi(span: float, order: float) -> float:
+    """The worst Renyi divergence of one mechanism whose log-ratios span at most `span`; at most order * span^2 / 8."""
+    if span == 0.0:
+        return 0.0
+    # Two outcomes with log-ratios t and t - span; x = e^t is where the derivative vanishes.
+    least = -math.expm1((1 - order) * span)
+    x = (order - 1) / order * (math.exp(span) - 1 + least) / least
+    inner = (math.exp(span) - 1 - (x - 1) * least) / math.expm1(span)
+    return _up(math.log(x) + math.log(inner) / (order - 1))
+
+
+def pure_delta(step: float, count: int, epsilon: float) -> float:
+    """The delta at epsilon of the best adversary against `count` mechanisms, each (step, 0)-private."""
+    total = 0.0
+    whole = count * math.log1p(math.exp(-step))
+    for turned in range(count + 1):
+        gap = epsilon - (count - 2 * turned) * step
+        if gap < 0:
+            ways = math.lgamma(count + 1) - math.lgamma(turned + 1) - math.lgamma(count - turned + 1)
+            total += math.exp(ways - turned * step - whole) * -math.expm1(gap)
+    return _up(total, 4 * count)
+
+
+def advanced_epsilon(step: float, count: int, delta: float) -> float:
+    """Advanced composition of `count` (step, 0)-private mechanisms, as the paper prints it."""
+    return _up(step * math.sqrt(2 * count * -math.log(delta)) + count * step * math.expm1(step))
+
+
+def _up(value: float, roundings: int = 1) -> float:
+    return min(value * (1 + SLACK * roundings), math.inf)
+
+
+def _exp_up(power: float, size: float) -> float:
+    return min(1.0, math.exp(min(0.0, power + SLACK * (size + 1)))) or math.ulp(0.0)
+
+
+def _least(holds: Callable[[float], bool]) -> float:
+    """The least float >= 0 from which on `holds`, rounded up; infinity if there is none."""
+    if holds(0.0):
+        return 0.0
+    low, high = 0.0, 1.0
+    while not holds(high):
+        low, high = high, high * 2
+        if math.isinf(high):
+            return math.inf
+    return _bisected(low, high, holds)[1]
+
+
+def _greatest(holds: Callable[[float], bool]) -> float:
+    """The greatest float up to which `holds`, rounded down; 0 if there is none."""
+    low, high = 0.0, 1.0
+    while holds(high):
+        low, high = high, high * 2
+        if math.isinf(high):
+            return low
+    return _bisected(low, high, lambda x: not holds(x))[0]
+
+
+def _bisected(low: float, high: float, beyond: Callable[[float], bool]) -> tuple[float, float]:
+    """Neighbouring floats, `beyond` false at the first and true at the second, to within one part in 2^50."""
+    while (middle := math.sqrt(low * high) if low > 0 and high > 4 * low else (low + high) / 2) > low:
+        if middle >= high or (low > 0 and high - low <= high * 2.0**-50):
+            break
+        if beyond(middle):
+            high = middle
+        else:
+            low = middle
+    return low, high
