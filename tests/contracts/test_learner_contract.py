@@ -13,6 +13,7 @@ from diminuendo import LEARNERS, Functions, Learner, Oracle, People, SeededCoins
 from diminuendo.errors import DiminuendoError, InvalidInput, WrongFeedback
 from diminuendo.learners.replay import loop, replay
 from diminuendo.objectives import FAMILIES
+from diminuendo.randomness import SecretRandomness
 from diminuendo.streams import taste_groups
 from diminuendo.types import Decision, FeedbackKind
 
@@ -90,8 +91,16 @@ def check_the_size_of_the_purse_does_not_matter(case: Case) -> None:
     slates = case.fresh().replay(PEOPLE)
     for size in (1, 2, 7, 100_000):
         learner = case.fresh()
-        learner._purse.size = size
+        learner._public.size = learner._secret.size = size
         np.testing.assert_array_equal(learner.replay(PEOPLE), slates, err_msg=f"purse of {size} words")
+
+
+def check_exact_arithmetic_decides_as_floats_do(case: Case) -> None:
+    """Every comparison sent to the slow path: the same slates, word for word."""
+    fast, slow = case.fresh(), case.fresh()
+    slow._secret = SecretRandomness(slow.coins, size=8, window=1e300)
+    few = PEOPLE[:60]
+    np.testing.assert_array_equal(slow.replay(few), fast.replay(few))
 
 
 def check_replay_can_be_cut_anywhere(case: Case) -> None:
@@ -234,7 +243,8 @@ def check_what_is_said_does_not_depend_on_who_answered(case: Case) -> None:
 def check_no_coins_in_a_snapshot(case: Case) -> None:
     one, other = case.fresh(seed=1), case.fresh(seed=2)
     assert one.snapshot() == other.snapshot()
-    one._purse.refill()
+    one._public.refill()
+    one._secret.refill()
     assert one.snapshot() == other.snapshot()
 
 

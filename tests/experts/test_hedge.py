@@ -10,6 +10,7 @@ import pytest
 from diminuendo import OrderedExperts, SeededCoins
 from diminuendo.errors import InvalidInput
 from diminuendo.experts import Hedge
+from diminuendo.randomness import SecretRandomness
 from diminuendo.randomness.urns import TICKS
 from diminuendo.simulate import expert_regrets
 from diminuendo.streams import People, adversary, msweb, taste_groups
@@ -27,8 +28,8 @@ def test_a_fixed_rate_is_the_textbook_algorithm() -> None:
     for row in gains:
         expert.learn(row)
     np.testing.assert_allclose(expert.probabilities(), own_law(gains, 0.3), rtol=40 * 0.3 * 2 / TICKS)
-    coins = SeededCoins(4)
-    found = [expert.draw(coins) for _ in range(8_000)]
+    secret = SecretRandomness(SeededCoins(4))
+    found = [expert.draw(secret) for _ in range(8_000)]
     assert_follows(found, own_law(gains, 0.3))
     assert_rejects(found, own_law(gains, 0.36))
 

@@ -1,7 +1,9 @@
-"""Coins hand out each word once; the purse loses none and repeats none."""
+"""Coins hand out each word once; buffers lose none and repeat none; the two streams do not mix."""
 
 from __future__ import annotations
 
+import copy
+import pickle
 import subprocess
 import sys
 
@@ -10,54 +12,124 @@ import pytest
 
 from diminuendo import SeededCoins, SystemCoins
 from diminuendo._jit import kernel
-from diminuendo.randomness.coins import OUT_OF_WORDS, Coins, Handful, Purse, below
-from diminuendo.types import Ints
+from diminuendo.randomness import PublicCoins, SecretRandomness
+from diminuendo.randomness.coins import (
+    SHORT,
+    UNFINISHED,
+    USED,
+    Coins,
+    PublicWords,
+    SecretWords,
+    begin,
+    below,
+    undo,
+)
+from diminuendo.types import Ints, Words
 from tests.kit.statistics import assert_follows, assert_rejects
+
+Purse = PublicCoins | SecretRandomness
+BOTH = pytest.mark.parametrize("kind", [PublicCoins, SecretRandomness])
 
 
 @kernel
-def fill(bound: int, out: Ints, handful: Handful) -> int:
+def fill(bound: int, out: Ints, handful: PublicWords | SecretWords) -> int:
+    begin(handful)
     for i in range(len(out)):
         out[i] = below(bound, handful)
-        if out[i] == OUT_OF_WORDS:
+        if out[i] == UNFINISHED:
+            undo(handful)
             return i
     return len(out)
 
 
-def draws(bound: int, count: int, coins: Coins) -> Ints:
-    purse = Purse(coins, size=4 * count)
-    purse.refill()
+def draws(bound: int, count: int, coins: Coins, size: int = 1 << 12) -> Ints:
+    purse = SecretRandomness(coins, size=size)
     out = np.zeros(count, dtype=np.int64)
-    assert fill(bound, out, purse.handful) == count
+    while fill(bound, out, purse.handful) < count:
+        purse.resume()
     return out
 
 
+def streams(coins: Coins, count: int) -> tuple[Words, Words]:
+    return coins.public(count), coins.secret(count)
+
+
 @pytest.mark.parametrize("coins", [SystemCoins(), SeededCoins(0)], ids=repr)
-def test_words_are_fresh(coins: Coins) -> None:
-    words = np.concatenate([coins.words(1000) for _ in range(10)])
+def test_words_are_fresh_in_both_streams(coins: Coins) -> None:
+    words = np.concatenate([word for _ in range(10) for word in streams(coins, 1000)])
     assert words.dtype == np.uint64
-    assert len(np.unique(words)) == 10_000  # two alike among 10^4 of 2^64: chance 3e-12
+    assert len(np.unique(words)) == 20_000  # two alike among 2 * 10^4 of 2^64: chance 1e-11
 
 
 def test_a_seed_repeats_itself_and_no_other() -> None:
-    np.testing.assert_array_equal(SeededCoins(5).words(9), SeededCoins(5).words(9))
-    assert not np.array_equal(SeededCoins(5).words(9), SeededCoins(6).words(9))
+    for one, same, other in zip(*(streams(SeededCoins(seed), 9) for seed in (5, 5, 6)), strict=True):
+        np.testing.assert_array_equal(one, same)
+        assert not np.array_equal(one, other)
+
+
+def test_using_one_stream_does_not_move_the_other() -> None:
     coins = SeededCoins(5)
-    np.testing.assert_array_equal(np.concatenate([coins.words(4), coins.words(5)]), SeededCoins(5).words(9))
+    coins.public(77)
+    np.testing.assert_array_equal(coins.secret(9), SeededCoins(5).secret(9))
+    np.testing.assert_array_equal(coins.public(3), SeededCoins(5).public(80)[77:])
 
 
 def test_only_the_systems_coins_are_secure() -> None:
     assert SystemCoins().secure
     assert not SeededCoins(1).secure
+    assert SecretRandomness(SystemCoins()).secure
+    assert not SecretRandomness(SeededCoins(1)).secure
 
 
-def test_refilling_keeps_unused_words_in_order() -> None:
-    purse = Purse(SeededCoins(3), size=10)
+def test_each_purse_has_its_own_stream() -> None:
+    public, secret = PublicCoins(SeededCoins(3), size=10), SecretRandomness(SeededCoins(3), size=10)
+    public.refill()
+    secret.refill()
+    np.testing.assert_array_equal(public.handful.words, SeededCoins(3).public(10))
+    np.testing.assert_array_equal(secret.handful.words, SeededCoins(3).secret(10))
+
+
+def test_refilling_keeps_unused_words_in_order_and_wipes_out_the_others() -> None:
+    purse = SecretRandomness(SeededCoins(3), size=10)
     purse.refill()
-    purse.handful.used[0] = 7
+    before = purse.handful.words
+    purse.handful.used[USED] = 7
     purse.refill()
-    np.testing.assert_array_equal(purse.handful.words, SeededCoins(3).words(20)[7:])
-    assert purse.handful.used[0] == 0
+    np.testing.assert_array_equal(purse.handful.words, SeededCoins(3).secret(20)[7:])
+    assert purse.handful.used[USED] == 0
+    assert not before.any()
+
+
+def test_words_can_be_taken_one_after_the_other() -> None:
+    purse = SecretRandomness(SeededCoins(3), size=4)
+    taken = np.concatenate([purse.take(count) for count in (3, 9, 1)])
+    np.testing.assert_array_equal(taken, SeededCoins(3).secret(13))
+
+
+def test_the_buffers_size_does_not_matter() -> None:
+    for size in (1, 3, 50):
+        np.testing.assert_array_equal(draws(5, 40, SeededCoins(2), size=size), draws(5, 40, SeededCoins(2)))
+
+
+@BOTH
+def test_secure_words_are_in_no_copy(kind: type[Purse]) -> None:
+    purse = kind(SystemCoins())
+    purse.refill()
+    for twin in (copy.copy(purse), copy.deepcopy(purse), pickle.loads(pickle.dumps(purse))):
+        assert len(twin.handful.words) == 0
+    assert len(purse.handful.words) > 0
+    assert purse.handful.words[:8].tobytes() not in pickle.dumps(purse)
+    seeded = kind(SeededCoins(1))
+    seeded.refill()
+    np.testing.assert_array_equal(copy.deepcopy(seeded).handful.words, seeded.handful.words)
+
+
+@BOTH
+def test_printing_shows_no_word(kind: type[Purse]) -> None:
+    purse = kind(SeededCoins(1), size=2)
+    purse.refill()
+    shown = repr(purse) + (repr(purse.handful) if kind is SecretRandomness else "")
+    assert not any(str(word) in shown for word in purse.handful.words)
 
 
 @pytest.mark.parametrize("bound", [1, 2, 3, 5, 8, 13])
@@ -71,6 +143,21 @@ def test_below_is_uniform(bound: int) -> None:
         assert_rejects(found, tilted / tilted.sum())
 
 
+@pytest.mark.parametrize("bound", range(1, 18))
+def test_below_gives_each_number_from_as_many_words(bound: int) -> None:
+    words = np.arange(32, dtype=np.uint64) + (np.uint64(7) << np.uint64(40))  # the high bits play no part
+    found = []
+    for word in words:
+        handful = PublicWords(np.array([word]), np.zeros(4, dtype=np.int64))
+        out = np.zeros(1, dtype=np.int64)
+        if fill(bound, out, handful):
+            found.append(int(out[0]))
+        else:
+            assert handful.used[SHORT] == 1
+    assert sorted(set(found)) == list(range(bound))
+    assert len({found.count(number) for number in range(bound)}) == 1
+
+
 def test_below_reaches_the_top_of_large_bounds() -> None:
     bound = (1 << 61) + 1
     found = draws(bound, 2_000, SeededCoins(1))
@@ -79,22 +166,19 @@ def test_below_reaches_the_top_of_large_bounds() -> None:
     assert found.max() > bound * 0.99  # chance of missing the top hundredth in 2000 draws: 2e-9
 
 
-def test_an_empty_handful_is_noticed() -> None:
-    out = np.zeros(3, dtype=np.int64)
-    assert fill(5, out, Purse(SeededCoins(1)).handful) == 0
-
-
 FORK = """
 import os
-from diminuendo import RandomSlates, SeededCoins
-learner, seeded = RandomSlates(1000, 3), RandomSlates(1000, 3, coins=SeededCoins(1))
-learner.choose(), seeded.choose()
+from diminuendo import OrderedExperts, RandomSlates, SeededCoins
+kinds = RandomSlates, OrderedExperts
+learners = [kind(1000, 3) for kind in kinds] + [kind(1000, 3, coins=SeededCoins(1)) for kind in kinds]
+for learner in learners:
+    learner.choose()
 ours, theirs = os.pipe()
 if os.fork() == 0:
-    os.write(theirs, repr([learner.choose().slate, seeded.choose().slate]).encode())
+    os.write(theirs, repr([learner.choose().slate for learner in learners]).encode())
     os._exit(0)
 os.wait()
-print(repr([learner.choose().slate, seeded.choose().slate]))
+print(repr([learner.choose().slate for learner in learners]))
 print(os.read(ours, 1000).decode())
 """
 
@@ -102,5 +186,6 @@ print(os.read(ours, 1000).decode())
 def test_a_forked_child_repeats_no_word() -> None:
     ran = subprocess.run([sys.executable, "-c", FORK], capture_output=True, text=True, check=True)
     parent, child = (eval(line) for line in ran.stdout.splitlines())
-    assert parent[0] != child[0]  # alike by chance: 1 in 10^9
-    assert parent[1] == child[1]  # seeded coins repeat themselves on purpose
+    assert parent[0] != child[0]  # public coins; alike by chance: 1 in 10^9
+    assert parent[1] != child[1]  # secret randomness
+    assert parent[2:] == child[2:]  # seeded coins repeat themselves on purpose

@@ -25,7 +25,7 @@ import numpy as np
 from diminuendo import _validate
 from diminuendo._jit import inline, kernel
 from diminuendo.errors import InvalidInput
-from diminuendo.randomness.coins import OUT_OF_WORDS, Coins, Handful, Purse
+from diminuendo.randomness.coins import UNFINISHED, SecretRandomness, SecretWords, begin, undo
 from diminuendo.randomness.urns import TICKS, Urns, draw, grow, new_urns, probabilities, retune, sort_again
 from diminuendo.types import Floats, Ints
 
@@ -119,11 +119,10 @@ class Hedge:
     def __repr__(self) -> str:
         return f"<Hedge over {self.n_items} items>"
 
-    def draw(self, coins: Coins) -> int:
-        """An item, in proportion to exp(rate * total)."""
-        purse = Purse(coins, size=8)
-        while (item := int(_draw_one(self._state, purse.handful))) == OUT_OF_WORDS:
-            purse.refill()
+    def draw(self, secret: SecretRandomness) -> int:
+        """An item, with probability exactly in proportion to exp(rate * total)."""
+        while (item := int(_draw_one(self._state, secret.handful))) == UNFINISHED:
+            secret.resume()
         self._drawn = item
         return item
 
@@ -140,11 +139,11 @@ class Hedge:
 
 
 @kernel
-def _draw_one(state: HedgeState, handful: Handful) -> int:
-    begun = handful.used[0]
-    item = draw(state.urns, 0, handful)
-    if item == OUT_OF_WORDS:
-        handful.used[0] = begun
+def _draw_one(state: HedgeState, secret: SecretWords) -> int:
+    begin(secret)
+    item = draw(state.urns, 0, secret)
+    if item == UNFINISHED:
+        undo(secret)
     return item
 
 

@@ -25,7 +25,7 @@ from diminuendo import _validate
 from diminuendo.errors import InvalidInput
 from diminuendo.learners.desk import NO_PROBE, Desk
 from diminuendo.privacy.budget import Guarantee
-from diminuendo.randomness.coins import Coins, Purse, SystemCoins
+from diminuendo.randomness.coins import Coins, PublicCoins, SecretRandomness, SystemCoins
 from diminuendo.streams.people import People
 from diminuendo.types import EMPTY_SLOT, Decision, FeedbackKind, Items, Progress
 
@@ -68,7 +68,8 @@ class Learner(ABC):
         self.n_items = _validate.positive_int(n_items, "n_items")
         self.slots = _validate.slots(slots, self.n_items)
         self.coins: Coins = SystemCoins() if coins is None else coins
-        self._purse = Purse(self.coins)
+        self._public = PublicCoins(self.coins)
+        self._secret = SecretRandomness(self.coins)
         self._desk = Desk(self.slots, patience)
 
     @classmethod
@@ -94,7 +95,7 @@ class Learner(ABC):
         row = np.full(self.slots, EMPTY_SLOT, dtype=np.int32)
         probe = np.full(3, NO_PROBE, dtype=np.int32)
         while not self._draw(row, probe):
-            self._purse.refill()
+            self._resume()
         return self._desk.issue(row, probe)
 
     def observe(self, decision: Decision, feedback: Any) -> None:
@@ -105,13 +106,18 @@ class Learner(ABC):
             self._desk.close(place)
             self._learn(place, answer)
 
+    def _resume(self) -> None:
+        """Give an interrupted kernel what it lacked."""
+        self._public.resume()
+        self._secret.resume()
+
     def row_of(self, decision: Decision) -> Items:
         """The slots of a recent decision one by one, -1 where a slot is empty."""
         return self._desk.row(decision)
 
     @abstractmethod
     def _draw(self, row: Items, probe: Items) -> bool:
-        """Fill in the next slate; False, with nothing changed, when the purse ran out."""
+        """Fill in the next slate; False, with nothing changed, when it must be resumed."""
 
     @abstractmethod
     def _read(self, decision: Decision, feedback: Any) -> Any:
@@ -123,7 +129,7 @@ class Learner(ABC):
 
     @abstractmethod
     def _replay(self, people: People, slates: Items, done: int) -> int:
-        """Play from round `done` on; returns how far it came before the purse ran out."""
+        """Play from round `done` on; returns how far it came before it must be resumed."""
 
     def replay(self, people: People, progress: Progress | None = None) -> Items:
         """Choose and observe for all of `people` at once; returns the slates, (people, slots), -1 for an empty slot."""
@@ -135,7 +141,7 @@ class Learner(ABC):
             before, done = done, self._replay(people, slates, done)
             self._desk.pass_by(slates[before:done])
             if done < len(people):
-                self._purse.refill()
+                self._resume()
             if progress:
                 progress(done - before)
         return slates

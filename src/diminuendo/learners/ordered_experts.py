@@ -23,7 +23,7 @@ from diminuendo.learners.learner import Learner
 from diminuendo.objectives.family import Bag, Table, add, gains, new_bag, start
 from diminuendo.objectives.person import compiled, largest_state
 from diminuendo.privacy.budget import Guarantee, no_privacy
-from diminuendo.randomness.coins import OUT_OF_WORDS, Coins, Handful, below
+from diminuendo.randomness.coins import UNFINISHED, Coins, SecretWords, begin, below, undo
 from diminuendo.randomness.urns import draw
 from diminuendo.streams.people import People, shown_before
 from diminuendo.types import EMPTY_SLOT, Decision, FeedbackKind, Floats, Items, Objective
@@ -69,7 +69,7 @@ class OrderedExperts(Learner):
         rebuild(self._experts)
 
     def _draw(self, row: Items, probe: Items) -> bool:
-        return bool(_draw_slate(self._experts, row, self._purse.handful))
+        return bool(_draw_slate(self._experts, row, self._secret.handful))
 
     def _read(self, decision: Decision, feedback: Any) -> tuple[Table, int, int]:
         return read_objective(self, decision, feedback)
@@ -83,7 +83,7 @@ class OrderedExperts(Learner):
     def _replay(self, people: People, slates: Items, done: int) -> int:
         self._make_room(people.family.leaves)
         state = np.empty(people.largest_state)
-        return int(_replay(self._experts, people.table, slates, done, self._purse.handful, state, self._bag))
+        return int(_replay(self._experts, people.table, slates, done, self._secret.handful, state, self._bag))
 
     def _make_room(self, leaves: int) -> None:
         if len(self._bag.items) < leaves * self.n_items:
@@ -103,17 +103,18 @@ def read_objective(learner: Learner, decision: Decision, feedback: Any) -> tuple
 
 
 @inline
-def draw_slots(experts: HedgeState, row: Items, handful: Handful) -> bool:
-    """One item per slot, all different; False, nothing used, when out of words."""
-    begun, n_items = handful.used[0], experts.urns.totals.shape[0]
+def draw_slots(experts: HedgeState, row: Items, secret: SecretWords) -> bool:
+    """One item per slot, all different; False, nothing used, when the round must be resumed."""
+    begin(secret)
+    n_items = experts.urns.totals.shape[0]
     for slot in range(len(row)):
         for attempt in range(ATTEMPTS + 1):
             if attempt < ATTEMPTS:
-                item = draw(experts.urns, slot, handful)
+                item = draw(experts.urns, slot, secret)
             else:
-                item = below(n_items - slot, handful)
-            if item == OUT_OF_WORDS:
-                handful.used[0] = begun
+                item = below(n_items - slot, secret)
+            if item == UNFINISHED:
+                undo(secret)
                 return False
             if attempt == ATTEMPTS:
                 item = _not_shown(row, slot, item)
@@ -155,8 +156,8 @@ def learn_gains(experts: HedgeState, table: Table, person: int, row: Items, stat
 
 
 @kernel
-def _draw_slate(experts: HedgeState, row: Items, handful: Handful) -> bool:
-    return draw_slots(experts, row, handful)
+def _draw_slate(experts: HedgeState, row: Items, secret: SecretWords) -> bool:
+    return draw_slots(experts, row, secret)
 
 
 @kernel
@@ -168,9 +169,9 @@ def _learn_person(
 
 @kernel
 def _replay(
-    experts: HedgeState, table: Table, slates: Items, done: int, handful: Handful, state: Floats, bag: Bag
+    experts: HedgeState, table: Table, slates: Items, done: int, secret: SecretWords, state: Floats, bag: Bag
 ) -> int:
-    while done < slates.shape[0] and draw_slots(experts, slates[done], handful):
+    while done < slates.shape[0] and draw_slots(experts, slates[done], secret):
         learn_gains(experts, table, done, slates[done], state, bag)
         done += 1
     return done

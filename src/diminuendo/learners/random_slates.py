@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from diminuendo._jit import inline, kernel
 from diminuendo.learners.learner import Learner
 from diminuendo.privacy.budget import Guarantee, perfect_privacy
-from diminuendo.randomness.coins import OUT_OF_WORDS, Handful, below
+from diminuendo.randomness.coins import UNFINISHED, PublicWords, begin, below, undo
 from diminuendo.streams.people import People
 from diminuendo.types import Decision, FeedbackKind, Items
 
@@ -28,7 +28,7 @@ class RandomSlates(Learner):
         return perfect_privacy("slates are drawn without looking at feedback", self.coins.secure)
 
     def _draw(self, row: Items, probe: Items) -> bool:
-        return bool(_draw_slate(self.n_items, row, self._purse.handful))
+        return bool(_draw_slate(self.n_items, row, self._public.handful))
 
     def _read(self, decision: Decision, feedback: Any) -> None:
         return None
@@ -37,17 +37,18 @@ class RandomSlates(Learner):
         return None
 
     def _replay(self, people: People, slates: Items, done: int) -> int:
-        return int(_draw_slates(self.n_items, slates, done, self._purse.handful))
+        return int(_draw_slates(self.n_items, slates, done, self._public.handful))
 
 
 @inline
-def _distinct(n_items: int, row: Items, handful: Handful) -> bool:
+def _distinct(n_items: int, row: Items, coins: PublicWords) -> bool:
     """k of n without replacement in random order (Floyd's sampling, then a shuffle)."""
-    begun, k = handful.used[0], len(row)
+    begin(coins)
+    k = len(row)
     for i in range(k):
-        item = below(n_items - k + i + 1, handful)
-        if item == OUT_OF_WORDS:
-            handful.used[0] = begun
+        item = below(n_items - k + i + 1, coins)
+        if item == UNFINISHED:
+            undo(coins)
             return False
         for j in range(i):
             if row[j] == item:
@@ -55,21 +56,21 @@ def _distinct(n_items: int, row: Items, handful: Handful) -> bool:
                 break
         row[i] = item
     for i in range(k - 1, 0, -1):
-        j = below(i + 1, handful)
-        if j == OUT_OF_WORDS:
-            handful.used[0] = begun
+        j = below(i + 1, coins)
+        if j == UNFINISHED:
+            undo(coins)
             return False
         row[i], row[j] = row[j], row[i]
     return True
 
 
 @kernel
-def _draw_slate(n_items: int, row: Items, handful: Handful) -> bool:
-    return _distinct(n_items, row, handful)
+def _draw_slate(n_items: int, row: Items, coins: PublicWords) -> bool:
+    return _distinct(n_items, row, coins)
 
 
 @kernel
-def _draw_slates(n_items: int, slates: Items, done: int, handful: Handful) -> int:
-    while done < slates.shape[0] and _distinct(n_items, slates[done], handful):
+def _draw_slates(n_items: int, slates: Items, done: int, coins: PublicWords) -> int:
+    while done < slates.shape[0] and _distinct(n_items, slates[done], coins):
         done += 1
     return done

@@ -1,5 +1,6 @@
 """Randomness: coins, and exact ways to spend them."""
 
-from diminuendo.randomness.coins import Coins, SeededCoins, SystemCoins
+from diminuendo.randomness.coins import Coins, PublicCoins, SecretRandomness, SeededCoins, SystemCoins
+from diminuendo.randomness.exponential import select
 
-__all__ = ["Coins", "SeededCoins", "SystemCoins"]
+__all__ = ["Coins", "PublicCoins", "SecretRandomness", "SeededCoins", "SystemCoins", "select"]

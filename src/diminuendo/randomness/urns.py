@@ -1,11 +1,12 @@
-r"""Urns: draw item a with probability in proportion to exp(rate * total[a]), without looking at every item.
+r"""Urns: draw item a with probability exactly in proportion to exp(rate * total[a]), without looking at every item.
 
 Totals are integers and only grow. Items lie in classes of equal width by their totals, and each class
 has an upper bound on the weight of its members. A draw picks a class and a member by the bounds and
 keeps it with probability weight / bound, or tries again: about 1.1 tries, whatever the number of items. A
 gain moves an item to the next class by one swap. So neither draw nor gain depends on the number of items.
 
-The law is exp(rate * total) up to the rounding of one double-precision exponential per try.
+The law is exact (exponential.py, docs/maths/exponential.md): bounds are whole numbers, and where floats cannot decide
+whether an item is kept, exact arithmetic does.
 
 Several urns (one per slot) over the same items lie together, because they are used together.
 Reference: Matias, Vitter & Ni (2003), Theory of Computing Systems 36, for classes of like weights.
@@ -13,14 +14,14 @@ Reference: Matias, Vitter & Ni (2003), Theory of Computing Systems 36, for class
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from diminuendo._jit import inline, kernel
-from diminuendo.randomness.coins import OUT_OF_WORDS, Handful, below
+from diminuendo.randomness.coins import UNFINISHED, SecretWords, below
+from diminuendo.randomness.exponential import KEPT, keep, scale_bits, weight_bound
 from diminuendo.types import Floats, Ints
 
 CLASSES = 256
@@ -34,7 +35,7 @@ TICKS = 1 << 20
 """One unit of gain, so that totals are whole numbers."""
 WHOLE = 20
 
-BASE, TOP, UNTOUCHED, BOUND, SHIFT = range(5)
+BASE, TOP, UNTOUCHED, BOUND, SHIFT, BITS = range(6)
 
 
 class Urns(NamedTuple):
@@ -49,7 +50,8 @@ class Urns(NamedTuple):
     starts: Ints
     """(urns, CLASSES + 1): class c is order[starts[c]:starts[c+1]]."""
     marks: Ints
-    """(urns, 5): BASE and TOP class, count of UNTOUCHED items, sum of all BOUNDs; classes are 2^SHIFT ticks wide."""
+    """(urns, 6): BASE and TOP class, count of UNTOUCHED items, sum of all BOUNDs; classes are 2^SHIFT ticks wide, and
+    an item at the top of the top class weighs 2^BITS."""
     rate: Floats
     """(urns,) per tick."""
     weights: Ints
@@ -61,60 +63,50 @@ class Urns(NamedTuple):
         return "<Urns>"
 
 
-def new_urns(n_items: int, urns: int, rate: float) -> Urns:
-    """Fresh urns: all totals 0."""
+def new_urns(n_items: int, urns: int, rate: float, bits: int | None = None) -> Urns:
+    """Fresh urns: all totals 0. Fewer `bits` keep the law and cost tries; tests count all outcomes with few."""
     made = Urns(
         totals=np.zeros((n_items, urns), dtype=np.int64),
         place=np.repeat(np.arange(n_items, dtype=np.int32)[:, None], urns, axis=1),
         order=np.repeat(np.arange(n_items, dtype=np.int32)[None, :], urns, axis=0),
         starts=np.full((urns, CLASSES + 1), n_items, dtype=np.int64),
-        marks=np.zeros((urns, 5), dtype=np.int64),
+        marks=np.zeros((urns, 6), dtype=np.int64),
         rate=np.zeros(urns),
         weights=np.zeros((urns, CLASSES), dtype=np.int64),
         scratch=np.zeros(n_items, dtype=np.int32),
     )
     made.starts[:, 0] = 0
     made.marks[:, UNTOUCHED] = n_items
+    made.marks[:, BITS] = scale_bits(n_items) if bits is None else bits
     for urn in range(urns):
         retune(made, urn, rate)
     return made
 
 
 @inline
-def scale_bits(n_items: int) -> int:
-    """The heaviest item weighs 2^this; n of them still fit into 62 bits."""
-    bits = 60
-    while n_items > 1:
-        n_items = (n_items + 1) // 2
-        bits -= 1
-    return bits
-
-
-@inline
-def weight(urns: Urns, urn: int, item: int) -> float:
-    """The item's weight, relative to the top of the top class."""
-    reference = (urns.marks[urn, BASE] + urns.marks[urn, TOP]) << urns.marks[urn, SHIFT]
-    power = urns.rate[urn] * (urns.totals[item, urn] - reference)
-    return math.ldexp(math.exp(power), scale_bits(urns.totals.shape[0]))
-
-
-@inline
-def draw(urns: Urns, urn: int, handful: Handful) -> int:
-    """An item, with probability in proportion to exp(rate * total); or OUT_OF_WORDS."""
+def draw(urns: Urns, urn: int, secret: SecretWords) -> int:
+    """An item, with probability exactly in proportion to exp(rate * total); or UNFINISHED."""
+    top = urns.marks[urn, TOP]
+    reference = (urns.marks[urn, BASE] + top) << urns.marks[urn, SHIFT]
     while True:
-        point = below(urns.marks[urn, BOUND], handful)
-        if point == OUT_OF_WORDS:
-            return OUT_OF_WORDS
-        level = urns.marks[urn, TOP]
+        point = below(urns.marks[urn, BOUND], secret)
+        if point == UNFINISHED:
+            return UNFINISHED
+        level = top
         while True:
-            bound = urns.weights[urn, urns.marks[urn, TOP] - level]
+            bound = urns.weights[urn, top - level]
             block = (urns.starts[urn, level + 1] - urns.starts[urn, level]) * bound
             if point < block:
                 break
             point -= block
             level -= 1
         item = urns.order[urn, urns.starts[urn, level] + point // bound]
-        if point % bound < weight(urns, urn, item):
+        kept = keep(
+            point % bound, urns.rate[urn], urns.totals[item, urn] - reference, urns.marks[urn, BITS], secret
+        )
+        if kept == UNFINISHED:
+            return UNFINISHED
+        if kept == KEPT:
             return int(item)
 
 
@@ -186,9 +178,8 @@ def retune(urns: Urns, urn: int, rate: float) -> None:
     while (1 << shift) * rate < SPREAD or (shift < WHOLE and (2 << shift) * rate <= WIDEST):
         shift += 1
     width = 1 << shift
-    heaviest = math.ldexp(1.0, scale_bits(n))
     for m in range(CLASSES):
-        urns.weights[urn, m] = np.int64(heaviest * math.exp(-rate * width * m) * (1 + 2.0**-40)) + 2
+        urns.weights[urn, m] = weight_bound(rate, -width * m, urns.marks[urn, BITS])
     best = 0
     for j in range(untouched, n):
         item = urns.order[urn, j]

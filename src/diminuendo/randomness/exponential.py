@@ -1,0 +1,135 @@
+r"""The exponential mechanism, exactly: item a with probability exactly in proportion to exp(rate * score[a]).
+
+Every item has a whole number `bound` that is at least its weight 2^bits * exp(rate * (score - reference)). A draw
+picks a point uniformly below the sum of the bounds, which falls on one item with a residual uniform below its
+bound, and keeps the item if the residual, made continuous by a uniform fraction, is below its weight (`keep`). So an
+item is kept with probability exactly weight / sum of bounds per try, whatever the bounds are (Theorem E1 of
+docs/maths/exponential.md). A float decides `keep` where rounding cannot matter; otherwise exact arithmetic does.
+
+`select` draws once from fresh scores. Where scores are kept and grow, see urns.py.
+
+Cost       a person who moves differences of scores by at most D makes the draw (rate * D)-bounded-range
+           (Theorem E2): one `Selections(1, rate * D)` event, or count draws together.
+Assumes    that the library's exp is right to one part in 2^41. Excludes timing: the number of tries depends on scores.
+Reference  McSherry & Talwar (2007), FOCS, for the mechanism.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from diminuendo import _validate
+from diminuendo._jit import inline, kernel
+from diminuendo.errors import InvalidInput
+from diminuendo.randomness.coins import (
+    ASKED,
+    BEGUN,
+    BITS,
+    DIFFERENCE,
+    OFFSET,
+    RESIDUAL,
+    UNFINISHED,
+    USED,
+    VERDICTS,
+    WINDOW,
+    SecretRandomness,
+    SecretWords,
+    begin,
+    below,
+    undo,
+)
+from diminuendo.types import Ints
+
+REJECTED, KEPT = 0, 1
+
+LARGEST_SCORE = 1 << 61
+
+
+@inline
+def scale_bits(n_items: int) -> int:
+    """The heaviest item weighs 2^this; the bounds of n of them still fit into 62 bits."""
+    bits = 60
+    while n_items > 1:
+        n_items = (n_items + 1) // 2
+        bits -= 1
+    return bits
+
+
+@inline
+def weight_bound(rate: float, difference: int, bits: int) -> int:
+    """A whole number that is certainly not below 2^bits * exp(rate * difference), for difference <= 0."""
+    return int(np.int64(math.ldexp(math.exp(rate * difference), bits) * (1 + WINDOW))) + 2
+
+
+@inline
+def keep(residual: int, rate: float, difference: int, bits: int, secret: SecretWords) -> int:
+    """KEPT if residual + a uniform fraction < 2^bits * exp(rate * difference), else REJECTED; or UNFINISHED."""
+    weight = math.ldexp(math.exp(rate * difference), bits)
+    if residual + 1.0 <= weight * (1 - secret.window[0]) - 1.0:
+        return KEPT
+    if residual >= weight * (1 + secret.window[0]) + 1.0:
+        return REJECTED
+    offset = secret.used[USED] - secret.used[BEGUN]
+    for known in range(secret.used[VERDICTS]):
+        if secret.verdicts[known, 0] == offset:
+            secret.used[USED] += secret.verdicts[known, 2]
+            return int(secret.verdicts[known, 1])
+    secret.question[ASKED] = 1
+    secret.question[OFFSET], secret.question[RESIDUAL] = offset, residual
+    secret.question[DIFFERENCE], secret.question[BITS] = difference, bits
+    secret.rate[0] = rate
+    return UNFINISHED
+
+
+def select(scores: Ints, rate: float, secret: SecretRandomness) -> int:
+    """One item, with probability exactly in proportion to exp(rate * score). Scores are whole numbers (ticks)."""
+    checked = np.ascontiguousarray(scores)
+    if checked.ndim != 1 or len(checked) == 0 or not np.issubdtype(checked.dtype, np.integer):
+        raise InvalidInput(
+            f"scores must be a row of whole numbers, one per item; got {checked.dtype} of shape {checked.shape}. "
+            "Round gains down to ticks first: what is private must be whole."
+        )
+    if checked.min() < -LARGEST_SCORE or checked.max() > LARGEST_SCORE:
+        raise InvalidInput("scores must lie within 2^61 of 0, so that differences cannot overflow.")
+    _validate.positive_float(rate, "rate")
+    row = checked.astype(np.int64)
+    bounds = np.empty(len(row), dtype=np.int64)
+    while (item := int(_select(row, float(rate), bounds, secret.handful))) == UNFINISHED:
+        secret.resume()
+    return item
+
+
+@kernel
+def _select(scores: Ints, rate: float, bounds: Ints, secret: SecretWords) -> int:
+    begin(secret)
+    item = select_once(scores, rate, scale_bits(len(scores)), bounds, secret)
+    if item == UNFINISHED:
+        undo(secret)
+    return item
+
+
+@inline
+def select_once(scores: Ints, rate: float, bits: int, bounds: Ints, secret: SecretWords) -> int:
+    """`select` inside a round; `bounds` is scratch, one per item."""
+    best = scores[0]
+    for item in range(len(scores)):
+        best = max(best, scores[item])
+    total = 0
+    for item in range(len(scores)):
+        bounds[item] = weight_bound(rate, scores[item] - best, bits)
+        total += bounds[item]
+    while True:
+        point = below(total, secret)
+        if point == UNFINISHED:
+            return UNFINISHED
+        item = 0
+        while point >= bounds[item]:
+            point -= bounds[item]
+            item += 1
+        kept = keep(point, rate, scores[item] - best, bits, secret)
+        if kept == UNFINISHED:
+            return UNFINISHED
+        if kept == KEPT:
+            return item

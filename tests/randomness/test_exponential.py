@@ -1,0 +1,292 @@
+"""The exponential mechanism is exact: counted over every word there is, in whole numbers, for small scales."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import Counter
+from fractions import Fraction
+
+import mpmath
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from diminuendo import SeededCoins
+from diminuendo._jit import kernel
+from diminuendo.errors import InvalidInput
+from diminuendo.randomness import SecretRandomness, certified, select
+from diminuendo.randomness.coins import ASKED, BEGUN, USED, WINDOW, SecretWords, begin, undo
+from diminuendo.randomness.exponential import scale_bits, select_once
+from diminuendo.randomness.urns import BITS, BOUND, Urns, draw, grow, new_urns
+from diminuendo.types import Ints, Words
+from tests.kit.statistics import assert_follows, assert_rejects
+
+ALWAYS = 1e300
+"""A window so wide that exact arithmetic decides everything."""
+
+
+class Script:
+    """Coins that say what they were told to, and then no more."""
+
+    secure = False
+
+    def __init__(self, words: list[int]) -> None:
+        self.left = list(words)
+
+    def public(self, count: int) -> Words:
+        raise AssertionError("exponential draws use secret randomness")
+
+    def secret(self, count: int) -> Words:
+        taken, self.left = self.left[:count], self.left[count:]
+        if not taken:
+            raise EOFError
+        return np.array(taken, dtype=np.uint64)
+
+
+@kernel
+def from_urn(urns: Urns, secret: SecretWords) -> int:
+    begin(secret)
+    item = draw(urns, 0, secret)
+    if item < 0:
+        undo(secret)
+    return item
+
+
+@kernel
+def from_scores(scores: Ints, rate: float, bits: int, bounds: Ints, secret: SecretWords) -> int:
+    begin(secret)
+    item = select_once(scores, rate, bits, bounds, secret)
+    if item < 0:
+        undo(secret)
+    return item
+
+
+@kernel
+def fill_urn(urns: Urns, scores: Ints) -> None:
+    for item in range(len(scores)):
+        if scores[item] > 0:
+            grow(urns, 0, item, scores[item])
+
+
+class Case:
+    """Scores, a rate and a small scale; drawn from an urn or at once."""
+
+    def __init__(self, scores: list[int], rate: float, bits: int, urn: bool) -> None:
+        self.scores, self.rate, self.bits = np.array(scores, dtype=np.int64), rate, bits
+        self.urns = new_urns(len(scores), 1, rate, bits=bits) if urn else None
+        self.bounds = np.zeros(len(scores), dtype=np.int64)
+        if self.urns is not None:
+            fill_urn(self.urns, self.scores)
+            shift, base, top = (int(self.urns.marks[0, mark]) for mark in (4, 0, 1))
+            self.reference, self.total = (base + top) << shift, int(self.urns.marks[0, BOUND])
+        else:
+            self.reference = int(max(scores))
+            with pytest.raises(EOFError):
+                self.draw([0xFFFF_FFFF_FFFF_FFFF])
+            self.total = int(self.bounds.sum())
+
+    def draw(self, words: list[int], window: float = WINDOW) -> tuple[int, int]:
+        """The item, and how many words it took; EOFError where the words were not enough."""
+        secret = SecretRandomness(Script(words), size=1, window=window)
+        while True:
+            if self.urns is not None:
+                item = int(from_urn(self.urns, secret.handful))
+            else:
+                item = int(from_scores(self.scores, self.rate, self.bits, self.bounds, secret.handful))
+            if item >= 0:
+                left = len(secret.handful.words) - int(secret.handful.used[USED])
+                return item, len(words) - len(secret.coins.left) - left  # type: ignore[attr-defined]
+            secret.resume()
+
+    def weight(self, item: int) -> mpmath.mpf:
+        """2^bits * exp(rate * (score - reference)), to 60 digits."""
+        with mpmath.workdps(60):
+            power = mpmath.mpf(self.rate) * int(self.scores[item] - self.reference)
+            return mpmath.ldexp(mpmath.exp(power), self.bits)
+
+
+CASES = [
+    Case(scores, rate, bits, urn)
+    for scores, rate, bits in [
+        ([0], 0.5, 3),
+        ([0, 0, 0], 0.1, 4),
+        ([1, 0], 0.7, 6),
+        ([3, 9, 0, 9], 0.11, 7),
+        ([2, 40, 1, 0, 17], 0.03, 5),
+        ([1000, 0, 999], 1.0, 6),
+        ([5, 300, 299, 0], 2.0, 4),
+    ]
+    for urn in (True, False)
+]
+EVERY = pytest.mark.parametrize(
+    "case", CASES, ids=lambda c: f"{c.scores.tolist()}-{'urn' if c.urns else 'once'}"
+)
+
+
+@EVERY
+@pytest.mark.parametrize("window", [WINDOW, ALWAYS], ids=["floats", "exact"])
+def test_every_word_counts_for_the_right_item(case: Case, window: float) -> None:
+    """One try, over every number below the sum of bounds: item a is kept floor(weight) times for sure, and once more
+    with a chance that is exactly the rest of its weight."""
+    surely: Counter[int] = Counter()
+    perhaps: Counter[int] = Counter()
+    for word in range(case.total):
+        try:
+            item, taken = case.draw([word], window)
+        except EOFError:  # not kept, or the fraction has to be drawn
+            lowest, highest = outcome(case, [word, 0], window), outcome(case, [word, 2**64 - 1], window)
+            if lowest is not None:
+                assert highest is None, "kept for every fraction, but a fraction was asked for"
+                perhaps[lowest] += 1
+            continue
+        assert taken == 1
+        surely[item] += 1
+    for item in range(len(case.scores)):
+        whole = int(mpmath.floor(case.weight(item)))
+        assert surely[item] == whole
+        assert perhaps[item] == (case.weight(item) != whole)
+
+
+def outcome(case: Case, words: list[int], window: float) -> int | None:
+    """The item that was kept in the first try, if any."""
+    try:
+        item, taken = case.draw(words, window)
+    except EOFError:
+        return None
+    return item if taken == len(words) else None
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if len(case.scores) > 2 and case.bits < 7])
+def test_the_fraction_is_drawn_bit_by_bit_exactly(case: Case) -> None:
+    """Of all first bytes of the fraction exactly floor(256 * rest) keep the item, and at most one is undecided."""
+    for word in range(case.total):
+        top = [
+            outcome(case, [word, byte << 56 | low], WINDOW) for byte in range(256) for low in (0, 2**56 - 1)
+        ]
+        items = {item for item in top if item is not None}
+        if len(items) != 1 or None not in top:
+            continue
+        (item,) = items
+        rest = case.weight(item) - mpmath.floor(case.weight(item))
+        kept = [all(part is not None for part in top[2 * byte : 2 * byte + 2]) for byte in range(256)]
+        partly = [any(part is not None for part in top[2 * byte : 2 * byte + 2]) for byte in range(256)]
+        assert sum(kept) == int(mpmath.floor(256 * rest))
+        assert sum(partly) - sum(kept) == 1
+
+
+def test_words_beyond_the_sum_are_passed_over() -> None:
+    case = CASES[4]
+    size = 1 << (case.total - 1).bit_length()
+    assert size > case.total
+    for word in range(case.total, size):
+        with pytest.raises(EOFError):
+            case.draw([word])
+
+
+def test_a_wrong_bound_would_be_noticed() -> None:
+    """The counting above has teeth: one unit less in the sum of bounds, and some item is counted once too few."""
+    case = Case([3, 9, 0, 9], 0.11, 7, urn=True)
+    assert case.urns is not None
+    case.urns.totals[0, 0] += 1
+    with pytest.raises(AssertionError):
+        test_every_word_counts_for_the_right_item(case, WINDOW)
+
+
+@settings(deadline=None, max_examples=300)
+@given(
+    numerator=st.integers(0, 1 << 40),
+    denominator=st.integers(1, 1 << 40),
+    precision=st.integers(1, 400),
+)
+def test_exp_bounds_hold_and_are_close(numerator: int, denominator: int, precision: int) -> None:
+    power = -Fraction(numerator, denominator)
+    low, high = certified.exp_bounds(power, precision)
+    with mpmath.workprec(precision + 200):
+        true = mpmath.ldexp(mpmath.exp(mpmath.mpf(power.numerator) / power.denominator), precision)
+        assert low <= true <= high
+    assert high - low <= 2
+    with pytest.raises(ValueError, match="not above 0"):
+        certified.exp_bounds(Fraction(1, 7), precision)
+
+
+@settings(deadline=None, max_examples=200)
+@given(
+    rate=st.floats(1e-9, 3.0),
+    behind=st.integers(0, 10_000),
+    bits=st.integers(1, 60),
+    fraction=st.integers(0, 2**64 - 1),
+    off=st.integers(-2, 2),
+)
+def test_verdicts_are_those_of_high_precision(
+    rate: float, behind: int, bits: int, fraction: int, off: int
+) -> None:
+    with mpmath.workprec(400):
+        weight = mpmath.ldexp(mpmath.exp(-mpmath.mpf(rate) * behind), bits)
+        residual = max(0, int(mpmath.floor(weight)) + off)
+        point = residual + mpmath.mpf(fraction) / 2**64 + mpmath.mpf(2) ** -65
+        words = itertools.chain([fraction], itertools.repeat(2**63))
+        assert certified.decide(residual, rate, -behind, bits, lambda: next(words)) == (point < weight)
+
+
+@pytest.mark.parametrize("n", [2, 50])
+@pytest.mark.parametrize("rate", [0.004, 0.5])
+def test_one_draw_from_fresh_scores_follows_the_law(n: int, rate: float) -> None:
+    scores = np.random.default_rng(n).permutation(np.linspace(-1 / rate, 3 / rate, n).astype(np.int64))
+    secret = SecretRandomness(SeededCoins(n))
+    found = [select(scores, rate, secret) for _ in range(20_000)]
+    weights = np.exp(rate * (scores - scores.max()))
+    assert_follows(found, weights / weights.sum())
+    wrong = weights**1.25
+    assert_rejects(found, wrong / wrong.sum())
+
+
+def test_far_apart_scores_and_huge_ones() -> None:
+    secret = SecretRandomness(SeededCoins(0))
+    assert {select(np.array([0, 1 << 60]), 1e-6, secret) for _ in range(50)} == {1}
+    assert {select(np.array([-(1 << 61), 1 << 61]), 5.0, secret) for _ in range(50)} == {1}
+    assert {select(np.array([7]), 5.0, secret) for _ in range(5)} == {0}
+
+
+@pytest.mark.parametrize(
+    ("scores", "complaint"),
+    [
+        (np.array([0.5, 1.0]), "whole numbers"),
+        (np.array([], dtype=np.int64), "whole numbers"),
+        (np.zeros((2, 2), dtype=np.int64), "whole numbers"),
+        (np.array([0, 1 << 62]), "overflow"),
+        (np.array([0, 2**63], dtype=np.uint64), "overflow"),
+    ],
+)
+def test_bad_scores_are_refused(scores: Ints, complaint: str) -> None:
+    with pytest.raises(InvalidInput, match=complaint):
+        select(scores, 0.1, SecretRandomness(SeededCoins(0)))
+
+
+@pytest.mark.parametrize("rate", [0.0, -1.0, math.nan, math.inf])
+def test_bad_rates_are_refused(rate: float) -> None:
+    with pytest.raises(InvalidInput, match="rate"):
+        select(np.array([1, 2]), rate, SecretRandomness(SeededCoins(0)))
+
+
+def test_the_sum_of_bounds_fits() -> None:
+    for n in (1, 2, 3, 1000, 10**6, 2**31):
+        assert n * (2 ** scale_bits(n) * (1 + WINDOW) + 2) < 2**62
+
+
+def test_the_question_is_closed_and_verdicts_do_not_outlive_their_round() -> None:
+    urns = new_urns(3, 1, 0.4)
+    fill_urn(urns, np.array([1, 0, 4]))
+    slow = SecretRandomness(SeededCoins(8), size=3, window=ALWAYS)
+    fast = SecretRandomness(SeededCoins(8))
+    for _ in range(200):
+        found = []
+        for secret in (slow, fast):
+            while (item := int(from_urn(urns, secret.handful))) < 0:
+                secret.resume()
+            assert not secret.handful.question[ASKED]
+            assert secret.handful.used[USED] > secret.handful.used[BEGUN]
+            found.append(item)
+        assert found[0] == found[1]
+    assert urns.marks[0, BITS] == scale_bits(3)
