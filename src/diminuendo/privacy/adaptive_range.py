@@ -71,17 +71,18 @@ def _one_more(points: Floats, curve: Floats, span: float, wanted: Floats) -> Flo
         middle = (cuts[:-1] + cuts[1:]) / 2
         near, slope = _chord(points, curve, epsilon - middle)
         far, rise = _chord(points, curve, epsilon - middle + span)
-        top, e = math.exp(span), math.exp(epsilon)
+        top, e, less = math.exp(span), math.exp(epsilon), math.expm1(span)
         # p = (top - u)/(top - 1) for u = e^t; value = p (near + slope e/u) + (1 - p)(far + rise e top/u)
-        b = (far - near) / (top - 1)
-        c = e * top * (slope - rise) / (top - 1)
-        a = (top * near - slope * e - far + rise * e * top) / (top - 1)
+        b = (far - near) / less
+        c = e * top * (slope - rise) / less
+        a = (top * near - slope * e - far + rise * e * top) / less
         with np.errstate(invalid="ignore", divide="ignore"):
             turning = np.where((b < 0) & (c < 0), np.sqrt(c / b), low)
         inside = np.clip(turning, low, high)
         values = np.maximum(a + b * low + c / low, a + b * high + c / high)
         best[index] = np.maximum(values, a + b * inside + c / inside).max()
-    return np.minimum(1.0, np.maximum(best, 0.0))
+    rounding = 2.0**-46 * (1 + math.exp(span)) / math.expm1(span)  # of terms near 1, divided by a small number
+    return np.minimum(1.0, np.maximum(best, 0.0) + rounding)
 
 
 def _chord(points: Floats, curve: Floats, at: Floats) -> tuple[Floats, Floats]:

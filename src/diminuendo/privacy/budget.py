@@ -1,10 +1,97 @@
-"""Budgets and guarantees: what is asked, and what is proved."""
+"""Budgets and guarantees: what is asked, and what is proved. Whom it protects is a field of both."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, Literal, cast
+
+from diminuendo import _validate
+from diminuendo.errors import InvalidInput
+from diminuendo.privacy import curves
+from diminuendo.privacy.accountants import ACCOUNTANTS, Additive
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """Whom a guarantee protects: everything that up to `rounds` rounds of one person said, and whether they answered.
+
+    `replace`: any answers turned into any others, or into none. That the rounds took place is public; removing a
+    round altogether, so that later people move up, is not covered.
+    """
+
+    rounds: int = 1
+    relation: Literal["replace"] = "replace"
+
+    def __post_init__(self) -> None:
+        _validate.positive_int(self.rounds, "rounds")
+        _validate.one_of(self.relation, ("replace",), "relation")
+
+    def __str__(self) -> str:
+        return f"{self.relation} " + (
+            "one round" if self.rounds == 1 else f"one person's {self.rounds} rounds"
+        )
+
+    def as_json(self) -> dict[str, Any]:
+        """For files."""
+        return {"rounds": self.rounds, "relation": self.relation}
+
+
+ONE_ROUND = Unit()
+REPLACE_ONE_ROUND = str(ONE_ROUND)
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """What may be spent on one population, and how it is counted.
+
+    `accountant` is fixed for good: switching between ways of counting as it suits would not be a proof.
+    """
+
+    epsilon: float
+    delta: float
+    unit: Unit = field(default_factory=Unit)
+    accountant: Literal["zcdp", "pure"] = "zcdp"
+
+    def __post_init__(self) -> None:
+        _validate.positive_float(self.epsilon, "epsilon")
+        if not 0 <= self.delta < 1:
+            raise InvalidInput(f"delta must be at least 0 and below 1; got {self.delta!r}.")
+        _validate.one_of(self.accountant, ("zcdp", "pure"), "accountant")
+        if (self.delta == 0) != (self.accountant == "pure"):
+            raise InvalidInput(
+                f"delta = {self.delta:g} does not go with {self.accountant!r} accounting: "
+                "'pure' has delta 0, 'zcdp' a delta above 0."
+            )
+
+    def __str__(self) -> str:
+        return f"({self.epsilon:g}, {self.delta:g}) for {self.unit}, counted as {self.accountant}"
+
+    @property
+    def counting(self) -> Additive:
+        """The accountant."""
+        return cast(Additive, ACCOUNTANTS[self.accountant])
+
+    @property
+    def limit(self) -> Fraction:
+        """The largest total cost that one round may have: rho, or epsilon, after what a person's rounds multiply."""
+        whole = self.epsilon if self.accountant == "pure" else curves.zcdp_rho(self.epsilon, self.delta)
+        return Fraction(whole) / self.counting.owned(Fraction(1), self.unit.rounds)
+
+    def as_json(self) -> dict[str, Any]:
+        """For files."""
+        return {
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+            "unit": self.unit.as_json(),
+            "accountant": self.accountant,
+        }
+
+    @classmethod
+    def from_json(cls, record: Any) -> Budget:
+        """The budget of a record."""
+        return cls(**(record | {"unit": Unit(**record["unit"])}))
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +122,6 @@ class Guarantee:
             "proof": self.proof,
             "secure_coins": self.secure_coins,
         }
-
-
-REPLACE_ONE_ROUND = "replace one round"
 
 
 def no_privacy(secure_coins: bool) -> Guarantee:

@@ -94,9 +94,11 @@ def range_renyi(span: float, order: float) -> float:
         return 0.0
     # Two outcomes with log-ratios t and t - span; x = e^t is where the derivative vanishes.
     least = -math.expm1((1 - order) * span)
-    x = (order - 1) / order * (math.exp(span) - 1 + least) / least
-    inner = (math.exp(span) - 1 - (x - 1) * least) / math.expm1(span)
-    return _up(math.log(x) + math.log(inner) / (order - 1))
+    x = (order - 1) / order * (math.expm1(span) + least) / least
+    inner = 1 - (x - 1) * least / math.expm1(span)
+    value = math.log(x) + math.log(inner) / (order - 1)
+    slack = SLACK * (1 + 1 / (order - 1))
+    return min(value + slack, _up(order * span**2 / 8))  # the second is an upper bound, and close for small spans
 
 
 def pure_delta(step: float, count: int, epsilon: float) -> float:

@@ -131,16 +131,16 @@ def to_json(event: Event) -> dict[str, Any]:
     for name, kind in NAMES.items():
         if type(event) is kind:
             fields = {field.name: getattr(event, field.name) for field in dataclasses.fields(kind)}
-            return {"event": name} | {key: _plain(value) for key, value in fields.items()}
+            return {"kind": name} | {key: _plain(value) for key, value in fields.items()}
     raise UnknownEvent(f"Not an event: {type(event).__name__}. Known: {', '.join(NAMES)}.")
 
 
 def from_json(record: Any) -> Event:
     """The event of a record; a name or a field that is not known is refused."""
-    name = record.get("event") if isinstance(record, dict) else None
+    name = record.get("kind") if isinstance(record, dict) else None
     if name not in NAMES:
         raise UnknownEvent(f"Unknown event {name!r}; this version knows {', '.join(NAMES)}.")
-    fields = {key: _lively(value) for key, value in record.items() if key != "event"}
+    fields = {key: _lively(value) for key, value in record.items() if key != "kind"}
     try:
         event: Event = NAMES[name](**fields)
     except TypeError as error:

@@ -1,0 +1,59 @@
+"""Releases: every published vector is drawn once, and is on disk before anybody sees it.
+
+Noise that is drawn twice for the same sum is another release, which nobody paid for. So a release has a name; the
+first to ask for it draws, keeps and publishes; whoever asks again, after a crash or from an old snapshot, gets what
+was kept. A crash between drawing and keeping loses a vector that nobody saw.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from diminuendo.errors import InvalidInput, LedgerDamaged
+from diminuendo.privacy import _disk
+from diminuendo.types import Ints
+
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")
+
+
+class Releases:
+    """What was published, by name; in memory, or in a folder of files that survive the process."""
+
+    def __init__(self, folder: str | Path | None = None) -> None:
+        self._kept: dict[str, Ints] = {}
+        self._lock = threading.Lock()
+        self._folder = None if folder is None else Path(folder)
+        if self._folder is not None:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            _disk.sweep(self._folder)  # drawn but never published: nobody may find it
+
+    def __repr__(self) -> str:
+        return f"<Releases in {self._folder or 'memory'}>"
+
+    def once(self, name: str, draw: Callable[[], Ints]) -> Ints:
+        """The release of that name; `draw` is called only if there is none yet."""
+        if not NAME.fullmatch(name):
+            raise InvalidInput(f"A release is named by letters, digits, dots and dashes; got {name!r}.")
+        with self._lock:
+            if name not in self._kept:
+                self._kept[name] = np.array(draw()) if self._folder is None else self._on_disk(name, draw)
+            return self._kept[name].copy()
+
+    def _on_disk(self, name: str, draw: Callable[[], Ints]) -> Ints:
+        path = Path(self._folder or "") / f"{name}.npy"
+        if not path.exists():
+            out = io.BytesIO()
+            np.save(out, np.asarray(draw()), allow_pickle=False)
+            _disk.write_once(path, out.getvalue())  # if somebody was faster, theirs is the release
+        try:
+            with path.open("rb") as file:
+                found: Ints = np.load(file, allow_pickle=False)
+        except (ValueError, EOFError, OSError) as error:
+            raise LedgerDamaged(f"{path} is not a release that was kept whole: {error}.") from error
+        return found

@@ -1,0 +1,113 @@
+r"""Noise on whole numbers: discrete Laplace and discrete Gaussian, and the Gamma-norm noise of the paper.
+
+    laplace    P(z) in proportion to exp(-|z| / scale)
+    gaussian   P(z) in proportion to exp(-z^2 / (2 sigma^2))
+    gamma_norm a real vector with density in proportion to exp(-|b|_2 / scale)
+
+With secure randomness the first two are OpenDP's samplers, which are exact: the scale is the very float that is given,
+arithmetic is rational, and the sum of value and noise saturates at the ends of 64 bits, which is post-processing. They
+take their bits from OpenSSL, which reseeds in a forked process; nothing drawn here is kept for later calls, so there is
+nothing that a fork could repeat. With seeded coins the same laws are drawn from the seed, up to the rounding of floats:
+for simulation only, as everything seeded is.
+
+`gamma_norm` is proved for real arithmetic only. Floats are not real numbers (Mironov 2012), so nothing that serves
+people should rest on it; it is here because the paper's pure-DP leader is built on it.
+
+Cost       docs/maths/sums.md, Theorems S1 (Gaussian: zCDP, since the mu-GDP curve understates discrete noise), S2.
+Excludes   timing: how long a sampler takes depends on what it drew.
+References Canonne, Kamath & Steinke (2020), NeurIPS 33; Ghosh, Roughgarden & Sundararajan (2012), SICOMP 41;
+           Mironov (2012), CCS; Thakurta & Smith (2013), NIPS 26.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from diminuendo import _validate
+from diminuendo.errors import InvalidInput
+from diminuendo.randomness.coins import SecretRandomness
+from diminuendo.types import Floats, Ints
+
+WIDEST = 2.0**50
+"""Wider noise than this would leave no room in 64 bits."""
+
+
+def laplace(values: Ints, scale: float, secret: SecretRandomness) -> Ints:
+    """Each value plus discrete Laplace noise."""
+    return _noisy(values, _scale(scale, "scale"), secret, "make_laplace", _seeded_laplace)
+
+
+def gaussian(values: Ints, sigma: float, secret: SecretRandomness) -> Ints:
+    """Each value plus discrete Gaussian noise."""
+    return _noisy(values, _scale(sigma, "sigma"), secret, "make_gaussian", _seeded_gaussian)
+
+
+def gamma_norm(dimension: int, scale: float, secret: SecretRandomness) -> Floats:
+    """A real vector whose length is Gamma(dimension, scale) and whose direction is uniform. Real arithmetic only."""
+    _validate.positive_int(dimension, "dimension")
+    length = _scale(scale, "scale") * -np.log(_uniforms(dimension, secret)).sum()
+    angles = 2 * math.pi * _uniforms(dimension, secret)
+    direction = np.sqrt(-2 * np.log(_uniforms(dimension, secret))) * np.cos(angles)
+    vector: Floats = length * direction / np.linalg.norm(direction)
+    return vector
+
+
+def _noisy(
+    values: Ints,
+    scale: float,
+    secret: SecretRandomness,
+    vetted: str,
+    seeded: Callable[[float, int, SecretRandomness], Ints],
+) -> Ints:
+    whole = np.ascontiguousarray(values)
+    if not np.issubdtype(whole.dtype, np.signedinteger):
+        raise InvalidInput(f"Noise is added to whole numbers (signed integers); got {whole.dtype}.")
+    if secret.secure:
+        drawn = _measurement(vetted, scale)(whole.ravel().tolist())
+        return np.array(drawn, dtype=np.int64).reshape(whole.shape)
+    return whole + seeded(scale, whole.size, secret).reshape(whole.shape)
+
+
+@cache
+def _measurement(maker: str, scale: float) -> Any:
+    """OpenDP's mechanism; imported on first use, since most simulations never need it."""
+    import opendp.prelude as dp
+
+    dp.enable_features("contrib")
+    metric = dp.l1_distance(T="i64") if maker == "make_laplace" else dp.l2_distance(T="f64")
+    return getattr(dp.m, maker)(dp.vector_domain(dp.atom_domain(T="i64")), metric, scale=scale)
+
+
+def _seeded_laplace(scale: float, count: int, secret: SecretRandomness) -> Ints:
+    """The difference of two geometric numbers."""
+    waits = np.floor(-scale * np.log(_uniforms(2 * count, secret))).astype(np.int64)
+    return np.asarray(waits[::2] - waits[1::2], dtype=np.int64)
+
+
+def _seeded_gaussian(sigma: float, count: int, secret: SecretRandomness) -> Ints:
+    """Discrete Laplace numbers of scale t, each kept with probability exp(-(|z| - sigma^2 / t)^2 / (2 sigma^2))."""
+    t = math.floor(sigma) + 1
+    kept = np.empty(0, dtype=np.int64)
+    while len(kept) < count:
+        lacking = count - len(kept)
+        z = _seeded_laplace(t, lacking, secret)
+        accept = np.exp(-((np.abs(z) - sigma**2 / t) ** 2) / (2 * sigma**2))
+        kept = np.concatenate([kept, z[_uniforms(lacking, secret) < accept]])
+    return kept
+
+
+def _uniforms(count: int, secret: SecretRandomness) -> Floats:
+    """Uniform in (0, 1), to 53 bits."""
+    return np.asarray(((secret.take(count) >> np.uint64(11)) + 0.5) * 2.0**-53)
+
+
+def _scale(value: float, name: str) -> float:
+    checked = _validate.positive_float(value, name)
+    if checked > WIDEST:
+        raise InvalidInput(f"{name} must be at most 2^50 so that sums fit into 64 bits; got {value:g}.")
+    return checked

@@ -1,0 +1,95 @@
+"""A release is drawn once, whoever asks and however often the process dies."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from diminuendo.errors import InvalidInput, LedgerDamaged
+from diminuendo.privacy import _disk
+from diminuendo.privacy.releases import Releases
+from diminuendo.types import Ints
+
+
+def counting() -> tuple[list[int], Callable[[], Ints]]:
+    calls: list[int] = []
+
+    def draw() -> Ints:
+        calls.append(1)
+        return np.arange(3) + 100 * len(calls)
+
+    return calls, draw
+
+
+@pytest.mark.parametrize("kept", [True, False], ids=["folder", "memory"])
+def test_the_first_to_ask_draws(tmp_path: Path, kept: bool) -> None:
+    calls, draw = counting()
+    releases = Releases(tmp_path / "releases" if kept else None)
+    first = releases.once("sum-0001", draw)
+    np.testing.assert_array_equal(releases.once("sum-0001", draw), first)
+    assert len(calls) == 1
+    first[:] = 0  # what is handed out is a copy
+    np.testing.assert_array_equal(releases.once("sum-0001", draw), [100, 101, 102])
+    releases.once("sum-0002", draw)
+    assert len(calls) == 2
+    assert "101" not in repr(releases)
+
+
+def test_another_process_gets_the_same(tmp_path: Path) -> None:
+    calls, draw = counting()
+    first = Releases(tmp_path).once("a", draw)
+    np.testing.assert_array_equal(Releases(tmp_path).once("a", draw), first)
+    assert len(calls) == 1
+
+
+def test_if_somebody_was_faster_theirs_counts(tmp_path: Path) -> None:
+    slow, fast = Releases(tmp_path), Releases(tmp_path)
+
+    def interrupted() -> Ints:
+        fast.once("a", lambda: np.array([1]))
+        return np.array([2])
+
+    assert slow.once("a", interrupted).tolist() == [1]
+    assert fast.once("a", lambda: np.array([3])).tolist() == [1]
+    assert [found.name for found in tmp_path.iterdir()] == ["a.npy"]
+
+
+def test_a_draw_that_fails_publishes_nothing(tmp_path: Path) -> None:
+    releases = Releases(tmp_path)
+    with pytest.raises(RuntimeError):
+        releases.once("a", lambda: (_ for _ in ()).throw(RuntimeError("no entropy")))
+    assert releases.once("a", lambda: np.array([5])).tolist() == [5]
+
+
+def test_what_a_dead_process_left_unfinished_is_removed(tmp_path: Path) -> None:
+    dead = subprocess.run(
+        [sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, check=True
+    )
+    left = tmp_path / f"{_disk.UNFINISHED}{int(dead.stdout)}-abc"
+    alive = tmp_path / f"{_disk.UNFINISHED}{os.getpid()}-abc"
+    left.write_bytes(b"secret")
+    alive.write_bytes(b"secret")
+    Releases(tmp_path)
+    assert not left.exists()
+    assert alive.exists()
+
+
+def test_damage_is_noticed(tmp_path: Path) -> None:
+    Releases(tmp_path).once("a", lambda: np.arange(100))
+    content = (tmp_path / "a.npy").read_bytes()
+    for bad in (b"", content[:50], content[:-8], b"x" + content[1:]):
+        (tmp_path / "a.npy").write_bytes(bad)
+        with pytest.raises(LedgerDamaged):
+            Releases(tmp_path).once("a", lambda: np.arange(100))
+
+
+@pytest.mark.parametrize("name", ["", "../a", "a/b", ".hidden", "a b", "x" * 300])
+def test_names_stay_in_the_folder(tmp_path: Path, name: str) -> None:
+    with pytest.raises(InvalidInput, match="named by"):
+        Releases(tmp_path).once(name, lambda: np.arange(3))
