@@ -13,6 +13,7 @@ ORDER = [
     ("errors", "types", "_jit", "_validate"),
     ("randomness",),
     ("privacy",),
+    ("sums",),
     ("objectives",),
     ("streams",),
     ("offline",),

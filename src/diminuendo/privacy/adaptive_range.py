@@ -81,7 +81,9 @@ def _one_more(points: Floats, curve: Floats, span: float, wanted: Floats) -> Flo
         inside = np.clip(turning, low, high)
         values = np.maximum(a + b * low + c / low, a + b * high + c / high)
         best[index] = np.maximum(values, a + b * inside + c / inside).max()
-    rounding = 2.0**-46 * (1 + math.exp(span)) / math.expm1(span)  # of terms near 1, divided by a small number
+    rounding = (
+        2.0**-46 * (1 + math.exp(span)) / math.expm1(span)
+    )  # of terms near 1, divided by a small number
     return np.minimum(1.0, np.maximum(best, 0.0) + rounding)
 
 

@@ -98,7 +98,9 @@ def range_renyi(span: float, order: float) -> float:
     inner = 1 - (x - 1) * least / math.expm1(span)
     value = math.log(x) + math.log(inner) / (order - 1)
     slack = SLACK * (1 + 1 / (order - 1))
-    return min(value + slack, _up(order * span**2 / 8))  # the second is an upper bound, and close for small spans
+    return min(
+        value + slack, _up(order * span**2 / 8)
+    )  # the second is an upper bound, and close for small spans
 
 
 def pure_delta(step: float, count: int, epsilon: float) -> float:

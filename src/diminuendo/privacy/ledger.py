@@ -58,6 +58,7 @@ class Ledger:
     def __init__(self, budget: Budget) -> None:
         self.budget = budget
         self.entries: list[Entry] = []
+        self._noted: dict[str, Entry] = {}
         self.head = _hash("", _header(budget))
         self._limit = budget.limit
         self._tally = Tally()
@@ -125,8 +126,11 @@ class Ledger:
             if self._file is not None:
                 self._file.append(_line(body, entry.hash))
             self._tally.add(price)
-            self.entries.append(entry)
-            self.head = entry.hash
+            self._enter(entry)
+
+    def find(self, note: str) -> Entry | None:
+        """The first charge with that note, as when going on after a crash: what is paid for is not paid again."""
+        return self._noted.get(note)
 
     def affords(self, event: Event) -> bool:
         """Whether a charge would be accepted now."""
@@ -159,8 +163,13 @@ class Ledger:
             raise LedgerDamaged(
                 "The charges add up to more than the budget: this ledger did not accept them."
             )
-        self.entries = list(entries)
-        self.head = entries[-1].hash if entries else self.head
+        for entry in entries:
+            self._enter(entry)
+
+    def _enter(self, entry: Entry) -> None:
+        self.entries.append(entry)
+        self._noted.setdefault(entry.note, entry)
+        self.head = entry.hash
 
     def _worth(self, cost: Any) -> float:
         counting = self.budget.counting

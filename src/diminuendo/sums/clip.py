@@ -1,0 +1,173 @@
+r"""Clipping: whatever one person contributes becomes a few whole numbers of bounded norm, by construction.
+
+    NaN -> 0;  cut each entry to [0, ceiling];  scale all entries together to the bound;  round down to ticks;
+    check the norm in whole numbers, and take ticks off the largest entry while it is too large.
+
+Rounding down matters: rounding to the nearest could add half a tick to every entry, and 41 percent to the norm. After
+the check the sensitivity is a fact about whole numbers, for any input whatever (docs/maths/sums.md, Lemma S0). Entries
+that are not negative make two contributions differ by sqrt(2) * bound at most, not 2 * bound.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from diminuendo import _validate
+from diminuendo._jit import inline, kernel
+from diminuendo.errors import InvalidInput
+from diminuendo.types import Floats, Ints
+
+L2, L1, CELL = range(3)
+KINDS = {"l2": L2, "l1": L1, "cell": CELL}
+
+WIDEST = 1 << 30
+"""A bound of more ticks than this, squared, would not fit."""
+
+
+@dataclass(frozen=True)
+class Clip:
+    """The rule for contributions. All of it is public, and chosen without looking at people.
+
+    norm     "l2": length at most `bound`; "l1": sum at most `bound`; "cell": one entry only, in a place that is a
+             public coin, such as a probe
+    ticks    whole numbers to one unit
+    signed   entries may be negative; costs twice as much
+    """
+
+    norm: Literal["l2", "l1", "cell"] = "l2"
+    bound: float = 1.0
+    ticks: int = 1024
+    signed: bool = False
+    ceiling: float = 1.0
+
+    def __post_init__(self) -> None:
+        _validate.one_of(self.norm, KINDS, "norm")
+        _validate.positive_float(self.bound, "bound")
+        _validate.positive_float(self.ceiling, "ceiling")
+        _validate.positive_int(self.ticks, "ticks")
+        if self.bound * self.ticks >= WIDEST or self.ceiling * self.ticks >= WIDEST:
+            raise InvalidInput(f"bound and ceiling must be below 2^30 ticks; got {self}. Take fewer ticks.")
+        if self.limit < 1:
+            raise InvalidInput(f"The bound is less than one tick, so nothing would be left; got {self}.")
+
+    @property
+    def limit(self) -> int:
+        """The bound, in ticks."""
+        return math.floor(self.bound * self.ticks)
+
+    @property
+    def largest(self) -> int:
+        """The most that one entry can be, in ticks."""
+        cut = math.floor(self.ceiling * self.ticks)
+        return cut if self.norm == "cell" else min(cut, self.limit)
+
+    def sensitivity(self, size: int) -> int:
+        """The most by which two contributions can differ, absolute values added up, in ticks."""
+        apart = self.largest * (2 if self.signed else 1)
+        if self.norm == "cell":
+            return apart
+        return min(2 * self.limit, size * apart) if self.norm == "l1" else size * apart
+
+    def sensitivity_squared(self, size: int) -> int:
+        """The most by which two contributions can differ, squares added up, in ticks squared."""
+        apart = self.largest * (2 if self.signed else 1)
+        if self.norm == "cell":
+            return apart**2
+        return min((4 if self.signed else 2) * self.limit**2, size * apart**2)
+
+    def rule(self) -> Rule:
+        """For kernels."""
+        return KINDS[self.norm], self.bound, self.ceiling, self.ticks, self.limit, self.signed
+
+
+Rule = tuple[int, float, float, int, int, bool]
+
+
+@inline
+def clip_row(rule: Rule, values: Floats, low: int, high: int, out: Ints) -> float:
+    """values[low:high] as whole ticks in out[:high-low], whatever the values are; the scale that was used."""
+    kind, bound, ceiling, ticks, limit, signed = rule
+    size, norm = high - low, 0.0
+    for j in range(low, high):
+        entry = _cut(values[j], ceiling, signed)
+        norm += abs(entry) if kind == L1 else entry * entry
+    if kind == L2:
+        norm = math.sqrt(norm)
+    scale = float(ticks)
+    if kind != CELL and norm > bound:
+        scale *= bound / norm
+    whole = 0
+    for j in range(size):
+        entry = _cut(values[low + j], ceiling, signed)
+        out[j] = int(math.floor(abs(entry) * scale))
+        whole += out[j] if kind == L1 else out[j] * out[j]
+        if entry < 0:
+            out[j] = -out[j]
+    most = limit if kind == L1 else limit * limit
+    while kind != CELL and whole > most:
+        whole = _one_off(out, size, whole, kind)
+    return scale
+
+
+@inline
+def _cut(value: float, ceiling: float, signed: bool) -> float:
+    if not abs(value) >= 0.0:  # not a number
+        return 0.0
+    return min(max(value, -ceiling if signed else 0.0), ceiling)
+
+
+@inline
+def _one_off(out: Ints, size: int, whole: int, kind: int) -> int:
+    """Take one tick off the largest entry; the norm that is left."""
+    at = 0
+    for j in range(1, size):
+        if abs(out[j]) > abs(out[at]):
+            at = j
+    was = abs(out[at])
+    out[at] -= 1 if out[at] > 0 else -1
+    return whole - (1 if kind == L1 else 2 * was - 1)
+
+
+@kernel
+def add_dense(rule: Rule, values: Floats, scratch: Ints, total: Ints) -> None:
+    """total += the clipped values."""
+    clip_row(rule, values, 0, len(values), scratch)
+    for j in range(len(values)):
+        total[j] += scratch[j]
+
+
+@kernel
+def add_sparse(rule: Rule, starts: Ints, columns: Ints, values: Floats, scratch: Ints, total: Ints) -> None:
+    """One contribution per row: total[columns] += the clipped values, row by row."""
+    for row in range(len(starts) - 1):
+        low, high = starts[row], starts[row + 1]
+        clip_row(rule, values, low, high, scratch)
+        for j in range(low, high):
+            total[columns[j]] += scratch[j - low]
+
+
+def sparse_row(values: object, indices: object, size: int) -> tuple[Floats, Ints]:
+    """A sparse contribution at the door: as many values as places, places rising and within range."""
+    row, places = as_floats(values), np.asarray(indices)
+    if places.ndim != 1 or row.shape != places.shape or not np.issubdtype(places.dtype, np.integer):
+        raise InvalidInput(
+            f"Expected as many values as whole-number indices, in rows; got shapes {row.shape} and {places.shape}."
+        )
+    whole = np.ascontiguousarray(places, dtype=np.int64)
+    if len(whole) and (whole[0] < 0 or whole[-1] >= size or (np.diff(whole) <= 0).any()):
+        raise InvalidInput(
+            f"indices must rise, each once, from 0 to {size - 1}. Sort them and add up doubles."
+        )
+    return row, whole
+
+
+def as_floats(values: object) -> Floats:
+    """Numbers at the door; which numbers does not matter."""
+    try:
+        return np.ascontiguousarray(values, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InvalidInput(f"A contribution is a row of numbers; got {type(values).__name__}.") from error

@@ -1,0 +1,13 @@
+"""The strategies there are, by name. A new one is one file and one line here."""
+
+from __future__ import annotations
+
+from diminuendo.sums.blt import Blt
+from diminuendo.sums.independent import Independent
+from diminuendo.sums.strategy import Strategy
+from diminuendo.sums.toeplitz import SqrtToeplitz
+from diminuendo.sums.tree import Tree
+
+STRATEGIES: dict[str, type[Strategy]] = {
+    strategy.name: strategy for strategy in (Independent, Tree, SqrtToeplitz, Blt)
+}

@@ -1,0 +1,74 @@
+r"""What a strategy is: which combinations of batch sums are released, and how running sums are read from them.
+
+A sum is released in batches. After batch b a strategy releases whole-number combinations of the batches so far, with
+fresh noise on each; since it is fixed beforehand which combinations, one person's batch enters all of them with known
+weights, and what she can change in total is her contribution times the norm of those weights (docs/maths/sums.md,
+Theorem S1). Decoding, from what was released to an estimate of the running sum, is in floats: it costs nothing.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import ClassVar
+
+from diminuendo import _validate
+from diminuendo.types import Floats, Ints
+
+
+class Encoder(ABC):
+    """From the sum of each batch in turn to the combinations to release. Holds what people contributed."""
+
+    arrays: tuple[Ints, ...]
+    """Everything it remembers, for snapshots; changed in place."""
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}>"
+
+    @abstractmethod
+    def encode(self, batch: Ints) -> Ints:
+        """(rows, size): the combinations that are due after this batch."""
+
+
+class Decoder(ABC):
+    """From what was released after each batch in turn to the running sum. Holds nothing that was not released."""
+
+    arrays: tuple[Floats, ...]
+    """Everything it remembers, for snapshots; changed in place."""
+
+    @abstractmethod
+    def decode(self, rows: Ints) -> Floats:
+        """The estimate of the sum over all batches so far."""
+
+
+class Strategy(ABC):
+    """For up to `releases` batches. All of it is public."""
+
+    name: ClassVar[str]
+    unit: int
+    """The whole number that stands for a weight of 1."""
+    square: int
+    """The largest sum of squared weights with which one batch enters all releases."""
+    total: int
+    """The same with absolute values, for Laplace noise."""
+
+    def __init__(self, releases: int) -> None:
+        self.releases = _validate.positive_int(releases, "releases")
+
+    def __repr__(self) -> str:
+        return f"<{self.name}, {self.releases} releases>"
+
+    @abstractmethod
+    def encoder(self, size: int) -> Encoder:
+        """A fresh encoder for vectors of that size."""
+
+    @abstractmethod
+    def decoder(self, size: int) -> Decoder:
+        """A fresh decoder."""
+
+    @abstractmethod
+    def variance(self, release: int) -> float:
+        """The variance of the estimate after so many releases, in units of the variance of the noise."""
+
+    def largest(self, sum_: int) -> int:
+        """A bound on any number inside the encoder, when no entry of the running sum exceeds `sum_`."""
+        return 2 * self.unit * sum_
