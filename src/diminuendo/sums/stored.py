@@ -42,7 +42,7 @@ UNIT = 4096
 
 
 def power_weights(schedule: Schedule) -> Ints:
-    """(releases, batches): the weight of each batch in each release, t_j / t_b, squares of a batch adding up to UNIT^2."""
+    """(releases, batches): the weights of batches in releases, t_j / t_b, with squares that add up to UNIT^2 a batch."""
     ends = np.array(schedule.ends, dtype=np.float64)
     weights = np.tril(ends[None, :] / ends[:, None])
     weights /= np.sqrt((weights**2).sum(axis=0))
@@ -148,7 +148,7 @@ class Chain:
         """The weighted sum of what each item is worth by itself, in ticks times weights, with noise."""
         total = np.zeros(self._people.n_items, dtype=np.int64)
         _weighted(self.starts, self.items, self._left, self._weights, total)
-        return self._once("singles", total, self._sigmas[0], secret)
+        return self._once("singles", -1, total, self._sigmas[0], secret)
 
     def row(self, item: int, gains: Any, secret: SecretRandomness) -> Ints:
         """The weighted sum of what each item loses when `item` joins the chain, with noise.
@@ -163,10 +163,17 @@ class Chain:
         self._chain.append(int(item))
         lost = np.zeros(self._people.n_items, dtype=np.int64)
         _lose(self.starts, self.items, self._left, self._weights, self._scales, now, item, lost)
-        return self._once(f"row-{len(self._chain):04d}-{item}", lost, self._sigmas[1], secret)
+        return self._once(f"row-{len(self._chain):04d}", item, lost, self._sigmas[1], secret)
 
-    def _once(self, what: str, total: Ints, sigma: float, secret: SecretRandomness) -> Ints:
-        return self._people._kept.once(f"{self._note}-{what}", lambda: noise.gaussian(total, sigma, secret))
+    def _once(self, what: str, item: int, total: Ints, sigma: float, secret: SecretRandomness) -> Ints:
+        """Kept with the item it is about: a chain that was begun goes on as it began, or not at all."""
+        name = f"{self._note}-{what}"
+        kept = self._people._kept.once(
+            name, lambda: np.concatenate([[item], noise.gaussian(total, sigma, secret)])
+        )
+        if kept[0] != item or len(kept) != len(total) + 1:
+            raise InvalidInput(f"{name} was drawn for item {kept[0]}, not {item}; one release is one chain.")
+        return kept[1:]
 
 
 @kernel
