@@ -42,7 +42,7 @@ UNIT = 4096
 
 
 def power_weights(schedule: Schedule) -> Ints:
-    """(releases, batches): the weights of batches in releases, t_j / t_b, with squares that add up to UNIT^2 a batch."""
+    """(releases, batches): the weights of batches in releases, t_j / t_b, squares adding up to UNIT^2 a batch."""
     ends = np.array(schedule.ends, dtype=np.float64)
     weights = np.tril(ends[None, :] / ends[:, None])
     weights /= np.sqrt((weights**2).sum(axis=0))
