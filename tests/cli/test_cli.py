@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 from diminuendo.cli.app import app
 from diminuendo.learners import LEARNERS, ROLES
+from diminuendo.privacy import Budget, Gaussian, Ledger
 from diminuendo.streams import BUILTIN
 
 RUNNER = CliRunner()
@@ -42,6 +43,28 @@ def test_simulate_writes_numbers_and_plot(tmp_path: Path) -> None:
     }
     assert found["benchmarks"]["greedy"] == found["benchmarks"]["optimum_lower"] == 0.75
     assert (tmp_path / "out" / "payoff.png").stat().st_size > 10_000
+
+
+def test_a_ledger_is_checked_and_shown(tmp_path: Path) -> None:
+    path = tmp_path / "people.ledger"
+    with Ledger.open(path, Budget(1.0, 1e-6)) as held:
+        for number in range(12):
+            held.charge(Gaussian(1e-4), f"release {number} [of 12]")
+    result = RUNNER.invoke(app, ["ledger", str(path), "--last", "3", "--json", str(tmp_path / "said.json")])
+    assert result.exit_code == 0, result.output
+    assert held.head in result.output
+    assert "release 11 [of 12]" in result.output
+    assert "release 8 [of 12]" not in result.output
+    said = json.loads((tmp_path / "said.json").read_text())
+    assert said["spent"] == held.spent()
+    assert len(said["charges"]) == 12
+    path.write_bytes(path.read_bytes().replace(b"release 3", b"release 4"))
+    ran = subprocess.run(
+        [sys.executable, "-m", "diminuendo", "ledger", str(path)], capture_output=True, text=True
+    )
+    assert ran.returncode != 0
+    assert "line 5" in ran.stderr
+    assert "Traceback" not in ran.stderr
 
 
 def test_learners_and_streams_list_every_name() -> None:

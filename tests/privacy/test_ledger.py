@@ -208,6 +208,16 @@ def test_a_file_cut_back_is_noticed_by_its_head(path: Path) -> None:
         Ledger.open(path, expect=head)
 
 
+def test_a_lost_file_is_not_begun_anew(path: Path) -> None:
+    filled(path)
+    head = ledger.read(path).head
+    path.unlink()
+    with pytest.raises(LedgerDamaged, match="lost"):
+        Ledger.open(path, BUDGET, expect=head)
+    with pytest.raises(InvalidInput, match="No such file"):
+        ledger.read(path.parent / "none")
+
+
 def test_charges_beyond_the_budget_are_not_believed(path: Path) -> None:
     content = filled(path).decode().splitlines()
     head, lines = json.loads(content[0])["hash"], [content[0]]

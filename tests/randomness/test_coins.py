@@ -9,6 +9,7 @@ import sys
 
 import numpy as np
 import pytest
+from numba.core.errors import TypingError
 
 from diminuendo import SeededCoins, SystemCoins
 from diminuendo._jit import kernel
@@ -24,6 +25,7 @@ from diminuendo.randomness.coins import (
     below,
     undo,
 )
+from diminuendo.randomness.urns import Urns, draw, new_urns
 from diminuendo.types import Ints, Words
 from tests.kit.statistics import assert_follows, assert_rejects
 
@@ -164,6 +166,18 @@ def test_below_reaches_the_top_of_large_bounds() -> None:
     assert found.min() >= 0
     assert found.max() < bound
     assert found.max() > bound * 0.99  # chance of missing the top hundredth in 2000 draws: 2e-9
+
+
+@kernel
+def exact(urns: Urns, words: PublicWords | SecretWords) -> int:
+    return draw(urns, 0, words)  # type: ignore[arg-type]
+
+
+def test_draws_from_secret_scores_do_not_compile_with_public_coins() -> None:
+    urns = new_urns(3, 1, 0.1)
+    exact(urns, SecretRandomness(SeededCoins(1)).handful)
+    with pytest.raises(TypingError, match="PublicWords"):
+        exact(urns, PublicCoins(SeededCoins(1)).handful)
 
 
 FORK = """

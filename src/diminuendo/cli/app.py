@@ -8,12 +8,15 @@ from typing import Annotated, cast
 
 import typer
 from rich import box
+from rich.markup import escape
 from rich.table import Table
 
 import diminuendo
 from diminuendo import _validate
 from diminuendo.cli.screen import console, interruptible, progress_bars
 from diminuendo.learners import LEARNERS, ROLES
+from diminuendo.privacy.events import to_json
+from diminuendo.privacy.ledger import read as read_ledger
 from diminuendo.simulate.run import Simulation, simulate
 from diminuendo.simulate.table import as_table
 from diminuendo.streams import BUILTIN, People, msweb, open_stream
@@ -117,6 +120,38 @@ def streams() -> None:
         "[bold].csv[/], [bold].csv.gz[/], [bold].parquet[/] with columns person,item,value; baskets "
         "[bold].txt[/], [bold].txt.gz[/], one line of item numbers per person."
     )
+
+
+@app.command()
+def ledger(
+    file: Annotated[Path, typer.Argument(help="A ledger file, in use or not.")],
+    head: Annotated[str | None, typer.Option(help="A head noted earlier that the file must contain.")] = None,
+    last: Annotated[int, typer.Option(help="Show so many of the latest charges.")] = 10,
+    json_file: Annotated[Path | None, typer.Option("--json", help="Write what it says to this file.")] = None,
+) -> None:
+    """Check a privacy ledger line by line and say what was spent on what."""
+    record = read_ledger(file, expect=head)
+    budget, spent = record.budget, record.spent()
+    table = Table(box=box.SIMPLE, title_justify="left")
+    for name in ("charge", "what for", "cost by itself, epsilon"):
+        table.add_column(name, justify="right" if name.endswith("epsilon") else "left")
+    for number, entry in list(enumerate(record.entries, start=1))[-last:] if last > 0 else []:
+        alone = budget.counting.epsilon(entry.event, budget.delta, budget.unit.rounds)
+        table.add_row(f"{number} {to_json(entry.event)['kind']}", escape(entry.note) or "-", f"{alone:.4g}")
+    lines = [
+        f"Budget   {budget}",
+        f"Spent    epsilon {spent:.6g} of {budget.epsilon:g}, in {len(record.entries)} charges",
+        f"Checked  every line fits the one before; head {record.head}",
+    ]
+    if record.torn:
+        lines.append("Note     the last line is unfinished, as after a crash; nothing was drawn on it")
+    console.print("\n".join(lines), highlight=False, markup=False, soft_wrap=True)
+    if record.entries and last > 0:
+        console.print(table)
+    if json_file is not None:
+        charges = [{"charge": to_json(entry.event), "note": entry.note} for entry in record.entries]
+        said = {"budget": budget.as_json(), "spent": spent, "head": record.head, "torn": record.torn}
+        json_file.write_text(json.dumps(said | {"charges": charges}, indent=2) + "\n")
 
 
 @app.command()

@@ -66,7 +66,9 @@ class Budget:
             )
 
     def __str__(self) -> str:
-        return f"({self.epsilon:g}, {self.delta:g}) for {self.unit}, counted as {self.accountant}"
+        return (
+            f"epsilon {self.epsilon:g}, delta {self.delta:g}; unit: {self.unit}; counted as {self.accountant}"
+        )
 
     @property
     def counting(self) -> Additive:

@@ -51,6 +51,17 @@ class Record:
     torn: bool
     """Whether the file ends in an unfinished line, as after a crash."""
 
+    def must_contain(self, head: str | None, name: str) -> None:
+        """Fail if a head that was noted earlier is not among those of the file."""
+        if head not in {None, _hash("", _header(self.budget)), *(entry.hash for entry in self.entries)}:
+            raise LedgerDamaged(f"{name} does not contain the noted head {head}: it was cut back.")
+
+    def spent(self) -> float:
+        """The epsilon, at the budget's delta, of all charges. Fails if they exceed the budget."""
+        ledger = Ledger(self.budget)
+        ledger._replay(self.entries)
+        return ledger.spent()
+
 
 class Ledger:
     """A budget and its charges, in memory; `Ledger.open` keeps them in a file."""
@@ -80,6 +91,8 @@ class Ledger:
             if b"\n" not in content:  # new, or the very first line was never finished
                 if budget is None:
                     raise InvalidInput(f"{path} holds no ledger; give a budget to begin one.")
+                if expect is not None:
+                    raise LedgerDamaged(f"{path} is empty, but its head was noted once: the ledger was lost.")
                 ledger = cls(budget)
                 first = _line(_header(budget), ledger.head)
                 if not first.startswith(content):
@@ -92,6 +105,7 @@ class Ledger:
                     raise InvalidInput(
                         f"{path} was opened for {record.budget}; got {budget}. Budgets do not change."
                     )
+                record.must_contain(expect, str(path))
                 ledger = cls(record.budget)
                 ledger._replay(record.entries)
                 if record.torn:
@@ -183,10 +197,14 @@ class Ledger:
         )
 
 
-def read(path: str | Path) -> Record:
+def read(path: str | Path, *, expect: str | None = None) -> Record:
     """What a ledger file says, checked line by line, without taking hold of it."""
-    record = parse(Path(path).read_bytes(), str(path))
-    Ledger(record.budget)._replay(record.entries)
+    try:
+        record = parse(Path(path).read_bytes(), str(path))
+    except OSError as error:
+        raise InvalidInput(f"Cannot read {path}: {error.strerror}.") from error
+    record.spent()
+    record.must_contain(expect, str(path))
     return record
 
 

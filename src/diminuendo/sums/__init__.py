@@ -1,1 +1,20 @@
 """Private running sums: what people contribute is added up, and published with noise now and then."""
+
+from diminuendo.sums.clip import Clip
+from diminuendo.sums.private_sum import Collector, PrivateSum
+from diminuendo.sums.schedule import Schedule, equal, geometric
+from diminuendo.sums.stored import StoredPeople, gls, power_weights
+from diminuendo.sums.strategies import STRATEGIES
+
+__all__ = [
+    "STRATEGIES",
+    "Clip",
+    "Collector",
+    "PrivateSum",
+    "Schedule",
+    "StoredPeople",
+    "equal",
+    "geometric",
+    "gls",
+    "power_weights",
+]
