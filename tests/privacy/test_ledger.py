@@ -104,6 +104,18 @@ def test_people_with_several_rounds_cost_the_square(rounds: int, factor: int) ->
     assert str(rounds) in pure.guarantee(True).neighbours or rounds == 1
 
 
+@pytest.mark.parametrize("budget", [BUDGET, Budget(0.3, 1e-9, Unit(3)), Budget(0.7, 0.0, Unit(7), "pure")])
+def test_shares_of_a_budget_fit_into_it(budget: Budget) -> None:
+    held = Ledger(budget)
+    for part in (0.25, 0.5, 0.25):
+        held.charge(budget.share(part))
+    assert budget.epsilon * (1 - 1e-9) < held.spent() <= budget.epsilon
+    assert not held.affords(budget.share(1e-6))
+    for wrong in (0.0, 1.1, -1.0):
+        with pytest.raises(InvalidInput, match="part"):
+            budget.share(wrong)
+
+
 def test_events_without_a_price_are_refused_by_name() -> None:
     held = Ledger(Budget(1.0, 0.0, accountant="pure"))
     with pytest.raises(UnknownEvent, match=r"'pure'.*Gaussian"):

@@ -11,6 +11,7 @@ from diminuendo import _validate
 from diminuendo.errors import InvalidInput
 from diminuendo.privacy import curves
 from diminuendo.privacy.accountants import ACCOUNTANTS, Additive
+from diminuendo.privacy.events import Gaussian, Laplace
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +81,16 @@ class Budget:
         """The largest total cost that one round may have: rho, or epsilon, after what a person's rounds multiply."""
         whole = self.epsilon if self.accountant == "pure" else curves.zcdp_rho(self.epsilon, self.delta)
         return Fraction(whole) / self.counting.owned(Fraction(1), self.unit.rounds)
+
+    def share(self, part: float = 1.0) -> Gaussian | Laplace:
+        """The largest cost of a sum that fits into that part of the budget: `PrivateSum(..., cost=budget.share())`."""
+        if not 0 < _validate.positive_float(part, "part") <= 1:
+            raise InvalidInput(f"part must be above 0 and at most 1; got {part}.")
+        cost = self.limit * Fraction(part)
+        least = float(cost)
+        if Fraction(least) > cost:
+            least = math.nextafter(least, 0.0)
+        return Laplace(least) if self.accountant == "pure" else Gaussian(least)
 
     def as_json(self) -> dict[str, Any]:
         """For files."""

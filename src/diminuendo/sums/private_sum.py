@@ -1,6 +1,6 @@
 r"""A private running sum: people add vectors, and the sum so far is published with noise, a known number of times.
 
-    total = PrivateSum(size=294, rounds=30_000, releases=20, cost=Gaussian(rho=0.02))
+    total = PrivateSum(size=294, rounds=30_000, releases=20, cost=budget.share())
     ledger.charge(total.event)                 # all releases together, before the first
     total.add(vector)                          # or total.add(values, indices)
     published = total.release(secret)          # the running sum, in units, with noise
