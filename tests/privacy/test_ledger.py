@@ -99,8 +99,8 @@ def test_people_with_several_rounds_cost_the_square(rounds: int, factor: int) ->
     held.charge(Gaussian(0.999 * RHO / factor))
     assert 0.99 < held.spent() <= 1.0
     pure = Ledger(Budget(1.0, 0.0, Unit(rounds), "pure"))
-    pure.charge(Selections(2, 0.5 / rounds))
-    assert pure.spent() == pytest.approx(1.0)
+    pure.charge(Selections(2, 0.499 / rounds))
+    assert pure.spent() == pytest.approx(0.998)
     assert str(rounds) in pure.guarantee(True).neighbours or rounds == 1
 
 
@@ -111,9 +111,22 @@ def test_shares_of_a_budget_fit_into_it(budget: Budget) -> None:
         held.charge(budget.share(part))
     assert budget.epsilon * (1 - 1e-9) < held.spent() <= budget.epsilon
     assert not held.affords(budget.share(1e-6))
+    tenths = Ledger(budget)
+    for _ in range(10):
+        tenths.charge(budget.share(0.1))
     for wrong in (0.0, 1.1, -1.0):
         with pytest.raises(InvalidInput, match="part"):
             budget.share(wrong)
+
+
+def test_ten_tenths_in_floats_are_too_much_and_it_is_said_why() -> None:
+    held = Ledger(Budget(1.0, 0.0, accountant="pure"))
+    for _ in range(9):
+        held.charge(Laplace(0.1))
+    with pytest.raises(OverBudget, match="rounding error only"):
+        held.charge(Laplace(0.1))
+    with pytest.raises(OverBudget, match="Ask for less"):
+        held.charge(Laplace(0.2))
 
 
 def test_events_without_a_price_are_refused_by_name() -> None:

@@ -107,6 +107,8 @@ class Additive(Accountant):
         elif isinstance(event, Parallel):
             made.common = max((self.tally(part).total for part in event.events), default=Fraction(0))
         elif isinstance(event, Columns):
+            if self.price(Gaussian(0.0)) is None:
+                raise self._refuse(event)
             for column, rho in enumerate(event.rhos, start=event.first):
                 made.columns[column] = self._priced(Gaussian(rho))
             made.worst = max(made.columns.values(), default=Fraction(0))
@@ -192,11 +194,11 @@ class GaussianExact(Additive):
 
     def convert(self, cost: float, delta: float) -> float:
         """The exact curve."""
-        return curves.gaussian_epsilon(math.nextafter(math.sqrt(cost), math.inf), delta)
+        return curves.gaussian_epsilon(_root_up(cost), delta)
 
     def curve(self, cost: float, epsilon: float) -> float:
         """The exact curve."""
-        return curves.gaussian_delta(math.nextafter(math.sqrt(cost), math.inf), epsilon)
+        return curves.gaussian_delta(_root_up(cost), epsilon)
 
     def owned(self, cost: Fraction, rounds: int) -> Fraction:
         """mu grows in proportion."""
@@ -248,6 +250,10 @@ class Advanced(Accountant):
         if left <= 0 or step * count == 0:
             return 0.0 if step * count == 0 else 1.0
         return min(1.0, math.exp(-((left / (step * rounds)) ** 2) / (2 * count)) * (1 + curves.SLACK * 1e3))
+
+
+def _root_up(cost: float) -> float:
+    return math.nextafter(math.sqrt(cost), math.inf) if cost > 0 else 0.0
 
 
 def rounded_up(value: Fraction) -> float:

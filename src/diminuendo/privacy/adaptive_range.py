@@ -23,9 +23,6 @@ from diminuendo.types import Floats
 BLOCKS = {1024: 1.0006, 256: 1.0020, 64: 1.0066, 16: 1.0215, 4: 1.0674, 1: 1.2534}
 """Draws in a block -> c, each checked anew by the tests up to 16 draws."""
 
-LONGEST = 64
-"""Up to so many draws `adaptive_delta` runs the recursion; beyond, it uses `adaptive_mu`."""
-
 GRID = 1024
 """Points of the curve per recursion, over the interval where it is not trivial."""
 

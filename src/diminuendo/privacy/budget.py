@@ -86,11 +86,9 @@ class Budget:
         """The largest cost of a sum that fits into that part of the budget: `PrivateSum(..., cost=budget.share())`."""
         if not 0 < _validate.positive_float(part, "part") <= 1:
             raise InvalidInput(f"part must be above 0 and at most 1; got {part}.")
-        cost = self.limit * Fraction(part)
-        least = float(cost)
-        if Fraction(least) > cost:
-            least = math.nextafter(least, 0.0)
-        return Laplace(least) if self.accountant == "pure" else Gaussian(least)
+        # Rounded down by a hair: a float like .1 is a little more than a tenth, and ten tenths should fit.
+        cost = float(self.limit * Fraction(part)) * (1 - 2.0**-50)
+        return Laplace(cost) if self.accountant == "pure" else Gaussian(cost)
 
     def as_json(self) -> dict[str, Any]:
         """For files."""

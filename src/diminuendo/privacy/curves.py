@@ -23,7 +23,7 @@ def zcdp_delta(rho: float, epsilon: float) -> float:
     """The delta at epsilon of anything that is rho-zCDP (Theorem A2), at the order where the bound is least."""
     if rho == 0.0:
         return 0.0
-    low, high = 1.0, 2.0 + (epsilon + 1.0) / (2.0 * rho)
+    low, high = 1.0, min(2.0 + (epsilon + 1.0) / (2.0 * rho), 2.0**500)
     for _ in range(2000):
         order = (low + high) / 2
         if not low < order < high:
@@ -34,12 +34,13 @@ def zcdp_delta(rho: float, epsilon: float) -> float:
             high = order
     # Any order above 1 gives a valid delta, so only the evaluation below has to be careful.
     order = high
-    terms = (
-        (order - 1) * order * rho,
-        -(order - 1) * epsilon,
-        order * math.log1p(-1 / order),
-        -math.log(order - 1),
-    )
+    if (
+        order > 2
+    ):  # two ways to write the logarithm of (1 - 1/a)^a / (a - 1), each exact where the other is not
+        factor = order * math.log1p(-1 / order), -math.log(order - 1)
+    else:
+        factor = (order - 1) * math.log(order - 1), -order * math.log(order)
+    terms = (order - 1) * order * rho, -(order - 1) * epsilon, *factor
     return _exp_up(sum(terms), sum(map(abs, terms)))
 
 
@@ -66,7 +67,9 @@ def gaussian_delta(mu: float, epsilon: float) -> float:
     first = float(special.log_ndtr(-epsilon / mu + mu / 2))
     second = epsilon + float(special.log_ndtr(-epsilon / mu - mu / 2))
     slack = SLACK * (abs(first) + abs(second) + 2 * abs(epsilon) + 1)
-    return min(1.0, math.exp(first + slack) * -math.expm1(min(0.0, second - first - 2 * slack)))
+    return min(1.0, math.exp(first + slack) * -math.expm1(min(0.0, second - first - 2 * slack))) or math.ulp(
+        0.0
+    )
 
 
 def gaussian_epsilon(mu: float, delta: float) -> float:
@@ -108,7 +111,7 @@ def pure_delta(step: float, count: int, epsilon: float) -> float:
     total = 0.0
     whole = count * math.log1p(math.exp(-step))
     for turned in range(count + 1):
-        gap = epsilon - (count - 2 * turned) * step
+        gap = epsilon - (count - 2 * turned) * step * (1 + SLACK)
         if gap < 0:
             ways = math.lgamma(count + 1) - math.lgamma(turned + 1) - math.lgamma(count - turned + 1)
             total += math.exp(ways - turned * step - whole) * -math.expm1(gap)

@@ -20,6 +20,7 @@ import json
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 from typing import Any, Self
 
@@ -134,7 +135,7 @@ class Ledger:
             raise InvalidInput("note must be one public line of at most 200 characters.")
         with self._lock:
             if self._tally.after(price) > self._limit:
-                raise OverBudget(self._refusal(event))
+                raise OverBudget(self._refusal(event, price))
             body = {"charge": to_json(event), "note": note}
             entry = Entry(event, note, _hash(self.head, body))
             if self._file is not None:
@@ -187,13 +188,19 @@ class Ledger:
 
     def _worth(self, cost: Any) -> float:
         counting = self.budget.counting
-        return counting.convert(rounded_up(counting.owned(cost, self.budget.unit.rounds)), self.budget.delta)
+        worth = counting.convert(rounded_up(counting.owned(cost, self.budget.unit.rounds)), self.budget.delta)
+        return min(worth, self.budget.epsilon)  # nothing beyond the limit was accepted; the rest is rounding
 
-    def _refusal(self, event: Event) -> str:
+    def _refusal(self, event: Event, price: Tally) -> str:
         alone = self.budget.counting.epsilon(event, self.budget.delta, self.budget.unit.rounds)
         return (
             f"Not charged: of epsilon {self.budget.epsilon:g} (delta {self.budget.delta:g}) {self.spent():.6g} is "
-            f"spent, and this would cost {alone:.6g} by itself. Ask for less, or stop releasing."
+            f"spent, and this would cost {alone:.6g} by itself. "
+        ) + (
+            "Ask for less, or stop releasing."
+            if self._tally.after(price) > self._limit * (1 + Fraction(1, 10**9))
+            else "It exceeds the budget by a rounding error only: a float like 0.1 is a little more than a tenth. "
+            "Budget.share(0.1) is not."
         )
 
 
