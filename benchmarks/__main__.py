@@ -15,11 +15,16 @@ import numpy as np
 from rich.console import Console
 
 import diminuendo
+from benchmarks.charges import charges
+from benchmarks.contributions import contributions
+from benchmarks.draws import draws
 from benchmarks.flat import flat
 from benchmarks.hindsight import hindsight
+from benchmarks.noise_costs import noise_costs
 from benchmarks.offline_greedy import offline_greedy
 from benchmarks.replay import replay
 from benchmarks.report import Disagreement, Part
+from benchmarks.selection import selection
 
 WIDTH = 110
 """Of tables, whether on a screen or in a file."""
@@ -29,6 +34,11 @@ PARTS: dict[str, Callable[[], Iterator[Part]]] = {
     "replay": replay,
     "flat": flat,
     "hindsight": hindsight,
+    "draws": draws,
+    "select": selection,
+    "noise": noise_costs,
+    "add": contributions,
+    "ledger": charges,
 }
 
 

@@ -44,6 +44,8 @@ def test_a_change_in_another_file_is_noticed(tmp_path: Path) -> None:
         family.read_text().replace("return float(1.0 - state[at])", "return float(2.0 - state[at])")
     )
     assert run(tmp_path) == ["1.5", "0"]  # the kernel in person.py was compiled anew
+    family.write_text(family.read_text().replace("NoisyOrTable", "OtherTable"))
+    assert run(tmp_path) == ["1.5", "0"]  # although what is on disk names a type that is no more
 
 
 def test_no_folder_to_write_to_is_no_reason_to_fail() -> None:

@@ -8,6 +8,7 @@ numba compares is replaced by a fingerprint of every source file of the package.
 from __future__ import annotations
 
 import hashlib
+import pickle
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -53,8 +54,22 @@ def _cached(function: Function, **options: Any) -> Function:
         compiled: Any = _compiled(function, cache=True, **options)
     except RuntimeError:  # no folder to write to, as on a read-only file system: compile in every process
         return _compiled(function, **options)
-    compiled._cache._cache_file._source_stamp = fingerprint()
+    file = compiled._cache._cache_file
+    file._source_stamp = fingerprint()
+    file._load_index = _or_nothing(file._load_index)
     return cast(Function, compiled)
+
+
+def _or_nothing(load: Callable[[], dict[Any, Any]]) -> Callable[[], dict[Any, Any]]:
+    """What older sources left on disk may name types that are no more; then there is nothing to load."""
+
+    def safely() -> dict[Any, Any]:
+        try:
+            return load()
+        except (AttributeError, ImportError, pickle.UnpicklingError, EOFError):
+            return {}
+
+    return safely
 
 
 def _compiled(function: Function, **options: Any) -> Function:

@@ -41,6 +41,17 @@ def positive_float(value: object, name: str) -> float:
     return float(value)
 
 
+def delta(value: object) -> float:
+    """`value` as a delta: at least 0 and below 1."""
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, (int, float, np.integer, np.floating))
+        or not 0 <= value < 1
+    ):
+        raise InvalidInput(f"delta must be at least 0 and below 1; got {value!r}.")
+    return float(value)
+
+
 def one_of(value: Value, allowed: Iterable[Value], name: str) -> Value:
     """`value` if it is one of `allowed`."""
     choices = list(allowed)

@@ -91,5 +91,5 @@ def test_damage_is_noticed(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["", "../a", "a/b", ".hidden", "a b", "x" * 300])
 def test_names_stay_in_the_folder(tmp_path: Path, name: str) -> None:
-    with pytest.raises(InvalidInput, match="named by"):
+    with pytest.raises(InvalidInput, match="Names are"):
         Releases(tmp_path).once(name, lambda: np.arange(3))

@@ -6,6 +6,8 @@ import copy
 import pickle
 import subprocess
 import sys
+import threading
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,19 +15,11 @@ from numba.core.errors import TypingError
 
 from diminuendo import SeededCoins, SystemCoins
 from diminuendo._jit import kernel
-from diminuendo.randomness import PublicCoins, SecretRandomness
-from diminuendo.randomness.coins import (
-    SHORT,
-    UNFINISHED,
-    USED,
-    Coins,
-    PublicWords,
-    SecretWords,
-    begin,
-    below,
-    undo,
-)
+from diminuendo.errors import InvalidInput
+from diminuendo.randomness import PublicCoins, SecretRandomness, select
+from diminuendo.randomness.coins import Coins
 from diminuendo.randomness.urns import Urns, draw, new_urns
+from diminuendo.randomness.words import SHORT, UNFINISHED, USED, PublicWords, SecretWords, begin, below, undo
 from diminuendo.types import Ints, Words
 from tests.kit.statistics import assert_follows, assert_rejects
 
@@ -111,6 +105,37 @@ def test_words_can_be_taken_one_after_the_other() -> None:
 def test_the_buffers_size_does_not_matter() -> None:
     for size in (1, 3, 50):
         np.testing.assert_array_equal(draws(5, 40, SeededCoins(2), size=size), draws(5, 40, SeededCoins(2)))
+
+
+def test_threads_never_get_the_same_word() -> None:
+    secret = SecretRandomness(SystemCoins(), size=16)
+    urns, taken = new_urns(50, 1, 0.1), []
+
+    def work() -> None:
+        for _ in range(400):
+            words = secret.take(3)
+            select(urns.totals[:, 0], 0.1, secret)
+            taken.append(words)
+
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        threads = [threading.Thread(target=work) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(before)
+    words = np.concatenate(taken)
+    assert len(words) == 4 * 400 * 3
+    assert len(np.unique(words)) == len(words)
+
+
+@pytest.mark.parametrize("seed", [1.7, "a", -1, True, None])
+def test_bad_seeds_are_refused(seed: Any) -> None:
+    with pytest.raises(InvalidInput, match="seed"):
+        SeededCoins(seed)
 
 
 @BOTH

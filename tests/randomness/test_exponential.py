@@ -17,9 +17,9 @@ from diminuendo import SeededCoins
 from diminuendo._jit import kernel
 from diminuendo.errors import InvalidInput
 from diminuendo.randomness import SecretRandomness, certified, select
-from diminuendo.randomness.coins import ASKED, BEGUN, USED, VERDICTS, WINDOW, SecretWords, begin, undo
 from diminuendo.randomness.exponential import scale_bits, select_once
 from diminuendo.randomness.urns import BITS, BOUND, Urns, draw, grow, new_urns
+from diminuendo.randomness.words import ASKED, BEGUN, USED, VERDICTS, WINDOW, SecretWords, begin, undo
 from diminuendo.types import Ints, Words
 from tests.kit.statistics import assert_follows, assert_rejects
 

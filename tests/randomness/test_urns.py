@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from diminuendo import SeededCoins
 from diminuendo._jit import kernel
-from diminuendo.randomness.coins import SecretRandomness, SecretWords
 from diminuendo.randomness.urns import (
     BASE,
     BITS,
@@ -25,6 +24,7 @@ from diminuendo.randomness.urns import (
     retune,
 )
 from diminuendo.randomness.urns import probabilities as law_of
+from diminuendo.randomness.words import SecretRandomness, SecretWords
 from diminuendo.types import Ints
 from tests.kit.statistics import assert_follows, assert_rejects
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 from typing import Any
 
@@ -14,6 +15,7 @@ from scipy import sparse
 from diminuendo.errors import InvalidInput
 from diminuendo.sums.clip import Clip
 from diminuendo.sums.private_sum import Collector
+from diminuendo.sums.schedule import equal
 from diminuendo.types import Ints
 
 HOSTILE = [
@@ -42,7 +44,7 @@ clips = st.builds(
 
 
 def added(clip: Clip, values: Any, indices: Any = None, size: int | None = None) -> Ints:
-    collector = Collector(size or len(values), clip, rounds=1)
+    collector = Collector(size or len(values), clip, equal(1, 1))
     collector.add(values, indices)
     return collector._batch
 
@@ -77,8 +79,8 @@ def test_two_contributions_differ_by_no_more_than_is_said(
 @pytest.mark.parametrize(
     ("clip", "one", "other", "squared", "total"),
     [
-        (Clip(), [1, 0, 0], [0, 1, 0], 2 * 1024**2, 3 * 1024),
-        (Clip(signed=True), [1, 0, 0], [-1, 0, 0], 4 * 1024**2, 6 * 1024),
+        (Clip(), [1, 0, 0], [0, 1, 0], 2 * 1024**2, math.isqrt(6 * 1024**2)),
+        (Clip(signed=True), [1, 0, 0], [-1, 0, 0], 4 * 1024**2, math.isqrt(12 * 1024**2)),
         (Clip("l1"), [1, 0, 0], [0, 1, 0], 2 * 1024**2, 2 * 1024),
         (Clip("l1", signed=True), [1, 0, 0], [-1, 0, 0], 4 * 1024**2, 2 * 1024),
         (Clip(bound=9.0), [1, 1, 1], [0, 0, 0], 3 * 1024**2, 3 * 1024),
@@ -130,7 +132,7 @@ def test_many_equal_entries_cannot_round_past_the_bound(count: int) -> None:
 def test_dense_sparse_and_rows_agree() -> None:
     rng, clip = np.random.default_rng(0), Clip()
     matrix = sparse.csr_array(np.where(rng.random((40, 12)) < 0.4, rng.random((40, 12)), 0.0))
-    whole, each = Collector(12, clip, 40), Collector(12, clip, 40)
+    whole, each = Collector(12, clip, equal(40, 1)), Collector(12, clip, equal(40, 1))
     whole.add_rows(matrix)
     for row in range(40):
         low, high = matrix.indptr[row : row + 2]
@@ -146,7 +148,7 @@ def test_a_place_that_comes_twice_counts_once() -> None:
     twice = sparse.coo_array(([1.0, 1.0, 1.0], ([0, 0, 0], [2, 2, 2])), shape=(1, 4)).tocsr()
     doubled = sparse.csr_array((np.ones(3), np.array([2, 2, 2]), np.array([0, 3])), shape=(1, 4))
     for matrix in (twice, doubled):
-        collector = Collector(4, Clip(), 5)
+        collector = Collector(4, Clip(), equal(5, 1))
         collector.add_rows(matrix)
         assert collector._batch.tolist() == [0, 0, 1024, 0]
     with pytest.raises(InvalidInput, match="rise"):
@@ -172,7 +174,7 @@ def test_a_place_that_comes_twice_counts_once() -> None:
     ],
 )
 def test_wrong_shapes_are_refused_and_lose_nothing(values: Any, indices: Any) -> None:
-    collector = Collector(4, Clip(), rounds=2)
+    collector = Collector(4, Clip(), equal(2, 1))
     collector.add([0.25] * 4)
     before = collector._batch.copy(), collector._marks.copy()
     with pytest.raises(InvalidInput):
@@ -180,6 +182,42 @@ def test_wrong_shapes_are_refused_and_lose_nothing(values: Any, indices: Any) ->
     np.testing.assert_array_equal(collector._batch, before[0])
     np.testing.assert_array_equal(collector._marks, before[1])
     assert "256" not in repr(collector)
+
+
+def test_rows_that_point_outside_are_refused() -> None:
+    """scipy does not look at indices; a kernel that trusted them would write anywhere."""
+    for places in ([0, 7], [-1, 2], [0, 5 * 10**10], [3, 2**31]):
+        matrix = sparse.csr_array((2, 4))
+        matrix.indptr, matrix.indices, matrix.data = np.array([0, 1, 2]), np.array(places), np.ones(2)
+        collector = Collector(4, Clip(), equal(5, 1))
+        with pytest.raises(InvalidInput):
+            collector.add_rows(matrix)
+        assert not collector._batch.any()
+    mine = sparse.csr_array((np.ones(3), np.array([2, 0, 2]), np.array([0, 3])), shape=(1, 4))
+    before = mine.indices.copy()
+    Collector(4, Clip(), equal(5, 1)).add_rows(mine)
+    np.testing.assert_array_equal(mine.indices, before)  # what belongs to the caller is left alone
+    for starts in ([0, 3, 2], [1, 1, 2], [0, -1, 2], [0, 1, 9]):
+        matrix = sparse.csr_array((2, 4))
+        matrix.indptr, matrix.indices, matrix.data = np.array(starts), np.array([0, 1]), np.ones(2)
+        with pytest.raises(InvalidInput):
+            Collector(4, Clip(), equal(5, 1)).add_rows(matrix)
+    short = sparse.csr_array((2, 4))
+    short.indptr, short.indices, short.data = np.array([0, 1, 2]), np.array([0, 1]), np.ones(1)
+    with pytest.raises(InvalidInput):
+        Collector(4, Clip(), equal(5, 1)).add_rows(short)
+    lying = sparse.csr_array((np.ones(3), np.array([2, 2, 2]), np.array([0, 3])), shape=(1, 4))
+    lying.has_canonical_format = True
+    collector = Collector(4, Clip(), equal(5, 1))
+    collector.add_rows(lying)
+    assert collector._batch.tolist() == [0, 0, 1024, 0]
+    for wrong in (np.ones((2, 5)), np.ones(4), 1j * np.ones((1, 4)), "rows", None):
+        with pytest.raises(InvalidInput):
+            Collector(4, Clip(), equal(5, 1)).add_rows(wrong)
+
+
+def test_nothing_at_all_is_a_contribution_too() -> None:
+    assert not added(Clip(), [], [], size=4).any()
 
 
 def test_a_cell_takes_one_entry_of_bounded_size() -> None:
@@ -193,7 +231,7 @@ def test_a_cell_takes_one_entry_of_bounded_size() -> None:
         with pytest.raises(InvalidInput, match="one entry"):
             added(clip, values, indices, size=9)
     with pytest.raises(InvalidInput, match="some rows have more"):
-        Collector(3, clip, 9).add_rows(sparse.csr_array(np.ones((1, 3))))
+        Collector(3, clip, equal(9, 1)).add_rows(sparse.csr_array(np.ones((1, 3))))
 
 
 @pytest.mark.parametrize(
@@ -207,6 +245,7 @@ def test_a_cell_takes_one_entry_of_bounded_size() -> None:
         {"ticks": 0},
         {"ticks": 1.5},
         {"bound": 1e-4},
+        {"norm": "cell", "bound": 2.0},
     ],
 )
 def test_bad_rules_are_refused(wrong: Any) -> None:

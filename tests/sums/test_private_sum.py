@@ -11,12 +11,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from diminuendo import SeededCoins
-from diminuendo.errors import InvalidInput, OverBudget
+from diminuendo import SeededCoins, SystemCoins
+from diminuendo.errors import InvalidInput, LedgerDamaged, OverBudget
 from diminuendo.privacy import calibrate
+from diminuendo.privacy.budget import Budget
 from diminuendo.privacy.events import Gaussian, Laplace, Selections
-from diminuendo.privacy.releases import Releases
-from diminuendo.randomness import SecretRandomness, noise
+from diminuendo.privacy.ledger import Ledger
+from diminuendo.randomness import PublicCoins, SecretRandomness, noise
+from diminuendo.sums.blt import Blt
 from diminuendo.sums.clip import Clip
 from diminuendo.sums.private_sum import PrivateSum
 from diminuendo.sums.schedule import Schedule, equal, geometric
@@ -33,8 +35,18 @@ def secret(seed: int = 0) -> SecretRandomness:
     return SecretRandomness(SeededCoins(seed))
 
 
+def ledger_for(cost: Gaussian | Laplace) -> Ledger:
+    return Ledger(Budget(1.0, 0.0, accountant="pure") if isinstance(cost, Laplace) else Budget(8.0, 1e-6))
+
+
 def fresh(strategy: str, releases: int, cost: Gaussian | Laplace = COSTS[0], **options: Any) -> PrivateSum:
-    return PrivateSum(SIZE, rounds=100, releases=releases, cost=cost, strategy=strategy, **options)
+    made: dict[str, Any] = {
+        "schedule": equal(100, releases),
+        "ledger": ledger_for(cost),
+        "strategy": strategy,
+        "cost": cost,
+    }
+    return PrivateSum(SIZE, **(made | options))
 
 
 @pytest.fixture
@@ -81,8 +93,13 @@ def test_hostile_people_move_the_releases_by_no_more_than_is_charged(
         total = fresh(strategy, releases, clip=clip)
         rows = []
         for b in range(releases):
-            for person in stream[b::releases]:
-                total.add(person)
+            for number, person in enumerate(stream[b::releases]):
+                if number % 3 == 0:
+                    total.add(person)
+                elif number % 3 == 1:
+                    total.add(person, range(SIZE))
+                else:
+                    total.add_rows(np.array([person]))
             rows.append(total._encoder.encode(total._take()))
         runs.append(np.concatenate(rows).astype(object))
     shift = runs[0] - runs[1]
@@ -102,6 +119,26 @@ def test_the_charge_is_attained(strategy: str) -> None:
     squares = int(((runs[0] - runs[1]) ** 2).sum())
     bound = total.clip.sensitivity_squared(SIZE) * total.strategy.square
     assert bound * (1 - 1e-3 * (strategy == "blt")) <= squares <= bound
+
+
+def test_rounded_buffers_never_shift_by_more_than_a_rounded_up_unit() -> None:
+    """Theorem S3, entry by entry, over many histories at once; and the bound is reached, so no smaller one would do."""
+    blt, rng, many = Blt(40), np.random.default_rng(3), 60_000
+    shift = rng.integers(-3, 4, many)
+    one, other = blt.encoder(many), blt.encoder(many)
+    for _ in range(5):
+        before = rng.integers(0, 50, many)
+        one.encode(before)
+        other.encode(before)
+    reached = 0
+    for lag in range(40):
+        batch = rng.integers(0, 50, many)
+        moved = one.encode(batch + (shift if lag == 0 else 0)) - other.encode(batch)
+        assert (np.abs(moved[0]) <= blt.weights[lag] * np.abs(shift)).all()
+        reached += lag > 0 and bool(
+            (np.abs(moved[0])[shift != 0] == (blt.weights[lag] * np.abs(shift))[shift != 0]).any()
+        )
+    assert reached > 5
 
 
 @EVERY
@@ -138,7 +175,8 @@ def test_without_noise_the_running_sum_comes_out(strategy: str, bare: list[Ints]
 def test_the_noise_has_the_stated_deviation(strategy: str, cost: Gaussian | Laplace) -> None:
     """900 entries of nothing but noise after the last of 6 releases. The sum of squares over its mean has deviation
     at most sqrt(5 / 900) = .075 (Laplace, kurtosis 6); 5 deviations are a false alarm below 1e-6."""
-    total = PrivateSum(900, rounds=1, releases=6, cost=cost, strategy=strategy, clip=Clip("l1"))
+    held = ledger_for(cost)
+    total = PrivateSum(900, schedule=equal(6, 6), cost=cost, strategy=strategy, clip=Clip("l1"), ledger=held)
     source = secret(5)
     for _ in range(6):
         last = total.release(source)
@@ -167,38 +205,119 @@ def test_late_people_are_dropped_without_a_word(bare: list[Ints]) -> None:
     total.release(secret())
     total.add([1.0, 1.0, 1.0], batch=token)
     assert not total.release(secret()).any()
-    with pytest.raises(InvalidInput, match="has not begun"):
-        total.add([1.0, 1.0, 1.0], batch=7)
+    for wrong in (7, -1, "0", 1.5, True):
+        with pytest.raises(InvalidInput, match="batch must be"):
+            total.add([1.0, 1.0, 1.0], batch=wrong)  # type: ignore[arg-type]
+    total.release(secret())
+    total.add([1.0, 1.0, 1.0])  # after the last release: late as well
+    assert not total._batch.any()
 
 
-def test_a_release_is_drawn_once(tmp_path: Path) -> None:
-    first = fresh("tree", 4, kept=Releases(tmp_path), name="clicks")
+def durable(tmp_path: Path, size: int = SIZE) -> tuple[PrivateSum, Ledger]:
+    held = Ledger.open(tmp_path / "ledger", Budget(1.0, 1e-6))
+    cost = held.budget.share(0.5)
+    return PrivateSum(
+        size, schedule=equal(40, 4), cost=cost, ledger=held, strategy="tree", name="clicks"
+    ), held
+
+
+def system() -> SecretRandomness:
+    return SecretRandomness(SystemCoins())
+
+
+def test_a_release_is_drawn_once_and_paid_for_once(tmp_path: Path) -> None:
+    first, held = durable(tmp_path)
     first.add([1.0, 0.0, 0.0])
-    published = [first.release(secret(1)), first.release(secret(2))]
-    again = fresh("tree", 4, kept=Releases(tmp_path), name="clicks")  # from an old snapshot, with other noise
+    early = first.snapshot()
+    published = [first.release(system()), first.release(system())]
+    spent = held.spent()
+    held.close()
+    again, held = durable(tmp_path)  # from an old snapshot
+    assert held.spent() == spent
+    again.restore(early)
     again.add([0.0, 1.0, 0.0])
-    np.testing.assert_array_equal(again.release(secret(8)), published[0])
-    np.testing.assert_array_equal(again.release(secret(9)), published[1])
-    other = PrivateSum(5, rounds=9, releases=4, cost=COSTS[0], kept=Releases(tmp_path), name="clicks")
-    with pytest.raises(InvalidInput, match="another sum"):
-        other.release(secret())
+    np.testing.assert_array_equal(again.release(system()), published[0])
+    np.testing.assert_array_equal(again.release(system()), published[1])
+    assert [drawn.name for drawn in held.drawn] == ["clicks.000000", "clicks.000001"]
+    again.release(system())
+    held.close()
+    assert len(held.drawn) == 3
+    with pytest.raises(InvalidInput, match="something else"):
+        durable(tmp_path, size=5)
+
+
+@pytest.mark.parametrize("how", ["lost", "other", "folder"])
+def test_what_was_published_and_is_lost_is_not_drawn_again(tmp_path: Path, how: str) -> None:
+    first, held = durable(tmp_path)
+    first.release(system())
+    held.close()
+    (kept,) = (tmp_path / "ledger.releases").glob("*.npy")
+    if how == "other":
+        np.save(kept, np.load(kept) + 1)
+    else:
+        kept.unlink()
+    if how == "folder":
+        kept.parent.rmdir()
+    again, held = durable(tmp_path)
+    with pytest.raises(LedgerDamaged, match=r"clicks\.000000"):
+        again.release(system())
+    held.close()
+
+
+def test_one_name_one_sum() -> None:
+    held = Ledger(Budget(8.0, 1e-6))
+    fresh("tree", 2, ledger=held)
+    with pytest.raises(InvalidInput, match="in use"):
+        fresh("tree", 2, ledger=held)
+    fresh("tree", 2, ledger=held, name="other")
+    with pytest.raises(InvalidInput, match="Names are"):
+        fresh("tree", 2, ledger=held, name="my sum")
+
+
+def test_nothing_is_made_that_is_not_paid_for() -> None:
+    held = Ledger(Budget(1.0, 1e-6))
+    with pytest.raises(OverBudget):
+        fresh("tree", 2, ledger=held, cost=Gaussian(0.1))
+    assert held.charges == []
+    fresh("tree", 2, ledger=held, cost=held.budget.share())  # and the name is still free
+
+
+def test_seeded_noise_is_worth_nothing_and_says_so(tmp_path: Path) -> None:
+    total, held = durable(tmp_path)
+    with pytest.raises(InvalidInput, match="seeded coins protect nobody"):
+        total.release(secret())
+    total.release(system())
+    assert held.guarantee().secure_coins
+    held.close()
+    simulated = ledger_for(COSTS[0])
+    fresh("tree", 2, ledger=simulated).release(secret())
+    assert not simulated.guarantee().secure_coins
+    assert "simulation only" in str(simulated.guarantee())
+    for wrong in (PublicCoins(SystemCoins()), SystemCoins(), None):
+        with pytest.raises(InvalidInput, match="SecretRandomness"):
+            fresh("tree", 2).release(wrong)  # type: ignore[arg-type]
 
 
 def test_a_disk_that_fails_loses_no_batch(bare: list[Ints], monkeypatch: pytest.MonkeyPatch) -> None:
-    total = fresh("independent", 1)
+    held = ledger_for(COSTS[0])
+    total = fresh("independent", 1, ledger=held)
     total.add([1.0, 0.0, 0.0])
     with monkeypatch.context() as patch:
-        patch.setattr(total._kept, "once", lambda *_: (_ for _ in ()).throw(OSError("disk full")))
+        patch.setattr(held._kept, "once", lambda *_: (_ for _ in ()).throw(OSError("disk full")))
         with pytest.raises(OSError, match="full"):
             total.release(secret())
+        with pytest.raises(InvalidInput, match="release"):
+            total.snapshot()
+    assert total.left == 1
     assert total.release(secret()).tolist() == [1.0, 0.0, 0.0]
+    assert total.left == 0
 
 
 @EVERY
 def test_two_machines_add_up(strategy: str, bare: list[Ints]) -> None:
     rng = np.random.default_rng(2)
     alone, first = fresh(strategy, 5), fresh(strategy, 5)
-    second = first.collector()
+    second, late = first.collector(), first.collector()
     for _ in range(5):
         for machine in (first, second):
             person = rng.random(SIZE)
@@ -206,51 +325,61 @@ def test_two_machines_add_up(strategy: str, bare: list[Ints]) -> None:
             alone.add(person)
         first.merge(second)
         np.testing.assert_array_equal(first.release(secret()), alone.release(secret()))
+        late.add(rng.random(SIZE))
+        first.merge(late)  # too late: nothing is added, and it goes on with the open batch
+        assert not first._batch.any()
+        assert late.batch == first.batch
+        first.merge(second)
         assert second.batch == first.batch
-    with pytest.raises(InvalidInput, match="one kind and batch"):
-        fresh(strategy, 5).merge(second)
+    for wrong in (first, alone, fresh(strategy, 4).collector(), None):
+        with pytest.raises(InvalidInput, match="Merge what"):
+            first.merge(wrong)  # type: ignore[arg-type]
 
 
 @EVERY
-def test_arrays_hold_everything(strategy: str, bare: list[Ints]) -> None:
-    def flat(thing: Any) -> list[Any]:
-        return [thing] if isinstance(thing, np.ndarray) else [leaf for part in thing for leaf in flat(part)]
-
+def test_a_snapshot_holds_everything(strategy: str, bare: list[Ints]) -> None:
     total, twin = fresh(strategy, 6), fresh(strategy, 6)
     for _ in range(3):
         total.add([0.5, 0.1, 0.0])
         total.release(secret())
     total.add([0.0, 0.0, 0.7])
-    for old, new in zip(flat(twin.arrays), flat(total.arrays), strict=True):
-        old[...] = new
+    twin.restore(total.snapshot())
     for _ in range(3):
         np.testing.assert_array_equal(total.release(secret()), twin.release(secret()))
+    for wrong in (b"", b"nonsense", total.snapshot()[:-30], fresh(strategy, 5).snapshot()):
+        with pytest.raises(InvalidInput, match="snapshot"):
+            twin.restore(wrong)
 
 
 def test_what_could_overflow_is_refused_beforehand() -> None:
-    with pytest.raises(InvalidInput, match=r"Take at most [\d,]+ ticks"):
-        PrivateSum(2, rounds=1 << 40, releases=1 << 20, cost=COSTS[0], strategy="blt")
-    total = PrivateSum(2, rounds=2, releases=1, cost=COSTS[0])
-    total.add([0.0, 0.0])
-    total.add([0.0, 0.0])
+    with pytest.raises(InvalidInput, match="too much by a factor of"):
+        fresh("blt", 2, schedule=Schedule((1, 1 << 50)))
+    total = fresh("tree", 1, schedule=equal(2, 1))
+    total.add([0.0] * SIZE)
+    total.add([0.0] * SIZE)
     with pytest.raises(InvalidInput, match="More than the 2 contributions"):
-        total.add([0.0, 0.0])
+        total.add([0.0] * SIZE)
 
 
 @pytest.mark.parametrize(
-    ("cost", "options"),
+    "wrong",
     [
-        (Selections(1, 0.1), {}),
-        (Gaussian(0.0), {}),
-        (Laplace(0.0), {}),
-        (Gaussian(1.0), {"releases": 0}),
-        (Gaussian(1.0), {"size": 0}),
-        (Gaussian(1.0), {"rounds": 0}),
+        {"cost": Selections(1, 0.1)},
+        {"cost": Gaussian(0.0)},
+        {"cost": Laplace(0.0)},
+        {"cost": Gaussian(1e-40)},
+        {"schedule": 4},
+        {"ledger": None},
+        {"clip": 1.0},
+        {"name": 7},
     ],
 )
-def test_bad_sums_are_refused(cost: Any, options: dict[str, int]) -> None:
+def test_bad_sums_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(InvalidInput):
-        PrivateSum(**({"size": 2, "rounds": 9, "releases": 2, "cost": cost} | options))
+        fresh("tree", 2, **wrong)
+    for release in (0, 3, -1):
+        with pytest.raises(InvalidInput, match="release"):
+            fresh("tree", 2).deviation(release)
 
 
 @pytest.mark.parametrize("rounds", [1, 7, 100, 32_711])

@@ -11,17 +11,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from diminuendo import SeededCoins
-from diminuendo.errors import InvalidInput, OverBudget
-from diminuendo.privacy import curves
+from diminuendo import SeededCoins, SystemCoins
+from diminuendo.errors import InvalidInput, LedgerDamaged, OverBudget
 from diminuendo.privacy.budget import Budget
-from diminuendo.privacy.events import Columns
+from diminuendo.privacy.events import Columns, Gaussian
 from diminuendo.privacy.ledger import Ledger
-from diminuendo.privacy.releases import Releases
 from diminuendo.randomness import SecretRandomness, noise
 from diminuendo.sums.clip import Clip
-from diminuendo.sums.schedule import equal, geometric
-from diminuendo.sums.stored import UNIT, StoredPeople, gls, power_weights
+from diminuendo.sums.schedule import Schedule, equal, geometric
+from diminuendo.sums.stored import StoredPeople
+from diminuendo.sums.weights import UNIT, gls, power_weights
 from diminuendo.types import Ints
 from tests.sums.test_clip import HOSTILE
 
@@ -31,8 +30,9 @@ numbers = st.sampled_from(HOSTILE) | st.floats()
 vectors = st.lists(numbers, min_size=ITEMS, max_size=ITEMS)
 
 
-def ledger() -> Ledger:
-    return Ledger(Budget(1.0, 1e-6))
+def stored(rounds: int = 9, batches: int = 3, **options: Any) -> StoredPeople:
+    made: dict[str, Any] = {"schedule": equal(rounds, batches), "ledger": Ledger(Budget(1.0, 1e-6))}
+    return StoredPeople(options.pop("n_items", ITEMS), **(made | options))
 
 
 def secret(seed: int = 0) -> SecretRandomness:
@@ -44,14 +44,15 @@ def bare(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(noise, "gaussian", lambda values, sigma, secret: values)
 
 
-def answers(person: list[float], later: list[list[float]], chain: list[int], weight: int) -> list[Ints]:
+def answers(
+    clip: Clip, person: list[float], later: list[list[float]], chain: list[int], weight: int
+) -> tuple[list[Ints], StoredPeople]:
     """Everything that is released about one person, without noise."""
-    people = StoredPeople(ITEMS, rounds=1)
+    people = stored(clip=clip)
     people.add(person, np.arange(ITEMS), batch=0)
-    opened = people.release(0, [weight], WIDE, ledger())
-    return [opened.singles(secret())] + [
-        opened.row(item, gains, secret()) for item, gains in zip(chain, later, strict=True)
-    ]
+    opened = people.release(0, [weight], WIDE)
+    rows = [opened.row(item, gains, secret()) for item, gains in zip(chain, later, strict=True)]
+    return [people.release(1, [weight], WIDE).singles(secret()), *rows], people
 
 
 @settings(deadline=None, max_examples=200)
@@ -60,94 +61,175 @@ def answers(person: list[float], later: list[list[float]], chain: list[int], wei
     other=st.tuples(vectors, st.lists(vectors, min_size=3, max_size=3)),
     chain=st.permutations(range(ITEMS)).map(lambda order: list(order[:3])),
     weight=st.integers(0, UNIT),
+    clip=st.sampled_from(
+        [Clip(), Clip(bound=9.0), Clip(bound=9.0, ceiling=3.0, ticks=100), Clip(ceiling=0.3)]
+    ),
 )
 def test_hostile_people_move_a_whole_chain_by_no_more_than_is_charged(
-    one: Any, other: Any, chain: list[int], weight: int
+    one: Any, other: Any, chain: list[int], weight: int, clip: Clip
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(noise, "gaussian", lambda values, sigma, secret: values)
-        found = [answers(person, later, chain, weight) for person, later in (one, other)]
-    limit = Clip().limit
-    for released in found:
+        found = [answers(clip, person, later, chain, weight) for person, later in (one, other)]
+    for released, _ in found:
         for row in released:
             assert row.min() >= 0
-        assert sum(int((row.astype(object) ** 2).sum()) for row in released[1:]) <= (weight * limit) ** 2
-    shifts = [(a - b).astype(object) for a, b in zip(*found, strict=True)]
-    assert (shifts[0] ** 2).sum() <= 2 * (weight * limit) ** 2
-    assert sum((shift**2).sum() for shift in shifts[1:]) <= 2 * (weight * limit) ** 2
+        assert sum(int((row.astype(object) ** 2).sum()) for row in released[1:]) <= (weight * clip.limit) ** 2
+    shifts = [(a - b).astype(object) for a, b in zip(found[0][0], found[1][0], strict=True)]
+    # What was charged for the release, at deviations of 10^9 each, is half the squared shift that it allows for.
+    (charged,) = {charge.event.rhos[0] for charge in found[0][1].ledger.charges}  # type: ignore[union-attr]
+    moved = (shifts[0] ** 2).sum() + sum((shift**2).sum() for shift in shifts[1:])
+    assert moved / 2e18 <= charged
+    squares = found[0][1]._squared()
+    assert (shifts[0] ** 2).sum() <= weight**2 * squares[0]
+    assert sum((shift**2).sum() for shift in shifts[1:]) <= weight**2 * squares[1]
+
+
+def test_two_people_may_lose_at_different_steps(bare: None) -> None:
+    """Why rows are charged for twice the square of an entry although entries are not negative."""
+    clip = Clip(bound=9.0)
+    now = [1.0] * ITEMS
+    for chain in ([0, 1],):
+        one, people = answers(clip, now, [[0.0] * ITEMS, [0.0] * ITEMS], chain, 1)
+        other, _ = answers(clip, now, [now, [0.0] * ITEMS], chain, 1)
+    moved = sum(((a - b) ** 2).sum() for a, b in zip(one[1:], other[1:], strict=True))
+    assert moved == 2 * 3 * 1024**2  # all entries but the first item, which joins at once
+    assert moved > people.clip.sensitivity_squared(ITEMS) * 3 / 4
+    assert moved <= people._squared()[1]
 
 
 def test_without_the_running_minimum_a_chain_could_say_too_much(bare: None) -> None:
     """f = 1 from two items on is worth nothing in singles; its gains after the first item are all 1."""
-    released = answers([0.0] * ITEMS, [[1.0] * ITEMS] * 3, [0, 1, 2], UNIT)
+    released, _ = answers(Clip(), [0.0] * ITEMS, [[1.0] * ITEMS] * 3, [0, 1, 2], UNIT)
     assert not any(row.any() for row in released)
 
 
-def test_a_chain_of_gains_is_what_it_should_be(bare: None) -> None:
+@pytest.mark.parametrize("ceiling", [1.0, 3.0])
+def test_a_chain_of_gains_is_what_it_should_be(bare: None, ceiling: float) -> None:
     """Two people with overlapping wants: singles minus rows are the weighted gains after the chain."""
-    people = StoredPeople(ITEMS, rounds=2, clip=Clip(bound=10.0))
-    people.add([0.5, 0.0, 0.25, 0.0], batch=0)
-    people.add([0.5, 1.0], [1, 2], batch=1)
-    chain = people.release(0, [2, 3], WIDE, ledger())
+    people = stored(2, 2, clip=Clip(bound=30.0, ceiling=ceiling))
+    people.add(ceiling * np.array([0.5, 0.0, 0.25, 0.0]), batch=0)
+    people.add([0.5 * ceiling, ceiling], [1, 2], batch=1)
+    chain, unit = people.release(0, [2, 3], WIDE), 1024 * ceiling
     singles = chain.singles(secret())
-    np.testing.assert_array_equal(singles, 1024 * np.array([1.0, 1.5, 0.5 + 3.0, 0.0]))
+    np.testing.assert_array_equal(singles, unit * np.array([1.0, 1.5, 0.5 + 3.0, 0.0]))
     assert chain.items.tolist() == [0, 2, 1, 2]
-    after = np.array([0.125, 0.0, 0.25, 0.0])  # item 2 joins
+    after = ceiling * np.array([0.125, 0.0, 0.25, 0.0])  # item 2 joins
     row = chain.row(2, after, secret())
-    np.testing.assert_array_equal(singles - row, 1024 * np.array([0.25, 0.75, 0.0, 0.0]))
-    second = chain.row(0, np.array([0.5, 0.5, 0.25, 1.0]), secret())  # gains that rise are not believed
-    np.testing.assert_array_equal(singles - row - second, 1024 * np.array([0.0, 0.75, 0.0, 0.0]))
+    np.testing.assert_array_equal(singles - row, unit * np.array([0.25, 0.75, 0.0, 0.0]))
+    second = chain.row(
+        0, ceiling * np.array([0.5, 0.5, 0.25, 1.0]), secret()
+    )  # gains that rise are not believed
+    np.testing.assert_array_equal(singles - row - second, unit * np.array([0.0, 0.75, 0.0, 0.0]))
+    with pytest.raises(InvalidInput, match="before the first"):
+        chain.singles(secret())
 
 
 def test_each_batch_pays_for_itself_before_anything_is_drawn() -> None:
-    rho = curves.zcdp_rho(1.0, 1e-6)
-    people, held = StoredPeople(ITEMS, rounds=10), ledger()
-    sigma = float(np.sqrt(2 * 1024**2 * UNIT**2 / rho)) * (1 + 1e-12)
-    people.release(0, [UNIT], (sigma, sigma), held)
-    (entry,) = held.entries
-    exact = 2 * Fraction(1024**2 * UNIT**2) / Fraction(sigma) ** 2
-    assert isinstance(entry.event, Columns)
-    assert entry.event.rhos[0] == pytest.approx(float(exact), rel=1e-12)
-    assert Fraction(entry.event.rhos[0]) >= exact
+    people = stored()
+    weights = np.array([[UNIT, 0], [0, UNIT]])
+    sigmas = people.sigmas(weights, people.ledger.budget.share(), singles=0.3)  # type: ignore[arg-type]
+    people.release(0, [UNIT], sigmas)
+    (charge,) = people.ledger.charges
+    exact = sum(Fraction(2 * 1024**2 * UNIT**2) / (2 * Fraction(sigma) ** 2) for sigma in sigmas)
+    assert isinstance(charge.event, Columns)
+    assert float(exact) * (1 + 1e-12) > charge.event.rhos[0] >= exact
+    assert exact > 0.999999 * people.ledger.budget.limit
     with pytest.raises(OverBudget):
-        people.release(1, [1, UNIT], (sigma, sigma), held)
-    people.release(1, [0, UNIT], (sigma, sigma), held)
-    assert held.spent() <= 1.0
+        people.release(1, [1, UNIT], sigmas)
+    people.release(1, [0, UNIT], sigmas)
+    with pytest.raises(InvalidInput, match="in use"):
+        people.release(1, [0, UNIT], sigmas)
+
+
+def test_a_whole_plan_costs_what_it_should() -> None:
+    plan = geometric(1000, 50, 1.5)
+    people = stored(schedule=plan)
+    weights = power_weights(plan)
+    sigmas = people.sigmas(weights, people.ledger.budget.share())  # type: ignore[arg-type]
+    for number in range(len(plan)):
+        people.release(number, weights[number, : number + 1], sigmas)
+    assert 0.999 < people.ledger.spent() <= 1.0
+    with pytest.raises(OverBudget):
+        people.release(len(plan), [100], sigmas)
 
 
 def test_a_chain_goes_on_after_a_crash_as_it_began(tmp_path: Path) -> None:
-    def begin(seed: int) -> tuple[Any, Ledger]:
-        people = StoredPeople(ITEMS, rounds=5, kept=Releases(tmp_path / "kept"))
-        people.add([0.5, 0.2, 0.1, 0.0], batch=0)
-        held = Ledger.open(tmp_path / "ledger", Budget(1.0, 1e-6))
-        return people.release(3, [UNIT], WIDE, held), held
+    source = SecretRandomness(SystemCoins())
 
-    chain, held = begin(1)
-    drawn = chain.singles(secret(1)), chain.row(0, np.zeros(3), secret(2))
-    spent = held.spent()
-    held.close()
-    again, held = begin(2)
-    assert held.spent() == spent
-    np.testing.assert_array_equal(again.singles(secret(8)), drawn[0])
-    np.testing.assert_array_equal(again.row(0, np.ones(3), secret(9)), drawn[1])
-    held.close()
-    other, held = begin(3)
+    def begin() -> tuple[Any, StoredPeople]:
+        people = stored(ledger=Ledger.open(tmp_path / "ledger", Budget(1.0, 1e-6)))
+        people.add([0.5, 0.2, 0.1, 0.0], batch=0)
+        return people.release(3, [UNIT], WIDE), people
+
+    chain, people = begin()
+    drawn = chain.singles(source), chain.row(0, np.zeros(3), source)
+    spent = people.ledger.spent()
+    people.ledger.close()
+    again, people = begin()
+    assert people.ledger.spent() == spent
+    np.testing.assert_array_equal(again.singles(source), drawn[0])
+    np.testing.assert_array_equal(again.row(0, np.ones(3), source), drawn[1])
+    people.ledger.close()
+    other, people = begin()
     with pytest.raises(InvalidInput, match="one release is one chain"):
-        other.row(1, np.zeros(3), secret(4))
-    with pytest.raises(InvalidInput, match="other weights"):
-        StoredPeople(ITEMS, rounds=5).release(3, [UNIT - 1], WIDE, held)
-    held.close()
+        other.row(1, np.zeros(3), source)
+    people.ledger.close()
+    for kept in (tmp_path / "ledger.releases").glob("*"):
+        kept.unlink()
+    lost, people = begin()
+    with pytest.raises(LedgerDamaged, match="not drawn again"):
+        lost.singles(source)
+    people.ledger.close()
+    with pytest.raises(InvalidInput, match="something else"):
+        stored(ledger=Ledger.open(tmp_path / "ledger")).release(3, [UNIT - 1], WIDE)
+
+
+def test_a_row_that_could_not_be_kept_may_be_tried_again(bare: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    people = stored()
+    people.add([0.5, 0.2, 0.1, 0.0], batch=0)
+    chain = people.release(0, [1], WIDE)
+    with monkeypatch.context() as patch:
+        patch.setattr(people.ledger._kept, "once", lambda *_: (_ for _ in ()).throw(OSError("disk full")))
+        with pytest.raises(OSError, match="full"):
+            chain.row(0, np.zeros(3), secret())
+    assert chain.row(0, np.zeros(3), secret())[0] == 512
 
 
 def test_people_of_later_batches_are_not_in_an_earlier_release(bare: None) -> None:
-    people = StoredPeople(2, rounds=9)
+    people = stored(n_items=2)
     people.add([1.0, 0.0], batch=0)
     people.add([0.0, 1.0], batch=1)
-    assert people.release(0, [UNIT], WIDE, ledger()).singles(secret()).tolist() == [1024 * UNIT, 0]
+    assert people.release(0, [UNIT], WIDE).singles(secret()).tolist() == [1024 * UNIT, 0]
     people.add([1.0, 0.0], batch=0)  # late, but to its own batch
-    assert people.release(1, [UNIT], WIDE, ledger()).singles(secret()).tolist() == [2048 * UNIT, 0]
-    empty = StoredPeople(2, rounds=1).release(0, [UNIT], WIDE, ledger())
+    people.add_rows(np.array([[0.0, 0.5], [0.0, 0.0]]), batch=2)
+    assert people.release(1, [UNIT], WIDE).singles(secret()).tolist() == [2048 * UNIT, 0]
+    assert people.release(2, [1, 10, 100], WIDE).singles(secret()).tolist() == [2048, 10_240 + 51_200]
+    twin = stored(n_items=2)
+    twin.restore(people.snapshot())
+    assert twin.release(2, [1, 10, 100], WIDE).singles(secret()).tolist() == [2048, 10_240 + 51_200]
+    twin.forget(before=1)
+    assert twin.release(3, [1, 10, 100], WIDE).singles(secret()).tolist() == [0, 10_240 + 51_200]
+    empty = stored(n_items=2).release(0, [UNIT], WIDE)
     assert empty.singles(secret()).tolist() == [0, 0]
+
+
+def test_altered_snapshots_are_refused() -> None:
+    people = stored()
+    people.add([0.5, 0.2, 0.1, 0.0], batch=0)
+    for name in ("_items", "_ticks", "_starts", "_batches"):
+        altered = stored()
+        altered.restore(people.snapshot())
+        getattr(altered, name)[-1] += 5000
+        with pytest.raises(InvalidInput, match="altered"):
+            stored().restore(altered.snapshot()) if name != "_batches" else _negative(altered)
+    with pytest.raises(InvalidInput, match="snapshot"):
+        stored(n_items=7).restore(people.snapshot())
+
+
+def _negative(people: StoredPeople) -> None:
+    people._batches[:] = -1
+    stored().restore(people.snapshot())
 
 
 @pytest.mark.parametrize(
@@ -170,6 +252,9 @@ def test_gls_weighs_by_precision() -> None:
     mean, deviation = gls([np.array([1.0, 4.0]), np.array([2.0, 0.0])], [1.0, 2.0])
     np.testing.assert_allclose(mean, [1.2, 3.2])
     assert deviation == pytest.approx((1 + 1 / 4) ** -0.5)
+    for rates, deviations in (([np.ones(2)], [1.0, 2.0]), ([np.ones(2)], [0.0]), ([], [])):
+        with pytest.raises(InvalidInput):
+            gls(rates, deviations)
 
 
 @pytest.mark.parametrize(
@@ -177,19 +262,26 @@ def test_gls_weighs_by_precision() -> None:
     [
         lambda people: people.add([1.0], batch=0),
         lambda people: people.add([1.0] * ITEMS, batch=-1),
+        lambda people: people.add([1.0] * ITEMS, batch=3),
         lambda people: people.add([1.0] * ITEMS, batch=0.5),
         lambda people: people.add([1.0, 1.0], [2, 2], batch=0),
-        lambda people: people.release(0, [UNIT + 1], WIDE, ledger()),
-        lambda people: people.release(0, [-1], WIDE, ledger()),
-        lambda people: people.release(0, [], WIDE, ledger()),
-        lambda people: people.release(0, [1], (0.0, 1.0), ledger()),
-        lambda people: people.release(0, [1], WIDE, ledger()).row(9, [], secret()),
-        lambda people: people.release(0, [1], WIDE, ledger()).row(0, [1.0], secret()),
-        lambda people: StoredPeople(2, rounds=1 << 55),
-        lambda people: StoredPeople(2, rounds=1, clip=Clip("l1")),
-        lambda people: [people.add([1.0] * ITEMS, batch=0) for _ in range(4)],
+        lambda people: people.release(0, [UNIT + 1], WIDE),
+        lambda people: people.release(0, [-1], WIDE),
+        lambda people: people.release(0, [1.5], WIDE),
+        lambda people: people.release(0, [float("nan")], WIDE),
+        lambda people: people.release(0, [], WIDE),
+        lambda people: people.release(-1, [1], WIDE),
+        lambda people: people.release("a", [1], WIDE),
+        lambda people: people.release(0, [1], (0.0, 1.0)),
+        lambda people: people.release(0, [1], WIDE).row(9, [], secret()),
+        lambda people: people.release(0, [1], WIDE).row("1", [], secret()),
+        lambda people: people.release(0, [1], WIDE).row(0, [1.0], secret()),
+        lambda people: people.sigmas(np.ones((2, 2)), Gaussian(0.1), singles=1.0),
+        lambda people: stored(schedule=Schedule((1 << 55,))),
+        lambda people: stored(clip=Clip("l1")),
+        lambda people: [people.add([1.0] * ITEMS, batch=0) for _ in range(10)],
     ],
 )
 def test_bad_input_is_refused(wrong: Any) -> None:
     with pytest.raises(InvalidInput):
-        wrong(StoredPeople(ITEMS, rounds=3))
+        wrong(stored())

@@ -16,7 +16,8 @@ from diminuendo import _validate
 from diminuendo.cli.screen import console, interruptible, progress_bars
 from diminuendo.learners import LEARNERS, ROLES
 from diminuendo.privacy.events import to_json
-from diminuendo.privacy.ledger import read as read_ledger
+from diminuendo.privacy.ledger import audit
+from diminuendo.privacy.record import load
 from diminuendo.simulate.run import Simulation, simulate
 from diminuendo.simulate.table import as_table
 from diminuendo.streams import BUILTIN, People, msweb, open_stream
@@ -130,28 +131,31 @@ def ledger(
     json_file: Annotated[Path | None, typer.Option("--json", help="Write what it says to this file.")] = None,
 ) -> None:
     """Check a privacy ledger line by line and say what was spent on what."""
-    record = read_ledger(file, expect=head)
-    budget, spent = record.budget, record.spent()
-    table = Table(box=box.SIMPLE, title_justify="left")
+    found = audit(file, expect=head)
+    budget = found.budget
+    table = Table(box=box.SIMPLE)
     for name in ("charge", "what for", "cost by itself, epsilon"):
         table.add_column(name, justify="right" if name.endswith("epsilon") else "left")
-    for number, entry in list(enumerate(record.entries, start=1))[-last:] if last > 0 else []:
-        alone = budget.counting.epsilon(entry.event, budget.delta, budget.unit.rounds)
-        table.add_row(f"{number} {to_json(entry.event)['kind']}", escape(entry.note) or "-", f"{alone:.4g}")
+    for number, charge in list(enumerate(found.charges, start=1))[-last:] if last > 0 else []:
+        alone = budget.counting.epsilon(charge.event, budget.delta, budget.unit.rounds)
+        table.add_row(f"{number} {to_json(charge.event)['kind']}", escape(charge.note) or "-", f"{alone:.4g}")
     lines = [
         f"Budget   {budget}",
-        f"Spent    epsilon {spent:.6g} of {budget.epsilon:g}, in {len(record.entries)} charges",
-        f"Checked  every line fits the one before; head {record.head}",
+        f"Spent    epsilon {found.spent():.6g} of {budget.epsilon:g}, in {len(found.charges)} charges",
+        f"Drawn    {len(found.drawn)} releases"
+        + ("" if found.guarantee().secure_coins else ", seeded: worth nothing"),
+        f"Checked  every line fits the one before; head {found.head}",
     ]
-    if record.torn:
+    if torn := load(file).torn:
         lines.append("Note     the last line is unfinished, as after a crash; nothing was drawn on it")
     console.print("\n".join(lines), highlight=False, markup=False, soft_wrap=True)
-    if record.entries and last > 0:
+    if found.charges and last > 0:
         console.print(table)
     if json_file is not None:
-        charges = [{"charge": to_json(entry.event), "note": entry.note} for entry in record.entries]
-        said = {"budget": budget.as_json(), "spent": spent, "head": record.head, "torn": record.torn}
-        json_file.write_text(json.dumps(said | {"charges": charges}, indent=2) + "\n")
+        charges = [{"charge": to_json(charge.event), "note": charge.note} for charge in found.charges]
+        said = {"budget": budget.as_json(), "spent": found.spent(), "head": found.head, "torn": torn}
+        released = [drawn.body() for drawn in found.drawn]
+        json_file.write_text(json.dumps(said | {"charges": charges, "releases": released}, indent=2) + "\n")
 
 
 @app.command()

@@ -25,8 +25,8 @@ import numpy as np
 from diminuendo import _validate
 from diminuendo._jit import inline, kernel
 from diminuendo.errors import InvalidInput
-from diminuendo.randomness.coins import UNFINISHED, SecretRandomness, SecretWords, begin, undo
 from diminuendo.randomness.urns import TICKS, Urns, draw, grow, new_urns, probabilities, retune, sort_again
+from diminuendo.randomness.words import UNFINISHED, SecretRandomness, SecretWords, begin, undo
 from diminuendo.types import Floats, Ints
 
 SLOWEST, FASTEST = 2.0**-30, 2.0**10
@@ -121,8 +121,9 @@ class Hedge:
 
     def draw(self, secret: SecretRandomness) -> int:
         """An item, with probability exactly in proportion to exp(rate * total)."""
-        while (item := int(_draw_one(self._state, secret.handful))) == UNFINISHED:
-            secret.resume()
+        with secret.lock:
+            while (item := int(_draw_one(self._state, secret.handful))) == UNFINISHED:
+                secret.resume()
         self._drawn = item
         return item
 

@@ -25,7 +25,8 @@ from diminuendo import _validate
 from diminuendo.errors import InvalidInput
 from diminuendo.learners.desk import NO_PROBE, Desk
 from diminuendo.privacy.budget import Guarantee
-from diminuendo.randomness.coins import Coins, PublicCoins, SecretRandomness, SystemCoins
+from diminuendo.randomness.coins import Coins, SystemCoins
+from diminuendo.randomness.words import PublicCoins, SecretRandomness
 from diminuendo.streams.people import People
 from diminuendo.types import EMPTY_SLOT, Decision, FeedbackKind, Items, Progress
 
@@ -49,8 +50,7 @@ class Setting:
         _validate.positive_int(self.rounds, "rounds")
         _validate.one_of(self.feedback, ("full", "bandit"), "feedback")
         _validate.positive_float(self.epsilon, "epsilon")
-        if not 0 <= self.delta < 1:
-            raise InvalidInput(f"delta must be at least 0 and below 1; got {self.delta}.")
+        _validate.delta(self.delta)
 
 
 class Learner(ABC):

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from diminuendo._jit import inline, kernel
 from diminuendo.learners.learner import Learner
 from diminuendo.privacy.budget import Guarantee, perfect_privacy
-from diminuendo.randomness.coins import UNFINISHED, PublicWords, begin, below, undo
+from diminuendo.randomness.words import UNFINISHED, PublicWords, begin, below, undo
 from diminuendo.streams.people import People
 from diminuendo.types import Decision, FeedbackKind, Items
 

@@ -20,7 +20,7 @@ from typing import ClassVar
 
 from diminuendo.errors import UnknownEvent
 from diminuendo.privacy import curves
-from diminuendo.privacy.adaptive_range import constant
+from diminuendo.privacy.adaptive_range import adaptive_delta, constant
 from diminuendo.privacy.events import (
     Columns,
     Composed,
@@ -32,6 +32,9 @@ from diminuendo.privacy.events import (
     Repeated,
     Selections,
 )
+
+FEW = 8
+"""Up to so many draws the recursion takes a second at most."""
 
 
 class Tally:
@@ -206,9 +209,16 @@ class GaussianExact(Additive):
 
 
 class AdaptiveRange(GaussianExact):
-    """Draws as Gaussians, with the constants of adaptive_range.py and their caveat."""
+    """Draws as Gaussians, with the constants of adaptive_range.py and their caveat; a few draws by the recursion."""
 
     name = "adaptive-range"
+
+    def delta(self, event: Event, epsilon: float, rounds: int = 1) -> float:
+        """The delta at epsilon."""
+        found = super().delta(event, epsilon, rounds)
+        if isinstance(event, Selections) and 0 < event.count <= FEW:
+            found = min(found, adaptive_delta(event.span * rounds, event.count, epsilon))
+        return found
 
     def price(self, event: Event) -> Fraction | None:
         """The square of c * span/2 * sqrt(count)."""

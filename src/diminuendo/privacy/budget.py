@@ -56,10 +56,11 @@ class Budget:
     accountant: Literal["zcdp", "pure"] = "zcdp"
 
     def __post_init__(self) -> None:
-        _validate.positive_float(self.epsilon, "epsilon")
-        if not 0 <= self.delta < 1:
-            raise InvalidInput(f"delta must be at least 0 and below 1; got {self.delta!r}.")
+        object.__setattr__(self, "epsilon", _validate.positive_float(self.epsilon, "epsilon"))
+        object.__setattr__(self, "delta", _validate.delta(self.delta))
         _validate.one_of(self.accountant, ("zcdp", "pure"), "accountant")
+        if not isinstance(self.unit, Unit):
+            raise InvalidInput(f"unit must be a Unit, such as Unit(rounds=3); got {self.unit!r}.")
         if (self.delta == 0) != (self.accountant == "pure"):
             raise InvalidInput(
                 f"delta = {self.delta:g} does not go with {self.accountant!r} accounting: "

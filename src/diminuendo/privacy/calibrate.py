@@ -14,14 +14,15 @@ from diminuendo import _validate
 from diminuendo.errors import InvalidInput
 from diminuendo.privacy import curves
 from diminuendo.privacy.accountants import ACCOUNTANTS
+from diminuendo.privacy.budget import Budget
 from diminuendo.privacy.events import Selections
 
 
 def selection_rate(epsilon: float, delta: float, count: int, span: float, accountant: str = "zcdp") -> float:
     """The largest rate at which `count` draws with weights exp(rate * score) cost at most (epsilon, delta).
 
-    `span`: how much one person can move the difference of two scores. Gains in [0, 1]: 2 when a person may move every
-    score, 1 when only one.
+    `span`: how much one person can move the difference of two scores, in the unit that scores are in. Gains in [0, 1]
+    that are scores in ticks: 2 * ticks when a person may move every score, ticks when only one.
     """
     _validate.positive_int(count, "count")
     _validate.positive_float(span, "span")
@@ -39,6 +40,17 @@ def selection_rate(epsilon: float, delta: float, count: int, span: float, accoun
         math.sqrt(8 * rho / count) / span,
         lambda rate: count * (Fraction(rate) * Fraction(span)) ** 2 / 8 <= rho,
     )
+
+
+def selections(budget: Budget, count: int, span: float) -> tuple[float, Selections]:
+    """The largest rate at which `count` draws fit into a budget, and the event to charge for them."""
+    _validate.positive_int(count, "count")
+    _validate.positive_float(span, "span")
+    rounds = budget.unit.rounds
+    rate = selection_rate(budget.epsilon, budget.delta, count, span * rounds, budget.accountant)
+    while budget.counting.tally(event := Selections(count, _times_up(rate, span))).total > budget.limit:
+        rate = math.nextafter(rate, 0.0)
+    return rate, event
 
 
 def gaussian_sigma(rho: float, sensitivity_squared: int, column_square: int = 1) -> float:
@@ -68,8 +80,7 @@ def normal_sigma(mu: float, sensitivity: float) -> float:
 
 def _budget(epsilon: float, delta: float, accountant: str) -> None:
     _validate.positive_float(epsilon, "epsilon")
-    if not 0 <= delta < 1:
-        raise InvalidInput(f"delta must be at least 0 and below 1; got {delta!r}.")
+    _validate.delta(delta)
     if delta == 0 and accountant != "pure":
         raise InvalidInput(f"{accountant!r} accounting needs a delta above 0; with delta = 0 use 'pure'.")
 

@@ -10,8 +10,11 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
 
 from diminuendo.errors import InvalidInput, UnknownEvent
 
@@ -27,8 +30,8 @@ class Selections:
     span: float
 
     def __post_init__(self) -> None:
-        _whole(self.count, "count")
-        _cost(self.span, "span")
+        object.__setattr__(self, "count", _whole(self.count, "count"))
+        object.__setattr__(self, "span", _cost(self.span, "span"))
 
 
 @dataclass(frozen=True)
@@ -38,7 +41,7 @@ class Gaussian:
     rho: float
 
     def __post_init__(self) -> None:
-        _cost(self.rho, "rho")
+        object.__setattr__(self, "rho", _cost(self.rho, "rho"))
 
 
 @dataclass(frozen=True)
@@ -48,7 +51,7 @@ class ContinuousGaussian:
     mu: float
 
     def __post_init__(self) -> None:
-        _cost(self.mu, "mu")
+        object.__setattr__(self, "mu", _cost(self.mu, "mu"))
 
 
 @dataclass(frozen=True)
@@ -58,7 +61,7 @@ class Laplace:
     epsilon: float
 
     def __post_init__(self) -> None:
-        _cost(self.epsilon, "epsilon")
+        object.__setattr__(self, "epsilon", _cost(self.epsilon, "epsilon"))
 
 
 @dataclass(frozen=True)
@@ -73,10 +76,8 @@ class Columns:
     rhos: tuple[float, ...]
 
     def __post_init__(self) -> None:
-        _whole(self.first, "first")
-        object.__setattr__(self, "rhos", tuple(self.rhos))
-        for rho in self.rhos:
-            _cost(rho, "rhos")
+        object.__setattr__(self, "first", _whole(self.first, "first"))
+        object.__setattr__(self, "rhos", tuple(_cost(rho, "rhos") for rho in _several(self.rhos, "rhos")))
 
 
 @dataclass(frozen=True)
@@ -108,7 +109,7 @@ class Repeated:
 
     def __post_init__(self) -> None:
         _part(self.event)
-        _whole(self.times, "times")
+        object.__setattr__(self, "times", _whole(self.times, "times"))
 
 
 Event = Selections | Gaussian | ContinuousGaussian | Laplace | Columns | Composed | Parallel | Repeated
@@ -161,7 +162,7 @@ def _lively(value: Any) -> Any:
 
 
 def _parts(events: tuple[Event, ...]) -> tuple[Event, ...]:
-    return tuple(_part(event) for event in events)
+    return tuple(_part(event) for event in _several(events, "events"))
 
 
 def _part(event: Event) -> Event:
@@ -170,13 +171,23 @@ def _part(event: Event) -> Event:
     return event
 
 
-def _cost(value: float, name: str) -> None:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf:
+def _several(values: Iterable[Any], name: str) -> Iterable[Any]:
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise InvalidInput(f"{name} of an event must be several, as a tuple; got {values!r}.")
+    return values
+
+
+def _cost(value: float, name: str) -> float:
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, (int, float, np.integer, np.floating))
+        or not 0 <= value < math.inf
+    ):
         raise InvalidInput(f"{name} of an event must be a number from 0 on, not infinite; got {value!r}.")
+    return float(value)
 
 
-def _whole(value: int, name: str) -> None:
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise InvalidInput(f"{name} of an event must be a whole number; got {value!r}.")
-    if value < 0:
-        raise InvalidInput(f"{name} of an event must be at least 0; got {value}.")
+def _whole(value: int, name: str) -> int:
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 0:
+        raise InvalidInput(f"{name} of an event must be a whole number from 0 on; got {value!r}.")
+    return int(value)

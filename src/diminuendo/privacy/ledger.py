@@ -1,164 +1,162 @@
-"""The ledger: the budget of one population, what was charged to it, what is left.
+"""The ledger: the budget of one population, what was charged to it, what was drawn on it, what is left.
 
     with Ledger.open("people.ledger", Budget(1.0, 1e-6)) as ledger:
-        ledger.charge(event, "clicks, spring")      # refused, or on disk when this returns; only then draw
+        paid = ledger.buy(event, "wishes", "of spring")  # refused, or on disk when this returns
+        paid.once("000000", draw, secret)              # drawn once, kept, entered, and only then published
 
 A charge is checked as a whole before anything is written, and written and synced before the caller may draw. So
-whatever the moment of a crash, what was spent is never less than what could have been drawn. The file is lines of
-JSON, each with a hash over itself and the line before: an altered, lost or swapped line is noticed when the file is
-read. A file cut back at the end of a line looks like an older file, so keep `head` elsewhere and hand it to `open`.
-(Hashes have no key: they find accidents and careless edits, not somebody who rewrites the whole file.)
+whatever the moment of a crash, what was spent is never less than what could have been drawn. What is drawn is kept
+beside the ledger, and entered with its hash: after a crash it is published as it was, and if it was lost, it is not
+drawn again. A file cut back to an older state looks like an older file: keep `head` elsewhere and hand it to `open`.
 
-One process holds a ledger at a time; a forked child may not charge. A charge takes no longer as the ledger grows.
-Theorem A7 of docs/maths/accounting.md: events may be chosen in the light of everything released before.
+One process holds a ledger at a time, and its forked children may not charge. A charge takes no longer as the ledger
+grows. Theorem A7 of docs/maths/accounting.md: events may be chosen in the light of everything released before.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
+import os
 import threading
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
-from diminuendo.errors import DiminuendoError, InvalidInput, LedgerDamaged, OverBudget
-from diminuendo.privacy import _disk
+from diminuendo.errors import InvalidInput, LedgerDamaged, LedgerInUse, OverBudget
+from diminuendo.privacy import _disk, record
 from diminuendo.privacy.accountants import Tally, rounded_up
 from diminuendo.privacy.budget import Budget, Guarantee
-from diminuendo.privacy.events import Composed, Event, from_json, to_json
-
-FORMAT = 1
-
-
-@dataclass(frozen=True)
-class Entry:
-    """One charge: what it was, and a public note on what for."""
-
-    event: Event
-    note: str
-    hash: str
-
-
-@dataclass(frozen=True)
-class Record:
-    """What a ledger file says, read and checked."""
-
-    budget: Budget
-    entries: tuple[Entry, ...]
-    head: str
-    torn: bool
-    """Whether the file ends in an unfinished line, as after a crash."""
-
-    def must_contain(self, head: str | None, name: str) -> None:
-        """Fail if a head that was noted earlier is not among those of the file."""
-        if head not in {None, _hash("", _header(self.budget)), *(entry.hash for entry in self.entries)}:
-            raise LedgerDamaged(f"{name} does not contain the noted head {head}: it was cut back.")
-
-    def spent(self) -> float:
-        """The epsilon, at the budget's delta, of all charges. Fails if they exceed the budget."""
-        ledger = Ledger(self.budget)
-        ledger._replay(self.entries)
-        return ledger.spent()
+from diminuendo.privacy.events import Composed, Event
+from diminuendo.privacy.record import Charge, Drawn
+from diminuendo.privacy.releases import Releases, digest
+from diminuendo.randomness.words import SecretRandomness, require_secret
+from diminuendo.types import Ints
 
 
 class Ledger:
-    """A budget and its charges, in memory; `Ledger.open` keeps them in a file."""
+    """A budget and what was done with it, in memory; `Ledger.open` keeps it in a file."""
 
     def __init__(self, budget: Budget) -> None:
+        if not isinstance(budget, Budget):
+            raise InvalidInput(f"A ledger is begun with a Budget; got {type(budget).__name__}.")
         self.budget = budget
-        self.entries: list[Entry] = []
-        self._noted: dict[str, Entry] = {}
-        self.head = _hash("", _header(budget))
-        self._limit = budget.limit
-        self._tally = Tally()
-        self._lock = threading.Lock()
+        self.head = record.chained("", record.header(budget))
+        self.charges: list[Charge] = []
+        self._bought: dict[str, Charge] = {}
+        self._drawn: dict[str, Drawn] = {}
+        self._in_use: set[str] = set()
+        self._limit, self._tally = budget.limit, Tally()
+        self._kept = Releases()
         self._file: _disk.AppendOnly | None = None
+        self._lock, self._owner = threading.RLock(), os.getpid()
 
     def __repr__(self) -> str:
-        return f"<Ledger: {self.budget}; {len(self.entries)} charges, epsilon {self.spent():.6g} spent>"
+        return f"<Ledger: {self.budget}; {len(self.charges)} charges, epsilon {self.spent():.6g} spent>"
 
     @classmethod
     def open(cls, path: str | Path, budget: Budget | None = None, *, expect: str | None = None) -> Self:
-        """The ledger in that file; made if there is none and a budget is given.
+        """The ledger in that file; made if there is none and a budget is given. Releases lie in a folder beside it.
 
         `expect` is a `head` noted earlier: the file must still contain it.
         """
         file = _disk.AppendOnly(Path(path), create=budget is not None)
         try:
             content = file.read()
-            if b"\n" not in content:  # new, or the very first line was never finished
+            ledger = cls._continued(file, content, budget, expect) if b"\n" in content else None
+            if ledger is None:
                 if budget is None:
                     raise InvalidInput(f"{path} holds no ledger; give a budget to begin one.")
                 if expect is not None:
                     raise LedgerDamaged(f"{path} is empty, but its head was noted once: the ledger was lost.")
-                ledger = cls(budget)
-                first = _line(_header(budget), ledger.head)
-                if not first.startswith(content):
-                    raise InvalidInput(f"{path} is a file of another kind; give a ledger a file of its own.")
-                file.cut(0)
-                file.append(first)
-            else:
-                record = parse(content, str(path))
-                if budget is not None and budget != record.budget:
-                    raise InvalidInput(
-                        f"{path} was opened for {record.budget}; got {budget}. Budgets do not change."
-                    )
-                record.must_contain(expect, str(path))
-                ledger = cls(record.budget)
-                ledger._replay(record.entries)
-                if record.torn:
-                    file.cut(content.rindex(b"\n") + 1)
-            heads = {
-                ledger.head,
-                _hash("", _header(ledger.budget)),
-                *(entry.hash for entry in ledger.entries),
-            }
-            if expect is not None and expect not in heads:
-                raise LedgerDamaged(
-                    f"{path} does not contain the noted head {expect[:12]}...: it was cut back."
-                )
+                ledger = cls._begun(file, content, budget)
             ledger._file = file
+            ledger._kept = Releases(Path(f"{path}.releases"))
             if b"\n" in content and not content.endswith(b"\n"):
-                ledger.charge(Composed(()), "an unfinished charge was dropped: nothing had been drawn on it")
+                ledger.charge(Composed(()), "an unfinished line was dropped: nothing had been drawn on it")
         except BaseException:
             file.close()
             raise
         return ledger
 
+    @classmethod
+    def _begun(cls, file: _disk.AppendOnly, content: bytes, budget: Budget) -> Self:
+        ledger = cls(budget)
+        first = record.line(record.header(budget), ledger.head)
+        if not first.startswith(content):  # more than the beginning of a first line that a crash cut short
+            raise InvalidInput(f"{file.path} is a file of another kind; give a ledger a file of its own.")
+        file.cut(0)
+        file.append(first)
+        return ledger
+
+    @classmethod
+    def _continued(
+        cls, file: _disk.AppendOnly, content: bytes, budget: Budget | None, expect: str | None
+    ) -> Self:
+        found = record.parse(content, str(file.path))
+        if budget is not None and budget != found.budget:
+            raise InvalidInput(
+                f"{file.path} was opened for {found.budget}; got {budget}. Budgets do not change."
+            )
+        found.must_contain(expect, str(file.path))
+        ledger = cls(found.budget)
+        ledger._replay(found.entries, found.heads[-1])
+        if found.torn:
+            file.cut(content.rindex(b"\n") + 1)
+        return ledger
+
     def charge(self, event: Event, note: str = "") -> None:
         """Spend, or refuse with OverBudget. When this returns the charge is durable, and only then may one draw."""
         price = self.budget.counting.tally(event)
-        if not isinstance(note, str) or len(note) > 200 or "\n" in note:
+        if not isinstance(note, str) or len(note) > 200 or not note.isprintable():
             raise InvalidInput("note must be one public line of at most 200 characters.")
         with self._lock:
             if self._tally.after(price) > self._limit:
                 raise OverBudget(self._refusal(event, price))
-            body = {"charge": to_json(event), "note": note}
-            entry = Entry(event, note, _hash(self.head, body))
-            if self._file is not None:
-                self._file.append(_line(body, entry.hash))
-            self._tally.add(price)
-            self._enter(entry)
+            self._write(Charge(event, note), price)
 
-    def find(self, note: str) -> Entry | None:
-        """The first charge with that note, as when going on after a crash: what is paid for is not paid again."""
-        return self._noted.get(note)
+    def buy(self, event: Event, name: str, about: str) -> Paid:
+        """Charge for releases under a name, or go on with what was charged for under it before a crash.
+
+        `about` says in public what they are of; a name that was bought for something else is refused.
+        """
+        wanted = Charge(event, f"{name}: {about}")
+        with self._lock:
+            self._kept.check(name)
+            if name in self._in_use:
+                raise InvalidInput(
+                    f"{name!r} is in use on this ledger already; each sum needs a name of its own."
+                )
+            if (before := self._bought.get(name)) is None:
+                self.charge(wanted.event, wanted.note)
+            elif before != wanted:
+                raise InvalidInput(
+                    f"{name!r} was bought for something else before ({before.note}); take another name."
+                )
+            self._in_use.add(name)
+        return Paid(self, name)
 
     def affords(self, event: Event) -> bool:
         """Whether a charge would be accepted now."""
         return self._tally.after(self.budget.counting.tally(event)) <= self._limit
 
+    @property
+    def drawn(self) -> tuple[Drawn, ...]:
+        """What was released, in order."""
+        return tuple(self._drawn.values())
+
     def spent(self) -> float:
         """The epsilon, at the budget's delta, of everything charged so far."""
-        return self._worth(self._tally.total)
+        counting, rounds = self.budget.counting, self.budget.unit.rounds
+        worth = counting.convert(rounded_up(counting.owned(self._tally.total, rounds)), self.budget.delta)
+        return min(worth, self.budget.epsilon)  # nothing beyond the limit was accepted; the rest is rounding
 
-    def guarantee(self, secure_coins: bool) -> Guarantee:
+    def guarantee(self) -> Guarantee:
         """What is proved about everything drawn on this ledger so far."""
-        proof = "docs/maths/accounting.md, Theorem A7"
-        return Guarantee(self.spent(), self.budget.delta, str(self.budget.unit), proof, secure_coins)
+        proof, secure = (
+            "docs/maths/accounting.md, Theorem A7",
+            all(drawn.secure for drawn in self._drawn.values()),
+        )
+        return Guarantee(self.spent(), self.budget.delta, str(self.budget.unit), proof, secure)
 
     def close(self) -> None:
         """Let another process have the file."""
@@ -171,84 +169,90 @@ class Ledger:
     def __exit__(self, *failure: object) -> None:
         self.close()
 
-    def _replay(self, entries: Sequence[Entry]) -> None:
-        for entry in entries:
-            self._tally.add(self.budget.counting.tally(entry.event))
-        if self._tally.total > self._limit:
-            raise LedgerDamaged(
-                "The charges add up to more than the budget: this ledger did not accept them."
+    def _once(self, name: str, draw: Callable[[], Ints], secret: SecretRandomness) -> Ints:
+        require_secret(secret)
+        if self._file is not None and not secret.secure:
+            raise InvalidInput(
+                "A ledger in a file is for people, and seeded coins protect nobody. "
+                "Use SecretRandomness(SystemCoins()), or simulate with a ledger in memory: Ledger(budget)."
             )
+        with self._lock:
+            before = self._drawn.get(name)
+            if before is not None and not self._kept.has(name):
+                raise LedgerDamaged(
+                    f"{name} was published and is lost; it is not drawn again. Restore it from a copy."
+                )
+            found = self._kept.once(name, draw)
+            if before is None:
+                self._write(Drawn(name, digest(found), secret.secure))
+            elif before.digest != digest(found):
+                raise LedgerDamaged(
+                    f"{name} is not what was published under that name. Restore it from a copy."
+                )
+            return found
+
+    def _write(self, entry: Charge | Drawn, price: Tally | None = None) -> None:
+        """Enter it; in a file, first there."""
+        if os.getpid() != self._owner:
+            raise LedgerInUse("A ledger belongs to the process that opened it, not to its forked child.")
+        head = record.chained(self.head, entry.body())
+        if self._file is not None:
+            self._file.append(record.line(entry.body(), head))
+        self._enter(entry, price)
+        self.head = head
+
+    def _enter(self, entry: Charge | Drawn, price: Tally | None = None) -> None:
+        if isinstance(entry, Drawn):
+            self._drawn[entry.name] = entry
+        else:
+            self._tally.add(self.budget.counting.tally(entry.event) if price is None else price)
+            self.charges.append(entry)
+            self._bought.setdefault(entry.note.partition(":")[0], entry)
+
+    def _replay(self, entries: Sequence[Charge | Drawn], head: str) -> None:
         for entry in entries:
             self._enter(entry)
-
-    def _enter(self, entry: Entry) -> None:
-        self.entries.append(entry)
-        self._noted.setdefault(entry.note, entry)
-        self.head = entry.hash
-
-    def _worth(self, cost: Any) -> float:
-        counting = self.budget.counting
-        worth = counting.convert(rounded_up(counting.owned(cost, self.budget.unit.rounds)), self.budget.delta)
-        return min(worth, self.budget.epsilon)  # nothing beyond the limit was accepted; the rest is rounding
+        if self._tally.total > self._limit:
+            raise LedgerDamaged(
+                "The charges exceed the budget: no ledger accepted them. Restore the file from a copy."
+            )
+        self.head = head
 
     def _refusal(self, event: Event, price: Tally) -> str:
         alone = self.budget.counting.epsilon(event, self.budget.delta, self.budget.unit.rounds)
+        far = self._tally.after(price) > self._limit * (1 + Fraction(1, 10**9))
+        advice = (
+            "Ask for less, or stop releasing."
+            if far
+            else (
+                "It is too much by a rounding error only: a float like 0.1 is a little more than a tenth. "
+                "Budget.share(0.1) is not."
+            )
+        )
         return (
             f"Not charged: of epsilon {self.budget.epsilon:g} (delta {self.budget.delta:g}) {self.spent():.6g} is "
-            f"spent, and this would cost {alone:.6g} by itself. "
-        ) + (
-            "Ask for less, or stop releasing."
-            if self._tally.after(price) > self._limit * (1 + Fraction(1, 10**9))
-            else "It exceeds the budget by a rounding error only: a float like 0.1 is a little more than a tenth. "
-            "Budget.share(0.1) is not."
+            f"spent, and this would cost {alone:.6g} by itself. {advice}"
         )
 
 
-def read(path: str | Path, *, expect: str | None = None) -> Record:
-    """What a ledger file says, checked line by line, without taking hold of it."""
-    try:
-        record = parse(Path(path).read_bytes(), str(path))
-    except OSError as error:
-        raise InvalidInput(f"Cannot read {path}: {error.strerror}.") from error
-    record.spent()
-    record.must_contain(expect, str(path))
-    return record
+class Paid:
+    """Releases under one name that were paid for."""
+
+    def __init__(self, ledger: Ledger, name: str) -> None:
+        self.name, self._ledger = name, ledger
+
+    def __repr__(self) -> str:
+        return f"<Paid: {self.name}>"
+
+    def once(self, part: str, draw: Callable[[], Ints], secret: SecretRandomness) -> Ints:
+        """The release `part`: drawn now, kept, entered and returned; or as it was drawn before."""
+        return self._ledger._once(f"{self.name}.{part}", draw, secret)
 
 
-def parse(content: bytes, name: str) -> Record:
-    """The lines of a ledger file, each checked against its hash; the last may be unfinished."""
-    *lines, rest = content.split(b"\n")
-    head, budget, entries = "", None, []
-    for number, line in enumerate(lines, start=1):
-        try:
-            body = json.loads(line)
-            claimed = body.pop("hash")
-            if claimed != _hash(head, body):
-                raise LedgerDamaged("its hash does not fit")
-            if number == 1:
-                if body.pop("ledger") != FORMAT:
-                    raise LedgerDamaged(f"it is not a ledger of format {FORMAT}")
-                budget = Budget.from_json(body.pop("budget"))
-            else:
-                entries.append(Entry(from_json(body.pop("charge")), body.pop("note"), claimed))
-            if body:
-                raise LedgerDamaged(f"it has unknown fields {sorted(body)}")
-        except (ValueError, KeyError, TypeError, AttributeError, DiminuendoError) as error:
-            raise LedgerDamaged(f"{name}, line {number}: {error}. Restore the file from a copy.") from error
-        head = claimed
-    if budget is None:
-        raise LedgerDamaged(f"{name} holds no ledger.")
-    return Record(budget, tuple(entries), head, torn=bool(rest))
-
-
-def _header(budget: Budget) -> dict[str, Any]:
-    return {"ledger": FORMAT, "budget": budget.as_json()}
-
-
-def _hash(before: str, body: dict[str, Any]) -> str:
-    canonical = json.dumps(body, sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(f"{before}\n{canonical}".encode()).hexdigest()
-
-
-def _line(body: dict[str, Any], digest: str) -> bytes:
-    return json.dumps(body | {"hash": digest}).encode() + b"\n"
+def audit(path: str | Path, *, expect: str | None = None) -> Ledger:
+    """What a ledger file says, checked line by line, without taking hold of it. A copy: charging it spends nothing."""
+    found = record.load(path)
+    found.must_contain(expect, str(path))
+    ledger = Ledger(found.budget)
+    ledger._replay(found.entries, found.heads[-1])
+    return ledger

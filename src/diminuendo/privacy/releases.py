@@ -7,6 +7,7 @@ was kept. A crash between drawing and keeping loses a vector that nobody saw.
 
 from __future__ import annotations
 
+import hashlib
 import io
 import re
 import threading
@@ -19,7 +20,12 @@ from diminuendo.errors import InvalidInput, LedgerDamaged
 from diminuendo.privacy import _disk
 from diminuendo.types import Ints
 
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
+
+
+def digest(values: Ints) -> str:
+    """A hash of a released vector."""
+    return hashlib.sha256(repr((values.shape, values.dtype.str)).encode() + values.tobytes()).hexdigest()
 
 
 class Releases:
@@ -36,17 +42,25 @@ class Releases:
     def __repr__(self) -> str:
         return f"<Releases in {self._folder or 'memory'}>"
 
+    def check(self, name: str) -> None:
+        """Refuse names that could not be those of files."""
+        if not isinstance(name, str) or not NAME.fullmatch(name):
+            raise InvalidInput(f"Names are letters, digits, dots, dashes and underscores; got {name!r}.")
+
+    def has(self, name: str) -> bool:
+        """Whether there is a release of that name."""
+        return name in self._kept or (self._folder is not None and self._path(name).exists())
+
     def once(self, name: str, draw: Callable[[], Ints]) -> Ints:
         """The release of that name; `draw` is called only if there is none yet."""
-        if not NAME.fullmatch(name):
-            raise InvalidInput(f"A release is named by letters, digits, dots and dashes; got {name!r}.")
+        self.check(name)
         with self._lock:
             if name not in self._kept:
                 self._kept[name] = np.array(draw()) if self._folder is None else self._on_disk(name, draw)
             return self._kept[name].copy()
 
     def _on_disk(self, name: str, draw: Callable[[], Ints]) -> Ints:
-        path = Path(self._folder or "") / f"{name}.npy"
+        path = self._path(name)
         if not path.exists():
             out = io.BytesIO()
             np.save(out, np.asarray(draw()), allow_pickle=False)
@@ -57,3 +71,6 @@ class Releases:
         except (ValueError, EOFError, OSError) as error:
             raise LedgerDamaged(f"{path} is not a release that was kept whole: {error}.") from error
         return found
+
+    def _path(self, name: str) -> Path:
+        return Path(self._folder or "") / f"{name}.npy"

@@ -23,10 +23,9 @@ def decide(residual: int, rate: float, difference: int, bits: int, next_word: Ca
     while True:
         # residual counts units of 2^-(WORD * digits) now; the interval is finer than one of them.
         low, high = exp_bounds(power, bits + WORD * (digits + 1))
-        fine = WORD
-        if (residual + 1) << fine <= low:
+        if (residual + 1) << WORD <= low:
             return True
-        if residual << fine >= high:
+        if residual << WORD >= high:
             return False
         residual = residual << WORD | next_word()
         digits += 1

@@ -2,28 +2,21 @@
 
 *Public coins* hide nothing and may be published: who explores, which item is probed, slates drawn from released
 scores. *Secret randomness* is what privacy rests on: noise, and draws from secret scores. It is used once, and is never
-logged, kept in a snapshot or derived from anything that gets out. They are two types, `PublicCoins` and
-`SecretRandomness`, filled from two streams of the same source, so that neither can stand in for the other.
+logged, kept in a snapshot or derived from anything that gets out. Each has a stream of its own, and a type of its own
+by which it is passed on (words.py), so that neither can stand in for the other.
 
 `SystemCoins` asks the operating system. `SeededCoins` repeats itself, for simulation and tests only.
-
-Compiled code reads words from buffers. A kernel that runs out, or that meets a question only exact arithmetic can
-decide, undoes the round and returns; `resume` puts right what was missing, behind the words that the unfinished
-round has seen, and the round begins again with the same words. So a run is a function of the streams of words
-alone, however it was cut into calls.
 """
 
 from __future__ import annotations
 
 import os
-import weakref
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import Protocol
 
 import numpy as np
 
-from diminuendo._jit import inline
-from diminuendo.randomness.certified import decide
-from diminuendo.types import Floats, Ints, Words
+from diminuendo.errors import InvalidInput
+from diminuendo.types import Words
 
 
 class Coins(Protocol):
@@ -62,6 +55,8 @@ class SeededCoins:
     secure = False
 
     def __init__(self, seed: int) -> None:
+        if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
+            raise InvalidInput(f"A seed is a whole number from 0 on; got {seed!r}.")
         self.seed = int(seed)
         self._public, self._secret = (
             np.random.Philox(part) for part in np.random.SeedSequence(self.seed).spawn(2)
@@ -77,208 +72,3 @@ class SeededCoins:
     def secret(self, count: int) -> Words:
         """The next `count` secret words."""
         return np.asarray(self._secret.random_raw(count), dtype=np.uint64)
-
-
-USED, BEGUN, SHORT, VERDICTS = range(4)
-"""Places in `used`: words used up; where this round begins; whether words ran out; how many verdicts are known."""
-
-ASKED, OFFSET, RESIDUAL, DIFFERENCE, BITS = range(5)
-"""Places in `question`: whether one is open; words the round had used when it came up; and what is asked."""
-
-WINDOW = 2.0**-40
-"""Floats decide a comparison only where they agree to one part in this, far more than any rounding."""
-
-
-class PublicWords(NamedTuple):
-    """What a kernel gets of public coins."""
-
-    words: Words
-    used: Ints
-
-
-class SecretWords(NamedTuple):
-    """What a kernel gets of secret randomness: words, and the exact verdicts on what floats could not decide.
-
-    The question: is residual + (a uniform fraction) below 2^bits * exp(rate * difference)?
-    """
-
-    words: Words
-    used: Ints
-    window: Floats
-    question: Ints
-    rate: Floats
-    verdicts: Ints
-    """(any, 3): offset, yes or no, and how many words the fraction took."""
-
-    def __repr__(self) -> str:
-        return "<SecretWords>"
-
-
-Handful = TypeVar("Handful", PublicWords, SecretWords)
-
-
-class _Purse(Generic[Handful]):
-    """A buffer of words for kernels. Secure words are in no copy of it: not in a pickle, not in a forked child."""
-
-    handful: Handful
-
-    def __init__(self, coins: Coins, size: int = 1 << 12) -> None:
-        self.coins = coins
-        self.size = size
-        self.empty()
-        _PURSES.add(self)
-
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__} from {self.coins!r}>"
-
-    @property
-    def secure(self) -> bool:
-        """Whether nobody can foresee or repeat the words."""
-        return self.coins.secure
-
-    def empty(self) -> None:
-        """Forget the words that are left."""
-        raise NotImplementedError
-
-    def _fresh(self, count: int) -> Words:
-        raise NotImplementedError
-
-    def refill(self) -> None:
-        """Put fresh words behind the unused ones. Each call at least doubles the rest. Used words are wiped out."""
-        old, used = self.handful.words, self.handful.used
-        rest = old[used[USED] :]
-        fresh = self._fresh(max(self.size, len(rest)))
-        self.handful = self.handful._replace(words=np.concatenate([rest, fresh]))
-        old[:] = 0
-        used[USED] = used[BEGUN] = used[SHORT] = 0
-
-    def __getstate__(self) -> dict[str, Any]:
-        return self.__dict__ | {"handful": None} if self.secure else self.__dict__
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        if self.handful is None:
-            self.empty()
-        _PURSES.add(self)
-
-
-class PublicCoins(_Purse[PublicWords]):
-    """Coins that hide nothing."""
-
-    def empty(self) -> None:
-        """Forget the words that are left."""
-        self.handful = PublicWords(np.empty(0, dtype=np.uint64), np.zeros(4, dtype=np.int64))
-
-    def _fresh(self, count: int) -> Words:
-        return self.coins.public(count)
-
-    def resume(self) -> None:
-        """Give an interrupted kernel what it lacked, if it was this."""
-        if self.handful.used[SHORT]:
-            self.refill()
-
-
-class SecretRandomness(_Purse[SecretWords]):
-    """Randomness that privacy rests on. A wider `window` only sends more questions to exact arithmetic."""
-
-    def __init__(self, coins: Coins, size: int = 1 << 12, window: float = WINDOW) -> None:
-        self.window = window
-        super().__init__(coins, size)
-
-    def empty(self) -> None:
-        """Forget the words that are left."""
-        self.handful = SecretWords(
-            words=np.empty(0, dtype=np.uint64),
-            used=np.zeros(4, dtype=np.int64),
-            window=np.array([self.window]),
-            question=np.zeros(5, dtype=np.int64),
-            rate=np.zeros(1),
-            verdicts=np.zeros((4, 3), dtype=np.int64),
-        )
-
-    def _fresh(self, count: int) -> Words:
-        return self.coins.secret(count)
-
-    def resume(self) -> None:
-        """Give an interrupted kernel what it lacked: words, or an exact verdict."""
-        if self.handful.question[ASKED]:
-            self._answer()
-        elif self.handful.used[SHORT]:
-            self.refill()
-
-    def take(self, count: int) -> Words:
-        """The next `count` words, used up at once."""
-        while len(self.handful.words) - self.handful.used[USED] < count:
-            self.refill()
-        start = int(self.handful.used[USED])
-        self.handful.used[USED] = self.handful.used[BEGUN] = start + count
-        self.handful.used[VERDICTS] = 0
-        return self.handful.words[start : start + count].copy()
-
-    def _answer(self) -> None:
-        """Decide the open question exactly; the words of the fraction are those that come next in the round."""
-        offset, residual, difference, bits = (int(part) for part in self.handful.question[OFFSET:])
-        taken = 0
-
-        def next_word() -> int:
-            nonlocal taken
-            while (place := int(self.handful.used[BEGUN]) + offset + taken) >= len(self.handful.words):
-                self.refill()
-            taken += 1
-            return int(self.handful.words[place])
-
-        yes = decide(residual, float(self.handful.rate[0]), difference, bits, next_word)
-        self.handful.question[ASKED] = 0
-        known = int(self.handful.used[VERDICTS])
-        if known == len(self.handful.verdicts):
-            longer = np.concatenate([self.handful.verdicts, np.zeros_like(self.handful.verdicts)])
-            self.handful = self.handful._replace(verdicts=longer)
-        self.handful.verdicts[known] = offset, yes, taken
-        self.handful.used[VERDICTS] = known + 1
-
-
-_PURSES: weakref.WeakSet[_Purse[Any]] = weakref.WeakSet()
-
-
-def _empty_secure_purses() -> None:
-    for purse in _PURSES:
-        if purse.secure:  # seeded coins repeat themselves on purpose
-            purse.empty()
-
-
-if hasattr(os, "register_at_fork"):  # not on every system, but wherever there is fork
-    os.register_at_fork(after_in_child=_empty_secure_purses)
-
-UNFINISHED = -1
-"""What a compiled draw returns when the round must be undone and resumed."""
-
-
-@inline
-def begin(handful: PublicWords | SecretWords) -> None:
-    """A round begins; or begins again, if nothing was used since."""
-    if handful.used[USED] != handful.used[BEGUN]:
-        handful.used[BEGUN] = handful.used[USED]
-        handful.used[VERDICTS] = 0
-
-
-@inline
-def undo(handful: PublicWords | SecretWords) -> None:
-    """The round did not happen."""
-    handful.used[USED] = handful.used[BEGUN]
-
-
-@inline
-def below(bound: int, handful: PublicWords | SecretWords) -> int:
-    """A whole number from 0 to bound - 1, uniformly, exactly; or UNFINISHED."""
-    mask = np.uint64(bound - 1)
-    shift = np.uint64(1)
-    while shift < np.uint64(64):  # all bits below the highest one of bound - 1
-        mask |= mask >> shift
-        shift *= np.uint64(2)
-    while handful.used[USED] < len(handful.words):
-        word = handful.words[handful.used[USED]] & mask
-        handful.used[USED] += 1
-        if word < np.uint64(bound):
-            return int(np.int64(word))
-    handful.used[SHORT] = 1
-    return UNFINISHED

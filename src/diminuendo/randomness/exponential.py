@@ -23,7 +23,7 @@ import numpy as np
 from diminuendo import _validate
 from diminuendo._jit import inline, kernel
 from diminuendo.errors import InvalidInput
-from diminuendo.randomness.coins import (
+from diminuendo.randomness.words import (
     ASKED,
     BEGUN,
     BITS,
@@ -38,6 +38,7 @@ from diminuendo.randomness.coins import (
     SecretWords,
     begin,
     below,
+    require_secret,
     undo,
 )
 from diminuendo.types import Ints
@@ -60,13 +61,13 @@ def scale_bits(n_items: int) -> int:
 @inline
 def weight_bound(rate: float, difference: int, bits: int) -> int:
     """A whole number that is certainly not below 2^bits * exp(rate * difference), for difference <= 0."""
-    return int(np.int64(math.ldexp(math.exp(rate * difference), bits) * (1 + WINDOW))) + 2
+    return int(np.int64(math.exp(rate * difference) * float(1 << bits) * (1 + WINDOW))) + 2
 
 
 @inline
 def keep(residual: int, rate: float, difference: int, bits: int, secret: SecretWords) -> int:
     """KEPT if residual + a uniform fraction < 2^bits * exp(rate * difference), else REJECTED; or UNFINISHED."""
-    weight = math.ldexp(math.exp(rate * difference), bits)
+    weight = math.exp(rate * difference) * float(1 << bits)
     if residual + 1.0 <= weight * (1 - secret.window[0]) - 1.0:
         return KEPT
     if residual >= weight * (1 + secret.window[0]) + 1.0:
@@ -85,6 +86,7 @@ def keep(residual: int, rate: float, difference: int, bits: int, secret: SecretW
 
 def select(scores: Ints, rate: float, secret: SecretRandomness) -> int:
     """One item, with probability exactly in proportion to exp(rate * score). Scores are whole numbers (ticks)."""
+    require_secret(secret)
     checked = np.ascontiguousarray(scores)
     if checked.ndim != 1 or len(checked) == 0 or not np.issubdtype(checked.dtype, np.integer):
         raise InvalidInput(
@@ -96,8 +98,9 @@ def select(scores: Ints, rate: float, secret: SecretRandomness) -> int:
     _validate.positive_float(rate, "rate")
     row = checked.astype(np.int64)
     bounds = np.empty(len(row), dtype=np.int64)
-    while (item := int(_select(row, float(rate), bounds, secret.handful))) == UNFINISHED:
-        secret.resume()
+    with secret.lock:
+        while (item := int(_select(row, float(rate), bounds, secret.handful))) == UNFINISHED:
+            secret.resume()
     return item
 
 

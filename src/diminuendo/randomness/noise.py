@@ -30,7 +30,7 @@ import numpy as np
 
 from diminuendo import _validate
 from diminuendo.errors import InvalidInput
-from diminuendo.randomness.coins import SecretRandomness
+from diminuendo.randomness.words import SecretRandomness, require_secret
 from diminuendo.types import Floats, Ints
 
 WIDEST = 2.0**50
@@ -39,18 +39,19 @@ WIDEST = 2.0**50
 
 def laplace(values: Ints, scale: float, secret: SecretRandomness) -> Ints:
     """Each value plus discrete Laplace noise."""
-    return _noisy(values, _scale(scale, "scale"), secret, "make_laplace", _seeded_laplace)
+    return _noisy(values, checked_scale(scale, "scale"), secret, "make_laplace", _seeded_laplace)
 
 
 def gaussian(values: Ints, sigma: float, secret: SecretRandomness) -> Ints:
     """Each value plus discrete Gaussian noise."""
-    return _noisy(values, _scale(sigma, "sigma"), secret, "make_gaussian", _seeded_gaussian)
+    return _noisy(values, checked_scale(sigma, "sigma"), secret, "make_gaussian", _seeded_gaussian)
 
 
 def gamma_norm(dimension: int, scale: float, secret: SecretRandomness) -> Floats:
     """A real vector whose length is Gamma(dimension, scale) and whose direction is uniform. Real arithmetic only."""
+    require_secret(secret)
     _validate.positive_int(dimension, "dimension")
-    length = _scale(scale, "scale") * -np.log(_uniforms(dimension, secret)).sum()
+    length = checked_scale(scale, "scale") * -np.log(_uniforms(dimension, secret)).sum()
     angles = 2 * math.pi * _uniforms(dimension, secret)
     direction = np.sqrt(-2 * np.log(_uniforms(dimension, secret))) * np.cos(angles)
     vector: Floats = length * direction / np.linalg.norm(direction)
@@ -64,11 +65,12 @@ def _noisy(
     vetted: str,
     seeded: Callable[[float, int, SecretRandomness], Ints],
 ) -> Ints:
+    require_secret(secret)
     whole = np.ascontiguousarray(values)
     if not np.issubdtype(whole.dtype, np.signedinteger):
         raise InvalidInput(f"Noise is added to whole numbers (signed integers); got {whole.dtype}.")
     if secret.secure:
-        drawn = _measurement(vetted, scale)(whole.ravel().tolist())
+        drawn = _measurement(vetted, scale)(whole.ravel().astype(np.int64, copy=False))
         return np.array(drawn, dtype=np.int64).reshape(whole.shape)
     return whole + seeded(scale, whole.size, secret).reshape(whole.shape)
 
@@ -106,7 +108,8 @@ def _uniforms(count: int, secret: SecretRandomness) -> Floats:
     return np.asarray(((secret.take(count) >> np.uint64(11)) + 0.5) * 2.0**-53)
 
 
-def _scale(value: float, name: str) -> float:
+def checked_scale(value: float, name: str) -> float:
+    """A scale that noise can have."""
     checked = _validate.positive_float(value, name)
     if checked > WIDEST:
         raise InvalidInput(f"{name} must be at most 2^50 so that sums fit into 64 bits; got {value:g}.")

@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from diminuendo._jit import inline, kernel
-from diminuendo.randomness.coins import UNFINISHED, SecretWords, below
 from diminuendo.randomness.exponential import KEPT, keep, scale_bits, weight_bound
+from diminuendo.randomness.words import UNFINISHED, SecretWords, below
 from diminuendo.types import Floats, Ints
 
 CLASSES = 256

@@ -3,8 +3,9 @@
 from diminuendo.sums.clip import Clip
 from diminuendo.sums.private_sum import Collector, PrivateSum
 from diminuendo.sums.schedule import Schedule, equal, geometric
-from diminuendo.sums.stored import StoredPeople, gls, power_weights
+from diminuendo.sums.stored import StoredPeople
 from diminuendo.sums.strategies import STRATEGIES
+from diminuendo.sums.weights import gls, power_weights
 
 __all__ = [
     "STRATEGIES",

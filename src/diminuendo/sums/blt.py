@@ -70,10 +70,10 @@ class Blt(Strategy):
         self.theta, self.omega = (
             np.rint(np.array(part) * 2.0**FACTOR_BITS).astype(np.int64) for part in (theta, omega)
         )
-        weights = np.empty(self.releases, dtype=np.int64)
-        _unit_weights(self.theta, self.omega, self.guard, weights)
-        self.square = sum(int(weight) ** 2 for weight in weights)
-        self.total = int(weights.sum())
+        self.weights = np.empty(self.releases, dtype=np.int64)
+        _unit_weights(self.theta, self.omega, self.guard, self.weights)
+        self.square = sum(int(weight) ** 2 for weight in self.weights)
+        self.total = int(self.weights.sum())
         self._inverse = np.empty(self.releases)
         _prefix_weights(*self._floats, np.zeros(len(self.theta)), self._inverse)
 

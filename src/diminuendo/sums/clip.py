@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from diminuendo import _validate
 from diminuendo._jit import inline, kernel
@@ -51,6 +52,8 @@ class Clip:
         _validate.positive_int(self.ticks, "ticks")
         if self.bound * self.ticks >= WIDEST or self.ceiling * self.ticks >= WIDEST:
             raise InvalidInput(f"bound and ceiling must be below 2^30 ticks; got {self}. Take fewer ticks.")
+        if self.norm == "cell" and self.bound != 1.0:
+            raise InvalidInput("A cell is bounded by its ceiling, not by a bound; give ceiling=... instead.")
         if self.limit < 1:
             raise InvalidInput(f"The bound is less than one tick, so nothing would be left; got {self}.")
 
@@ -70,7 +73,9 @@ class Clip:
         apart = self.largest * (2 if self.signed else 1)
         if self.norm == "cell":
             return apart
-        return min(2 * self.limit, size * apart) if self.norm == "l1" else size * apart
+        if self.norm == "l1":
+            return min(2 * self.limit, size * apart)
+        return min(math.isqrt(size * self.sensitivity_squared(size)), size * apart)  # Cauchy-Schwarz
 
     def sensitivity_squared(self, size: int) -> int:
         """The most by which two contributions can differ, squares added up, in ticks squared."""
@@ -150,15 +155,33 @@ def add_sparse(rule: Rule, starts: Ints, columns: Ints, values: Floats, scratch:
             total[columns[j]] += scratch[j - low]
 
 
+@kernel
+def rising(starts: NDArray[Any], places: NDArray[Any], size: int) -> bool:
+    """Whether in each row places rise, each once, from 0 on and below `size`, and rows lie one after the other."""
+    if starts[0] != 0 or starts[-1] > len(places):
+        return False
+    for row in range(len(starts) - 1):
+        if starts[row] > starts[row + 1] or starts[row + 1] > len(places):
+            return False
+        before = -1
+        for j in range(starts[row], starts[row + 1]):
+            if not before < places[j] < size:
+                return False
+            before = places[j]
+    return True
+
+
 def sparse_row(values: object, indices: object, size: int) -> tuple[Floats, Ints]:
     """A sparse contribution at the door: as many values as places, places rising and within range."""
     row, places = as_floats(values), np.asarray(indices)
-    if places.ndim != 1 or row.shape != places.shape or not np.issubdtype(places.dtype, np.integer):
+    if places.size == 0:
+        places = places.astype(np.int64)  # nothing at all is a contribution too
+    if places.ndim != 1 or row.shape != places.shape or places.dtype.kind not in "iu":
         raise InvalidInput(
             f"Expected as many values as whole-number indices, in rows; got shapes {row.shape} and {places.shape}."
         )
     whole = np.ascontiguousarray(places, dtype=np.int64)
-    if len(whole) and (whole[0] < 0 or whole[-1] >= size or (np.diff(whole) <= 0).any()):
+    if not rising(np.array([0, len(whole)]), whole, size):
         raise InvalidInput(
             f"indices must rise, each once, from 0 to {size - 1}. Sort them and add up doubles."
         )

@@ -1,18 +1,22 @@
 r"""A private running sum: people add vectors, and the sum so far is published with noise, a known number of times.
 
-    total = PrivateSum(size=294, rounds=30_000, releases=20, cost=budget.share())
-    ledger.charge(total.event)                 # all releases together, before the first
+    budget = Budget(epsilon=1.0, delta=1e-6)
+    ledger = Ledger.open("people.ledger", budget)
+    total = PrivateSum(294, schedule=equal(rounds=30_000, batches=20), cost=budget.share(), ledger=ledger)
     total.add(vector)                          # or total.add(values, indices)
     published = total.release(secret)          # the running sum, in units, with noise
 
 A contribution is clipped to whole ticks (clip.py) and added to the open batch. A release closes the batch, combines
-batches by the strategy (strategy.py) in whole numbers, adds discrete noise to every entry, keeps the result on disk,
-and only then decodes and returns it. An empty batch is released like any other.
+batches by the strategy (strategy.py) in whole numbers, adds discrete noise to every entry, keeps the result with the
+ledger, and only then decodes and returns it. An empty batch is released like any other. All releases are paid for when
+the sum is made. After a crash, make it again with the same arguments and `restore` a snapshot: releases that were made
+since are published as they were, not drawn again. What was added since the snapshot is lost.
 
 Guarantee  `event`: with Gaussian noise rho-zCDP, rho = sensitivity^2 * square / (2 sigma^2) (docs/maths/sums.md,
            Theorems S1 and S3); with Laplace noise (epsilon, 0), epsilon = sensitivity * total / scale (Theorem S2).
 Assumes    one `add` per person-round, whose vector depends on that person and on what was published before, and on
-           nobody else; batches closed by public facts. The quota of rounds per person is kept by whoever calls.
+           nobody else; releases at public times (schedule.py). Whatever one person says in one round is one vector:
+           stack it, so that it is clipped together. The quota of rounds per person is kept by whoever calls.
 Excludes   timing, and the memory of the process: batches and encoders hold what people said.
 """
 
@@ -30,10 +34,12 @@ from diminuendo.errors import InvalidInput, OverBudget
 from diminuendo.privacy import calibrate
 from diminuendo.privacy.accountants import rounded_up
 from diminuendo.privacy.events import Gaussian, Laplace
-from diminuendo.privacy.releases import Releases
+from diminuendo.privacy.ledger import Ledger
 from diminuendo.randomness import noise
-from diminuendo.randomness.coins import SecretRandomness
-from diminuendo.sums.clip import Clip, add_dense, add_sparse, as_floats, sparse_row
+from diminuendo.randomness.words import SecretRandomness
+from diminuendo.sums import snapshots
+from diminuendo.sums.clip import Clip, add_dense, add_sparse, as_floats, rising, sparse_row
+from diminuendo.sums.schedule import Schedule
 from diminuendo.sums.strategies import STRATEGIES
 from diminuendo.types import Floats, Ints
 
@@ -44,16 +50,20 @@ ROOM = 1 << 61
 class Collector:
     """Clips and adds up what people contribute to the open batch. Several machines may each have one."""
 
-    def __init__(self, size: int, clip: Clip, rounds: int) -> None:
+    def __init__(self, size: int, clip: Clip, schedule: Schedule) -> None:
         self.size = _validate.positive_int(size, "size")
-        self.rounds = _validate.positive_int(rounds, "rounds")
-        self.clip = clip
+        for value, kind in ((clip, Clip), (schedule, Schedule)):
+            if not isinstance(value, kind):
+                raise InvalidInput(f"{kind.__name__.lower()} must be a {kind.__name__}; got {value!r}.")
+        self.clip, self.schedule = clip, schedule
         self._batch = np.zeros(self.size, dtype=np.int64)
         self._marks = np.zeros(2, dtype=np.int64)  # the open batch, and how often somebody added
         self._scratch = np.zeros(self.size, dtype=np.int64)
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} of {self.size} entries, batch {self.batch} open>"
+        return (
+            f"<{type(self).__name__} of {self.size} entries, batch {self.batch} of {len(self.schedule)} open>"
+        )
 
     @property
     def batch(self) -> int:
@@ -84,25 +94,29 @@ class Collector:
 
     def add_rows(self, rows: Any, *, batch: int | None = None) -> None:
         """Many people's contributions at once: one per row of a scipy CSR matrix."""
-        matrix = sparse.csr_array(rows)
-        if matrix.shape[1] != self.size:
-            raise InvalidInput(f"Expected rows of {self.size} numbers; got a matrix of shape {matrix.shape}.")
-        matrix.sum_duplicates()  # also sorts; a place that came twice would count twice
-        values, places = as_floats(matrix.data), matrix.indices.astype(np.int64, copy=False)
-        if self.clip.norm == "cell" and (np.diff(matrix.indptr) > 1).any():
+        starts, places, values = csr_rows(rows, self.size)
+        if self.clip.norm == "cell" and (np.diff(starts) > 1).any():
             raise InvalidInput("This sum takes one entry per person; some rows have more.")
-        if self._counts(matrix.shape[0], batch):
-            starts = matrix.indptr.astype(np.int64, copy=False)
+        if self._counts(len(starts) - 1, batch):
             add_sparse(self.clip.rule(), starts, places, values, self._scratch, self._batch)
 
     def _counts(self, people: int, batch: int | None) -> bool:
         """Whether so many contributions to that batch still count; they are counted if so."""
-        if batch is not None and batch != self.batch:
-            if batch > self.batch:
-                raise InvalidInput(f"Batch {batch} has not begun; batch {self.batch} is open.")
+        if batch is not None:
+            if (
+                isinstance(batch, bool)
+                or not isinstance(batch, (int, np.integer))
+                or not 0 <= batch <= self.batch
+            ):
+                raise InvalidInput(f"batch must be one from 0 to {self.batch}, which is open; got {batch!r}.")
+            if batch < self.batch:
+                return False
+        if self.batch == len(self.schedule):  # after the last release every answer is late
             return False
-        if self._marks[1] + people > self.rounds:
-            raise InvalidInput(f"More than the {self.rounds} contributions that this sum was made for.")
+        if self._marks[1] + people > self.schedule.rounds:
+            raise InvalidInput(
+                f"More than the {self.schedule.rounds} contributions that this sum was made for."
+            )
         self._marks[1] += people
         return True
 
@@ -113,86 +127,133 @@ class Collector:
         return taken
 
 
+def csr_rows(rows: Any, size: int) -> tuple[Ints, Ints, Floats]:
+    """A sparse matrix at the door, as (starts, places, values): places within range, each once a row, in order."""
+    try:
+        matrix = sparse.csr_array(rows)
+        if matrix.ndim != 2 or matrix.shape[1] != size:
+            raise InvalidInput(f"Expected rows of {size} numbers; got a matrix of shape {matrix.shape}.")
+        if np.iscomplexobj(matrix.data):
+            raise InvalidInput("Contributions are real numbers; got complex ones.")
+        if not rising(matrix.indptr, matrix.indices, size):
+            matrix.check_format(full_check=True)
+            matrix = matrix.copy()  # what belongs to the caller is left alone
+            matrix.has_canonical_format = False
+            matrix.sum_duplicates()  # also sorts; a place that came twice would count twice
+    except (ValueError, TypeError, IndexError) as error:
+        raise InvalidInput(f"Expected a sparse matrix with one person per row: {error}.") from error
+    starts, places = (part.astype(np.int64, copy=False) for part in (matrix.indptr, matrix.indices))
+    values = as_floats(matrix.data)
+    if len(values) < len(places) or not rising(starts, places, size):
+        raise InvalidInput("The matrix contradicts itself: its rows do not fit its values.")
+    return starts, places, values
+
+
 class PrivateSum(Collector):
-    """A running sum that may be published `releases` times at a total cost of `cost`."""
+    """A running sum, published once after each batch of the schedule, at a total cost of `cost`."""
 
     def __init__(
         self,
         size: int,
         *,
-        rounds: int,
-        releases: int,
+        schedule: Schedule,
         cost: Gaussian | Laplace,
+        ledger: Ledger,
         strategy: str = "sqrt-toeplitz",
         clip: Clip | None = None,
-        kept: Releases | None = None,
         name: str = "sum",
     ) -> None:
-        super().__init__(size, Clip() if clip is None else clip, rounds)
-        self.strategy = _validate.lookup(STRATEGIES, strategy, "strategy")(releases)
-        most = self.strategy.largest(self.rounds * self.clip.largest)
+        super().__init__(size, Clip() if clip is None else clip, schedule)
+        if not isinstance(ledger, Ledger):
+            raise InvalidInput(f"A private sum is paid for on a Ledger; got {ledger!r}.")
+        self.strategy = _validate.lookup(STRATEGIES, strategy, "strategy")(len(schedule))
+        most = self.strategy.largest(schedule.rounds * self.clip.largest)
         if most > ROOM:
             raise InvalidInput(
-                f"{self.rounds:,} people of {self.clip.ticks} ticks could overflow 64 bits with {strategy!r}. "
-                f"Take at most {max(1, self.clip.ticks * ROOM // most):,} ticks."
+                f"{schedule.rounds:,} people of {self.clip.ticks} ticks could overflow 64 bits with {strategy!r}: "
+                f"too much by a factor of {math.ceil(most / ROOM)}. Take fewer ticks, or fewer people."
             )
         if isinstance(cost, Gaussian):
             squared = self.clip.sensitivity_squared(self.size) * self.strategy.square
-            self.scale = calibrate.gaussian_sigma(cost.rho, squared)
+            self.scale = noise.checked_scale(calibrate.gaussian_sigma(cost.rho, squared), "sigma")
             self.event: Gaussian | Laplace = Gaussian(rounded_up(squared / (2 * Fraction(self.scale) ** 2)))
         elif isinstance(cost, Laplace):
             apart = self.clip.sensitivity(self.size) * self.strategy.total
-            self.scale = calibrate.laplace_scale(cost.epsilon, apart)
+            self.scale = noise.checked_scale(calibrate.laplace_scale(cost.epsilon, apart), "scale")
             self.event = Laplace(rounded_up(apart / Fraction(self.scale)))
         else:
-            raise InvalidInput(f"cost must be a Gaussian or a Laplace event; got {cost!r}.")
-        self._kept, self._name = Releases() if kept is None else kept, name
-        self._due: Ints | None = None  # encoded, but not published yet because that failed, as on a full disk
+            raise InvalidInput(
+                f"cost must be a Gaussian or a Laplace event, as from Budget.share(); got {cost!r}."
+            )
         self._encoder, self._decoder = self.strategy.encoder(self.size), self.strategy.decoder(self.size)
+        self._due: Ints | None = None  # encoded, but not published yet because that failed, as on a full disk
+        about = f"{self.size} entries, {strategy}, {len(schedule)} releases of {schedule.rounds} rounds, "
+        self._paid = ledger.buy(
+            self.event, name, about + f"{self.clip.norm} {self.clip.limit}/{self.clip.ticks} ticks"
+        )
 
     @property
     def left(self) -> int:
         """How many releases are left."""
-        return self.strategy.releases - self.batch
+        return len(self.schedule) - self.batch + (self._due is not None)
 
     def release(self, secret: SecretRandomness) -> Floats:
         """Close the batch and publish the running sum. Each release is drawn once and kept before it is seen."""
-        if self.left < 1 and self._due is None:
-            raise OverBudget(f"All {self.strategy.releases} releases that were paid for have been made.")
+        if self.left < 1:
+            raise OverBudget(f"All {len(self.schedule)} releases that were paid for have been made.")
         if self._due is None:
             self._due = self._encoder.encode(self._take())
-        number, rows = self.batch - 1, self._due
+        rows = self._due
         sampler = noise.gaussian if isinstance(self.event, Gaussian) else noise.laplace
-        released = self._kept.once(f"{self._name}-{number:06d}", lambda: sampler(rows, self.scale, secret))
+        released = self._paid.once(f"{self.batch - 1:06d}", lambda: sampler(rows, self.scale, secret), secret)
         if released.shape != rows.shape:
-            raise InvalidInput(
-                f"The kept release {self._name}-{number:06d} is of another sum; give sums names."
-            )
+            raise InvalidInput(f"What was published as {self._paid.name!r} before is of another size.")
         self._due = None
         return np.asarray(self._decoder.decode(released) / self.clip.ticks)
 
     def deviation(self, release: int) -> float:
         """The standard deviation of the noise in every entry, in units, after so many releases (from 1)."""
+        if not 1 <= _validate.positive_int(release, "release") <= len(self.schedule):
+            raise InvalidInput(f"release must be from 1 to {len(self.schedule)}; got {release}.")
         spread = self.scale * (1.0 if isinstance(self.event, Gaussian) else math.sqrt(2))
         return spread * math.sqrt(self.strategy.variance(release)) / self.clip.ticks
 
     def collector(self) -> Collector:
         """For another machine: clips and adds up by the same rule, to be merged before the batch is released."""
-        made = Collector(self.size, self.clip, self.rounds)
+        made = Collector(self.size, self.clip, self.schedule)
         made._marks[0] = self.batch
         return made
 
     def merge(self, other: Collector) -> None:
-        """Take over what another machine collected for the open batch; it goes on with the next."""
-        if (other.size, other.clip, other.batch) != (self.size, self.clip, self.batch):
-            raise InvalidInput(f"Only sums of one kind and batch add up: {self!r} is not like {other!r}.")
-        if self._marks[1] + other._marks[1] > self.rounds:
-            raise InvalidInput(f"More than the {self.rounds} contributions that this sum was made for.")
-        self._marks[1] += other._marks[1]
-        other._marks[1] = 0
-        self._batch += other._take()
+        """Take over what another machine collected. If its batch has closed meanwhile, that came too late."""
+        if type(other) is not Collector or (other.size, other.clip, other.schedule) != (
+            self.size,
+            self.clip,
+            self.schedule,
+        ):
+            raise InvalidInput(f"Merge what {self!r}.collector() made; got {other!r}.")
+        if other.batch > self.batch:
+            raise InvalidInput(f"Batch {other.batch} has not begun here; batch {self.batch} is open.")
+        if self._counts(int(other._marks[1]), other.batch):
+            self._batch += other._batch
+        other._batch[:] = 0
+        other._marks[:] = self.batch, 0
 
-    @property
-    def arrays(self) -> tuple[Any, ...]:
-        """Everything it remembers, for snapshots, changed in place: as private as what people said. No randomness."""
-        return self._batch, self._marks, self._encoder.arrays, self._decoder.arrays
+    def snapshot(self) -> bytes:
+        """What was added and released so far. As private as what people said. No randomness is in it."""
+        if self._due is not None:
+            raise InvalidInput("A release is under way that could not be kept; call release() again first.")
+        return snapshots.packed(self._facts(), self._arrays())
+
+    def restore(self, snapshot: bytes) -> None:
+        """Go on from a snapshot of a sum that was made with the same arguments."""
+        snapshots.unpack(snapshot, self._facts(), self._arrays())
+        if not 0 <= self.batch <= len(self.schedule):
+            raise InvalidInput("The snapshot is of a batch that there is not; it was altered.")
+
+    def _facts(self) -> dict[str, Any]:
+        facts = self.size, self.clip, self.schedule.ends, self.strategy.name, self.scale, self._paid.name
+        return {"sum": repr(facts)}
+
+    def _arrays(self) -> list[Any]:
+        return [self._batch, self._marks, *self._encoder.arrays, *self._decoder.arrays]

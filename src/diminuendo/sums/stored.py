@@ -10,9 +10,9 @@ In one release each person answers one *chain* of questions: first how much each
 rows of one person come out of her singles, entry by entry, so all rows together are no longer than her singles, for
 any function whatever and any length of the chain (docs/maths/sums.md, Theorem S4): a running minimum sees to it.
 
-Guarantee  rho-zCDP if the ledger's budget is rho: Theorem S4. The event of a release is charged before its first noise.
-Assumes    one `add` per person-round, its batch the one open when her slate was chosen; it may come late. Each release
-           number is one chain. Excludes timing and the memory of the process, which holds what people said.
+Guarantee  rho-zCDP if the ledger's budget is rho: Theorem S4. A release is charged before its first noise is drawn.
+Assumes    one `add` per person-round, its batch the one open when her slate was chosen; it may come late.
+Excludes   timing, and the memory of the process, which holds what people said.
 """
 
 from __future__ import annotations
@@ -26,59 +26,48 @@ import numpy as np
 from diminuendo import _validate
 from diminuendo._jit import kernel
 from diminuendo.errors import InvalidInput
+from diminuendo.privacy import calibrate
 from diminuendo.privacy.accountants import rounded_up
-from diminuendo.privacy.events import Columns
+from diminuendo.privacy.events import Columns, Gaussian
 from diminuendo.privacy.ledger import Ledger
-from diminuendo.privacy.releases import Releases
 from diminuendo.randomness import noise
-from diminuendo.randomness.coins import SecretRandomness
+from diminuendo.sums import snapshots
+from diminuendo.sums.chain import Answers, Chain
 from diminuendo.sums.clip import Clip, Rule, as_floats, clip_row, sparse_row
-from diminuendo.sums.private_sum import ROOM
+from diminuendo.sums.private_sum import ROOM, csr_rows
 from diminuendo.sums.schedule import Schedule
+from diminuendo.sums.weights import UNIT
 from diminuendo.types import Floats, Ints
-
-UNIT = 4096
-"""The whole number that stands for a weight of 1."""
-
-
-def power_weights(schedule: Schedule) -> Ints:
-    """(releases, batches): the weights of batches in releases, t_j / t_b, squares adding up to UNIT^2 a batch."""
-    ends = np.array(schedule.ends, dtype=np.float64)
-    weights = np.tril(ends[None, :] / ends[:, None])
-    weights /= np.sqrt((weights**2).sum(axis=0))
-    return np.floor(UNIT * weights).astype(np.int64)
-
-
-def gls(rates: Sequence[Floats], deviations: Sequence[float]) -> tuple[Floats, float]:
-    """The average of independent measurements of one thing, each counting by its precision; and its deviation."""
-    precision = np.array(deviations, dtype=np.float64) ** -2
-    mean = (precision[:, None] * np.asarray(rates)).sum(axis=0) / precision.sum()
-    return mean, float(precision.sum() ** -0.5)
 
 
 class StoredPeople:
-    """People's contributions, as whole ticks, batch by batch."""
+    """People's contributions, as whole ticks, each with the batch it belongs to."""
 
     def __init__(
         self,
         n_items: int,
         *,
-        rounds: int,
+        schedule: Schedule,
+        ledger: Ledger,
         clip: Clip | None = None,
-        kept: Releases | None = None,
         name: str = "people",
     ) -> None:
         self.n_items = _validate.positive_int(n_items, "n_items")
-        self.rounds = _validate.positive_int(rounds, "rounds")
+        self.schedule, self.ledger, self.name = schedule, ledger, name
         self.clip = Clip() if clip is None else clip
         if self.clip.norm != "l2" or self.clip.signed:
             raise InvalidInput("Stored people contribute gains: an l2 clip of entries that are not negative.")
-        if self.rounds * self.clip.largest * UNIT > ROOM:
+        if schedule.rounds * self.clip.largest * UNIT > ROOM:
             raise InvalidInput(
-                f"{rounds:,} people of {self.clip.ticks} ticks could overflow 64 bits; take fewer ticks."
+                f"{schedule.rounds:,} people of {self.clip.ticks} ticks could overflow; take fewer."
             )
-        self._kept, self._name = Releases() if kept is None else kept, name
-        self._rows: list[tuple[int, Ints, Ints, float]] = []
+        self._added = 0
+        self._batches = np.empty(0, dtype=np.int64)
+        self._scales = np.empty(0)
+        self._starts = np.zeros(1, dtype=np.int64)
+        self._items = np.empty(0, dtype=np.int64)
+        self._ticks = np.empty(0, dtype=np.int64)
+        self._waiting: list[tuple[int, Ints, Floats]] = []  # added since the arrays were last put together
 
     def __repr__(self) -> str:
         return f"<StoredPeople, {self.n_items} items>"
@@ -93,117 +82,137 @@ class StoredPeople:
             row = row[places]
         else:
             row, places = sparse_row(values, indices, self.n_items)
-        if isinstance(batch, bool) or not isinstance(batch, (int, np.integer)) or batch < 0:
-            raise InvalidInput(f"batch must be a whole number from 0 on; got {batch!r}.")
-        if len(self._rows) >= self.rounds:
-            raise InvalidInput(f"More than the {self.rounds} people that there was room for.")
-        ticks = np.zeros(len(row), dtype=np.int64)
-        scale = float(_clipped(self.clip.rule(), row, ticks))
-        self._rows.append((int(batch), places.astype(np.int64), ticks, scale))
+        self._room(1, batch)
+        self._waiting.append((int(batch), places, row.copy()))
 
-    def release(
-        self, number: int, weights: Sequence[int], sigmas: tuple[float, float], ledger: Ledger
-    ) -> Chain:
+    def add_rows(self, rows: Any, *, batch: int) -> None:
+        """Many people of one batch at once: one per row of a scipy CSR matrix."""
+        starts, places, values = csr_rows(rows, self.n_items)
+        self._room(len(starts) - 1, batch)
+        self._put_together()
+        self._append(np.full(len(starts) - 1, batch), starts, places, values)
+
+    def forget(self, before: int) -> None:
+        """Drop everybody of batches before that one. What they paid for is not given back."""
+        self._put_together()
+        stays = self._batches >= before
+        entries = np.repeat(stays, np.diff(self._starts))
+        lengths = np.diff(self._starts)[stays]
+        self._batches, self._scales = self._batches[stays], self._scales[stays]
+        self._items, self._ticks = self._items[entries], self._ticks[entries]
+        self._starts = np.concatenate([[0], np.cumsum(lengths)])
+
+    def sigmas(self, weights: Ints, cost: Gaussian, singles: float = 0.5) -> tuple[float, float]:
+        """Deviations of noise on singles and on rows with which all releases of a plan cost at most `cost` together.
+
+        `weights`: (releases, batches), as from `power_weights`. `singles`: the share of the cost that they get.
+        """
+        if not 0 < _validate.positive_float(singles, "singles") < 1:
+            raise InvalidInput(f"singles must be a share between 0 and 1; got {singles}.")
+        square = max(int(total) for total in (np.asarray(weights).astype(object) ** 2).sum(axis=0))
+        shares = (singles, 1 - singles)
+        one, other = (
+            calibrate.gaussian_sigma(cost.rho * share * (1 - 2.0**-50), squared, square)
+            for share, squared in zip(shares, self._squared(), strict=True)
+        )
+        return one, other
+
+    def _squared(self) -> tuple[int, int]:
+        """By how much two people can differ, squares added up: in singles, and in all rows of a chain together.
+
+        Rows of one entry add up to no more than its singles, but two people may lose at different steps.
+        """
+        largest = self.n_items * self.clip.largest**2
+        return self.clip.sensitivity_squared(self.n_items), 2 * min(self.clip.limit**2, largest)
+
+    def release(self, number: int, weights: Sequence[int] | Ints, sigmas: tuple[float, float]) -> Chain:
         """Begin release `number`: people of batch j enter with weights[j]. Charged here, before anything is drawn.
 
-        `sigmas` are the deviations of the noise on the singles and on every row. Going on after a crash with the
-        same number and weights is not charged again, and what was drawn before is not drawn again.
+        After a crash, the same number with the same weights goes on with what was drawn before.
         """
-        whole = np.array(weights, dtype=np.int64)
-        if whole.ndim != 1 or len(whole) == 0 or whole.min() < 0 or whole.max() > UNIT:
-            raise InvalidInput(
-                f"weights must be whole numbers from 0 to {UNIT}, one per batch; got {weights!r}."
-            )
-        singles, rows = (Fraction(_validate.positive_float(sigma, "sigma")) for sigma in sigmas)
-        each = Fraction(self.clip.limit**2) * (1 / singles**2 + 1 / rows**2)
+        whole = np.array(weights)
+        if whole.ndim != 1 or len(whole) == 0 or not np.issubdtype(whole.dtype, np.integer):
+            raise InvalidInput(f"weights must be whole numbers, one per batch; got {weights!r}.")
+        if whole.min() < 0 or whole.max() > UNIT:
+            raise InvalidInput(f"weights must be from 0 to {UNIT}; got {whole.min()} to {whole.max()}.")
+        if isinstance(number, bool) or not isinstance(number, (int, np.integer)) or number < 0:
+            raise InvalidInput(f"number must be a whole number from 0 on; got {number!r}.")
+        exact = [Fraction(noise.checked_scale(sigma, "sigma")) for sigma in sigmas]
+        pairs = zip(self._squared(), exact, strict=True)
+        each = sum((squared / (2 * sigma**2) for squared, sigma in pairs), Fraction(0))
         event = Columns(0, tuple(rounded_up(int(weight) ** 2 * each) for weight in whole))
-        note = f"{self._name}-{number:06d}"
-        if (before := ledger.find(note)) is None:
-            ledger.charge(event, note)
-        elif before.event != event:
-            raise InvalidInput(f"{note} was begun with other weights or noise; a release happens once.")
-        return Chain(self, note, whole, (float(singles), float(rows)))
+        self._put_together()
+        # People of batches that have no weight yet are not asked.
+        padded = np.concatenate([whole, np.zeros(len(self.schedule), dtype=np.int64)])
+        asked = Answers(self._starts, self._items, self._ticks, padded[self._batches], self._scales)
+        paid = self.ledger.buy(event, f"{self.name}-{number:06d}", f"a chain over {self.n_items} items")
+        return Chain(asked, self.n_items, self.clip.ceiling, paid, sigmas)
 
+    def snapshot(self) -> bytes:
+        """Everybody who is stored. As private as what people said."""
+        self._put_together()
+        return snapshots.packed(self._facts(), [np.array([self._added]), *self._arrays()])
 
-class Chain:
-    """One release: singles first, then a row for each item that joins."""
-
-    def __init__(self, people: StoredPeople, note: str, weights: Ints, sigmas: tuple[float, float]) -> None:
-        present = [row for row in people._rows if row[0] < len(weights)]
-        self._people, self._note, self._sigmas = people, note, sigmas
-        self._weights = np.array([weights[batch] for batch, *_ in present], dtype=np.int64)
-        self._scales = np.array([scale for *_, scale in present])
-        lengths = [len(places) for _, places, *_ in present]
-        self.starts: Ints = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
-        """Where each stored person's entries begin; secret."""
-        self.items: Ints = np.concatenate([np.empty(0, np.int64), *(places for _, places, *_ in present)])
-        """The items of all entries, person after person; secret."""
-        self._left: Ints = np.concatenate([np.empty(0, np.int64), *(ticks for _, _, ticks, _ in present)])
-        self._chain: list[int] = []
-
-    def __repr__(self) -> str:
-        return f"<Chain {self._note}, {len(self._chain)} items>"
-
-    def singles(self, secret: SecretRandomness) -> Ints:
-        """The weighted sum of what each item is worth by itself, in ticks times weights, with noise."""
-        total = np.zeros(self._people.n_items, dtype=np.int64)
-        _weighted(self.starts, self.items, self._left, self._weights, total)
-        return self._once("singles", -1, total, self._sigmas[0], secret)
-
-    def row(self, item: int, gains: Any, secret: SecretRandomness) -> Ints:
-        """The weighted sum of what each item loses when `item` joins the chain, with noise.
-
-        `gains`: what each stored entry (see `items`) would add after the chain with `item`. Any numbers will do.
-        """
-        now = as_floats(gains)
-        if now.shape != self.items.shape:
-            raise InvalidInput(f"Expected a gain for each of the {len(self.items)} stored entries.")
-        if not 0 <= item < self._people.n_items or item in self._chain:
-            raise InvalidInput(f"An item joins a chain once; got {item} after {self._chain}.")
-        self._chain.append(int(item))
-        lost = np.zeros(self._people.n_items, dtype=np.int64)
-        _lose(self.starts, self.items, self._left, self._weights, self._scales, now, item, lost)
-        return self._once(f"row-{len(self._chain):04d}", item, lost, self._sigmas[1], secret)
-
-    def _once(self, what: str, item: int, total: Ints, sigma: float, secret: SecretRandomness) -> Ints:
-        """Kept with the item it is about: a chain that was begun goes on as it began, or not at all."""
-        name = f"{self._note}-{what}"
-        kept = self._people._kept.once(
-            name, lambda: np.concatenate([[item], noise.gaussian(total, sigma, secret)])
+    def restore(self, snapshot: bytes) -> None:
+        """Go on from a snapshot of people that were stored under the same arguments."""
+        added, batches, scales, starts, items, ticks = snapshots.read(snapshot, self._facts())
+        sound = (
+            len(starts) == len(batches) + 1 == len(scales) + 1
+            and len(items) == len(ticks) == starts[-1]
+            and starts[0] == 0
+            and (np.diff(starts) >= 0).all()
+            and ((items >= 0) & (items < self.n_items)).all()
+            and (batches >= 0).all()
         )
-        if kept[0] != item or len(kept) != len(total) + 1:
-            raise InvalidInput(f"{name} was drawn for item {kept[0]}, not {item}; one release is one chain.")
-        return kept[1:]
+        if not sound or (np.add.reduceat(np.append(ticks, 0) ** 2, starts[:-1]) > self.clip.limit**2).any():
+            raise InvalidInput("The snapshot holds people who could not have been added; it was altered.")
+        self._added, self._waiting = int(added[0]), []
+        self._batches, self._scales, self._starts, self._items, self._ticks = (
+            batches,
+            scales,
+            starts,
+            items,
+            ticks,
+        )
+
+    def _facts(self) -> dict[str, Any]:
+        return {"stored": repr((self.n_items, self.clip, self.schedule.ends, self.name))}
+
+    def _arrays(self) -> list[Any]:
+        return [self._batches, self._scales, self._starts, self._items, self._ticks]
+
+    def _room(self, people: int, batch: int) -> None:
+        if (
+            isinstance(batch, bool)
+            or not isinstance(batch, (int, np.integer))
+            or not 0 <= batch < len(self.schedule)
+        ):
+            raise InvalidInput(f"batch must be one from 0 to {len(self.schedule) - 1}; got {batch!r}.")
+        if self._added + people > self.schedule.rounds:
+            raise InvalidInput(f"More than the {self.schedule.rounds} people that there was room for.")
+        self._added += people
+
+    def _put_together(self) -> None:
+        if self._waiting:
+            batches, places, values = zip(*self._waiting, strict=True)
+            starts = np.concatenate([[0], np.cumsum([len(row) for row in places])])
+            self._append(np.array(batches), starts, np.concatenate(places), np.concatenate(values))
+            self._waiting = []
+
+    def _append(self, batches: Ints, starts: Ints, places: Ints, values: Floats) -> None:
+        ticks, scales = np.zeros(len(values), dtype=np.int64), np.empty(len(batches))
+        _clip_all(self.clip.rule(), starts, values, np.empty(self.n_items, dtype=np.int64), ticks, scales)
+        self._batches = np.concatenate([self._batches, batches])
+        self._scales = np.concatenate([self._scales, scales])
+        self._starts = np.concatenate([self._starts, starts[1:] + self._starts[-1]])
+        self._items = np.concatenate([self._items, places])
+        self._ticks = np.concatenate([self._ticks, ticks])
 
 
 @kernel
-def _clipped(rule: Rule, values: Floats, out: Ints) -> float:
-    return clip_row(rule, values, 0, len(values), out)
-
-
-@kernel
-def _weighted(starts: Ints, items: Ints, left: Ints, weights: Ints, total: Ints) -> None:
+def _clip_all(rule: Rule, starts: Ints, values: Floats, scratch: Ints, ticks: Ints, scales: Floats) -> None:
     for person in range(len(starts) - 1):
-        for j in range(starts[person], starts[person + 1]):
-            total[items[j]] += weights[person] * left[j]
-
-
-@kernel
-def _lose(
-    starts: Ints,
-    items: Ints,
-    left: Ints,
-    weights: Ints,
-    scales: Floats,
-    gains: Floats,
-    joined: int,
-    lost: Ints,
-) -> None:
-    """What is left never rises and never falls below 0, so all losses together are at most what was there."""
-    for person in range(len(starts) - 1):
-        for j in range(starts[person], starts[person + 1]):
-            now = 0
-            if items[j] != joined and gains[j] > 0.0:
-                now = left[j] if gains[j] >= 1.0 else min(left[j], int(scales[person] * gains[j]))
-            lost[items[j]] += weights[person] * (left[j] - now)
-            left[j] = now
+        low, high = starts[person], starts[person + 1]
+        scales[person] = clip_row(rule, values, low, high, scratch)
+        for j in range(low, high):
+            ticks[j] = scratch[j - low]

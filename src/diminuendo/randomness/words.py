@@ -1,0 +1,243 @@
+"""Words on their way to compiled code: `PublicCoins` and `SecretRandomness`, two buffers of two types.
+
+A kernel reads words from a buffer. If it runs out, or meets a question that only exact arithmetic can decide, it
+undoes the round and returns; `resume` puts right what was missing, behind the words that the unfinished round has
+seen, and the round begins again with the same words. So a run is a function of the streams of words alone, however
+it was cut into calls.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+from typing import Any, Generic, NamedTuple, TypeVar
+
+import numpy as np
+
+from diminuendo._jit import inline
+from diminuendo.errors import InvalidInput
+from diminuendo.randomness.certified import decide
+from diminuendo.randomness.coins import Coins
+from diminuendo.types import Floats, Ints, Words
+
+USED, BEGUN, SHORT, VERDICTS = range(4)
+"""Places in `used`: words used up; where this round begins; whether words ran out; how many verdicts are known."""
+
+ASKED, OFFSET, RESIDUAL, DIFFERENCE, BITS = range(5)
+"""Places in `question`: whether one is open; words the round had used when it came up; and what is asked."""
+
+WINDOW = 2.0**-40
+"""Floats decide a comparison only where they agree to one part in this, far more than any rounding."""
+
+
+class PublicWords(NamedTuple):
+    """What a kernel gets of public coins."""
+
+    words: Words
+    used: Ints
+
+
+class SecretWords(NamedTuple):
+    """What a kernel gets of secret randomness: words, and the exact verdicts on what floats could not decide.
+
+    The question: is residual + (a uniform fraction) below 2^bits * exp(rate * difference)?
+    """
+
+    words: Words
+    used: Ints
+    window: Floats
+    question: Ints
+    rate: Floats
+    verdicts: Ints
+    """(any, 3): offset, yes or no, and how many words the fraction took."""
+
+    def __repr__(self) -> str:
+        return "<SecretWords>"
+
+
+Handful = TypeVar("Handful", PublicWords, SecretWords)
+
+
+class _Purse(Generic[Handful]):
+    """A buffer of words for kernels. Secure words are in no copy of it: not in a pickle, not in a forked child.
+
+    Whoever reads words that others may read too, in other threads, holds `lock` meanwhile.
+    """
+
+    handful: Handful
+
+    def __init__(self, coins: Coins, size: int = 1 << 12) -> None:
+        self.coins = coins
+        self.size = size
+        self.lock = threading.RLock()
+        self.empty()
+        _PURSES.add(self)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} from {self.coins!r}>"
+
+    @property
+    def secure(self) -> bool:
+        """Whether nobody can foresee or repeat the words."""
+        return self.coins.secure
+
+    def empty(self) -> None:
+        """Forget the words that are left."""
+        raise NotImplementedError
+
+    def _fresh(self, count: int) -> Words:
+        raise NotImplementedError
+
+    def refill(self) -> None:
+        """Put fresh words behind the unused ones. Each call at least doubles the rest. Used words are wiped out."""
+        old, used = self.handful.words, self.handful.used
+        rest = old[used[USED] :]
+        fresh = self._fresh(max(self.size, len(rest)))
+        self.handful = self.handful._replace(words=np.concatenate([rest, fresh]))
+        old[:] = 0
+        used[USED] = used[BEGUN] = used[SHORT] = 0
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = {name: value for name, value in self.__dict__.items() if name != "lock"}
+        return state | {"handful": None} if self.secure else state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self.lock = threading.RLock()
+        if self.handful is None:
+            self.empty()
+        _PURSES.add(self)
+
+
+class PublicCoins(_Purse[PublicWords]):
+    """Coins that hide nothing."""
+
+    def empty(self) -> None:
+        """Forget the words that are left."""
+        self.handful = PublicWords(np.empty(0, dtype=np.uint64), np.zeros(4, dtype=np.int64))
+
+    def _fresh(self, count: int) -> Words:
+        return self.coins.public(count)
+
+    def resume(self) -> None:
+        """Give an interrupted kernel what it lacked, if it was this."""
+        if self.handful.used[SHORT]:
+            self.refill()
+
+
+class SecretRandomness(_Purse[SecretWords]):
+    """Randomness that privacy rests on. A wider `window` only sends more questions to exact arithmetic."""
+
+    def __init__(self, coins: Coins, size: int = 1 << 12, window: float = WINDOW) -> None:
+        self.window = window
+        super().__init__(coins, size)
+
+    def empty(self) -> None:
+        """Forget the words that are left."""
+        self.handful = SecretWords(
+            words=np.empty(0, dtype=np.uint64),
+            used=np.zeros(4, dtype=np.int64),
+            window=np.array([self.window]),
+            question=np.zeros(5, dtype=np.int64),
+            rate=np.zeros(1),
+            verdicts=np.zeros((4, 3), dtype=np.int64),
+        )
+
+    def _fresh(self, count: int) -> Words:
+        return self.coins.secret(count)
+
+    def resume(self) -> None:
+        """Give an interrupted kernel what it lacked: words, or an exact verdict."""
+        if self.handful.question[ASKED]:
+            self._answer()
+        elif self.handful.used[SHORT]:
+            self.refill()
+
+    def take(self, count: int) -> Words:
+        """The next `count` words, used up at once."""
+        with self.lock:
+            while len(self.handful.words) - self.handful.used[USED] < count:
+                self.refill()
+            start = int(self.handful.used[USED])
+            self.handful.used[USED] = self.handful.used[BEGUN] = start + count
+            self.handful.used[VERDICTS] = 0
+            return self.handful.words[start : start + count].copy()
+
+    def _answer(self) -> None:
+        """Decide the open question exactly; the words of the fraction are those that come next in the round."""
+        offset, residual, difference, bits = (int(part) for part in self.handful.question[OFFSET:])
+        taken = 0
+
+        def next_word() -> int:
+            nonlocal taken
+            while (place := int(self.handful.used[BEGUN]) + offset + taken) >= len(self.handful.words):
+                self.refill()
+            taken += 1
+            return int(self.handful.words[place])
+
+        yes = decide(residual, float(self.handful.rate[0]), difference, bits, next_word)
+        self.handful.question[ASKED] = 0
+        known = int(self.handful.used[VERDICTS])
+        if known == len(self.handful.verdicts):
+            longer = np.concatenate([self.handful.verdicts, np.zeros_like(self.handful.verdicts)])
+            self.handful = self.handful._replace(verdicts=longer)
+        self.handful.verdicts[known] = offset, yes, taken
+        self.handful.used[VERDICTS] = known + 1
+
+
+def require_secret(secret: object) -> None:
+    """Refuse anything else where privacy rests on it."""
+    if not isinstance(secret, SecretRandomness):
+        raise InvalidInput(
+            f"Noise and private draws need SecretRandomness, as from SecretRandomness(SystemCoins()); "
+            f"got {type(secret).__name__}."
+        )
+
+
+_PURSES: weakref.WeakSet[_Purse[Any]] = weakref.WeakSet()
+
+
+def _empty_secure_purses() -> None:
+    for purse in _PURSES:
+        purse.lock = threading.RLock()  # the old one may be held by a thread that is not here
+        if purse.secure:  # seeded coins repeat themselves on purpose
+            purse.empty()
+
+
+if hasattr(os, "register_at_fork"):  # not on every system, but wherever there is fork
+    os.register_at_fork(after_in_child=_empty_secure_purses)
+
+UNFINISHED = -1
+"""What a compiled draw returns when the round must be undone and resumed."""
+
+
+@inline
+def begin(handful: PublicWords | SecretWords) -> None:
+    """A round begins; or begins again, if nothing was used since."""
+    if handful.used[USED] != handful.used[BEGUN]:
+        handful.used[BEGUN] = handful.used[USED]
+        handful.used[VERDICTS] = 0
+
+
+@inline
+def undo(handful: PublicWords | SecretWords) -> None:
+    """The round did not happen."""
+    handful.used[USED] = handful.used[BEGUN]
+
+
+@inline
+def below(bound: int, handful: PublicWords | SecretWords) -> int:
+    """A whole number from 0 to bound - 1, uniformly, exactly; or UNFINISHED."""
+    mask = np.uint64(bound - 1)
+    shift = np.uint64(1)
+    while shift < np.uint64(64):  # all bits below the highest one of bound - 1
+        mask |= mask >> shift
+        shift *= np.uint64(2)
+    while handful.used[USED] < len(handful.words):
+        word = handful.words[handful.used[USED]] & mask
+        handful.used[USED] += 1
+        if word < np.uint64(bound):
+            return int(np.int64(word))
+    handful.used[SHORT] = 1
+    return UNFINISHED

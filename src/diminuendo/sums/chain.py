@@ -1,0 +1,113 @@
+"""One release of stored people: a chain of questions, each answered in the light of those before (see stored.py)."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from diminuendo._jit import kernel
+from diminuendo.errors import InvalidInput
+from diminuendo.privacy.ledger import Paid
+from diminuendo.randomness import noise
+from diminuendo.randomness.words import SecretRandomness
+from diminuendo.sums.clip import as_floats
+from diminuendo.types import Floats, Ints
+
+
+class Answers(NamedTuple):
+    """What people said, person after person; all of it secret."""
+
+    starts: Ints
+    """Where each person's entries begin."""
+    items: Ints
+    ticks: Ints
+    weights: Ints
+    """Of each person in this release."""
+    scales: Floats
+    """By which each person's gains became ticks."""
+
+    def __repr__(self) -> str:
+        return "<Answers>"
+
+
+class Chain:
+    """One release: singles first, then a row for each item that joins. Of people as they were when it began."""
+
+    def __init__(
+        self, people: Answers, n_items: int, ceiling: float, paid: Paid, sigmas: tuple[float, float]
+    ) -> None:
+        self._n_items, self._ceiling, self._paid, self._sigmas = n_items, ceiling, paid, sigmas
+        self.starts, self.items = people.starts, people.items
+        self._left, self._weights, self._scales = people.ticks.copy(), people.weights, people.scales
+        self._chain: list[int] = []
+
+    def __repr__(self) -> str:
+        return f"<Chain {self._paid.name}, {len(self._chain)} items>"
+
+    def singles(self, secret: SecretRandomness) -> Ints:
+        """The weighted sum of what each item is worth by itself, in ticks times weights, with noise."""
+        if self._chain:
+            raise InvalidInput("Singles come before the first item joins.")
+        total = np.zeros(self._n_items, dtype=np.int64)
+        _weighted(self.starts, self.items, self._left, self._weights, total)
+        return self._once("singles", -1, total, self._sigmas[0], secret)
+
+    def row(self, item: int, gains: Any, secret: SecretRandomness) -> Ints:
+        """The weighted sum of what each item loses when `item` joins the chain, with noise.
+
+        `gains`: what each stored entry (see `items`) would add after the chain with `item`. Any numbers will do.
+        """
+        now = as_floats(gains)
+        if now.shape != self.items.shape:
+            raise InvalidInput(f"Expected one gain per stored entry; got shape {now.shape}.")
+        if isinstance(item, bool) or not isinstance(item, (int, np.integer)) or not 0 <= item < self._n_items:
+            raise InvalidInput(f"item must be a whole number from 0 to {self._n_items - 1}; got {item!r}.")
+        if item in self._chain:
+            raise InvalidInput(f"An item joins a chain once; {item} is in it: {self._chain}.")
+        lost, left = np.zeros(self._n_items, dtype=np.int64), self._left.copy()
+        _lose(self.starts, self.items, left, self._weights, self._scales, now, self._ceiling, int(item), lost)
+        found = self._once(f"row{len(self._chain):04d}", int(item), lost, self._sigmas[1], secret)
+        self._left = left  # only now: what could not be kept may be tried again
+        self._chain.append(int(item))
+        return found
+
+    def _once(self, what: str, item: int, total: Ints, sigma: float, secret: SecretRandomness) -> Ints:
+        """Kept with the item it is about: a chain that was begun goes on as it began, or not at all."""
+        kept = self._paid.once(
+            what, lambda: np.concatenate([[item], noise.gaussian(total, sigma, secret)]), secret
+        )
+        if kept[0] != item or len(kept) != len(total) + 1:
+            raise InvalidInput(
+                f"{what} was drawn for item {kept[0]} before, not {item}; one release is one chain."
+            )
+        return kept[1:]
+
+
+@kernel
+def _weighted(starts: Ints, items: Ints, left: Ints, weights: Ints, total: Ints) -> None:
+    for person in range(len(starts) - 1):
+        for j in range(starts[person], starts[person + 1]):
+            total[items[j]] += weights[person] * left[j]
+
+
+@kernel
+def _lose(
+    starts: Ints,
+    items: Ints,
+    left: Ints,
+    weights: Ints,
+    scales: Floats,
+    gains: Floats,
+    ceiling: float,
+    joined: int,
+    lost: Ints,
+) -> None:
+    """What is left never rises and never falls below 0, so all losses together are at most what was there."""
+    for person in range(len(starts) - 1):
+        for j in range(starts[person], starts[person + 1]):
+            now = 0
+            if items[j] != joined and gains[j] > 0.0:
+                now = min(left[j], int(scales[person] * min(gains[j], ceiling)))
+            lost[items[j]] += weights[person] * (left[j] - now)
+            left[j] = now
