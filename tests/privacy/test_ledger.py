@@ -92,6 +92,25 @@ def test_columns_pay_for_themselves_only() -> None:
         held.charge(Gaussian(1e-6))
 
 
+def test_batches_of_two_partitions_have_nothing_to_do_with_each_other() -> None:
+    """A round may be in batch 0 of one and in batch 1 of the other, and then pays twice."""
+    held = Ledger(BUDGET)
+    held.charge(Columns(0, (RHO / 2, 0.0), partition="clicks"))
+    held.charge(Columns(0, (0.0, RHO / 2), partition="clicks"))
+    held.charge(Columns(0, (0.0, RHO / 2), partition="wishes"))
+    assert held.spent() == pytest.approx(1.0, rel=1e-9)
+    with pytest.raises(OverBudget):
+        held.charge(Columns(0, (0.0, 1e-6), partition="clicks"))
+    held.charge(Columns(7, (RHO / 2,), partition="clicks"))
+    with pytest.raises(OverBudget):
+        held.charge(Columns(0, (1e-6,), partition="third"))
+
+
+def test_a_cost_beyond_all_bounds_is_refused_like_any_other() -> None:
+    with pytest.raises(OverBudget):
+        Ledger(BUDGET).charge(Repeated(Gaussian(1e308), 10))
+
+
 @pytest.mark.parametrize(("rounds", "factor"), [(1, 1), (2, 4), (5, 25)])
 def test_people_with_several_rounds_cost_the_square(rounds: int, factor: int) -> None:
     held = Ledger(Budget(1.0, 1e-6, Unit(rounds)))
@@ -321,13 +340,54 @@ def test_a_forked_child_may_not_charge(path: Path) -> None:
     assert ran.stdout.split() == ["17", "1"]
 
 
+def test_a_file_that_comes_in_pieces_is_read_whole(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    filled(path)
+    whole = os.pread
+    monkeypatch.setattr(os, "pread", lambda file, size, at: whole(file, min(size, 100), at))
+    with Ledger.open(path) as held:
+        assert len(held.charges) == 4
+
+
+def test_a_replaced_file_is_noticed(path: Path) -> None:
+    filled(path)
+    copy = path.with_suffix(".copy")
+    copy.write_bytes(path.read_bytes())
+    held = Ledger.open(path)
+    os.replace(copy, path)
+    with pytest.raises(LedgerInUse, match="replaced"):
+        held.charge(Gaussian(1e-4))
+    held.close()
+    gone = Ledger.open(path)
+    path.unlink()
+    with pytest.raises(LedgerInUse, match="replaced or removed"):
+        gone.charge(Gaussian(1e-4))
+    gone.close()
+
+
+def test_an_interrupt_between_file_and_memory_bricks_nothing(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held = Ledger.open(path, BUDGET)
+    with monkeypatch.context() as patch:
+        patch.setattr(held, "_enter", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            held.charge(Gaussian(1e-4))
+    with pytest.raises(LedgerInUse, match="interrupted"):
+        held.charge(Gaussian(1e-4))
+    held.close()
+    with Ledger.open(path) as again:
+        assert len(again.charges) == 1
+        again.charge(Gaussian(1e-4))
+    assert len(ledger.audit(path).charges) == 2
+
+
 def test_a_failed_write_stops_the_ledger(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     held = Ledger.open(path, BUDGET)
     with monkeypatch.context() as patch:
         patch.setattr(os, "fsync", lambda _: (_ for _ in ()).throw(OSError("disk full")))
         with pytest.raises(OSError, match="full"):
             held.charge(Gaussian(1e-3))
-    with pytest.raises(LedgerInUse, match="open it again"):
+    with pytest.raises(LedgerInUse, match="again"):
         held.charge(Gaussian(1e-3))
     held.close()
     with Ledger.open(path) as again:

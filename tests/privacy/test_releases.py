@@ -22,7 +22,7 @@ def counting() -> tuple[list[int], Callable[[], Ints]]:
 
     def draw() -> Ints:
         calls.append(1)
-        return np.arange(3) + 100 * len(calls)
+        return np.arange(3) + 987_654_300 * len(calls)
 
     return calls, draw
 
@@ -35,10 +35,10 @@ def test_the_first_to_ask_draws(tmp_path: Path, kept: bool) -> None:
     np.testing.assert_array_equal(releases.once("sum-0001", draw), first)
     assert len(calls) == 1
     first[:] = 0  # what is handed out is a copy
-    np.testing.assert_array_equal(releases.once("sum-0001", draw), [100, 101, 102])
+    np.testing.assert_array_equal(releases.once("sum-0001", draw), [987_654_300, 987_654_301, 987_654_302])
     releases.once("sum-0002", draw)
     assert len(calls) == 2
-    assert "101" not in repr(releases)
+    assert "987654" not in repr(releases)
 
 
 def test_another_process_gets_the_same(tmp_path: Path) -> None:

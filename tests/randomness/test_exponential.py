@@ -17,9 +17,19 @@ from diminuendo import SeededCoins
 from diminuendo._jit import kernel
 from diminuendo.errors import InvalidInput
 from diminuendo.randomness import SecretRandomness, certified, select
-from diminuendo.randomness.exponential import scale_bits, select_once
+from diminuendo.randomness.exponential import keep, scale_bits, select_once, weight_bound
 from diminuendo.randomness.urns import BITS, BOUND, Urns, draw, grow, new_urns
-from diminuendo.randomness.words import ASKED, BEGUN, USED, VERDICTS, WINDOW, SecretWords, begin, undo
+from diminuendo.randomness.words import (
+    ASKED,
+    BEGUN,
+    UNFINISHED,
+    USED,
+    VERDICTS,
+    WINDOW,
+    SecretWords,
+    begin,
+    undo,
+)
 from diminuendo.types import Ints, Words
 from tests.kit.statistics import assert_follows, assert_rejects
 
@@ -97,7 +107,7 @@ class Case:
                 item = int(from_scores(self.scores, self.rate, self.bits, self.bounds, secret.handful))
             if item >= 0:
                 left = len(secret.handful.words) - int(secret.handful.used[USED])
-                fractions = secret.handful.verdicts[: secret.handful.used[VERDICTS], 2].sum()
+                fractions = secret.handful.verdicts[: secret.handful.used[VERDICTS], 5].sum()
                 return item, len(words) - len(secret.coins.left) - left, fractions  # type: ignore[attr-defined]
             secret.resume()
 
@@ -291,3 +301,74 @@ def test_the_question_is_closed_and_verdicts_do_not_outlive_their_round() -> Non
             found.append(item)
         assert found[0] == found[1]
     assert urns.marks[0, BITS] == scale_bits(3)
+
+
+@kernel
+def asked(residual: int, rate: float, difference: int, bits: int, secret: SecretWords) -> int:
+    return keep(residual, rate, difference, bits, secret)
+
+
+@kernel
+def bound(rate: float, difference: int, bits: int) -> int:
+    return weight_bound(rate, difference, bits)
+
+
+@settings(deadline=None, max_examples=400)
+@given(
+    rate=st.floats(1e-12, 4.0),
+    behind=st.integers(0, 1 << 40) | st.integers(0, 100),
+    bits=st.sampled_from([60, 50, 40, 7]),
+    off=st.integers(-3000, 3000),
+)
+def test_floats_never_decide_wrongly_and_bounds_hold(rate: float, behind: int, bits: int, off: int) -> None:
+    """Right at the edge, where a window of a few roundings would be too small, at full scale."""
+    low, high = certified.exp_bounds(Fraction(rate) * -behind, bits + 64)
+    assert bound(rate, -behind, bits) << 64 >= high
+    residual = max(0, (low >> 64) + off)
+    secret = SecretRandomness(SeededCoins(0))
+    verdict = asked(residual, rate, -behind, bits, secret.handful)
+    assert verdict in (UNFINISHED, int((residual + 1) << 64 <= low))
+
+
+def test_verdicts_of_an_abandoned_round_are_not_taken_for_others() -> None:
+    """Half a draw from one urn, given up; then draws from another with the same words: as if the first had not been."""
+    first, second = new_urns(3, 1, 0.4), new_urns(3, 1, 0.4)
+    fill_urn(first, np.array([9, 0, 1]))
+    fill_urn(second, np.array([0, 2, 1]))
+    for seed in range(300):
+        troubled, calm = (SecretRandomness(SeededCoins(seed), size=8, window=ALWAYS) for _ in range(2))
+        for _ in range(3):
+            if from_urn(first, troubled.handful) < 0:
+                troubled.resume()
+            undo_again(troubled.handful)
+        found = []
+        for secret in (troubled, calm):
+            while (item := int(from_urn(second, secret.handful))) < 0:
+                secret.resume()
+            found.append(item)
+        assert found[0] == found[1]
+
+
+@kernel
+def undo_again(secret: SecretWords) -> None:
+    undo(secret)
+
+
+@pytest.mark.parametrize("rate", [1e-300, 1e-20, 4e-20])
+def test_the_smallest_rates_draw_uniformly(rate: float) -> None:
+    urns = new_urns(4, 1, rate)
+    fill_urn(urns, np.array([1 << 40, 0, 3, 1 << 20]))
+    secret = SecretRandomness(SeededCoins(1))
+    found = []
+    for _ in range(4000):
+        while (item := int(from_urn(urns, secret.handful))) < 0:
+            secret.resume()
+        found.append(item)
+    assert_follows(found, np.full(4, 0.25))
+    assert_rejects(found, np.array([0.3, 0.2, 0.25, 0.25]))
+
+
+def test_too_small_a_window_is_refused() -> None:
+    for window in (-1.0, 0.0, 2.0**-41, math.nan):
+        with pytest.raises(InvalidInput, match="window"):
+            SecretRandomness(SeededCoins(0), window=window)

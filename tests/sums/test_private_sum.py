@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -336,6 +337,46 @@ def test_two_machines_add_up(strategy: str, bare: list[Ints]) -> None:
             first.merge(wrong)  # type: ignore[arg-type]
 
 
+def test_merged_people_count_towards_the_rounds() -> None:
+    total = fresh("tree", 1, schedule=equal(3, 1))
+    other = total.collector()
+    for machine in (total, other, other):
+        machine.add([0.0] * SIZE)
+    total.merge(other)
+    with pytest.raises(InvalidInput, match="More than the 3"):
+        total.add([0.0] * SIZE)
+
+
+def test_threads_add_up() -> None:
+    total = PrivateSum(2, schedule=equal(800, 1), cost=COSTS[0], ledger=ledger_for(COSTS[0]))
+
+    def work(person: list[float]) -> None:
+        for _ in range(200):
+            total.add(person)
+            total.add(person, [0, 1])
+
+    threads = [threading.Thread(target=work, args=(person,)) for person in ([1.0, 0.0], [0.0, 1.0])]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert total._batch.tolist() == [400 * 1024, 400 * 1024]
+
+
+def test_going_back_forgets_a_release_under_way(bare: list[Ints], monkeypatch: pytest.MonkeyPatch) -> None:
+    held = ledger_for(COSTS[0])
+    total = fresh("independent", 2, ledger=held)
+    early = total.snapshot()
+    total.add([1.0, 0.0, 0.0])
+    with monkeypatch.context() as patch:
+        patch.setattr(held._kept, "once", lambda *_: (_ for _ in ()).throw(OSError("disk full")))
+        with pytest.raises(OSError, match="full"):
+            total.release(secret())
+    total.restore(early)
+    assert total.release(secret()).tolist() == [0.0, 0.0, 0.0]
+    assert [drawn.name for drawn in held.drawn] == ["sum.000000"]
+
+
 @EVERY
 def test_a_snapshot_holds_everything(strategy: str, bare: list[Ints]) -> None:
     total, twin = fresh(strategy, 6), fresh(strategy, 6)
@@ -354,6 +395,13 @@ def test_a_snapshot_holds_everything(strategy: str, bare: list[Ints]) -> None:
 def test_what_could_overflow_is_refused_beforehand() -> None:
     with pytest.raises(InvalidInput, match="too much by a factor of"):
         fresh("blt", 2, schedule=Schedule((1, 1 << 50)))
+    for people, fits in ((1 << 50, True), ((1 << 50) + 1, False)):  # at most 2^61 inside: 2 * 1024 ticks each
+        assert (2 * people * 1024 <= 1 << 61) == fits
+        if fits:
+            fresh("independent", 1, schedule=Schedule((people,)))
+        else:
+            with pytest.raises(InvalidInput, match="too much by a factor of"):
+                fresh("independent", 1, schedule=Schedule((people,)))
     total = fresh("tree", 1, schedule=equal(2, 1))
     total.add([0.0] * SIZE)
     total.add([0.0] * SIZE)

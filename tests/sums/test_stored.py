@@ -170,6 +170,8 @@ def test_a_chain_goes_on_after_a_crash_as_it_began(tmp_path: Path) -> None:
     assert people.ledger.spent() == spent
     np.testing.assert_array_equal(again.singles(source), drawn[0])
     np.testing.assert_array_equal(again.row(0, np.ones(3), source), drawn[1])
+    with pytest.raises(InvalidInput, match="interrupted"):  # what was lost before is not known any more
+        again.row(1, np.ones(3), source)
     people.ledger.close()
     other, people = begin()
     with pytest.raises(InvalidInput, match="one release is one chain"):

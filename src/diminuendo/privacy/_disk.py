@@ -38,8 +38,14 @@ class AppendOnly:
 
     def read(self) -> bytes:
         """Everything in the file."""
-        size = os.fstat(self._file).st_size
-        return os.pread(self._file, size, 0) if size else b""
+        size, parts, done = os.fstat(self._file).st_size, [], 0
+        while done < size:  # one call need not give all of a large file
+            part = os.pread(self._file, size - done, done)
+            if not part:
+                raise LedgerInUse(f"{self.path} is being cut while it is read.")
+            parts.append(part)
+            done += len(part)
+        return b"".join(parts)
 
     def append(self, line: bytes) -> None:
         """Write at the end and wait until it is on disk."""
@@ -47,11 +53,20 @@ class AppendOnly:
             raise LedgerInUse(f"{self.path} belongs to the process that opened it, not to its forked child.")
         if self._broken:
             raise LedgerInUse(f"{self.path} is closed, or could not be written to before; open it again.")
+        if not self._in_place():
+            raise LedgerInUse(f"{self.path} was replaced or removed by somebody else; open it again.")
         self._broken = True  # until all of it is safe
         while line:
             line = line[os.write(self._file, line) :]
         os.fsync(self._file)
         self._broken = False
+
+    def _in_place(self) -> bool:
+        """Whether the file that is held is still the one under its name."""
+        try:
+            return os.path.samestat(os.stat(self.path), os.fstat(self._file))
+        except FileNotFoundError:
+            return False
 
     def cut(self, size: int) -> None:
         """Drop what lies beyond."""

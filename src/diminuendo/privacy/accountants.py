@@ -38,29 +38,40 @@ FEW = 8
 
 
 class Tally:
-    """A running total: what everybody paid, and what each batch paid besides. Adding takes no longer as it grows."""
+    """A running total: what everybody paid, and what each batch of each partition paid besides.
+
+    Adding takes no longer as it grows.
+    """
 
     def __init__(self) -> None:
         self.common = Fraction(0)
-        self.columns: dict[int, Fraction] = {}
-        self.worst = Fraction(0)
+        self.columns: dict[tuple[str, int], Fraction] = {}
+        self.worst: dict[str, Fraction] = {}
 
     @property
     def total(self) -> Fraction:
-        """The most that one person-round paid."""
-        return self.common + self.worst
+        """The most that one person-round can have paid: in each partition she is in some batch."""
+        return self.common + sum(self.worst.values())
+
+    def put(self, partition: str, column: int, cost: Fraction) -> None:
+        """That batch pays so much more."""
+        paid = self.columns.get((partition, column), Fraction(0)) + cost
+        self.columns[partition, column] = paid
+        self.worst[partition] = max(self.worst.get(partition, Fraction(0)), paid)
 
     def add(self, other: Tally, times: int = 1) -> None:
         """On the same people."""
         self.common += times * other.common
-        for column, cost in other.columns.items():
-            self.columns[column] = self.columns.get(column, Fraction(0)) + times * cost
-            self.worst = max(self.worst, self.columns[column])
+        for (partition, column), cost in other.columns.items():
+            self.put(partition, column, times * cost)
 
     def after(self, other: Tally) -> Fraction:
         """The total there would be after adding `other`, which is not added."""
-        touched = (self.columns.get(column, Fraction(0)) + cost for column, cost in other.columns.items())
-        return self.common + other.common + max(self.worst, max(touched, default=Fraction(0)))
+        worst = dict(self.worst)
+        for (partition, column), cost in other.columns.items():
+            paid = self.columns.get((partition, column), Fraction(0)) + cost
+            worst[partition] = max(worst.get(partition, Fraction(0)), paid)
+        return self.common + other.common + sum(worst.values())
 
 
 class Accountant(ABC):
@@ -113,8 +124,7 @@ class Additive(Accountant):
             if self.price(Gaussian(0.0)) is None:
                 raise self._refuse(event)
             for column, rho in enumerate(event.rhos, start=event.first):
-                made.columns[column] = self._priced(Gaussian(rho))
-            made.worst = max(made.columns.values(), default=Fraction(0))
+                made.put(event.partition, column, self._priced(Gaussian(rho)))
         else:
             made.common = self._priced(event)
         return made
@@ -268,7 +278,10 @@ def _root_up(cost: float) -> float:
 
 def rounded_up(value: Fraction) -> float:
     """The least float that is not below."""
-    near = float(value)
+    try:
+        near = float(value)
+    except OverflowError:
+        return math.inf
     return near if Fraction(near) >= value else math.nextafter(near, math.inf)
 
 

@@ -128,7 +128,7 @@ def _up(value: float, roundings: int = 1) -> float:
 
 
 def _exp_up(power: float, size: float) -> float:
-    return min(1.0, math.exp(min(0.0, power + SLACK * (size + 1)))) or math.ulp(0.0)
+    return min(1.0, math.nextafter(math.exp(min(0.0, power + SLACK * (size + 1))), 1.0))
 
 
 def _least(holds: Callable[[float], bool]) -> float:

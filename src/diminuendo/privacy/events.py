@@ -69,15 +69,19 @@ class Columns:
     """A Gaussian release that people of different batches enter with different weights.
 
     A person of batch first + i pays rhos[i]; everybody else nothing. What a run costs is the largest sum over one
-    batch, not the sum of each release's largest.
+    batch, not the sum of each release's largest. `partition` names the way in which people were put into batches:
+    batches of two partitions have nothing to do with each other, so there the largest sums are added.
     """
 
     first: int
     rhos: tuple[float, ...]
+    partition: str = ""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "first", _whole(self.first, "first"))
         object.__setattr__(self, "rhos", tuple(_cost(rho, "rhos") for rho in _several(self.rhos, "rhos")))
+        if not isinstance(self.partition, str):
+            raise InvalidInput(f"partition of an event must be a name; got {self.partition!r}.")
 
 
 @dataclass(frozen=True)

@@ -48,7 +48,7 @@ class Ledger:
         self._limit, self._tally = budget.limit, Tally()
         self._kept = Releases()
         self._file: _disk.AppendOnly | None = None
-        self._lock, self._owner = threading.RLock(), os.getpid()
+        self._lock, self._owner, self._half_written = threading.RLock(), os.getpid(), False
 
     def __repr__(self) -> str:
         return f"<Ledger: {self.budget}; {len(self.charges)} charges, epsilon {self.spent():.6g} spent>"
@@ -195,11 +195,15 @@ class Ledger:
         """Enter it; in a file, first there."""
         if os.getpid() != self._owner:
             raise LedgerInUse("A ledger belongs to the process that opened it, not to its forked child.")
+        if self._half_written:
+            raise LedgerInUse("The last entry was interrupted; open the ledger again.")
+        self._half_written = self._file is not None
         head = record.chained(self.head, entry.body())
         if self._file is not None:
             self._file.append(record.line(entry.body(), head))
         self._enter(entry, price)
         self.head = head
+        self._half_written = False
 
     def _enter(self, entry: Charge | Drawn, price: Tally | None = None) -> None:
         if isinstance(entry, Drawn):
@@ -243,6 +247,10 @@ class Paid:
 
     def __repr__(self) -> str:
         return f"<Paid: {self.name}>"
+
+    def has(self, part: str) -> bool:
+        """Whether that release was drawn already, before a crash perhaps."""
+        return f"{self.name}.{part}" in self._ledger._drawn
 
     def once(self, part: str, draw: Callable[[], Ints], secret: SecretRandomness) -> Ints:
         """The release `part`: drawn now, kept, entered and returned; or as it was drawn before."""

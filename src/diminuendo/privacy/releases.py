@@ -61,7 +61,9 @@ class Releases:
 
     def _on_disk(self, name: str, draw: Callable[[], Ints]) -> Ints:
         path = self._path(name)
-        if not path.exists():
+        if path.exists():
+            _disk.sync_folder(path.parent)  # whoever wrote it may not have come that far
+        else:
             out = io.BytesIO()
             np.save(out, np.asarray(draw()), allow_pickle=False)
             _disk.write_once(path, out.getvalue())  # if somebody was faster, theirs is the release

@@ -74,9 +74,16 @@ def keep(residual: int, rate: float, difference: int, bits: int, secret: SecretW
         return REJECTED
     offset = secret.used[USED] - secret.used[BEGUN]
     for known in range(secret.used[VERDICTS]):
-        if secret.verdicts[known, 0] == offset:
-            secret.used[USED] += secret.verdicts[known, 2]
-            return int(secret.verdicts[known, 1])
+        verdict = secret.verdicts[known]  # on this very question, whoever asked it
+        if (
+            verdict[0] == offset
+            and verdict[1] == residual
+            and verdict[2] == difference
+            and verdict[3] == bits
+            and secret.rates[known] == rate
+        ):
+            secret.used[USED] += verdict[5]
+            return int(verdict[4])
     secret.question[ASKED] = 1
     secret.question[OFFSET], secret.question[RESIDUAL] = offset, residual
     secret.question[DIFFERENCE], secret.question[BITS] = difference, bits

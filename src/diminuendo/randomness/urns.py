@@ -31,6 +31,9 @@ SPREAD, WIDEST = 0.2, 1.0
 """A class is 2^shift ticks wide and spans weights up to a factor e^0.2 or a little more: few enough classes, few
 enough second tries. Where rates are high it may span up to e, if that keeps a whole gain within one class."""
 
+COARSEST = 53
+"""At most 2^this ticks to a class, so that all classes together fit into 64 bits; then nearly all weights are equal."""
+
 TICKS = 1 << 20
 """One unit of gain, so that totals are whole numbers."""
 WHOLE = 20
@@ -175,7 +178,9 @@ def retune(urns: Urns, urn: int, rate: float) -> None:
     """Change the rate (per tick): new class widths, so every touched item finds its class again."""
     n, untouched = urns.totals.shape[0], urns.marks[urn, UNTOUCHED]
     shift = 0
-    while (1 << shift) * rate < SPREAD or (shift < WHOLE and (2 << shift) * rate <= WIDEST):
+    while shift < COARSEST and (
+        (1 << shift) * rate < SPREAD or (shift < WHOLE and (2 << shift) * rate <= WIDEST)
+    ):
         shift += 1
     width = 1 << shift
     for m in range(CLASSES):

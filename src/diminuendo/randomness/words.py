@@ -50,7 +50,9 @@ class SecretWords(NamedTuple):
     question: Ints
     rate: Floats
     verdicts: Ints
-    """(any, 3): offset, yes or no, and how many words the fraction took."""
+    """(any, 6): the question (offset, residual, difference, bits), yes or no, and the words that its fraction took."""
+    rates: Floats
+    """(any,) the rate of each of those questions."""
 
     def __repr__(self) -> str:
         return "<SecretWords>"
@@ -130,6 +132,8 @@ class SecretRandomness(_Purse[SecretWords]):
     """Randomness that privacy rests on. A wider `window` only sends more questions to exact arithmetic."""
 
     def __init__(self, coins: Coins, size: int = 1 << 12, window: float = WINDOW) -> None:
+        if not window >= WINDOW:
+            raise InvalidInput(f"A window below 2^-40 would trust floats too far; got {window!r}.")
         self.window = window
         super().__init__(coins, size)
 
@@ -141,7 +145,8 @@ class SecretRandomness(_Purse[SecretWords]):
             window=np.array([self.window]),
             question=np.zeros(5, dtype=np.int64),
             rate=np.zeros(1),
-            verdicts=np.zeros((4, 3), dtype=np.int64),
+            verdicts=np.zeros((4, 6), dtype=np.int64),
+            rates=np.zeros(4),
         )
 
     def _fresh(self, count: int) -> Words:
@@ -167,7 +172,7 @@ class SecretRandomness(_Purse[SecretWords]):
     def _answer(self) -> None:
         """Decide the open question exactly; the words of the fraction are those that come next in the round."""
         offset, residual, difference, bits = (int(part) for part in self.handful.question[OFFSET:])
-        taken = 0
+        rate, taken = float(self.handful.rate[0]), 0
 
         def next_word() -> int:
             nonlocal taken
@@ -176,13 +181,17 @@ class SecretRandomness(_Purse[SecretWords]):
             taken += 1
             return int(self.handful.words[place])
 
-        yes = decide(residual, float(self.handful.rate[0]), difference, bits, next_word)
+        yes = decide(residual, rate, difference, bits, next_word)
         self.handful.question[ASKED] = 0
         known = int(self.handful.used[VERDICTS])
         if known == len(self.handful.verdicts):
-            longer = np.concatenate([self.handful.verdicts, np.zeros_like(self.handful.verdicts)])
-            self.handful = self.handful._replace(verdicts=longer)
-        self.handful.verdicts[known] = offset, yes, taken
+            verdicts, rates = (
+                np.concatenate([old, np.zeros_like(old)])
+                for old in (self.handful.verdicts, self.handful.rates)
+            )
+            self.handful = self.handful._replace(verdicts=verdicts, rates=rates)
+        self.handful.verdicts[known] = offset, residual, difference, bits, yes, taken
+        self.handful.rates[known] = rate
         self.handful.used[VERDICTS] = known + 1
 
 

@@ -41,6 +41,7 @@ class Chain:
         self.starts, self.items = people.starts, people.items
         self._left, self._weights, self._scales = people.ticks.copy(), people.weights, people.scales
         self._chain: list[int] = []
+        self._replayed = False  # whether rows came from before a crash; gains may have been others then
 
     def __repr__(self) -> str:
         return f"<Chain {self._paid.name}, {len(self._chain)} items>"
@@ -65,9 +66,16 @@ class Chain:
             raise InvalidInput(f"item must be a whole number from 0 to {self._n_items - 1}; got {item!r}.")
         if item in self._chain:
             raise InvalidInput(f"An item joins a chain once; {item} is in it: {self._chain}.")
+        part = f"row{len(self._chain):04d}"
+        if not self._paid.has(part) and self._replayed:
+            raise InvalidInput(
+                "This release was interrupted, and what it had not drawn then it will not: what people have lost "
+                "so far is not known any more. Go on with the rows there are; begin another release for others."
+            )
+        self._replayed |= self._paid.has(part)
         lost, left = np.zeros(self._n_items, dtype=np.int64), self._left.copy()
         _lose(self.starts, self.items, left, self._weights, self._scales, now, self._ceiling, int(item), lost)
-        found = self._once(f"row{len(self._chain):04d}", int(item), lost, self._sigmas[1], secret)
+        found = self._once(part, int(item), lost, self._sigmas[1], secret)
         self._left = left  # only now: what could not be kept may be tried again
         self._chain.append(int(item))
         return found

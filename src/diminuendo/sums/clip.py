@@ -47,9 +47,9 @@ class Clip:
 
     def __post_init__(self) -> None:
         _validate.one_of(self.norm, KINDS, "norm")
-        _validate.positive_float(self.bound, "bound")
-        _validate.positive_float(self.ceiling, "ceiling")
-        _validate.positive_int(self.ticks, "ticks")
+        object.__setattr__(self, "bound", _validate.positive_float(self.bound, "bound"))
+        object.__setattr__(self, "ceiling", _validate.positive_float(self.ceiling, "ceiling"))
+        object.__setattr__(self, "ticks", _validate.positive_int(self.ticks, "ticks"))
         if self.bound * self.ticks >= WIDEST or self.ceiling * self.ticks >= WIDEST:
             raise InvalidInput(f"bound and ceiling must be below 2^30 ticks; got {self}. Take fewer ticks.")
         if self.norm == "cell" and self.bound != 1.0:

@@ -23,6 +23,7 @@ Excludes   timing, and the memory of the process: batches and encoders hold what
 from __future__ import annotations
 
 import math
+import threading
 from fractions import Fraction
 from typing import Any
 
@@ -59,6 +60,7 @@ class Collector:
         self._batch = np.zeros(self.size, dtype=np.int64)
         self._marks = np.zeros(2, dtype=np.int64)  # the open batch, and how often somebody added
         self._scratch = np.zeros(self.size, dtype=np.int64)
+        self._lock = threading.RLock()  # kernels let other threads run
 
     def __repr__(self) -> str:
         return (
@@ -85,7 +87,9 @@ class Collector:
             row, places = sparse_row(values, indices, self.size)
         if self.clip.norm == "cell" and (places is None or len(places) != 1):
             raise InvalidInput("This sum takes one entry per person: add([value], [cell]).")
-        if self._counts(1, batch):
+        with self._lock:
+            if not self._counts(1, batch):
+                return
             if places is None:
                 add_dense(self.clip.rule(), row, self._scratch, self._batch)
             else:
@@ -97,8 +101,9 @@ class Collector:
         starts, places, values = csr_rows(rows, self.size)
         if self.clip.norm == "cell" and (np.diff(starts) > 1).any():
             raise InvalidInput("This sum takes one entry per person; some rows have more.")
-        if self._counts(len(starts) - 1, batch):
-            add_sparse(self.clip.rule(), starts, places, values, self._scratch, self._batch)
+        with self._lock:
+            if self._counts(len(starts) - 1, batch):
+                add_sparse(self.clip.rule(), starts, places, values, self._scratch, self._batch)
 
     def _counts(self, people: int, batch: int | None) -> bool:
         """Whether so many contributions to that batch still count; they are counted if so."""
@@ -121,10 +126,11 @@ class Collector:
         return True
 
     def _take(self) -> Ints:
-        taken = self._batch.copy()
-        self._batch[:] = 0
-        self._marks[0] += 1
-        return taken
+        with self._lock:
+            taken = self._batch.copy()
+            self._batch[:] = 0
+            self._marks[0] += 1
+            return taken
 
 
 def csr_rows(rows: Any, size: int) -> tuple[Ints, Ints, Floats]:
@@ -234,10 +240,11 @@ class PrivateSum(Collector):
             raise InvalidInput(f"Merge what {self!r}.collector() made; got {other!r}.")
         if other.batch > self.batch:
             raise InvalidInput(f"Batch {other.batch} has not begun here; batch {self.batch} is open.")
-        if self._counts(int(other._marks[1]), other.batch):
-            self._batch += other._batch
-        other._batch[:] = 0
-        other._marks[:] = self.batch, 0
+        with self._lock, other._lock:
+            if self._counts(int(other._marks[1]), other.batch):
+                self._batch += other._batch
+            other._batch[:] = 0
+            other._marks[:] = self.batch, 0
 
     def snapshot(self) -> bytes:
         """What was added and released so far. As private as what people said. No randomness is in it."""
@@ -248,6 +255,7 @@ class PrivateSum(Collector):
     def restore(self, snapshot: bytes) -> None:
         """Go on from a snapshot of a sum that was made with the same arguments."""
         snapshots.unpack(snapshot, self._facts(), self._arrays())
+        self._due = None
         if not 0 <= self.batch <= len(self.schedule):
             raise InvalidInput("The snapshot is of a batch that there is not; it was altered.")
 

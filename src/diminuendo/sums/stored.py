@@ -140,7 +140,8 @@ class StoredPeople:
         exact = [Fraction(noise.checked_scale(sigma, "sigma")) for sigma in sigmas]
         pairs = zip(self._squared(), exact, strict=True)
         each = sum((squared / (2 * sigma**2) for squared, sigma in pairs), Fraction(0))
-        event = Columns(0, tuple(rounded_up(int(weight) ** 2 * each) for weight in whole))
+        rhos = tuple(rounded_up(int(weight) ** 2 * each) for weight in whole)
+        event = Columns(0, rhos, partition=self.name)
         self._put_together()
         # People of batches that have no weight yet are not asked.
         padded = np.concatenate([whole, np.zeros(len(self.schedule), dtype=np.int64)])
