@@ -142,6 +142,17 @@ def test_each_batch_pays_for_itself_before_anything_is_drawn() -> None:
         people.release(1, [0, UNIT], sigmas)
 
 
+def test_two_stores_on_one_ledger_pay_side_by_side() -> None:
+    """A round in batch 0 of one may be in batch 1 of the other."""
+    first = stored(name="clicks")
+    second = stored(name="wishes", ledger=first.ledger)
+    sigmas = first.sigmas(np.array([[UNIT, UNIT]]), first.ledger.budget.share(0.6))  # type: ignore[arg-type]
+    first.release(0, [UNIT, 0], sigmas)
+    first.release(1, [0, UNIT], sigmas)
+    with pytest.raises(OverBudget):
+        second.release(0, [0, UNIT], sigmas)
+
+
 def test_a_whole_plan_costs_what_it_should() -> None:
     plan = geometric(1000, 50, 1.5)
     people = stored(schedule=plan)
