@@ -148,7 +148,6 @@ def test_two_stores_on_one_ledger_pay_side_by_side() -> None:
     second = stored(name="wishes", ledger=first.ledger)
     sigmas = first.sigmas(np.array([[UNIT, UNIT]]), first.ledger.budget.share(0.6))  # type: ignore[arg-type]
     first.release(0, [UNIT, 0], sigmas)
-    first.release(1, [0, UNIT], sigmas)
     with pytest.raises(OverBudget):
         second.release(0, [0, UNIT], sigmas)
 
