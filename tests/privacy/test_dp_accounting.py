@@ -86,7 +86,9 @@ def test_gaussians_add_their_squares() -> None:
         (events.ContinuousGaussian(0.3), events.Repeated(events.ContinuousGaussian(0.4), 4))
     )
     theirs = loss(dp.GaussianDpEvent(1 / 0.3), dp.SelfComposedDpEvent(dp.GaussianDpEvent(1 / 0.4), 4))
-    assert ACCOUNTANTS["gaussian"].epsilon(ours, 1e-6) == pytest.approx(theirs.get_epsilon(1e-6), rel=1e-6)
+    assert ACCOUNTANTS["continuous-gaussian"].epsilon(ours, 1e-6) == pytest.approx(
+        theirs.get_epsilon(1e-6), rel=1e-6
+    )
 
 
 def test_noise_for_a_budget() -> None:

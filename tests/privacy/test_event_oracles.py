@@ -104,8 +104,8 @@ def test_gaussian_squares_add() -> None:
         (events.ContinuousGaussian(0.3), events.Repeated(events.ContinuousGaussian(0.2), 4))
     )
     beside = events.Parallel((pair, events.ContinuousGaussian(0.4)))
-    check_delta(oracles.gaussian_delta(0.5, 1.0), ACCOUNTANTS["gaussian"].delta(beside, 1.0))
-    assert oracles.gaussian_delta(0.5, ACCOUNTANTS["gaussian"].epsilon(beside, 1e-6)) <= 1e-6
+    check_delta(oracles.gaussian_delta(0.5, 1.0), ACCOUNTANTS["continuous-gaussian"].delta(beside, 1.0))
+    assert oracles.gaussian_delta(0.5, ACCOUNTANTS["continuous-gaussian"].epsilon(beside, 1e-6)) <= 1e-6
 
 
 @examples(100)
@@ -120,9 +120,9 @@ def test_events_survive_json(event: events.Event) -> None:
         ("pure", events.Gaussian(0.1)),
         ("pure", events.ContinuousGaussian(0.1)),
         ("pure", events.Columns(0, (0.1,))),
-        ("gaussian", events.Gaussian(0.1)),
-        ("gaussian", events.Selections(1, 0.1)),
-        ("gaussian", events.Laplace(0.1)),
+        ("continuous-gaussian", events.Gaussian(0.1)),
+        ("continuous-gaussian", events.Selections(1, 0.1)),
+        ("continuous-gaussian", events.Laplace(0.1)),
         ("advanced", events.Gaussian(0.1)),
         ("adaptive-range", events.Gaussian(0.1)),
     ],

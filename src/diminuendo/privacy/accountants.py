@@ -1,10 +1,10 @@
 """Accountants: from events to (epsilon, delta). They know no mechanism, only events, and refuse what they do not know.
 
-    pure            pure costs add: (epsilon, 0)
-    zcdp            squares of costs add, converted once by the tight formula; the default
-    gaussian        exact for real-valued Gaussian noise, which is not what runs here
-    advanced        advanced composition as the paper uses it, for comparison
-    adaptive-range  draws only, 7 percent tighter than zcdp; computed, not proved in closed form (adaptive_range.py)
+    pure                 pure costs add: (epsilon, 0)
+    zcdp                 squares of costs add, converted once by the tight formula; the default
+    continuous-gaussian  exact for real-valued Gaussian noise, which is not what runs here
+    advanced             advanced composition as the paper uses it, for comparison
+    adaptive-range       draws only, 7 percent tighter than zcdp; computed, not proved (adaptive_range.py)
 
 Costs are added as fractions, so nothing drifts, and converted once, rounding outward. `rounds` is how many rounds one
 person may own: pure and Gaussian costs grow by that factor, zCDP by its square (Theorem A6).
@@ -199,7 +199,7 @@ class ZCdp(Additive):
 class GaussianExact(Additive):
     """Real-valued Gaussian noise: squares of mu add, and the curve is exact."""
 
-    name = "gaussian"
+    name = "continuous-gaussian"
 
     def price(self, event: Event) -> Fraction | None:
         """The square of mu."""
