@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from diminuendo.errors import UnknownEvent
+from diminuendo.errors import InvalidInput, UnknownEvent
 from diminuendo.privacy import calibrate, curves, events
 from diminuendo.privacy.accountants import ACCOUNTANTS
 from tests.kit import examples, oracles
@@ -196,3 +196,14 @@ def test_rates_are_accepted_by_their_accountants(
         eta = calibrate.selection_rate(epsilon, delta, count, span, name)
         draws = events.Selections(count, eta * span)
         assert ACCOUNTANTS[name].epsilon(draws, delta) <= epsilon * (1 + 1e-12), name
+
+
+@pytest.mark.parametrize("name", ACCOUNTANTS)
+def test_nonsense_is_refused_at_the_door(name: str) -> None:
+    event = events.ContinuousGaussian(0.1) if "gaussian" in name else events.Selections(3, 0.1)
+    for delta in (-0.1, 1.0, 2.0, float("nan"), "small"):
+        with pytest.raises(InvalidInput, match="delta"):
+            ACCOUNTANTS[name].epsilon(event, delta)  # type: ignore[arg-type]
+    for rounds in (0, -1, 1.5):
+        with pytest.raises(InvalidInput, match="rounds"):
+            ACCOUNTANTS[name].epsilon(event, 1e-6, rounds)  # type: ignore[arg-type]

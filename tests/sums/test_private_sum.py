@@ -462,6 +462,7 @@ def test_bad_schedules_are_refused() -> None:
         lambda: Schedule(()),
         lambda: Schedule((0, 4)),
         lambda: Schedule((3, 3)),
+        lambda: Schedule((1.7, 2.5)),  # type: ignore[arg-type]
         lambda: equal(3, 4),
         lambda: geometric(9, 1, 1.0),
         lambda: geometric(9, 0, 2.0),

@@ -18,6 +18,7 @@ from abc import ABC, abstractmethod
 from fractions import Fraction
 from typing import ClassVar
 
+from diminuendo import _validate
 from diminuendo.errors import UnknownEvent
 from diminuendo.privacy import curves
 from diminuendo.privacy.adaptive_range import adaptive_delta, constant
@@ -131,10 +132,13 @@ class Additive(Accountant):
 
     def epsilon(self, event: Event, delta: float, rounds: int = 1) -> float:
         """What the event is worth as (epsilon, delta)."""
+        _validate.delta(delta)
+        _validate.positive_int(rounds, "rounds")
         return self.convert(rounded_up(self.owned(self.tally(event).total, rounds)), delta)
 
     def delta(self, event: Event, epsilon: float, rounds: int = 1) -> float:
         """The delta at epsilon."""
+        _validate.positive_int(rounds, "rounds")
         return self.curve(rounded_up(self.owned(self.tally(event).total, rounds)), epsilon)
 
     def _priced(self, event: Event) -> Fraction:
@@ -260,6 +264,8 @@ class Advanced(Accountant):
 
     def epsilon(self, event: Event, delta: float, rounds: int = 1) -> float:
         """The paper's formula; nothing at delta = 0."""
+        _validate.delta(delta)
+        _validate.positive_int(rounds, "rounds")
         step, count = self.steps(event)
         return curves.advanced_epsilon(step * rounds, count, delta) if delta > 0 else math.inf
 

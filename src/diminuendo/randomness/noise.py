@@ -14,6 +14,7 @@ for simulation only, as everything seeded is.
 people should rest on it; it is here because the paper's pure-DP leader is built on it.
 
 Cost       docs/maths/sums.md, Theorems S1 (Gaussian: zCDP, since the mu-GDP curve understates discrete noise), S2.
+Assumes    that OpenDP's samplers and OpenSSL's randomness are what they are said to be.
 Excludes   timing: how long a sampler takes depends on what it drew.
 References Canonne, Kamath & Steinke (2020), NeurIPS 33; Ghosh, Roughgarden & Sundararajan (2012), SICOMP 41;
            Mironov (2012), CCS; Thakurta & Smith (2013), NIPS 26.

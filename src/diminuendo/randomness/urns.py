@@ -8,6 +8,10 @@ gain moves an item to the next class by one swap. So neither draw nor gain depen
 The law is exact (exponential.py, docs/maths/exponential.md): bounds are whole numbers, and where floats cannot decide
 whether an item is kept, exact arithmetic does.
 
+Cost       as exponential.py says: one `Selections` event for all draws together.
+Assumes    that one person moves totals by whole ticks, and by no more than the event says.
+Excludes   timing: tries and classes depend on totals.
+
 Several urns (one per slot) over the same items lie together, because they are used together.
 Reference: Matias, Vitter & Ni (2003), Theory of Computing Systems 36, for classes of like weights.
 """

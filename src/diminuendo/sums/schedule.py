@@ -21,7 +21,7 @@ class Schedule:
     ends: tuple[int, ...]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "ends", tuple(int(end) for end in self.ends))
+        object.__setattr__(self, "ends", tuple(_validate.positive_int(end, "ends") for end in self.ends))
         if not self.ends or any(b <= a for a, b in zip((0, *self.ends), self.ends, strict=False)):
             raise InvalidInput(
                 f"Batches must end one after the other, the first after round 1; got {self.ends[:9]}."
