@@ -21,6 +21,16 @@ def positive_int(value: object, name: str) -> int:
     return int(value)
 
 
+def whole(value: object, low: int, high: int | None, name: str) -> int:
+    """`value` as an int from `low` to `high`, both included."""
+    if isinstance(value, (int, np.integer)) and not isinstance(value, bool):
+        number = int(value)
+        if low <= number and (high is None or number <= high):
+            return number
+    upto = "on" if high is None else f"to {high}"
+    raise InvalidInput(f"{name} must be a whole number from {low} {upto}; got {value!r}.")
+
+
 def slots(value: object, n_items: int) -> int:
     """`value` as a number of slots: at least 1 and at most the number of items."""
     count = positive_int(value, "slots")

@@ -23,7 +23,7 @@ def reference() -> str:
 
 def _lines() -> Iterator[str]:
     yield "# Reference\n\nWritten by `make docs` from the program; do not edit.\n\n## Commands\n"
-    commands: dict[str, Any] = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+    commands: dict[str, Any] = typer.main.get_command(app).commands  # type: ignore[attr-defined]  # a group
     for name, command in commands.items():
         yield f"### diminuendo {name}\n\n{inspect.cleandoc(command.help or '')}\n"
         if command.params:

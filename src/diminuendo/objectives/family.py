@@ -50,7 +50,7 @@ def _quiet(table: Table) -> str:
 def register(table_type: type, kernels: Kernels) -> None:
     """Tell compiled code which functions serve tables of this type; tables print nothing of what they hold."""
     _KERNELS[table_type] = kernels
-    table_type.__repr__ = _quiet  # type: ignore[assignment]
+    table_type.__repr__ = _quiet  # type: ignore[assignment]  # methods may be replaced, which mypy forbids
 
 
 class Bag(NamedTuple):

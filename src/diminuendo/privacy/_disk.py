@@ -11,7 +11,7 @@ from diminuendo.errors import InvalidInput, LedgerInUse
 try:
     import fcntl
 except ImportError:  # no file locks of this kind on the system
-    fcntl = None  # type: ignore[assignment]
+    fcntl = None  # type: ignore[assignment]  # a module or nothing; checked before use
 
 
 class AppendOnly:

@@ -33,6 +33,7 @@ from diminuendo.privacy.events import (
     Repeated,
     Selections,
 )
+from diminuendo.privacy.rounding import root_up, rounded_up
 
 FEW = 8
 """Up to so many draws the recursion takes a second at most."""
@@ -211,11 +212,11 @@ class GaussianExact(Additive):
 
     def convert(self, cost: float, delta: float) -> float:
         """The exact curve."""
-        return curves.gaussian_epsilon(_root_up(cost), delta)
+        return curves.gaussian_epsilon(root_up(cost), delta)
 
     def curve(self, cost: float, epsilon: float) -> float:
         """The exact curve."""
-        return curves.gaussian_delta(_root_up(cost), epsilon)
+        return curves.gaussian_delta(root_up(cost), epsilon)
 
     def owned(self, cost: Fraction, rounds: int) -> Fraction:
         """mu grows in proportion."""
@@ -276,19 +277,6 @@ class Advanced(Accountant):
         if left <= 0 or step * count == 0:
             return 0.0 if step * count == 0 else 1.0
         return min(1.0, math.exp(-((left / (step * rounds)) ** 2) / (2 * count)) * (1 + curves.SLACK * 1e3))
-
-
-def _root_up(cost: float) -> float:
-    return math.nextafter(math.sqrt(cost), math.inf) if cost > 0 else 0.0
-
-
-def rounded_up(value: Fraction) -> float:
-    """The least float that is not below."""
-    try:
-        near = float(value)
-    except OverflowError:
-        return math.inf
-    return near if Fraction(near) >= value else math.nextafter(near, math.inf)
 
 
 ACCOUNTANTS: dict[str, Accountant] = {

@@ -7,7 +7,6 @@ rounded down, noise up. Budgets and sensitivities are public facts; nothing here
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from fractions import Fraction
 
 from diminuendo import _validate
@@ -16,6 +15,7 @@ from diminuendo.privacy import curves
 from diminuendo.privacy.accountants import ACCOUNTANTS
 from diminuendo.privacy.budget import Budget
 from diminuendo.privacy.events import Selections
+from diminuendo.privacy.rounding import greatest, lowered, product_up, raised
 
 
 def selection_rate(epsilon: float, delta: float, count: int, span: float, accountant: str = "zcdp") -> float:
@@ -33,10 +33,10 @@ def selection_rate(epsilon: float, delta: float, count: int, span: float, accoun
         rho = Fraction(curves.bun_steinke_rho(epsilon, delta))
     else:
         chosen = _validate.lookup(ACCOUNTANTS, accountant, "accountant")
-        return _largest_rate(
-            lambda rate: chosen.epsilon(Selections(count, _times_up(rate, span)), delta) <= epsilon
+        return greatest(
+            lambda rate: chosen.epsilon(Selections(count, product_up(rate, span)), delta) <= epsilon
         )
-    return _down(
+    return lowered(
         math.sqrt(8 * rho / count) / span,
         lambda rate: count * (Fraction(rate) * Fraction(span)) ** 2 / 8 <= rho,
     )
@@ -48,7 +48,7 @@ def selections(budget: Budget, count: int, span: float) -> tuple[float, Selectio
     _validate.positive_float(span, "span")
     rounds = budget.unit.rounds
     rate = selection_rate(budget.epsilon, budget.delta, count, span * rounds, budget.accountant)
-    while budget.counting.tally(event := Selections(count, _times_up(rate, span))).total > budget.limit:
+    while budget.counting.tally(event := Selections(count, product_up(rate, span))).total > budget.limit:
         rate = math.nextafter(rate, 0.0)
     return rate, event
 
@@ -58,7 +58,7 @@ def gaussian_sigma(rho: float, sensitivity_squared: int, column_square: int = 1)
     _validate.positive_float(rho, "rho")
     cost = Fraction(_validate.positive_int(sensitivity_squared, "sensitivity_squared"))
     cost *= _validate.positive_int(column_square, "column_square")
-    return _up(
+    return raised(
         math.sqrt(cost / (2 * Fraction(rho))), lambda sigma: cost <= 2 * Fraction(sigma) ** 2 * Fraction(rho)
     )
 
@@ -68,14 +68,14 @@ def laplace_scale(epsilon: float, sensitivity: int, column_sum: int = 1) -> floa
     _validate.positive_float(epsilon, "epsilon")
     cost = Fraction(_validate.positive_int(sensitivity, "sensitivity"))
     cost *= _validate.positive_int(column_sum, "column_sum")
-    return _up(float(cost / Fraction(epsilon)), lambda scale: cost <= Fraction(scale) * Fraction(epsilon))
+    return raised(float(cost / Fraction(epsilon)), lambda scale: cost <= Fraction(scale) * Fraction(epsilon))
 
 
 def normal_sigma(mu: float, sensitivity: float) -> float:
     """The least deviation of real-valued Gaussian noise with sensitivity / sigma <= mu."""
     _validate.positive_float(mu, "mu")
     _validate.positive_float(sensitivity, "sensitivity")
-    return _up(sensitivity / mu, lambda sigma: Fraction(sensitivity) <= Fraction(sigma) * Fraction(mu))
+    return raised(sensitivity / mu, lambda sigma: Fraction(sensitivity) <= Fraction(sigma) * Fraction(mu))
 
 
 def _budget(epsilon: float, delta: float, accountant: str) -> None:
@@ -83,30 +83,3 @@ def _budget(epsilon: float, delta: float, accountant: str) -> None:
     _validate.delta(delta)
     if delta == 0 and accountant != "pure":
         raise InvalidInput(f"{accountant!r} accounting needs a delta above 0; with delta = 0 use 'pure'.")
-
-
-def _up(guess: float, enough: Callable[[float], bool]) -> float:
-    """The guess, or the next floats above it until it is enough."""
-    while not enough(guess):
-        guess = math.nextafter(guess, math.inf)
-    return guess
-
-
-def _down(guess: float, allowed: Callable[[float], bool]) -> float:
-    """The guess, or the next floats below it until it is allowed."""
-    while not allowed(guess):
-        guess = math.nextafter(guess, 0.0)
-    return guess
-
-
-def _times_up(rate: float, span: float) -> float:
-    return math.nextafter(rate * span, math.inf)
-
-
-def _largest_rate(allowed: Callable[[float], bool]) -> float:
-    low, high = 0.0, 1.0
-    while allowed(high):
-        low, high = high, 2 * high
-    while high - low > high * 2.0**-50 and low < (middle := (low + high) / 2) < high:
-        low, high = (middle, high) if allowed(middle) else (low, middle)
-    return low

@@ -11,9 +11,10 @@ Dong, Durfee & Rogers (2020), ICML; Kairouz, Oh & Viswanath (2015), ICML; Dwork,
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 from scipy import special
+
+from diminuendo.privacy.rounding import greatest, least
 
 SLACK = 2.0**-44
 """Relative error allowed for each term of a sum in logarithms: 256 roundings."""
@@ -46,18 +47,18 @@ def zcdp_delta(rho: float, epsilon: float) -> float:
 
 def zcdp_epsilon(rho: float, delta: float) -> float:
     """The epsilon at delta of anything that is rho-zCDP."""
-    return _least(lambda epsilon: zcdp_delta(rho, epsilon) <= delta)
+    return least(lambda epsilon: zcdp_delta(rho, epsilon) <= delta)
 
 
 def zcdp_rho(epsilon: float, delta: float) -> float:
     """The largest rho whose delta at epsilon is at most delta."""
-    return _greatest(lambda rho: zcdp_delta(rho, epsilon) <= delta)
+    return greatest(lambda rho: zcdp_delta(rho, epsilon) <= delta)
 
 
 def bun_steinke_rho(epsilon: float, delta: float) -> float:
     """The largest rho with rho + 2 sqrt(rho log 1/delta) <= epsilon: the older, looser conversion."""
     log = -math.log(delta)
-    return _greatest(lambda rho: (rho + 2 * math.sqrt(rho * log)) * (1 + SLACK) <= epsilon)
+    return greatest(lambda rho: (rho + 2 * math.sqrt(rho * log)) * (1 + SLACK) <= epsilon)
 
 
 def gaussian_delta(mu: float, epsilon: float) -> float:
@@ -74,12 +75,12 @@ def gaussian_delta(mu: float, epsilon: float) -> float:
 
 def gaussian_epsilon(mu: float, delta: float) -> float:
     """The epsilon at delta of Gaussian noise in real arithmetic."""
-    return _least(lambda epsilon: gaussian_delta(mu, epsilon) <= delta)
+    return least(lambda epsilon: gaussian_delta(mu, epsilon) <= delta)
 
 
 def gaussian_mu(epsilon: float, delta: float) -> float:
     """The largest mu whose delta at epsilon is at most delta."""
-    return _greatest(lambda mu: gaussian_delta(mu, epsilon) <= delta)
+    return greatest(lambda mu: gaussian_delta(mu, epsilon) <= delta)
 
 
 def range_delta(span: float, epsilon: float) -> float:
@@ -129,37 +130,3 @@ def _up(value: float, roundings: int = 1) -> float:
 
 def _exp_up(power: float, size: float) -> float:
     return min(1.0, math.nextafter(math.exp(min(0.0, power + SLACK * (size + 1))), 1.0))
-
-
-def _least(holds: Callable[[float], bool]) -> float:
-    """The least float >= 0 from which on `holds`, rounded up; infinity if there is none."""
-    if holds(0.0):
-        return 0.0
-    low, high = 0.0, 1.0
-    while not holds(high):
-        low, high = high, high * 2
-        if math.isinf(high):
-            return math.inf
-    return _bisected(low, high, holds)[1]
-
-
-def _greatest(holds: Callable[[float], bool]) -> float:
-    """The greatest float up to which `holds`, rounded down; 0 if there is none."""
-    low, high = 0.0, 1.0
-    while holds(high):
-        low, high = high, high * 2
-        if math.isinf(high):
-            return low
-    return _bisected(low, high, lambda x: not holds(x))[0]
-
-
-def _bisected(low: float, high: float, beyond: Callable[[float], bool]) -> tuple[float, float]:
-    """Neighbouring floats, `beyond` false at the first and true at the second, to within one part in 2^50."""
-    while (middle := math.sqrt(low * high) if low > 0 and high > 4 * low else (low + high) / 2) > low:
-        if middle >= high or (low > 0 and high - low <= high * 2.0**-50):
-            break
-        if beyond(middle):
-            high = middle
-        else:
-            low = middle
-    return low, high

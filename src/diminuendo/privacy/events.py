@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from diminuendo import _validate
 from diminuendo.errors import InvalidInput, UnknownEvent
 
 
@@ -30,7 +31,7 @@ class Selections:
     span: float
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "count", _whole(self.count, "count"))
+        object.__setattr__(self, "count", _validate.whole(self.count, 0, None, "count"))
         object.__setattr__(self, "span", _cost(self.span, "span"))
 
 
@@ -78,7 +79,7 @@ class Columns:
     partition: str = ""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "first", _whole(self.first, "first"))
+        object.__setattr__(self, "first", _validate.whole(self.first, 0, None, "first"))
         object.__setattr__(self, "rhos", tuple(_cost(rho, "rhos") for rho in _several(self.rhos, "rhos")))
         if not isinstance(self.partition, str):
             raise InvalidInput(f"partition of an event must be a name; got {self.partition!r}.")
@@ -113,7 +114,7 @@ class Repeated:
 
     def __post_init__(self) -> None:
         _part(self.event)
-        object.__setattr__(self, "times", _whole(self.times, "times"))
+        object.__setattr__(self, "times", _validate.whole(self.times, 0, None, "times"))
 
 
 Event = Selections | Gaussian | ContinuousGaussian | Laplace | Columns | Composed | Parallel | Repeated
@@ -189,9 +190,3 @@ def _cost(value: float, name: str) -> float:
     ):
         raise InvalidInput(f"{name} of an event must be a number from 0 on, not infinite; got {value!r}.")
     return float(value)
-
-
-def _whole(value: int, name: str) -> int:
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 0:
-        raise InvalidInput(f"{name} of an event must be a whole number from 0 on; got {value!r}.")
-    return int(value)

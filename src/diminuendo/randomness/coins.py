@@ -15,7 +15,7 @@ from typing import Protocol
 
 import numpy as np
 
-from diminuendo.errors import InvalidInput
+from diminuendo import _validate
 from diminuendo.types import Words
 
 
@@ -55,9 +55,7 @@ class SeededCoins:
     secure = False
 
     def __init__(self, seed: int) -> None:
-        if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
-            raise InvalidInput(f"A seed is a whole number from 0 on; got {seed!r}.")
-        self.seed = int(seed)
+        self.seed = _validate.whole(seed, 0, None, "seed")
         self._public, self._secret = (
             np.random.Philox(part) for part in np.random.SeedSequence(self.seed).spawn(2)
         )

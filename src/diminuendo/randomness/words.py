@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import threading
 import weakref
+from abc import ABC, abstractmethod
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
@@ -61,7 +62,7 @@ class SecretWords(NamedTuple):
 Handful = TypeVar("Handful", PublicWords, SecretWords)
 
 
-class _Purse(Generic[Handful]):
+class _Purse(ABC, Generic[Handful]):
     """A buffer of words for kernels. Secure words are in no copy of it: not in a pickle, not in a forked child.
 
     Whoever reads words that others may read too, in other threads, holds `lock` meanwhile.
@@ -84,12 +85,13 @@ class _Purse(Generic[Handful]):
         """Whether nobody can foresee or repeat the words."""
         return self.coins.secure
 
+    @abstractmethod
     def empty(self) -> None:
         """Forget the words that are left."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _fresh(self, count: int) -> Words:
-        raise NotImplementedError
+        """The next words of this purse's own stream."""
 
     def refill(self) -> None:
         """Put fresh words behind the unused ones. Each call at least doubles the rest. Used words are wiped out."""

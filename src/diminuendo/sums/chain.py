@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from diminuendo import _validate
 from diminuendo._jit import kernel
 from diminuendo.errors import InvalidInput
 from diminuendo.privacy.ledger import Paid
@@ -62,8 +63,7 @@ class Chain:
         now = as_floats(gains)
         if now.shape != self.items.shape:
             raise InvalidInput(f"Expected one gain per stored entry; got shape {now.shape}.")
-        if isinstance(item, bool) or not isinstance(item, (int, np.integer)) or not 0 <= item < self._n_items:
-            raise InvalidInput(f"item must be a whole number from 0 to {self._n_items - 1}; got {item!r}.")
+        item = _validate.whole(item, 0, self._n_items - 1, "item")
         if item in self._chain:
             raise InvalidInput(f"An item joins a chain once; {item} is in it: {self._chain}.")
         part = f"row{len(self._chain):04d}"
@@ -74,10 +74,10 @@ class Chain:
             )
         self._replayed |= self._paid.has(part)
         lost, left = np.zeros(self._n_items, dtype=np.int64), self._left.copy()
-        _lose(self.starts, self.items, left, self._weights, self._scales, now, self._ceiling, int(item), lost)
-        found = self._once(part, int(item), lost, self._sigmas[1], secret)
+        _lose(self.starts, self.items, left, self._weights, self._scales, now, self._ceiling, item, lost)
+        found = self._once(part, item, lost, self._sigmas[1], secret)
         self._left = left  # only now: what could not be kept may be tried again
-        self._chain.append(int(item))
+        self._chain.append(item)
         return found
 
     def _once(self, what: str, item: int, total: Ints, sigma: float, secret: SecretRandomness) -> Ints:

@@ -155,6 +155,14 @@ def add_sparse(rule: Rule, starts: Ints, columns: Ints, values: Floats, scratch:
             total[columns[j]] += scratch[j - low]
 
 
+def dense_row(values: object, size: int) -> Floats:
+    """A whole vector at the door."""
+    row = as_floats(values)
+    if row.shape != (size,):
+        raise InvalidInput(f"Expected a vector of {size} numbers; got shape {row.shape}.")
+    return row
+
+
 @kernel
 def rising(starts: NDArray[Any], places: NDArray[Any], size: int) -> bool:
     """Whether in each row places rise, each once, from 0 on and below `size`, and rows lie one after the other."""

@@ -33,13 +33,13 @@ from scipy import sparse
 from diminuendo import _validate
 from diminuendo.errors import InvalidInput, OverBudget
 from diminuendo.privacy import calibrate
-from diminuendo.privacy.accountants import rounded_up
 from diminuendo.privacy.events import Gaussian, Laplace
 from diminuendo.privacy.ledger import Ledger
+from diminuendo.privacy.rounding import rounded_up
 from diminuendo.randomness import noise
 from diminuendo.randomness.words import SecretRandomness
 from diminuendo.sums import snapshots
-from diminuendo.sums.clip import Clip, add_dense, add_sparse, as_floats, rising, sparse_row
+from diminuendo.sums.clip import Clip, add_dense, add_sparse, as_floats, dense_row, rising, sparse_row
 from diminuendo.sums.schedule import Schedule
 from diminuendo.sums.strategies import STRATEGIES
 from diminuendo.types import Floats, Ints
@@ -79,9 +79,7 @@ class Collector:
         is the same.
         """
         if indices is None:
-            row = as_floats(values)
-            if row.shape != (self.size,):
-                raise InvalidInput(f"Expected a vector of {self.size} numbers; got shape {row.shape}.")
+            row = dense_row(values, self.size)
             places = None
         else:
             row, places = sparse_row(values, indices, self.size)
@@ -108,12 +106,7 @@ class Collector:
     def _counts(self, people: int, batch: int | None) -> bool:
         """Whether so many contributions to that batch still count; they are counted if so."""
         if batch is not None:
-            if (
-                isinstance(batch, bool)
-                or not isinstance(batch, (int, np.integer))
-                or not 0 <= batch <= self.batch
-            ):
-                raise InvalidInput(f"batch must be one from 0 to {self.batch}, which is open; got {batch!r}.")
+            _validate.whole(batch, 0, self.batch, "batch")
             if batch < self.batch:
                 return False
         if self.batch == len(self.schedule):  # after the last release every answer is late

@@ -27,13 +27,13 @@ from diminuendo import _validate
 from diminuendo._jit import kernel
 from diminuendo.errors import InvalidInput
 from diminuendo.privacy import calibrate
-from diminuendo.privacy.accountants import rounded_up
 from diminuendo.privacy.events import Columns, Gaussian
 from diminuendo.privacy.ledger import Ledger
+from diminuendo.privacy.rounding import rounded_up
 from diminuendo.randomness import noise
 from diminuendo.sums import snapshots
 from diminuendo.sums.chain import Answers, Chain
-from diminuendo.sums.clip import Clip, Rule, as_floats, clip_row, sparse_row
+from diminuendo.sums.clip import Clip, Rule, clip_row, dense_row, sparse_row
 from diminuendo.sums.private_sum import ROOM, csr_rows
 from diminuendo.sums.schedule import Schedule
 from diminuendo.sums.weights import UNIT
@@ -75,9 +75,7 @@ class StoredPeople:
     def add(self, values: Any, indices: Any = None, *, batch: int) -> None:
         """One person: what each item is worth to her by itself. May come late, but counts for its own batch."""
         if indices is None:
-            row = as_floats(values)
-            if row.shape != (self.n_items,):
-                raise InvalidInput(f"Expected a vector of {self.n_items} numbers; got shape {row.shape}.")
+            row = dense_row(values, self.n_items)
             places = np.flatnonzero(row > 0)
             row = row[places]
         else:
@@ -135,8 +133,7 @@ class StoredPeople:
             raise InvalidInput(f"weights must be whole numbers, one per batch; got {weights!r}.")
         if whole.min() < 0 or whole.max() > UNIT:
             raise InvalidInput(f"weights must be from 0 to {UNIT}; got {whole.min()} to {whole.max()}.")
-        if isinstance(number, bool) or not isinstance(number, (int, np.integer)) or number < 0:
-            raise InvalidInput(f"number must be a whole number from 0 on; got {number!r}.")
+        number = _validate.whole(number, 0, None, "number")
         exact = [Fraction(noise.checked_scale(sigma, "sigma")) for sigma in sigmas]
         pairs = zip(self._squared(), exact, strict=True)
         each = sum((squared / (2 * sigma**2) for squared, sigma in pairs), Fraction(0))
@@ -183,12 +180,7 @@ class StoredPeople:
         return [self._batches, self._scales, self._starts, self._items, self._ticks]
 
     def _room(self, people: int, batch: int) -> None:
-        if (
-            isinstance(batch, bool)
-            or not isinstance(batch, (int, np.integer))
-            or not 0 <= batch < len(self.schedule)
-        ):
-            raise InvalidInput(f"batch must be one from 0 to {len(self.schedule) - 1}; got {batch!r}.")
+        _validate.whole(batch, 0, len(self.schedule) - 1, "batch")
         if self._added + people > self.schedule.rounds:
             raise InvalidInput(f"More than the {self.schedule.rounds} people that there was room for.")
         self._added += people
