@@ -38,3 +38,7 @@ class LedgerDamaged(DiminuendoError, RuntimeError):
 
 class LedgerInUse(DiminuendoError, RuntimeError):
     """Another process, or a forked copy of this one, holds the ledger."""
+
+
+class OutOfRange(UserWarning):
+    """A published formula gives a value that makes no sense here; the nearest sensible one is used instead."""

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import io
 import json
+import warnings
 from collections.abc import Callable, Iterator
 
 import numpy as np
 import pytest
 
 from diminuendo import LEARNERS, Functions, Learner, Oracle, People, SeededCoins, Setting, SystemCoins
-from diminuendo.errors import DiminuendoError, InvalidInput, WrongFeedback
+from diminuendo.errors import DiminuendoError, InvalidInput, OutOfRange, WrongFeedback
 from diminuendo.learners.replay import loop, replay
 from diminuendo.objectives import FAMILIES
 from diminuendo.randomness import SecretRandomness
@@ -30,8 +31,13 @@ class Case:
     def __repr__(self) -> str:
         return f"{self.kind.name}, {self.feedback}"
 
-    def fresh(self, seed: int = 3, n_items: int = N_ITEMS, slots: int = SLOTS, rounds: int = 300) -> Learner:
-        return self.kind.for_setting(Setting(n_items, slots, rounds, self.feedback), coins=SeededCoins(seed))
+    def fresh(self, seed: int = 3, n_items: int = N_ITEMS, slots: int = SLOTS, rounds: int = 600) -> Learner:
+        return self.made(Setting(n_items, slots, rounds, self.feedback), SeededCoins(seed))
+
+    def made(self, setting: Setting, coins: SeededCoins | None = None) -> Learner:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", OutOfRange)  # the paper's constants for so few rounds
+            return self.kind.for_setting(setting, coins=coins)
 
     def answer(self, decision: Decision, t: int) -> object:
         return PEOPLE[t] if self.feedback == "full" else PEOPLE[t].value(decision.slate)
@@ -260,7 +266,7 @@ def check_broken_snapshots_are_refused(case: Case) -> None:
 
 
 def check_coins_are_the_systems_unless_asked(case: Case) -> None:
-    learner = case.kind.for_setting(Setting(N_ITEMS, SLOTS, 100, case.feedback))
+    learner = case.made(Setting(N_ITEMS, SLOTS, 100, case.feedback))
     assert isinstance(learner.coins, SystemCoins)
     assert learner.guarantee.secure_coins
     assert not case.fresh().guarantee.secure_coins

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from diminuendo.errors import UnknownName
+from diminuendo.learners.bandit_dp import BanditDp, BanditDpPaper, DirectBandit, PresampledBandit
+from diminuendo.learners.bandit_experts import StreeterGolovinBandit
 from diminuendo.learners.explore_exploit import ExploreExploit
+from diminuendo.learners.fi_dp import FiDp, FiDpPaper, StreeterGolovin
 from diminuendo.learners.learner import Learner, Setting
 from diminuendo.learners.ordered_experts import OrderedExperts
 from diminuendo.learners.random_slates import RandomSlates
@@ -12,12 +15,26 @@ from diminuendo.randomness.coins import Coins
 from diminuendo.types import FeedbackKind
 
 LEARNERS: dict[str, type[Learner]] = {
-    learner.name: learner for learner in (RandomSlates, OrderedExperts, ExploreExploit)
+    learner.name: learner
+    for learner in (
+        RandomSlates,
+        OrderedExperts,
+        ExploreExploit,
+        FiDp,
+        FiDpPaper,
+        BanditDp,
+        BanditDpPaper,
+        DirectBandit,
+        PresampledBandit,
+        StreeterGolovin,
+        StreeterGolovinBandit,
+    )
 }
 """Every learner by the name users type. A line here brings contract tests, a CLI name and its documentation."""
 
 ROLES: dict[str, dict[FeedbackKind, str]] = {
     "nonprivate": {"full": "hedge", "bandit": "hedge-bandit"},
+    "paper": {"full": "fi-dp-paper", "bandit": "bandit-dp-paper"},
 }
 """Names for a purpose: which learner plays that role under which feedback."""
 

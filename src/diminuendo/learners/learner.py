@@ -67,10 +67,15 @@ class Learner(ABC):
     ) -> None:
         self.n_items = _validate.positive_int(n_items, "n_items")
         self.slots = _validate.slots(slots, self.n_items)
-        self.coins: Coins = SystemCoins() if coins is None else coins
+        self.coins = self._coins(coins)
         self._public = PublicCoins(self.coins)
         self._secret = SecretRandomness(self.coins)
         self._desk = Desk(self.slots, patience)
+
+    @staticmethod
+    def _coins(coins: Coins | None) -> Coins:
+        """The system's, unless others are asked for."""
+        return SystemCoins() if coins is None else coins
 
     @classmethod
     def for_setting(cls, setting: Setting, *, coins: Coins | None = None) -> Self:
@@ -90,8 +95,18 @@ class Learner(ABC):
     def guarantee(self) -> Guarantee:
         """What is proved about everything this learner lets out."""
 
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The public numbers that it was made with."""
+        return {
+            name: value
+            for name, value in self._config().items()
+            if name not in ("n_items", "slots", "patience")
+        }
+
     def choose(self) -> Decision:
         """The slate for the next person."""
+        self._admit(1)
         row = np.full(self.slots, EMPTY_SLOT, dtype=np.int32)
         probe = np.full(3, NO_PROBE, dtype=np.int32)
         while not self._draw(row, probe):
@@ -110,6 +125,9 @@ class Learner(ABC):
         """Give an interrupted kernel what it lacked."""
         self._public.resume()
         self._secret.resume()
+
+    def _admit(self, rounds: int) -> None:  # noqa: B027  most learners may go on for ever
+        """Refuse, before anything is changed, more rounds than this learner was made for."""
 
     def row_of(self, decision: Decision) -> Items:
         """The slots of a recent decision one by one, -1 where a slot is empty."""
@@ -135,6 +153,7 @@ class Learner(ABC):
         """Choose and observe for all of `people` at once; returns the slates, (people, slots), -1 for an empty slot."""
         if people.n_items != self.n_items:
             raise InvalidInput(f"The learner has {self.n_items} items, the stream {people.n_items}.")
+        self._admit(len(people))
         slates = np.full((len(people), self.slots), EMPTY_SLOT, dtype=np.int32)
         done = 0
         while done < len(people):
@@ -173,8 +192,8 @@ class Learner(ABC):
         return out.getvalue()
 
     @classmethod
-    def restore(cls, snapshot: bytes, *, coins: Coins | None = None) -> Self:
-        """A learner that goes on from `snapshot`, with fresh coins."""
+    def restore(cls, snapshot: bytes, *, coins: Coins | None = None, **more: Any) -> Self:
+        """A learner that goes on from `snapshot`, with fresh coins; `more`: what no snapshot holds, as a ledger."""
         try:
             with np.load(io.BytesIO(snapshot), allow_pickle=False) as held:
                 found = {name: held[name] for name in held.files}
@@ -187,7 +206,7 @@ class Learner(ABC):
                 f"got {header.get('learner')!r} in format {header.get('format')}."
             )
         try:
-            learner = cls(**header["config"], coins=coins)
+            learner = cls(**header["config"], coins=coins, **more)
         except (TypeError, KeyError) as error:
             raise InvalidInput(f"The snapshot's configuration does not fit this learner: {error}.") from error
         desk = learner._desk

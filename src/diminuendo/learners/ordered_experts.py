@@ -79,7 +79,7 @@ class OrderedExperts(Learner):
         table, person, leaves = answer
         self._make_room(leaves)
         state = np.empty(largest_state(table, person, person + 1))
-        _learn_person(self._experts, table, person, self._desk.rows[place], state, self._bag)
+        learn_person(self._experts, table, person, self._desk.rows[place], state, self._bag)
 
     def _replay(self, people: People, slates: Items, done: int) -> int:
         self._make_room(people.family.leaves)
@@ -162,9 +162,8 @@ def _draw_slate(experts: HedgeState, row: Items, secret: SecretWords) -> bool:
 
 
 @kernel
-def _learn_person(
-    experts: HedgeState, table: Table, person: int, row: Items, state: Floats, bag: Bag
-) -> None:
+def learn_person(experts: HedgeState, table: Table, person: int, row: Items, state: Floats, bag: Bag) -> None:
+    """`learn_gains`, to be called from outside."""
     learn_gains(experts, table, person, row, state, bag)
 
 

@@ -1,0 +1,235 @@
+"""BanditDP, Algorithm 3 of the paper, and its relatives: k ordered Hedge experts that learn from one number per person.
+
+Now and then a round explores: a random slot i and item a, the experts' items before slot i and then a are shown, and
+the payoff goes to expert i as the gain of a. Experts draw anew after an exploration only; in between the slate stays.
+
+`bandit-dp`         only the expert that explored redraws ("own"), or all of them, as printed ("all");
+`bandit-direct`     everybody redraws in every round (the paper's appendix: regret of order T^(3/4));
+`bandit-presampled` exploring rounds are drawn before the first person comes, so that the rate can know their number;
+`streeter-golovin-bandit`  the original: a redraw in every round, and no privacy.
+
+The cap on explorations is the same for everybody and decided by coins, so privacy does not rest on luck: there is no
+tail to add to delta. Without a cap (`cap=None`, as printed) delta is averaged over the number of explorations.
+
+Regret     docs/maths/paper.md, Theorem P3.
+Guarantee  one person's answer moves one score of one expert by at most one unit, so only that expert's later redraws
+           count, each within a span of `rate` (docs/maths/paper.md, Theorem P2).
+References Perez-Salazar & Cummings (2021), AISTATS, section 4; Streeter & Golovin (2008), NIPS 21.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, ClassVar, Self, cast
+
+import numpy as np
+
+from diminuendo import _validate
+from diminuendo.errors import InvalidInput
+from diminuendo.learners import constants
+from diminuendo.learners.bandit_experts import BanditExperts, share_of_rounds
+from diminuendo.learners.constants import Calibration, Exploring, Resample
+from diminuendo.learners.exploring import ALL, EVERY, OWN, Rules
+from diminuendo.learners.learner import Setting
+from diminuendo.learners.meter import Meter
+from diminuendo.learners.private_draws import PrivateDraws
+from diminuendo.learners.tail import delta_over_coins
+from diminuendo.privacy.budget import REPLACE_ONE_ROUND, Guarantee
+from diminuendo.privacy.ledger import Ledger
+from diminuendo.randomness.coins import Coins
+from diminuendo.randomness.words import PublicCoins
+from diminuendo.types import Ints
+
+REDRAWERS: dict[str, int] = {"all": ALL, "own": OWN, "every": EVERY}
+
+
+class _PrivateBandit(BanditExperts, PrivateDraws):
+    """What the private ones share."""
+
+    theorem: ClassVar[str] = "docs/maths/paper.md, Theorem P2"
+
+    @property
+    def _paid(self) -> Ints:
+        return self._meter.paid
+
+    @property
+    def _uses(self) -> int:
+        return int(self._exploring.redraws.max())
+
+
+class BanditDp(_PrivateBandit):
+    """Algorithm 3 with a cap, and with the rate and the exploring that make its bound least."""
+
+    name: ClassVar[str] = "bandit-dp"
+    summary: ClassVar[str] = "the paper's Algorithm 3 with the best constants its budget allows; bandit"
+    redraws: ClassVar[Resample] = "own"
+    """Who redraws by default."""
+
+    def __init__(
+        self,
+        n_items: int,
+        slots: int,
+        *,
+        exploring: float,
+        cap: int | None,
+        resample: Resample = "own",
+        ledger: Ledger | None = None,
+        **config: Any,
+    ) -> None:
+        self.exploring = share_of_rounds(exploring)
+        self.cap = None if cap is None else _validate.whole(cap, 0, None, "cap")
+        self.resample: Resample = cast(Resample, _validate.one_of(resample, tuple(REDRAWERS), "resample"))
+        if cap is None and ledger is not None and resample != "every":
+            raise InvalidInput("Without a cap a run has no fixed price: give a cap, or no ledger.")
+        super().__init__(n_items, slots, ledger=ledger, **config)
+
+    @classmethod
+    def calibrated(
+        cls,
+        setting: Setting,
+        calibration: Calibration,
+        *,
+        coins: Coins | None = None,
+        ledger: Ledger | None = None,
+        resample: Resample | None = None,
+        capped: bool = True,
+    ) -> Self:
+        """With the paper's constants, or those that make the proved bound least; `capped=False` as printed."""
+        resample = resample or cls.redraws
+        found: Exploring = constants.bandit(setting, calibration, resample)
+        return cls(
+            setting.n_items,
+            setting.slots,
+            exploring=found.share,
+            cap=found.cap if capped else None,
+            resample=resample,
+            horizon=setting.rounds,
+            rate=found.rate,
+            epsilon=setting.epsilon,
+            delta=setting.delta,
+            ledger=ledger,
+            coins=coins,
+        )
+
+    def _rules(self) -> Rules:
+        cap = self.horizon if self.cap is None else self.cap
+        return Rules(self.exploring, cap, REDRAWERS[self.resample], np.empty(0, dtype=np.int64), False)
+
+    def _new_meter(self, ledger: Ledger | None) -> Meter:
+        most = self.horizon - 1  # redraws of one expert: none before the first round
+        if self.resample != "every" and self.cap is not None:
+            most = min(most, self.cap)
+        free = self.cap is None and self.resample != "every"
+        return Meter(most, 1, self.rate, self.budget, ledger, free=free)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What is proved for the whole run; without a cap, delta includes that there may be many explorations."""
+        capped = super().guarantee
+        if self.cap is not None or self.resample == "every":
+            return capped
+        again = self.exploring / self.slots if self.resample == "own" else self.exploring
+        epsilon = self.budget.epsilon
+        delta = delta_over_coins(self.horizon - 2, self.exploring, again, self.rate, epsilon)
+        if capped.epsilon <= epsilon and capped.delta <= delta:
+            return capped
+        return Guarantee(epsilon, delta, REPLACE_ONE_ROUND, self.theorem, self.coins.secure)
+
+    @property
+    def claim(self) -> Guarantee:
+        """The paper's Theorem 3 for this rate: 2 gamma T draws of each expert, and a tail."""
+        delta, direct = self.budget.delta, self.resample == "every"
+        draws = self.horizon if direct else max(1.0, 2 * self.exploring * self.horizon)
+        epsilon = constants.paper_claim(self.slots, draws, self.rate, delta) if delta else math.inf
+        tail = 0.0 if direct else math.exp(-8 * math.cbrt(self.horizon))
+        return self._claimed(epsilon, delta + tail, "Perez-Salazar & Cummings (2021), Theorem 3")
+
+    def _config(self) -> dict[str, Any]:
+        return super()._config() | {
+            "exploring": self.exploring,
+            "cap": self.cap,
+            "resample": self.resample,
+        }
+
+
+class BanditDpPaper(BanditDp):
+    """Algorithm 3 with the paper's constants; every expert redraws."""
+
+    name: ClassVar[str] = "bandit-dp-paper"
+    summary: ClassVar[str] = "Algorithm 3 with the paper's own constants: often explores in every round"
+    calibration: ClassVar[Calibration] = "paper"
+    redraws: ClassVar[Resample] = "all"
+
+
+class DirectBandit(BanditDp):
+    """The direct approach of the appendix: everybody redraws in every round."""
+
+    name: ClassVar[str] = "bandit-direct"
+    summary: ClassVar[str] = (
+        "the paper's direct bandit: redraws in every round; shows why Algorithm 3 does not"
+    )
+    redraws: ClassVar[Resample] = "every"
+
+
+class PresampledBandit(_PrivateBandit):
+    """Algorithm 3 with exploring rounds that were drawn beforehand: memory for delta."""
+
+    name: ClassVar[str] = "bandit-presampled"
+    summary: ClassVar[str] = (
+        "Algorithm 3 with exploring rounds drawn beforehand; memory grows with their number"
+    )
+
+    def __init__(self, n_items: int, slots: int, *, explore_at: Sequence[int], **config: Any) -> None:
+        self._schedule = np.array(explore_at, dtype=np.int64)
+        if len(self._schedule) and (self._schedule[0] < 0 or (np.diff(self._schedule) <= 0).any()):
+            raise InvalidInput("explore_at must be rounds, counted from 0, each once and in order.")
+        super().__init__(n_items, slots, **config)
+
+    @classmethod
+    def calibrated(
+        cls,
+        setting: Setting,
+        calibration: Calibration,
+        *,
+        coins: Coins | None = None,
+        ledger: Ledger | None = None,
+    ) -> Self:
+        """Draw the exploring rounds with public coins, then take the rate that their number allows."""
+        source = cls._coins(coins)
+        words = PublicCoins(source)._fresh(setting.rounds)
+        share = constants.presampled(setting, calibration)
+        explore_at = np.flatnonzero((words >> np.uint64(11)) < share * 2.0**53)
+        return cls(
+            setting.n_items,
+            setting.slots,
+            explore_at=[int(t) for t in explore_at],
+            horizon=setting.rounds,
+            rate=constants.presampled_rate(setting, calibration, len(explore_at)),
+            epsilon=setting.epsilon,
+            delta=setting.delta,
+            ledger=ledger,
+            coins=source,
+        )
+
+    def _rules(self) -> Rules:
+        return Rules(0.0, len(self._schedule), ALL, self._schedule, True)
+
+    def _new_meter(self, ledger: Ledger | None) -> Meter:
+        return Meter(min(self.horizon - 1, len(self._schedule)), 1, self.rate, self.budget, ledger)
+
+    @property
+    def claim(self) -> Guarantee:
+        """The paper's appendix: M + 1 draws of each expert, and no tail."""
+        delta, draws = self.budget.delta, len(self._schedule) + 1
+        epsilon = constants.paper_claim(self.slots, draws, self.rate, delta) if delta else math.inf
+        return self._claimed(epsilon, delta, "Perez-Salazar & Cummings (2021), appendix on space")
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The public numbers that it was made with; the exploring rounds are only counted."""
+        kept = {name: value for name, value in super().parameters.items() if name != "explore_at"}
+        return kept | {"explorations": len(self._schedule)}
+
+    def _config(self) -> dict[str, Any]:
+        return super()._config() | {"explore_at": self._schedule.tolist()}

@@ -1,0 +1,237 @@
+"""FI-DP, Algorithm 2 of the paper: k ordered Hedge experts whose draws are private, full information.
+
+Expert i draws the item of slot i with probability in proportion to exp(rate * total gain), and learns from each
+person's objective what every item would have added to the slots before it. As printed, experts may repeat each other's
+items: such a slot stays empty. With a rate that ignores privacy it is the algorithm of Streeter and Golovin.
+
+Regret     at most rate * T + k log N / rate beyond (1 - 1/e) of the best slate (docs/maths/paper.md, Theorem P3).
+Guarantee  draws of rounds 2 to T, k each, within a span of 2 * rate (docs/maths/paper.md, Theorem P1).
+Assumes    nothing about people: gains are clipped to [0, 1], in whole ticks.
+Excludes   timing; payoffs; and what is not a slate: scores are secret for good.
+References Perez-Salazar & Cummings (2021), AISTATS, section 3; Streeter & Golovin (2008), NIPS 21.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from diminuendo._jit import inline, kernel
+from diminuendo.experts.hedge import HedgeState, learned, new_hedge, rebuild
+from diminuendo.learners import constants
+from diminuendo.learners.constants import Calibration
+from diminuendo.learners.learner import Learner, Setting
+from diminuendo.learners.meter import UNLIMITED, Meter, paid_for
+from diminuendo.learners.ordered_experts import learn_gains, learn_person, read_objective
+from diminuendo.learners.private_draws import PrivateDraws
+from diminuendo.objectives.family import Bag, Table, new_bag
+from diminuendo.objectives.person import largest_state
+from diminuendo.privacy.budget import Guarantee, no_privacy
+from diminuendo.privacy.ledger import Ledger
+from diminuendo.randomness.coins import Coins
+from diminuendo.randomness.urns import draw
+from diminuendo.randomness.words import UNFINISHED, SecretWords, begin, undo
+from diminuendo.streams.people import People, shown_before
+from diminuendo.types import EMPTY_SLOT, Decision, FeedbackKind, Floats, Ints, Items
+
+
+class PrintedExperts(Learner):
+    """k ordered Hedge experts with one fixed rate that may repeat each other's items, as printed."""
+
+    reads: ClassVar[frozenset[FeedbackKind]] = frozenset({"full"})
+    rate: float
+    _experts: HedgeState
+
+    @property
+    @abstractmethod
+    def _paid(self) -> Ints:
+        """How many rounds after the first are paid for."""
+
+    def _start(self) -> None:
+        self._experts = new_hedge(self.n_items, self.slots, self.rate)
+        self._bag = new_bag(self.n_items, 1)
+
+    def _state(self) -> Any:
+        return learned(self._experts)
+
+    def _check(self) -> None:
+        rebuild(self._experts)
+
+    def _draw(self, row: Items, probe: Items) -> bool:
+        return bool(_draw_slate(self._experts, row, self.rounds, self._paid, self._secret.handful))
+
+    def _read(self, decision: Decision, feedback: Any) -> tuple[Table, int, int]:
+        return read_objective(self, decision, feedback)
+
+    def _learn(self, place: int, answer: tuple[Table, int, int]) -> None:
+        table, person, leaves = answer
+        self._make_room(leaves)
+        state = np.empty(largest_state(table, person, person + 1))
+        learn_person(self._experts, table, person, self._desk.rows[place], state, self._bag)
+
+    def _replay(self, people: People, slates: Items, done: int) -> int:
+        self._make_room(people.family.leaves)
+        state = np.empty(people.largest_state)
+        before = self.rounds - done
+        return int(
+            _replay(
+                self._experts,
+                people.table,
+                slates,
+                done,
+                before,
+                self._paid,
+                self._secret.handful,
+                state,
+                self._bag,
+            )
+        )
+
+    def _make_room(self, leaves: int) -> None:
+        if len(self._bag.items) < leaves * self.n_items:
+            self._bag = new_bag(self.n_items, leaves)
+
+
+class StreeterGolovin(PrintedExperts):
+    """The original, not private: rate sqrt(k log N / T)."""
+
+    name: ClassVar[str] = "streeter-golovin"
+    summary: ClassVar[str] = (
+        "Hedge experts as in 2008, one textbook rate; not private; what the paper builds on"
+    )
+
+    def __init__(
+        self,
+        n_items: int,
+        slots: int,
+        *,
+        rate: float,
+        coins: Coins | None = None,
+        patience: int = 10_000,
+    ) -> None:
+        super().__init__(n_items, slots, coins=coins, patience=patience)
+        self.rate = rate
+        self._start()
+
+    @property
+    def _paid(self) -> Ints:
+        return np.array([UNLIMITED])
+
+    @classmethod
+    def for_setting(cls, setting: Setting, *, coins: Coins | None = None) -> Self:
+        """The rate that balances the bound."""
+        rate = math.sqrt(setting.slots * math.log(max(2, setting.n_items)) / setting.rounds)
+        return cls(setting.n_items, setting.slots, rate=min(constants.FASTEST, rate), coins=coins)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """None."""
+        return no_privacy(self.coins.secure)
+
+    def _restored(self) -> None:
+        super()._restored()
+        self._check()
+
+    def _config(self) -> dict[str, Any]:
+        return super()._config() | {"rate": self.rate}
+
+
+class FiDp(PrintedExperts, PrivateDraws):
+    """Algorithm 2 with the largest rate that the budget allows."""
+
+    name: ClassVar[str] = "fi-dp"
+    summary: ClassVar[str] = "the paper's Algorithm 2 with the best rate its budget allows; full information"
+    theorem: ClassVar[str] = "docs/maths/paper.md, Theorem P1"
+
+    @classmethod
+    def calibrated(
+        cls,
+        setting: Setting,
+        calibration: Calibration,
+        *,
+        coins: Coins | None = None,
+        ledger: Ledger | None = None,
+    ) -> Self:
+        """With the paper's rate, or the largest that the same budget allows."""
+        return cls(
+            setting.n_items,
+            setting.slots,
+            horizon=setting.rounds,
+            rate=constants.full_information(setting, calibration),
+            epsilon=setting.epsilon,
+            delta=setting.delta,
+            ledger=ledger,
+            coins=coins,
+        )
+
+    def _new_meter(self, ledger: Ledger | None) -> Meter:
+        # The first round's draws are uniform whatever anybody says; what the last person says is never used.
+        return Meter(self.horizon - 1, self.slots, 2 * self.rate, self.budget, ledger)
+
+    @property
+    def _paid(self) -> Ints:
+        return self._meter.paid
+
+    @property
+    def _uses(self) -> int:
+        return max(0, self.rounds - 1)
+
+    @property
+    def claim(self) -> Guarantee:
+        """k experts, T draws each, by advanced and basic composition."""
+        delta = self.budget.delta
+        epsilon = constants.paper_claim(self.slots, self.horizon, self.rate, delta) if delta else math.inf
+        return self._claimed(epsilon, delta, "Perez-Salazar & Cummings (2021), Theorem 1")
+
+
+class FiDpPaper(FiDp):
+    """Algorithm 2 with the paper's constants."""
+
+    name: ClassVar[str] = "fi-dp-paper"
+    summary: ClassVar[str] = "Algorithm 2 with the paper's own rate: near random choice on real streams"
+    calibration: ClassVar[Calibration] = "paper"
+
+
+@inline
+def draw_with_repeats(experts: HedgeState, row: Items, secret: SecretWords) -> bool:
+    """One item per slot; a slot that repeats an earlier one stays empty. False, nothing used, to be resumed."""
+    begin(secret)
+    for slot in range(len(row)):
+        item = draw(experts.urns, slot, secret)
+        if item == UNFINISHED:
+            undo(secret)
+            return False
+        row[slot] = EMPTY_SLOT if shown_before(row, slot, item) else item
+    return True
+
+
+@inline
+def _next(experts: HedgeState, row: Items, number: int, paid: Ints, secret: SecretWords) -> bool:
+    """The slate of round `number`, if it is paid for; the first is free."""
+    return (number == 0 or paid_for(paid, number - 1)) and draw_with_repeats(experts, row, secret)
+
+
+@kernel
+def _draw_slate(experts: HedgeState, row: Items, number: int, paid: Ints, secret: SecretWords) -> bool:
+    return _next(experts, row, number, paid, secret)
+
+
+@kernel
+def _replay(
+    experts: HedgeState,
+    table: Table,
+    slates: Items,
+    done: int,
+    before: int,
+    paid: Ints,
+    secret: SecretWords,
+    state: Floats,
+    bag: Bag,
+) -> int:
+    while done < slates.shape[0] and _next(experts, slates[done], before + done, paid, secret):
+        learn_gains(experts, table, done, slates[done], state, bag)
+        done += 1
+    return done

@@ -1,0 +1,133 @@
+"""What learners share whose slates are private draws from secret scores: a horizon, a budget, a meter, two guarantees.
+
+`guarantee` is what is proved here, by the accountant. `claim` is what the paper's own analysis says about the same
+rate; with the paper's constants that is the epsilon asked for, and the truth is many times less.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from typing import Any, ClassVar, Self
+
+from diminuendo import _validate
+from diminuendo.errors import InvalidInput
+from diminuendo.learners.constants import Calibration, accountant_for
+from diminuendo.learners.learner import Learner, Setting
+from diminuendo.learners.meter import Meter
+from diminuendo.privacy.accountants import ACCOUNTANTS
+from diminuendo.privacy.budget import REPLACE_ONE_ROUND, Budget, Guarantee
+from diminuendo.privacy.events import Event
+from diminuendo.privacy.ledger import Ledger
+from diminuendo.randomness.coins import Coins
+
+
+class PrivateDraws(Learner):
+    """Draws slates from secret scores for `horizon` rounds, every draw paid for."""
+
+    calibration: ClassVar[Calibration] = "tight"
+    """Whose constants `for_setting` takes."""
+    theorem: ClassVar[str]
+
+    def __init__(
+        self,
+        n_items: int,
+        slots: int,
+        *,
+        horizon: int,
+        rate: float,
+        epsilon: float,
+        delta: float,
+        ledger: Ledger | None = None,
+        coins: Coins | None = None,
+        patience: int = 10_000,
+    ) -> None:
+        super().__init__(n_items, slots, coins=coins, patience=patience)
+        self.horizon = _validate.positive_int(horizon, "horizon")
+        self.rate = _validate.positive_float(rate, "rate")
+        self.budget = Budget(epsilon, delta, accountant=accountant_for(delta))
+        if ledger is not None and not isinstance(ledger, Ledger):
+            raise InvalidInput(f"Private draws are paid for on a Ledger; got {ledger!r}.")
+        self._meter = self._new_meter(ledger)
+        self._start()
+
+    @classmethod
+    def for_setting(cls, setting: Setting, *, coins: Coins | None = None, **more: Any) -> Self:
+        """With the constants of its calibration."""
+        return cls.calibrated(setting, cls.calibration, coins=coins, **more)
+
+    @classmethod
+    @abstractmethod
+    def calibrated(
+        cls,
+        setting: Setting,
+        calibration: Calibration,
+        *,
+        coins: Coins | None = None,
+        ledger: Ledger | None = None,
+    ) -> Self:
+        """With the paper's constants, or the best that the same budget allows."""
+
+    @abstractmethod
+    def _start(self) -> None:
+        """Make the state, empty."""
+
+    @abstractmethod
+    def _new_meter(self, ledger: Ledger | None) -> Meter:
+        """What one use is, and how many there may be."""
+
+    @property
+    @abstractmethod
+    def _uses(self) -> int:
+        """How many uses were made."""
+
+    @property
+    def events(self) -> Event:
+        """What the whole run costs."""
+        return self._meter.event(self._meter.total)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What is proved for the whole run, whatever its payoffs and whoever answers."""
+        delta = self.budget.delta
+        found = ACCOUNTANTS[self.budget.accountant].epsilon(self.events, delta)
+        return Guarantee(found, delta, REPLACE_ONE_ROUND, self.theorem, self.coins.secure)
+
+    @property
+    @abstractmethod
+    def claim(self) -> Guarantee:
+        """What the paper's analysis says about this rate."""
+
+    def _claimed(self, epsilon: float, delta: float, where: str) -> Guarantee:
+        delta_used = self.budget.delta
+        if delta_used == 0:  # the paper's analysis composes with a delta; without one it says nothing
+            return Guarantee(math.inf, 1.0, REPLACE_ONE_ROUND, where, self.coins.secure)
+        return Guarantee(epsilon, delta, REPLACE_ONE_ROUND, where, self.coins.secure)
+
+    def _config(self) -> dict[str, Any]:
+        return super()._config() | {
+            "horizon": self.horizon,
+            "rate": self.rate,
+            "epsilon": self.budget.epsilon,
+            "delta": self.budget.delta,
+        }
+
+    def _admit(self, rounds: int) -> None:
+        if self.rounds + rounds > self.horizon:
+            raise InvalidInput(
+                f"This learner was made for {self.horizon:,} rounds, and {self.rounds:,} are over; {rounds:,} more "
+                "would cost more privacy than was promised. Make a new one for the people to come."
+            )
+
+    def _resume(self) -> None:
+        super()._resume()
+        self._meter.pay(self._uses)
+
+    def _restored(self) -> None:
+        super()._restored()
+        self._check()
+        self._meter.restored(self._uses)
+
+    @abstractmethod
+    def _check(self) -> None:
+        """Refuse a state, as read from a snapshot, that could not have come about; rebuild what follows from it."""
