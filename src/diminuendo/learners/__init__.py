@@ -7,6 +7,7 @@ from diminuendo.learners.bandit_dp import BanditDp, BanditDpPaper, DirectBandit,
 from diminuendo.learners.bandit_experts import StreeterGolovinBandit
 from diminuendo.learners.explore_exploit import ExploreExploit
 from diminuendo.learners.fi_dp import FiDp, FiDpPaper, StreeterGolovin
+from diminuendo.learners.fi_pure import FiPure
 from diminuendo.learners.learner import Learner, Setting
 from diminuendo.learners.ordered_experts import OrderedExperts
 from diminuendo.learners.random_slates import RandomSlates
@@ -22,6 +23,7 @@ LEARNERS: dict[str, type[Learner]] = {
         ExploreExploit,
         FiDp,
         FiDpPaper,
+        FiPure,
         BanditDp,
         BanditDpPaper,
         DirectBandit,

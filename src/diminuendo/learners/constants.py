@@ -161,7 +161,7 @@ def bandit_bound(n_items: int, slots: int, rounds: int, rate: float, share: floa
 
 
 def least_bound(setting: Setting, resample: Resample, most: float = MOST) -> Exploring:
-    """The share of exploring rounds, at most `most`, that makes the bound least; and the cap and rate that go with it."""
+    """The share of exploring rounds, at most `most`, that makes the bound least; its cap and rate."""
     n, k, rounds = setting.n_items, setting.slots, setting.rounds
     whole = curves.zcdp_rho(setting.epsilon, setting.delta) if setting.delta > 0 else setting.epsilon
 

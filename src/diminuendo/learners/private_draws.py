@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Self
 from diminuendo import _validate
 from diminuendo.errors import InvalidInput
 from diminuendo.learners.constants import Calibration, accountant_for
-from diminuendo.learners.learner import Learner, Setting
+from diminuendo.learners.learner import Learner, Setting, within_horizon
 from diminuendo.learners.meter import Meter
 from diminuendo.privacy.accountants import ACCOUNTANTS
 from diminuendo.privacy.budget import REPLACE_ONE_ROUND, Budget, Guarantee
@@ -113,11 +113,7 @@ class PrivateDraws(Learner):
         }
 
     def _admit(self, rounds: int) -> None:
-        if self.rounds + rounds > self.horizon:
-            raise InvalidInput(
-                f"This learner was made for {self.horizon:,} rounds, and {self.rounds:,} are over; {rounds:,} more "
-                "would cost more privacy than was promised. Make a new one for the people to come."
-            )
+        within_horizon(self, self.horizon, rounds)
 
     def _resume(self) -> None:
         super()._resume()

@@ -1,0 +1,108 @@
+r"""Leaders that see only sums: what to play when rewards are linear and their running sum may carry noise.
+
+After t rounds with rewards <g, w>, and G the sum of the g so far, exact or noisy,
+
+    PFTAL   plays  project(G / (H t))      the leader for the losses -<g, w> + (H/2) |w|^2
+    FTRL    plays  project(eta G)          the leader with one regularizer |w|^2 / (2 eta)
+
+over a convex set that contains 0, where both begin. Both are functions of G, so whatever protects G protects them.
+PFTAL is written in the literature with distances to earlier points; for linear rewards it is the line above
+(docs/maths/continuous.md, Lemma C4).
+
+Regret     against the best fixed point, expected: `pftal_bound` (Theorem C5), `ftrl_bound` (Theorem C6). FTRL is better
+           by a logarithm, and where noise has the same law in every round it does not multiply the number of rounds.
+References Thakurta & Smith (2013), NIPS 26, for PFTAL; Agarwal & Singh (2017), ICML; Kairouz et al. (2021), ICML.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+from diminuendo import _validate
+from diminuendo.errors import InvalidInput
+from diminuendo.types import Floats
+
+Project = Callable[[Floats], Floats]
+"""To the nearest points of a convex set, row by row."""
+
+
+def pftal_points(project: Project, sums: Floats, curvature: float, rounds: int) -> Floats:
+    """What PFTAL plays after `rounds` rounds: one row of `sums`, one point each."""
+    _validate.positive_int(rounds, "rounds")
+    return project(sums / (_validate.positive_float(curvature, "curvature") * rounds))
+
+
+def ftrl_points(project: Project, sums: Floats, rate: float) -> Floats:
+    """What FTRL plays: one row of `sums`, one point each."""
+    return project(_validate.positive_float(rate, "rate") * sums)
+
+
+def paper_curvature(size: int, rounds: int, epsilon: float) -> float:
+    """H = sqrt(n log^2.5 T / (epsilon T)), as printed; it has no unit, so it fits gradients and points of size 1."""
+    _several(rounds)
+    spread = _validate.positive_int(size, "size") * math.log(rounds) ** 2.5
+    return math.sqrt(spread / (_validate.positive_float(epsilon, "epsilon") * rounds))
+
+
+def best_curvature(radius: float, longest: float, rounds: int, noise: float = 0.0) -> float:
+    """The H that minimises `pftal_bound`."""
+    return math.sqrt(2 * _pftal_price(longest, rounds, noise) / (_size(radius, "radius") ** 2 * rounds))
+
+
+def pftal_bound(radius: float, longest: float, rounds: int, curvature: float, noise: float = 0.0) -> float:
+    """H R^2 T / 2 + (L^2 (2 + log T) / 2 + L z (1 + log T)) / H.
+
+    radius     R: no point is longer
+    longest    L: no reward vector is longer
+    noise      z: in no round is the noise in the sum longer than this in expectation
+    """
+    h = _validate.positive_float(curvature, "curvature")
+    return h * _size(radius, "radius") ** 2 * rounds / 2 + _pftal_price(longest, rounds, noise) / h
+
+
+def _pftal_price(longest: float, rounds: int, noise: float) -> float:
+    length, log = _size(longest, "longest"), math.log(_validate.positive_int(rounds, "rounds"))
+    return length**2 * (2 + log) / 2 + length * _size(noise, "noise", low=0.0) * (1 + log)
+
+
+def best_rate(radius: float, longest: float, sizes: Sequence[int], stray: float = 0.0) -> float:
+    """The eta that minimises `ftrl_bound`."""
+    return _size(radius, "radius") / math.sqrt(2 * _ftrl_price(longest, sizes, stray))
+
+
+def ftrl_bound(
+    radius: float, longest: float, sizes: Sequence[int], rate: float, noise: float = 0.0, stray: float = 0.0
+) -> float:
+    """R^2 / (2 eta) + (eta/2) L^2 sum of B^2 + R z + eta L T d.
+
+    sizes      B: how many rounds each batch has; the point changes between batches only
+    noise      z: the expected length of the noise, the same law in every round or one that only grows (Theorem C6)
+    stray      d: how far, in expectation, the noise of any round may be from such a law
+    """
+    eta = _validate.positive_float(rate, "rate")
+    calm = _size(radius, "radius") ** 2 / (2 * eta) + eta * _ftrl_price(longest, sizes, stray)
+    return calm + radius * _size(noise, "noise", low=0.0)
+
+
+def _ftrl_price(longest: float, sizes: Sequence[int], stray: float) -> float:
+    length = _size(longest, "longest")
+    squares, rounds = sum(size * size for size in sizes), sum(sizes)
+    _validate.positive_int(rounds, "rounds")
+    return length**2 * squares / 2 + length * rounds * _size(stray, "stray", low=0.0)
+
+
+def gamma_length(size: int, nodes: int, scale: float) -> float:
+    """At least the expected length of a sum of `nodes` independent Gamma-norm vectors: sqrt(m n (n + 1)) scale."""
+    return math.sqrt(nodes * size * (size + 1)) * scale
+
+
+def _several(rounds: int) -> None:
+    if _validate.positive_int(rounds, "rounds") < 2:
+        raise InvalidInput(f"The formula needs at least 2 rounds, since log 1 = 0; got {rounds}.")
+
+
+def _size(value: float, name: str, low: float | None = None) -> float:
+    if low is not None and value == low:
+        return low
+    return _validate.positive_float(value, name)
