@@ -19,6 +19,9 @@ ORDER = [
     ("offline",),
     ("experts",),
     ("learners",),
+    ("continuous",),
+    ("paper",),
+    ("plan",),
     ("simulate",),
     ("cli",),
 ]

@@ -14,7 +14,9 @@ from rich.table import Table
 import diminuendo
 from diminuendo import _validate
 from diminuendo.cli.screen import console, interruptible, progress_bars
+from diminuendo.cli.show_plan import show_plan
 from diminuendo.learners import LEARNERS, ROLES
+from diminuendo.plan import plan
 from diminuendo.privacy.events import to_json
 from diminuendo.privacy.ledger import audit
 from diminuendo.privacy.record import load
@@ -88,6 +90,32 @@ def simulate_command(
             progress=bars,
         )
     _show(people, found, out, json_file)
+
+
+@app.command("plan")
+def plan_command(
+    items: Annotated[int, typer.Option(help="How many things there are.")],
+    slots: Annotated[int, typer.Option(help="How many of them are shown to each person.")],
+    rounds: Annotated[int, typer.Option(help="How many people will come.")],
+    epsilon: Annotated[float, typer.Option(help="Privacy budget.")] = 1.0,
+    delta: Annotated[float, typer.Option(help="Privacy budget; 0 for pure privacy.")] = 1e-6,
+    feedback: Annotated[str, typer.Option(help="What comes back: full or bandit.")] = "full",
+    json_file: Annotated[
+        Path | None, typer.Option("--json", help="Write every candidate to this file; - for the screen.")
+    ] = None,
+) -> None:
+    """What each learner would do with a budget, what it promises, what is proved; from public facts alone."""
+    kind = cast(FeedbackKind, _validate.one_of(feedback, ("full", "bandit"), "--feedback"))
+    found = plan(items, slots, rounds, epsilon=epsilon, delta=delta, feedback=kind)
+    written = json.dumps(found.as_json(), indent=2, allow_nan=False)
+    if str(json_file) == "-":
+        print(written)
+        return
+    show_plan(found)
+    if json_file is not None:
+        json_file.parent.mkdir(parents=True, exist_ok=True)
+        json_file.write_text(written + "\n")
+        console.print(f"Numbers: {json_file}")
 
 
 @app.command()

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 from diminuendo.errors import UnknownName
-from diminuendo.learners.bandit_dp import BanditDp, BanditDpPaper, DirectBandit, PresampledBandit
+from diminuendo.learners.bandit_dp import (
+    BanditDp,
+    BanditDpPaper,
+    DirectBandit,
+    DirectBanditPaper,
+    PresampledBandit,
+    PresampledBanditPaper,
+)
 from diminuendo.learners.bandit_experts import StreeterGolovinBandit
 from diminuendo.learners.explore_exploit import ExploreExploit
 from diminuendo.learners.fi_dp import FiDp, FiDpPaper, StreeterGolovin
-from diminuendo.learners.fi_pure import FiPure
+from diminuendo.learners.fi_pure import FiPure, FiPurePaper
 from diminuendo.learners.learner import Learner, Setting
 from diminuendo.learners.ordered_experts import OrderedExperts
 from diminuendo.learners.random_slates import RandomSlates
@@ -24,10 +31,13 @@ LEARNERS: dict[str, type[Learner]] = {
         FiDp,
         FiDpPaper,
         FiPure,
+        FiPurePaper,
         BanditDp,
         BanditDpPaper,
         DirectBandit,
+        DirectBanditPaper,
         PresampledBandit,
+        PresampledBanditPaper,
         StreeterGolovin,
         StreeterGolovinBandit,
     )

@@ -138,12 +138,12 @@ class BanditDp(_PrivateBandit):
 
     @property
     def claim(self) -> Guarantee:
-        """The paper's Theorem 3 for this rate: 2 gamma T draws of each expert, and a tail."""
+        """The paper's Theorem 7 for this rate: 2 gamma T draws of each expert, and a tail."""
         delta, direct = self.budget.delta, self.resample == "every"
         draws = self.horizon if direct else max(1.0, 2 * self.exploring * self.horizon)
         epsilon = constants.paper_claim(self.slots, draws, self.rate, delta) if delta else math.inf
         tail = 0.0 if direct else math.exp(-8 * math.cbrt(self.horizon))
-        return self._claimed(epsilon, delta + tail, "Perez-Salazar & Cummings (2021), Theorem 3")
+        return self._claimed(epsilon, delta + tail, "Perez-Salazar & Cummings (2021), Theorem 7")
 
     def _config(self) -> dict[str, Any]:
         return super()._config() | {
@@ -170,6 +170,14 @@ class DirectBandit(BanditDp):
         "the paper's direct bandit: redraws in every round; shows why Algorithm 3 does not"
     )
     redraws: ClassVar[Resample] = "every"
+
+
+class DirectBanditPaper(DirectBandit):
+    """The direct approach with the paper's constants."""
+
+    name: ClassVar[str] = "bandit-direct-paper"
+    summary: ClassVar[str] = "the direct bandit with the paper's own constants"
+    calibration: ClassVar[Calibration] = "paper"
 
 
 class PresampledBandit(_PrivateBandit):
@@ -223,7 +231,7 @@ class PresampledBandit(_PrivateBandit):
         """The paper's appendix: M + 1 draws of each expert, and no tail."""
         delta, draws = self.budget.delta, len(self._schedule) + 1
         epsilon = constants.paper_claim(self.slots, draws, self.rate, delta) if delta else math.inf
-        return self._claimed(epsilon, delta, "Perez-Salazar & Cummings (2021), appendix on space")
+        return self._claimed(epsilon, delta, "Perez-Salazar & Cummings (2021), Appendix B.2")
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -233,3 +241,11 @@ class PresampledBandit(_PrivateBandit):
 
     def _config(self) -> dict[str, Any]:
         return super()._config() | {"explore_at": self._schedule.tolist()}
+
+
+class PresampledBanditPaper(PresampledBandit):
+    """Exploring rounds drawn beforehand, with the paper's constants."""
+
+    name: ClassVar[str] = "bandit-presampled-paper"
+    summary: ClassVar[str] = "exploring rounds drawn beforehand, with the paper's own constants"
+    calibration: ClassVar[Calibration] = "paper"

@@ -184,7 +184,7 @@ class FiDp(PrintedExperts, PrivateDraws):
         """k experts, T draws each, by advanced and basic composition."""
         delta = self.budget.delta
         epsilon = constants.paper_claim(self.slots, self.horizon, self.rate, delta) if delta else math.inf
-        return self._claimed(epsilon, delta, "Perez-Salazar & Cummings (2021), Theorem 1")
+        return self._claimed(epsilon, delta, "Perez-Salazar & Cummings (2021), Theorem 5")
 
 
 class FiDpPaper(FiDp):

@@ -42,6 +42,7 @@ class FiPure(Learner):
     """Algorithm 2 with PFTAL experts."""
 
     name: ClassVar[str] = "fi-pure"
+    calibration: ClassVar[Calibration] = "tight"
     reads: ClassVar[frozenset[FeedbackKind]] = frozenset({"full"})
     summary: ClassVar[str] = (
         "Algorithm 2 with Thakurta and Smith's experts: delta 0, far more noise; real arithmetic"
@@ -72,8 +73,8 @@ class FiPure(Learner):
 
     @classmethod
     def for_setting(cls, setting: Setting, *, coins: Coins | None = None) -> Self:
-        """The curvature that makes our bound least. Delta is not used: it stays 0."""
-        return cls.calibrated(setting, "tight", coins=coins)
+        """With the curvature of its calibration. Delta is not used: it stays 0."""
+        return cls.calibrated(setting, cls.calibration, coins=coins)
 
     @classmethod
     def calibrated(
@@ -95,8 +96,8 @@ class FiPure(Learner):
     @property
     def guarantee(self) -> Guarantee:
         """Pure, for real numbers."""
-        proof = "docs/maths/paper.md, Theorem P4; for real arithmetic, which floats only resemble"
-        return Guarantee(self.epsilon, 0.0, REPLACE_ONE_ROUND, proof, self.coins.secure)
+        proof = "docs/maths/paper.md, Theorem P4"
+        return Guarantee(self.epsilon, 0.0, REPLACE_ONE_ROUND, proof, self.coins.secure, exact=False)
 
     @property
     def claim(self) -> Guarantee:
@@ -173,6 +174,14 @@ class FiPure(Learner):
     def _make_room(self, leaves: int) -> None:
         if len(self._bag.items) < leaves * self.n_items:
             self._bag = new_bag(self.n_items, leaves)
+
+
+class FiPurePaper(FiPure):
+    """The same with the paper's curvature."""
+
+    name: ClassVar[str] = "fi-pure-paper"
+    summary: ClassVar[str] = "Thakurta and Smith's experts with the paper's own curvature"
+    calibration: ClassVar[Calibration] = "paper"
 
 
 @inline

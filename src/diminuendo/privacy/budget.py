@@ -118,11 +118,14 @@ class Guarantee:
     """Where the promise is proved."""
     secure_coins: bool
     """False: computed for a run with seeded coins, which anybody with the seed can repeat."""
+    exact: bool = True
+    """False: proved for real numbers, which the floats that are computed with only resemble."""
 
     def __str__(self) -> str:
         if math.isinf(self.epsilon):
             return "none: not private"
-        note = "" if self.secure_coins else ", seeded: for simulation only"
+        note = "" if self.exact else ", in real arithmetic"
+        note += "" if self.secure_coins else ", seeded: for simulation only"
         return f"({self.epsilon:g}, {self.delta:g})-differentially private ({self.neighbours}{note})"
 
     def as_json(self) -> dict[str, Any]:
@@ -133,6 +136,7 @@ class Guarantee:
             "neighbours": self.neighbours,
             "proof": self.proof,
             "secure_coins": self.secure_coins,
+            "exact": self.exact,
         }
 
 

@@ -1,0 +1,212 @@
+"""The paper: every algorithm of "Differentially Private Online Submodular Maximization", by its name.
+
+Sebastian Perez-Salazar and Rachel Cummings (2021), AISTATS. Each takes `calibration="tight"` (the same algorithm with
+the best constants that the same promise allows; the default) or `"paper"` (its constants, letter by letter), and tells
+`guarantee`, what is proved here, and `claim`, what the paper's own analysis says about the same run.
+
+Do not deploy the paper's constants: at epsilon 1 they are near random choice on real streams (docs/paper.md). Where a
+formula leaves its range, an `OutOfRange` warning says how many rounds it would need. What does not hold as printed
+is in docs/errata.md; bounds on the regret, as functions, are in `paper.bounds`.
+
+>>> from diminuendo import paper
+>>> learner = paper.fi_dp(50, 5, rounds=100_000, epsilon=1.0, delta=1e-6, calibration="paper")
+>>> print(f"{learner.rate:.4e} claims epsilon {learner.claim.epsilon:.2f}, and is {learner.guarantee.epsilon:.3f}")
+2.8467e-05 claims epsilon 1.00, and is 0.078
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from diminuendo.continuous.domains import Domain
+from diminuendo.continuous.frank_wolfe import MetaFrankWolfe, Noise
+from diminuendo.experts.hedge import Hedge
+from diminuendo.learners.bandit_dp import BanditDp, DirectBandit, PresampledBandit
+from diminuendo.learners.bandit_experts import StreeterGolovinBandit
+from diminuendo.learners.constants import Calibration, Resample
+from diminuendo.learners.fi_dp import FiDp, StreeterGolovin
+from diminuendo.learners.fi_pure import FiPure
+from diminuendo.learners.learner import Setting
+from diminuendo.offline.private_greedy import private_greedy
+from diminuendo.paper import bounds
+from diminuendo.paper.private_hedge import PrivateHedge
+from diminuendo.privacy.ledger import Ledger
+from diminuendo.randomness.coins import Coins
+
+
+def hedge(n_items: int, rate: float) -> Hedge:
+    """Algorithm 1: draws item a with probability in proportion to exp(rate * total gain of a)."""
+    return Hedge(n_items, rate)
+
+
+def private_hedge(
+    n_items: int,
+    rounds: int,
+    epsilon: float,
+    delta: float,
+    *,
+    calibration: Calibration = "tight",
+    ledger: Ledger | None = None,
+    coins: Coins | None = None,
+) -> PrivateHedge:
+    """Algorithm 1 as a private algorithm (Proposition 2): rate epsilon / sqrt(32 T log(1/delta)), or the largest."""
+    return PrivateHedge(n_items, rounds, epsilon, delta, calibration=calibration, ledger=ledger, coins=coins)
+
+
+def fi_dp(
+    n_items: int,
+    slots: int,
+    rounds: int,
+    epsilon: float,
+    delta: float,
+    *,
+    calibration: Calibration = "tight",
+    ledger: Ledger | None = None,
+    coins: Coins | None = None,
+) -> FiDp:
+    """Algorithm 2: k ordered private Hedge experts, full information."""
+    setting = Setting(n_items, slots, rounds, "full", epsilon, delta)
+    return FiDp.calibrated(setting, calibration, ledger=ledger, coins=coins)
+
+
+def fi_pure(
+    n_items: int,
+    slots: int,
+    rounds: int,
+    epsilon: float,
+    *,
+    calibration: Calibration = "tight",
+    ledger: Ledger | None = None,
+    coins: Coins | None = None,
+) -> FiPure:
+    """The remark after Algorithm 2: (epsilon, 0)-private experts of Thakurta and Smith instead of Hedge."""
+    setting = Setting(n_items, slots, rounds, "full", epsilon, 0.0)
+    return FiPure.calibrated(setting, calibration, ledger=ledger, coins=coins)
+
+
+def bandit_dp(
+    n_items: int,
+    slots: int,
+    rounds: int,
+    epsilon: float,
+    delta: float,
+    *,
+    calibration: Calibration = "tight",
+    resample: Resample | None = None,
+    capped: bool = True,
+    ledger: Ledger | None = None,
+    coins: Coins | None = None,
+) -> BanditDp:
+    """Algorithm 3: explore now and then, redraw only after that. `capped=False` and `resample="all"` are as printed.
+
+    By default the paper's calibration redraws "all" experts, the tight one only the expert that learned, its "own".
+    """
+    setting = Setting(n_items, slots, rounds, "bandit", epsilon, delta)
+    return BanditDp.calibrated(
+        setting,
+        calibration,
+        resample=resample or ("all" if calibration == "paper" else "own"),
+        capped=capped,
+        ledger=ledger,
+        coins=coins,
+    )
+
+
+def direct_bandit(
+    n_items: int,
+    slots: int,
+    rounds: int,
+    epsilon: float,
+    delta: float,
+    *,
+    calibration: Calibration = "tight",
+    ledger: Ledger | None = None,
+    coins: Coins | None = None,
+) -> DirectBandit:
+    """Appendix B.1, the direct approach: everybody redraws in every round; regret of order T^(3/4)."""
+    setting = Setting(n_items, slots, rounds, "bandit", epsilon, delta)
+    return DirectBandit.calibrated(setting, calibration, ledger=ledger, coins=coins)
+
+
+def presampled_bandit(
+    n_items: int,
+    slots: int,
+    rounds: int,
+    epsilon: float,
+    delta: float,
+    *,
+    calibration: Calibration = "tight",
+    ledger: Ledger | None = None,
+    coins: Coins | None = None,
+) -> PresampledBandit:
+    """Appendix B.2: Algorithm 3 with exploring rounds drawn beforehand, memory for delta."""
+    setting = Setting(n_items, slots, rounds, "bandit", epsilon, delta)
+    return PresampledBandit.calibrated(setting, calibration, ledger=ledger, coins=coins)
+
+
+def continuous(
+    domain: Domain,
+    rounds: int,
+    epsilon: float,
+    delta: float = 0.0,
+    *,
+    gradient_bound: float,
+    smoothness: float,
+    calibration: Calibration = "tight",
+    noise: Noise | None = None,
+    **more: Any,
+) -> MetaFrankWolfe:
+    """Algorithm 4: K private leaders climb a continuous DR-submodular function together.
+
+    Without a delta, pure Gamma-norm noise, as in the paper; with one, Gaussian noise on all copies together.
+    """
+    return MetaFrankWolfe(
+        domain,
+        rounds,
+        gradient_bound=gradient_bound,
+        smoothness=smoothness,
+        noise=noise or ("gamma" if calibration == "paper" or delta == 0 else "gaussian"),
+        calibration=calibration,
+        epsilon=epsilon,
+        delta=delta,
+        **more,
+    )
+
+
+# What the paper builds on, without privacy.
+
+
+def streeter_golovin(n_items: int, slots: int, rounds: int, *, coins: Coins | None = None) -> StreeterGolovin:
+    """Full information, at the rate that makes the bound least: 2 sqrt(k T log N)."""
+    return StreeterGolovin.for_setting(Setting(n_items, slots, rounds, "full"), coins=coins)
+
+
+def streeter_golovin_bandit(
+    n_items: int, slots: int, rounds: int, *, coins: Coins | None = None
+) -> StreeterGolovinBandit:
+    """Bandit feedback, exploring k (N log N / T)^(1/3) of the rounds."""
+    return StreeterGolovinBandit.for_setting(Setting(n_items, slots, rounds, "bandit"), coins=coins)
+
+
+def meta_frank_wolfe(
+    domain: Domain, rounds: int, *, gradient_bound: float, smoothness: float, **more: Any
+) -> MetaFrankWolfe:
+    """Chen, Hassani and Karbasi's algorithm for continuous functions."""
+    return MetaFrankWolfe(domain, rounds, gradient_bound=gradient_bound, smoothness=smoothness, **more)
+
+
+__all__ = [
+    "bandit_dp",
+    "bounds",
+    "continuous",
+    "direct_bandit",
+    "fi_dp",
+    "fi_pure",
+    "hedge",
+    "meta_frank_wolfe",
+    "presampled_bandit",
+    "private_greedy",
+    "private_hedge",
+    "streeter_golovin",
+    "streeter_golovin_bandit",
+]

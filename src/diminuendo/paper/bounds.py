@@ -1,0 +1,296 @@
+"""The bounds of Perez-Salazar & Cummings as functions: what is proved, and beside it what is printed.
+
+Each regret function bounds the expected (1 - 1/e)-regret of a whole run of T rounds, payoffs in [0, 1], against people
+who do not react to what is shown to others. A value of T or more says nothing. Plain names are proved, with every
+constant; names that begin with `printed_` are what the paper prints, and their docstrings say what is wrong with it.
+
+Notation   N items, k slots, T rounds, rate = eta, exploring = gamma, L = log(k / delta).
+Proofs     docs/maths/paper.md; docs/errata.md numbers the paper's slips and names a test for each.
+References Perez-Salazar & Cummings (2021), AISTATS; Freund & Schapire (1997), JCSS 55; Streeter & Golovin (2008),
+           NIPS 21; Dwork, Rothblum & Vadhan (2010), FOCS; Thakurta & Smith (2013), NIPS 26.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from fractions import Fraction
+
+from scipy import stats
+
+from diminuendo import _validate
+from diminuendo.errors import InvalidInput
+from diminuendo.learners.constants import paper_rate
+from diminuendo.privacy import curves
+from diminuendo.privacy.rounding import rounded_up
+
+LARGEST_RATE = 1.7932821329007607
+"""The largest y with e^y <= 1 + y + y^2, rounded down. Up to it the first-order bound of Hedge holds (erratum 13)."""
+
+
+def hedge(n_items: int, rounds: int, rate: float) -> float:
+    """One Hedge expert: eta T/8 + log N/eta, for every rate.
+
+    The printed eta T + log N/eta is never smaller. What it is good for is its first-order form, which
+    `full_information` and `bandit` rest on and which needs a rate of at most LARGEST_RATE.
+    """
+    n_items, rounds, rate = _run(n_items, rounds, rate)
+    return rate * rounds / 8 + math.log(n_items) / rate
+
+
+def printed_hedge(n_items: int, rounds: int, rate: float) -> float:
+    """eta T + log N/eta. True, but the sum over rounds behind it is not when eta >= 2 (erratum 13)."""
+    n_items, rounds, rate = _run(n_items, rounds, rate)
+    return rate * rounds + math.log(n_items) / rate
+
+
+def full_information(n_items: int, slots: int, rounds: int, rate: float) -> float:
+    """Algorithm 2: eta T + k log N/eta, for rates up to LARGEST_RATE; beyond, k (eta T/8 + log N/eta)."""
+    n_items, rounds, rate = _run(n_items, rounds, rate)
+    slots = _validate.slots(slots, n_items)
+    share = 1.0 if rate <= LARGEST_RATE else slots / 8
+    return share * rate * rounds + slots * math.log(n_items) / rate
+
+
+def printed_full_information(n_items: int, slots: int, rounds: int, rate: float) -> float:
+    """k (eta T + log N/eta). True; its first term is k times too large (erratum 15)."""
+    one = printed_hedge(n_items, rounds, rate)
+    return _validate.slots(slots, n_items) * one
+
+
+def theorem_full_information(n_items: int, slots: int, rounds: int, epsilon: float, delta: float) -> float:
+    """Theorem 6 with its constants: `printed_full_information` at the paper's rate. True."""
+    n_items, rounds, epsilon, _ = _asked(n_items, slots, rounds, epsilon, delta)
+    return printed_full_information(n_items, slots, rounds, paper_rate(slots, rounds, epsilon, delta))
+
+
+def bandit(
+    n_items: int, slots: int, rounds: int, rate: float, exploring: float, *, extra: float = 0.0
+) -> float:
+    """Algorithm 3: k eta T + k^2 N log N/(gamma eta) + gamma T + extra, for rates up to LARGEST_RATE.
+
+    Beyond that rate the first term is k N eta T/8. Whether all experts draw again after an exploring round or
+    only the one that learned makes no difference. `extra`: what a cap on explorations may add, see `cap_excess`.
+    """
+    n_items, rounds, rate = _run(n_items, rounds, rate)
+    slots, exploring = _validate.slots(slots, n_items), _exploring(exploring)
+    if extra != 0:
+        extra = _validate.positive_float(extra, "extra")
+    share = 1.0 if rate <= LARGEST_RATE else n_items / 8
+    learning = share * rate * rounds + slots * n_items * math.log(n_items) / (exploring * rate)
+    return slots * learning + exploring * rounds + extra
+
+
+def cap_excess(rounds: int, exploring: float, cap: int) -> float:
+    """T Pr(Bin(T, gamma) > cap): what stopping to explore at `cap` explorations can add to the regret.
+
+    For caps of single experts ask with gamma/k, and add it up over the k experts.
+    """
+    rounds, exploring = _validate.positive_int(rounds, "rounds"), _exploring(exploring)
+    return rounds * float(stats.binom.sf(_validate.whole(cap, 0, None, "cap"), rounds, exploring))
+
+
+def printed_bandit_lemma(
+    n_items: int, slots: int, rounds: int, exploring: float, epsilon: float, delta: float
+) -> float:
+    """Lemma 3, one expert: 16 k^2 N log N sqrt(T L)/(epsilon sqrt gamma) + (k N/gamma) T e^(-8 gamma^2 T).
+
+    The first term holds for epsilon^2 <= 64 k^3 N log N L, with an argument other than the printed one (erratum 7).
+    The second is not needed, and its tail is wrong for gamma from .0518 to 1/2 (errata 1 and 7).
+    """
+    n_items, rounds, epsilon, logarithm = _asked(n_items, slots, rounds, epsilon, delta)
+    exploring = _exploring(exploring)
+    learning = 16 * slots**2 * _items(n_items) * math.sqrt(rounds * logarithm / exploring) / epsilon
+    return learning + slots * n_items / exploring * rounds * math.exp(-8 * exploring**2 * rounds)
+
+
+def printed_bandit(n_items: int, slots: int, rounds: int, epsilon: float, delta: float) -> float:
+    """Theorem 8: 32 (sqrt L/epsilon) (k (N log N)^(1/3))^2 T^(2/3). Its tail, below e^-498, is left out.
+
+    Does not follow from Lemma 3 with the stated gamma, which gives k^(5/2): from k = 26 on the first term alone is
+    larger (erratum 3). The tail lost a factor k (erratum 18), and the stated gamma is mostly above 1 (erratum 2).
+    """
+    n_items, rounds, epsilon, logarithm = _asked(n_items, slots, rounds, epsilon, delta)
+    return 32 * math.sqrt(logarithm) / epsilon * (slots * math.cbrt(_items(n_items) * rounds)) ** 2
+
+
+def bandit_at_stated_gamma(n_items: int, slots: int, rounds: int, epsilon: float, delta: float) -> float:
+    """What Lemmas 2 and 3 give with the stated gamma, tail left out: of order k^(5/2), not k^2 (erratum 3).
+
+    k^(5/2) (16 N log N)^(2/3) (sqrt L/epsilon) T^(2/3) + k (16 N log N)^(2/3) T^(2/3). Where the stated gamma is
+    above 1 there is no such run (erratum 2).
+    """
+    n_items, rounds, epsilon, logarithm = _asked(n_items, slots, rounds, epsilon, delta)
+    common = math.cbrt(16 * _items(n_items) * rounds) ** 2
+    return (slots**2 * math.sqrt(slots * logarithm) / epsilon + slots) * common
+
+
+def best_printed_gamma(n_items: int, slots: int, rounds: int, epsilon: float, delta: float) -> float:
+    """The gamma at which k times Lemma 3's first term plus gamma T is least; above 1 where T is too short.
+
+    k^2 (8 N log N sqrt L/epsilon)^(2/3) T^(-1/3): in proportion to k^2, with epsilon and delta in it (erratum 3).
+    """
+    n_items, rounds, epsilon, logarithm = _asked(n_items, slots, rounds, epsilon, delta)
+    return (slots * math.cbrt(8 * _items(n_items) * math.sqrt(logarithm) / epsilon)) ** 2 / math.cbrt(rounds)
+
+
+def bandit_at_best_gamma(n_items: int, slots: int, rounds: int, epsilon: float, delta: float) -> float:
+    """That least value, 3 k^2 (8 N log N)^(2/3) L^(1/3) epsilon^(-2/3) T^(2/3): here k^2 is right (erratum 3)."""
+    return 3 * rounds * best_printed_gamma(n_items, slots, rounds, epsilon, delta)
+
+
+def direct_bandit(n_items: int, slots: int, rounds: int, rate: float, exploring: float) -> float:
+    """Appendix B.1, new draws in every round: as `bandit`. What differs is the price of privacy, hence the rate."""
+    return bandit(n_items, slots, rounds, rate, exploring)
+
+
+def printed_direct_bandit(
+    n_items: int, slots: int, rounds: int, exploring: float, epsilon: float, delta: float
+) -> float:
+    """k^4 N sqrt(32 T L)/(epsilon gamma) + epsilon k^2 sqrt T/sqrt(32 L) + gamma T, L for the printed log(k delta).
+
+    As printed the first root is imaginary when k delta < 1. log N is missing, so that the formula is too small for
+    log N > k; of k^4 one factor is too many, and k^2 should be 1 (erratum 11).
+    """
+    n_items, rounds, epsilon, logarithm = _asked(n_items, slots, rounds, epsilon, delta)
+    exploring, root = _exploring(exploring), math.sqrt(32 * logarithm)
+    learning = slots**4 * n_items * math.sqrt(rounds) * root / (epsilon * exploring)
+    return learning + epsilon * slots**2 * math.sqrt(rounds) / root + exploring * rounds
+
+
+def presampled_bandit(n_items: int, slots: int, rounds: int, rate: float, explorations: int) -> float:
+    """Appendix B.2, given that M exploring rounds were drawn beforehand: `bandit` at gamma = M/T, and a little more.
+
+    The rate depends on M, and given M the chance that the next round explores depends on the past. That adds at most
+    k (pi/2) sqrt(T/M - 1) T/sqrt(T - 1) (erratum 16).
+    """
+    rounds = _validate.positive_int(rounds, "rounds")
+    explorations = _validate.whole(explorations, 1, rounds, "explorations")
+    plain = bandit(n_items, slots, rounds, rate, explorations / rounds)
+    drift = math.sqrt((rounds / explorations - 1) / max(1, rounds - 1)) * rounds
+    return plain + slots * math.pi / 2 * drift
+
+
+def printed_presampled(
+    n_items: int, slots: int, rounds: int, exploring: float, epsilon: float, delta: float
+) -> float:
+    """8 k^3 N log N (L/epsilon) sqrt(T/gamma) + gamma T.
+
+    L should be sqrt L (erratum 11); the estimate behind it is not the claimed one (erratum 16).
+    """
+    n_items, rounds, epsilon, logarithm = _asked(n_items, slots, rounds, epsilon, delta)
+    exploring = _exploring(exploring)
+    learning = 8 * slots**3 * _items(n_items) * logarithm / epsilon * math.sqrt(rounds / exploring)
+    return learning + exploring * rounds
+
+
+def printed_pftal(dimension: int, rounds: int, epsilon: float, *, lipschitz: float, diameter: float) -> float:
+    """Theorem 10 with 1 for the constant of its O(): an order of magnitude, not a bound.
+
+    Its own choice of curvature gives epsilon^(-1/2) where 1/epsilon is printed, and Gaussian noise cannot be
+    (epsilon, 0)-private (errata 4 and 15). Bounds with constants: docs/maths/continuous.md.
+    """
+    spread, epsilon = _spread(dimension, rounds), _validate.positive_float(epsilon, "epsilon")
+    size = _validate.positive_float(lipschitz, "lipschitz")
+    size += math.sqrt(spread / (epsilon * rounds)) * _validate.positive_float(diameter, "diameter")
+    return math.sqrt(spread * rounds) * size**2 / epsilon
+
+
+def printed_continuous(
+    dimension: int,
+    rounds: int,
+    epsilon: float,
+    *,
+    gradient: float,
+    radius: float,
+    diameter: float,
+    smoothness: float,
+) -> float:
+    """Lemma 5, the regret of Algorithm 4, with 1 for the constant of its O(): an order of magnitude, not a bound.
+
+    T^(3/4) belongs to the number of copies that Algorithm 4 names; the appendix names another (erratum 5), and
+    neither is a good choice (docs/maths/continuous.md).
+    """
+    n, epsilon = _validate.positive_int(dimension, "dimension"), _validate.positive_float(epsilon, "epsilon")
+    log = math.sqrt(_spread(1, rounds))  # log^1.25 T
+    size = _validate.positive_float(gradient, "gradient")
+    size += math.sqrt(n / (epsilon * rounds**0.75)) * log**2 * _validate.positive_float(diameter, "diameter")
+    bend = _validate.positive_float(radius, "radius") ** 2
+    bend *= _validate.positive_float(smoothness, "smoothness")
+    return float(rounds**0.75 * log * (math.sqrt(n) * size**2 / epsilon + bend))
+
+
+def printed_pure_experts(n_items: int, slots: int, rounds: int, epsilon: float) -> float:
+    """Section 3's remark on pure privacy: k^2 sqrt(N T log^2.5 T)/epsilon, with 1 for the constant of its O().
+
+    An order of magnitude, not a bound; it inherits 1/epsilon from Theorem 10 (erratum 15).
+    """
+    spread, epsilon = _spread(n_items, rounds), _validate.positive_float(epsilon, "epsilon")
+    return _validate.slots(slots, n_items) ** 2 * math.sqrt(spread * rounds) / epsilon
+
+
+def greedy_from_experts(regrets: Iterable[float]) -> float:
+    """Proposition 3: the experts' regrets, negative ones counted as 0, add up to a bound on the (1 - 1/e)-regret.
+
+    Printed without the last clause, and false without it (erratum 17).
+    """
+    values = [float(regret) for regret in regrets]
+    if any(math.isnan(value) for value in values):
+        raise InvalidInput("regrets must be numbers; got NaN.")
+    return math.fsum(max(0.0, value) for value in values)
+
+
+def basic_composition(epsilons: Iterable[float], deltas: Iterable[float]) -> tuple[float, float]:
+    """Releases one after the other, each in the light of those before: epsilons add, and deltas add. Rounded up."""
+    costs = [_validate.positive_float(epsilon, "epsilon") if epsilon != 0 else 0.0 for epsilon in epsilons]
+    chances = [_validate.delta(delta) for delta in deltas]
+    if len(costs) != len(chances):
+        raise InvalidInput(f"Expected a delta for each of {len(costs)} epsilons; got {len(chances)} deltas.")
+    total, chance = (rounded_up(sum(map(Fraction, parts), Fraction(0))) for parts in (costs, chances))
+    return total, min(1.0, chance)
+
+
+def advanced_composition(epsilon: float, count: int, slack: float) -> float:
+    """Theorem 4: the epsilon of `count` releases, each (epsilon, delta)-private, at count * delta + slack.
+
+    epsilon sqrt(2 count log(1/slack)) + count epsilon (e^epsilon - 1). Printed for slack >= 0; at 0 it says nothing
+    (erratum 12).
+    """
+    epsilon, count = _validate.positive_float(epsilon, "epsilon"), _validate.positive_int(count, "count")
+    return curves.advanced_epsilon(epsilon, count, _positive_delta(slack))
+
+
+def _run(n_items: int, rounds: int, number: float, name: str = "rate") -> tuple[int, int, float]:
+    n_items, rounds = _validate.positive_int(n_items, "n_items"), _validate.positive_int(rounds, "rounds")
+    return n_items, rounds, _validate.positive_float(number, name)
+
+
+def _asked(
+    n_items: int, slots: int, rounds: int, epsilon: float, delta: float
+) -> tuple[int, int, float, float]:
+    """The arguments checked, and log(k/delta)."""
+    n_items, rounds, epsilon = _run(n_items, rounds, epsilon, "epsilon")
+    return n_items, rounds, epsilon, math.log(_validate.slots(slots, n_items) / _positive_delta(delta))
+
+
+def _positive_delta(value: float) -> float:
+    if _validate.delta(value) == 0:
+        raise InvalidInput("This bound needs a delta above 0; got 0. With delta = 0 use basic_composition.")
+    return float(value)
+
+
+def _exploring(value: float) -> float:
+    if _validate.positive_float(value, "exploring") > 1:
+        raise InvalidInput(f"exploring is a chance, above 0 and at most 1; got {value!r}.")
+    return float(value)
+
+
+def _items(n_items: int) -> float:
+    """N log N."""
+    return n_items * math.log(n_items)
+
+
+def _spread(dimension: int, rounds: int) -> float:
+    """n log^2.5 T."""
+    n = _validate.positive_int(dimension, "dimension")
+    return float(n * math.log(_validate.positive_int(rounds, "rounds")) ** 2.5)

@@ -1,0 +1,84 @@
+"""Hedge as a private algorithm (Proposition 2): one expert, a horizon, and every draw paid for."""
+
+from __future__ import annotations
+
+import math
+
+from diminuendo import _validate
+from diminuendo.errors import InvalidInput
+from diminuendo.experts.hedge import Hedge
+from diminuendo.learners.constants import Calibration, accountant_for, paper_hedge_rate, private_rate
+from diminuendo.learners.meter import Meter
+from diminuendo.privacy.accountants import ACCOUNTANTS
+from diminuendo.privacy.budget import REPLACE_ONE_ROUND, Budget, Guarantee
+from diminuendo.privacy.ledger import Ledger
+from diminuendo.randomness.coins import Coins, SystemCoins
+from diminuendo.randomness.words import SecretRandomness
+from diminuendo.types import Floats
+
+
+class PrivateHedge:
+    """Draws an item per round, learns every item's gain; private in any one round's gains (docs/maths/paper.md, P1)."""
+
+    def __init__(
+        self,
+        n_items: int,
+        rounds: int,
+        epsilon: float,
+        delta: float,
+        *,
+        calibration: Calibration = "tight",
+        ledger: Ledger | None = None,
+        coins: Coins | None = None,
+    ) -> None:
+        self.horizon = _validate.positive_int(rounds, "rounds")
+        self.budget = Budget(epsilon, delta, accountant=accountant_for(delta))
+        _validate.one_of(calibration, ("paper", "tight"), "calibration")
+        if calibration == "paper":
+            self.rate = paper_hedge_rate(self.horizon, epsilon, delta)
+        else:
+            self.rate = private_rate(epsilon, delta, self.horizon - 1, 2.0)
+        self.coins: Coins = SystemCoins() if coins is None else coins
+        self._secret = SecretRandomness(self.coins)
+        self._expert = Hedge(n_items, self.rate)
+        self._meter = Meter(self.horizon - 1, 1, 2 * self.rate, self.budget, ledger)
+        self._rounds = 0
+        self._answered = True
+
+    def __repr__(self) -> str:
+        return f"<PrivateHedge over {self._expert.n_items} items, {self._rounds} of {self.horizon} rounds>"
+
+    def draw(self) -> int:
+        """The item of the next round."""
+        if self._rounds == self.horizon:
+            raise InvalidInput(
+                f"All {self.horizon} rounds are over; another draw would cost more than was promised."
+            )
+        if self._rounds:  # the first draw knows nothing, and is free
+            self._meter.pay(self._rounds - 1)
+        item = self._expert.draw(self._secret)
+        self._rounds += 1
+        self._answered = False
+        return item
+
+    def learn(self, gains: Floats) -> None:
+        """Every item's gain in the round just drawn; once per round, a second time changes nothing."""
+        if not self._answered:
+            self._expert.learn(gains)
+            self._answered = True
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What is proved for the whole run."""
+        event, delta = self._meter.event(self.horizon - 1), self.budget.delta
+        found = ACCOUNTANTS[self.budget.accountant].epsilon(event, delta)
+        return Guarantee(
+            found, delta, REPLACE_ONE_ROUND, "docs/maths/paper.md, Theorem P1", self.coins.secure
+        )
+
+    @property
+    def claim(self) -> Guarantee:
+        """What Proposition 2 says about this rate."""
+        delta, where = self.budget.delta, "Perez-Salazar & Cummings (2021), Proposition 2"
+        epsilon = self.rate / paper_hedge_rate(self.horizon, 1.0, delta) if delta else math.inf
+        return Guarantee(epsilon, delta or 1.0, REPLACE_ONE_ROUND, where, self.coins.secure)
