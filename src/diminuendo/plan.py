@@ -146,7 +146,12 @@ def _choice(found: list[Candidate], setting: Setting) -> tuple[str, str]:
         and one.guarantee.epsilon <= setting.epsilon
         and one.guarantee.delta <= setting.delta
     ]
-    best = min(private, key=lambda one: one.bound or 0.0)
+    if not private or setting.n_items == setting.slots:
+        return (
+            "random",
+            "There is nothing to learn: every slate is as good as every other, and random ones are free.",
+        )
+    best = min(private, key=lambda one: one.bound or math.inf)
     assert best.bound is not None
     people = f"{setting.rounds:,} people"
     if best.says_something(setting.rounds):

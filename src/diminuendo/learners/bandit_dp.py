@@ -30,7 +30,7 @@ from diminuendo.errors import InvalidInput
 from diminuendo.learners import constants
 from diminuendo.learners.bandit_experts import BanditExperts, share_of_rounds
 from diminuendo.learners.constants import Calibration, Exploring, Resample
-from diminuendo.learners.exploring import ALL, EVERY, OWN, Rules
+from diminuendo.learners.exploring import ALL, EVERY, EVERYBODY, NOBODY, OWN, Rules
 from diminuendo.learners.learner import Setting
 from diminuendo.learners.meter import Meter
 from diminuendo.learners.private_draws import PrivateDraws
@@ -56,6 +56,13 @@ class _PrivateBandit(BanditExperts, PrivateDraws):
     @property
     def _uses(self) -> int:
         return int(self._exploring.redraws.max())
+
+    @property
+    def _wanted(self) -> int:
+        due, redraws = int(self._exploring.due[0]), self._exploring.redraws
+        if self.rounds == 0 or due == NOBODY:
+            return -1
+        return int(redraws.max() if due == EVERYBODY else redraws[due])
 
 
 class BanditDp(_PrivateBandit):

@@ -180,6 +180,10 @@ class FiDp(PrintedExperts, PrivateDraws):
         return max(0, self.rounds - 1)
 
     @property
+    def _wanted(self) -> int:
+        return self.rounds - 1
+
+    @property
     def claim(self) -> Guarantee:
         """k experts, T draws each, by advanced and basic composition."""
         delta = self.budget.delta

@@ -48,14 +48,14 @@ class Meter:
         """What so many uses cost."""
         return Selections(uses * self.draws, self.span)
 
-    def pay(self, used: int) -> None:
-        """Charge for the next stretch if all that was paid for is used up."""
+    def pay(self, wanted: int) -> None:
+        """Charge for the next stretch if use number `wanted` is not paid for."""
         if self.free:
             self.paid[0] = self.total
-        elif self.paid[0] <= used < self.total:
-            stretch = min(self.total - used, -(-self.total // STRETCHES))
+        elif self.paid[0] <= wanted < self.total:
+            stretch = min(self.total - wanted, -(-self.total // STRETCHES))
             self.ledger.charge(self.event(stretch), f"private draws, {stretch} more")
-            self.paid[0] = used + stretch
+            self.paid[0] = wanted + stretch
 
     def restored(self, used: int) -> None:
         """Go on where `used` uses were made; on a ledger of one's own they are charged for again."""

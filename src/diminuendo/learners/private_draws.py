@@ -82,6 +82,11 @@ class PrivateDraws(Learner):
         """How many uses were made."""
 
     @property
+    @abstractmethod
+    def _wanted(self) -> int:
+        """The number, from 0, of the use that the next round needs; -1 if it needs none."""
+
+    @property
     def events(self) -> Event:
         """What the whole run costs."""
         return self._meter.event(self._meter.total)
@@ -117,7 +122,7 @@ class PrivateDraws(Learner):
 
     def _resume(self) -> None:
         super()._resume()
-        self._meter.pay(self._uses)
+        self._meter.pay(self._wanted)
 
     def _restored(self) -> None:
         super()._restored()
