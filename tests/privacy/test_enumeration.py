@@ -15,13 +15,13 @@ import numpy as np
 import pytest
 
 from diminuendo._jit import kernel
-from diminuendo.experts.hedge import HedgeState, learn, new_hedge, to_ticks
+from diminuendo.experts.hedge import HedgeState, learn, new_hedge
 from diminuendo.privacy import curves
 from diminuendo.privacy.accountants import ACCOUNTANTS
 from diminuendo.privacy.budget import Budget
 from diminuendo.privacy.events import Gaussian, Laplace, Selections
 from diminuendo.privacy.ledger import Ledger
-from diminuendo.randomness.urns import probabilities
+from diminuendo.randomness.urns import probabilities, to_ticks
 from diminuendo.sums.clip import Clip
 from diminuendo.sums.private_sum import PrivateSum
 from diminuendo.sums.schedule import equal

@@ -25,7 +25,17 @@ import numpy as np
 from diminuendo import _validate
 from diminuendo._jit import inline, kernel
 from diminuendo.errors import InvalidInput
-from diminuendo.randomness.urns import TICKS, Urns, draw, grow, new_urns, probabilities, retune, sort_again
+from diminuendo.randomness.urns import (
+    TICKS,
+    Urns,
+    draw,
+    grow,
+    new_urns,
+    probabilities,
+    retune,
+    sort_again,
+    to_ticks,
+)
 from diminuendo.randomness.words import UNFINISHED, SecretRandomness, SecretWords, begin, undo
 from diminuendo.types import Floats, Ints
 
@@ -79,14 +89,6 @@ def rebuild(state: HedgeState) -> None:
             "The snapshot holds totals or rates that could not have come about; it was altered."
         )
     sort_again(state.urns)
-
-
-@inline
-def to_ticks(gain: float) -> int:
-    """A gain as whole ticks from 0 to TICKS, whatever was given: NaN and negative count as 0, too much as 1."""
-    if not gain > 0.0:
-        return 0
-    return int(math.floor(min(gain, 1.0) * TICKS))
 
 
 @inline

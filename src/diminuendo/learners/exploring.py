@@ -12,11 +12,11 @@ from typing import NamedTuple
 import numpy as np
 
 from diminuendo._jit import inline, kernel
-from diminuendo.experts.hedge import HedgeState, learn, to_ticks
+from diminuendo.experts.hedge import HedgeState, learn
 from diminuendo.learners.desk import NO_PROBE
 from diminuendo.learners.meter import paid_for
 from diminuendo.objectives.family import Table, add, start, value
-from diminuendo.randomness.urns import draw
+from diminuendo.randomness.urns import draw, to_ticks
 from diminuendo.randomness.words import UNFINISHED, PublicWords, SecretWords, begin, below, undo
 from diminuendo.streams.people import shown_before
 from diminuendo.types import EMPTY_SLOT, Floats, Ints, Items

@@ -18,13 +18,13 @@ import numpy as np
 
 from diminuendo._jit import inline, kernel
 from diminuendo.errors import InvalidInput, WrongFeedback
-from diminuendo.experts.hedge import HedgeState, learn, learned, new_hedge, rebuild, settle, to_ticks
+from diminuendo.experts.hedge import HedgeState, learn, learned, new_hedge, rebuild, settle
 from diminuendo.learners.learner import Learner
 from diminuendo.objectives.family import Bag, Table, add, gains, new_bag, start
 from diminuendo.objectives.person import compiled, largest_state
 from diminuendo.privacy.budget import Guarantee, no_privacy
 from diminuendo.randomness.coins import Coins
-from diminuendo.randomness.urns import draw
+from diminuendo.randomness.urns import draw, to_ticks
 from diminuendo.randomness.words import UNFINISHED, SecretWords, begin, below, undo
 from diminuendo.streams.people import People, shown_before
 from diminuendo.types import EMPTY_SLOT, Decision, FeedbackKind, Floats, Items, Objective

@@ -3,5 +3,15 @@
 from diminuendo.offline.bounds import ONE_MINUS_1_OVER_E, data_bound
 from diminuendo.offline.exact import Bracket, optimum
 from diminuendo.offline.greedy import Hindsight, greedy
+from diminuendo.offline.private_greedy import PrivateSlate, private_greedy
 
-__all__ = ["ONE_MINUS_1_OVER_E", "Bracket", "Hindsight", "data_bound", "greedy", "optimum"]
+__all__ = [
+    "ONE_MINUS_1_OVER_E",
+    "Bracket",
+    "Hindsight",
+    "PrivateSlate",
+    "data_bound",
+    "greedy",
+    "optimum",
+    "private_greedy",
+]

@@ -41,7 +41,7 @@ from diminuendo.privacy.ledger import Ledger
 from diminuendo.privacy.rounding import greatest, least, lowered, rounded_up
 from diminuendo.randomness.coins import Coins, SystemCoins
 from diminuendo.randomness.exponential import select
-from diminuendo.randomness.urns import TICKS
+from diminuendo.randomness.urns import TICKS, to_ticks
 from diminuendo.randomness.words import SecretRandomness
 from diminuendo.streams.people import People, Stream
 from diminuendo.types import Floats, Ints, Slate
@@ -254,9 +254,7 @@ class FunctionScores:
 @inline
 def _ticks(gain: float, left: int) -> int:
     """A gain as whole ticks from 0 to what is left of the person; NaN counts as 0."""
-    if not gain > 0.0:
-        return 0
-    return min(int(math.floor(min(gain, 1.0) * TICKS)), left)
+    return min(to_ticks(gain), left)
 
 
 @kernel

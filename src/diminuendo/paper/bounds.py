@@ -16,7 +16,7 @@ import math
 from collections.abc import Iterable
 from fractions import Fraction
 
-from scipy import stats
+from scipy.special import bdtrc
 
 from diminuendo import _validate
 from diminuendo.errors import InvalidInput
@@ -87,7 +87,8 @@ def cap_excess(rounds: int, exploring: float, cap: int) -> float:
     For caps of single experts ask with gamma/k, and add it up over the k experts.
     """
     rounds, exploring = _validate.positive_int(rounds, "rounds"), _exploring(exploring)
-    return rounds * float(stats.binom.sf(_validate.whole(cap, 0, None, "cap"), rounds, exploring))
+    cap = _validate.whole(cap, 0, None, "cap")
+    return rounds * float(bdtrc(cap, rounds, exploring)) if cap < rounds else 0.0
 
 
 def printed_bandit_lemma(

@@ -18,6 +18,7 @@ Reference: Matias, Vitter & Ni (2003), Theory of Computing Systems 36, for class
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -215,6 +216,14 @@ def retune(urns: Urns, urn: int, rate: float) -> None:
         urns.place[item, urn] = urns.starts[urn, level]
     urns.starts[urn, 0] = 0
     _rebound(urns, urn)
+
+
+@inline
+def to_ticks(gain: float) -> int:
+    """A gain as whole ticks from 0 to TICKS, whatever was given: NaN and negative count as 0, too much as 1."""
+    if not gain > 0.0:
+        return 0
+    return int(math.floor(min(gain, 1.0) * TICKS))
 
 
 def sort_again(urns: Urns) -> None:
