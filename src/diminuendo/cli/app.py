@@ -15,7 +15,7 @@ import diminuendo
 from diminuendo import _validate
 from diminuendo.cli.screen import console, interruptible, progress_bars
 from diminuendo.cli.show_plan import show_plan
-from diminuendo.learners import LEARNERS, ROLES
+from diminuendo.learners import ABOUT, LEARNERS, ROLES
 from diminuendo.plan import plan
 from diminuendo.privacy.events import to_json
 from diminuendo.privacy.ledger import audit
@@ -42,7 +42,8 @@ def demo(
     """Choose 5 of 294 things for 32,711 real visitors of a web site, and see how close to hindsight one gets."""
     people = msweb()
     with interruptible(out), progress_bars() as bars:
-        found = simulate(people, slots=5, seeds=seeds, jobs=2, out=out, progress=bars)
+        who = ("nonprivate", "fi-dp", "paper", "random")
+        found = simulate(people, slots=5, learners=who, seeds=seeds, jobs=2, out=out, progress=bars)
     _show(people, found, out, None)
 
 
@@ -123,12 +124,12 @@ def learners() -> None:
     """What learners there are, what each guarantees, when to use it."""
     table = Table(title="Learners", title_justify="left", box=box.SIMPLE_HEAD)
     for column in ("name", "feedback", "what it is"):
-        table.add_column(column)
+        table.add_column(column, no_wrap=column == "name")
     for name, learner in LEARNERS.items():
         table.add_row(name, ", ".join(sorted(learner.reads)), learner.summary)
     for role, by_feedback in ROLES.items():
         plays = "; ".join(f"{learner} ({feedback})" for feedback, learner in by_feedback.items())
-        table.add_row(role, ", ".join(sorted(by_feedback)), f"the strongest of its kind: {plays}")
+        table.add_row(role, ", ".join(sorted(by_feedback)), f"{ABOUT[role]}: {plays}")
     console.print(table)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import typer
 
 from diminuendo.cli.app import app
-from diminuendo.learners import LEARNERS, ROLES
+from diminuendo.learners import ABOUT, LEARNERS, ROLES
 from diminuendo.objectives import FAMILIES
 from diminuendo.streams import BUILTIN
 
@@ -40,7 +40,7 @@ def _lines() -> Iterator[str]:
         yield f"| `{name}` | {', '.join(sorted(learner.reads))} | {learner.summary} |"
     for role, players in ROLES.items():
         plays = ", ".join(f"`{player}` ({feedback})" for feedback, player in players.items())
-        yield f"| `{role}` | {', '.join(sorted(players))} | the strongest of its kind: {plays} |"
+        yield f"| `{role}` | {', '.join(sorted(players))} | {ABOUT[role]}: {plays} |"
     yield "\n## Objectives\n\n| name | what it is |\n|---|---|"
     for name, family in FAMILIES.items():
         yield f"| `{name}` | {_first_line(family)} |"

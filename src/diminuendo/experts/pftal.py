@@ -3,11 +3,11 @@ r"""Leaders that see only sums: what to play when rewards are linear and their r
 After t rounds with rewards <g, w>, and G the sum of the g so far, exact or noisy,
 
     PFTAL   plays  project(G / (H t))      the leader for the losses -<g, w> + (H/2) |w|^2
-    FTRL    plays  project(eta G)          the leader with one regularizer |w|^2 / (2 eta)
+    FTRL    plays  project(c + eta G)      the leader with one regularizer |w - c|^2 / (2 eta)
 
-over a convex set that contains 0, where both begin. Both are functions of G, so whatever protects G protects them.
-PFTAL is written in the literature with distances to earlier points; for linear rewards it is the line above
-(docs/maths/continuous.md, Lemma C4).
+over a convex set. PFTAL begins with 0, which must belong to it, FTRL with the point nearest to c. Both are functions of
+G, so whatever protects G protects them. PFTAL is written in the literature with distances to earlier points; for linear
+rewards it is the line above (docs/maths/continuous.md, Lemma C4).
 
 Regret     against the best fixed point, expected: `pftal_bound` (Theorem C5), `ftrl_bound` (Theorem C6). FTRL is better
            by a logarithm, and where noise has the same law in every round it does not multiply the number of rounds.
@@ -33,9 +33,9 @@ def pftal_points(project: Project, sums: Floats, curvature: float, rounds: int) 
     return project(sums / (_validate.positive_float(curvature, "curvature") * rounds))
 
 
-def ftrl_points(project: Project, sums: Floats, rate: float) -> Floats:
+def ftrl_points(project: Project, sums: Floats, rate: float, centre: Floats) -> Floats:
     """What FTRL plays: one row of `sums`, one point each."""
-    return project(_validate.positive_float(rate, "rate") * sums)
+    return project(centre + _validate.positive_float(rate, "rate") * sums)
 
 
 def paper_curvature(size: int, rounds: int, epsilon: float) -> float:
@@ -66,23 +66,24 @@ def _pftal_price(longest: float, rounds: int, noise: float) -> float:
     return length**2 * (2 + log) / 2 + length * _size(noise, "noise", low=0.0) * (1 + log)
 
 
-def best_rate(radius: float, longest: float, sizes: Sequence[int], stray: float = 0.0) -> float:
+def best_rate(spread: float, longest: float, sizes: Sequence[int], stray: float = 0.0) -> float:
     """The eta that minimises `ftrl_bound`."""
-    return _size(radius, "radius") / math.sqrt(2 * _ftrl_price(longest, sizes, stray))
+    return _size(spread, "spread") / math.sqrt(2 * _ftrl_price(longest, sizes, stray))
 
 
 def ftrl_bound(
-    radius: float, longest: float, sizes: Sequence[int], rate: float, noise: float = 0.0, stray: float = 0.0
+    spread: float, longest: float, sizes: Sequence[int], rate: float, noise: float = 0.0, stray: float = 0.0
 ) -> float:
-    """R^2 / (2 eta) + (eta/2) L^2 sum of B^2 + R z + eta L T d.
+    """D^2 / (2 eta) + (eta/2) L^2 sum of B^2 + D z + eta L T d.
 
+    spread     D: no point is further from the centre
     sizes      B: how many rounds each batch has; the point changes between batches only
     noise      z: the expected length of the noise, the same law in every round or one that only grows (Theorem C6)
     stray      d: how far, in expectation, the noise of any round may be from such a law
     """
     eta = _validate.positive_float(rate, "rate")
-    calm = _size(radius, "radius") ** 2 / (2 * eta) + eta * _ftrl_price(longest, sizes, stray)
-    return calm + radius * _size(noise, "noise", low=0.0)
+    calm = _size(spread, "spread") ** 2 / (2 * eta) + eta * _ftrl_price(longest, sizes, stray)
+    return calm + spread * _size(noise, "noise", low=0.0)
 
 
 def _ftrl_price(longest: float, sizes: Sequence[int], stray: float) -> float:

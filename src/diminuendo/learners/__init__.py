@@ -50,6 +50,12 @@ ROLES: dict[str, dict[FeedbackKind, str]] = {
 }
 """Names for a purpose: which learner plays that role under which feedback."""
 
+ABOUT = {
+    "nonprivate": "the strongest that is not private",
+    "paper": "the paper's algorithms with the paper's constants, not for use",
+}
+"""What each role is for."""
+
 
 def learner_class(name: str, feedback: FeedbackKind) -> type[Learner]:
     """The learner of that name, or the one that plays that role under `feedback`."""
@@ -69,6 +75,7 @@ def make(name: str, setting: Setting, *, coins: Coins | None = None) -> Learner:
 
 
 __all__ = [
+    "ABOUT",
     "LEARNERS",
     "ROLES",
     "ExploreExploit",

@@ -39,7 +39,7 @@ def as_table(simulation: Simulation) -> Table:
         padding=(0, 1, 0, 0),
     )
     table.add_column("who chooses", no_wrap=True)
-    for column in ("payoff", "± 95%", "of greedy", "worst seed", "people/s"):
+    for column in ("payoff", "± 95%", "of greedy", "worst", "people/s"):
         table.add_column(column, justify="right", no_wrap=True)
     table.add_column("privacy", no_wrap=True)
     best = base.optimum
@@ -64,17 +64,22 @@ def as_table(simulation: Simulation) -> Table:
         mean, half = mean_and_half_width(payoffs)
         speed = runs[0].rounds / float(np.median([run.seconds for run in runs]))
         first = runs[0]
-        promise = "none" if first.epsilon is None else f"ε={first.epsilon:g} δ={first.delta:g}"
+        promise = "none" if first.epsilon is None else f"ε={first.epsilon:.2g} δ={_short(first.delta)}"
         table.add_row(
             name,
             f"{mean:.4f}",
             "" if np.isnan(half) else f"{half:.4f}",
             _ratio(mean, base.greedy.value),
             _ratio(min(payoffs), base.greedy.value),
-            f"{speed:,.0f}",
+            f"{speed / 1000:,.0f}k",
             promise,
         )
     return table
+
+
+def _short(delta: float | None) -> str:
+    """1e-6 rather than 1e-06."""
+    return f"{delta:.1g}".replace("e-0", "e-")
 
 
 def _ratio(value: float, reference: float) -> str:

@@ -1,0 +1,37 @@
+"""Continuous choice: points instead of slates, DR-submodular functions instead of submodular ones (Algorithm 4)."""
+
+from diminuendo.continuous.check import check
+from diminuendo.continuous.domains import Box, CappedSimplex, Domain, Polytope
+from diminuendo.continuous.frank_wolfe import Claim, MetaFrankWolfe, PointDecision
+from diminuendo.continuous.objectives import (
+    DRObjective,
+    MultilinearCoverage,
+    MultilinearNoisyOr,
+    multilinear,
+    multilinear_people,
+)
+from diminuendo.continuous.offline import frank_wolfe_offline, total_value
+from diminuendo.continuous.rounding import round_point
+from diminuendo.continuous.smooth import BudgetAllocation, ConcaveOfLinear, Quadratic
+
+__all__ = [
+    "Box",
+    "BudgetAllocation",
+    "CappedSimplex",
+    "Claim",
+    "ConcaveOfLinear",
+    "DRObjective",
+    "Domain",
+    "MetaFrankWolfe",
+    "MultilinearCoverage",
+    "MultilinearNoisyOr",
+    "PointDecision",
+    "Polytope",
+    "Quadratic",
+    "check",
+    "frank_wolfe_offline",
+    "multilinear",
+    "multilinear_people",
+    "round_point",
+    "total_value",
+]

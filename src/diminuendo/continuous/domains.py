@@ -1,0 +1,254 @@
+r"""Domains: the points that may be played. Compact, convex, and whatever lies below a point of it belongs to it too.
+
+    Box(upper)                         0 <= x <= upper
+    CappedSimplex(n, total, cap)       0 <= x <= cap, and entries add up to at most `total`
+    Polytope(matrix, limits, upper)    0 <= x <= upper, and matrix x <= limits
+
+Each projects many points at once, one per row. Box and simplex do so in closed form, to the rounding of floats. A
+polytope solves one least-distance problem per row by an active-set method (Lawson and Hanson), and the result is shrunk
+towards 0 until it is feasible; it is within TOLERANCE of the projection, relative to how far the point is away.
+
+References Lawson & Hanson (1974), Solving Least Squares Problems, chapter 23.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+from scipy import optimize
+
+from diminuendo import _validate
+from diminuendo.errors import InvalidInput
+from diminuendo.types import Floats
+
+TOLERANCE = 1e-9
+"""By so much, relative to the sizes involved, a point may be outside and still belong: rounding, not slack."""
+
+FAR = 1e9
+"""Points further out than this are refused: there floats are too coarse to tell where in the domain they would go."""
+
+
+class Domain(ABC):
+    """A compact convex set of points x >= 0 that contains 0 and everything below each of its points."""
+
+    n: int
+    """Entries of a point."""
+    upper: Floats
+    """(n,) the largest value of each entry: the box around the domain."""
+    radius: float
+    """The length of its longest point; where noted, an upper bound on it."""
+    centre: Floats
+    """(n,) where to begin: a multiple of `upper`, not far from anything."""
+    spread: float
+    """No point of the domain is further from the centre."""
+
+    @abstractmethod
+    def _project(self, points: Floats) -> Floats:
+        """The nearest points of the domain, row by row."""
+
+    @abstractmethod
+    def maximise(self, direction: Any) -> Floats:
+        """A point x of the domain with the largest direction.x."""
+
+    @abstractmethod
+    def _excess(self, point: Floats) -> float:
+        """How far the constraints beyond the box are exceeded, relative to their limits."""
+
+    def project(self, points: Any) -> Floats:
+        """The nearest points of the domain, one per row of an array (any, n)."""
+        rows = np.asarray(points, dtype=np.float64)
+        if rows.ndim != 2 or rows.shape[1] != self.n:
+            raise InvalidInput(f"Expected points in rows of {self.n} numbers; got shape {rows.shape}.")
+        if not (np.abs(rows) <= FAR).all():  # also NaN
+            raise InvalidInput(f"Points must be numbers from -{FAR:g} to {FAR:g}; cut them to that first.")
+        return self._project(rows)
+
+    def contains(self, point: Any) -> bool:
+        """Whether a point belongs to the domain, up to rounding."""
+        x = np.asarray(point, dtype=np.float64)
+        if x.shape != (self.n,) or not np.isfinite(x).all():
+            return False
+        slack = TOLERANCE * self.upper
+        return bool((x >= -slack).all() and (x <= self.upper + slack).all() and self._excess(x) <= TOLERANCE)
+
+    def _find_centre(self, most: float) -> None:
+        """`most` is the largest upper.x over the domain, or more (docs/maths/continuous.md, Lemma C0b)."""
+        whole = float(self.upper @ self.upper)
+        share = min(0.5, most / whole)
+        self.spread = math.sqrt((1 - 2 * share) * most + share**2 * whole)
+        if self.spread > self.radius:  # the bound on the radius may be the better one
+            share, self.spread = 0.0, self.radius
+        self.centre = share * self.upper
+        self.centre.flags.writeable = False
+
+    def _direction(self, direction: Any) -> Floats:
+        c = np.asarray(direction, dtype=np.float64)
+        if c.shape != (self.n,) or not np.isfinite(c).all():
+            raise InvalidInput(f"A direction is {self.n} finite numbers; got {direction!r}.")
+        return c
+
+
+class Box(Domain):
+    """Every entry between 0 and its own upper limit."""
+
+    def __init__(self, upper: Any) -> None:
+        self.upper = _positive_row(upper, "upper")
+        self.n = len(self.upper)
+        self.radius = float(np.linalg.norm(self.upper))
+        self._find_centre(self.radius**2)
+
+    def __repr__(self) -> str:
+        return f"Box({self.upper.tolist()})"
+
+    def _project(self, points: Floats) -> Floats:
+        return np.clip(points, 0.0, self.upper)
+
+    def maximise(self, direction: Any) -> Floats:
+        """The corner where every entry that pays is full."""
+        return np.where(self._direction(direction) > 0, self.upper, 0.0)
+
+    def _excess(self, point: Floats) -> float:
+        return 0.0
+
+
+class CappedSimplex(Domain):
+    """Entries between 0 and `cap` that add up to at most `total`: a budget, or k slots (total = k, cap = 1)."""
+
+    def __init__(self, n: int, total: float, cap: float = 1.0) -> None:
+        self.n = _validate.positive_int(n, "n")
+        self.total, self.cap = _validate.positive_float(total, "total"), _validate.positive_float(cap, "cap")
+        self.upper = np.full(self.n, min(self.cap, self.total))
+        self.upper.flags.writeable = False
+        full = min(self.n, math.floor(self.total / self.cap))
+        rest = min(self.cap, self.total - full * self.cap) if full < self.n else 0.0
+        self.radius = math.hypot(
+            math.sqrt(full) * self.cap, max(0.0, rest)
+        )  # a vertex: as few entries as can be
+        self._find_centre(self.upper[0] * min(self.total, self.n * self.upper[0]))
+
+    def __repr__(self) -> str:
+        return f"CappedSimplex({self.n}, total={self.total:g}, cap={self.cap:g})"
+
+    def _project(self, points: Floats) -> Floats:
+        inside = np.clip(points, 0.0, self.cap)
+        over = np.flatnonzero(inside.sum(axis=1) > self.total)
+        if len(over):
+            inside[over] = self._shifted(points[over])
+        return inside
+
+    def _shifted(self, points: Floats) -> Floats:
+        """clip(z - t, 0, cap) with the t at which the entries add up to `total`.
+
+        As t grows, entry z leaves the cap at t = z - cap and reaches 0 at t = z; in between the sum falls by 1 for each
+        entry on its way. So the sum at all these breakpoints follows from one sort.
+        """
+        rows = np.arange(len(points))[:, None]
+        breaks = np.hstack([points - self.cap, points])
+        order = np.argsort(breaks, axis=1, kind="stable")
+        breaks = breaks[rows, order]
+        moving = np.cumsum(
+            np.where(order < self.n, 1, -1), axis=1
+        )  # entries on their way, after each breakpoint
+        falls = np.cumsum(moving[:, :-1] * np.diff(breaks, axis=1), axis=1)
+        sums = self.n * self.cap - np.hstack([np.zeros((len(points), 1)), falls])
+        at = np.clip((sums > self.total).sum(axis=1) - 1, 0, 2 * self.n - 2)
+        middle = (breaks[rows[:, 0], at] + breaks[rows[:, 0], at + 1]) / 2
+        high = points - middle[:, None] >= self.cap
+        free = (points > middle[:, None]) & ~high
+        # Which entries are at an end decides t; so t is not the sum of many small differences.
+        t = (points * free).sum(axis=1) + self.cap * high.sum(axis=1) - self.total
+        t = np.where(free.any(axis=1), t / np.maximum(free.sum(axis=1), 1), middle)
+        x = np.clip(points - t[:, None], 0.0, self.cap)
+        return np.asarray(x * np.minimum(1.0, self.total / x.sum(axis=1, keepdims=True)))
+
+    def maximise(self, direction: Any) -> Floats:
+        """The entries that pay most, filled one after the other."""
+        c = self._direction(direction)
+        order = np.argsort(-c, kind="stable")
+        x = np.zeros(self.n)
+        x[order] = np.clip(self.total - self.cap * np.arange(self.n), 0.0, self.cap)
+        return np.where(c > 0, x, 0.0)
+
+    def _excess(self, point: Floats) -> float:
+        return float(point.sum() / self.total - 1)
+
+
+class Polytope(Domain):
+    """Entries between 0 and their upper limits, with matrix x <= limits; matrix and limits are not negative.
+
+    `radius` is an upper bound: |x|^2 <= upper.x for every point, and the largest upper.x is a linear program.
+    """
+
+    def __init__(self, matrix: Any, limits: Any, upper: Any) -> None:
+        box = _positive_row(upper, "upper")
+        self.n = len(box)
+        self.matrix = np.array(matrix, dtype=np.float64, ndmin=2)
+        self.limits = _positive_row(limits, "limits")
+        if self.matrix.shape != (len(self.limits), self.n):
+            raise InvalidInput(
+                f"matrix must have one row per limit and one column per entry, {(len(self.limits), self.n)}; "
+                f"got shape {self.matrix.shape}."
+            )
+        if not (np.isfinite(self.matrix).all() and (self.matrix >= 0).all()):
+            raise InvalidInput(
+                "matrix must hold finite numbers from 0 on: else less would not always be allowed."
+            )
+        room = np.divide(
+            self.limits[:, None], self.matrix, out=np.full(self.matrix.shape, np.inf), where=self.matrix > 0
+        )
+        self.upper = np.minimum(box, room.min(axis=0))
+        for array in (self.matrix, self.upper):
+            array.flags.writeable = False
+        longest = float(self.upper @ self.maximise(self.upper)) * (
+            1 + 1e-6
+        )  # the solver's own tolerance is 1e-7
+        self.radius = min(float(np.linalg.norm(self.upper)), math.sqrt(longest))
+        self._find_centre(min(float(self.upper @ self.upper), longest))
+
+    def __repr__(self) -> str:
+        return f"<Polytope: {self.n} entries, {len(self.limits)} limits>"
+
+    def _project(self, points: Floats) -> Floats:
+        return np.array([self._nearest(point) for point in points]).reshape(points.shape)
+
+    def _nearest(self, point: Floats) -> Floats:
+        """Least distance: minimise |y| subject to rows y >= sides, x = point + y; by non-negative least squares."""
+        close = self._shrunk(np.clip(point, 0.0, self.upper))
+        scale = float(np.linalg.norm(close - point))  # the solver sees distances of at most 1
+        if scale == 0.0:
+            return close
+        rows = np.vstack([-self.matrix, -np.eye(self.n), np.eye(self.n)])
+        sides = np.concatenate([self.matrix @ point - self.limits, point - self.upper, -point]) / scale
+        system = np.vstack([rows.T, sides])
+        goal = np.zeros(self.n + 1)
+        goal[-1] = 1.0
+        weights, _ = optimize.nnls(system, goal, maxiter=30 * system.shape[1])
+        residual = system @ weights - goal
+        x = point - scale * residual[:-1] / residual[-1]
+        return self._shrunk(np.clip(x, 0.0, self.upper))
+
+    def _shrunk(self, point: Floats) -> Floats:
+        """The point, or the first on its way to 0 that is feasible."""
+        used = float((self.matrix @ point / self.limits).max(initial=0.0))
+        return point / used if used > 1 else point
+
+    def maximise(self, direction: Any) -> Floats:
+        """By linear programming."""
+        c = self._direction(direction)
+        bounds = [(0.0, float(top)) for top in self.upper]
+        found = optimize.linprog(-c, A_ub=self.matrix, b_ub=self.limits, bounds=bounds, method="highs")
+        return self._shrunk(np.clip(np.asarray(found.x, dtype=np.float64), 0.0, self.upper))
+
+    def _excess(self, point: Floats) -> float:
+        return float((self.matrix @ point / self.limits).max(initial=0.0) - 1)
+
+
+def _positive_row(values: Any, name: str) -> Floats:
+    row = np.array(values, dtype=np.float64, ndmin=1)
+    if row.ndim != 1 or not len(row) or not (np.isfinite(row).all() and (row > 0).all()):
+        raise InvalidInput(f"{name} must be a row of finite numbers above 0; got {values!r}.")
+    row.flags.writeable = False
+    return row

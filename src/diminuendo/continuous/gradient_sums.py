@@ -1,0 +1,218 @@
+r"""Where gradients are added up: as they are, with Gamma-norm noise, or with discrete Gaussian noise.
+
+Each takes one person's gradients, K of n entries, cuts them (NaN and negative entries are 0, nothing is longer than G)
+and adds them to the open batch; `release` closes the batch and returns the running sums of everything released so far,
+with noise. Releases are kept with the ledger before anybody sees them: after a crash they are published as they were.
+
+Guarantee  Gamma: epsilon (docs/maths/continuous.md, Theorem C1; real arithmetic). Gaussian: zCDP (Theorem C2; exact).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+
+from diminuendo.continuous import plan as plans
+from diminuendo.continuous.plan import Facts, Plan
+from diminuendo.errors import InvalidInput
+from diminuendo.privacy.events import Event, Gaussian, Laplace
+from diminuendo.privacy.ledger import Ledger
+from diminuendo.randomness.words import SecretRandomness
+from diminuendo.sums import snapshots
+from diminuendo.sums.gamma_tree import GammaTree
+from diminuendo.sums.private_sum import PrivateSum
+from diminuendo.sums.schedule import Schedule
+from diminuendo.types import Floats
+
+HAIR = 1 - 2.0**-40
+"""Gradients that are too long are scaled to a hair less than the bound, so that rounding cannot exceed it."""
+
+
+def clipped(gradients: Any, bound: float) -> Floats:
+    """Rows of numbers in [0, bound], none longer than the bound, whatever was given."""
+    rows = cut(gradients, bound)
+    lengths = np.sqrt((rows * rows).sum(axis=1, keepdims=True))
+    return np.asarray(rows * np.where(lengths > bound, HAIR * bound / np.maximum(lengths, bound), 1.0))
+
+
+def cut(gradients: Any, bound: float) -> Floats:
+    """Numbers in [0, bound]; what is not a number is 0."""
+    return np.asarray(np.fmin(np.fmax(np.asarray(gradients, dtype=np.float64), 0.0), bound))
+
+
+class GradientSums(ABC):
+    """Running sums of K gradients."""
+
+    event: Event | None
+    """What all releases together cost."""
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}>"
+
+    @property
+    @abstractmethod
+    def released(self) -> int:
+        """How many releases were made."""
+
+    @abstractmethod
+    def add(self, gradients: Floats) -> None:
+        """One person's gradients, (K, n), to the open batch."""
+
+    @abstractmethod
+    def release(self, secret: SecretRandomness) -> Floats:
+        """Close the batch; the running sums, (K, n)."""
+
+    @abstractmethod
+    def snapshot(self) -> bytes:
+        """All of it, without any randomness. As private as what people said."""
+
+    @abstractmethod
+    def restore(self, snapshot: bytes) -> None:
+        """Go on from a snapshot of sums that were made with the same arguments."""
+
+
+class OpenSums(GradientSums):
+    """No noise, no privacy."""
+
+    event = None
+
+    def __init__(self, facts: Facts, plan: Plan) -> None:
+        self._bound = facts.gradient_bound
+        self._done = np.zeros(1, dtype=np.int64)
+        self._total = np.zeros((plan.copies, facts.n))
+
+    @property
+    def released(self) -> int:
+        """How many releases were made."""
+        return int(self._done[0])
+
+    def add(self, gradients: Floats) -> None:
+        """To the sum."""
+        self._total += clipped(gradients, self._bound)
+
+    def release(self, secret: SecretRandomness) -> Floats:
+        """The sum."""
+        self._done += 1
+        return self._total.copy()
+
+    def snapshot(self) -> bytes:
+        """The sum."""
+        return snapshots.packed({"sums": "open"}, [self._done, self._total])
+
+    def restore(self, snapshot: bytes) -> None:
+        """Go on from a snapshot."""
+        snapshots.unpack(snapshot, {"sums": "open"}, [self._done, self._total])
+
+
+class GammaSums(GradientSums):
+    """Trees with Gamma-norm noise, each copy at epsilon / K. `padded`: every release has the noise of as many nodes."""
+
+    def __init__(
+        self, facts: Facts, plan: Plan, epsilon: float, ledger: Ledger, name: str, padded: bool
+    ) -> None:
+        self._bound, self._padded = facts.gradient_bound, padded
+        _, scale = plans.gamma_noise(facts, epsilon, plan.copies, plan.releases)
+        self._tree = GammaTree(plan.copies, facts.n, plan.releases, scale)
+        self._batch = np.zeros((plan.copies, facts.n))
+        self._due: Floats | None = None  # drawn, but not kept yet because that failed, as on a full disk
+        self.event = Laplace(epsilon)
+        about = f"{plan.copies} x {facts.n} gradients, gamma noise, {plan.releases} releases of {facts.rounds} rounds"
+        self._facts = {"sums": f"{about}, {scale!r}, {padded}"}
+        self._paid = ledger.buy(self.event, name, about)
+
+    @property
+    def released(self) -> int:
+        """How many releases were made."""
+        return int(self._tree.arrays[0][0]) - (self._due is not None)
+
+    def add(self, gradients: Floats) -> None:
+        """To the open batch, each copy's gradient cut to G by itself."""
+        self._batch += clipped(gradients, self._bound)
+
+    def release(self, secret: SecretRandomness) -> Floats:
+        """The new node is drawn once and kept; what is played follows from it, and from nodes kept before."""
+        done, _, published = self._tree.arrays
+        if self._due is None:
+            self._tree.add(self._batch, secret)
+            self._batch[:] = 0.0
+            node = published[_lowest_digit(int(done[0]))].copy()
+            self._due = np.stack([node, self._padding(int(done[0]), secret)])
+        drawn = self._due
+        kept = self._paid.once(f"{int(done[0]) - 1:06d}", lambda: drawn.view(np.int64), secret)
+        if kept.shape != drawn.shape:
+            raise InvalidInput(f"What was published as {self._paid.name!r} before is of another size.")
+        self._due = None
+        node, padding = kept.view(np.float64)
+        published[_lowest_digit(int(done[0]))] = node
+        return np.asarray(published.sum(axis=0) + padding)
+
+    def _padding(self, done: int, secret: SecretRandomness) -> Floats:
+        """Noise for the nodes that this running sum does not have: the same law for every release. Costs no privacy."""
+        copies, n = self._batch.shape
+        missing = (self._tree.levels - done.bit_count()) * self._padded
+        if missing == 0:
+            return np.zeros((copies, n))
+        fresh = GammaTree(copies * missing, n, 1, self._tree.scale).add(
+            np.zeros((copies * missing, n)), secret
+        )
+        return np.asarray(fresh.reshape(missing, copies, n).sum(axis=0))
+
+    def snapshot(self) -> bytes:
+        """Tree and open batch."""
+        if self._due is not None:
+            raise InvalidInput("A release is under way that could not be kept; call choose() again first.")
+        return snapshots.packed(self._facts, [*self._tree.arrays, self._batch])
+
+    def restore(self, snapshot: bytes) -> None:
+        """Go on from a snapshot."""
+        snapshots.unpack(snapshot, self._facts, [*self._tree.arrays, self._batch])
+        self._due = None
+
+
+class GaussianSums(GradientSums):
+    """One sum of K n entries, cut together and released together, in whole ticks."""
+
+    def __init__(self, facts: Facts, plan: Plan, cost: Gaussian, ledger: Ledger, name: str) -> None:
+        self._shape, self._unit = (plan.copies, facts.n), facts.gradient_bound
+        self._sum = PrivateSum(
+            plan.copies * facts.n,
+            schedule=Schedule(plan.schedule.ends[:-1]),  # nobody comes after the last batch
+            cost=cost,
+            ledger=ledger,
+            clip=plans.gaussian_clip(plan.copies),
+            name=name,
+        )
+        self.event = self._sum.event
+
+    @property
+    def released(self) -> int:
+        """How many releases were made."""
+        return len(self._sum.schedule) - self._sum.left
+
+    @property
+    def deviation(self) -> float:
+        """Of the noise in every entry of the last release."""
+        return self._unit * self._sum.deviation(len(self._sum.schedule))
+
+    def add(self, gradients: Floats) -> None:
+        """To the open batch, all copies' gradients cut together to sqrt(K) G."""
+        self._sum.add((cut(gradients, self._unit) / self._unit).ravel(), batch=self.released)
+
+    def release(self, secret: SecretRandomness) -> Floats:
+        """The running sums."""
+        return self._unit * self._sum.release(secret).reshape(self._shape)
+
+    def snapshot(self) -> bytes:
+        """The sum's own."""
+        return self._sum.snapshot()
+
+    def restore(self, snapshot: bytes) -> None:
+        """Go on from a snapshot."""
+        self._sum.restore(snapshot)
+
+
+def _lowest_digit(number: int) -> int:
+    """The place of the lowest 1 among the binary digits."""
+    return (number & -number).bit_length() - 1

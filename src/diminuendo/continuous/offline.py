@@ -1,0 +1,49 @@
+"""Hindsight for continuous objectives: the continuous greedy algorithm on the sum of everybody's.
+
+Frank and Wolfe's steps, each of 1/steps towards the point that the gradient likes best, reach (1 - 1/e) of the best,
+up to smoothness * radius^2 / (2 steps) per person (docs/maths/continuous.md, Theorem C3 with regret 0). It looks at
+what everybody feels, so it is a yardstick, outside of every guarantee.
+References Bian, Mirzasoleiman, Buhmann & Krause (2017), AISTATS; Calinescu, Chekuri, Pal & Vondrak (2011), SICOMP 40.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from diminuendo import _validate
+from diminuendo.continuous.domains import Domain
+from diminuendo.continuous.objectives import DRObjective, one_point
+from diminuendo.errors import InvalidInput
+from diminuendo.types import Floats
+
+
+def frank_wolfe_offline(objectives: Sequence[DRObjective], domain: Domain, steps: int = 100) -> Floats:
+    """A point worth at least (1 - 1/e) of the best fixed point for all objectives together, up to 1/steps."""
+    _validate.positive_int(steps, "steps")
+    people = _distinct(objectives, domain.n)
+    x = np.zeros(domain.n)
+    for _ in range(steps):
+        slope = np.zeros(domain.n)
+        for objective, times in people:
+            slope += times * objective.gradients(x[None, :])[0]
+        x = x + domain.maximise(slope) / steps
+    return x
+
+
+def total_value(objectives: Sequence[DRObjective], point: Floats) -> float:
+    """What a point is worth to everybody together."""
+    x = one_point(point, len(np.asarray(point)))
+    return float(sum(times * objective.value(x) for objective, times in _distinct(objectives, len(x))))
+
+
+def _distinct(objectives: Sequence[DRObjective], n: int) -> list[tuple[DRObjective, int]]:
+    """Each objective once, with how often it comes: streams often repeat a few."""
+    counts: dict[int, tuple[DRObjective, int]] = {}
+    for objective in objectives:
+        if objective.n != n:
+            raise InvalidInput(f"The objectives are about {objective.n} entries, the domain about {n}.")
+        before = counts.get(id(objective), (objective, 0))
+        counts[id(objective)] = objective, before[1] + 1
+    return list(counts.values())

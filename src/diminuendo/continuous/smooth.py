@@ -1,0 +1,150 @@
+r"""Objectives that are not about sets: quadratic, concave of a linear function, and how to spread a budget.
+
+The same promises as in objectives.py, and the same two numbers: the longest gradient is the one at 0, and how fast
+gradients change is bounded by the largest row sum, or the root of the sum of squares, of a matrix that exceeds the
+second derivatives in absolute value everywhere (docs/maths/continuous.md, Lemma C0).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from diminuendo import _validate
+from diminuendo.continuous.objectives import at_most_one, many_points, one_point, unit_numbers
+from diminuendo.errors import InvalidInput
+from diminuendo.types import Floats
+
+
+class Quadratic:
+    r""":math:`F(x) = h \cdot x + x \cdot H x / 2` on 0 <= x <= upper, with no positive entry in H. Need not be concave.
+
+    It is monotone there if and only if h + H upper >= 0, and then largest at `upper`; both are checked.
+    """
+
+    def __init__(self, linear: Any, hessian: Any, upper: Any = 1.0) -> None:
+        self._linear = positive_numbers(linear, "linear")
+        self.n = len(self._linear)
+        self._hessian = np.array(hessian, dtype=np.float64)
+        if self._hessian.shape != (self.n, self.n) or not np.isfinite(self._hessian).all():
+            raise InvalidInput(
+                f"hessian must be {self.n} x {self.n} finite numbers; got shape {self._hessian.shape}."
+            )
+        if (self._hessian > 0).any() or (self._hessian != self._hessian.T).any():
+            raise InvalidInput("hessian must be symmetric with no entry above 0: else returns could rise.")
+        top = np.broadcast_to(np.asarray(upper, dtype=np.float64), (self.n,))
+        if not (np.isfinite(top).all() and (top > 0).all()):
+            raise InvalidInput(f"upper must be finite numbers above 0; got {upper!r}.")
+        slope = self._linear + self._hessian @ top
+        if (slope < -1e-12).any():
+            entry = int(np.argmin(slope))
+            raise InvalidInput(
+                f"More of entry {entry} would hurt at the upper end: the slope there is {slope[entry]:.6g}. "
+                "Take a smaller hessian or a smaller box."
+            )
+        at_most_one(self.value(top), "The terms at the upper end", self.n**2)
+        self.gradient_bound = float(np.linalg.norm(self._linear))
+        self.smoothness = norm_bound(-self._hessian)
+
+    def __repr__(self) -> str:
+        return f"<Quadratic of {self.n} entries>"
+
+    def value(self, point: Any) -> float:
+        """F(point)."""
+        x = one_point(point, self.n)
+        return float(self._linear @ x + x @ self._hessian @ x / 2)
+
+    def gradients(self, points: Floats) -> Floats:
+        """h + H x."""
+        return np.asarray(self._linear + many_points(points, self.n) @ self._hessian)
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A smooth concave function on [0, infinity) from 0 to at most 1, with slope 1 at 0."""
+
+    value: Callable[[Any], Any]
+    slope: Callable[[Any], Any]
+    bend: float
+    """The largest absolute value of the second derivative."""
+
+
+CURVES = {
+    "exponential": Curve(lambda s: -np.expm1(-s), lambda s: np.exp(-s), 1.0),
+    "rational": Curve(lambda s: s / (1 + s), lambda s: (1 + s) ** -2.0, 2.0),
+}
+"""1 - exp(-s) and s / (1 + s)."""
+
+
+class ConcaveOfLinear:
+    r""":math:`F(x) = \phi(w \cdot x)` with a curve of CURVES: the more there is, the less one more is worth."""
+
+    def __init__(self, weights: Any, curve: str = "exponential") -> None:
+        self._weights = positive_numbers(weights, "weights")
+        self.n = len(self._weights)
+        self._curve = _validate.lookup(CURVES, curve, "curve")
+        self.gradient_bound = float(np.linalg.norm(self._weights))
+        self.smoothness = self._curve.bend * float(self._weights @ self._weights)
+
+    def __repr__(self) -> str:
+        return f"<ConcaveOfLinear of {self.n} entries>"
+
+    def value(self, point: Any) -> float:
+        """F(point)."""
+        return float(self._curve.value(self._weights @ one_point(point, self.n)))
+
+    def gradients(self, points: Floats) -> Floats:
+        """w times the slope at w.x."""
+        steep = self._curve.slope(many_points(points, self.n) @ self._weights)
+        return np.asarray(np.outer(steep, self._weights))
+
+
+class BudgetAllocation:
+    r"""How many targets are reached: :math:`F(x) = \sum_t w_t (1 - \prod_s (1 - p_{st})^{x_s})`.
+
+    x_s is what is spent on source s; each unit of it reaches target t with probability p_st < 1. `weights` of targets
+    add up to at most 1.
+    """
+
+    def __init__(self, probabilities: Any, weights: Any = None) -> None:
+        p = unit_numbers(probabilities, "probabilities", 2)
+        if (p == 1).any():
+            raise InvalidInput("probabilities must be below 1: a sure thing has no smooth form. Take 0.999.")
+        self.n, targets = p.shape
+        w = np.full(targets, 1 / targets) if weights is None else unit_numbers(weights, "weights", 1)
+        if w.shape != (targets,):
+            raise InvalidInput(f"weights must be one per target, {targets}; got {len(w)}.")
+        at_most_one(float(w.sum()), "The weights of targets", targets)
+        cared = w > 0
+        self._strength, self._weights = -np.log1p(-p[:, cared]), w[cared]
+        self.gradient_bound = float(np.linalg.norm(self._strength @ self._weights))
+        self.smoothness = norm_bound((self._strength * self._weights) @ self._strength.T)
+
+    def __repr__(self) -> str:
+        return f"<BudgetAllocation of {self.n} sources>"
+
+    def value(self, point: Any) -> float:
+        """F(point)."""
+        reached = -np.expm1(-(one_point(point, self.n) @ self._strength))
+        return float(min(1.0, reached @ self._weights))
+
+    def gradients(self, points: Floats) -> Floats:
+        """For each source, what it adds on targets that are not reached yet."""
+        missed = np.exp(-(many_points(points, self.n) @ self._strength))
+        return np.asarray((missed * self._weights) @ self._strength.T)
+
+
+def norm_bound(matrix: Floats) -> float:
+    """An upper bound on the spectral norm of a symmetric matrix with no negative entries."""
+    return float(min(matrix.sum(axis=1).max(), np.linalg.norm(matrix)))
+
+
+def positive_numbers(values: Any, name: str) -> Floats:
+    """A row of finite numbers from 0 on."""
+    row = np.array(values, dtype=np.float64)
+    if row.ndim != 1 or row.size == 0 or not (np.isfinite(row).all() and (row >= 0).all()):
+        raise InvalidInput(f"{name} must be a row of finite numbers from 0 on; got {values!r}.")
+    return row
