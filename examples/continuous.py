@@ -1,6 +1,6 @@
 """How to spread a budget over channels when every person who comes is reached by some of them: Algorithm 4.
 
-As a program it also draws what privacy costs: python examples/continuous.py [out/continuous.png]
+As a program it also draws what privacy costs, in a few minutes: python examples/continuous.py [out/continuous.png]
 """
 
 import math
@@ -129,6 +129,8 @@ def plot(path: Path, rounds: int = 4000, seeds: int = 3) -> Path:
         fontsize=13,
         color=INK,
     )
+    note = f"Mean of {seeds} seeds, band from worst to best. Seeded: for simulation only."
+    figure.text(0.01, -0.03, note, fontsize=8, color=FAINT, va="top")
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=150, bbox_inches="tight")
     plt.close(figure)

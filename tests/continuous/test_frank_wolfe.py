@@ -42,9 +42,8 @@ KINDS: list[dict[str, Any]] = [
 
 
 def learner(rounds: int = 60, n: int = 3, seed: int = 1, **how: Any) -> MetaFrankWolfe:
-    return MetaFrankWolfe(
-        CappedSimplex(n, 1.5), rounds, gradient_bound=1.0, smoothness=0.7, coins=SeededCoins(seed), **how
-    )
+    facts: dict[str, Any] = {"gradient_bound": 1.0, "smoothness": 0.7}
+    return MetaFrankWolfe(CappedSimplex(n, 1.5), rounds, coins=SeededCoins(seed), **(facts | how))
 
 
 def people(rounds: int = 60, n: int = 3, seed: int = 0) -> list[MultilinearNoisyOr]:
@@ -347,6 +346,22 @@ def test_nothing_people_said_is_printed() -> None:
         assert "noise" in repr(made) or "not private" in repr(made)
 
 
+def test_it_is_algorithm_4() -> None:
+    """Written out, copy by copy, one gradient at a time."""
+    rounds, copies, top = 40, 4, np.array([1.0, 0.8, 0.6])
+    stream = people(rounds)
+    made = MetaFrankWolfe(Box(top), rounds, gradient_bound=1.0, smoothness=0.7, copies=copies)
+    points, eta = made.replay(stream), made.plan.parameter
+    sums = [np.zeros(3) for _ in range(copies)]
+    for t, person in enumerate(stream):
+        proposed = [np.minimum(np.maximum(top / 2 + eta * total, 0.0), top) for total in sums]
+        np.testing.assert_allclose(points[t], sum(proposed) / copies, atol=1e-12)
+        climbing = np.zeros(3)
+        for j in range(copies):
+            sums[j] = sums[j] + person.gradients(climbing[None, :])[0]
+            climbing = climbing + proposed[j] / copies
+
+
 # The theorem, path by path: with the copies' own regrets measured, C3 holds for every run.
 
 
@@ -476,7 +491,7 @@ def test_private_regret_is_within_its_bound_and_noise_is_why(how: dict[str, Any]
 @pytest.mark.parametrize("noise", ["gaussian", "gamma"])
 def test_little_noise_is_little_different(noise: Any) -> None:
     """With epsilon enormous, a private learner with as many copies and releases plays what the open one plays."""
-    how: dict[str, Any] = {"copies": 3}
+    how: dict[str, Any] = {"copies": 3, "gradient_bound": 2.0}
     private = learner(noise=noise, epsilon=1e7, releases=59, **how).replay(people())
     np.testing.assert_allclose(private, learner(**how).replay(people()), atol=0.02)
 

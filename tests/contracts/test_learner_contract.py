@@ -247,7 +247,8 @@ def check_what_is_said_does_not_depend_on_who_answered(case: Case) -> None:
 
 
 def check_no_coins_in_a_snapshot(case: Case) -> None:
-    one, other = case.fresh(seed=1), case.fresh(seed=2)
+    one = case.fresh(seed=1)
+    other = case.kind(**one._config(), coins=SeededCoins(2))
     assert one.snapshot() == other.snapshot()
     one._public.refill()
     one._secret.refill()
