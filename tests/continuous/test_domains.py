@@ -73,6 +73,18 @@ def test_no_point_of_the_domain_lies_behind_the_projection(size: float) -> None:
             assert behind <= 1e-7 * np.linalg.norm(away) + 2.0**-45 * size**2, (domain, point)
 
 
+def test_projections_onto_polytopes_are_feasible_to_the_last_digit() -> None:
+    rng = np.random.default_rng(10)
+    for domain in some_domains(15, seed=7):
+        if isinstance(domain, Polytope):
+            for size in (1.0, 1e6):
+                points = domain.project(size * rng.normal(size=(5, domain.n)))
+                assert (points >= 0).all()
+                assert (points <= domain.upper).all()
+                used = points @ domain.matrix.T / domain.limits
+                assert used.max() <= 1 + domain.n * 2.0**-52  # the rounding of one sum
+
+
 def test_points_inside_stay_where_they_are() -> None:
     for domain in some_domains(10, seed=3):
         inside = domain.maximise(np.ones(domain.n))[None, :] * np.array([[0.0], [0.3], [0.9]])

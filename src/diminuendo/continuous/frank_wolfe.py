@@ -164,8 +164,8 @@ class MetaFrankWolfe:
         if self.event is None:
             return no_privacy(secure)
         if self.noise == "gamma":
-            proof = "docs/maths/continuous.md, Theorem C1; proved for real arithmetic, which floats are not"
-            return Guarantee(self.epsilon, 0.0, whom, proof, secure)
+            proof = "docs/maths/continuous.md, Theorem C1"
+            return Guarantee(self.epsilon, 0.0, whom, proof, secure, exact=False)
         counting = Budget(self.epsilon, self.delta, self._unit).counting
         worth = min(self.epsilon, counting.epsilon(self.event, self.delta, self._unit.rounds))
         return Guarantee(worth, self.delta, whom, "docs/maths/continuous.md, Theorem C2", secure)
