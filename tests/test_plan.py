@@ -60,6 +60,14 @@ def test_every_size_has_a_plan(n: int, k: int, rounds: int, feedback: str, delta
     assert promise.exact
 
 
+def test_what_cannot_be_made_is_left_out_with_a_reason() -> None:
+    found = plan(50, 5, 10**12, epsilon=1e-9)
+    assert "rate" in found.left_out["fi-dp-paper"]
+    assert found.recommended == "random"
+    assert "memory" in plan(50, 5, 10**9, feedback="bandit").left_out["bandit-presampled"]
+    assert json.loads(json.dumps(found.as_json()))["left_out"]
+
+
 def test_bad_settings_are_refused() -> None:
     for wrong in ({"slots": 51}, {"rounds": 0}, {"epsilon": -1.0}, {"delta": 2.0}, {"feedback": "smell"}):
         with pytest.raises(InvalidInput):

@@ -46,9 +46,13 @@ def positive_float(value: object, name: str) -> float:
     """`value` as a finite float above 0."""
     if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
         raise InvalidInput(f"{name} must be a number above 0; got {value!r}.")
-    if not (math.isfinite(value) and value > 0):
+    try:
+        found = float(value)
+    except OverflowError:  # a whole number too large for a float
+        found = math.inf
+    if not (math.isfinite(found) and found > 0):
         raise InvalidInput(f"{name} must be finite and above 0; got {value!r}.")
-    return float(value)
+    return found
 
 
 def delta(value: object) -> float:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from diminuendo.errors import OutOfRange
+from diminuendo.errors import InvalidInput, OutOfRange
 from diminuendo.experts.pftal import pftal_bound
 from diminuendo.experts.simplex_leader import pure_noise
 from diminuendo.learners import LEARNERS
@@ -70,6 +70,8 @@ class Plan:
 
     setting: Setting
     candidates: list[Candidate] = field(repr=False)
+    left_out: dict[str, str]
+    """Learners that cannot be made for this setting, and why."""
     recommended: str
     why: str
 
@@ -83,6 +85,7 @@ class Plan:
             "recommended": self.recommended,
             "why": self.why,
             "candidates": [candidate.as_json(self.setting.rounds) for candidate in self.candidates],
+            "left_out": self.left_out,
         }
 
 
@@ -97,13 +100,14 @@ def plan(
 ) -> Plan:
     """What every learner would do, and the private one whose proved regret is least."""
     setting = Setting(n_items, slots, rounds, feedback, epsilon, delta)
-    found = [
-        candidate(name, setting)
-        for name, kind in LEARNERS.items()
-        if feedback in kind.reads
-        and (delta > 0 or not name.endswith("-paper") or kind.name == "fi-pure-paper")
-    ]
-    return Plan(setting, found, *_choice(found, setting))
+    found, left_out = [], {}
+    for name, kind in LEARNERS.items():
+        if feedback in kind.reads:
+            try:
+                found.append(candidate(name, setting))
+            except InvalidInput as error:
+                left_out[name] = str(error)
+    return Plan(setting, found, left_out, *_choice(found, setting))
 
 
 def candidate(name: str, setting: Setting) -> Candidate:
@@ -157,7 +161,8 @@ def _choice(found: list[Candidate], setting: Setting) -> tuple[str, str]:
     if best.says_something(setting.rounds):
         return best.name, (
             f"Of the private learners it has the least proved regret, {best.bound / setting.rounds:.3f} per person "
-            f"over {people}. The paper's own constants would give up more for no more privacy."
+            f"over {people}; to show nothing at all would lose {ONE_MINUS_1_OVER_E:.3f} at most. The paper's own "
+            "constants would give up more for no more privacy."
         )
     return best.name, (
         f"For {people} no bound here says anything: proved regrets exceed what there is to gain. {best.name} has the "

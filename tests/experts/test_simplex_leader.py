@@ -9,7 +9,7 @@ import pytest
 
 from diminuendo import SeededCoins, paper
 from diminuendo._jit import kernel
-from diminuendo.errors import InvalidInput
+from diminuendo.errors import InvalidInput, OverBudget
 from diminuendo.experts.simplex_leader import project_simplex, pure_noise, pure_scale
 from diminuendo.learners.fi_pure import FiPure
 from diminuendo.privacy.budget import Budget
@@ -34,13 +34,16 @@ def by_sorting(values: Floats) -> Floats:
 @pytest.mark.parametrize("n", [1, 2, 3, 17, 400])
 def test_projection_is_the_nearest_point_of_the_simplex(n: int) -> None:
     random = np.random.default_rng(n)
-    for spread in (0.0, 1e-3, 1.0, 1e6):
+    for spread in (0.0, 1e-3, 1.0, 1e6, 1e18, 1e300):
         values = spread * random.normal(size=n)
         out = np.empty(n)
         project(values, out)
-        np.testing.assert_allclose(out, by_sorting(values), atol=1e-9 * max(1.0, spread))
         assert out.min() >= 0
-        assert out.sum() == pytest.approx(1.0, abs=1e-9 * max(1.0, spread))
+        assert out.sum() == pytest.approx(1.0, abs=1e-9)
+        if spread > 1e6:
+            assert out[values.argmax()] == pytest.approx(1.0)  # everything else is far below
+            continue
+        np.testing.assert_allclose(out, by_sorting(values), atol=1e-9 * max(1.0, spread))
         # Nearest: no point of the simplex is at an acute angle to what was cut off.
         for vertex in np.eye(n)[:20]:
             assert (values - out) @ (vertex - out) <= 1e-7 * max(1.0, spread) ** 2
@@ -80,10 +83,16 @@ def test_scale_and_length_of_noise() -> None:
 def test_a_ledger_is_charged_for_every_start() -> None:
     ledger = Ledger(Budget(1.0, 0.0, accountant="pure"))
     first = paper.fi_pure(4, 1, 50, 0.5, ledger=ledger, coins=SeededCoins(1))
-    assert ledger.spent() == 0.5
+    assert ledger.spent() == 0.0, "nothing is published yet"
     first.choose()
-    FiPure.restore(first.snapshot(), ledger=ledger, coins=SeededCoins(2))
+    assert ledger.spent() == 0.5
+    again = FiPure.restore(first.snapshot(), ledger=ledger, coins=SeededCoins(2))
+    assert ledger.spent() == 0.5
+    again.choose()
     assert ledger.spent() == 1.0
+    third = FiPure.restore(first.snapshot(), ledger=ledger, coins=SeededCoins(3))
+    with pytest.raises(OverBudget):
+        third.choose()
 
 
 def test_the_promise_is_for_real_arithmetic_and_says_so() -> None:

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+import copy
+import io
 import itertools
 import json
 import math
+import os
+import pickle
+import threading
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +19,12 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from diminuendo import SeededCoins, Setting, SystemCoins, paper
-from diminuendo.errors import InvalidInput, OutOfRange, OverBudget
+from diminuendo import Oracle, SeededCoins, Setting, SystemCoins, paper
+from diminuendo.errors import InvalidInput, LedgerInUse, OutOfRange, OverBudget
 from diminuendo.learners import constants
 from diminuendo.learners.bandit_dp import BanditDp, PresampledBandit
 from diminuendo.learners.fi_dp import FiDp
+from diminuendo.learners.fi_pure import FiPure
 from diminuendo.learners.tail import delta_over_coins
 from diminuendo.privacy import curves
 from diminuendo.privacy.accountants import ACCOUNTANTS
@@ -161,8 +169,9 @@ def test_draws_are_paid_for_as_they_come_and_no_further() -> None:
     assert len(ledger.charges) == 1
     learner.replay(PEOPLE[:1_998])
     whole = Selections(3 * 1_999, 2 * learner.rate)
-    assert spent(ledger) == pytest.approx(ACCOUNTANTS["zcdp"].tally(whole).total, rel=1e-12)  # type: ignore[attr-defined]
+    assert spent(ledger) == pytest.approx(float(budgeted(whole)), rel=1e-12)
     assert ledger.spent() <= 1.0
+    assert not ledger.guarantee().secure_coins, "seeded draws are worth nothing"
     with pytest.raises(InvalidInput, match="2,000 rounds"):
         learner.choose()
     with pytest.raises(InvalidInput, match="2,000 rounds"):
@@ -170,30 +179,25 @@ def test_draws_are_paid_for_as_they_come_and_no_further() -> None:
     assert learner.rounds == 2_000
 
 
-def test_a_ledger_too_small_refuses_before_anything_is_drawn() -> None:
+def test_a_ledger_too_small_refuses_before_anybody_comes() -> None:
     ledger = Ledger(Budget(0.1, 1e-6))
-    learner = paper.fi_dp(12, 3, 300, 1.0, 1e-6, ledger=ledger, coins=SeededCoins(1))
-    with pytest.raises(OverBudget):
-        learner.replay(PEOPLE[:300])
-    assert 0 < learner.rounds < 300
-    assert ledger.spent() <= 0.1
-    with pytest.raises(OverBudget):
-        learner.choose()
+    with pytest.raises(OverBudget, match="whole run"):
+        paper.fi_dp(12, 3, 300, 1.0, 1e-6, ledger=ledger)
+    assert not ledger.charges
 
 
 @pytest.mark.parametrize("make", [paper.fi_dp, paper.bandit_dp, paper.direct_bandit])
 def test_going_on_from_a_snapshot_is_paid_for_again(make: Any, tmp_path: Path) -> None:
     """A crash after the snapshot: what was drawn since is spent, and what is drawn now is charged anew."""
-    budget = Budget(1.0, 1e-6)
-    with Ledger.open(tmp_path / "ledger", budget) as ledger:
-        first = make(12, 3, 500, 1.0, 1e-6, ledger=ledger, coins=SeededCoins(1))
+    with Ledger.open(tmp_path / "ledger", Budget(1.0, 1e-6)) as ledger:
+        first = make(12, 3, 500, 1.0, 1e-6, ledger=ledger)
         first.replay(PEOPLE[:100])
         kept = first.snapshot()
         first.replay(PEOPLE[100:450])
         before = spent(ledger)
     with Ledger.open(tmp_path / "ledger") as again:
         assert spent(again) == before
-        second = type(first).restore(kept, ledger=again, coins=SeededCoins(2))
+        second = type(first).restore(kept, ledger=again)
         assert spent(again) == before, "restoring alone shows nothing"
         with pytest.raises(OverBudget):
             second.replay(PEOPLE[100:500])
@@ -202,13 +206,196 @@ def test_going_on_from_a_snapshot_is_paid_for_again(make: Any, tmp_path: Path) -
         assert second.rounds < 500
 
 
-def test_without_its_ledger_a_snapshot_is_charged_for_what_it_had_drawn() -> None:
-    first = paper.fi_dp(12, 3, 500, 1.0, 1e-6, coins=SeededCoins(1))
-    first.replay(PEOPLE[:101])
-    second = FiDp.restore(first.snapshot(), coins=SeededCoins(2))
-    assert spent(second._meter.ledger) == pytest.approx(100 * 3 * (2 * first.rate) ** 2 / 8, rel=1e-12)
-    second.replay(PEOPLE[101:500])
-    assert second._meter.ledger.spent() <= 1.0
+@pytest.mark.parametrize("resample", ["own", "all", "every"])
+def test_whoever_is_behind_draws_nothing_for_free_after_a_restore(resample: Any) -> None:
+    """Restored again and again, each time up to the first charge: no expert makes a redraw that was not paid for."""
+    ledger = Ledger(Budget(40.0, 1e-6))
+    first = BanditDp(
+        12, 3, exploring=0.5, cap=2_000, resample=resample, horizon=2_000, rate=0.01, epsilon=1.0, delta=1e-6,
+        ledger=ledger, coins=SeededCoins(1),
+    )  # fmt: skip
+    first.replay(PEOPLE[:120])
+    kept, before = first.snapshot(), first._exploring.redraws.copy()
+    assert resample != "own" or len(set(before)) > 1
+    for seed in range(20):
+        charged = len(ledger.charges)
+        again = BanditDp.restore(kept, ledger=ledger, coins=SeededCoins(seed))
+        while len(ledger.charges) == charged:
+            redraws = again._exploring.redraws.copy()
+            again.choose()
+        np.testing.assert_array_equal(redraws, before, "no redraw before a charge")
+
+
+def test_without_its_ledger_a_paid_snapshot_does_not_go_on() -> None:
+    for make, kind in ((paper.fi_dp, FiDp), (paper.bandit_dp, BanditDp)):
+        first = make(12, 3, 500, 1.0, 1e-6, ledger=Ledger(Budget(1.0, 1e-6)), coins=SeededCoins(1))
+        with pytest.raises(InvalidInput, match="paid for on a ledger"):
+            kind.restore(first.snapshot(), coins=SeededCoins(2))
+    pure = paper.fi_pure(12, 3, 500, 1.0, ledger=Ledger(Budget(1.0, 0.0, accountant="pure")))
+    with pytest.raises(InvalidInput, match="paid for on a ledger"):
+        FiPure.restore(pure.snapshot())
+
+
+def test_a_ledger_in_a_file_takes_no_seeded_draws(tmp_path: Path) -> None:
+    with Ledger.open(tmp_path / "ledger", Budget(1.0, 1e-6)) as ledger:
+        learner = paper.fi_dp(12, 3, 50, 1.0, 1e-6, ledger=ledger, coins=SeededCoins(1))
+        learner.choose()
+        with pytest.raises(InvalidInput, match="SystemCoins"):
+            learner.choose()
+        assert not ledger.charges
+
+
+PRIVATE: dict[str, Any] = {
+    "fi-dp": lambda: paper.fi_dp(12, 3, 400, 1.0, 1e-6),
+    "bandit-dp": lambda: paper.bandit_dp(12, 3, 400, 1.0, 1e-6),
+    "fi-pure": lambda: paper.fi_pure(12, 3, 400, 1.0),
+}
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+@pytest.mark.parametrize("make", PRIVATE.values(), ids=PRIVATE)
+def test_private_learners_are_not_copied_nor_forked(make: Any) -> None:
+    learner = make()
+    learner.choose()
+    for copied in (copy.deepcopy, pickle.dumps):
+        with pytest.raises(InvalidInput, match="not copied"):
+            copied(learner)
+    read, write = os.pipe()
+    if (child := os.fork()) == 0:  # pragma: no cover
+        try:
+            learner.choose()
+            os.write(write, b"drawn")
+        except LedgerInUse:
+            os.write(write, b"refused")
+        finally:
+            os._exit(0)
+    os.waitpid(child, 0)
+    assert os.read(read, 10) == b"refused"
+    learner.choose()
+
+
+@pytest.mark.parametrize("make", PRIVATE.values(), ids=PRIVATE)
+def test_threads_take_turns(make: Any) -> None:
+    learner = make()
+    seen: list[int] = []
+
+    def work() -> None:
+        try:
+            while True:
+                seen.append(learner.choose().round)
+        except InvalidInput:
+            return
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(seen) == list(range(400))
+
+
+@pytest.mark.parametrize("make", PRIVATE.values(), ids=PRIVATE)
+def test_choosing_while_a_replay_is_under_way_does_not_pass_the_horizon(make: Any) -> None:
+    learner = make()
+    learner._secret.size = learner._public.size = 64  # so that it reports often
+
+    def meddle(done: int) -> None:
+        with contextlib.suppress(InvalidInput):
+            learner.choose()
+
+    with pytest.raises(InvalidInput, match="400 rounds"):
+        learner.replay(PEOPLE[:400], meddle)
+    assert learner.rounds <= 400
+
+
+def altered(snapshot: bytes, **changes: Any) -> bytes:
+    with np.load(io.BytesIO(snapshot)) as held:
+        arrays = {name: held[name].copy() for name in held.files}
+    header = json.loads(arrays["header"].tobytes())
+    for name, value in changes.items():
+        if name in header["config"]:
+            header["config"][name] = value
+        else:
+            arrays[name][...] = value
+    arrays["header"] = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
+    out = io.BytesIO()
+    np.savez(out, **arrays)
+    return out.getvalue()
+
+
+def test_snapshots_that_could_not_have_come_about_are_refused() -> None:
+    bandit = paper.bandit_dp(12, 3, 400, 1.0, 1e-6, coins=SeededCoins(1))
+    bandit.replay(PEOPLE[:50])
+    shots = bandit.snapshot()
+    planned = paper.presampled_bandit(12, 3, 400, 1.0, 1e-6, coins=SeededCoins(1))
+    planned.replay(PEOPLE[:50])
+    for kind, hurt in [
+        (BanditDp, altered(shots, **{"state.0.1": 1024 / 2**20})),  # a faster rate than was promised
+        (BanditDp, altered(shots, **{"state.0.0": 2**62, "state.0.2": 2**62})),
+        (BanditDp, altered(shots, **{"state.1.2": 51})),  # more redraws than rounds
+        (BanditDp, altered(shots, **{"state.1.3": 2**62})),
+        (PresampledBandit, altered(planned.snapshot(), **{"state.1.3": 2**62})),
+        (PresampledBandit, altered(planned.snapshot(), explore_at=["a"])),
+        (PresampledBandit, altered(planned.snapshot(), explore_at=[0.5, 1.7])),
+        (BanditDp, altered(shots, rate=10**400)),
+        (BanditDp, altered(shots, cap=10**30)),
+        (BanditDp, altered(shots, patience=10**13)),
+        (BanditDp, altered(shots, exploring=True)),
+    ]:
+        with pytest.raises(InvalidInput):
+            kind.restore(hurt)  # type: ignore[attr-defined]
+
+
+def budgeted(event: Selections) -> Fraction:
+    return event.count * Fraction(event.span) ** 2 / 8
+
+
+def test_numbers_of_any_kind_and_wrong_words_at_the_door() -> None:
+    for kind in (np.float32, np.float64, np.float16):
+        learner = paper.fi_dp(np.int64(12), np.int32(3), np.int64(500), kind(0.5), 1e-6)  # type: ignore[arg-type]
+        assert type(learner.budget.epsilon) is float
+        assert learner.guarantee.epsilon <= 0.5
+    assert paper.fi_pure(np.int64(12), 3, np.int64(500), 0.5).horizon == 500  # type: ignore[arg-type]
+    for make in (paper.fi_dp, paper.bandit_dp, paper.direct_bandit, paper.presampled_bandit):
+        with pytest.raises(InvalidInput, match="calibration"):
+            make(12, 3, 500, 1.0, 1e-6, calibration="papr")  # type: ignore[arg-type]
+    with pytest.raises(InvalidInput, match="SeededCoins"):
+        paper.fi_dp(12, 3, 500, 1.0, 1e-6, coins=7)  # type: ignore[arg-type]
+    with pytest.raises(InvalidInput, match="choose"):
+        paper.fi_dp(12, 3, 500, 1.0, 1e-6).observe(None, PEOPLE[0])  # type: ignore[arg-type]
+    with pytest.raises(InvalidInput, match="in memory"):
+        paper.presampled_bandit(50, 5, 10**9, 1.0, 1e-6)
+
+
+def test_an_objective_that_raises_has_said_nothing() -> None:
+    def broken(chosen: frozenset[int]) -> float:
+        raise RuntimeError("she likes item 7")
+
+    learner = paper.fi_dp(12, 3, 500, 1.0, 1e-6, coins=SeededCoins(1))
+    decision = learner.choose()
+    learner.observe(decision, Oracle(broken, 12))
+    learner.observe(decision, PEOPLE[0])  # answered already
+    assert not learner._experts.urns.totals.any()
+
+
+def test_beyond_its_proof_the_papers_rate_says_what_it_costs() -> None:
+    with pytest.warns(OutOfRange, match="costs epsilon 148"):
+        learner = paper.fi_dp(2, 1, 50, 10.0, 0.99, calibration="paper", coins=SeededCoins(1))
+    assert learner.claim.epsilon == pytest.approx(10.0)
+    assert learner.guarantee.epsilon > 100
+    people = taste_groups(50, 2, groups=1, items_per_group=1)
+    learner.replay(people)  # and runs to the end
+
+
+def test_the_claim_knows_the_tail_of_the_proof() -> None:
+    small = BanditDp(
+        4, 2, exploring=0.001, cap=5, resample="all", horizon=10_000, rate=0.1, epsilon=1.0, delta=1e-6
+    )
+    assert small.claim.delta == pytest.approx(1e-6 + math.exp(-8 * 0.01), rel=1e-9)
+    assert paper.direct_bandit(4, 2, 100, 1.0, 1e-6).claim.delta == 1e-6
+    assert constants.exploring_cap(5 * 10**9, 0.01) == pytest.approx(
+        5e7 + 6.2 * math.sqrt(5e7 * 0.99), rel=1e-4
+    )
 
 
 def test_caps_hold_and_redraws_never_exceed_them() -> None:

@@ -272,6 +272,90 @@ def test_hostile_people_move_scores_by_a_unit_at_most(hostile: int) -> None:
             spent += int(moved[slate[slot]])
 
 
+class Broken:
+    """The last person says `last`, whatever that is, from pick `since` on, and a quarter of everything before."""
+
+    n_items, name, family_name = 3, "broken", "none"
+
+    def __init__(self, last: Callable[[SlateLike], object], since: int = 0, honest: int = 2) -> None:
+        self._last, self._since, self._honest = last, since, honest
+
+    def __len__(self) -> int:
+        return self._honest + 1
+
+    def __getitem__(self, person: int) -> Broken.Someone:
+        return Broken.Someone(self, person == self._honest)
+
+    def values(self, slates: SlateLike | NDArray[np.integer]) -> Floats:
+        raise NotImplementedError
+
+    class Someone:
+        """Asked for gains only."""
+
+        def __init__(self, stream: Broken, odd: bool) -> None:
+            self.stream, self.odd, self.n_items = stream, odd, 3
+
+        def value(self, slate: SlateLike) -> float:
+            raise NotImplementedError
+
+        def gains(self, prefix: SlateLike) -> Floats:
+            if self.odd and len(prefix) >= self.stream._since:
+                return self.stream._last(prefix)  # type: ignore[return-value]
+            return np.array([0.25, 0.25, 0.25] if self.odd else [0.5, 0.25, 0.0])
+
+
+def raising(prefix: SlateLike) -> object:
+    raise RuntimeError("0.123")
+
+
+def meddling(prefix: SlateLike) -> object:
+    prefix.append(2)  # type: ignore[union-attr]
+    return np.ones(3)
+
+
+def zeros(prefix: SlateLike) -> object:
+    return np.zeros(3)
+
+
+NOTHING: list[Callable[[SlateLike], object]] = [
+    raising,
+    meddling,  # what is chosen is not hers to change
+    lambda prefix: np.array([0.123]),
+    lambda prefix: np.ones((3, 1)),
+    lambda prefix: np.ones(4),
+    lambda prefix: None,
+    lambda prefix: "abc",
+    lambda prefix: [1.0, 1.0, [1.0]],
+    lambda prefix: [1j, 1.0, 1.0],
+    lambda prefix: np.full(3, np.nan),
+]
+
+
+@pytest.mark.parametrize("said", NOTHING, ids=range(len(NOTHING)))
+@pytest.mark.parametrize("since", [0, 1, 2])
+def test_who_fails_said_nothing(said: Callable[[SlateLike], object], since: int) -> None:
+    """The same scores as from zeros, before every pick, whenever the trouble begins, and not a word about it."""
+    for slate in itertools.permutations(range(3)):
+        failing, silent = (FunctionScores(Broken(last, since)) for last in (said, zeros))
+        for slot in range(3):
+            chosen = list(slate[:slot])
+            np.testing.assert_array_equal(failing.given(chosen), silent.given(chosen))
+            assert chosen == list(slate[:slot])
+    one, other = (
+        private_greedy(Broken(last, since), 3, budget=PURE, coins=dim.SeededCoins(1))
+        for last in (said, zeros)
+    )
+    assert one == other
+
+
+def test_what_is_left_of_a_person_survives_her_failures() -> None:
+    """Asked three times: a quarter, nothing, and then three quarters of the unit that she wants."""
+    said = iter([np.full(3, 0.25), None, np.ones(3)])
+    scores = FunctionScores(Broken(lambda prefix: next(said), honest=0))
+    for chosen, each in (([], 0.25), ([1], 0.0), ([1, 0], 0.75)):
+        np.testing.assert_array_equal(scores.given(chosen), np.full(3, each * TICKS))
+
+
 class Taped:
     """One hostile person, recorded along a slate, for kernels to read."""
 
@@ -484,12 +568,16 @@ def test_after_a_crash_the_same_slate_comes_back(tmp_path: Path) -> None:
     ids=str,
 )
 def test_bad_input_is_refused_before_anybody_is_asked(wrong: dict[str, object]) -> None:
-    def untouched(items: Set) -> float:
-        raise AssertionError("a person was asked")
+    asked = []
+
+    def watching(items: Set) -> float:
+        asked.append(items)
+        return 0.0
 
     given = {"slots": 2, "budget": PURE} | wrong
     with pytest.raises(InvalidInput):
-        private_greedy(dim.Functions([untouched], 3), **given)  # type: ignore[arg-type]
+        private_greedy(dim.Functions([watching], 3), **given)  # type: ignore[arg-type]
+    assert not asked
 
 
 def test_bad_claims_are_refused() -> None:
@@ -512,22 +600,6 @@ def test_nothing_secret_is_shown() -> None:
     for scores in (PeopleScores(dim.msweb()), FunctionScores(dim.Functions([lambda items: 0.123], 2))):
         scores.given([])
         assert "array" not in repr(scores)
-
-    class Short:
-        n_items, name, family_name = 2, "short", "none"
-
-        def __len__(self) -> int:
-            return 1
-
-        def __getitem__(self, person: int) -> Short:
-            return self
-
-        def gains(self, prefix: SlateLike) -> Floats:
-            return np.array([0.123])
-
-    with pytest.raises(InvalidInput) as caught:
-        private_greedy(Short(), 1, budget=PURE)  # type: ignore[arg-type]
-    assert "123" not in str(caught.value)
 
 
 def test_ticks_and_rates_are_exact() -> None:

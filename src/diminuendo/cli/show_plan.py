@@ -41,6 +41,8 @@ def show_plan(found: Plan) -> None:
     )
     for note in dict.fromkeys(note for one in found.candidates for note in one.notes):
         console.print(f"Note: {note}", highlight=False, markup=False)
+    for name, reason in found.left_out.items():
+        console.print(f"Left out: {name}. {reason}", highlight=False, markup=False)
     console.print(f"Recommended: {found.recommended}. {found.why}", highlight=False, markup=False)
 
 

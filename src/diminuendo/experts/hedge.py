@@ -39,7 +39,7 @@ from diminuendo.randomness.urns import (
 from diminuendo.randomness.words import UNFINISHED, SecretRandomness, SecretWords, begin, undo
 from diminuendo.types import Floats, Ints
 
-SLOWEST, FASTEST = 2.0**-30, 2.0**10
+SLOWEST, FASTEST = 2.0**-40, 2.0**10
 """Beyond these a rate means never moving, or always following the leader; class widths stay whole numbers."""
 
 
@@ -69,6 +69,16 @@ def new_hedge(n_items: int, experts: int, rate: float | None) -> HedgeState:
         np.zeros(experts, dtype=np.int64),
         np.array([math.log(max(2, n_items)) if rate is None else math.inf]),
     )
+
+
+def check_fixed(state: HedgeState, rate: float, rounds: int) -> None:
+    """`rebuild`, for experts of one fixed rate after so many rounds."""
+    rates, most = state.urns.rate * TICKS, state.urns.totals.max(initial=0)
+    if not ((rates == rate).all() and most <= rounds * TICKS):
+        raise InvalidInput(
+            "The snapshot holds rates or totals that could not have come about; it was altered."
+        )
+    rebuild(state)
 
 
 def learned(state: HedgeState) -> tuple[Ints, Floats, Ints, Ints]:
@@ -131,10 +141,14 @@ class Hedge:
 
     def learn(self, gains: Floats) -> None:
         """Every item's gain this round; values outside [0, 1] count as the nearest end, NaN as 0."""
+        _learn_all(self._state, self.checked(gains), self._drawn)
+
+    def checked(self, gains: Floats) -> Floats:
+        """One gain per item."""
         row = np.ascontiguousarray(gains, dtype=np.float64)
         if row.shape != (self.n_items,):
             raise InvalidInput(f"Expected one gain per item, {self.n_items}; got shape {row.shape}.")
-        _learn_all(self._state, row, self._drawn)
+        return row
 
     def probabilities(self) -> Floats:
         """The law of the next draw."""

@@ -24,6 +24,9 @@ from diminuendo.streams.people import shown_before
 from diminuendo.sums.gamma_tree import FINE, TreeState, draw_noise, new_tree, node_scale, step
 from diminuendo.types import EMPTY_SLOT, Floats, Items
 
+LOW = 1e15
+"""So far below the best, an item's share is 0 whatever else there is."""
+
 
 class PureState(NamedTuple):
     """k experts over n items."""
@@ -72,19 +75,23 @@ def pure_noise(n_items: int, slots: int, rounds: int, epsilon: float) -> float:
 @inline
 def project_simplex(values: Floats, out: Floats) -> None:
     """The nearest point of the simplex: max(0, values - level), the level found by leaving out what falls below it."""
-    n = len(values)
+    n, top = len(values), values[0]
+    for j in range(1, n):
+        top = max(top, values[j])
+    for j in range(n):  # the nearest point stays the same, and large numbers do not swallow the 1
+        out[j] = max(values[j] - top, -LOW)
     level, count = -math.inf, -1
-    while True:
+    for _ in range(n + 1):
         total, above = 0.0, 0
         for j in range(n):
-            if values[j] > level:
-                total += values[j]
+            if out[j] > level:
+                total += out[j]
                 above += 1
         if above == count:
             break
         level, count = (total - 1.0) / above, above
     for j in range(n):
-        out[j] = max(0.0, values[j] - level)
+        out[j] = max(0.0, out[j] - level)
 
 
 @inline

@@ -32,14 +32,15 @@ from diminuendo.learners.bandit_experts import BanditExperts, share_of_rounds
 from diminuendo.learners.constants import Calibration, Exploring, Resample
 from diminuendo.learners.exploring import ALL, EVERY, EVERYBODY, NOBODY, OWN, Rules
 from diminuendo.learners.learner import Setting
-from diminuendo.learners.meter import Meter
 from diminuendo.learners.private_draws import PrivateDraws
 from diminuendo.learners.tail import delta_over_coins
 from diminuendo.privacy.budget import REPLACE_ONE_ROUND, Guarantee
 from diminuendo.privacy.ledger import Ledger
+from diminuendo.privacy.meter import UNLIMITED, Meter
 from diminuendo.randomness.coins import Coins
-from diminuendo.randomness.words import PublicCoins
 from diminuendo.types import Ints
+
+MOST_KEPT, CHUNK = 1 << 24, 1 << 20
 
 REDRAWERS: dict[str, int] = {"all": ALL, "own": OWN, "every": EVERY}
 
@@ -54,15 +55,19 @@ class _PrivateBandit(BanditExperts, PrivateDraws):
         return self._meter.paid
 
     @property
-    def _uses(self) -> int:
-        return int(self._exploring.redraws.max())
+    def _uses(self) -> Ints:
+        return self._exploring.redraws
 
     @property
-    def _wanted(self) -> int:
-        due, redraws = int(self._exploring.due[0]), self._exploring.redraws
+    def _wanted(self) -> list[tuple[int, int]]:
+        due = int(self._exploring.due[0])
         if self.rounds == 0 or due == NOBODY:
-            return -1
-        return int(redraws.max() if due == EVERYBODY else redraws[due])
+            return []
+        experts = range(self.slots) if due == EVERYBODY else (due,)
+        return [(int(self._exploring.redraws[expert]), expert) for expert in experts]
+
+    def _metered(self, most: int, ledger: Ledger | None) -> Meter:
+        return Meter(most, 1, self.rate, ledger, experts=self.slots, secure=self.coins.secure)
 
 
 class BanditDp(_PrivateBandit):
@@ -85,7 +90,7 @@ class BanditDp(_PrivateBandit):
         **config: Any,
     ) -> None:
         self.exploring = share_of_rounds(exploring)
-        self.cap = None if cap is None else _validate.whole(cap, 0, None, "cap")
+        self.cap = None if cap is None else _validate.whole(cap, 0, UNLIMITED, "cap")
         self.resample: Resample = cast(Resample, _validate.one_of(resample, tuple(REDRAWERS), "resample"))
         if cap is None and ledger is not None and resample != "every":
             raise InvalidInput("Without a cap a run has no fixed price: give a cap, or no ledger.")
@@ -105,7 +110,7 @@ class BanditDp(_PrivateBandit):
         """With the paper's constants, or those that make the proved bound least; `capped=False` as printed."""
         resample = resample or cls.redraws
         found: Exploring = constants.bandit(setting, calibration, resample)
-        return cls(
+        made = cls(
             setting.n_items,
             setting.slots,
             exploring=found.share,
@@ -118,6 +123,7 @@ class BanditDp(_PrivateBandit):
             ledger=ledger,
             coins=coins,
         )
+        return made._as_planned(calibration)
 
     def _rules(self) -> Rules:
         cap = self.horizon if self.cap is None else self.cap
@@ -127,8 +133,7 @@ class BanditDp(_PrivateBandit):
         most = self.horizon - 1  # redraws of one expert: none before the first round
         if self.resample != "every" and self.cap is not None:
             most = min(most, self.cap)
-        free = self.cap is None and self.resample != "every"
-        return Meter(most, 1, self.rate, self.budget, ledger, free=free)
+        return self._metered(most, ledger)
 
     @property
     def guarantee(self) -> Guarantee:
@@ -149,8 +154,12 @@ class BanditDp(_PrivateBandit):
         delta, direct = self.budget.delta, self.resample == "every"
         draws = self.horizon if direct else max(1.0, 2 * self.exploring * self.horizon)
         epsilon = constants.paper_claim(self.slots, draws, self.rate, delta) if delta else math.inf
-        tail = 0.0 if direct else math.exp(-8 * math.cbrt(self.horizon))
-        return self._claimed(epsilon, delta + tail, "Perez-Salazar & Cummings (2021), Theorem 7")
+        if direct:
+            return self._claimed(epsilon, delta, "Perez-Salazar & Cummings (2021), Appendix B.1")
+        # The theorem's exponent is for its own gamma, the proof's for any.
+        exponent = min(self.exploring**2 * self.horizon, math.cbrt(self.horizon))
+        claimed = min(1.0, delta + math.exp(-8 * exponent))
+        return self._claimed(epsilon, claimed, "Perez-Salazar & Cummings (2021), Theorem 7")
 
     def _config(self) -> dict[str, Any]:
         return super()._config() | {
@@ -195,10 +204,12 @@ class PresampledBandit(_PrivateBandit):
         "Algorithm 3 with exploring rounds drawn beforehand; memory grows with their number"
     )
 
-    def __init__(self, n_items: int, slots: int, *, explore_at: Sequence[int], **config: Any) -> None:
-        self._schedule = np.array(explore_at, dtype=np.int64)
-        if len(self._schedule) and (self._schedule[0] < 0 or (np.diff(self._schedule) <= 0).any()):
+    def __init__(self, n_items: int, slots: int, *, explore_at: Sequence[int] | Ints, **config: Any) -> None:
+        given = np.asarray(explore_at)
+        whole = given.ndim == 1 and (given.size == 0 or np.issubdtype(given.dtype, np.integer))
+        if not whole or (given[:1] < 0).any() or (np.diff(given) <= 0).any() or (given >= 1 << 62).any():
             raise InvalidInput("explore_at must be rounds, counted from 0, each once and in order.")
+        self._schedule = given.astype(np.int64)
         super().__init__(n_items, slots, **config)
 
     @classmethod
@@ -211,14 +222,21 @@ class PresampledBandit(_PrivateBandit):
         ledger: Ledger | None = None,
     ) -> Self:
         """Draw the exploring rounds with public coins, then take the rate that their number allows."""
-        source = cls._coins(coins)
-        words = PublicCoins(source)._fresh(setting.rounds)
-        share = constants.presampled(setting, calibration)
-        explore_at = np.flatnonzero((words >> np.uint64(11)) < share * 2.0**53)
-        return cls(
+        source, share = cls._coins(coins), constants.presampled(setting, calibration)
+        if share * setting.rounds > MOST_KEPT:
+            raise InvalidInput(
+                f"About {share * setting.rounds:,.0f} exploring rounds would have to be kept in memory, more than "
+                f"{MOST_KEPT:,}. Use 'bandit-dp', which keeps none."
+            )
+        parts = []
+        for first in range(0, setting.rounds, CHUNK):
+            words = source.public(min(CHUNK, setting.rounds - first))
+            parts.append(first + np.flatnonzero((words >> np.uint64(11)) < share * 2.0**53))
+        explore_at = np.concatenate(parts)
+        made = cls(
             setting.n_items,
             setting.slots,
-            explore_at=[int(t) for t in explore_at],
+            explore_at=explore_at,
             horizon=setting.rounds,
             rate=constants.presampled_rate(setting, calibration, len(explore_at)),
             epsilon=setting.epsilon,
@@ -226,12 +244,13 @@ class PresampledBandit(_PrivateBandit):
             ledger=ledger,
             coins=source,
         )
+        return made._as_planned(calibration)
 
     def _rules(self) -> Rules:
         return Rules(0.0, len(self._schedule), ALL, self._schedule, True)
 
     def _new_meter(self, ledger: Ledger | None) -> Meter:
-        return Meter(min(self.horizon - 1, len(self._schedule)), 1, self.rate, self.budget, ledger)
+        return self._metered(min(self.horizon - 1, len(self._schedule)), ledger)
 
     @property
     def claim(self) -> Guarantee:

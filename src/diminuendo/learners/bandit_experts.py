@@ -14,12 +14,13 @@ import numpy as np
 
 from diminuendo import _validate
 from diminuendo.errors import InvalidInput
-from diminuendo.experts.hedge import learned, new_hedge, rebuild
+from diminuendo.experts.hedge import check_fixed, learned, new_hedge
 from diminuendo.learners import constants
 from diminuendo.learners.explore_exploit import default_exploring, read_payoff
 from diminuendo.learners.exploring import (
     EVERY,
     EVERYBODY,
+    OWN,
     Rules,
     draw_round,
     learn_payoff,
@@ -27,8 +28,8 @@ from diminuendo.learners.exploring import (
     replay_rounds,
 )
 from diminuendo.learners.learner import Learner, Setting
-from diminuendo.learners.meter import UNLIMITED
 from diminuendo.privacy.budget import Guarantee, no_privacy
+from diminuendo.privacy.meter import UNLIMITED
 from diminuendo.randomness.coins import Coins
 from diminuendo.streams.people import People
 from diminuendo.types import EMPTY_SLOT, Decision, FeedbackKind, Ints, Items
@@ -58,13 +59,18 @@ class BanditExperts(Learner):
         return learned(self._experts), self._exploring
 
     def _check(self) -> None:
-        rebuild(self._experts)
-        state = self._exploring
+        check_fixed(self._experts, self.rate, self.rounds)
+        state, rules, rounds = self._exploring, self._fixed, self.rounds
+        used = state.explored.max() if rules.resample == OWN else sum(state.explored.tolist())
+        planned = int((rules.schedule < rounds).sum())
         sound = (
-            state.rounds[0] == self.rounds
+            state.rounds[0] == rounds
             and EVERYBODY <= state.due[0] < self.slots
-            and (state.redraws >= 0).all()
-            and (state.explored >= 0).all()
+            and ((state.redraws >= 0) & (state.redraws <= max(0, rounds - 1))).all()
+            and ((state.explored >= 0) & (state.explored <= rounds)).all()
+            and used <= rules.cap
+            and (rules.resample == EVERY or (state.redraws <= rules.cap).all())
+            and (used == planned or not rules.presampled)
             and (state.current >= (0 if self.rounds else EMPTY_SLOT)).all()
             and (state.current < self.n_items).all()
         )
@@ -127,7 +133,7 @@ class StreeterGolovinBandit(BanditExperts):
     ) -> None:
         super().__init__(n_items, slots, coins=coins, patience=patience)
         self.exploring = share_of_rounds(exploring)
-        self.rate = rate
+        self.rate = _validate.positive_float(rate, "rate")
         self._start()
 
     @classmethod
@@ -145,7 +151,7 @@ class StreeterGolovinBandit(BanditExperts):
 
     @property
     def _paid(self) -> Ints:
-        return np.array([UNLIMITED])
+        return np.full(self.slots, UNLIMITED)
 
     def _restored(self) -> None:
         super()._restored()
@@ -160,7 +166,7 @@ class StreeterGolovinBandit(BanditExperts):
 
 def share_of_rounds(value: float) -> float:
     """A probability, 0 allowed."""
-    if value == 0:
+    if value == 0 and not isinstance(value, bool):
         return 0.0
     share = _validate.positive_float(value, "exploring")
     if share > 1:

@@ -16,8 +16,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from scipy.special import bdtrc
+from scipy.special import betainc
 
+from diminuendo import _validate
 from diminuendo.errors import InvalidInput, OutOfRange
 from diminuendo.learners.learner import Setting
 from diminuendo.privacy import calibrate, curves
@@ -42,6 +43,11 @@ class Exploring:
     """The most explorations, of one expert ("own") or of all together ("all"); None: as they come."""
     rate: float
     """eta."""
+
+
+def checked(calibration: Calibration) -> Calibration:
+    """One of the two there are."""
+    return _validate.one_of(calibration, ("paper", "tight"), "calibration")
 
 
 def accountant_for(delta: float) -> Literal["zcdp", "pure"]:
@@ -110,7 +116,7 @@ def _probability(share: float, formula: str, needed: float) -> float:
 def full_information(setting: Setting, calibration: Calibration) -> float:
     """The rate of Algorithm 2."""
     k, rounds = setting.slots, setting.rounds
-    if calibration == "paper":
+    if checked(calibration) == "paper":
         return paper_rate(k, rounds, setting.epsilon, setting.delta)
     return private_rate(setting.epsilon, setting.delta, k * (rounds - 1), 2.0)
 
@@ -118,6 +124,7 @@ def full_information(setting: Setting, calibration: Calibration) -> float:
 def bandit(setting: Setting, calibration: Calibration, resample: Resample) -> Exploring:
     """Algorithm 3 ("all", or only the expert that learned: "own"), and the direct approach ("every" round)."""
     n, k, rounds = setting.n_items, setting.slots, setting.rounds
+    checked(calibration)
     if n == 1:
         rate = private_rate(setting.epsilon, setting.delta, rounds - 1, 1.0)
         return Exploring(0.0, 0, rate)  # nothing to learn, and log N = 0
@@ -148,7 +155,7 @@ def exploring_cap(rounds: int, share: float) -> int:
     )  # more than `high` come up with probability at most 1/T; more than `low`, with more
     while high - low > 1:
         middle = (low + high) // 2
-        if bdtrc(middle, rounds, share) <= 1 / rounds:
+        if betainc(middle + 1.0, rounds - middle, share) <= 1 / rounds:  # more than `middle` come up
             high = middle
         else:
             low = middle
@@ -196,6 +203,7 @@ def _least(loss: Callable[[float], float], rounds: int, most: float) -> float:
 def presampled(setting: Setting, calibration: Calibration) -> float:
     """The share of exploring rounds where they are drawn before the first person comes."""
     n, k, rounds = setting.n_items, setting.slots, setting.rounds
+    checked(calibration)
     if n == 1:
         return 0.0
     if calibration == "tight":

@@ -14,8 +14,8 @@ import numpy as np
 from diminuendo._jit import inline, kernel
 from diminuendo.experts.hedge import HedgeState, learn
 from diminuendo.learners.desk import NO_PROBE
-from diminuendo.learners.meter import paid_for
 from diminuendo.objectives.family import Table, add, start, value
+from diminuendo.privacy.meter import paid_for
 from diminuendo.randomness.urns import draw, to_ticks
 from diminuendo.randomness.words import UNFINISHED, PublicWords, SecretWords, begin, below, undo
 from diminuendo.streams.people import shown_before
@@ -88,7 +88,7 @@ def next_round(
     for slot in range(k):
         row[slot] = state.current[slot]
         if due in (EVERYBODY, slot):
-            if not first and not paid_for(paid, state.redraws[slot]):
+            if not first and not paid_for(paid, slot, state.redraws[slot]):
                 undo(secret)
                 return False
             item = draw(experts.urns, slot, secret)

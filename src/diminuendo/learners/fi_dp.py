@@ -19,18 +19,19 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from diminuendo import _validate
 from diminuendo._jit import inline, kernel
-from diminuendo.experts.hedge import HedgeState, learned, new_hedge, rebuild
+from diminuendo.experts.hedge import HedgeState, check_fixed, learned, new_hedge
 from diminuendo.learners import constants
 from diminuendo.learners.constants import Calibration
 from diminuendo.learners.learner import Learner, Setting
-from diminuendo.learners.meter import UNLIMITED, Meter, paid_for
 from diminuendo.learners.ordered_experts import learn_gains, learn_person, read_objective
 from diminuendo.learners.private_draws import PrivateDraws
 from diminuendo.objectives.family import Bag, Table, new_bag
 from diminuendo.objectives.person import largest_state
 from diminuendo.privacy.budget import Guarantee, no_privacy
 from diminuendo.privacy.ledger import Ledger
+from diminuendo.privacy.meter import UNLIMITED, Meter, paid_for
 from diminuendo.randomness.coins import Coins
 from diminuendo.randomness.urns import draw
 from diminuendo.randomness.words import UNFINISHED, SecretWords, begin, undo
@@ -58,7 +59,7 @@ class PrintedExperts(Learner):
         return learned(self._experts)
 
     def _check(self) -> None:
-        rebuild(self._experts)
+        check_fixed(self._experts, self.rate, self.rounds)
 
     def _draw(self, row: Items, probe: Items) -> bool:
         return bool(_draw_slate(self._experts, row, self.rounds, self._paid, self._secret.handful))
@@ -113,7 +114,7 @@ class StreeterGolovin(PrintedExperts):
         patience: int = 10_000,
     ) -> None:
         super().__init__(n_items, slots, coins=coins, patience=patience)
-        self.rate = rate
+        self.rate = _validate.positive_float(rate, "rate")
         self._start()
 
     @property
@@ -156,7 +157,7 @@ class FiDp(PrintedExperts, PrivateDraws):
         ledger: Ledger | None = None,
     ) -> Self:
         """With the paper's rate, or the largest that the same budget allows."""
-        return cls(
+        made = cls(
             setting.n_items,
             setting.slots,
             horizon=setting.rounds,
@@ -166,22 +167,23 @@ class FiDp(PrintedExperts, PrivateDraws):
             ledger=ledger,
             coins=coins,
         )
+        return made._as_planned(calibration)
 
     def _new_meter(self, ledger: Ledger | None) -> Meter:
         # The first round's draws are uniform whatever anybody says; what the last person says is never used.
-        return Meter(self.horizon - 1, self.slots, 2 * self.rate, self.budget, ledger)
+        return Meter(self.horizon - 1, self.slots, 2 * self.rate, ledger, secure=self.coins.secure)
 
     @property
     def _paid(self) -> Ints:
         return self._meter.paid
 
     @property
-    def _uses(self) -> int:
-        return max(0, self.rounds - 1)
+    def _uses(self) -> Ints:
+        return np.array([max(0, self.rounds - 1)])
 
     @property
-    def _wanted(self) -> int:
-        return self.rounds - 1
+    def _wanted(self) -> list[tuple[int, int]]:
+        return [(self.rounds - 1, 0)] if self.rounds else []
 
     @property
     def claim(self) -> Guarantee:
@@ -215,7 +217,7 @@ def draw_with_repeats(experts: HedgeState, row: Items, secret: SecretWords) -> b
 @inline
 def _next(experts: HedgeState, row: Items, number: int, paid: Ints, secret: SecretWords) -> bool:
     """The slate of round `number`, if it is paid for; the first is free."""
-    return (number == 0 or paid_for(paid, number - 1)) and draw_with_repeats(experts, row, secret)
+    return (number == 0 or paid_for(paid, 0, number - 1)) and draw_with_repeats(experts, row, secret)
 
 
 @kernel

@@ -24,12 +24,13 @@ from diminuendo._jit import inline, kernel
 from diminuendo.errors import InvalidInput
 from diminuendo.experts.pftal import best_curvature, paper_curvature
 from diminuendo.experts.simplex_leader import PureState, catch_up, new_leaders, next_slate, pure_noise
-from diminuendo.learners.constants import Calibration
+from diminuendo.learners.constants import Calibration, checked
 from diminuendo.learners.learner import Learner, Setting, within_horizon
 from diminuendo.learners.ordered_experts import read_objective
 from diminuendo.objectives.family import Bag, Table, add, gains, new_bag, start
 from diminuendo.objectives.person import largest_state
 from diminuendo.privacy.budget import REPLACE_ONE_ROUND, Guarantee
+from diminuendo.privacy.custody import refuse_copies
 from diminuendo.privacy.events import Laplace
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.randomness.coins import Coins
@@ -64,12 +65,13 @@ class FiPure(Learner):
         self.horizon = _validate.positive_int(horizon, "horizon")
         self.epsilon = _validate.positive_float(epsilon, "epsilon")
         self.curvature = _validate.positive_float(curvature, "curvature")
-        if ledger is not None:  # whoever goes on from a snapshot publishes anew, and pays anew
-            ledger.charge(Laplace(self.epsilon), f"{self.name}: all sums of {horizon} rounds")
+        if ledger is not None and not isinstance(ledger, Ledger):
+            raise InvalidInput(f"All sums are paid for on a Ledger; got {ledger!r}.")
         self._experts = new_leaders(
             self.n_items, self.slots, self.horizon, self.epsilon, self.curvature, self._desk.patience
         )
         self._bag = new_bag(self.n_items, 1)
+        self._ledger, self._paid = ledger, False
 
     @classmethod
     def for_setting(cls, setting: Setting, *, coins: Coins | None = None) -> Self:
@@ -87,7 +89,7 @@ class FiPure(Learner):
     ) -> Self:
         """With the paper's curvature, or the one that makes our bound least."""
         n, k, rounds, epsilon = setting.n_items, setting.slots, setting.rounds, setting.epsilon
-        if calibration == "paper":
+        if checked(calibration) == "paper":
             curvature = paper_curvature(n, max(2, rounds), epsilon / k)
         else:
             curvature = best_curvature(1.0, math.sqrt(n), rounds, pure_noise(n, k, rounds, epsilon))
@@ -108,6 +110,7 @@ class FiPure(Learner):
             REPLACE_ONE_ROUND,
             "Perez-Salazar & Cummings (2021), section 3, remark",
             self.coins.secure,
+            exact=False,
         )
 
     def _config(self) -> dict[str, Any]:
@@ -118,7 +121,20 @@ class FiPure(Learner):
         }
 
     def _admit(self, rounds: int) -> None:
+        self._custody.check()
         within_horizon(self, self.horizon, rounds)
+        if (
+            self._ledger is not None and not self._paid
+        ):  # whoever goes on from a snapshot publishes, and pays, anew
+            about = f"{self.name}: all sums of {self.horizon} rounds"
+            self._ledger.charge(Laplace(self.epsilon), about, secure=self.coins.secure)
+            self._paid = True
+
+    def _facts(self) -> dict[str, Any]:
+        return super()._facts() | {"ledger": self._ledger is not None}
+
+    def __getstate__(self) -> dict[str, Any]:
+        raise refuse_copies(self)
 
     def _state(self) -> Any:
         tree = self._experts.tree
@@ -133,8 +149,8 @@ class FiPure(Learner):
             done == max(0, self.rounds - self._desk.patience)
             and not tree.nodes[empty].any()
             and not tree.published[empty].any()
-            and (tree.nodes >= 0).all()
-            and np.isfinite(tree.published).all()
+            and ((tree.nodes >= 0) & (tree.nodes <= done)).all()
+            and np.isfinite(tree.published.sum(axis=0)).all()
             and ((pending >= 0) & (pending <= 1)).all()
         )
         if not sound:

@@ -25,6 +25,7 @@ from diminuendo import _validate
 from diminuendo.errors import InvalidInput
 from diminuendo.learners.desk import NO_PROBE, Desk
 from diminuendo.privacy.budget import Guarantee
+from diminuendo.privacy.custody import Custody
 from diminuendo.randomness.coins import Coins, SystemCoins
 from diminuendo.randomness.words import PublicCoins, SecretRandomness
 from diminuendo.streams.people import People
@@ -45,12 +46,16 @@ class Setting:
     delta: float = 1e-6
 
     def __post_init__(self) -> None:
-        _validate.positive_int(self.n_items, "n_items")
-        _validate.slots(self.slots, self.n_items)
-        _validate.positive_int(self.rounds, "rounds")
-        _validate.one_of(self.feedback, ("full", "bandit"), "feedback")
-        _validate.positive_float(self.epsilon, "epsilon")
-        _validate.delta(self.delta)
+        checked = {
+            "n_items": _validate.positive_int(self.n_items, "n_items"),
+            "slots": _validate.slots(self.slots, self.n_items),
+            "rounds": _validate.positive_int(self.rounds, "rounds"),
+            "feedback": _validate.one_of(self.feedback, ("full", "bandit"), "feedback"),
+            "epsilon": _validate.positive_float(self.epsilon, "epsilon"),
+            "delta": _validate.delta(self.delta),
+        }
+        for name, value in checked.items():  # plain numbers, whatever kind was given
+            object.__setattr__(self, name, value)
 
 
 class Learner(ABC):
@@ -71,10 +76,13 @@ class Learner(ABC):
         self._public = PublicCoins(self.coins)
         self._secret = SecretRandomness(self.coins)
         self._desk = Desk(self.slots, patience)
+        self._custody = Custody()
 
     @staticmethod
     def _coins(coins: Coins | None) -> Coins:
         """The system's, unless others are asked for."""
+        if coins is not None and not all(hasattr(coins, part) for part in ("public", "secret", "secure")):
+            raise InvalidInput(f"coins must be SystemCoins() or SeededCoins(seed); got {coins!r}.")
         return SystemCoins() if coins is None else coins
 
     @classmethod
@@ -106,20 +114,26 @@ class Learner(ABC):
 
     def choose(self) -> Decision:
         """The slate for the next person."""
-        self._admit(1)
-        row = np.full(self.slots, EMPTY_SLOT, dtype=np.int32)
-        probe = np.full(3, NO_PROBE, dtype=np.int32)
-        while not self._draw(row, probe):
-            self._resume()
-        return self._desk.issue(row, probe)
+        with self._custody.lock:
+            self._admit(1)
+            row = np.full(self.slots, EMPTY_SLOT, dtype=np.int32)
+            probe = np.full(3, NO_PROBE, dtype=np.int32)
+            while not self._draw(row, probe):
+                self._resume()
+            return self._desk.issue(row, probe)
 
     def observe(self, decision: Decision, feedback: Any) -> None:
         """What the person said to `decision`. Late and second answers change nothing, and look the same."""
+        if not isinstance(decision, Decision):
+            raise InvalidInput(
+                f"Answer with the decision that choose() returned; got {type(decision).__name__}."
+            )
         answer = self._read(decision, feedback)
-        place = self._desk.look(decision)
-        if place is not None:
-            self._desk.close(place)
-            self._learn(place, answer)
+        with self._custody.lock:
+            place = self._desk.look(decision)
+            if place is not None:
+                self._desk.close(place)
+                self._learn(place, answer)
 
     def _resume(self) -> None:
         """Give an interrupted kernel what it lacked."""
@@ -153,14 +167,15 @@ class Learner(ABC):
         """Choose and observe for all of `people` at once; returns the slates, (people, slots), -1 for an empty slot."""
         if people.n_items != self.n_items:
             raise InvalidInput(f"The learner has {self.n_items} items, the stream {people.n_items}.")
-        self._admit(len(people))
         slates = np.full((len(people), self.slots), EMPTY_SLOT, dtype=np.int32)
         done = 0
         while done < len(people):
-            before, done = done, self._replay(people, slates, done)
-            self._desk.pass_by(slates[before:done])
-            if done < len(people):
-                self._resume()
+            with self._custody.lock:
+                self._admit(len(people) - done)  # each time: others may have chosen meanwhile
+                before, done = done, self._replay(people, slates, done)
+                self._desk.pass_by(slates[before:done])
+                if done < len(people):
+                    self._resume()
             if progress:
                 progress(done - before)
         return slates
@@ -181,12 +196,27 @@ class Learner(ABC):
         """
         self._desk.check(self.n_items)
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_custody"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._custody = Custody()
+
     def snapshot(self) -> bytes:
         """All that was learned, without any randomness. As private as what people said."""
+        with self._custody.lock:
+            return self._packed()
+
+    def _facts(self) -> dict[str, Any]:
+        """What the header of a snapshot says."""
+        return {"format": FORMAT, "learner": self.name, "config": self._config()}
+
+    def _packed(self) -> bytes:
         desk = self._desk
         arrays: dict[str, Any] = dict(_named(("desk", (desk.issued, desk.rows, desk.probes, desk.waiting))))
         arrays |= dict(_named(("state", self._state())))
-        header = json.dumps({"format": FORMAT, "learner": self.name, "config": self._config()})
+        header = json.dumps(self._facts())
         out = io.BytesIO()
         np.savez(out, header=np.frombuffer(header.encode(), dtype=np.uint8), **arrays)
         return out.getvalue()
@@ -197,17 +227,30 @@ class Learner(ABC):
         try:
             with np.load(io.BytesIO(snapshot), allow_pickle=False) as held:
                 found = {name: held[name] for name in held.files}
-            header = json.loads(found.pop("header").tobytes())
-        except (ValueError, KeyError, EOFError, OSError, zipfile.BadZipFile, json.JSONDecodeError) as error:
+            header = dict(json.loads(found.pop("header").tobytes()))
+        except (
+            ValueError,
+            KeyError,
+            TypeError,
+            AttributeError,
+            EOFError,
+            OSError,
+            zipfile.BadZipFile,
+        ) as error:
             raise InvalidInput(f"These bytes are not a snapshot of a learner: {error}") from error
         if header.get("format") != FORMAT or header.get("learner") != cls.name:
             raise InvalidInput(
                 f"Expected a snapshot of {cls.name!r} in format {FORMAT}; "
                 f"got {header.get('learner')!r} in format {header.get('format')}."
             )
+        if header.get("ledger") and more.get("ledger") is None:
+            raise InvalidInput(
+                "The learner of this snapshot was paid for on a ledger: restore(snapshot, ledger=...) with the same "
+                "one. Without it nobody would know what was drawn since."
+            )
         try:
             learner = cls(**header["config"], coins=coins, **more)
-        except (TypeError, KeyError) as error:
+        except (TypeError, KeyError, ValueError, OverflowError, MemoryError, AttributeError) as error:
             raise InvalidInput(f"The snapshot's configuration does not fit this learner: {error}.") from error
         desk = learner._desk
         arrays = dict(_named(("desk", (desk.issued, desk.rows, desk.probes, desk.waiting))))

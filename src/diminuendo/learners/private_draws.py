@@ -7,19 +7,22 @@ rate; with the paper's constants that is the epsilon asked for, and the truth is
 from __future__ import annotations
 
 import math
+import warnings
 from abc import abstractmethod
 from typing import Any, ClassVar, Self
 
 from diminuendo import _validate
-from diminuendo.errors import InvalidInput
+from diminuendo.errors import InvalidInput, OutOfRange, OverBudget
 from diminuendo.learners.constants import Calibration, accountant_for
 from diminuendo.learners.learner import Learner, Setting, within_horizon
-from diminuendo.learners.meter import Meter
 from diminuendo.privacy.accountants import ACCOUNTANTS
 from diminuendo.privacy.budget import REPLACE_ONE_ROUND, Budget, Guarantee
+from diminuendo.privacy.custody import refuse_copies
 from diminuendo.privacy.events import Event
 from diminuendo.privacy.ledger import Ledger
+from diminuendo.privacy.meter import Meter
 from diminuendo.randomness.coins import Coins
+from diminuendo.types import Ints
 
 
 class PrivateDraws(Learner):
@@ -56,6 +59,23 @@ class PrivateDraws(Learner):
         """With the constants of its calibration."""
         return cls.calibrated(setting, cls.calibration, coins=coins, **more)
 
+    def _as_planned(self, calibration: Calibration) -> Self:
+        """Refuse a run that its ledger cannot pay for to the end; warn where the paper's rate costs more than said."""
+        ledger, found = self._meter.ledger, self.guarantee
+        if calibration == "paper" and found.epsilon > self.budget.epsilon:
+            warnings.warn(
+                f"The paper's rate costs epsilon {found.epsilon:.4g} here, not {self.budget.epsilon:g}: its proof does "
+                "not reach so large an epsilon at this delta.",
+                OutOfRange,
+                stacklevel=4,
+            )
+        if ledger is not None and not ledger.affords(self.events):
+            raise OverBudget(
+                f"The ledger cannot pay for the whole run, epsilon {found.epsilon:.4g}; {ledger.spent():.4g} of "
+                f"{ledger.budget.epsilon:g} is spent. Ask for less, or for fewer rounds."
+            )
+        return self
+
     @classmethod
     @abstractmethod
     def calibrated(
@@ -78,13 +98,13 @@ class PrivateDraws(Learner):
 
     @property
     @abstractmethod
-    def _uses(self) -> int:
-        """How many uses were made."""
+    def _uses(self) -> Ints:
+        """How many uses each expert has made."""
 
     @property
     @abstractmethod
-    def _wanted(self) -> int:
-        """The number, from 0, of the use that the next round needs; -1 if it needs none."""
+    def _wanted(self) -> list[tuple[int, int]]:
+        """(number from 0, expert) of the uses that the next round needs."""
 
     @property
     def events(self) -> Event:
@@ -117,12 +137,20 @@ class PrivateDraws(Learner):
             "delta": self.budget.delta,
         }
 
+    def _facts(self) -> dict[str, Any]:
+        return super()._facts() | {"ledger": self._meter.ledger is not None}
+
+    def __getstate__(self) -> dict[str, Any]:
+        raise refuse_copies(self)
+
     def _admit(self, rounds: int) -> None:
+        self._custody.check()
         within_horizon(self, self.horizon, rounds)
 
     def _resume(self) -> None:
         super()._resume()
-        self._meter.pay(self._wanted)
+        for number, expert in self._wanted:
+            self._meter.pay(number, expert)
 
     def _restored(self) -> None:
         super()._restored()

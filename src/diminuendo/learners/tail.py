@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy.special import bdtr
+from scipy.special import betainc
 
 from diminuendo.privacy import curves
 
@@ -30,7 +30,9 @@ def delta_over_coins(later: int, explores: float, again: float, rate: float, eps
     mean, spread = later * again, math.sqrt(later * again * (1 - again)) + 1
     ends = np.clip(np.floor(mean + spread * np.linspace(-12, 40, STRETCHES)), 0, later).astype(np.int64)
     ends = np.unique(np.append(ends, later))
-    upto = np.asarray(bdtr(ends, later, again)) if later else np.ones(1)
+    upto = np.ones(len(ends))  # the distribution function of the binomial law, as a beta integral
+    inner = ends < later
+    upto[inner] = betainc(later - ends[inner], ends[inner] + 1.0, 1 - again)
     inside = np.diff(upto, prepend=0.0).clip(0.0) + ROUNDING
     costs = [curves.zcdp_delta((1.0 + m) * rate * rate / 8 * (1 + ROUNDING), epsilon) for m in ends]
     return min(1.0, explores * float(inside @ np.array(costs)) * (1 + 1e3 * ROUNDING))

@@ -6,7 +6,8 @@ mechanism among the items not yet taken; the more people there are, the closer i
 A person's gains are cut to [0, 1], and further to what is *left* of her: one unit less what earlier picks gave her.
 They are rounded down to whole ticks before anything is added up. So, for any function whatever, one person adds at
 most one unit to a score, and at most one unit along the whole slate. People whose objective is monotone with values
-in [0, 1] never notice the second cut; it is what makes `pure` and `telescoping` cheap.
+in [0, 1] never notice the second cut; it is what makes `pure` and `telescoping` cheap. Whoever raises an exception,
+or answers in the wrong shape, adds nothing to that pick: an error message would name one person among all others.
 
 Three ways to count, all proved in docs/maths/private-greedy.md, for one person replaced by another:
 
@@ -229,7 +230,11 @@ class PeopleScores:
 
 
 class FunctionScores:
-    """The same for Python functions. What entered a score is kept: a function may answer otherwise the next time."""
+    """The same for Python functions. What entered a score is kept: a function may answer otherwise the next time.
+
+    Whatever goes wrong while a person is asked is what she said: nothing, for this pick. For the next she is asked
+    again, with as much left of her as before.
+    """
 
     def __init__(self, people: Stream) -> None:
         self.people = people
@@ -241,14 +246,17 @@ class FunctionScores:
         if chosen:
             self._left -= self._entered[:, chosen[-1]]
         for t in range(len(self.people)):
-            row = np.ascontiguousarray(self.people[t].gains(chosen), dtype=np.float64)
-            if row.shape != (self.people.n_items,):
-                raise InvalidInput(
-                    f"gains() must return one number per item, {self.people.n_items}; got shape {row.shape}."
-                )
-            _enter(row, self._left[t], self._entered[t])
+            _enter(self._said(t, tuple(chosen)), self._left[t], self._entered[t])
         scores: Ints = self._entered.sum(axis=0, dtype=np.int64)
         return scores
+
+    def _said(self, t: int, chosen: Slate) -> Floats:
+        """One person's gains; zeros if there are none to be had."""
+        try:
+            row = np.ascontiguousarray(self.people[t].gains(chosen), dtype=np.float64)
+        except Exception:  # foreign code: that it failed must not be seen
+            row = np.zeros(0)
+        return row if row.shape == (self.people.n_items,) else np.zeros(self.people.n_items)
 
 
 @inline

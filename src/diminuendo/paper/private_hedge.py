@@ -8,10 +8,11 @@ from diminuendo import _validate
 from diminuendo.errors import InvalidInput
 from diminuendo.experts.hedge import Hedge
 from diminuendo.learners.constants import Calibration, accountant_for, paper_hedge_rate, private_rate
-from diminuendo.learners.meter import Meter
 from diminuendo.privacy.accountants import ACCOUNTANTS
 from diminuendo.privacy.budget import REPLACE_ONE_ROUND, Budget, Guarantee
+from diminuendo.privacy.custody import Custody, refuse_copies
 from diminuendo.privacy.ledger import Ledger
+from diminuendo.privacy.meter import Meter
 from diminuendo.randomness.coins import Coins, SystemCoins
 from diminuendo.randomness.words import SecretRandomness
 from diminuendo.types import Floats
@@ -41,7 +42,8 @@ class PrivateHedge:
         self.coins: Coins = SystemCoins() if coins is None else coins
         self._secret = SecretRandomness(self.coins)
         self._expert = Hedge(n_items, self.rate)
-        self._meter = Meter(self.horizon - 1, 1, 2 * self.rate, self.budget, ledger)
+        self._meter = Meter(self.horizon - 1, 1, 2 * self.rate, ledger, secure=self.coins.secure)
+        self._custody = Custody()
         self._rounds = 0
         self._answered = True
 
@@ -50,6 +52,7 @@ class PrivateHedge:
 
     def draw(self) -> int:
         """The item of the next round."""
+        self._custody.check()
         if self._rounds == self.horizon:
             raise InvalidInput(
                 f"All {self.horizon} rounds are over; another draw would cost more than was promised."
@@ -63,9 +66,13 @@ class PrivateHedge:
 
     def learn(self, gains: Floats) -> None:
         """Every item's gain in the round just drawn; once per round, a second time changes nothing."""
+        row = self._expert.checked(gains)  # asked first: what is said must not depend on who answered
         if not self._answered:
-            self._expert.learn(gains)
+            self._expert.learn(row)
             self._answered = True
+
+    def __getstate__(self) -> dict[str, object]:
+        raise refuse_copies(self)
 
     @property
     def guarantee(self) -> Guarantee:

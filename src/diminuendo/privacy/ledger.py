@@ -46,6 +46,7 @@ class Ledger:
         self._bought: dict[str, Charge] = {}
         self._drawn: dict[str, Drawn] = {}
         self._in_use: set[str] = set()
+        self._seeded = False  # whether seeded draws were charged for
         self._limit, self._tally = budget.limit, Tally()
         self._kept = Releases()
         self._file: _disk.AppendOnly | None = None
@@ -105,15 +106,23 @@ class Ledger:
             file.cut(content.rindex(b"\n") + 1)
         return ledger
 
-    def charge(self, event: Event, note: str = "") -> None:
-        """Spend, or refuse with OverBudget. When this returns the charge is durable, and only then may one draw."""
+    def charge(self, event: Event, note: str = "", *, secure: bool = True) -> None:
+        """Spend, or refuse with OverBudget. When this returns the charge is durable, and only then may one draw.
+
+        `secure=False`: what is drawn on it is seeded, for simulation; a ledger in a file does not take that.
+        """
         price = self.budget.counting.tally(event)
         if not isinstance(note, str) or len(note) > 200 or not note.isprintable():
             raise InvalidInput("note must be one public line of at most 200 characters.")
+        if not secure and self._file is not None:
+            raise InvalidInput(
+                "A ledger in a file is for people; seeded coins are for simulation. Use SystemCoins."
+            )
         with self._lock:
             if self._tally.after(price) > self._limit:
                 raise OverBudget(self._refusal(event, price))
             self._write(Charge(event, note), price)
+            self._seeded |= not secure
 
     def buy(self, event: Event, name: str, about: str) -> Paid:
         """Charge for releases under a name, or go on with what was charged for under it before a crash.
@@ -155,7 +164,7 @@ class Ledger:
         """What is proved about everything drawn on this ledger so far."""
         proof, secure = (
             "docs/maths/accounting.md, Theorem A7",
-            all(drawn.secure for drawn in self._drawn.values()),
+            not self._seeded and all(drawn.secure for drawn in self._drawn.values()),
         )
         return Guarantee(self.spent(), self.budget.delta, str(self.budget.unit), proof, secure)
 

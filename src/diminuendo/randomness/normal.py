@@ -1,14 +1,15 @@
 r"""Rounded Gaussian noise, exactly: round(sigma * X) for a standard normal X, with whole-number arithmetic only.
 
-Adding a whole number and rounding to whole numbers may change places: n + round(Y) = round(n + Y). So whole numbers with
-this noise are what anybody can compute from the same numbers with real-valued Gaussian noise, and cost no more: squared
-shifts over sigma^2 add up to mu^2, and the exact curve of mu holds, along adaptive releases too (docs/maths/sums.md,
-Theorem S6). Discrete Gaussian noise of the same sigma has no such curve, only the conversion from zCDP.
+Adding a whole number and rounding to whole numbers may change places: n + round(Y) = round(n + Y). So whole numbers
+with this noise are what anybody can compute from the same numbers with real-valued Gaussian noise, and cost no more:
+squared shifts over sigma^2 add up to mu^2, and the exact curve of mu holds, along adaptive releases too
+(docs/maths/sums.md, Theorem S6). Discrete Gaussian noise of the same sigma has no such curve, only the conversion from
+zCDP.
 
 X is drawn by Karney's algorithm: a whole part k, accepted by flips of coins that land with probability e^(-1/2), and a
-fraction x, whose digits are words drawn as they are needed. Every step compares two uniform numbers; compiled code looks
-at their first words, and where those are equal, once in 2^64, and where floats cannot decide how sigma * (k + x) is
-rounded, whole numbers in Python decide, with more digits.
+fraction x, whose digits are words drawn as they are needed. Every step compares two uniform numbers; compiled code
+looks at their first words, and where those are equal, once in 2^64, and where floats cannot decide how sigma * (k + x)
+is rounded, whole numbers in Python decide, with more digits.
 
 Cost       `ContinuousGaussian(mu)`.
 Assumes    that words are uniform and secret.
