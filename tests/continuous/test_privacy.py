@@ -117,9 +117,9 @@ def costs(noise: Any, at: int) -> tuple[float, float]:
 @pytest.mark.parametrize("noise", ["gaussian", "gamma"])
 def test_nobody_can_change_more_than_is_paid_for(noise: Any) -> None:
     first, charged = costs(noise, at=0)
-    assert (
-        0.99 * charged <= first <= charged * (1 + 1e-9)
-    )  # the first batch is in every level, and in every release
+    # The first batch is in every level, and in every release. Of 2^17 ticks, the length of four gradients, Gaussian
+    # noise is paid for one more, so that rounding cuts none: 2^-16 of a square.
+    assert charged * (1 - 2.0**-16) <= first <= charged * (1 + 1e-9)
     for at in (5, ROUNDS - 4):
         later, same = costs(noise, at=at)
         assert later <= same * (1 + 1e-9)
@@ -151,7 +151,7 @@ def test_every_padded_release_has_noise_of_the_same_length() -> None:
             error = stats.norm.isf(ALPHA / 2) * squares.std(ddof=1) / math.sqrt(copies)
             expected = (levels if padded else nodes) * size * (size + 1)
             assert abs(squares.mean() - expected) <= error
-            assert error < 0.25 * size * (size + 1)  # one node more or less would be noticed
+            assert error < size * (size + 1) / 2  # one node more or less would be noticed
 
 
 def test_the_price_of_copies() -> None:
@@ -161,19 +161,21 @@ def test_the_price_of_copies() -> None:
     def noise(kind: Any, copies: int) -> float:
         return MetaFrankWolfe(domain, ROUNDS, noise=kind, copies=copies, **how).plan.noise  # type: ignore[arg-type]
 
-    assert noise("gaussian", 64) / noise("gaussian", 4) == pytest.approx(math.sqrt(16), rel=1e-3)
+    # One tick is added to 8 * 2^16 and to 2 * 2^16.
+    assert noise("gaussian", 64) / noise("gaussian", 4) == pytest.approx(math.sqrt(16), rel=2.0**-17)
     assert noise("gamma", 64) / noise("gamma", 4) == pytest.approx(16)
 
 
-def test_each_copy_by_itself_is_cut_to_the_bound() -> None:
+@pytest.mark.parametrize("bound", [SLOPE, 1e-300, 1e-160, 1e160, 1e300])
+def test_each_copy_by_itself_is_cut_to_the_bound(bound: float) -> None:
     """Two cut rows differ by at most sqrt(2) G, since no entry is negative; and that is reached."""
     rng = np.random.default_rng(1)
-    rows = np.vstack([rng.normal(0, 10.0 ** rng.integers(-2, 9), (200, N)), 9 * np.eye(N), np.zeros((1, N))])
-    cut = clipped(rows, SLOPE)
+    rows = np.vstack([rng.normal(0, 10.0 ** rng.integers(-2, 7), (200, N)), 9 * np.eye(N), np.zeros((1, N))])
+    cut = clipped(rows * bound, bound) / bound
     assert (cut >= 0).all()
-    assert np.linalg.norm(cut, axis=1).max() <= SLOPE
+    assert np.linalg.norm(cut, axis=1).max() <= 1
     apart = np.linalg.norm(cut[:, None] - cut[None], axis=2).max()
-    assert math.sqrt(2) * SLOPE * (1 - 1e-9) <= apart <= math.sqrt(2) * SLOPE
+    assert math.sqrt(2) * (1 - 1e-9) <= apart <= math.sqrt(2)
     honest = np.abs(rng.normal(size=(50, N)))
-    honest *= SLOPE / np.linalg.norm(honest, axis=1, keepdims=True) * rng.random((50, 1))
-    np.testing.assert_array_equal(clipped(honest, SLOPE), honest)  # what keeps to the bound is left alone
+    honest *= bound / np.linalg.norm(honest, axis=1, keepdims=True) * rng.random((50, 1))
+    np.testing.assert_array_equal(clipped(honest, bound), honest)  # what keeps to the bound is left alone

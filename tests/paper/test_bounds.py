@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Callable
 from fractions import Fraction
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from scipy import stats
 from diminuendo.errors import InvalidInput
 from diminuendo.paper import bounds
 from diminuendo.privacy.curves import zcdp_rho
+from tests.kit import enumeration
 from tests.kit.oracles import HAIR, exact, mp
 
 FILE = Path(__file__).parents[3] / "shared" / "oracles.json"
@@ -83,6 +85,26 @@ def test_what_a_cap_may_add_is_what_the_known_bounds_allow_for() -> None:
         Fraction(math.comb(9, m)) * Fraction(1, 4) ** m * Fraction(3, 4) ** (9 - m) for m in range(4, 10)
     )
     assert bounds.cap_excess(9, 0.25, 3) == pytest.approx(float(9 * few), rel=1e-12)
+
+
+@pytest.mark.parametrize("cap", [4_990_000, 5_004_000, 5_010_000])
+def test_what_a_cap_may_add_to_more_rounds_than_fit_into_32_bits(cap: int) -> None:
+    """Against the sum of the probabilities of cap + 1, cap + 2, .. explorations, in 60 digits."""
+    rounds, share = 5 * 10**9, exact(0.001)
+    here, tail, least = cap + 1, mp.mpf(0), mp.mpf(10) ** -30
+    chance = mp.exp(
+        (mp.loggamma(rounds + 1) - mp.loggamma(here + 1) - mp.loggamma(rounds - here + 1))
+        + here * mp.log(share)
+        + (rounds - here) * mp.log1p(-share)
+    )
+    while (
+        here < 5_000_000 or chance > least * tail
+    ):  # beyond the mean each is less likely than the one before
+        tail += chance
+        chance *= (rounds - here) * share / ((here + 1) * (1 - share))
+        here += 1
+    # A rounding of the share by 2^-53 moves the exponent, z^2/2 with z up to 4.5, by 2^-53 z sqrt(5e6) = 1e-12.
+    assert bounds.cap_excess(rounds, 0.001, cap) == pytest.approx(float(rounds * tail), rel=1e-11)
 
 
 def test_the_largest_rate_is_a_root_and_on_the_safe_side() -> None:
@@ -230,6 +252,91 @@ def test_what_presampling_adds_covers_how_far_the_chance_to_explore_drifts(round
     assert added == pytest.approx(allowed / p, abs=1e-9)
     if explorations >= 30 and p < 1:
         assert drift > 0.7 * allowed  # a mean deviation is sqrt(2/pi) = .798 of a standard deviation
+
+
+# What docs/maths/paper.md says beside its theorems.
+
+
+def wants(*items: int) -> tuple[float, ...]:
+    """A person, by bit mask of three items: 1 if any of these is shown."""
+    return tuple(float(any(shown >> item & 1 for item in items)) for shown in range(8))
+
+
+@cache
+def divergence(p: tuple[float, ...], q: tuple[float, ...], rate: float) -> float:
+    """Kullback-Leibler, of one draw from the other, by their totals."""
+    laws = enumeration.softmax(rate, p), enumeration.softmax(rate, q)
+    return math.fsum(a * math.log(a / b) for a, b in zip(*laws, strict=True))
+
+
+def divergences(stream: list[Any], other: list[Any], rate: float) -> tuple[float, float]:
+    """Of all draws of the first and of the second expert of Algorithm 2, three items: of `stream` from `other`.
+
+    By the chain rule they are sums over draws, of means over the past. What the first is told does not depend on any
+    draw; the totals of the second, of both streams, are a Markov chain. Chances below 1e-15 are dropped, which makes
+    the second sum smaller.
+    """
+    first, sums = [(0.0,) * 3] * 2, [0.0, 0.0]
+    second = {((0.0,) * 3, (0.0,) * 3): 1.0}
+    for pair in zip(stream, other, strict=True):
+        odds = enumeration.softmax(rate, first[0])
+        sums[0] += divergence(*first, rate)
+        sums[1] += math.fsum(chance * divergence(*totals, rate) for totals, chance in second.items())
+        grown: dict[Any, float] = {}
+        for totals, chance in second.items():
+            for drawn in (a for a in range(3) if chance * odds[a] >= 1e-15):
+                told = [
+                    [row[a] + f[1 << a | 1 << drawn] - f[1 << drawn] for a in range(3)]
+                    for row, f in zip(totals, pair, strict=True)
+                ]
+                lowest = min(told[0])  # only differences matter
+                state = tuple(tuple(total - lowest for total in row) for row in told)
+                grown[state] = grown.get(state, 0.0) + chance * odds[drawn]
+        second = grown
+        first = [tuple(row[a] + f[1 << a] for a in range(3)) for row, f in zip(first, pair, strict=True)]
+    return sums[0], sums[1]
+
+
+def arranged(before: int, after: int) -> tuple[list[Any], list[Any]]:
+    """All want c, until the first expert shows it. One wants a, or b: whichever it is, both experts are told of it.
+    Then all want a or b, so that these two become likely again, and as likely as they would be without her."""
+    a, b, c = range(3)
+    one, other = ([wants(c)] * before + [wants(odd)] + [wants(a, b)] * after for odd in (a, b))
+    return one, other
+
+
+def test_divergences_are_those_of_all_runs() -> None:
+    one, other = arranged(1, 2)
+    p, q = (enumeration.full_information_law(tuple(stream), 3, 2, 0.7) for stream in (one, other))
+    listed = math.fsum(chance * math.log(chance / q[seen]) for seen, chance in p.items())
+    assert sum(divergences(one, other, 0.7)) == pytest.approx(listed, rel=1e-12)
+
+
+def test_the_price_of_algorithm_2_has_a_factor_k() -> None:
+    """Theorem P1 allows eta^2/2 for each draw of each expert after the odd person; it costs nearly that, with both."""
+    rate, after = 0.25, 1000
+    first, second = (total / (after * rate**2 / 2) for total in divergences(*arranged(40, after), rate))
+    most = math.tanh(rate / 2) / (rate / 2)  # of a draw of two items, one ahead by 1 or behind by 1
+    assert 0.957 < first < most
+    assert 0.990 < second < most
+    _, unprepared = divergences(*arranged(0, after), rate)
+    assert unprepared < divergences(*arranged(40, after), rate)[1]  # unless the first shows c
+
+
+def test_who_draws_again_matters_to_payoffs_not_to_the_bound() -> None:
+    """Two items, two slots, four people who all want the second item."""
+    earned: dict[Any, float] = {}
+    for resample in ("all", "own"):
+        law = enumeration.bandit_law(((0.0, 0.0, 1.0, 1.0),) * 4, 2, 2, 1.5, 0.6, resample)
+        shown = {
+            seen: sum(
+                1 in (slate if probe is None else (*slate[: probe[0]], probe[1])) for slate, probe in seen
+            )
+            for seen in law
+        }
+        earned[resample] = math.fsum(chance * shown[seen] for seen, chance in law.items())
+    assert (round(earned["all"], 4), round(earned["own"], 4)) == (2.8167, 2.8382)
+    assert (1 - 1 / math.e) * 4 - min(earned.values()) <= bounds.bandit(2, 2, 4, 1.5, 0.6)
 
 
 def test_compositions() -> None:

@@ -33,8 +33,9 @@ HAIR = 1 - 2.0**-40
 def clipped(gradients: Any, bound: float) -> Floats:
     """Rows of numbers in [0, bound], none longer than the bound, whatever was given."""
     rows = cut(gradients, bound)
-    lengths = np.sqrt((rows * rows).sum(axis=1, keepdims=True))
-    return np.asarray(rows * np.where(lengths > bound, HAIR * bound / np.maximum(lengths, bound), 1.0))
+    units = rows / bound  # in [0, 1]: the square of a tiny bound would be 0, of a huge one infinite
+    lengths = np.sqrt((units * units).sum(axis=1, keepdims=True))
+    return np.asarray(rows * np.where(lengths > 1, HAIR / np.maximum(lengths, 1.0), 1.0))
 
 
 def cut(gradients: Any, bound: float) -> Floats:

@@ -30,6 +30,9 @@ MOST_COPIES = 256
 MOST_RELEASES = 1023
 """Without being told otherwise nobody waits for more: each release draws noise for every entry of every copy."""
 
+STEEPEST = 1e100
+"""No gradient bound above it, nor below its inverse."""
+
 TICKS = 1 << 16
 """Whole numbers to one G, for Gaussian noise."""
 
@@ -49,7 +52,12 @@ class Facts:
     def __post_init__(self) -> None:
         if _validate.positive_int(self.rounds, "rounds") < 2:
             raise InvalidInput("rounds must be at least 2: what one person says can only help the next.")
-        _validate.positive_float(self.gradient_bound, "gradient_bound")
+        steep = _validate.positive_float(self.gradient_bound, "gradient_bound")
+        if not 1 / STEEPEST <= steep <= STEEPEST:
+            raise InvalidInput(
+                f"gradient_bound must be between {1 / STEEPEST:g} and {STEEPEST:g}: squares of other numbers do not "
+                f"fit into floats; got {steep:g}. Measure gradients in another unit."
+            )
         if self.smoothness != 0:
             _validate.positive_float(self.smoothness, "smoothness")
 

@@ -5,9 +5,10 @@ After t rounds with rewards <g, w>, and G the sum of the g so far, exact or nois
     PFTAL   plays  project(G / (H t))      the leader for the losses -<g, w> + (H/2) |w|^2
     FTRL    plays  project(c + eta G)      the leader with one regularizer |w - c|^2 / (2 eta)
 
-over a convex set. PFTAL begins with 0, which must belong to it, FTRL with the point nearest to c. Both are functions of
-G, so whatever protects G protects them. PFTAL is written in the literature with distances to earlier points; for linear
-rewards it is the line above (docs/maths/continuous.md, Lemma C4).
+over a convex set. FTRL begins with the point nearest to c; PFTAL with 0, or, where 0 is not in the set but neither
+rewards nor points have negative entries, with any point. Both are functions of G, so whatever protects G protects them.
+PFTAL is written in the literature with distances to earlier points; for linear rewards it is the line above
+(docs/maths/continuous.md, Lemma C4).
 
 Regret     against the best fixed point, expected: `pftal_bound` (Theorem C5), `ftrl_bound` (Theorem C6). FTRL is better
            by a logarithm, and where noise has the same law in every round it does not multiply the number of rounds.

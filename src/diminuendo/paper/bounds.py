@@ -16,11 +16,11 @@ import math
 from collections.abc import Iterable
 from fractions import Fraction
 
-from scipy.special import bdtrc
+from scipy.special import betainc
 
 from diminuendo import _validate
 from diminuendo.errors import InvalidInput
-from diminuendo.learners.constants import paper_rate
+from diminuendo.learners.constants import bandit_bound, paper_rate
 from diminuendo.privacy import curves
 from diminuendo.privacy.rounding import rounded_up
 
@@ -69,16 +69,15 @@ def bandit(
 ) -> float:
     """Algorithm 3: k eta T + k^2 N log N/(gamma eta) + gamma T + extra, for rates up to LARGEST_RATE.
 
-    Beyond that rate the first term is k N eta T/8. Whether all experts draw again after an exploring round or
-    only the one that learned makes no difference. `extra`: what a cap on explorations may add, see `cap_excess`.
+    Beyond that rate the first term is k N eta T/8. The bound is the same whether all experts draw again after an
+    exploring round or only the one that learned; what is earned is not. `extra`: what a cap may add, see `cap_excess`.
     """
     n_items, rounds, rate = _run(n_items, rounds, rate)
     slots, exploring = _validate.slots(slots, n_items), _exploring(exploring)
     if extra != 0:
         extra = _validate.positive_float(extra, "extra")
-    share = 1.0 if rate <= LARGEST_RATE else n_items / 8
-    learning = share * rate * rounds + slots * n_items * math.log(n_items) / (exploring * rate)
-    return slots * learning + exploring * rounds + extra
+    more = 0.0 if rate <= LARGEST_RATE else (n_items / 8 - 1) * slots * rate * rounds
+    return bandit_bound(n_items, slots, rounds, rate, exploring) + more + extra
 
 
 def cap_excess(rounds: int, exploring: float, cap: int) -> float:
@@ -88,7 +87,7 @@ def cap_excess(rounds: int, exploring: float, cap: int) -> float:
     """
     rounds, exploring = _validate.positive_int(rounds, "rounds"), _exploring(exploring)
     cap = _validate.whole(cap, 0, None, "cap")
-    return rounds * float(bdtrc(cap, rounds, exploring)) if cap < rounds else 0.0
+    return rounds * float(betainc(cap + 1, rounds - cap, exploring)) if cap < rounds else 0.0
 
 
 def printed_bandit_lemma(
