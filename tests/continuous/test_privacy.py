@@ -171,6 +171,9 @@ def test_each_copy_by_itself_is_cut_to_the_bound(bound: float) -> None:
     """Two cut rows differ by at most sqrt(2) G, since no entry is negative; and that is reached."""
     rng = np.random.default_rng(1)
     rows = np.vstack([rng.normal(0, 10.0 ** rng.integers(-2, 7), (200, N)), 9 * np.eye(N), np.zeros((1, N))])
+    edge = np.abs(rng.normal(size=(50, N)))  # too long by a little
+    edge *= (1 + 10.0 ** -rng.integers(3, 12, (50, 1))) / np.linalg.norm(edge, axis=1, keepdims=True)
+    rows = np.vstack([rows, edge])
     cut = clipped(rows * bound, bound) / bound
     assert (cut >= 0).all()
     assert np.linalg.norm(cut, axis=1).max() <= 1

@@ -315,12 +315,14 @@ def test_divergences_are_those_of_all_runs() -> None:
 def test_the_price_of_algorithm_2_has_a_factor_k() -> None:
     """Theorem P1 allows eta^2/2 for each draw of each expert after the odd person; it costs nearly that, with both."""
     rate, after = 0.25, 1000
-    first, second = (total / (after * rate**2 / 2) for total in divergences(*arranged(40, after), rate))
-    most = math.tanh(rate / 2) / (rate / 2)  # of a draw of two items, one ahead by 1 or behind by 1
-    assert 0.957 < first < most
-    assert 0.990 < second < most
-    _, unprepared = divergences(*arranged(0, after), rate)
-    assert unprepared < divergences(*arranged(40, after), rate)[1]  # unless the first shows c
+    first, second = divergences(*arranged(40, after), rate)
+    share, most = (
+        after * rate**2 / 2,
+        after * rate * math.tanh(rate / 2),
+    )  # `most`: nothing but a and b is ever drawn
+    assert 0.957 * share < first < most
+    assert 0.990 * share < second < most
+    assert divergences(*arranged(0, after), rate)[1] < second  # unless she is prepared for
 
 
 def test_who_draws_again_matters_to_payoffs_not_to_the_bound() -> None:

@@ -1,0 +1,145 @@
+"""Rounded Gaussian noise: the law, the slow path, and that rounding and whole numbers change places."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from scipy import special
+
+from diminuendo.errors import InvalidInput
+from diminuendo.randomness import PublicCoins, SecretRandomness, SeededCoins, SystemCoins, normal
+from diminuendo.randomness.normal import rounded_normal
+from diminuendo.types import Floats, Ints, Words
+from tests.kit.statistics import assert_follows, assert_rejects
+
+
+def law(sigma: float, reach: int) -> Floats:
+    """The probability of each whole number from -reach to reach, tails in the last cells."""
+    edges = np.arange(-reach, reach) + 0.5
+    below = special.ndtr(edges / sigma)
+    return np.diff(below, prepend=0.0, append=1.0)
+
+
+def cells(noise: Ints, reach: int) -> Ints:
+    return np.clip(noise, -reach, reach) + reach
+
+
+@pytest.mark.parametrize("sigma", [0.2, 0.5, 1.0, 3.7, 40.25])
+@pytest.mark.parametrize("secure", [True, False])
+def test_the_law_is_that_of_a_rounded_normal(sigma: float, secure: bool) -> None:
+    secret = SecretRandomness(SystemCoins() if secure else SeededCoins(3), size=1 << 14)
+    drawn = rounded_normal(np.zeros(200_000, dtype=np.int64), sigma, secret)
+    reach = math.ceil(5 * sigma)
+    assert_follows(cells(drawn, reach), law(sigma, reach))
+    assert_rejects(cells(drawn, reach), law(sigma * 1.05, reach))
+
+
+def test_wide_noise_has_the_same_law() -> None:
+    """Where rounding no longer matters: shares of a normal law cut into equal parts."""
+    for sigma in (1e6, 4e7 + 0.125, 2.0**49):
+        drawn = rounded_normal(np.zeros(60_000, dtype=np.int64), sigma, SecretRandomness(SeededCoins(5)))
+        parts = np.floor(32 * special.ndtr(drawn / sigma)).astype(int)
+        assert_follows(parts, np.full(32, 1 / 32))
+        wrong = np.floor(32 * special.ndtr(drawn / (1.05 * sigma))).astype(int)
+        assert_rejects(wrong, np.full(32, 1 / 32))
+
+
+def test_the_slow_path_has_the_same_law() -> None:
+    words = iter(np.random.Philox(9).random_raw(3_000_000).tolist())
+    drawn = np.array([normal._slowly(1.5, lambda: next(words)) for _ in range(30_000)])
+    assert_follows(cells(drawn, 8), law(1.5, 8))
+    assert_rejects(cells(drawn, 8), law(1.6, 8))
+
+
+class Words64:
+    """Coins whose secret words are given."""
+
+    secure = False
+
+    def __init__(self, words: list[int]) -> None:
+        self.words = words
+
+    def public(self, count: int) -> Words:
+        raise AssertionError("noise reads no public coins")
+
+    def secret(self, count: int) -> Words:
+        taken, self.words = self.words[:count], self.words[count:]
+        return np.array(taken + [0] * (count - len(taken)), dtype=np.uint64)
+
+
+def test_fast_and_slow_agree_word_for_word() -> None:
+    """The same words, read by compiled code and by whole-number Python, give the same numbers."""
+    for seed in range(20):
+        stream = np.random.Philox(seed).random_raw(20_000).tolist()
+        fast = rounded_normal(
+            np.zeros(50, dtype=np.int64), 1000.25, SecretRandomness(Words64([*stream]), size=20_000)
+        )
+        position: Iterator[int] = iter(stream)
+        slow = [normal._slowly(1000.25, lambda position=position: next(position)) for _ in range(50)]  # type: ignore[misc]
+        np.testing.assert_array_equal(fast, slow)
+
+
+def test_a_tie_is_decided_by_further_words() -> None:
+    """Two equal words: compiled code stops, and the next digits decide."""
+    half = 1 << 62
+    # sign, then a run below 1/2 that ties with its predecessor; the digits behind decide; the rest is anything.
+    for further, falls in (((5, 9), True), ((9, 5), False)):
+        words = [0, half, half, further[1], further[0]]
+        rest = np.random.Philox(1).random_raw(4_000).tolist()
+        secret = SecretRandomness(Words64([*words, *rest]), size=len(words) + len(rest))
+        given = int(rounded_normal(np.zeros(1, dtype=np.int64), 10.0, secret)[0])
+        source = iter([*words, *rest])
+        assert given == normal._slowly(10.0, lambda source=source: next(source))  # type: ignore[misc]
+        one, other = (normal._Uniform(iter([half, digit]).__next__) for digit in further)
+        assert one.below(other) == falls
+
+
+def test_rounding_is_exact_at_the_edge() -> None:
+    """sigma * (k + x) within a hair of a half: words are added until it is clear on which side."""
+    sigma = 1.0
+    edge = 1 << 63  # k + x = k + 1/2 exactly, were it not for further digits
+    for further, expected in ((0, 3), (1, 3)):  # at the half, and above: up
+        digits = [edge, further, 7]
+        supply = iter(digits[1:])
+        assert normal._rounded(sigma, 2, digits[:1], supply.__next__) == expected
+    digits = [edge - 1, (1 << 64) - 1, 0]
+    supply = iter(digits[1:])
+    assert normal._rounded(sigma, 2, digits[:1], supply.__next__) == 2
+    third = Fraction(1.0 / 3)
+    found = normal._rounded(1.0 / 3, 1, [edge], iter([1]).__next__)
+    assert found == math.floor(third * Fraction(3, 2) + Fraction(1, 2))
+
+
+def test_whole_numbers_and_rounding_change_places() -> None:
+    values = np.array([-(10**12), -3, 0, 5, 10**12])
+    runs = [
+        rounded_normal(v, 7.5, SecretRandomness(SeededCoins(2))) - v
+        for v in (values, np.zeros(5, dtype=np.int64))
+    ]
+    np.testing.assert_array_equal(runs[0], runs[1])
+
+
+def test_the_size_of_the_buffer_does_not_matter() -> None:
+    runs = [
+        rounded_normal(np.zeros(300, dtype=np.int64), 11.0, SecretRandomness(SeededCoins(4), size=size))
+        for size in (1, 7, 1 << 14)
+    ]
+    np.testing.assert_array_equal(runs[0], runs[1])
+    np.testing.assert_array_equal(runs[0], runs[2])
+
+
+def test_shapes_and_doors() -> None:
+    secret = SecretRandomness(SeededCoins(1))
+    assert rounded_normal(np.zeros((3, 4), dtype=np.int32), 2.0, secret).shape == (3, 4)
+    assert rounded_normal(np.zeros(0, dtype=np.int64), 2.0, secret).shape == (0,)
+    for sigma in (0.0, -1.0, math.nan, math.inf, 2.0**51):
+        with pytest.raises(InvalidInput, match="sigma"):
+            rounded_normal(np.zeros(2, dtype=np.int64), sigma, secret)
+    with pytest.raises(InvalidInput, match="whole numbers"):
+        rounded_normal(np.zeros(2), 1.0, secret)  # type: ignore[arg-type]
+    with pytest.raises(InvalidInput, match="SecretRandomness"):
+        rounded_normal(np.zeros(2, dtype=np.int64), 1.0, PublicCoins(SeededCoins(1)))  # type: ignore[arg-type]
