@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from diminuendo import SeededCoins, SystemCoins
 from diminuendo.errors import InvalidInput, LedgerDamaged, OverBudget
 from diminuendo.privacy import calibrate
 from diminuendo.privacy.budget import Budget
-from diminuendo.privacy.events import Gaussian, Laplace, Selections
+from diminuendo.privacy.events import ContinuousGaussian, Gaussian, Laplace, Selections
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.randomness import PublicCoins, SecretRandomness, noise
 from diminuendo.sums.blt import UNIT_BITS, Blt
@@ -29,18 +30,23 @@ from tests.sums.test_clip import HOSTILE
 
 EVERY = pytest.mark.parametrize("strategy", STRATEGIES)
 SIZE = 3
-COSTS: list[Gaussian | Laplace] = [Gaussian(0.5), Laplace(1.0)]
+Cost = Gaussian | Laplace | ContinuousGaussian
+COSTS: list[Cost] = [Gaussian(0.5), Laplace(1.0), ContinuousGaussian(1.0)]
 
 
 def secret(seed: int = 0) -> SecretRandomness:
     return SecretRandomness(SeededCoins(seed))
 
 
-def ledger_for(cost: Gaussian | Laplace) -> Ledger:
-    return Ledger(Budget(1.0, 0.0, accountant="pure") if isinstance(cost, Laplace) else Budget(8.0, 1e-6))
+def ledger_for(cost: Cost) -> Ledger:
+    if isinstance(cost, Laplace):
+        return Ledger(Budget(1.0, 0.0, accountant="pure"))
+    return Ledger(
+        Budget(8.0, 1e-6, accountant="zcdp" if isinstance(cost, Gaussian) else "continuous-gaussian")
+    )
 
 
-def fresh(strategy: str, releases: int, cost: Gaussian | Laplace = COSTS[0], **options: Any) -> PrivateSum:
+def fresh(strategy: str, releases: int, cost: Cost = COSTS[0], **options: Any) -> PrivateSum:
     made: dict[str, Any] = {
         "schedule": equal(100, releases),
         "ledger": ledger_for(cost),
@@ -145,8 +151,14 @@ def test_rounded_buffers_never_shift_by_more_than_a_rounded_up_unit() -> None:
 
 @EVERY
 @pytest.mark.parametrize("cost", COSTS, ids=lambda cost: type(cost).__name__)
-def test_the_event_is_what_was_asked_or_less(strategy: str, cost: Gaussian | Laplace) -> None:
+def test_the_event_is_what_was_asked_or_less(strategy: str, cost: Cost) -> None:
     total = fresh(strategy, 12, cost)
+    if isinstance(total.event, ContinuousGaussian):
+        assert isinstance(cost, ContinuousGaussian)
+        assert cost.mu * (1 - 1e-9) < total.event.mu <= cost.mu
+        square = total.clip.sensitivity_squared(SIZE) * total.strategy.square
+        assert Fraction(square) / Fraction(total.scale) ** 2 <= Fraction(total.event.mu) ** 2
+        return
     if isinstance(total.event, Gaussian):
         assert isinstance(cost, Gaussian)
         assert cost.rho * (1 - 1e-9) < total.event.rho <= cost.rho

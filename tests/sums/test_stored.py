@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from diminuendo import SeededCoins, SystemCoins
 from diminuendo.errors import InvalidInput, LedgerDamaged, OverBudget
 from diminuendo.privacy.budget import Budget
-from diminuendo.privacy.events import Columns, Gaussian
+from diminuendo.privacy.events import Gaussian, NormalColumns
 from diminuendo.privacy.ledger import Ledger
-from diminuendo.randomness import SecretRandomness, noise
+from diminuendo.randomness import SecretRandomness, normal
 from diminuendo.sums.clip import Clip
 from diminuendo.sums.schedule import Schedule, equal, geometric
 from diminuendo.sums.stored import StoredPeople
@@ -41,7 +41,7 @@ def secret(seed: int = 0) -> SecretRandomness:
 
 @pytest.fixture
 def bare(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(noise, "gaussian", lambda values, sigma, secret: values)
+    monkeypatch.setattr(normal, "rounded_normal", lambda values, sigma, secret: values)
 
 
 def answers(
@@ -69,17 +69,17 @@ def test_hostile_people_move_a_whole_chain_by_no_more_than_is_charged(
     one: Any, other: Any, chain: list[int], weight: int, clip: Clip
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(noise, "gaussian", lambda values, sigma, secret: values)
+        patch.setattr(normal, "rounded_normal", lambda values, sigma, secret: values)
         found = [answers(clip, person, later, chain, weight) for person, later in (one, other)]
     for released, _ in found:
         for row in released:
             assert row.min() >= 0
         assert sum(int((row.astype(object) ** 2).sum()) for row in released[1:]) <= (weight * clip.limit) ** 2
     shifts = [(a - b).astype(object) for a, b in zip(found[0][0], found[1][0], strict=True)]
-    # What was charged for the release, at deviations of 10^9 each, is half the squared shift that it allows for.
-    (charged,) = {charge.event.rhos[0] for charge in found[0][1].ledger.charges}  # type: ignore[union-attr]
+    # What was charged for the release, at deviations of 10^9 each, is the squared shift that it allows for.
+    (charged,) = {charge.event.squares[0] for charge in found[0][1].ledger.charges}  # type: ignore[union-attr]
     moved = (shifts[0] ** 2).sum() + sum((shift**2).sum() for shift in shifts[1:])
-    assert moved / 2e18 <= charged
+    assert moved / 1e18 <= charged
     squares = found[0][1]._squared()
     assert (shifts[0] ** 2).sum() <= weight**2 * squares[0]
     assert sum((shift**2).sum() for shift in shifts[1:]) <= weight**2 * squares[1]
@@ -131,10 +131,10 @@ def test_each_batch_pays_for_itself_before_anything_is_drawn() -> None:
     sigmas = people.sigmas(weights, people.ledger.budget.share(), singles=0.3)  # type: ignore[arg-type]
     people.release(0, [UNIT], sigmas)
     (charge,) = people.ledger.charges
-    exact = sum(Fraction(2 * 1024**2 * UNIT**2) / (2 * Fraction(sigma) ** 2) for sigma in sigmas)
-    assert isinstance(charge.event, Columns)
-    assert float(exact) * (1 + 1e-12) > charge.event.rhos[0] >= exact
-    assert exact > 0.999999 * people.ledger.budget.limit
+    exact = sum(Fraction(2 * 1024**2 * UNIT**2) / Fraction(sigma) ** 2 for sigma in sigmas)
+    assert isinstance(charge.event, NormalColumns)
+    assert float(exact) * (1 + 1e-12) > charge.event.squares[0] >= exact
+    assert exact / 2 > 0.999999 * people.ledger.budget.limit, "zCDP is half the square"
     with pytest.raises(OverBudget):
         people.release(1, [1, UNIT], sigmas)
     people.release(1, [0, UNIT], sigmas)

@@ -2,7 +2,7 @@
 
     pure                 pure costs add: (epsilon, 0)
     zcdp                 squares of costs add, converted once by the tight formula; the default
-    continuous-gaussian  exact for real-valued Gaussian noise, which is not what runs here
+    continuous-gaussian  exact for Gaussian noise, real or rounded to whole numbers, and for nothing else
     advanced             advanced composition as the paper uses it, for comparison
     adaptive-range       draws only, 7 percent tighter than zcdp; computed, not proved (adaptive_range.py)
 
@@ -29,51 +29,16 @@ from diminuendo.privacy.events import (
     Event,
     Gaussian,
     Laplace,
+    NormalColumns,
     Parallel,
     Repeated,
     Selections,
 )
 from diminuendo.privacy.rounding import root_up, rounded_up
+from diminuendo.privacy.tally import Tally
 
 FEW = 8
 """Up to so many draws the recursion takes a second at most."""
-
-
-class Tally:
-    """A running total: what everybody paid, and what each batch of each partition paid besides.
-
-    Adding takes no longer as it grows.
-    """
-
-    def __init__(self) -> None:
-        self.common = Fraction(0)
-        self.columns: dict[tuple[str, int], Fraction] = {}
-        self.worst: dict[str, Fraction] = {}
-
-    @property
-    def total(self) -> Fraction:
-        """The most that one person-round can have paid: in each partition she is in some batch."""
-        return self.common + sum(self.worst.values())
-
-    def put(self, partition: str, column: int, cost: Fraction) -> None:
-        """That batch pays so much more."""
-        paid = self.columns.get((partition, column), Fraction(0)) + cost
-        self.columns[partition, column] = paid
-        self.worst[partition] = max(self.worst.get(partition, Fraction(0)), paid)
-
-    def add(self, other: Tally, times: int = 1) -> None:
-        """On the same people."""
-        self.common += times * other.common
-        for (partition, column), cost in other.columns.items():
-            self.put(partition, column, times * cost)
-
-    def after(self, other: Tally) -> Fraction:
-        """The total there would be after adding `other`, which is not added."""
-        worst = dict(self.worst)
-        for (partition, column), cost in other.columns.items():
-            paid = self.columns.get((partition, column), Fraction(0)) + cost
-            worst[partition] = max(worst.get(partition, Fraction(0)), paid)
-        return self.common + other.common + sum(worst.values())
 
 
 class Accountant(ABC):
@@ -99,6 +64,10 @@ class Additive(Accountant):
     @abstractmethod
     def price(self, event: Event) -> Fraction | None:
         """The cost of one simple event, or None where there is no rule."""
+
+    def squared(self, square: Fraction) -> Fraction | None:
+        """The cost of Gaussian noise, real or rounded, by squared shifts over squared deviations."""
+        return None
 
     @abstractmethod
     def convert(self, cost: float, delta: float) -> float:
@@ -127,6 +96,11 @@ class Additive(Accountant):
                 raise self._refuse(event)
             for column, rho in enumerate(event.rhos, start=event.first):
                 made.put(event.partition, column, self._priced(Gaussian(rho)))
+        elif isinstance(event, NormalColumns):
+            for column, square in enumerate(event.squares, start=event.first):
+                if (cost := self.squared(Fraction(square))) is None:
+                    raise self._refuse(event)
+                made.put(event.partition, column, cost)
         else:
             made.common = self._priced(event)
         return made
@@ -185,8 +159,12 @@ class ZCdp(Additive):
         if isinstance(event, Laplace):
             return Fraction(event.epsilon) ** 2 / 2
         if isinstance(event, ContinuousGaussian):
-            return Fraction(event.mu) ** 2 / 2
+            return self.squared(Fraction(event.mu) ** 2)
         return Fraction(event.rho) if isinstance(event, Gaussian) else None
+
+    def squared(self, square: Fraction) -> Fraction:
+        """Half of it."""
+        return square / 2
 
     def convert(self, cost: float, delta: float) -> float:
         """The tight conversion."""
@@ -202,13 +180,17 @@ class ZCdp(Additive):
 
 
 class GaussianExact(Additive):
-    """Real-valued Gaussian noise: squares of mu add, and the curve is exact."""
+    """Gaussian noise, real or rounded: squares of mu add, and the curve is exact (Theorem A8)."""
 
     name = "continuous-gaussian"
 
     def price(self, event: Event) -> Fraction | None:
         """The square of mu."""
-        return Fraction(event.mu) ** 2 if isinstance(event, ContinuousGaussian) else None
+        return self.squared(Fraction(event.mu) ** 2) if isinstance(event, ContinuousGaussian) else None
+
+    def squared(self, square: Fraction) -> Fraction | None:
+        """Itself."""
+        return square
 
     def convert(self, cost: float, delta: float) -> float:
         """The exact curve."""

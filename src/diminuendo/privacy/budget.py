@@ -11,7 +11,8 @@ from diminuendo import _validate
 from diminuendo.errors import InvalidInput
 from diminuendo.privacy import curves
 from diminuendo.privacy.accountants import ACCOUNTANTS, Additive
-from diminuendo.privacy.events import Gaussian, Laplace
+from diminuendo.privacy.events import ContinuousGaussian, Gaussian, Laplace
+from diminuendo.privacy.rounding import lowered
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,18 +54,18 @@ class Budget:
     epsilon: float
     delta: float
     unit: Unit = field(default_factory=Unit)
-    accountant: Literal["zcdp", "pure"] = "zcdp"
+    accountant: Literal["zcdp", "pure", "continuous-gaussian"] = "zcdp"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", _validate.positive_float(self.epsilon, "epsilon"))
         object.__setattr__(self, "delta", _validate.delta(self.delta))
-        _validate.one_of(self.accountant, ("zcdp", "pure"), "accountant")
+        _validate.one_of(self.accountant, ("zcdp", "pure", "continuous-gaussian"), "accountant")
         if not isinstance(self.unit, Unit):
             raise InvalidInput(f"unit must be a Unit, such as Unit(rounds=3); got {self.unit!r}.")
         if (self.delta == 0) != (self.accountant == "pure"):
             raise InvalidInput(
                 f"delta = {self.delta:g} does not go with {self.accountant!r} accounting: "
-                "'pure' has delta 0, 'zcdp' a delta above 0."
+                "'pure' has delta 0, the others a delta above 0."
             )
 
     def __str__(self) -> str:
@@ -79,16 +80,23 @@ class Budget:
 
     @property
     def limit(self) -> Fraction:
-        """The largest total cost that one round may have: rho, or epsilon, after what a person's rounds multiply."""
-        whole = self.epsilon if self.accountant == "pure" else curves.zcdp_rho(self.epsilon, self.delta)
-        return Fraction(whole) / self.counting.owned(Fraction(1), self.unit.rounds)
+        """The largest total cost one round may have (rho, epsilon, mu^2), after what a person's rounds multiply."""
+        if self.accountant == "pure":
+            whole = Fraction(self.epsilon)
+        elif self.accountant == "zcdp":
+            whole = Fraction(curves.zcdp_rho(self.epsilon, self.delta))
+        else:
+            whole = Fraction(curves.gaussian_mu(self.epsilon, self.delta)) ** 2
+        return whole / self.counting.owned(Fraction(1), self.unit.rounds)
 
-    def share(self, part: float = 1.0) -> Gaussian | Laplace:
+    def share(self, part: float = 1.0) -> Gaussian | Laplace | ContinuousGaussian:
         """The largest cost of a sum that fits into that part of the budget: `PrivateSum(..., cost=budget.share())`."""
         if not 0 < _validate.positive_float(part, "part") <= 1:
             raise InvalidInput(f"part must be above 0 and at most 1; got {part}.")
         # Rounded down by a hair: a float like .1 is a little more than a tenth, and ten tenths should fit.
         cost = float(self.limit * Fraction(part)) * (1 - 2.0**-50)
+        if self.accountant == "continuous-gaussian":
+            return ContinuousGaussian(lowered(math.sqrt(cost), lambda mu: Fraction(mu) ** 2 <= cost))
         return Laplace(cost) if self.accountant == "pure" else Gaussian(cost)
 
     def as_json(self) -> dict[str, Any]:

@@ -53,9 +53,9 @@ def selections(budget: Budget, count: int, span: float) -> tuple[float, Selectio
     return rate, event
 
 
-def gaussian_sigma(rho: float, sensitivity_squared: int, column_square: int = 1) -> float:
-    """The least deviation of discrete Gaussian noise with sensitivity_squared * column_square / (2 sigma^2) <= rho."""
-    _validate.positive_float(rho, "rho")
+def gaussian_sigma(rho: float | Fraction, sensitivity_squared: int, column_square: int = 1) -> float:
+    """The least deviation of Gaussian noise with sensitivity_squared * column_square / (2 sigma^2) <= rho."""
+    _validate.positive_float(float(rho), "rho")
     cost = Fraction(_validate.positive_int(sensitivity_squared, "sensitivity_squared"))
     cost *= _validate.positive_int(column_square, "column_square")
     return raised(

@@ -47,7 +47,7 @@ class Gaussian:
 
 @dataclass(frozen=True)
 class ContinuousGaussian:
-    """Releases with real-valued Gaussian noise, total sensitivity over deviation at most `mu`. Real arithmetic only."""
+    """Releases with Gaussian noise, real or rounded to whole numbers: total sensitivity over deviation at most `mu`."""
 
     mu: float
 
@@ -86,6 +86,25 @@ class Columns:
 
 
 @dataclass(frozen=True)
+class NormalColumns:
+    """As `Columns`, with Gaussian noise that is rounded to whole numbers (randomness/normal.py).
+
+    A person of batch first + i pays squares[i]: squared shifts over squared deviations.
+    """
+
+    first: int
+    squares: tuple[float, ...]
+    partition: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "first", _validate.whole(self.first, 0, None, "first"))
+        squares = tuple(_cost(square, "squares") for square in _several(self.squares, "squares"))
+        object.__setattr__(self, "squares", squares)
+        if not isinstance(self.partition, str):
+            raise InvalidInput(f"partition of an event must be a name; got {self.partition!r}.")
+
+
+@dataclass(frozen=True)
 class Composed:
     """One after the other on the same people: each may depend on what those before it let out."""
 
@@ -117,7 +136,17 @@ class Repeated:
         object.__setattr__(self, "times", _validate.whole(self.times, 0, None, "times"))
 
 
-Event = Selections | Gaussian | ContinuousGaussian | Laplace | Columns | Composed | Parallel | Repeated
+Event = (
+    Selections
+    | Gaussian
+    | ContinuousGaussian
+    | Laplace
+    | Columns
+    | NormalColumns
+    | Composed
+    | Parallel
+    | Repeated
+)
 
 NAMES: dict[str, type[Any]] = {
     "selections": Selections,
@@ -125,6 +154,7 @@ NAMES: dict[str, type[Any]] = {
     "continuous-gaussian": ContinuousGaussian,
     "laplace": Laplace,
     "columns": Columns,
+    "normal-columns": NormalColumns,
     "composed": Composed,
     "parallel": Parallel,
     "repeated": Repeated,

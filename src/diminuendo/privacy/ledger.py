@@ -24,12 +24,12 @@ from typing import Self
 
 from diminuendo.errors import InvalidInput, LedgerDamaged, LedgerInUse, OverBudget
 from diminuendo.privacy import _disk, record
-from diminuendo.privacy.accountants import Tally
 from diminuendo.privacy.budget import Budget, Guarantee
 from diminuendo.privacy.events import Composed, Event
 from diminuendo.privacy.record import Charge, Drawn
 from diminuendo.privacy.releases import Releases, digest
 from diminuendo.privacy.rounding import rounded_up
+from diminuendo.privacy.tally import Tally
 from diminuendo.randomness.words import SecretRandomness, require_secret
 from diminuendo.types import Ints
 

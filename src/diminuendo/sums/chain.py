@@ -10,7 +10,7 @@ from diminuendo import _validate
 from diminuendo._jit import kernel
 from diminuendo.errors import InvalidInput
 from diminuendo.privacy.ledger import Paid
-from diminuendo.randomness import noise
+from diminuendo.randomness import normal
 from diminuendo.randomness.words import SecretRandomness
 from diminuendo.sums.clip import as_floats
 from diminuendo.types import Floats, Ints
@@ -83,7 +83,7 @@ class Chain:
     def _once(self, what: str, item: int, total: Ints, sigma: float, secret: SecretRandomness) -> Ints:
         """Kept with the item it is about: a chain that was begun goes on as it began, or not at all."""
         kept = self._paid.once(
-            what, lambda: np.concatenate([[item], noise.gaussian(total, sigma, secret)]), secret
+            what, lambda: np.concatenate([[item], normal.rounded_normal(total, sigma, secret)]), secret
         )
         if kept[0] != item or len(kept) != len(total) + 1:
             raise InvalidInput(

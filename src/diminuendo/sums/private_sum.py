@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import math
 import threading
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
@@ -33,16 +34,23 @@ from scipy import sparse
 from diminuendo import _validate
 from diminuendo.errors import InvalidInput, OverBudget
 from diminuendo.privacy import calibrate
-from diminuendo.privacy.events import Gaussian, Laplace
+from diminuendo.privacy.events import ContinuousGaussian, Gaussian, Laplace
 from diminuendo.privacy.ledger import Ledger
-from diminuendo.privacy.rounding import rounded_up
-from diminuendo.randomness import noise
+from diminuendo.privacy.rounding import raised, rounded_up
+from diminuendo.randomness import noise, normal
 from diminuendo.randomness.words import SecretRandomness
 from diminuendo.sums import snapshots
 from diminuendo.sums.clip import Clip, add_dense, add_sparse, as_floats, dense_row, rising, sparse_row
 from diminuendo.sums.schedule import Schedule
 from diminuendo.sums.strategies import STRATEGIES
 from diminuendo.types import Floats, Ints
+
+SAMPLERS: dict[type, Callable[[Ints, float, SecretRandomness], Ints]] = {
+    Gaussian: lambda rows, scale, secret: noise.gaussian(rows, scale, secret),
+    ContinuousGaussian: lambda rows, scale, secret: normal.rounded_normal(rows, scale, secret),
+    Laplace: lambda rows, scale, secret: noise.laplace(rows, scale, secret),
+}
+"""Which noise belongs to which cost."""
 
 ROOM = 1 << 61
 """No number inside may exceed this; what could is refused before anybody arrives."""
@@ -156,7 +164,7 @@ class PrivateSum(Collector):
         size: int,
         *,
         schedule: Schedule,
-        cost: Gaussian | Laplace,
+        cost: Gaussian | Laplace | ContinuousGaussian,
         ledger: Ledger,
         strategy: str = "sqrt-toeplitz",
         clip: Clip | None = None,
@@ -172,17 +180,25 @@ class PrivateSum(Collector):
                 f"{schedule.rounds:,} people of {self.clip.ticks} ticks could overflow 64 bits with {strategy!r}: "
                 f"too much by a factor of {math.ceil(most / ROOM)}. Take fewer ticks, or fewer people."
             )
-        if isinstance(cost, Gaussian):
+        self.event: Gaussian | Laplace | ContinuousGaussian
+        if isinstance(cost, (Gaussian, ContinuousGaussian)):
             squared = self.clip.sensitivity_squared(self.size) * self.strategy.square
-            self.scale = noise.checked_scale(calibrate.gaussian_sigma(cost.rho, squared), "sigma")
-            self.event: Gaussian | Laplace = Gaussian(rounded_up(squared / (2 * Fraction(self.scale) ** 2)))
+            rho = Fraction(cost.rho) if isinstance(cost, Gaussian) else Fraction(cost.mu) ** 2 / 2
+            self.scale = noise.checked_scale(calibrate.gaussian_sigma(rho, squared), "sigma")
+            if isinstance(cost, Gaussian):
+                self.event = Gaussian(rounded_up(squared / (2 * Fraction(self.scale) ** 2)))
+            else:
+                exact = squared / Fraction(self.scale) ** 2
+                self.event = ContinuousGaussian(
+                    raised(math.sqrt(exact), lambda mu: exact <= Fraction(mu) ** 2)
+                )
         elif isinstance(cost, Laplace):
             apart = self.clip.sensitivity(self.size) * self.strategy.total
             self.scale = noise.checked_scale(calibrate.laplace_scale(cost.epsilon, apart), "scale")
             self.event = Laplace(rounded_up(apart / Fraction(self.scale)))
         else:
             raise InvalidInput(
-                f"cost must be a Gaussian or a Laplace event, as from Budget.share(); got {cost!r}."
+                f"cost must be a Gaussian, ContinuousGaussian or Laplace event, as from Budget.share(); got {cost!r}."
             )
         self._encoder, self._decoder = self.strategy.encoder(self.size), self.strategy.decoder(self.size)
         self._due: Ints | None = None  # encoded, but not published yet because that failed, as on a full disk
@@ -203,7 +219,7 @@ class PrivateSum(Collector):
         if self._due is None:
             self._due = self._encoder.encode(self._take())
         rows = self._due
-        sampler = noise.gaussian if isinstance(self.event, Gaussian) else noise.laplace
+        sampler = SAMPLERS[type(self.event)]
         released = self._paid.once(f"{self.batch - 1:06d}", lambda: sampler(rows, self.scale, secret), secret)
         if released.shape != rows.shape:
             raise InvalidInput(f"What was published as {self._paid.name!r} before is of another size.")
@@ -214,7 +230,7 @@ class PrivateSum(Collector):
         """The standard deviation of the noise in every entry, in units, after so many releases (from 1)."""
         if not 1 <= _validate.positive_int(release, "release") <= len(self.schedule):
             raise InvalidInput(f"release must be from 1 to {len(self.schedule)}; got {release}.")
-        spread = self.scale * (1.0 if isinstance(self.event, Gaussian) else math.sqrt(2))
+        spread = self.scale * (math.sqrt(2) if isinstance(self.event, Laplace) else 1.0)
         return spread * math.sqrt(self.strategy.variance(release)) / self.clip.ticks
 
     def collector(self) -> Collector:

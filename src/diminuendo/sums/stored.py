@@ -1,7 +1,7 @@
 r"""People who are kept, and asked again at every release, with weights.
 
 A batch of people may enter many releases, if the squares of its weights are accounted for: release b multiplies the
-people of batch j by a whole number W_bj, and each batch pays for itself (`Columns` events; the ledger refuses the
+people of batch j by a whole number W_bj, and each batch pays for itself (`NormalColumns` events; the ledger refuses the
 release that would take any batch over the budget). Weights in proportion to t_j / t_b let everybody be asked again at
 every release at a bounded price, and averages over releases then lose nothing however many there are (`power_weights`).
 
@@ -10,7 +10,8 @@ In one release each person answers one *chain* of questions: first how much each
 rows of one person come out of her singles, entry by entry, so all rows together are no longer than her singles, for
 any function whatever and any length of the chain (docs/maths/sums.md, Theorem S4): a running minimum sees to it.
 
-Guarantee  rho-zCDP if the ledger's budget is rho: Theorem S4. A release is charged before its first noise is drawn.
+Guarantee  that of the ledger's budget, counted as zcdp or as continuous-gaussian: Theorems S4 and S6. A release is
+           charged before its first noise is drawn.
 Assumes    one `add` per person-round, its batch the one open when her slate was chosen; it may come late.
 Excludes   timing, and the memory of the process, which holds what people said.
 """
@@ -27,7 +28,7 @@ from diminuendo import _validate
 from diminuendo._jit import kernel
 from diminuendo.errors import InvalidInput
 from diminuendo.privacy import calibrate
-from diminuendo.privacy.events import Columns, Gaussian
+from diminuendo.privacy.events import ContinuousGaussian, Gaussian, NormalColumns
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.privacy.rounding import rounded_up
 from diminuendo.randomness import noise
@@ -100,7 +101,9 @@ class StoredPeople:
         self._items, self._ticks = self._items[entries], self._ticks[entries]
         self._starts = np.concatenate([[0], np.cumsum(lengths)])
 
-    def sigmas(self, weights: Ints, cost: Gaussian, singles: float = 0.5) -> tuple[float, float]:
+    def sigmas(
+        self, weights: Ints, cost: Gaussian | ContinuousGaussian, singles: float = 0.5
+    ) -> tuple[float, float]:
         """Deviations of noise on singles and on rows with which all releases of a plan cost at most `cost` together.
 
         `weights`: (releases, batches), as from `power_weights`. `singles`: the share of the cost that they get.
@@ -109,8 +112,9 @@ class StoredPeople:
             raise InvalidInput(f"singles must be a share between 0 and 1; got {singles}.")
         square = max(int(total) for total in (np.asarray(weights).astype(object) ** 2).sum(axis=0))
         shares = (singles, 1 - singles)
+        rho = cost.rho if isinstance(cost, Gaussian) else cost.mu**2 / 2
         one, other = (
-            calibrate.gaussian_sigma(cost.rho * share * (1 - 2.0**-50), squared, square)
+            calibrate.gaussian_sigma(rho * share * (1 - 2.0**-48), squared, square)
             for share, squared in zip(shares, self._squared(), strict=True)
         )
         return one, other
@@ -136,9 +140,9 @@ class StoredPeople:
         number = _validate.whole(number, 0, None, "number")
         exact = [Fraction(noise.checked_scale(sigma, "sigma")) for sigma in sigmas]
         pairs = zip(self._squared(), exact, strict=True)
-        each = sum((squared / (2 * sigma**2) for squared, sigma in pairs), Fraction(0))
-        rhos = tuple(rounded_up(int(weight) ** 2 * each) for weight in whole)
-        event = Columns(0, rhos, partition=self.name)
+        each = sum((squared / sigma**2 for squared, sigma in pairs), Fraction(0))
+        squares = tuple(rounded_up(int(weight) ** 2 * each) for weight in whole)
+        event = NormalColumns(0, squares, partition=self.name)
         self._put_together()
         # People of batches that have no weight yet are not asked.
         padded = np.concatenate([whole, np.zeros(len(self.schedule), dtype=np.int64)])
