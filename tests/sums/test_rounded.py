@@ -20,8 +20,10 @@ EPSILONS = np.linspace(0, 6, 25)
 
 def law(sigma: float, centre: int, reach: int) -> Floats:
     """The probability of each whole number from -reach to reach, tails in the last cells."""
-    edges = np.arange(-reach, reach) + 0.5 - centre
-    return np.diff(special.ndtr(edges / sigma), prepend=0.0, append=1.0)
+    edges = (np.arange(-reach, reach) + 0.5 - centre) / sigma
+    low = np.diff(special.ndtr(edges), prepend=0.0, append=1.0)
+    high = np.diff(-special.ndtr(-edges), prepend=-1.0, append=0.0)  # the same, exact far above the centre
+    return np.where(np.arange(-reach, reach + 1) > centre, high, low)
 
 
 def delta(p: Floats, q: Floats, epsilon: float) -> float:
@@ -29,7 +31,7 @@ def delta(p: Floats, q: Floats, epsilon: float) -> float:
 
 
 def rounding(p: Floats) -> float:
-    """Each cell is a difference of two numbers near 1, off by 2^-53 at most."""
+    """Each cell is a difference of two numbers below 1, off by 2^-53 at most."""
     return len(p) * 2.0**-52
 
 
