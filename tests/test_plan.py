@@ -22,7 +22,8 @@ def test_full_information_lists_both_rates() -> None:
     assert found["fi-dp"].parameters["eta"] == pytest.approx(3.1213e-4, rel=1e-4)
     assert found["fi-dp"].bound == pytest.approx(62697.86869742943, rel=1e-9)
     assert found["streeter-golovin"].bound == pytest.approx(2797.149622536537, rel=1e-9)
-    assert found.recommended == "fi-dp"
+    assert found.recommended == "overlap-greedy"
+    assert "17 people" in found.why, "sigma sqrt(2 log N), in people"
     assert {one.name for one in found.candidates} == {
         name for name, kind in LEARNERS.items() if "full" in kind.reads
     }

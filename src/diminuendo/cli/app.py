@@ -42,7 +42,7 @@ def demo(
     """Choose 5 of 294 things for 32,711 real visitors of a web site, and see how close to hindsight one gets."""
     people = msweb()
     with interruptible(out), progress_bars() as bars:
-        who = ("nonprivate", "fi-dp", "paper", "random")
+        who = ("nonprivate", "private", "fi-dp", "paper", "random")
         found = simulate(people, slots=5, learners=who, seeds=seeds, jobs=2, out=out, progress=bars)
     _show(people, found, out, None)
 

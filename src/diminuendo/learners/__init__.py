@@ -17,6 +17,7 @@ from diminuendo.learners.fi_dp import FiDp, FiDpPaper, StreeterGolovin
 from diminuendo.learners.fi_pure import FiPure, FiPurePaper
 from diminuendo.learners.learner import Learner, Setting
 from diminuendo.learners.ordered_experts import OrderedExperts
+from diminuendo.learners.overlap_greedy import OverlapGreedy
 from diminuendo.learners.random_slates import RandomSlates
 from diminuendo.learners.replay import replay
 from diminuendo.randomness.coins import Coins
@@ -40,17 +41,20 @@ LEARNERS: dict[str, type[Learner]] = {
         PresampledBanditPaper,
         StreeterGolovin,
         StreeterGolovinBandit,
+        OverlapGreedy,
     )
 }
 """Every learner by the name users type. A line here brings contract tests, a CLI name and its documentation."""
 
 ROLES: dict[str, dict[FeedbackKind, str]] = {
+    "private": {"full": "overlap-greedy"},
     "nonprivate": {"full": "hedge", "bandit": "hedge-bandit"},
     "paper": {"full": "fi-dp-paper", "bandit": "bandit-dp-paper"},
 }
 """Names for a purpose: which learner plays that role under which feedback."""
 
 ABOUT = {
+    "private": "what we recommend",
     "nonprivate": "the strongest that is not private",
     "paper": "the paper's algorithms with the paper's constants, not for use",
 }
@@ -62,6 +66,9 @@ def learner_class(name: str, feedback: FeedbackKind) -> type[Learner]:
     known = [*ROLES, *LEARNERS]
     if name not in known:
         raise UnknownName(f"There is no learner called {name!r}. There are: {', '.join(known)}.")
+    if name in ROLES and feedback not in ROLES[name]:
+        there = ", ".join(ROLES[name])
+        raise UnknownName(f"There is no {name!r} learner for {feedback} feedback yet, only for: {there}.")
     found = LEARNERS[ROLES[name][feedback] if name in ROLES else name]
     if feedback not in found.reads:
         fitting = ", ".join(other.name for other in LEARNERS.values() if feedback in other.reads)

@@ -189,6 +189,15 @@ class Learner(ABC):
         """Arrays, and tuples of them, that make up what was learned; restored in place."""
         return ()
 
+    def _extra(self) -> dict[str, NDArray[Any]]:
+        """Arrays of no fixed size that belong to what was learned; restored by `_take_extra`."""
+        return {}
+
+    def _take_extra(self, found: dict[str, NDArray[Any]]) -> None:
+        """Read what `_extra` wrote; refuse what could not have been written."""
+        if found:
+            raise InvalidInput("The snapshot holds more than this learner keeps; it was altered.")
+
     def _restored(self) -> None:
         """Called when `_state` was read from a snapshot: check it and rebuild what follows from it.
 
@@ -216,6 +225,7 @@ class Learner(ABC):
         desk = self._desk
         arrays: dict[str, Any] = dict(_named(("desk", (desk.issued, desk.rows, desk.probes, desk.waiting))))
         arrays |= dict(_named(("state", self._state())))
+        arrays |= {f"extra.{name}": array for name, array in self._extra().items()}
         header = json.dumps(self._facts())
         out = io.BytesIO()
         np.savez(out, header=np.frombuffer(header.encode(), dtype=np.uint8), **arrays)
@@ -252,6 +262,7 @@ class Learner(ABC):
             learner = cls(**header["config"], coins=coins, **more)
         except (TypeError, KeyError, ValueError, OverflowError, MemoryError, AttributeError) as error:
             raise InvalidInput(f"The snapshot's configuration does not fit this learner: {error}.") from error
+        extra = {name[6:]: found.pop(name) for name in list(found) if name.startswith("extra.")}
         desk = learner._desk
         arrays = dict(_named(("desk", (desk.issued, desk.rows, desk.probes, desk.waiting))))
         arrays |= dict(_named(("state", learner._state())))
@@ -261,6 +272,7 @@ class Learner(ABC):
             )
         for name, array in arrays.items():
             array[...] = found[name]
+        learner._take_extra(extra)
         learner._restored()
         return learner
 

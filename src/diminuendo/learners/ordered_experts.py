@@ -92,8 +92,8 @@ class OrderedExperts(Learner):
             self._bag = new_bag(self.n_items, leaves)
 
 
-def read_objective(learner: Learner, decision: Decision, feedback: Any) -> tuple[Table, int, int]:
-    """Full information at the door: an objective over the learner's items, as (table, row, leaves)."""
+def full_information(learner: Learner, feedback: Any) -> Objective:
+    """Full information at the door: an objective over the learner's items."""
     if not isinstance(feedback, Objective):
         raise WrongFeedback(
             f"{learner.name!r} learns from full information: give observe() the person's objective "
@@ -101,6 +101,12 @@ def read_objective(learner: Learner, decision: Decision, feedback: Any) -> tuple
         )
     if feedback.n_items != learner.n_items:
         raise InvalidInput(f"The learner has {learner.n_items} items, the objective {feedback.n_items}.")
+    return feedback
+
+
+def read_objective(learner: Learner, decision: Decision, feedback: Any) -> tuple[Table, int, int]:
+    """An objective at the door, as (table, row, leaves)."""
+    feedback = full_information(learner, feedback)
     try:
         return compiled(feedback, decision.slate)
     except Exception:  # whatever goes wrong inside, it is what this person said: nothing

@@ -28,7 +28,7 @@ class RandomSlates(Learner):
         return perfect_privacy("slates are drawn without looking at feedback", self.coins.secure)
 
     def _draw(self, row: Items, probe: Items) -> bool:
-        return bool(_draw_slate(self.n_items, row, self._public.handful))
+        return bool(draw_random(self.n_items, row, self._public.handful))
 
     def _read(self, decision: Decision, feedback: Any) -> None:
         return None
@@ -37,7 +37,7 @@ class RandomSlates(Learner):
         return None
 
     def _replay(self, people: People, slates: Items, done: int) -> int:
-        return int(_draw_slates(self.n_items, slates, done, self._public.handful))
+        return int(draw_random_slates(self.n_items, slates, done, self._public.handful))
 
 
 @inline
@@ -65,12 +65,14 @@ def _distinct(n_items: int, row: Items, coins: PublicWords) -> bool:
 
 
 @kernel
-def _draw_slate(n_items: int, row: Items, coins: PublicWords) -> bool:
+def draw_random(n_items: int, row: Items, coins: PublicWords) -> bool:
+    """One random slate; False, nothing used, to be resumed."""
     return _distinct(n_items, row, coins)
 
 
 @kernel
-def _draw_slates(n_items: int, slates: Items, done: int, coins: PublicWords) -> int:
+def draw_random_slates(n_items: int, slates: Items, done: int, coins: PublicWords) -> int:
+    """Random slates from `done` on; how far it came."""
     while done < slates.shape[0] and _distinct(n_items, slates[done], coins):
         done += 1
     return done

@@ -23,6 +23,7 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from diminuendo import _validate
 from diminuendo._jit import kernel
@@ -94,12 +95,8 @@ class StoredPeople:
     def forget(self, before: int) -> None:
         """Drop everybody of batches before that one. What they paid for is not given back."""
         self._put_together()
-        stays = self._batches >= before
-        entries = np.repeat(stays, np.diff(self._starts))
-        lengths = np.diff(self._starts)[stays]
-        self._batches, self._scales = self._batches[stays], self._scales[stays]
-        self._items, self._ticks = self._items[entries], self._ticks[entries]
-        self._starts = np.concatenate([[0], np.cumsum(lengths)])
+        kept = self._some(self._batches >= before)
+        self._batches, self._scales, self._starts, self._items, self._ticks = kept
 
     def sigmas(
         self, weights: Ints, cost: Gaussian | ContinuousGaussian, singles: float = 0.5
@@ -150,10 +147,21 @@ class StoredPeople:
         paid = self.ledger.buy(event, f"{self.name}-{number:06d}", f"a chain over {self.n_items} items")
         return Chain(asked, self.n_items, self.clip.ceiling, paid, sigmas)
 
-    def snapshot(self) -> bytes:
-        """Everybody who is stored. As private as what people said."""
+    def __len__(self) -> int:
+        """How many are stored: as private as whether somebody answered."""
+        return len(self._batches) + len(self._waiting)
+
+    def snapshot(self, only: NDArray[np.bool_] | None = None) -> bytes:
+        """Everybody who is stored, or some of them. As private as what people said."""
         self._put_together()
-        return snapshots.packed(self._facts(), [np.array([self._added]), *self._arrays()])
+        arrays = self._arrays() if only is None else self._some(only)
+        return snapshots.packed(self._facts(), [np.array([self._added]), *arrays])
+
+    def _some(self, stays: NDArray[np.bool_]) -> list[Any]:
+        lengths = np.diff(self._starts)
+        entries = np.repeat(stays, lengths)
+        starts = np.concatenate([[0], np.cumsum(lengths[stays])])
+        return [self._batches[stays], self._scales[stays], starts, self._items[entries], self._ticks[entries]]
 
     def restore(self, snapshot: bytes) -> None:
         """Go on from a snapshot of people that were stored under the same arguments."""

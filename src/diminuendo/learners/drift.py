@@ -1,0 +1,36 @@
+"""Has taste changed? One published payoff per batch, compared with those before."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from diminuendo.types import Floats
+
+DROP, SURE = 0.25, 3.0
+"""A change is a drop of more than this share, and by more than so many deviations."""
+
+
+class DriftTest:
+    """The mean of published payoffs since the last change, each counting by its precision."""
+
+    def __init__(self) -> None:
+        self.arrays: tuple[Floats] = (np.zeros(2),)  # weighted sum, and sum of weights
+
+    def changed(self, payoff: float, deviation: float) -> bool:
+        """Whether the new payoff is so low that people must have changed; then it is the first of a new memory."""
+        (seen,) = self.arrays
+        weight = deviation**-2
+        if seen[1] > 0:
+            mean, spread = seen[0] / seen[1], math.sqrt(deviation**2 + 1 / seen[1])
+            if payoff < (1 - DROP) * mean - SURE * spread:
+                seen[:] = 0.0  # the payoff of a slate that is out of date says nothing about the next
+                return True
+        seen += (weight * payoff, weight)
+        return False
+
+    def sound(self, far: float) -> bool:
+        """Whether these numbers, as read from a snapshot, can have come about."""
+        total, weight = self.arrays[0]
+        return bool(np.isfinite(weight) and weight >= 0 and abs(total) <= weight + far * math.sqrt(weight))
