@@ -163,9 +163,9 @@ def _choice(found: list[Candidate], setting: Setting) -> tuple[str, str]:
         budget = Budget(setting.epsilon, setting.delta, accountant=GAUSSIAN)
         noise = overlap_plan(setting.n_items, setting.rounds, budget, 1).nu
         return "overlap-greedy", (
-            f"Items whose appeal differs by about {noise:,.0f} people can be told apart, out of {people}: it does nearly "
-            "as well as without privacy once there are many times more. It keeps people in memory, and nothing is "
-            "proved for streams that work against it; fi-dp has such a bound and earns far less."
+            f"Items whose appeal differs by about {noise:,.0f} people can be told apart, out of {people}: it does "
+            "nearly as well as without privacy once there are many times more. It keeps people in memory, and nothing "
+            "is proved for streams that work against it; fi-dp has such a bound and earns far less."
         )
     best = min(private, key=lambda one: one.bound or math.inf)
     assert best.bound is not None
