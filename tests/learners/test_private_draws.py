@@ -208,7 +208,7 @@ def test_going_on_from_a_snapshot_is_paid_for_again(make: Any, tmp_path: Path) -
 
 @pytest.mark.parametrize("resample", ["own", "all", "every"])
 def test_whoever_is_behind_draws_nothing_for_free_after_a_restore(resample: Any) -> None:
-    """Restored again and again, each time up to the first charge: no expert makes a redraw that was not paid for."""
+    """Restored again and again: no expert makes more redraws than were charged for since, however far behind it is."""
     ledger = Ledger(Budget(40.0, 1e-6))
     first = BanditDp(
         12, 3, exploring=0.5, cap=2_000, resample=resample, horizon=2_000, rate=0.01, epsilon=1.0, delta=1e-6,
@@ -217,13 +217,13 @@ def test_whoever_is_behind_draws_nothing_for_free_after_a_restore(resample: Any)
     first.replay(PEOPLE[:120])
     kept, before = first.snapshot(), first._exploring.redraws.copy()
     assert resample != "own" or len(set(before)) > 1
-    for seed in range(20):
+    for seed in range(3):
         charged = len(ledger.charges)
         again = BanditDp.restore(kept, ledger=ledger, coins=SeededCoins(seed))
-        while len(ledger.charges) == charged:
-            redraws = again._exploring.redraws.copy()
+        for _ in range(300):
             again.choose()
-        np.testing.assert_array_equal(redraws, before, "no redraw before a charge")
+            paid = sum(charge.event.count for charge in ledger.charges[charged:])  # type: ignore[union-attr]
+            assert (again._exploring.redraws - before).max() <= paid
 
 
 def test_without_its_ledger_a_paid_snapshot_does_not_go_on() -> None:
