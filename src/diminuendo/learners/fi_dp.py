@@ -21,14 +21,13 @@ import numpy as np
 
 from diminuendo import _validate
 from diminuendo._jit import inline, kernel
-from diminuendo.experts.hedge import HedgeState, check_fixed, learned, new_hedge
+from diminuendo.experts.hedge import HedgeState, check_fixed, new_hedge
 from diminuendo.learners import constants
 from diminuendo.learners.constants import Calibration
-from diminuendo.learners.learner import Learner, Setting
-from diminuendo.learners.ordered_experts import learn_gains, learn_person, read_objective
+from diminuendo.learners.learner import Setting
+from diminuendo.learners.ordered_experts import HedgeExperts, learn_gains
 from diminuendo.learners.private_draws import PrivateDraws
-from diminuendo.objectives.family import Bag, Table, new_bag
-from diminuendo.objectives.person import largest_state
+from diminuendo.objectives.family import Bag, Table
 from diminuendo.privacy.budget import Guarantee, no_privacy
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.privacy.meter import UNLIMITED, Meter, paid_for
@@ -36,15 +35,13 @@ from diminuendo.randomness.coins import Coins
 from diminuendo.randomness.urns import draw
 from diminuendo.randomness.words import UNFINISHED, SecretWords, begin, undo
 from diminuendo.streams.people import People, shown_before
-from diminuendo.types import EMPTY_SLOT, Decision, FeedbackKind, Floats, Ints, Items
+from diminuendo.types import EMPTY_SLOT, Floats, Ints, Items
 
 
-class PrintedExperts(Learner):
+class PrintedExperts(HedgeExperts):
     """k ordered Hedge experts with one fixed rate that may repeat each other's items, as printed."""
 
-    reads: ClassVar[frozenset[FeedbackKind]] = frozenset({"full"})
     rate: float
-    _experts: HedgeState
 
     @property
     @abstractmethod
@@ -53,10 +50,6 @@ class PrintedExperts(Learner):
 
     def _start(self) -> None:
         self._experts = new_hedge(self.n_items, self.slots, self.rate)
-        self._bag = new_bag(self.n_items, 1)
-
-    def _state(self) -> Any:
-        return learned(self._experts)
 
     def _check(self) -> None:
         check_fixed(self._experts, self.rate, self.rounds)
@@ -64,18 +57,8 @@ class PrintedExperts(Learner):
     def _draw(self, row: Items, probe: Items) -> bool:
         return bool(_draw_slate(self._experts, row, self.rounds, self._paid, self._secret.handful))
 
-    def _read(self, decision: Decision, feedback: Any) -> tuple[Table, int, int]:
-        return read_objective(self, decision, feedback)
-
-    def _learn(self, place: int, answer: tuple[Table, int, int]) -> None:
-        table, person, leaves = answer
-        self._make_room(leaves)
-        state = np.empty(largest_state(table, person, person + 1))
-        learn_person(self._experts, table, person, self._desk.rows[place], state, self._bag)
-
     def _replay(self, people: People, slates: Items, done: int) -> int:
-        self._make_room(people.family.leaves)
-        state = np.empty(people.largest_state)
+        state, bag = np.empty(people.largest_state), self._bag(people.family.leaves)
         before = self.rounds - done
         return int(
             _replay(
@@ -87,13 +70,9 @@ class PrintedExperts(Learner):
                 self._paid,
                 self._secret.handful,
                 state,
-                self._bag,
+                bag,
             )
         )
-
-    def _make_room(self, leaves: int) -> None:
-        if len(self._bag.items) < leaves * self.n_items:
-            self._bag = new_bag(self.n_items, leaves)
 
 
 class StreeterGolovin(PrintedExperts):

@@ -25,26 +25,25 @@ from diminuendo.errors import InvalidInput
 from diminuendo.experts.pftal import best_curvature, paper_curvature
 from diminuendo.experts.simplex_leader import PureState, catch_up, new_leaders, next_slate, pure_noise
 from diminuendo.learners.constants import Calibration, checked
-from diminuendo.learners.learner import Learner, Setting, within_horizon
-from diminuendo.learners.ordered_experts import read_objective
-from diminuendo.objectives.family import Bag, Table, add, gains, new_bag, start
+from diminuendo.learners.full_information import FullInformation, Read
+from diminuendo.learners.learner import Setting
+from diminuendo.learners.private_learner import PrivateLearner
+from diminuendo.objectives.family import Bag, Table, add, gains, start
 from diminuendo.objectives.person import largest_state
 from diminuendo.privacy.budget import REPLACE_ONE_ROUND, Guarantee
-from diminuendo.privacy.custody import refuse_copies
 from diminuendo.privacy.events import Laplace
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.randomness.coins import Coins
 from diminuendo.randomness.words import PublicWords, SecretWords
 from diminuendo.streams.people import People, shown_before
-from diminuendo.types import EMPTY_SLOT, Decision, FeedbackKind, Floats, Items
+from diminuendo.types import EMPTY_SLOT, Floats, Items
 
 
-class FiPure(Learner):
+class FiPure(FullInformation, PrivateLearner):
     """Algorithm 2 with PFTAL experts."""
 
     name: ClassVar[str] = "fi-pure"
     calibration: ClassVar[Calibration] = "tight"
-    reads: ClassVar[frozenset[FeedbackKind]] = frozenset({"full"})
     summary: ClassVar[str] = (
         "Algorithm 2 with Thakurta and Smith's experts: delta 0, far more noise; real arithmetic"
     )
@@ -61,17 +60,15 @@ class FiPure(Learner):
         coins: Coins | None = None,
         patience: int = 1,
     ) -> None:
-        super().__init__(n_items, slots, coins=coins, patience=patience)
-        self.horizon = _validate.positive_int(horizon, "horizon")
+        PrivateLearner.__init__(
+            self, n_items, slots, horizon=horizon, ledger=ledger, coins=coins, patience=patience
+        )
         self.epsilon = _validate.positive_float(epsilon, "epsilon")
         self.curvature = _validate.positive_float(curvature, "curvature")
-        if ledger is not None and not isinstance(ledger, Ledger):
-            raise InvalidInput(f"All sums are paid for on a Ledger; got {ledger!r}.")
         self._experts = new_leaders(
             self.n_items, self.slots, self.horizon, self.epsilon, self.curvature, self._desk.patience
         )
-        self._bag = new_bag(self.n_items, 1)
-        self._ledger, self._paid = ledger, False
+        self._paid = False
 
     @classmethod
     def for_setting(cls, setting: Setting, *, coins: Coins | None = None) -> Self:
@@ -115,26 +112,18 @@ class FiPure(Learner):
 
     def _config(self) -> dict[str, Any]:
         return super()._config() | {
-            "horizon": self.horizon,
             "epsilon": self.epsilon,
             "curvature": self.curvature,
         }
 
     def _admit(self, rounds: int) -> None:
-        self._custody.check()
-        within_horizon(self, self.horizon, rounds)
+        super()._admit(rounds)
         if (
-            self._ledger is not None and not self._paid
+            self._given is not None and not self._paid
         ):  # whoever goes on from a snapshot publishes, and pays, anew
             about = f"{self.name}: all sums of {self.horizon} rounds"
-            self._ledger.charge(Laplace(self.epsilon), about, secure=self.coins.secure)
+            self._given.charge(Laplace(self.epsilon), about, secure=self.coins.secure)
             self._paid = True
-
-    def _facts(self) -> dict[str, Any]:
-        return super()._facts() | {"ledger": self._ledger is not None}
-
-    def __getstate__(self) -> dict[str, Any]:
-        raise refuse_copies(self)
 
     def _state(self) -> Any:
         tree = self._experts.tree
@@ -162,17 +151,12 @@ class FiPure(Learner):
     def _draw(self, row: Items, probe: Items) -> bool:
         return bool(_draw_slate(self._experts, row, self.rounds, self._public.handful, self._secret.handful))
 
-    def _read(self, decision: Decision, feedback: Any) -> tuple[Table, int, int]:
-        return read_objective(self, decision, feedback)
-
-    def _learn(self, place: int, answer: tuple[Table, int, int]) -> None:
+    def _learn(self, place: int, answer: Read) -> None:
         table, person, leaves = answer
-        self._make_room(leaves)
         state = np.empty(largest_state(table, person, person + 1))
-        _learn_person(self._experts, place, table, person, self._desk.rows[place], state, self._bag)
+        _learn_person(self._experts, place, table, person, self._desk.rows[place], state, self._bag(leaves))
 
     def _replay(self, people: People, slates: Items, done: int) -> int:
-        self._make_room(people.family.leaves)
         return int(
             _replay(
                 self._experts,
@@ -183,13 +167,9 @@ class FiPure(Learner):
                 self._public.handful,
                 self._secret.handful,
                 np.empty(people.largest_state),
-                self._bag,
+                self._bag(people.family.leaves),
             )
         )
-
-    def _make_room(self, leaves: int) -> None:
-        if len(self._bag.items) < leaves * self.n_items:
-            self._bag = new_bag(self.n_items, leaves)
 
 
 class FiPurePaper(FiPure):

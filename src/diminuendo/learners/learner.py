@@ -277,15 +277,6 @@ class Learner(ABC):
         return learner
 
 
-def within_horizon(learner: Learner, horizon: int, rounds: int) -> None:
-    """Refuse more rounds than a learner was made for."""
-    if learner.rounds + rounds > horizon:
-        raise InvalidInput(
-            f"This learner was made for {horizon:,} rounds, and {learner.rounds:,} are over; {rounds:,} more "
-            "would cost more privacy than was promised. Make a new one for the people to come."
-        )
-
-
 def _kinds(arrays: dict[str, Any]) -> dict[str, tuple[tuple[int, ...], np.dtype[Any]]]:
     return {name: (array.shape, array.dtype) for name, array in arrays.items()}
 

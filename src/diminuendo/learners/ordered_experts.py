@@ -17,28 +17,39 @@ from typing import Any, ClassVar
 import numpy as np
 
 from diminuendo._jit import inline, kernel
-from diminuendo.errors import InvalidInput, WrongFeedback
 from diminuendo.experts.hedge import HedgeState, learn, learned, new_hedge, rebuild, settle
-from diminuendo.learners.learner import Learner
-from diminuendo.objectives.family import Bag, Table, add, gains, new_bag, start
-from diminuendo.objectives.oracle import Oracle
-from diminuendo.objectives.person import compiled, largest_state
+from diminuendo.learners.full_information import FullInformation, Read
+from diminuendo.objectives.family import Bag, Table, add, gains, start
+from diminuendo.objectives.person import largest_state
 from diminuendo.privacy.budget import Guarantee, no_privacy
 from diminuendo.randomness.coins import Coins
 from diminuendo.randomness.urns import draw, to_ticks
 from diminuendo.randomness.words import UNFINISHED, SecretWords, begin, below, undo
 from diminuendo.streams.people import People, shown_before
-from diminuendo.types import EMPTY_SLOT, Decision, FeedbackKind, Floats, Items, Objective
+from diminuendo.types import EMPTY_SLOT, Floats, Items
 
 ATTEMPTS = 8
 """How often an expert draws before it takes any item that is not shown yet."""
 
 
-class OrderedExperts(Learner):
+class HedgeExperts(FullInformation):
+    """k Hedge experts that learn every item's gain."""
+
+    _experts: HedgeState
+
+    def _state(self) -> Any:
+        return learned(self._experts)
+
+    def _learn(self, place: int, answer: Read) -> None:
+        table, person, leaves = answer
+        state = np.empty(largest_state(table, person, person + 1))
+        learn_person(self._experts, table, person, self._desk.rows[place], state, self._bag(leaves))
+
+
+class OrderedExperts(HedgeExperts):
     """k ordered Hedge experts, not private. `rate=None`: each expert finds its own rate."""
 
     name: ClassVar[str] = "hedge"
-    reads: ClassVar[frozenset[FeedbackKind]] = frozenset({"full"})
     summary: ClassVar[str] = "one Hedge expert per slot, full information; not private; the yardstick"
 
     def __init__(
@@ -53,7 +64,6 @@ class OrderedExperts(Learner):
         super().__init__(n_items, slots, coins=coins, patience=patience)
         self.rate = rate
         self._experts = new_hedge(self.n_items, self.slots, rate)
-        self._bag = new_bag(self.n_items, 1)
 
     @property
     def guarantee(self) -> Guarantee:
@@ -63,9 +73,6 @@ class OrderedExperts(Learner):
     def _config(self) -> dict[str, Any]:
         return super()._config() | {"rate": self.rate}
 
-    def _state(self) -> Any:
-        return learned(self._experts)
-
     def _restored(self) -> None:
         super()._restored()
         rebuild(self._experts)
@@ -73,44 +80,9 @@ class OrderedExperts(Learner):
     def _draw(self, row: Items, probe: Items) -> bool:
         return bool(_draw_slate(self._experts, row, self._secret.handful))
 
-    def _read(self, decision: Decision, feedback: Any) -> tuple[Table, int, int]:
-        return read_objective(self, decision, feedback)
-
-    def _learn(self, place: int, answer: tuple[Table, int, int]) -> None:
-        table, person, leaves = answer
-        self._make_room(leaves)
-        state = np.empty(largest_state(table, person, person + 1))
-        learn_person(self._experts, table, person, self._desk.rows[place], state, self._bag)
-
     def _replay(self, people: People, slates: Items, done: int) -> int:
-        self._make_room(people.family.leaves)
-        state = np.empty(people.largest_state)
-        return int(_replay(self._experts, people.table, slates, done, self._secret.handful, state, self._bag))
-
-    def _make_room(self, leaves: int) -> None:
-        if len(self._bag.items) < leaves * self.n_items:
-            self._bag = new_bag(self.n_items, leaves)
-
-
-def full_information(learner: Learner, feedback: Any) -> Objective:
-    """Full information at the door: an objective over the learner's items."""
-    if not isinstance(feedback, Objective):
-        raise WrongFeedback(
-            f"{learner.name!r} learns from full information: give observe() the person's objective "
-            f"(with value() and gains()), not {type(feedback).__name__}."
-        )
-    if feedback.n_items != learner.n_items:
-        raise InvalidInput(f"The learner has {learner.n_items} items, the objective {feedback.n_items}.")
-    return feedback
-
-
-def read_objective(learner: Learner, decision: Decision, feedback: Any) -> tuple[Table, int, int]:
-    """An objective at the door, as (table, row, leaves)."""
-    feedback = full_information(learner, feedback)
-    try:
-        return compiled(feedback, decision.slate)
-    except Exception:  # whatever goes wrong inside, it is what this person said: nothing
-        return compiled(Oracle(lambda chosen: 0.0, learner.n_items), decision.slate)
+        state, bag = np.empty(people.largest_state), self._bag(people.family.leaves)
+        return int(_replay(self._experts, people.table, slates, done, self._secret.handful, state, bag))
 
 
 @inline

@@ -25,19 +25,18 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from diminuendo import _validate
 from diminuendo.errors import InvalidInput
 from diminuendo.learners.drift import DriftTest
+from diminuendo.learners.full_information import checked_objective
 from diminuendo.learners.keeper import Keeper, read, singles, written
-from diminuendo.learners.learner import Learner, Setting, within_horizon
-from diminuendo.learners.ordered_experts import full_information
+from diminuendo.learners.learner import Setting
 from diminuendo.learners.overlap_plan import overlap_plan, planned_events
+from diminuendo.learners.private_learner import PrivateLearner
 from diminuendo.learners.random_slates import draw_random, draw_random_slates
 from diminuendo.learners.running_means import RunningMeans
 from diminuendo.learners.shrinkage import shrunk
 from diminuendo.privacy.accountants import ACCOUNTANTS
 from diminuendo.privacy.budget import REPLACE_ONE_ROUND, Budget, Guarantee
-from diminuendo.privacy.custody import refuse_copies
 from diminuendo.privacy.events import Event
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.randomness.coins import Coins
@@ -51,7 +50,7 @@ FAR = 50.0
 """Published numbers are not so many deviations away from what they can be; what is was altered."""
 
 
-class OverlapGreedy(Learner):
+class OverlapGreedy(PrivateLearner):
     """Private greedy on people who are kept."""
 
     name: ClassVar[str] = "overlap-greedy"
@@ -72,12 +71,8 @@ class OverlapGreedy(Learner):
         coins: Coins | None = None,
         patience: int = 10_000,
     ) -> None:
-        super().__init__(n_items, slots, coins=coins, patience=patience)
-        self.horizon = _validate.positive_int(horizon, "horizon")
+        super().__init__(n_items, slots, horizon=horizon, ledger=ledger, coins=coins, patience=patience)
         self.budget = Budget(epsilon, delta, accountant="continuous-gaussian")
-        if ledger is not None and not isinstance(ledger, Ledger):
-            raise InvalidInput(f"Releases are paid for on a Ledger; got {ledger!r}.")
-        self._given = ledger is not None
         self._ledger = Ledger(self.budget) if ledger is None else ledger
         clip = Clip()
         self.plan = overlap_plan(self.n_items, self.horizon, self.budget, clip.ticks)
@@ -130,20 +125,9 @@ class OverlapGreedy(Learner):
 
     def _config(self) -> dict[str, Any]:
         return super()._config() | {
-            "horizon": self.horizon,
             "epsilon": self.budget.epsilon,
             "delta": self.budget.delta,
         }
-
-    def _facts(self) -> dict[str, Any]:
-        return super()._facts() | {"ledger": self._given}
-
-    def __getstate__(self) -> dict[str, Any]:
-        raise refuse_copies(self)
-
-    def _admit(self, rounds: int) -> None:
-        self._custody.check()
-        within_horizon(self, self.horizon, rounds)
 
     # Choosing: the slate of the last release; before the first, random ones.
 
@@ -161,7 +145,7 @@ class OverlapGreedy(Learner):
     # Learning: people are kept; what they say is asked for at the next release.
 
     def _read(self, decision: Decision, feedback: Any) -> Objective:
-        return full_information(self, feedback)
+        return checked_objective(self, feedback)
 
     def _learn(self, place: int, answer: Objective) -> None:
         issued, patience = self.rounds, self._desk.patience

@@ -12,12 +12,12 @@ from abc import abstractmethod
 from typing import Any, ClassVar, Self
 
 from diminuendo import _validate
-from diminuendo.errors import InvalidInput, OutOfRange, OverBudget
+from diminuendo.errors import OutOfRange, OverBudget
 from diminuendo.learners.constants import Calibration, accountant_for
-from diminuendo.learners.learner import Learner, Setting, within_horizon
+from diminuendo.learners.learner import Setting
+from diminuendo.learners.private_learner import PrivateLearner
 from diminuendo.privacy.accountants import ACCOUNTANTS
 from diminuendo.privacy.budget import REPLACE_ONE_ROUND, Budget, Guarantee
-from diminuendo.privacy.custody import refuse_copies
 from diminuendo.privacy.events import Event
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.privacy.meter import Meter
@@ -25,7 +25,7 @@ from diminuendo.randomness.coins import Coins
 from diminuendo.types import Ints
 
 
-class PrivateDraws(Learner):
+class PrivateDraws(PrivateLearner):
     """Draws slates from secret scores for `horizon` rounds, every draw paid for."""
 
     calibration: ClassVar[Calibration] = "tight"
@@ -45,12 +45,9 @@ class PrivateDraws(Learner):
         coins: Coins | None = None,
         patience: int = 10_000,
     ) -> None:
-        super().__init__(n_items, slots, coins=coins, patience=patience)
-        self.horizon = _validate.positive_int(horizon, "horizon")
+        super().__init__(n_items, slots, horizon=horizon, ledger=ledger, coins=coins, patience=patience)
         self.rate = _validate.positive_float(rate, "rate")
         self.budget = Budget(epsilon, delta, accountant=accountant_for(delta))
-        if ledger is not None and not isinstance(ledger, Ledger):
-            raise InvalidInput(f"Private draws are paid for on a Ledger; got {ledger!r}.")
         self._meter = self._new_meter(ledger)
         self._start()
 
@@ -131,21 +128,10 @@ class PrivateDraws(Learner):
 
     def _config(self) -> dict[str, Any]:
         return super()._config() | {
-            "horizon": self.horizon,
             "rate": self.rate,
             "epsilon": self.budget.epsilon,
             "delta": self.budget.delta,
         }
-
-    def _facts(self) -> dict[str, Any]:
-        return super()._facts() | {"ledger": self._meter.ledger is not None}
-
-    def __getstate__(self) -> dict[str, Any]:
-        raise refuse_copies(self)
-
-    def _admit(self, rounds: int) -> None:
-        self._custody.check()
-        within_horizon(self, self.horizon, rounds)
 
     def _resume(self) -> None:
         super()._resume()

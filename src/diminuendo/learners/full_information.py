@@ -1,0 +1,49 @@
+"""Learners that are told everything: the person's objective, at the door and as compiled code reads it."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from diminuendo.errors import InvalidInput, WrongFeedback
+from diminuendo.learners.learner import Learner
+from diminuendo.objectives.family import Bag, Table, new_bag
+from diminuendo.objectives.oracle import Oracle
+from diminuendo.objectives.person import compiled
+from diminuendo.types import Decision, FeedbackKind, Objective
+
+
+class FullInformation(Learner):
+    """Reads an objective, and has a bag for its gains."""
+
+    reads: ClassVar[frozenset[FeedbackKind]] = frozenset({"full"})
+    _held: Bag | None = None
+
+    def _bag(self, leaves: int) -> Bag:
+        """Room for the gains of a person of so many leaves."""
+        if self._held is None or len(self._held.items) < leaves * self.n_items:
+            self._held = new_bag(self.n_items, leaves)
+        return self._held
+
+    def _read(self, decision: Decision, feedback: Any) -> Any:
+        """(table, row, leaves), as kernels walk it along the slate that was shown."""
+        objective = checked_objective(self, feedback)
+        try:
+            return compiled(objective, decision.slate)
+        except Exception:  # whatever goes wrong inside, it is what this person said: nothing
+            return compiled(Oracle(lambda chosen: 0.0, self.n_items), decision.slate)
+
+
+Read = tuple[Table, int, int]
+"""What `_read` makes of an objective."""
+
+
+def checked_objective(learner: Learner, feedback: Any) -> Objective:
+    """An objective over the learner's items, or an error."""
+    if not isinstance(feedback, Objective):
+        raise WrongFeedback(
+            f"{learner.name!r} learns from full information: give observe() the person's objective "
+            f"(with value() and gains()), not {type(feedback).__name__}."
+        )
+    if feedback.n_items != learner.n_items:
+        raise InvalidInput(f"The learner has {learner.n_items} items, the objective {feedback.n_items}.")
+    return feedback
