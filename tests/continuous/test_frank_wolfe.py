@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import copy
 import math
+import pickle
+import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -556,3 +560,23 @@ def test_the_plan_is_the_best_of_its_kind(noise: Any) -> None:
             other = learner(rounds=500, noise=noise, epsilon=3.0, copies=copies, releases=releases)
             assert best.bound() <= other.bound()
     assert best.bound() < learner(rounds=500, noise=noise, epsilon=3.0, copies=1, releases=7).bound()
+
+
+def test_it_is_not_copied_and_threads_take_turns() -> None:
+    made = learner(noise="gaussian")
+    for copied in (copy.deepcopy, pickle.dumps):
+        with pytest.raises(InvalidInput, match="not copied"):
+            copied(made)
+    seen: list[int] = []
+
+    def work() -> None:
+        with contextlib.suppress(InvalidInput):
+            while True:
+                seen.append(made.choose().round)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(seen) == list(range(made.facts.rounds))

@@ -19,7 +19,6 @@ References Perez-Salazar & Cummings (2021), AISTATS, Algorithm 4; Chen, Hassani 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, cast
@@ -35,6 +34,7 @@ from diminuendo.continuous.plan import Facts
 from diminuendo.errors import InvalidInput, WrongFeedback
 from diminuendo.experts.pftal import ftrl_points, pftal_points
 from diminuendo.privacy.budget import Budget, Guarantee, Unit, no_privacy
+from diminuendo.privacy.custody import Custody, refuse_copies
 from diminuendo.privacy.events import Event, Gaussian, Laplace
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.randomness.coins import Coins, SystemCoins
@@ -92,7 +92,7 @@ class MetaFrankWolfe:
         self.facts = Facts(domain.n, rounds, domain.radius, domain.spread, gradient_bound, smoothness)
         self.epsilon, self.delta = _validate.positive_float(epsilon, "epsilon"), _validate.delta(delta)
         self.coins: Coins = SystemCoins() if coins is None else coins
-        self._secret = SecretRandomness(self.coins)
+        self._secret, self._custody = SecretRandomness(self.coins), Custody()
         self._unit = Unit() if ledger is None else ledger.budget.unit
         self._sums = self._made(copies, releases, ledger, name)
         self._starts = (0, *self.plan.schedule.ends)
@@ -175,12 +175,7 @@ class MetaFrankWolfe:
         """What the paper claims, for pure privacy only. The diameter is taken as sqrt(2) radius, the most it can be."""
         if self.noise != "gamma":
             return None
-        n, rounds, log = self.facts.n, self.facts.rounds, math.log(self.facts.rounds) ** 2.5
-        wide = self.facts.gradient_bound + (
-            math.sqrt(n / (self.epsilon * rounds**0.75)) * log * math.sqrt(2) * self.facts.radius
-        )
-        inner = math.sqrt(n) * wide**2 / self.epsilon + self.facts.smoothness * self.facts.radius**2
-        return Claim(self.epsilon, 0.0, rounds**0.75 * math.sqrt(log) * inner)
+        return Claim(self.epsilon, 0.0, plans.printed_regret(self.facts, self.epsilon))
 
     def bound(self) -> float:
         """No more than this is, in expectation, (1 - 1/e) of the best fixed point's payoff minus ours."""
@@ -188,6 +183,10 @@ class MetaFrankWolfe:
 
     def choose(self) -> PointDecision:
         """The point for the next person. Batches close here and nowhere else."""
+        with self._custody.lock:
+            return self._next()
+
+    def _next(self) -> PointDecision:
         self._admit(1)
         closed = self.plan.schedule.closed_by(self.rounds)
         if self._sums.released < closed:
@@ -210,12 +209,13 @@ class MetaFrankWolfe:
             said = np.asarray(objective.gradients(self._probes.copy()), dtype=np.float64)
         except Exception:  # whatever goes wrong inside, it is what this person said: nothing
             said = np.zeros(0)
-        place = self._place(decision)  # asked again: an objective is foreign code
-        if place is None:
-            return
-        self._answered[place] = True
-        if said.shape == self._probes.shape and self._sums.released < self.plan.releases:
-            self._sums.add(said)
+        with self._custody.lock:
+            place = self._place(decision)  # asked again: an objective is foreign code
+            if place is None:
+                return
+            self._answered[place] = True
+            if said.shape == self._probes.shape and self._sums.released < self.plan.releases:
+                self._sums.add(said)
 
     def replay(self, objectives: Sequence[DRObjective]) -> Floats:
         """Choose and observe for all of them; returns the points, (rounds, n)."""
@@ -227,7 +227,11 @@ class MetaFrankWolfe:
             self.observe(decision, objective)
         return points
 
+    def __getstate__(self) -> dict[str, Any]:
+        raise refuse_copies(self)
+
     def _admit(self, rounds: int) -> None:
+        self._custody.check()
         if self.rounds + rounds > self.facts.rounds:
             raise InvalidInput(
                 f"This learner was made for {self.facts.rounds} rounds; {self.rounds} are over and {rounds} more "

@@ -193,3 +193,13 @@ def _grid(most: int) -> list[int]:
     while found[-1] < most:
         found.append(min(most, max(found[-1] + 1, math.floor(found[-1] * 1.1))))
     return found
+
+
+def printed_regret(facts: Facts, epsilon: float) -> float:
+    """The paper's Lemma 5, its constant taken as 1, the diameter as sqrt(2) radius, the most it can be."""
+    n, rounds, log = facts.n, facts.rounds, math.log(facts.rounds) ** 2.5
+    reach_of = math.sqrt(n / (epsilon * rounds**0.75)) * log * math.sqrt(2) * facts.radius
+    inner = (
+        math.sqrt(n) * (facts.gradient_bound + reach_of) ** 2 / epsilon + facts.smoothness * facts.radius**2
+    )
+    return float(rounds**0.75 * math.sqrt(log) * inner)
