@@ -65,6 +65,9 @@ def test_what_cannot_be_made_is_left_out_with_a_reason() -> None:
     found = plan(50, 5, 10**12, epsilon=1e-9)
     assert "rate" in found.left_out["fi-dp-paper"]
     assert found.recommended == "random"
+    assert "No private learner" in found.why
+    assert "too few" in plan(294, 5, 60).why
+    assert "nothing to learn" in plan(5, 5, 60).why
     assert "memory" in plan(50, 5, 10**9, feedback="bandit").left_out["bandit-presampled"]
     assert json.loads(json.dumps(found.as_json()))["left_out"]
 

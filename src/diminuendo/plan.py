@@ -101,7 +101,10 @@ def plan(
     delta: float = 1e-6,
     feedback: FeedbackKind = "full",
 ) -> Plan:
-    """What every learner would do, and the private one whose proved regret is least."""
+    """What every learner would do, and which one to take.
+
+    Overlap greedy where it can be made; else, of the private ones, that with the least proved regret.
+    """
     setting = Setting(n_items, slots, rounds, feedback, epsilon, delta)
     found, left_out = [], {}
     for name, kind in LEARNERS.items():
@@ -153,19 +156,29 @@ def _choice(found: list[Candidate], setting: Setting) -> tuple[str, str]:
         and one.guarantee.epsilon <= setting.epsilon
         and one.guarantee.delta <= setting.delta
     ]
-    if not private or setting.n_items == setting.slots:
+    people = "1 person" if setting.rounds == 1 else f"{setting.rounds:,} people"
+    if setting.n_items == setting.slots or setting.rounds == 1:
         return (
             "random",
-            "There is nothing to learn: every slate is as good as every other, and random ones are free.",
+            "There is nothing to learn: every slate is as good as any other, and random ones are free.",
         )
-    people = f"{setting.rounds:,} people"
     if any(one.name == "overlap-greedy" for one in found):
         budget = Budget(setting.epsilon, setting.delta, accountant=GAUSSIAN)
         noise = overlap_plan(setting.n_items, setting.rounds, budget, 1).nu
-        return "overlap-greedy", (
-            f"Items whose appeal differs by about {noise:,.0f} people can be told apart, out of {people}: it does "
-            "nearly as well as without privacy once there are many times more. It keeps people in memory, and nothing "
-            "is proved for streams that work against it; fi-dp has such a bound and earns far less."
+        bounded = [one.name for one in private if one.says_something(setting.rounds)]
+        why = f"Items whose appeal differs by about {noise:,.0f} people can be told apart, out of {people}: "
+        if setting.rounds < 10 * noise:
+            why += "too few to learn much; expect little more than chance."
+        else:
+            why += "it does nearly as well as without privacy once there are many times more."
+        why += " It keeps people in memory, and nothing is proved for streams that work against it"
+        return "overlap-greedy", why + (
+            f"; {', '.join(bounded)} has such a bound, and earns far less." if bounded else "."
+        )
+    if not private:
+        return (
+            "random",
+            f"No private learner can be made for this budget and {people}; random slates are free.",
         )
     best = min(private, key=lambda one: one.bound or math.inf)
     assert best.bound is not None

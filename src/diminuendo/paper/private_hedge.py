@@ -66,6 +66,7 @@ class PrivateHedge:
 
     def learn(self, gains: Floats) -> None:
         """Every item's gain in the round just drawn; once per round, a second time changes nothing."""
+        self._custody.check()
         row = self._expert.checked(gains)  # asked first: what is said must not depend on who answered
         if not self._answered:
             self._expert.learn(row)
