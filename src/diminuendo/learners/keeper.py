@@ -122,7 +122,7 @@ class Walk:
                     self._scratch,
                     out,
                 )
-            else:
+            elif segment.function is not None:
                 low, high = self._starts[first], self._starts[first + 1]
                 out[low:high] = _asked(segment.function, self._chain, self._keeper.n_items)[
                     self._items[low:high]
@@ -130,9 +130,9 @@ class Walk:
         return out
 
 
-def _asked(function: Objective | None, chain: list[int], n_items: int) -> Floats:
+def _asked(function: Objective, chain: list[int], n_items: int) -> Floats:
     try:
-        found = np.asarray(function.gains(tuple(chain)), dtype=np.float64)  # type: ignore[union-attr]
+        found = np.asarray(function.gains(tuple(chain)), dtype=np.float64)
     except Exception:  # whatever goes wrong inside, it is what this person said: nothing
         return np.zeros(n_items)
     return found if found.shape == (n_items,) else np.zeros(n_items)
