@@ -249,6 +249,27 @@ def test_a_ledger_too_small_refuses() -> None:
         OverlapGreedy(12, 3, horizon=600, epsilon=1.0, delta=1e-6, ledger=small).replay(taste_groups(600, 12))
 
 
+def test_a_release_that_failed_is_made_at_the_next_round(monkeypatch: pytest.MonkeyPatch) -> None:
+    learner = OverlapGreedy(8, 2, horizon=100, epsilon=1.0, delta=1e-6, coins=SeededCoins(1))
+    people, begin = taste_groups(100, 8, groups=2, items_per_group=3), learner._people.release
+    failed: list[bool] = []
+
+    def once(*args: Any) -> Any:
+        if not failed:
+            failed.append(True)
+            raise OSError("disk full")
+        return begin(*args)
+
+    monkeypatch.setattr(learner._people, "release", once)
+    first = learner.plan.schedule.ends[0]
+    learner.replay(people[:first])
+    with pytest.raises(OSError, match="disk full"):
+        learner.choose()
+    assert learner.rounds == first, "nobody was shown anything"
+    learner.replay(people[first:])
+    assert learner._payoffs.batch == learner._marks[0] == learner.plan.releases
+
+
 # What it earns.
 
 

@@ -195,12 +195,8 @@ class OverlapGreedy(PrivateLearner):
 
     def _release(self, number: int) -> None:
         plan, sizes = self.plan, np.array(self.plan.schedule.sizes, dtype=np.float64)
-        total = float(self._payoffs.release(self._secret)[0])
-        if number > 0:
-            deviation = self._payoffs.deviation(1) / sizes[number]
-            if self._drift.changed((total - float(self._earned[0])) / sizes[number], deviation):
-                self._begin_anew(number)
-        self._earned[0] = total
+        if self._payoffs.batch == number:  # else this release was begun before, and could not be finished
+            self._look_at_payoffs(number, float(sizes[number]))
         first = int(self._marks[1])
         weights = plan.weights[number, : number + 1].copy()
         weights[:first] = 0
@@ -221,6 +217,13 @@ class OverlapGreedy(PrivateLearner):
             slate.append(item)
         self._slate[:] = slate
         self._marks[0] = number + 1
+
+    def _look_at_payoffs(self, number: int, size: float) -> None:
+        """Publish what this batch earned, and see whether tastes have changed. In the first, slates were random."""
+        total = float(self._payoffs.release(self._secret)[0])
+        earned, self._earned[0] = (total - float(self._earned[0])) / size, total
+        if number > 0 and self._drift.changed(earned, self._payoffs.deviation(1) / size):
+            self._begin_anew(number)
 
     def _begin_anew(self, batch: int) -> None:
         """Tastes have changed: forget everybody who came before this batch."""
