@@ -1,8 +1,12 @@
-"""Continuous choice: points instead of slates, DR-submodular functions instead of submodular ones (Algorithm 4)."""
+"""Continuous choice: points instead of slates, DR-submodular functions instead of submodular ones.
 
+`BoostedAscent` is what we recommend; `MetaFrankWolfe` is Algorithm 4.
+"""
+
+from diminuendo.continuous.boosted import BoostedAscent
 from diminuendo.continuous.check import check
 from diminuendo.continuous.domains import Box, CappedSimplex, Domain, Polytope
-from diminuendo.continuous.frank_wolfe import Claim, MetaFrankWolfe, PointDecision
+from diminuendo.continuous.frank_wolfe import Claim, MetaFrankWolfe
 from diminuendo.continuous.objectives import (
     DRObjective,
     MultilinearCoverage,
@@ -11,10 +15,12 @@ from diminuendo.continuous.objectives import (
     multilinear_people,
 )
 from diminuendo.continuous.offline import frank_wolfe_offline, total_value
+from diminuendo.continuous.point_learner import PointDecision
 from diminuendo.continuous.rounding import round_point
 from diminuendo.continuous.smooth import BudgetAllocation, ConcaveOfLinear, Quadratic
 
 __all__ = [
+    "BoostedAscent",
     "Box",
     "BudgetAllocation",
     "CappedSimplex",

@@ -19,40 +19,26 @@ References Perez-Salazar & Cummings (2021), AISTATS, Algorithm 4; Chen, Hassani 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal, cast
 
 import numpy as np
 
 from diminuendo import _validate
 from diminuendo.continuous import plan as plans
-from diminuendo.continuous.domains import FAR, Domain
-from diminuendo.continuous.gradient_sums import GammaSums, GaussianSums, GradientSums, OpenSums
-from diminuendo.continuous.objectives import DRObjective
+from diminuendo.continuous.domains import Domain
+from diminuendo.continuous.gradient_sums import GammaSums, GradientSums, OpenSums, TickSums
 from diminuendo.continuous.plan import Facts
-from diminuendo.errors import InvalidInput, WrongFeedback
+from diminuendo.continuous.point_learner import PointLearner
+from diminuendo.errors import InvalidInput
 from diminuendo.experts.pftal import ftrl_points, pftal_points
-from diminuendo.privacy.budget import Budget, Guarantee, Unit, no_privacy
-from diminuendo.privacy.custody import Custody, refuse_copies
-from diminuendo.privacy.events import Event, Gaussian, Laplace
+from diminuendo.privacy.budget import Budget, Guarantee, no_privacy
+from diminuendo.privacy.events import Gaussian, Laplace
 from diminuendo.privacy.ledger import Ledger
-from diminuendo.randomness.coins import Coins, SystemCoins
-from diminuendo.randomness.words import SecretRandomness
-from diminuendo.sums import snapshots
+from diminuendo.randomness.coins import Coins
 from diminuendo.types import Floats
 
 Noise = Literal["gamma", "gaussian"]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class PointDecision:
-    """What `choose` returns: the point to play, and the ticket with which to answer."""
-
-    round: int
-    """Counts from 0."""
-    point: Floats = field(repr=False)
-    """(n,) read-only."""
 
 
 @dataclass(frozen=True)
@@ -64,8 +50,10 @@ class Claim:
     regret: float
 
 
-class MetaFrankWolfe:
+class MetaFrankWolfe(PointLearner):
     """K copies of an online linear maximiser over `domain`, for `rounds` rounds."""
+
+    plan: plans.Plan
 
     def __init__(
         self,
@@ -84,21 +72,14 @@ class MetaFrankWolfe:
         coins: Coins | None = None,
         name: str = "frank-wolfe",
     ) -> None:
-        if not isinstance(domain, Domain):
-            raise InvalidInput(f"domain must be a Domain such as Box([1.0, 1.0]); got {domain!r}.")
+        super().__init__(domain, coins, ledger)
         _validate.one_of(noise, (None, "gamma", "gaussian"), "noise")
         _validate.one_of(calibration, ("tight", "paper"), "calibration")
-        self.domain, self.noise, self.calibration = domain, noise, calibration
+        self.noise, self.calibration = noise, calibration
         self.facts = Facts(domain.n, rounds, domain.radius, domain.spread, gradient_bound, smoothness)
         self.epsilon, self.delta = _validate.positive_float(epsilon, "epsilon"), _validate.delta(delta)
-        self.coins: Coins = SystemCoins() if coins is None else coins
-        self._secret, self._custody = SecretRandomness(self.coins), Custody()
-        self._unit = Unit() if ledger is None else ledger.budget.unit
         self._sums = self._made(copies, releases, ledger, name)
-        self._starts = (0, *self.plan.schedule.ends)
-        self._issued = np.zeros(1, dtype=np.int64)
-        self._answered = np.zeros(max(self.plan.schedule.sizes), dtype=np.bool_)  # in the open batch
-        self._aim(self._leaders(np.zeros((self.plan.copies, domain.n)), 0))
+        self._open()
 
     def _made(
         self, copies: int | None, releases: int | None, ledger: Ledger | None, name: str
@@ -114,7 +95,7 @@ class MetaFrankWolfe:
             self.plan = plans.open_plan(
                 self.facts, copies if copies is None else _validate.positive_int(copies, "copies")
             )
-            return OpenSums(self.facts, self.plan)
+            return OpenSums(self.facts, self.plan.copies)
         if self.noise == "gamma":
             budget = Budget(self.epsilon, 0.0, self._unit, "pure")
             each = cast(Laplace, budget.share()).epsilon
@@ -127,7 +108,8 @@ class MetaFrankWolfe:
         budget = Budget(self.epsilon, self.delta, self._unit)
         cost = cast(Gaussian, budget.share())
         self.plan = plans.gaussian_plan(self.facts, cost.rho, copies, releases)
-        return GaussianSums(self.facts, self.plan, cost, Ledger(budget) if ledger is None else ledger, name)
+        paid, plan = Ledger(budget) if ledger is None else ledger, self.plan
+        return TickSums(self.facts, plan.copies, plan.schedule, cost, paid, name, "sqrt-toeplitz")
 
     def __repr__(self) -> str:
         how = "not private" if self.noise is None else f"{self.noise} noise"
@@ -135,16 +117,6 @@ class MetaFrankWolfe:
             f"<MetaFrankWolfe: {self.plan.copies} copies on {self.domain.n} entries, {how}, "
             f"{self.rounds} of {self.facts.rounds} rounds>"
         )
-
-    @property
-    def rounds(self) -> int:
-        """How many decisions were made so far."""
-        return int(self._issued[0])
-
-    @property
-    def event(self) -> Event | None:
-        """What the whole run costs; paid for when the learner was made."""
-        return self._sums.event
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -181,120 +153,27 @@ class MetaFrankWolfe:
         """No more than this is, in expectation, (1 - 1/e) of the best fixed point's payoff minus ours."""
         return self.plan.bound(self.facts)
 
-    def choose(self) -> PointDecision:
-        """The point for the next person. Batches close here and nowhere else."""
-        with self._custody.lock:
-            return self._next()
+    @property
+    def _copies(self) -> int:
+        return self.plan.copies
 
-    def _next(self) -> PointDecision:
-        self._admit(1)
-        closed = self.plan.schedule.closed_by(self.rounds)
-        if self._sums.released < closed:
-            self._aim(self._leaders(self._sums.release(self._secret), self._starts[closed]))
-            self._answered[:] = False
-        number = self.rounds
-        self._issued[0] = number + 1
-        return PointDecision(number, self._point)
-
-    def observe(self, decision: PointDecision, objective: DRObjective) -> None:
-        """What the person feels about points. Late and second answers change nothing, and look the same."""
-        if not callable(getattr(objective, "gradients", None)):
-            raise WrongFeedback(
-                "Expected an objective with gradients(points), as in diminuendo.continuous; "
-                f"got {type(objective).__name__}."
-            )
-        if self._place(decision) is None:
-            return
-        try:
-            said = np.asarray(objective.gradients(self._probes.copy()), dtype=np.float64)
-        except Exception:  # whatever goes wrong inside, it is what this person said: nothing
-            said = np.zeros(0)
-        with self._custody.lock:
-            place = self._place(decision)  # asked again: an objective is foreign code
-            if place is None:
-                return
-            self._answered[place] = True
-            if said.shape == self._probes.shape and self._sums.released < self.plan.releases:
-                self._sums.add(said)
-
-    def replay(self, objectives: Sequence[DRObjective]) -> Floats:
-        """Choose and observe for all of them; returns the points, (rounds, n)."""
-        self._admit(len(objectives))
-        points = np.empty((len(objectives), self.domain.n))
-        for t, objective in enumerate(objectives):
-            decision = self.choose()
-            points[t] = decision.point
-            self.observe(decision, objective)
-        return points
-
-    def __getstate__(self) -> dict[str, Any]:
-        raise refuse_copies(self)
-
-    def _admit(self, rounds: int) -> None:
-        self._custody.check()
-        if self.rounds + rounds > self.facts.rounds:
-            raise InvalidInput(
-                f"This learner was made for {self.facts.rounds} rounds; {self.rounds} are over and {rounds} more "
-                "were asked for. Make another one."
-            )
-
-    def _place(self, decision: PointDecision) -> int | None:
-        """Where in the open batch a decision lies that may still be answered."""
-        if not 0 <= decision.round < self.rounds:
-            raise InvalidInput(
-                f"Round {decision.round} was never chosen here ({self.rounds} rounds so far). "
-                "Answer with the decision that choose() returned, to the learner that returned it."
-            )
-        place = decision.round - self._starts[self._sums.released]
-        if place < 0:
-            return None
-        if not np.array_equal(decision.point, self._point):
-            raise InvalidInput(
-                f"Round {decision.round} played another point. Answer with the decision that choose() returned, "
-                "to the learner that returned it."
-            )
-        return None if self._answered[place] else place
-
-    def _leaders(self, sums: Floats, rounds: int) -> Floats:
+    def _follow(self, sums: Floats, rounds: int) -> None:
         """What each copy proposes after so many rounds."""
-
-        def project(rows: Floats) -> Floats:
-            return self.domain.project(np.clip(rows, -FAR, FAR))
-
         if self.plan.leader == "ftrl":
-            return ftrl_points(project, sums, self.plan.parameter, self.domain.centre)
-        return pftal_points(project, sums, self.plan.parameter, rounds) if rounds else sums
+            leaders = ftrl_points(self._project, sums, self.plan.parameter, self.domain.centre)
+        else:
+            leaders = pftal_points(self._project, sums, self.plan.parameter, rounds) if rounds else sums
+        self._aim(leaders)
 
     def _aim(self, vertices: Floats) -> None:
         """From the copies' points follow the point to play and the points to ask about."""
         self._vertices = vertices
         climbed = np.cumsum(vertices, axis=0) / len(vertices)
         self._probes = np.vstack([np.zeros((1, self.domain.n)), climbed[:-1]])
-        self._point = climbed[-1].copy()
-        self._point.flags.writeable = False
+        self._play(climbed[-1])
 
-    def snapshot(self) -> bytes:
-        """All that was learned, without any randomness. As private as what people said."""
-        sums = np.frombuffer(self._sums.snapshot(), dtype=np.uint8)
-        return snapshots.packed(self._facts(), [self._issued, self._answered, self._vertices, sums])
+    def _toss(self, place: int) -> None:
+        """No coins: everybody of a batch is asked about the same points."""
 
-    def restore(self, snapshot: bytes) -> None:
-        """Go on from a snapshot of a learner that was made with the same arguments.
-
-        With the same ledger, releases that were made since are published as they were. To go on with another ledger
-        from a snapshot that somebody else goes on from too is a second run, which nobody paid for.
-        """
-        found = snapshots.read(snapshot, self._facts())
-        mine = [self._issued, self._answered, self._vertices]
-        if [(a.shape, a.dtype) for a in found[:-1]] != [(a.shape, a.dtype) for a in mine]:
-            raise InvalidInput("The snapshot does not fit; it was cut short or altered.")
-        issued, answered, vertices, sums = found
-        if not (0 <= issued[0] <= self.facts.rounds and np.isfinite(vertices).all()):
-            raise InvalidInput("The snapshot is of rounds that there are not; it was altered.")
-        self._sums.restore(sums.tobytes())
-        self._issued[:], self._answered[:] = issued, answered
-        self._aim(vertices)
-
-    def _facts(self) -> dict[str, str]:
-        shape = {key: np.asarray(value).tolist() for key, value in vars(self.domain).items()}
-        return {"learner": repr((type(self.domain).__name__, shape, self.facts, self.plan, self.noise))}
+    def _asked(self, place: int) -> Floats:
+        return self._probes.copy()

@@ -1,10 +1,11 @@
-r"""Where gradients are added up: as they are, with Gamma-norm noise, or with discrete Gaussian noise.
+r"""Where gradients are added up: as they are, with Gamma-norm noise, or in whole ticks with exact noise.
 
 Each takes one person's gradients, K of n entries, cuts them (NaN and negative entries are 0, nothing is longer than G)
 and adds them to the open batch; `release` closes the batch and returns the running sums of everything released so far,
 with noise. Releases are kept with the ledger before anybody sees them: after a crash they are published as they were.
 
-Guarantee  Gamma: epsilon (docs/maths/continuous.md, Theorem C1; real arithmetic). Gaussian: zCDP (Theorem C2; exact).
+Guarantee  Gamma: epsilon (docs/maths/continuous.md, Theorem C1; real arithmetic). Ticks: what Theorems C2 and C9 say
+           (exact).
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import numpy as np
 from diminuendo.continuous import plan as plans
 from diminuendo.continuous.plan import Facts, Plan
 from diminuendo.errors import InvalidInput
-from diminuendo.privacy.events import Event, Gaussian, Laplace
+from diminuendo.privacy.events import ContinuousGaussian, Event, Gaussian, Laplace
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.randomness.words import SecretRandomness
 from diminuendo.sums import snapshots
@@ -79,10 +80,10 @@ class OpenSums(GradientSums):
 
     event = None
 
-    def __init__(self, facts: Facts, plan: Plan) -> None:
+    def __init__(self, facts: Facts, copies: int) -> None:
         self._bound = facts.gradient_bound
         self._done = np.zeros(1, dtype=np.int64)
-        self._total = np.zeros((plan.copies, facts.n))
+        self._total = np.zeros((copies, facts.n))
 
     @property
     def released(self) -> int:
@@ -172,17 +173,27 @@ class GammaSums(GradientSums):
         self._due = None
 
 
-class GaussianSums(GradientSums):
+class TickSums(GradientSums):
     """One sum of K n entries, cut together and released together, in whole ticks."""
 
-    def __init__(self, facts: Facts, plan: Plan, cost: Gaussian, ledger: Ledger, name: str) -> None:
-        self._shape, self._unit = (plan.copies, facts.n), facts.gradient_bound
+    def __init__(
+        self,
+        facts: Facts,
+        copies: int,
+        schedule: Schedule,
+        cost: Gaussian | ContinuousGaussian | Laplace,
+        ledger: Ledger,
+        name: str,
+        strategy: str,
+    ) -> None:
+        self._shape, self._unit = (copies, facts.n), facts.gradient_bound
         self._sum = PrivateSum(
-            plan.copies * facts.n,
-            schedule=Schedule(plan.schedule.ends[:-1]),  # nobody comes after the last batch
+            copies * facts.n,
+            schedule=Schedule(schedule.ends[:-1]),  # nobody comes after the last batch
             cost=cost,
             ledger=ledger,
-            clip=plans.gaussian_clip(plan.copies),
+            strategy=strategy,
+            clip=plans.tick_clip(copies),
             name=name,
         )
         self.event = self._sum.event

@@ -34,7 +34,7 @@ STEEPEST = 1e100
 """No gradient bound above it, nor below its inverse."""
 
 TICKS = 1 << 16
-"""Whole numbers to one G, for Gaussian noise."""
+"""Whole numbers to one G, for noise that is exact."""
 
 
 @dataclass(frozen=True)
@@ -135,7 +135,7 @@ def gaussian_plan(facts: Facts, rho: float, copies: int | None, releases: int | 
 
     def made(copies: int, releases: int) -> Plan:
         square, variance = _strategy(releases)
-        raw = math.sqrt(gaussian_clip(copies).sensitivity_squared(facts.n * copies) * square / (2 * rho))
+        raw = math.sqrt(tick_clip(copies).sensitivity_squared(facts.n * copies) * square / (2 * rho))
         tick = facts.gradient_bound / TICKS
         return _tuned(
             facts,
@@ -159,7 +159,7 @@ def gamma_noise(facts: Facts, epsilon: float, copies: int, releases: int) -> tup
     return levels, node_scale(levels, math.sqrt(2) * facts.gradient_bound, epsilon / copies)
 
 
-def gaussian_clip(copies: int) -> Clip:
+def tick_clip(copies: int) -> Clip:
     """All copies' gradients together, in units of G: length at most sqrt(K), and a tick so that rounding cuts none."""
     return Clip(bound=(math.ceil(math.sqrt(copies) * TICKS) + 1) / TICKS, ticks=TICKS)
 
