@@ -13,7 +13,8 @@ tail to add to delta. Without a cap (`cap=None`, as printed) delta is averaged o
 
 Regret     docs/maths/paper.md, Theorem P3.
 Guarantee  one person's answer moves one score of one expert by at most one unit, so only that expert's later redraws
-           count, each within a span of `rate` (docs/maths/paper.md, Theorem P2).
+           count, each within a span of `rate` (docs/maths/paper.md, Theorem P2); `rate` * m for a person who has m
+           rounds, wherever they fall (docs/maths/accounting.md, Theorem A9).
 References Perez-Salazar & Cummings (2021), AISTATS, section 4; Streeter & Golovin (2008), NIPS 21.
 """
 
@@ -34,7 +35,7 @@ from diminuendo.learners.exploring import ALL, EVERY, EVERYBODY, NOBODY, OWN, Ru
 from diminuendo.learners.learner import Setting
 from diminuendo.learners.private_draws import PrivateDraws
 from diminuendo.learners.tail import delta_over_coins
-from diminuendo.privacy.budget import REPLACE_ONE_ROUND, Guarantee
+from diminuendo.privacy.budget import Guarantee
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.privacy.meter import UNLIMITED, Meter
 from diminuendo.randomness.coins import Coins
@@ -120,6 +121,7 @@ class BanditDp(_PrivateBandit):
             rate=found.rate,
             epsilon=setting.epsilon,
             delta=setting.delta,
+            visits=setting.visits,
             ledger=ledger,
             coins=coins,
         )
@@ -137,23 +139,27 @@ class BanditDp(_PrivateBandit):
 
     @property
     def guarantee(self) -> Guarantee:
-        """What is proved for the whole run; without a cap, delta includes that there may be many explorations."""
+        """What is proved for the whole run; without a cap, delta includes that there may be many explorations.
+
+        That average is over the coins after one given round. Where the rounds of one person may be chosen in the light
+        of earlier coins, it proves nothing, and every round is counted as an exploration.
+        """
         capped = super().guarantee
-        if self.cap is not None or self.resample == "every":
+        if self.cap is not None or self.resample == "every" or self.visits > 1:
             return capped
         again = self.exploring / self.slots if self.resample == "own" else self.exploring
         epsilon = self.budget.epsilon
         delta = delta_over_coins(self.horizon - 2, self.exploring, again, self.rate, epsilon)
         if capped.epsilon <= epsilon and capped.delta <= delta:
             return capped
-        return Guarantee(epsilon, delta, REPLACE_ONE_ROUND, self.theorem, self.coins.secure)
+        return Guarantee(epsilon, delta, str(self.unit), self.theorem, self.coins.secure)
 
     @property
     def claim(self) -> Guarantee:
         """The paper's Theorem 7 for this rate: 2 gamma T draws of each expert, and a tail."""
-        delta, direct = self.budget.delta, self.resample == "every"
+        delta, direct, moved = self.budget.delta, self.resample == "every", self.visits * self.rate
         draws = self.horizon if direct else max(1.0, 2 * self.exploring * self.horizon)
-        epsilon = constants.paper_claim(self.slots, draws, self.rate, delta) if delta else math.inf
+        epsilon = constants.paper_claim(self.slots, draws, moved, delta) if delta else math.inf
         if direct:
             return self._claimed(epsilon, delta, "Perez-Salazar & Cummings (2021), Appendix B.1")
         # The theorem's exponent is for its own gamma, the proof's for any.
@@ -241,6 +247,7 @@ class PresampledBandit(_PrivateBandit):
             rate=constants.presampled_rate(setting, calibration, len(explore_at)),
             epsilon=setting.epsilon,
             delta=setting.delta,
+            visits=setting.visits,
             ledger=ledger,
             coins=source,
         )
@@ -255,8 +262,8 @@ class PresampledBandit(_PrivateBandit):
     @property
     def claim(self) -> Guarantee:
         """The paper's appendix: M + 1 draws of each expert, and no tail."""
-        delta, draws = self.budget.delta, len(self._schedule) + 1
-        epsilon = constants.paper_claim(self.slots, draws, self.rate, delta) if delta else math.inf
+        delta, draws, moved = self.budget.delta, len(self._schedule) + 1, self.visits * self.rate
+        epsilon = constants.paper_claim(self.slots, draws, moved, delta) if delta else math.inf
         return self._claimed(epsilon, delta, "Perez-Salazar & Cummings (2021), Appendix B.2")
 
     @property

@@ -5,7 +5,9 @@ r"""Rates and exploring: by the formulas of the paper, or by what privacy really
 `tight`  the same algorithms; rates from the theorems of docs/maths/paper.md (P1 and P2) and the accountant, exploring
          by minimising the proved bound on the regret (P3). Everything is a function of public facts.
 
-Notation of the paper: N items, k slots, T rounds, eta the rate, gamma the share of exploring rounds.
+Notation of the paper: N items, k slots, T rounds, eta the rate, gamma the share of exploring rounds. A person who has m
+rounds moves scores m times as far (docs/maths/accounting.md, Theorem A9): spans are m times as long, and the paper's
+formulas, which are in proportion to epsilon, have epsilon / m.
 """
 
 from __future__ import annotations
@@ -117,8 +119,8 @@ def full_information(setting: Setting, calibration: Calibration) -> float:
     """The rate of Algorithm 2."""
     k, rounds = setting.slots, setting.rounds
     if checked(calibration) == "paper":
-        return paper_rate(k, rounds, setting.epsilon, setting.delta)
-    return private_rate(setting.epsilon, setting.delta, k * (rounds - 1), 2.0)
+        return paper_rate(k, rounds, setting.epsilon / setting.visits, setting.delta)
+    return private_rate(setting.epsilon, setting.delta, k * (rounds - 1), 2.0 * setting.visits)
 
 
 def bandit(setting: Setting, calibration: Calibration, resample: Resample) -> Exploring:
@@ -126,19 +128,20 @@ def bandit(setting: Setting, calibration: Calibration, resample: Resample) -> Ex
     n, k, rounds = setting.n_items, setting.slots, setting.rounds
     checked(calibration)
     if n == 1:
-        rate = private_rate(setting.epsilon, setting.delta, rounds - 1, 1.0)
+        rate = private_rate(setting.epsilon, setting.delta, rounds - 1, float(setting.visits))
         return Exploring(0.0, 0, rate)  # nothing to learn, and log N = 0
     if calibration == "tight":
         return least_bound(setting, resample)
+    epsilon = setting.epsilon / setting.visits
     if resample == "every":
-        rate = paper_rate(k, rounds, setting.epsilon, setting.delta)
-        needed = (k**3 * n * math.log(n) / setting.epsilon) ** 2 * 32 * math.log(k / setting.delta)
+        rate = paper_rate(k, rounds, epsilon, setting.delta)
+        needed = (k**3 * n * math.log(n) / epsilon) ** 2 * 32 * math.log(k / setting.delta)
         share = _probability(direct_exploring(n, k, rounds, rate), "of order T^(-1/4)", needed)
         return Exploring(share, None, rate)
     share = _probability(
         paper_exploring(n, k, rounds), "k((16 N log N)^2/T)^(1/3)", rounds_for_paper_exploring(n, k)
     )
-    rate = paper_rate(k, 2 * share * rounds, setting.epsilon, setting.delta)
+    rate = paper_rate(k, 2 * share * rounds, epsilon, setting.delta)
     return Exploring(share, max(1, math.floor(2 * share * rounds)), rate)
 
 
@@ -180,12 +183,12 @@ def least_bound(setting: Setting, resample: Resample, most: float = MOST) -> Exp
     def rate(share: float) -> float:
         fast = math.sqrt(8 * whole / cap(share)) if setting.delta > 0 else whole / cap(share)
         # Faster than is best without privacy is not better.
-        return min(FASTEST, fast, math.sqrt(k * n * math.log(n) / (share * rounds)))
+        return min(FASTEST, fast / setting.visits, math.sqrt(k * n * math.log(n) / (share * rounds)))
 
     share = math.exp(
         _least(lambda x: bandit_bound(n, k, rounds, rate(math.exp(x)), math.exp(x)), rounds, most)
     )
-    exact = private_rate(setting.epsilon, setting.delta, cap(share), 1.0)
+    exact = private_rate(setting.epsilon, setting.delta, cap(share), float(setting.visits))
     return Exploring(share, None if resample == "every" else cap(share), min(exact, rate(share)))
 
 
@@ -216,5 +219,5 @@ def presampled(setting: Setting, calibration: Calibration) -> float:
 def presampled_rate(setting: Setting, calibration: Calibration, explorations: int) -> float:
     """The rate once it is known how many rounds explore."""
     if calibration == "paper":
-        return paper_rate(setting.slots, explorations + 1, setting.epsilon, setting.delta)
-    return private_rate(setting.epsilon, setting.delta, explorations, 1.0)
+        return paper_rate(setting.slots, explorations + 1, setting.epsilon / setting.visits, setting.delta)
+    return private_rate(setting.epsilon, setting.delta, explorations, float(setting.visits))

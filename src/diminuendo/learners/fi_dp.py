@@ -5,7 +5,8 @@ person's objective what every item would have added to the slots before it. As p
 items: such a slot stays empty. With a rate that ignores privacy it is the algorithm of Streeter and Golovin.
 
 Regret     at most rate * T + k log N / rate beyond (1 - 1/e) of the best slate (docs/maths/paper.md, Theorem P3).
-Guarantee  draws of rounds 2 to T, k each, within a span of 2 * rate (docs/maths/paper.md, Theorem P1).
+Guarantee  draws of rounds 2 to T, k each, within a span of 2 * rate (docs/maths/paper.md, Theorem P1); of 2 * rate * m
+           for a person who has m rounds (docs/maths/accounting.md, Theorem A9).
 Assumes    nothing about people: gains are clipped to [0, 1], in whole ticks.
 Excludes   timing; payoffs; and what is not a slate: scores are secret for good.
 References Perez-Salazar & Cummings (2021), AISTATS, section 3; Streeter & Golovin (2008), NIPS 21.
@@ -143,6 +144,7 @@ class FiDp(PrintedExperts, PrivateDraws):
             rate=constants.full_information(setting, calibration),
             epsilon=setting.epsilon,
             delta=setting.delta,
+            visits=setting.visits,
             ledger=ledger,
             coins=coins,
         )
@@ -167,8 +169,8 @@ class FiDp(PrintedExperts, PrivateDraws):
     @property
     def claim(self) -> Guarantee:
         """k experts, T draws each, by advanced and basic composition."""
-        delta = self.budget.delta
-        epsilon = constants.paper_claim(self.slots, self.horizon, self.rate, delta) if delta else math.inf
+        delta, moved = self.budget.delta, self.visits * self.rate
+        epsilon = constants.paper_claim(self.slots, self.horizon, moved, delta) if delta else math.inf
         return self._claimed(epsilon, delta, "Perez-Salazar & Cummings (2021), Theorem 5")
 
 

@@ -7,14 +7,15 @@ A round's contribution enters the sums when the round expires, `patience` rounds
 whoever answers later than that has said nothing. So patience is short here, and memory grows with it.
 
 Regret     at most k times `experts.pftal.pftal_bound` with R = 1, L = sqrt N (docs/maths/paper.md, Theorem P4).
-Guarantee  (epsilon, 0), epsilon / k for each expert (docs/maths/paper.md, Theorem P4). Real numbers only: not for
-           serving people.
+Guarantee  (epsilon, 0), epsilon / k for each expert (docs/maths/paper.md, Theorem P4); one round of a person who has m
+           costs epsilon / m (docs/maths/accounting.md, Theorem A9). Real numbers only: not for serving people.
 References Perez-Salazar & Cummings (2021), AISTATS, section 3, remark; Thakurta & Smith (2013), NIPS 26.
 """
 
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -30,9 +31,10 @@ from diminuendo.learners.learner import Setting
 from diminuendo.learners.private_learner import PrivateLearner
 from diminuendo.objectives.family import Bag, Table, add, gains, start
 from diminuendo.objectives.person import largest_state
-from diminuendo.privacy.budget import REPLACE_ONE_ROUND, Guarantee
+from diminuendo.privacy.budget import Guarantee
 from diminuendo.privacy.events import Laplace
 from diminuendo.privacy.ledger import Ledger
+from diminuendo.privacy.rounding import lowered
 from diminuendo.randomness.coins import Coins
 from diminuendo.randomness.words import PublicWords, SecretWords
 from diminuendo.streams.people import People, shown_before
@@ -56,17 +58,25 @@ class FiPure(FullInformation, PrivateLearner):
         horizon: int,
         epsilon: float,
         curvature: float,
+        visits: int = 1,
         ledger: Ledger | None = None,
         coins: Coins | None = None,
         patience: int = 1,
     ) -> None:
         PrivateLearner.__init__(
-            self, n_items, slots, horizon=horizon, ledger=ledger, coins=coins, patience=patience
+            self,
+            n_items,
+            slots,
+            horizon=horizon,
+            visits=visits,
+            ledger=ledger,
+            coins=coins,
+            patience=patience,
         )
         self.epsilon = _validate.positive_float(epsilon, "epsilon")
         self.curvature = _validate.positive_float(curvature, "curvature")
         self._experts = new_leaders(
-            self.n_items, self.slots, self.horizon, self.epsilon, self.curvature, self._desk.patience
+            self.n_items, self.slots, self.horizon, self.one_round, self.curvature, self._desk.patience
         )
         self._paid = False
 
@@ -86,17 +96,33 @@ class FiPure(FullInformation, PrivateLearner):
     ) -> Self:
         """With the paper's curvature, or the one that makes our bound least."""
         n, k, rounds, epsilon = setting.n_items, setting.slots, setting.rounds, setting.epsilon
+        one_round = epsilon / setting.visits
         if checked(calibration) == "paper":
-            curvature = paper_curvature(n, max(2, rounds), epsilon / k)
+            curvature = paper_curvature(n, max(2, rounds), one_round / k)
         else:
-            curvature = best_curvature(1.0, math.sqrt(n), rounds, pure_noise(n, k, rounds, epsilon))
-        return cls(n, k, horizon=rounds, epsilon=epsilon, curvature=curvature, ledger=ledger, coins=coins)
+            curvature = best_curvature(1.0, math.sqrt(n), rounds, pure_noise(n, k, rounds, one_round))
+        return cls(
+            n,
+            k,
+            horizon=rounds,
+            epsilon=epsilon,
+            curvature=curvature,
+            visits=setting.visits,
+            ledger=ledger,
+            coins=coins,
+        )
+
+    @property
+    def one_round(self) -> float:
+        """What one round may cost: `visits` of them no more than epsilon."""
+        whole = Fraction(self.epsilon)
+        return lowered(self.epsilon / self.visits, lambda cost: self.visits * Fraction(cost) <= whole)
 
     @property
     def guarantee(self) -> Guarantee:
         """Pure, for real numbers."""
         proof = "docs/maths/paper.md, Theorem P4"
-        return Guarantee(self.epsilon, 0.0, REPLACE_ONE_ROUND, proof, self.coins.secure, exact=False)
+        return Guarantee(self.epsilon, 0.0, str(self.unit), proof, self.coins.secure, exact=False)
 
     @property
     def claim(self) -> Guarantee:
@@ -104,7 +130,7 @@ class FiPure(FullInformation, PrivateLearner):
         return Guarantee(
             self.epsilon,
             0.0,
-            REPLACE_ONE_ROUND,
+            str(self.unit),
             "Perez-Salazar & Cummings (2021), section 3, remark",
             self.coins.secure,
             exact=False,
@@ -122,7 +148,7 @@ class FiPure(FullInformation, PrivateLearner):
             self._given is not None and not self._paid
         ):  # whoever goes on from a snapshot publishes, and pays, anew
             about = f"{self.name}: all sums of {self.horizon} rounds"
-            self._given.charge(Laplace(self.epsilon), about, secure=self.coins.secure)
+            self._given.charge(Laplace(self.one_round), about, secure=self.coins.secure)
             self._paid = True
 
     def _state(self) -> Any:

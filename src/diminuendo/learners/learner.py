@@ -1,6 +1,6 @@
 """The contract every learner keeps, and what they share.
 
-    decision = learner.choose()            # before we know what this person wants
+    decision = learner.choose()            # before we know what this person wants; choose("ada"): who she is
     ... show decision.slate ...
     learner.observe(decision, feedback)    # afterwards: what she told us; perhaps late, twice, or never
 
@@ -10,11 +10,8 @@
 
 from __future__ import annotations
 
-import io
-import json
-import zipfile
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -23,15 +20,15 @@ from numpy.typing import NDArray
 
 from diminuendo import _validate
 from diminuendo.errors import InvalidInput
+from diminuendo.learners import snapshots
 from diminuendo.learners.desk import NO_PROBE, Desk
+from diminuendo.learners.quota import Identity, Quota, silenced
 from diminuendo.privacy.budget import Guarantee
 from diminuendo.privacy.custody import Custody
 from diminuendo.randomness.coins import Coins, SystemCoins
 from diminuendo.randomness.words import PublicCoins, SecretRandomness
 from diminuendo.streams.people import People
 from diminuendo.types import EMPTY_SLOT, Decision, FeedbackKind, Items, Progress
-
-FORMAT = 1
 
 
 @dataclass(frozen=True)
@@ -44,6 +41,8 @@ class Setting:
     feedback: FeedbackKind
     epsilon: float = 1.0
     delta: float = 1e-6
+    visits: int = 1
+    """How many rounds one person may have; her answers in all of them together are protected."""
 
     def __post_init__(self) -> None:
         checked = {
@@ -53,6 +52,7 @@ class Setting:
             "feedback": _validate.one_of(self.feedback, ("full", "bandit"), "feedback"),
             "epsilon": _validate.positive_float(self.epsilon, "epsilon"),
             "delta": _validate.delta(self.delta),
+            "visits": _validate.positive_int(self.visits, "visits"),
         }
         for name, value in checked.items():  # plain numbers, whatever kind was given
             object.__setattr__(self, name, value)
@@ -66,6 +66,8 @@ class Learner(ABC):
     """The kinds of feedback it can learn from."""
     summary: ClassVar[str]
     """One line: what it is and when to use it."""
+    _quota: Quota | None = None
+    """Counts people's rounds, where something is promised to them."""
 
     def __init__(
         self, n_items: int, slots: int, *, coins: Coins | None = None, patience: int = 10_000
@@ -112,15 +114,22 @@ class Learner(ABC):
             if name not in ("n_items", "slots", "patience")
         }
 
-    def choose(self) -> Decision:
-        """The slate for the next person."""
+    def choose(self, person: Identity | None = None) -> Decision:
+        """The slate for the next person. `person`: who she is, a public fact; without it, somebody who comes once.
+
+        Private learners are made for people who have up to `visits` rounds. In the rounds after those a slate is
+        shown as ever, and her answer changes nothing.
+        """
         with self._custody.lock:
             self._admit(1)
+            counts = self._quota is None or self._quota.admits(person)
             row = np.full(self.slots, EMPTY_SLOT, dtype=np.int32)
             probe = np.full(3, NO_PROBE, dtype=np.int32)
             while not self._draw(row, probe):
                 self._resume()
-            return self._desk.issue(row, probe)
+            if self._quota is not None:
+                self._quota.count(person)
+            return self._desk.issue(row, probe, counts)
 
     def observe(self, decision: Decision, feedback: Any) -> None:
         """What the person said to `decision`. Late and second answers change nothing, and look the same."""
@@ -163,11 +172,24 @@ class Learner(ABC):
     def _replay(self, people: People, slates: Items, done: int) -> int:
         """Play from round `done` on; returns how far it came before it must be resumed."""
 
-    def replay(self, people: People, progress: Progress | None = None) -> Items:
-        """Choose and observe for all of `people` at once; returns the slates, (people, slots), -1 for an empty slot."""
+    def replay(
+        self,
+        people: People,
+        progress: Progress | None = None,
+        *,
+        persons: Sequence[Identity] | NDArray[Any] | None = None,
+    ) -> Items:
+        """Choose and observe for all of `people` at once; returns the slates, (people, slots), -1 for an empty slot.
+
+        `persons`: who each of them is, as in `choose`. Their rounds are counted before the first of them is played.
+        """
         if people.n_items != self.n_items:
             raise InvalidInput(f"The learner has {self.n_items} items, the stream {people.n_items}.")
         slates = np.full((len(people), self.slots), EMPTY_SLOT, dtype=np.int32)
+        if self._quota is not None:
+            with self._custody.lock:
+                self._admit(len(people))
+                people = silenced(people, self._quota.count_all(persons, len(people)))
         done = 0
         while done < len(people):
             with self._custody.lock:
@@ -219,40 +241,24 @@ class Learner(ABC):
 
     def _facts(self) -> dict[str, Any]:
         """What the header of a snapshot says."""
-        return {"format": FORMAT, "learner": self.name, "config": self._config()}
+        return {"learner": self.name, "config": self._config()}
+
+    def _arrays(self) -> snapshots.Arrays:
+        """All arrays of fixed size."""
+        desk = self._desk
+        desks = snapshots.named("desk", (desk.issued, desk.rows, desk.probes, desk.waiting))
+        return desks | snapshots.named("state", self._state())
 
     def _packed(self) -> bytes:
-        desk = self._desk
-        arrays: dict[str, Any] = dict(_named(("desk", (desk.issued, desk.rows, desk.probes, desk.waiting))))
-        arrays |= dict(_named(("state", self._state())))
-        arrays |= {f"extra.{name}": array for name, array in self._extra().items()}
-        header = json.dumps(self._facts())
-        out = io.BytesIO()
-        np.savez(out, header=np.frombuffer(header.encode(), dtype=np.uint8), **arrays)
-        return out.getvalue()
+        more = {f"extra.{name}": array for name, array in self._extra().items()}
+        if self._quota is not None:
+            more |= {f"quota.{name}": array for name, array in self._quota.arrays().items()}
+        return snapshots.packed(self._facts(), self._arrays() | more)
 
     @classmethod
     def restore(cls, snapshot: bytes, *, coins: Coins | None = None, **more: Any) -> Self:
         """A learner that goes on from `snapshot`, with fresh coins; `more`: what no snapshot holds, as a ledger."""
-        try:
-            with np.load(io.BytesIO(snapshot), allow_pickle=False) as held:
-                found = {name: held[name] for name in held.files}
-            header = dict(json.loads(found.pop("header").tobytes()))
-        except (
-            ValueError,
-            KeyError,
-            TypeError,
-            AttributeError,
-            EOFError,
-            OSError,
-            zipfile.BadZipFile,
-        ) as error:
-            raise InvalidInput(f"These bytes are not a snapshot of a learner: {error}") from error
-        if header.get("format") != FORMAT or header.get("learner") != cls.name:
-            raise InvalidInput(
-                f"Expected a snapshot of {cls.name!r} in format {FORMAT}; "
-                f"got {header.get('learner')!r} in format {header.get('format')}."
-            )
+        header, found = snapshots.unpacked(snapshot, cls.name)
         if header.get("ledger") and more.get("ledger") is None:
             raise InvalidInput(
                 "The learner of this snapshot was paid for on a ledger: restore(snapshot, ledger=...) with the same "
@@ -262,29 +268,10 @@ class Learner(ABC):
             learner = cls(**header["config"], coins=coins, **more)
         except (TypeError, KeyError, ValueError, OverflowError, MemoryError, AttributeError) as error:
             raise InvalidInput(f"The snapshot's configuration does not fit this learner: {error}.") from error
-        extra = {name[6:]: found.pop(name) for name in list(found) if name.startswith("extra.")}
-        desk = learner._desk
-        arrays = dict(_named(("desk", (desk.issued, desk.rows, desk.probes, desk.waiting))))
-        arrays |= dict(_named(("state", learner._state())))
-        if _kinds(arrays) != _kinds(found):
-            raise InvalidInput(
-                "The snapshot does not fit its own configuration; it was cut short or altered."
-            )
-        for name, array in arrays.items():
-            array[...] = found[name]
+        extra = snapshots.taken(found, "extra")
+        if learner._quota is not None:
+            learner._quota.take(snapshots.taken(found, "quota"))
+        snapshots.fill(learner._arrays(), found)
         learner._take_extra(extra)
         learner._restored()
         return learner
-
-
-def _kinds(arrays: dict[str, Any]) -> dict[str, tuple[tuple[int, ...], np.dtype[Any]]]:
-    return {name: (array.shape, array.dtype) for name, array in arrays.items()}
-
-
-def _named(item: tuple[str, Any]) -> Iterator[tuple[str, NDArray[Any]]]:
-    name, value = item
-    if isinstance(value, np.ndarray):
-        yield name, value
-    else:
-        for index, part in enumerate(value):
-            yield from _named((f"{name}.{index}", part))

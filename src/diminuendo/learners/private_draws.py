@@ -17,7 +17,7 @@ from diminuendo.learners.constants import Calibration, accountant_for
 from diminuendo.learners.learner import Setting
 from diminuendo.learners.private_learner import PrivateLearner
 from diminuendo.privacy.accountants import ACCOUNTANTS
-from diminuendo.privacy.budget import REPLACE_ONE_ROUND, Budget, Guarantee
+from diminuendo.privacy.budget import Budget, Guarantee
 from diminuendo.privacy.events import Event
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.privacy.meter import Meter
@@ -41,13 +41,16 @@ class PrivateDraws(PrivateLearner):
         rate: float,
         epsilon: float,
         delta: float,
+        visits: int = 1,
         ledger: Ledger | None = None,
         coins: Coins | None = None,
         patience: int = 10_000,
     ) -> None:
-        super().__init__(n_items, slots, horizon=horizon, ledger=ledger, coins=coins, patience=patience)
+        super().__init__(
+            n_items, slots, horizon=horizon, visits=visits, ledger=ledger, coins=coins, patience=patience
+        )
         self.rate = _validate.positive_float(rate, "rate")
-        self.budget = Budget(epsilon, delta, accountant=accountant_for(delta))
+        self.budget = Budget(epsilon, delta, self.unit, accountant_for(delta))
         self._meter = self._new_meter(ledger)
         self._start()
 
@@ -112,19 +115,19 @@ class PrivateDraws(PrivateLearner):
     def guarantee(self) -> Guarantee:
         """What is proved for the whole run, whatever its payoffs and whoever answers."""
         delta = self.budget.delta
-        found = ACCOUNTANTS[self.budget.accountant].epsilon(self.events, delta)
-        return Guarantee(found, delta, REPLACE_ONE_ROUND, self.theorem, self.coins.secure)
+        found = ACCOUNTANTS[self.budget.accountant].epsilon(self.events, delta, self.visits)
+        return Guarantee(found, delta, str(self.unit), self.theorem, self.coins.secure)
 
     @property
     @abstractmethod
     def claim(self) -> Guarantee:
-        """What the paper's analysis says about this rate."""
+        """What the paper's analysis says about this rate: of several rounds, about so many times the rate."""
 
     def _claimed(self, epsilon: float, delta: float, where: str) -> Guarantee:
         delta_used = self.budget.delta
         if delta_used == 0:  # the paper's analysis composes with a delta; without one it says nothing
-            return Guarantee(math.inf, 1.0, REPLACE_ONE_ROUND, where, self.coins.secure)
-        return Guarantee(epsilon, delta, REPLACE_ONE_ROUND, where, self.coins.secure)
+            return Guarantee(math.inf, 1.0, str(self.unit), where, self.coins.secure)
+        return Guarantee(epsilon, delta, str(self.unit), where, self.coins.secure)
 
     def _config(self) -> dict[str, Any]:
         return super()._config() | {

@@ -1,4 +1,4 @@
-"""What every private learner keeps to: so many rounds, one process, no copies, and a ledger that is not forgotten."""
+"""What every private learner keeps to: so many rounds, so many of each person, one process, no copies, its ledger."""
 
 from __future__ import annotations
 
@@ -7,13 +7,17 @@ from typing import Any
 from diminuendo import _validate
 from diminuendo.errors import InvalidInput
 from diminuendo.learners.learner import Learner
+from diminuendo.learners.quota import Quota
+from diminuendo.privacy.budget import Unit
 from diminuendo.privacy.custody import refuse_copies
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.randomness.coins import Coins
 
 
 class PrivateLearner(Learner):
-    """Made for `horizon` rounds; paid for on `ledger`, where there is one."""
+    """Made for `horizon` rounds, up to `visits` of them of one person; paid for on `ledger`, where there is one."""
+
+    _quota: Quota
 
     def __init__(
         self,
@@ -21,21 +25,32 @@ class PrivateLearner(Learner):
         slots: int,
         *,
         horizon: int,
+        visits: int = 1,
         ledger: Ledger | None = None,
         coins: Coins | None = None,
         patience: int = 10_000,
     ) -> None:
         super().__init__(n_items, slots, coins=coins, patience=patience)
         self.horizon = _validate.positive_int(horizon, "horizon")
+        self.visits = _validate.positive_int(visits, "visits")
+        self.unit = Unit(self.visits)
+        self._quota = Quota(self.visits)
         if ledger is not None and not isinstance(ledger, Ledger):
             raise InvalidInput(f"What is published is paid for on a Ledger; got {ledger!r}.")
+        if ledger is not None and ledger.budget.unit.rounds < self.visits:
+            raise InvalidInput(
+                f"The ledger protects {ledger.budget.unit.rounds} rounds of one person, and this learner lets her "
+                f"answer in {self.visits}. Open it with Budget(..., unit=Unit(rounds={self.visits})), or ask for fewer "
+                "visits."
+            )
         self._given = ledger
 
     def __getstate__(self) -> dict[str, Any]:
         raise refuse_copies(self)
 
     def _config(self) -> dict[str, Any]:
-        return super()._config() | {"horizon": self.horizon}
+        several = {"visits": self.visits} if self.visits > 1 else {}
+        return super()._config() | {"horizon": self.horizon} | several
 
     def _facts(self) -> dict[str, Any]:
         return super()._facts() | {"ledger": self._given is not None}

@@ -96,6 +96,7 @@ def simulate(
     feedback: FeedbackKind = "full",
     epsilon: float = 1.0,
     delta: float = 1e-6,
+    visits: int = 1,
     seeds: int = 5,
     rounds: int | None = None,
     jobs: int = 1,
@@ -103,11 +104,14 @@ def simulate(
     time_limit: float = 20.0,
     progress: Callable[[str, int], Progress] | None = None,
 ) -> Simulation:
-    """Run every learner with every seed on the first `rounds` people of `stream`."""
+    """Run every learner with every seed on the first `rounds` people of `stream`.
+
+    `visits`: what private learners are made for. In the stream itself everybody comes once.
+    """
     stream = _first(stream, rounds)
     k = _validate.slots(slots, stream.n_items)
     _validate.positive_int(seeds, "seeds")
-    setting = Setting(stream.n_items, k, len(stream), feedback, epsilon, delta)
+    setting = Setting(stream.n_items, k, len(stream), feedback, epsilon, delta, visits)
     learners = list(dict.fromkeys([learners] if isinstance(learners, str) else learners))
     if not learners:
         raise InvalidInput("Name at least one learner; see `diminuendo learners`.")
@@ -124,7 +128,7 @@ def simulate(
     hindsight(1)
     if isinstance(stream, People):
         for name in {job.name for job in left}:  # compile first, so that seconds are the learner's own
-            replay(make(name, setting, coins=SeededCoins(0)), stream[:1], feedback)
+            replay(make(name, setting, coins=SeededCoins(0)), stream[:1], feedback, persons=[0])
     tick = told("learning", len(left) * len(stream))
     runner = Parallel(n_jobs=jobs, prefer="threads", return_as="generator")  # kernels run without the GIL
     for job, result in zip(left, runner(delayed(run)(job, stream, tick) for job in left), strict=True):
@@ -136,7 +140,8 @@ def run(job: Job, stream: Stream, progress: Progress | None = None) -> Result:
     """One learner with one seed against the whole stream; its regrets are yet to be measured."""
     learner = make(job.name, job.setting, coins=SeededCoins(job.seed))
     began = time.perf_counter()
-    slates = replay(learner, stream, job.setting.feedback, progress)
+    everybody = np.arange(len(stream)) if job.setting.visits > 1 else None
+    slates = replay(learner, stream, job.setting.feedback, progress, persons=everybody)
     seconds = time.perf_counter() - began
     payoffs = stream.values(slates)
     earned = np.cumsum(payoffs)

@@ -1,0 +1,152 @@
+"""The quota: of each person only the first so many rounds count.
+
+Learners promise something about everything that up to `visits` rounds of one person said. Which rounds are hers is a
+public fact, told to `choose()`; from round visits + 1 on she is shown a slate like anybody else, and whatever she
+answers changes nothing, as if she had answered before. Who is over the quota follows from identities alone, never from
+what was said or whether it was: a round counts when it is chosen, answered or not.
+
+Guarantee  every draw and every release depends on at most `visits` rounds of one person
+           (docs/maths/accounting.md, Theorem A9).
+Assumes    that identities are right: who comes under two names is two people.
+Memory     16 bytes of a hash per person, as long as the learner lives, and in its snapshots. The hash has no key: it
+           saves room and hides nothing from somebody with a list of names.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from diminuendo import _validate
+from diminuendo.errors import InvalidInput
+from diminuendo.streams.people import People
+from diminuendo.types import Ints
+
+Identity: TypeAlias = int | str | bytes
+"""Who somebody is. 7, "7" and b"7" are one person: names change their type on the way through files."""
+
+HASHED = 16
+"""Bytes. Two people whose hashes agree share one quota, which protects both."""
+
+
+class Quota:
+    """Counts everybody's rounds."""
+
+    def __init__(self, visits: int) -> None:
+        self.visits = _validate.positive_int(visits, "visits")
+        self._rounds: dict[bytes, int] = {}
+
+    def __repr__(self) -> str:
+        return f"<Quota: {self.visits} rounds a person>"
+
+    def admits(self, person: Identity | None) -> bool:
+        """Whether what this person answers in her next round counts. Changes nothing."""
+        if person is None:
+            self._refuse_nameless()
+            return True
+        return self._rounds.get(hashed(person), 0) < self.visits
+
+    def count(self, person: Identity | None) -> None:
+        """She has had one more round. Who has no name comes once."""
+        if person is not None:
+            key = hashed(person)
+            self._rounds[key] = self._rounds.get(key, 0) + 1
+
+    def count_all(self, persons: Sequence[Identity] | NDArray[Any] | None, rounds: int) -> NDArray[np.bool_]:
+        """Count that many rounds, one of each of `persons` in this order; for each, whether its answer counts."""
+        if persons is None:
+            self._refuse_nameless()
+            return np.ones(rounds, dtype=np.bool_)
+        keys, who = _numbered(persons, rounds)
+        before = np.array([self._rounds.get(key, 0) for key in keys], dtype=np.int64)
+        each = np.bincount(who, minlength=len(keys))
+        earlier = np.empty(rounds, dtype=np.int64)  # how many of these rounds were hers already
+        earlier[np.argsort(who, kind="stable")] = np.arange(rounds) - np.repeat(np.cumsum(each) - each, each)
+        self._rounds.update(zip(keys, (before + each).tolist(), strict=True))
+        counts: NDArray[np.bool_] = before[who] + earlier < self.visits
+        return counts
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """For a snapshot: everybody in the order of their hashes, which says nothing about when they came."""
+        if not self._rounds:
+            return {}
+        keys = sorted(self._rounds)
+        people = np.frombuffer(b"".join(keys), dtype=np.uint8).reshape(-1, HASHED)
+        return {"people": people, "rounds": np.array([self._rounds[key] for key in keys], dtype=np.int64)}
+
+    def take(self, found: dict[str, NDArray[Any]]) -> None:
+        """Go on from what `arrays` gave; refuse what it could not have given."""
+        if not found:
+            return
+        people, rounds = found.get("people", np.empty(0)), found.get("rounds", np.empty(0))
+        sound = (
+            len(found) == 2
+            and people.dtype == np.uint8
+            and rounds.dtype == np.int64
+            and people.shape == (rounds.size, HASHED)
+            and rounds.ndim == 1
+            and rounds.min(initial=1) >= 1
+        )
+        if sound:
+            keys = (row.tobytes() for row in people)
+            self._rounds = dict(zip(keys, rounds.tolist(), strict=True))
+        if not sound or len(self._rounds) < len(rounds):
+            raise InvalidInput("The snapshot holds visits that could not have come about; it was altered.")
+
+    def _refuse_nameless(self) -> None:
+        if self.visits > 1:
+            raise InvalidInput(
+                f"With visits={self.visits} one person may have several rounds, so the learner must know whose round "
+                "this is: choose(person=...) or replay(people, persons=...), with a number or a text that is always "
+                "the same for the same person. If nobody comes twice, make the learner with visits=1."
+            )
+
+
+def hashed(person: Identity) -> bytes:
+    """What stands for a person. Numbers as their digits; zero bytes at the end do not count, as in NumPy's arrays."""
+    if isinstance(person, bytes):
+        name = bytes(person)
+    elif isinstance(person, str):
+        name = person.encode(errors="surrogatepass")
+    elif isinstance(person, (int, np.integer)) and not isinstance(person, bool):
+        name = str(int(person)).encode()
+    else:
+        raise InvalidInput(
+            f"A person is named by a whole number, a text or bytes, always the same for her; got {person!r}."
+        )
+    return hashlib.sha256(name.rstrip(b"\0")).digest()[:HASHED]
+
+
+def _numbered(persons: Sequence[Identity] | NDArray[Any], rounds: int) -> tuple[list[bytes], Ints]:
+    """Everybody once, hashed, and whose each round is."""
+    names: list[Any]
+    if isinstance(persons, np.ndarray) and persons.ndim == 1 and persons.dtype.kind in "iuUS":
+        found, places = np.unique(persons, return_inverse=True)
+        names = found.tolist()
+    else:
+        names = list(persons)
+        places = np.arange(len(names))
+    if len(places) != rounds:
+        raise InvalidInput(f"persons must name one person per round, {rounds}; got {len(places)}.")
+    numbers: dict[bytes, int] = {}
+    who = np.array([numbers.setdefault(hashed(name), len(numbers)) for name in names], dtype=np.int64)
+    return list(numbers), who[places]
+
+
+def silenced(people: People, counts: NDArray[np.bool_]) -> People:
+    """The same people; those whose answer does not count want nothing, which teaches a learner nothing."""
+    if counts.all():
+        return people
+    parts = []
+    for part in people.matrices:
+        rows = sparse.csr_array(part)
+        lengths = np.diff(rows.indptr)
+        kept = np.repeat(counts, lengths)
+        starts = np.concatenate([[0], np.cumsum(np.where(counts, lengths, 0))])
+        parts.append(sparse.csr_array((rows.data[kept], rows.indices[kept], starts), shape=rows.shape))
+    return People(people.family, tuple(parts), people.n_items, name=people.name, labels=people.labels)

@@ -1,0 +1,78 @@
+"""Snapshots of learners: a header of public facts and named arrays, as bytes; and back, checked."""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from diminuendo.errors import InvalidInput
+
+Arrays = dict[str, NDArray[Any]]
+
+FORMAT = 1
+
+
+def packed(facts: dict[str, Any], arrays: Arrays) -> bytes:
+    """Facts and arrays as bytes."""
+    header = json.dumps({"format": FORMAT} | facts)
+    named: dict[str, Any] = dict(arrays)
+    out = io.BytesIO()
+    np.savez(out, header=np.frombuffer(header.encode(), dtype=np.uint8), **named)
+    return out.getvalue()
+
+
+def unpacked(snapshot: bytes, name: str) -> tuple[dict[str, Any], Arrays]:
+    """The facts and the arrays in a snapshot of the learner of that name."""
+    try:
+        with np.load(io.BytesIO(snapshot), allow_pickle=False) as held:
+            found = {name: held[name] for name in held.files}
+        header = dict(json.loads(found.pop("header").tobytes()))
+    except (
+        ValueError,
+        KeyError,
+        TypeError,
+        AttributeError,
+        EOFError,
+        OSError,
+        zipfile.BadZipFile,
+    ) as error:
+        raise InvalidInput(f"These bytes are not a snapshot of a learner: {error}") from error
+    if header.get("format") != FORMAT or header.get("learner") != name:
+        raise InvalidInput(
+            f"Expected a snapshot of {name!r} in format {FORMAT}; "
+            f"got {header.get('learner')!r} in format {header.get('format')}."
+        )
+    return header, found
+
+
+def taken(found: Arrays, part: str) -> Arrays:
+    """The arrays called `part.*`, by what follows the dot; they are taken out of `found`."""
+    start = f"{part}."
+    return {name[len(start) :]: found.pop(name) for name in list(found) if name.startswith(start)}
+
+
+def named(name: str, value: Any) -> Arrays:
+    """An array, or tuples of arrays within tuples, under names of their own."""
+    if isinstance(value, np.ndarray):
+        return {name: value}
+    arrays: Arrays = {}
+    for index, part in enumerate(value):
+        arrays |= named(f"{name}.{index}", part)
+    return arrays
+
+
+def fill(arrays: Arrays, found: Arrays) -> None:
+    """Every array in place by the one that was found under its name: all of them, of the same kinds, or none."""
+    if _kinds(arrays) != _kinds(found):
+        raise InvalidInput("The snapshot does not fit its own configuration; it was cut short or altered.")
+    for name, array in arrays.items():
+        array[...] = found[name]
+
+
+def _kinds(arrays: Arrays) -> dict[str, tuple[tuple[int, ...], np.dtype[Any]]]:
+    return {name: (array.shape, array.dtype) for name, array in arrays.items()}

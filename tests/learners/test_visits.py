@@ -1,0 +1,583 @@
+"""A person with several rounds: what they cost together, and that no more of them count than were promised."""
+
+from __future__ import annotations
+
+import io
+import itertools
+import math
+import threading
+import warnings
+from collections.abc import Iterator, Mapping
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+from diminuendo import LEARNERS, Functions, Learner, Oracle, People, SeededCoins, Setting
+from diminuendo.errors import InvalidInput, OutOfRange, OverBudget
+from diminuendo.learners.bandit_dp import BanditDp
+from diminuendo.learners.fi_dp import FiDp
+from diminuendo.learners.fi_pure import FiPure
+from diminuendo.learners.private_draws import PrivateDraws
+from diminuendo.learners.private_learner import PrivateLearner
+from diminuendo.learners.quota import Quota, hashed, silenced
+from diminuendo.learners.replay import loop, replay
+from diminuendo.learners.snapshots import named
+from diminuendo.objectives import FAMILIES
+from diminuendo.privacy import curves
+from diminuendo.privacy.accountants import ACCOUNTANTS
+from diminuendo.privacy.budget import Budget, Unit
+from diminuendo.privacy.events import Laplace, Selections
+from diminuendo.privacy.ledger import Ledger
+from diminuendo.randomness.urns import probabilities
+from diminuendo.simulate import simulate
+from diminuendo.streams import taste_groups
+from diminuendo.types import Decision
+from tests.kit.enumeration import Law, Stream, all_people, bandit_law, full_information_law, mask
+
+N_ITEMS, SLOTS, ROUNDS = 12, 3, 300
+PEOPLE = taste_groups(ROUNDS, N_ITEMS, groups=4, items_per_group=5, seed=1)
+PERSONS = np.random.default_rng(4).integers(0, 60, size=ROUNDS)
+"""Five rounds each, more or less: with two visits most of them are over the quota."""
+
+PRIVATE = [kind for kind in LEARNERS.values() if issubclass(kind, PrivateLearner)]
+every_private = pytest.mark.parametrize("kind", PRIVATE, ids=lambda kind: kind.name)
+
+
+def made(kind: type[Any], visits: int, seed: int = 3, epsilon: float = 40.0, **config: Any) -> Any:
+    """A learner; by default with a budget so large that what it is told shows in its slates."""
+    setting = Setting(N_ITEMS, SLOTS, ROUNDS, min(kind.reads), epsilon, 1e-6, visits)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", OutOfRange)  # the paper's constants for so few rounds
+        found = kind.for_setting(setting, coins=SeededCoins(seed))
+    return kind(**(found._config() | config), coins=SeededCoins(seed)) if config else found
+
+
+def answer(learner: Learner, decision: Decision, t: int) -> Any:
+    return PEOPLE[t] if "full" in learner.reads else PEOPLE[t].value(decision.slate)
+
+
+def test_there_are_private_learners() -> None:
+    assert {"fi-dp", "fi-pure", "bandit-dp", "bandit-presampled", "overlap-greedy"} <= {
+        k.name for k in PRIVATE
+    }
+
+
+# What is promised.
+
+
+@every_private
+@pytest.mark.parametrize("visits", [1, 2, 5])
+def test_the_whole_budget_is_for_all_rounds_of_one_person(kind: type[Any], visits: int) -> None:
+    learner = made(kind, visits, epsilon=0.5)
+    guarantee = learner.guarantee
+    one = "replace one round"
+    assert guarantee.neighbours == (one if visits == 1 else f"replace one person's {visits} rounds")
+    assert learner.visits == visits
+    if "paper" not in kind.name:
+        assert guarantee.epsilon <= 0.5
+        # Nearly all of it is used, unless a bandit's rate is limited by its regret.
+        assert guarantee.epsilon > 0.49 or "bandit" in kind.name
+    if hasattr(learner, "claim"):
+        assert learner.claim.neighbours == guarantee.neighbours
+        alone = made(kind, 1, epsilon=0.5).claim.epsilon
+        if kind.name.endswith("-paper"):  # the paper's analysis, of scores that move `visits` times as far
+            assert learner.claim.epsilon == pytest.approx(alone, rel=1e-9)
+
+
+@every_private
+def test_several_rounds_cost_what_group_privacy_says(kind: type[Any]) -> None:
+    """zCDP and Gaussian costs by the square, pure ones in proportion; recomputed from the events."""
+    learner = made(kind, 3, epsilon=0.5)
+    if isinstance(learner, PrivateDraws):
+        event = learner.events
+        assert isinstance(event, Selections)
+        rho = 9 * event.count * Fraction(event.span) ** 2 / 8
+        assert learner.guarantee.epsilon == pytest.approx(curves.zcdp_epsilon(float(rho), 1e-6), rel=1e-12)
+    elif isinstance(learner, FiPure):
+        alone = FiPure(N_ITEMS, SLOTS, horizon=ROUNDS, epsilon=0.5 / 3, curvature=1.0)
+        assert learner.one_round == pytest.approx(0.5 / 3, rel=1e-15)
+        assert learner._experts.tree.scale == pytest.approx(alone._experts.tree.scale, rel=1e-15)
+    else:
+        counting = ACCOUNTANTS[learner.budget.accountant]
+        assert counting.epsilon(learner.events, learner.budget.delta, 3) <= 0.5 + 1e-12
+        assert counting.epsilon(learner.events, learner.budget.delta, 4) > 0.5
+
+
+def test_rates_fall_in_proportion() -> None:
+    assert made(FiDp, 4, epsilon=0.5).rate == pytest.approx(made(FiDp, 1, epsilon=0.5).rate / 4, rel=1e-12)
+    pure = [
+        FiDp.for_setting(Setting(N_ITEMS, SLOTS, ROUNDS, "full", 0.5, 0.0, visits), coins=SeededCoins(1))
+        for visits in (1, 4)
+    ]
+    assert pure[1].rate == pytest.approx(pure[0].rate / 4, rel=1e-12)
+    assert pure[1].guarantee.epsilon == pytest.approx(0.5, rel=1e-9)
+    assert pure[1].guarantee.epsilon <= 0.5
+
+
+def test_without_a_cap_several_rounds_are_counted_as_if_every_round_explored() -> None:
+    """The average over coins is for one given round."""
+    setting = {"exploring": 0.01, "cap": None, "horizon": 400, "rate": 0.05, "epsilon": 1.0, "delta": 1e-6}
+    once, twice = (BanditDp(5, 2, visits=visits, **setting) for visits in (1, 2))  # type: ignore[arg-type]
+    worst = ACCOUNTANTS["zcdp"].epsilon(once.events, 1e-6)
+    assert once.guarantee.epsilon == 1.0 < worst
+    assert once.guarantee.delta < 1e-6
+    assert twice.guarantee.epsilon == ACCOUNTANTS["zcdp"].epsilon(once.events, 1e-6, 2) > worst
+
+
+# What is true: exact laws of tiny runs. She has two rounds and changes what she says in both.
+
+
+def measured(laws: Mapping[Any, Law], most: int, at: float) -> float:
+    """The least epsilon at which delta is at most `at`, over all streams that differ in up to `most` rounds."""
+    outcomes = list(dict.fromkeys(seen for law in laws.values() for seen in law))
+    rows = {stream: np.array([law.get(seen, 0.0) for seen in outcomes]) for stream, law in laws.items()}
+    pairs = [
+        (rows[one], rows[other])
+        for one, other in itertools.permutations(laws, 2)
+        if sum(a != b for a, b in zip(one, other, strict=True)) <= most
+    ]
+    low, high = 0.0, 32.0
+    while high - low > 1e-6:
+        middle = (low + high) / 2
+        exceeded = any(np.maximum(p - math.exp(middle) * q, 0.0).sum() > at for p, q in pairs)
+        low, high = (middle, high) if exceeded else (low, middle)
+    return high
+
+
+FANS = [person for person in all_people(2, (0.0, 1.0), 1) if person and sum(person) == 1]
+"""Of the first item, and of the second."""
+
+
+@pytest.mark.parametrize("at", [0.1, 0.01])
+def test_two_rounds_of_algorithm_2_keep_the_promise_and_would_break_one_for_one_round(at: float) -> None:
+    rounds, found = 5, {}
+    for visits in (1, 2):
+        learner = FiDp.for_setting(Setting(2, 1, rounds, "full", 1.0, at, visits), coins=SeededCoins(0))
+        assert learner.guarantee.epsilon == pytest.approx(1.0, rel=1e-6)
+        streams = itertools.product(*[FANS] * (rounds - 1), FANS[:1])  # what the last one says is never used
+        laws = {stream: full_information_law(stream, 2, 1, learner.rate) for stream in streams}
+        found[visits] = measured(laws, 2, at)
+        assert measured(laws, visits, at) <= learner.guarantee.epsilon
+    assert found[2] <= 1.0 < found[1]
+
+
+@pytest.mark.parametrize("resample", ["all", "own", "every"])
+def test_two_rounds_of_algorithm_3_keep_the_promise_and_would_break_one_for_one_round(resample: Any) -> None:
+    rounds, found, at = 5, {}, 0.1
+    people = [(0.0, 0.0, 0.0, 0.0), (0.0, 1.0, 0.0, 0.0), (0.0, 0.0, 1.0, 0.0)]
+    for visits in (1, 2):
+        rate = curves_rate(1.0, at, rounds - 1, visits)
+        config: dict[str, Any] = {"horizon": rounds, "rate": rate, "epsilon": 1.0, "delta": at}
+        learner = BanditDp(2, 1, exploring=1.0, cap=rounds, resample=resample, visits=visits, **config)
+        assert learner.guarantee.epsilon == pytest.approx(1.0, rel=1e-6)
+        streams = itertools.product(people, people, people[:2], people[:1], people[:1])
+        laws = {stream: bandit_law(stream, 2, 1, rate, 1.0, resample) for stream in streams}
+        found[visits] = measured(laws, 2, at)
+        assert measured(laws, visits, at) <= learner.guarantee.epsilon
+    assert found[2] <= 1.0 < found[1]
+
+
+def curves_rate(epsilon: float, at: float, draws: int, visits: int) -> float:
+    return math.sqrt(8 * curves.zcdp_rho(epsilon, at) / draws) / visits * (1 - 1e-12)
+
+
+def law_through_the_door(visits: int, names: list[str], stream: Stream, rate: float) -> Law:
+    """The law of Algorithm 2 as it is served: choose(person), observe; draws repeated until they fall as wanted."""
+    config: dict[str, Any] = {"horizon": len(stream), "rate": rate, "epsilon": 1.0, "delta": 0.1}
+    learner = FiDp(2, 1, visits=visits, coins=SeededCoins(1), patience=8, **config)
+    urns = learner._experts.urns
+    changing = [*learner._arrays().values(), *(part for part in urns if isinstance(part, np.ndarray))]
+
+    def saved() -> tuple[list[Any], dict[bytes, int]]:
+        return [array.copy() for array in changing], dict(learner._quota._rounds)
+
+    def back(old: tuple[list[Any], dict[bytes, int]]) -> None:
+        for array, before in zip(changing, old[0], strict=True):
+            array[...] = before
+        learner._quota._rounds = dict(old[1])
+
+    law, fresh = {}, saved()
+    for path in itertools.product(range(2), repeat=len(stream)):
+        back(fresh)
+        chance = 1.0
+        for name, f, item in zip(names, stream, path, strict=True):
+            chance *= float(probabilities(urns, 0)[item])
+            before = saved()
+            while (decision := learner.choose(name)).slate != (item,):
+                back(before)
+            if f is not None:
+                learner.observe(decision, Oracle(lambda s, f=f: f[mask(s)], 2))  # type: ignore[misc]
+        law[path] = chance
+    return law
+
+
+def test_a_third_round_of_hers_is_not_learned_from() -> None:
+    """All rounds are hers; two count. The law as served is that of a stream in which the third did not answer."""
+    rate = 0.4
+    for stream in itertools.product(FANS, FANS, FANS, FANS[:1]):
+        served = law_through_the_door(2, ["ada"] * 4, stream, rate)
+        known = full_information_law((stream[0], stream[1], None, None), 2, 1, rate)
+        assert apart(served, known) < SLACK
+    strangers = law_through_the_door(2, ["ada", "bob", "ada", "bob"], stream, rate)
+    assert apart(strangers, full_information_law(stream, 2, 1, rate)) < SLACK
+    assert apart(strangers, known) > 0.1, "others are learned from"
+
+
+SLACK = 4 * 4 * 0.4 * 2.0**-19
+"""Ticks are 2^-20 of a unit: in a log-probability, less than rounds^2 * rate * 2^-19."""
+
+
+def apart(served: Law, known: Law) -> float:
+    """The largest log-ratio of two laws."""
+    return max(
+        abs(math.log(served[tuple(slate[0] for slate in seen)] / chance)) for seen, chance in known.items()
+    )
+
+
+# The quota.
+
+
+@every_private
+def test_no_order_of_answers_gets_more_than_the_quota_in(kind: type[Any]) -> None:
+    """She opens rounds ahead, answers backwards, twice and late; only her first two rounds ever count."""
+    names: list[Any] = ["ada", "bob", "ada", "cid", "ada", b"ada", "dan", "ada", "bob", "ada"]
+    counted = [t for t, name in enumerate(names) if t < 4 or name == "dan" or t == 8]
+
+    def run(answers: list[int]) -> tuple[bytes, list[Decision]]:
+        learner = made(kind, 2, patience=50)
+        decisions = [learner.choose(name) for name in names]
+        for t in answers:
+            assert learner.observe(decisions[t], answer(learner, decisions[t], t)) is None
+        return learner.snapshot(), decisions
+
+    hostile = [9, 7, 9, 5, 4, *reversed(counted), *counted, 4, 9]
+    (all_in, seen), (fair, same) = run(hostile), run(list(reversed(counted)))
+    assert all_in == fair
+    assert seen == same
+    assert run(counted[1:])[0] != run(counted)[0], "answers within the quota count"
+
+
+@every_private
+def test_rounds_count_when_chosen_and_late_answers_do_not_come_back(kind: type[Any]) -> None:
+    learner = made(kind, 2, patience=2)
+    early = [learner.choose("ada") for _ in range(2)]
+    for other in ("bob", "cid"):
+        learner.choose(other)
+    before = learner.snapshot()
+    learner.observe(early[0], answer(learner, early[0], 0))  # expired
+    again = learner.choose("ada")
+    chosen = learner.snapshot()
+    learner.observe(again, answer(learner, again, 1))  # over the quota, though she never answered
+    assert learner.snapshot() == chosen != before
+
+
+@every_private
+def test_a_round_over_the_quota_looks_like_any_other(kind: type[Any]) -> None:
+    """Same coins, same slates, same replies and same errors, whoever it is."""
+    ada, new = made(kind, 1, patience=50), made(kind, 1, patience=50)
+    for t in range(6):
+        mine, theirs = ada.choose("ada"), new.choose(f"person {t}")
+        assert mine == theirs
+        for learner, decision in ((ada, mine), (new, theirs)):
+            if t == 0:
+                learner.observe(decision, answer(learner, decision, t))
+            wrong = tuple(item for item in range(N_ITEMS) if item not in decision.slate)[:1]
+            with pytest.raises(InvalidInput, match="another slate"):
+                learner.observe(Decision(decision.round, wrong), answer(learner, decision, t))
+            np.testing.assert_array_equal(learner.row_of(decision), ada.row_of(mine))
+
+
+def test_who_has_no_name_comes_once_or_is_refused() -> None:
+    learner = made(FiDp, 1)
+    for _ in range(3):
+        decision, before = learner.choose(), learner.snapshot()
+        learner.observe(decision, PEOPLE[0])
+        assert learner.snapshot() != before
+    several = made(FiDp, 2)
+    before = several.snapshot()
+    with pytest.raises(InvalidInput, match=r"visits=2.*choose\(person=.*visits=1"):
+        several.choose()
+    with pytest.raises(InvalidInput, match=r"persons="):
+        several.replay(PEOPLE)
+    assert several.snapshot() == before
+    assert several.rounds == 0
+
+
+def test_names() -> None:
+    alike: list[Any] = [7, "7", b"7", np.int64(7), np.str_("7"), np.bytes_(b"7"), np.uint8(7)]
+    assert len({hashed(name) for name in alike}) == 1
+    different: list[Any] = [8, "seven", b"\xff", "7 ", "\u00fc", -7, 2**80, ""]
+    assert len({hashed(name) for name in [7, *different]}) == 9
+    quota = Quota(1)
+    wrong: list[Any] = [7.0, True, np.bool_(True), ("a", 1), object(), np.nan, [7]]
+    for name in wrong:
+        with pytest.raises(InvalidInput, match="named by a whole number, a text or bytes"):
+            quota.admits(name)
+    for visits in (0, -1, 1.5, True, "2"):
+        with pytest.raises(InvalidInput, match="visits"):
+            made(FiDp, visits)  # type: ignore[arg-type]
+
+
+def test_a_draw_that_fails_does_not_count() -> None:
+    small = Ledger(Budget(1e-9, 1e-6, Unit(2)))
+    learner = FiDp(
+        4, 1, horizon=9, rate=0.1, epsilon=1.0, delta=1e-6, visits=2, ledger=small, coins=SeededCoins(1)
+    )
+    learner.choose("ada")  # the first draw is free
+    before = learner.snapshot()
+    with pytest.raises(OverBudget):
+        learner.choose("ada")
+    assert learner.snapshot() == before
+
+
+def test_threads_share_the_quota() -> None:
+    learner = made(FiDp, 5)
+    found: list[Decision] = []
+    threads = [
+        threading.Thread(target=lambda: found.extend(learner.choose("ada") for _ in range(40)))
+        for _ in range(4)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(decision.round for decision in found) == list(range(160))
+    assert int(learner._desk.waiting.sum()) == 5
+
+
+# Snapshots.
+
+
+@every_private
+def test_a_snapshot_remembers_who_came(kind: type[Any]) -> None:
+    learner = made(kind, 2, patience=50)
+    for name in ("ada", 5, "ada", "bob", b"\x00x"):
+        learner.choose(name)
+    restored = kind.restore(learner.snapshot(), coins=SeededCoins(9))
+    assert restored.visits == 2
+    assert restored.guarantee == learner.guarantee
+    assert restored.snapshot() == learner.snapshot()
+    twin = kind.restore(learner.snapshot(), coins=SeededCoins(9))
+    for name, counts in (("ada", False), ("5", True), (5, False), ("bob", True), ("new", True)):
+        assert restored.choose(name) == twin.choose(name)
+        assert restored._desk.waiting[restored.rounds - 1] == counts
+    assert restored.snapshot() == twin.snapshot()
+
+
+def test_a_snapshot_with_other_counts_is_refused() -> None:
+    learner = made(FiDp, 2)
+    for name in ("ada", "bob"):
+        learner.choose(name)
+    with np.load(io.BytesIO(learner.snapshot())) as held:
+        arrays: dict[str, Any] = {name: held[name] for name in held.files}
+
+    def changed(**new: Any) -> bytes:
+        out = io.BytesIO()
+        kept = {name: new.get(name.replace("quota.", ""), array) for name, array in arrays.items()}
+        np.savez(out, **{name: array for name, array in kept.items() if array is not None})
+        return out.getvalue()
+
+    FiDp.restore(changed())
+    people, rounds = arrays["quota.people"], arrays["quota.rounds"]
+    for bad in (
+        {"people": people[:1]},
+        {"rounds": rounds * 0},
+        {"rounds": -rounds},
+        {"rounds": rounds.astype(float)},
+        {"rounds": rounds[:, None]},
+        {"people": people[:, :8]},
+        {"people": people.astype(np.int64)},
+        {"people": np.repeat(people[:1], 2, axis=0)},
+        {"people": None},
+        {"rounds": None},
+    ):
+        with pytest.raises(InvalidInput, match="visits that could not have come about"):
+            FiDp.restore(changed(**bad))
+    with pytest.raises(InvalidInput, match="snapshot"):  # of a learner that counts nobody
+        LEARNERS["hedge"].restore(changed(header=hedge_header()))
+
+
+def hedge_header() -> Any:
+    snapshot = LEARNERS["hedge"](N_ITEMS, SLOTS, coins=SeededCoins(0)).snapshot()
+    with np.load(io.BytesIO(snapshot)) as held:
+        return held["header"]
+
+
+# Replay.
+
+
+@every_private
+@pytest.mark.parametrize("visits", [1, 2])
+def test_replay_is_the_loop_with_names_too(kind: type[Any], visits: int) -> None:
+    quick, slow, parts, open_ = (made(kind, visits) for _ in range(4))
+    slates = replay(quick, PEOPLE, persons=PERSONS)
+    np.testing.assert_array_equal(slates, loop(slow, PEOPLE, persons=PERSONS))
+    cut = [replay(parts, PEOPLE[a:b], persons=PERSONS[a:b]) for a, b in ((0, 101), (101, ROUNDS))]
+    np.testing.assert_array_equal(np.vstack(cut), slates)
+    assert parts.snapshot() == quick.snapshot()
+    assert quick.rounds == slow.rounds == ROUNDS
+    if isinstance(quick, (PrivateDraws, FiPure)):  # who keeps people keeps rows that want nothing too
+        assert learned(slow) == learned(quick)
+    everybody = replay(open_, PEOPLE, persons=np.arange(ROUNDS))
+    if kind.name not in BLIND:  # the first seed nearly always tells; of picks made once or twice, not always
+        for seed in range(4, 8):
+            if (everybody != slates).any():
+                break
+            one, other = made(kind, visits, seed), made(kind, visits, seed)
+            slates = replay(one, PEOPLE, persons=PERSONS)
+            everybody = replay(other, PEOPLE, persons=np.arange(ROUNDS))
+        assert (everybody != slates).any(), (
+            "the test can tell whether rounds over the quota were learned from"
+        )
+
+
+BLIND = {
+    "fi-dp-paper",
+    "fi-pure",
+    "fi-pure-paper",
+    "bandit-dp-paper",
+    "bandit-direct-paper",
+    "bandit-presampled-paper",
+}
+"""So much noise, or so low a rate, that 300 people do not show."""
+
+
+@pytest.mark.parametrize("visits", [1, 3])
+def test_silent_rounds_leave_learners_as_if_nobody_had_answered(visits: int) -> None:
+    """Every family of objectives: whoever is over the quota contributes nothing at all."""
+    for family in FAMILIES.values():
+        for specimen, n_items, matrices in family.specimens():
+            people = People(specimen, tuple(np.tile(np.asarray(m), (9, 1)) for m in matrices), n_items)
+            counts = np.random.default_rng(visits).random(len(people)) < 0.5
+            quiet = silenced(people, counts)
+            slates = np.array([[t % n_items, (t + 1) % n_items] for t in range(len(people))])
+            np.testing.assert_array_equal(quiet.values(slates), people.values(slates) * counts)
+            assert people.values(slates)[~counts].any() or not people.values(slates).any()
+            names = [t % 4 for t in range(len(people))]
+            setting = Setting(n_items, 2, len(people), "full", 40.0, 1e-6, visits)
+            quick, slow = (FiDp.for_setting(setting, coins=SeededCoins(2)) for _ in range(2))
+            np.testing.assert_array_equal(
+                quick.replay(people, persons=names), loop(slow, people, persons=names)
+            )
+            assert learned(quick) == learned(slow)
+
+
+def learned(learner: Any) -> dict[str, bytes]:
+    """What it knows and whom it counted; the desk remembers the probes of rounds that came to it, and no others."""
+    arrays = named("state", learner._state()) | learner._quota.arrays()
+    return {name: array.tobytes() for name, array in arrays.items()}
+
+
+def test_names_in_any_form() -> None:
+    numbers = [int(person) for person in PERSONS]
+    forms: Iterator[Any] = iter(
+        [
+            PERSONS,
+            PERSONS.astype(np.uint16),
+            PERSONS.astype(str),
+            PERSONS.astype("S"),
+            PERSONS.astype(object),
+            numbers,
+            [str(number) if number % 2 else number for number in numbers],
+            tuple(str(number).encode() for number in numbers),
+        ]
+    )
+    known = made(FiDp, 2)
+    known.replay(PEOPLE, persons=PERSONS)
+    for persons in forms:
+        learner = made(FiDp, 2)
+        learner.replay(PEOPLE, persons=persons)
+        assert learner.snapshot() == known.snapshot()
+    learner = made(FiDp, 2)
+    for wrong in (PERSONS[:-1], PERSONS.astype(float), [None] * ROUNDS, PERSONS[:, None], PERSONS > 3):
+        with pytest.raises(InvalidInput, match=r"one person per round|named by a whole number"):
+            learner.replay(PEOPLE, persons=wrong)
+    learner.replay(PEOPLE, persons=PERSONS)
+    assert learner.snapshot() == known.snapshot(), "what was refused changed nothing"
+
+
+def test_counting_many_rounds_is_counting_them_one_by_one() -> None:
+    random = np.random.default_rng(0)
+    for visits in (1, 2, 7):
+        one, many = Quota(visits), Quota(visits)
+        for size in (0, 1, 50, 200):
+            names = random.integers(0, 30, size=size)
+            expected = []
+            for name in names:
+                expected.append(one.admits(int(name)))
+                one.count(int(name))
+            np.testing.assert_array_equal(many.count_all(names, size), expected)
+        assert all((one.arrays()[key] == many.arrays()[key]).all() for key in ("people", "rounds"))
+
+
+def test_a_replay_that_is_too_long_counts_nobody() -> None:
+    learner = made(FiDp, 2)
+    learner.replay(PEOPLE[:200], persons=PERSONS[:200])
+    before = learner.snapshot()
+    with pytest.raises(InvalidInput, match="made for 300 rounds"):
+        learner.replay(PEOPLE, persons=PERSONS)
+    assert learner.snapshot() == before
+
+
+def test_who_chooses_during_a_replay_finds_its_rounds_counted() -> None:
+    learner = made(FiDp, 2, patience=400)
+    learner._secret.size = 64  # so that it stops often
+    few, opened = PEOPLE[:100], list[Decision]()
+
+    def meddle(done: int) -> None:
+        if not opened:
+            opened.append(learner.choose("ada"))
+
+    learner.replay(few, meddle, persons=[*[f"person {t}" for t in range(98)], "ada", "ada"])
+    assert opened[0].round < 98
+    assert not learner._desk.waiting.any(), "her two rounds were those of the replay"
+
+
+def test_streams_of_functions_have_names_too() -> None:
+    functions = Functions([lambda s, t=t: PEOPLE[t].value(sorted(s)) for t in range(40)], N_ITEMS)  # type: ignore[misc]
+    one, other = made(FiDp, 2), made(FiDp, 2)
+    np.testing.assert_array_equal(
+        replay(one, functions, persons=PERSONS[:40]), replay(other, PEOPLE[:40], persons=PERSONS[:40])
+    )
+
+
+def test_learners_that_promise_nothing_count_nobody() -> None:
+    named, nameless = (LEARNERS["hedge"](N_ITEMS, SLOTS, coins=SeededCoins(1)) for _ in range(2))
+    np.testing.assert_array_equal(replay(named, PEOPLE, persons=PERSONS), replay(nameless, PEOPLE))
+    assert named.snapshot() == nameless.snapshot()
+    assert named.choose("ada") == nameless.choose()
+
+
+def test_a_simulation_has_the_price_of_several_visits() -> None:
+    who = ("fi-dp", "random")
+    found = [simulate(PEOPLE, slots=SLOTS, learners=who, seeds=1, visits=visits) for visits in (1, 3)]
+    said = [[result.guarantee["neighbours"] for result in one.results] for one in found]
+    assert said == [["replace one round"] * 2, ["replace one person's 3 rounds", "replace one round"]]
+    assert all(one.results[0].epsilon == pytest.approx(1.0, rel=1e-6) for one in found)
+
+
+# Ledgers.
+
+
+def test_a_ledger_for_fewer_rounds_is_refused() -> None:
+    config: dict[str, Any] = {"horizon": 9, "rate": 0.1, "epsilon": 1.0, "delta": 1e-6}
+    with pytest.raises(InvalidInput, match=r"protects 1 rounds of one person.*Unit\(rounds=3\)"):
+        FiDp(4, 1, visits=3, ledger=Ledger(Budget(1.0, 1e-6)), **config)
+    FiDp(4, 1, visits=3, ledger=Ledger(Budget(1.0, 1e-6, Unit(3))), **config)
+
+
+@pytest.mark.parametrize("visits", [1, 3, 7])
+def test_a_whole_run_fits_its_ledger(visits: int) -> None:
+    setting = Setting(N_ITEMS, SLOTS, ROUNDS, "full", 0.7, 1e-6, visits)
+    ledger = Ledger(Budget(0.7, 1e-6, Unit(visits)))
+    learner = FiDp.calibrated(setting, "tight", ledger=ledger, coins=SeededCoins(1))
+    learner.replay(PEOPLE, persons=PERSONS)
+    assert 0.69 < ledger.spent() <= 0.7
+    pure = Ledger(Budget(0.7, 0.0, Unit(visits), "pure"))
+    FiPure.calibrated(setting, "tight", ledger=pure, coins=SeededCoins(1)).choose("ada")
+    assert pure.spent() == pytest.approx(0.7, rel=1e-12)
+    charged = pure.charges[0].event
+    assert isinstance(charged, Laplace)
+    assert charged.epsilon == pytest.approx(0.7 / visits, rel=1e-12)
