@@ -1,0 +1,250 @@
+"""Learners that follow one private running sum: people add to it, and slates depend on what was published of it.
+
+What a person contributes is a vector of gains in [0, 1], a function of what she said, of public coins and of what was
+published before her slate was chosen. Batches close after so many rounds; between two releases the law of slates does
+not change. Slates, and coins, are therefore post-processing of the releases, and every draw is free.
+
+Guarantee  rounded Gaussian noise on one sum, paid for when the learner is made (docs/maths/released.md, Theorem R1).
+Assumes    nothing about people: gains are clipped, in whole ticks. One answer per round; what comes after its batch
+           has closed has said nothing.
+Excludes   timing, and the memory of the process.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from diminuendo import _validate
+from diminuendo.errors import InvalidInput
+from diminuendo.learners.full_information import checked_objective
+from diminuendo.learners.learner import Setting
+from diminuendo.learners.private_learner import PrivateLearner
+from diminuendo.privacy.accountants import ACCOUNTANTS
+from diminuendo.privacy.budget import Budget, Guarantee
+from diminuendo.privacy.events import Event
+from diminuendo.privacy.ledger import Ledger
+from diminuendo.randomness.coins import Coins
+from diminuendo.streams.people import People
+from diminuendo.sums.clip import Clip
+from diminuendo.sums.private_sum import PrivateSum
+from diminuendo.sums.schedule import Schedule, equal
+from diminuendo.types import Decision, FeedbackKind, Floats, Ints, Items, Objective
+
+TICKS = 1 << 12
+"""Whole numbers to one unit of gain."""
+FAR = 50.0
+"""Published numbers are not so many deviations away from what they can be; what is was altered."""
+
+
+def gain_clip(size: int, longest: float | None) -> Clip:
+    """Gains of at most 1 each; of length at most `longest`, or, with None, of whatever length they have."""
+    bound = math.sqrt(size) + 1 if longest is None else _validate.positive_float(longest, "clip")
+    return Clip("l2", bound=min(bound, math.sqrt(size) + 1), ticks=TICKS)
+
+
+def noise_level(size: int, clip: Clip, budget: Budget) -> float:
+    """The deviation that noise has on a sum that is published once, in people."""
+    return math.sqrt(clip.sensitivity_squared(size) / float(budget.limit)) / clip.ticks
+
+
+class ReleasedSums(PrivateLearner):
+    """Wires a private sum of `size` entries to the contract of learners."""
+
+    reads: ClassVar[frozenset[FeedbackKind]] = frozenset({"full"})
+    strategy: ClassVar[str]
+    """How batches are combined (sums/strategies.py)."""
+
+    def __init__(
+        self,
+        n_items: int,
+        slots: int,
+        *,
+        horizon: int,
+        epsilon: float,
+        delta: float,
+        clip: float | None = None,
+        visits: int = 1,
+        ledger: Ledger | None = None,
+        coins: Coins | None = None,
+        patience: int = 10_000,
+    ) -> None:
+        super().__init__(
+            n_items, slots, horizon=horizon, visits=visits, ledger=ledger, coins=coins, patience=patience
+        )
+        self.budget = Budget(epsilon, delta, self.unit, "continuous-gaussian")
+        self._clip = gain_clip(self._size, clip)
+        self.clip = None if clip is None else float(clip)
+        longest = max(1, min(self._batch_length(), math.ceil(self.horizon / 8)))
+        self.schedule = equal(self.horizon, math.ceil(self.horizon / longest))
+        ends = self.schedule.ends  # after the last batch nobody comes, so it is not released
+        self._sum = PrivateSum(
+            self._size,
+            schedule=Schedule(ends[:-1] or ends),
+            cost=self.budget.share(),
+            ledger=Ledger(self.budget) if ledger is None else ledger,
+            strategy=self.strategy,
+            clip=self._clip,
+            name=self.name,
+        )
+        self._made = np.zeros(1, dtype=np.int64)  # releases
+        self._sums = np.zeros(self._size)  # as published
+        self._words = np.zeros(self._desk.patience, dtype=np.int64)  # public coins of the rounds on the desk
+        self._start()
+
+    @property
+    @abstractmethod
+    def _size(self) -> int:
+        """How many entries the sum has."""
+
+    @abstractmethod
+    def _batch_length(self) -> int:
+        """How many people a batch should have."""
+
+    @abstractmethod
+    def _start(self) -> None:
+        """Prepare to draw slates before anything is known."""
+
+    @abstractmethod
+    def _follow(self, published: Floats) -> None:
+        """The running sum was published; go on from it."""
+
+    @property
+    @abstractmethod
+    def bound(self) -> float:
+        """What is proved of the expected regret of the whole run to (1 - 1/e) of the best slate."""
+
+    @abstractmethod
+    def _draw_rows(self, slates: Items, done: int, until: int, words: Ints) -> int:
+        """Slates, and a public word each, from `done` on; how far it came before it must be resumed."""
+
+    @abstractmethod
+    def _gather(self, people: People, first: int, last: int, slates: Items, words: Ints) -> sparse.csr_array:
+        """What each of these people contributes."""
+
+    @abstractmethod
+    def _asked(self, person: Objective, row: Items, word: int) -> Floats:
+        """What one person contributes, whoever she is."""
+
+    @classmethod
+    def for_setting(
+        cls, setting: Setting, *, coins: Coins | None = None, ledger: Ledger | None = None
+    ) -> Self:
+        """Everything follows from the setting."""
+        return cls(
+            setting.n_items,
+            setting.slots,
+            horizon=setting.rounds,
+            epsilon=setting.epsilon,
+            delta=setting.delta,
+            visits=setting.visits,
+            ledger=ledger,
+            coins=coins,
+        )
+
+    @property
+    def noise(self) -> float:
+        """The deviation of noise on a sum published once, in people: what batches are measured in."""
+        return noise_level(self._size, self._clip, self.budget)
+
+    @property
+    def events(self) -> Event:
+        """What the whole run costs."""
+        return self._sum.event
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What is proved for the whole run."""
+        found = ACCOUNTANTS[self.budget.accountant].epsilon(self.events, self.budget.delta, self.visits)
+        proof, epsilon = "docs/maths/released.md, Theorem R1", min(found, self.budget.epsilon)
+        return Guarantee(epsilon, self.budget.delta, str(self.unit), proof, self.coins.secure)
+
+    def _config(self) -> dict[str, Any]:
+        return super()._config() | {
+            "epsilon": self.budget.epsilon,
+            "delta": self.budget.delta,
+            "clip": self.clip,
+        }
+
+    # Choosing.
+
+    def _draw(self, row: Items, probe: Items) -> bool:
+        self._release_due(self.rounds)
+        word = np.zeros(1, dtype=np.int64)
+        if self._draw_rows(row[None, :], 0, 1, word) == 0:
+            return False
+        self._words[self.rounds % self._desk.patience] = word[0]
+        return True
+
+    def _release_due(self, rounds: int) -> None:
+        while self._made[0] < min(self.schedule.closed_by(rounds), len(self.schedule) - 1):
+            published = self._sum.release(self._secret)
+            self._follow(published)
+            self._sums[:] = published
+            self._made += 1
+
+    # Learning.
+
+    def _read(self, decision: Decision, feedback: Any) -> Objective:
+        return checked_objective(self, feedback)
+
+    def _learn(self, place: int, answer: Objective) -> None:
+        issued, patience = self.rounds, self._desk.patience
+        number = issued - 1 - (issued - 1 - place) % patience
+        batch = self.schedule.batch_of(number)
+        if batch != self._sum.batch or batch == len(self.schedule) - 1:
+            return
+        try:
+            gains = np.asarray(
+                self._asked(answer, self._desk.rows[place], int(self._words[place])), dtype=np.float64
+            )
+        except Exception:  # whatever goes wrong inside, it is what this person said: nothing
+            return
+        if gains.shape == (self._size,):
+            self._sum.add(gains, batch=batch)
+
+    def _replay(self, people: People, slates: Items, done: int) -> int:
+        before, words = self.rounds - done, np.zeros(len(people), dtype=np.int64)
+        while done < len(people):
+            self._release_due(before + done)
+            batch = self.schedule.batch_of(before + done)
+            end = min(len(people), self.schedule.ends[batch] - before)
+            stop = self._draw_rows(slates, done, end, words)
+            if stop > done and batch < len(self.schedule) - 1:
+                self._sum.add_rows(self._gather(people, done, stop, slates, words), batch=batch)
+            if stop < end:
+                return stop
+            done = end
+        return done
+
+    # What a snapshot holds.
+
+    def _state(self) -> Any:
+        return self._made, self._sums, self._words
+
+    def _extra(self) -> dict[str, NDArray[Any]]:
+        return {"sum": np.frombuffer(self._sum.snapshot(), dtype=np.uint8)}
+
+    def _take_extra(self, found: dict[str, NDArray[Any]]) -> None:
+        try:
+            self._sum.restore(found.pop("sum").tobytes())
+        except (KeyError, AttributeError) as error:
+            raise InvalidInput(f"The snapshot's sum cannot be read: {error}.") from error
+        super()._take_extra(found)
+
+    def _restored(self) -> None:
+        super()._restored()
+        most = self.horizon + FAR * self._sum.deviation(len(self._sum.schedule))
+        sound = (
+            self._made[0] == self._sum.batch
+            and self._made[0] <= len(self.schedule) - 1
+            and (np.abs(self._sums) <= most).all()
+            and (self._words >= 0).all()
+        )
+        if not sound:
+            raise InvalidInput("The snapshot holds releases that could not have been made; it was altered.")

@@ -1,0 +1,153 @@
+"""Noisy Hedge: the law of its slates, what people contribute, what its theorem needs, and regret."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import diminuendo as dim
+from diminuendo import People, SeededCoins
+from diminuendo.learners.noisy_hedge import NoisyHedge, _gathered
+from diminuendo.objectives import FAMILIES
+from diminuendo.streams import taste_groups
+from diminuendo.sums.strategies import STRATEGIES
+from diminuendo.types import Floats, Ints, Items
+from tests.kit.statistics import assert_follows, assert_rejects
+
+
+def made(n: int, k: int, rounds: int, seed: int = 1, epsilon: float = 1.0) -> NoisyHedge:
+    return NoisyHedge(n, k, horizon=rounds, epsilon=epsilon, delta=1e-6, coins=SeededCoins(seed))
+
+
+def slow_law(scores: Floats) -> dict[tuple[int, ...], float]:
+    """Slot by slot: softmax over the items that are not shown yet."""
+    k, n = scores.shape
+    law: dict[tuple[int, ...], float] = {}
+    for slate in itertools.permutations(range(n), k):
+        odds = 1.0
+        for slot, item in enumerate(slate):
+            weights = np.exp(scores[slot])
+            odds *= weights[item] / (weights.sum() - weights[list(slate[:slot])].sum())
+        law[slate] = odds
+    return law
+
+
+def test_slates_follow_their_law() -> None:
+    n, k, count = 5, 3, 40_000
+    learner = made(n, k, count)
+    sums = np.random.default_rng(3).normal(size=(k, n)) * 1.5 / learner.rate
+    learner._move(sums.ravel())
+    slates, done = np.zeros((count, k), dtype=np.int32), 0
+    while (done := learner._draw_rows(slates, done, count, np.zeros(count, dtype=np.int64))) < count:
+        learner._resume()
+    law = slow_law(learner.rate * sums)
+    names = list(law)
+    found = [names.index(tuple(row)) for row in slates.tolist()]
+    assert_follows(found, np.array([law[name] for name in names]))
+    nearby = slow_law(0.9 * learner.rate * sums)
+    assert_rejects(found, np.array([nearby[name] for name in names]))
+
+
+def test_an_item_that_has_everything_is_shown_once() -> None:
+    learner = made(4, 3, 100)
+    learner._move(np.tile([0.0, 1e9, 0.0, 0.0], 3))
+    rows = learner.replay(taste_groups(10, 4, groups=1, items_per_group=2))
+    assert (rows[:, 0] == 1).all()
+    assert all(len(set(row)) == 3 for row in rows.tolist())
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_contributions_are_what_items_add_to_the_slots_before(name: str) -> None:
+    for family, n, matrices in FAMILIES[name].specimens():
+        people = People(family, tuple(np.asarray(matrix) for matrix in matrices), n)
+        for slate in itertools.permutations(range(n), 3):
+            slates = np.tile(np.array(slate, dtype=np.int32), (len(people), 1))
+            rows = _gathered(people.table, 0, len(people), family.leaves, slates, n).toarray()
+            for t, person in enumerate(people):
+                expected = np.concatenate([person.gains(slate[:slot]) for slot in range(3)])
+                np.testing.assert_allclose(rows[t], expected, atol=1e-12)
+
+
+def test_noise_never_shrinks_from_one_release_to_the_next() -> None:
+    """What the proof of Theorem R3 needs of the strategy; a binary tree would not do."""
+    for releases in (1, 7, 16, 100, 1024, 4096):
+        strategy = STRATEGIES["blt"](releases)
+        spread = [strategy.variance(b) for b in range(1, releases + 1)]
+        assert (np.diff(spread) >= 0).all()
+    assert (np.diff([STRATEGIES["tree"](16).variance(b) for b in range(1, 17)]) < 0).any()
+
+
+def test_rounding_inside_the_strategy_is_less_than_a_tick() -> None:
+    strategy, random = STRATEGIES["blt"](4096), np.random.default_rng(1)
+    encoder, decoder, total, worst = strategy.encoder(3), strategy.decoder(3), np.zeros(3), 0.0
+    for _ in range(4096):
+        batch = random.integers(0, 5_000, size=3)
+        total += batch
+        worst = max(worst, float(np.abs(decoder.decode(encoder.encode(batch)) - total).max()))
+    assert worst + 0.5 * np.abs(strategy._inverse).sum() / strategy.unit < 1  # type: ignore[attr-defined]
+
+
+class Watched(NoisyHedge):
+    """Adds up, for every slot, what each item gained and what the expert's own shares did."""
+
+    def _start(self) -> None:
+        self.each, self.own = np.zeros((self.slots, self.n_items)), np.zeros(self.slots)
+        super()._start()
+
+    def _gather(self, people: People, first: int, last: int, slates: Items, words: Ints) -> sparse.csr_array:
+        rows = super()._gather(people, first, last, slates, words)
+        gained, shares = rows.sum(axis=0).reshape(self.slots, self.n_items), np.diff(self._ends, axis=1)
+        self.each += gained
+        self.own += (gained * shares).sum(axis=1) / shares.sum(axis=1)
+        return rows
+
+
+class Stubborn(Watched):
+    """A planted fault: the rate is far above the one that the bound is for."""
+
+    def _start(self) -> None:
+        super()._start()
+        self.rate *= 1_000
+
+
+def turning(learner: NoisyHedge) -> People:
+    """In every batch people want the item that earned less so far: whoever follows the leader is wrong."""
+    wants = np.concatenate([np.full(size, b % 2) for b, size in enumerate(learner.schedule.sizes)])
+    wants[: learner.schedule.sizes[0] // 2] = 1
+    return People(dim.NoisyOr(), sparse.csr_array((np.ones(len(wants)), wants, np.arange(len(wants) + 1))))
+
+
+@pytest.mark.parametrize("epsilon", [1.0, 100.0])
+def test_streams_that_turn_are_held_to_the_bound(epsilon: float) -> None:
+    found = []
+    for seed in range(4):
+        learner = Watched(2, 1, horizon=4_000, epsilon=epsilon, delta=1e-6, coins=SeededCoins(seed))
+        learner.replay(turning(learner))
+        found.append(float((learner.each.max(axis=1) - learner.own).sum()))
+    assert np.mean(found) <= learner.bound < 4_000 / 4
+    if epsilon == 100.0:
+        wrong = Stubborn(2, 1, horizon=4_000, epsilon=epsilon, delta=1e-6, coins=SeededCoins(1))
+        wrong.replay(turning(wrong))
+        assert float((wrong.each.max(axis=1) - wrong.own).sum()) > learner.bound, (
+            "following too fast is noticed"
+        )
+
+
+def test_the_bound_by_hand() -> None:
+    n, k, rounds = 50, 5, 100_000
+    learner = made(n, k, rounds)
+    size = max(learner.schedule.sizes)
+    staleness = 2 * math.sqrt(k * math.log(n) * size * rounds / 2)
+    level = math.log(len(learner.schedule)) / math.pi + 1.0663
+    noise = (
+        k * math.sqrt(k * n) / dim.privacy.curves.gaussian_mu(1.0, 1e-6) * level * math.sqrt(2 * math.log(n))
+    )
+    assert learner.bound == pytest.approx(staleness + noise, rel=0.05)
+    longer = made(n, k, 4 * rounds)
+    assert max(longer.schedule.sizes) == size
+    assert longer.bound - learner.bound < 1.1 * staleness, "of order sqrt T; the noise hardly grows"
+    made(4, 2, 1 << 21), made(4, 2, 1 << 26)  # there is room for so many people
