@@ -19,8 +19,6 @@ from diminuendo.learners.drift import DriftTest
 from diminuendo.learners.keeper import Keeper, read, written
 from diminuendo.learners.overlap_greedy import OverlapGreedy
 from diminuendo.learners.overlap_plan import batch_ends, overlap_plan
-from diminuendo.learners.running_means import RunningMeans
-from diminuendo.learners.shrinkage import shrunk
 from diminuendo.objectives import FAMILIES
 from diminuendo.privacy.accountants import ACCOUNTANTS
 from diminuendo.privacy.budget import Budget
@@ -157,34 +155,6 @@ def test_batches_grow_and_end_with_everybody() -> None:
 # The pieces.
 
 
-def test_shrinking_keeps_what_stands_out_and_drops_the_rest() -> None:
-    random = np.random.default_rng(3)
-    truth = np.zeros(300)
-    truth[:6] = 8.0
-    row = truth + random.normal(size=300)
-    found = shrunk(row, 1.0)
-    assert np.abs(found[:6] - 8.0).max() < 3.0
-    assert np.abs(found[6:]).sum() < 0.2 * np.abs(row[6:]).sum()
-    assert ((found - truth) ** 2).sum() < 0.2 * ((row - truth) ** 2).sum()
-    assert np.abs(shrunk(random.normal(size=300), 1.0)).max() < 1.0
-    assert shrunk(np.zeros(1), 1.0)[0] == 0.0
-
-
-def test_running_means_count_by_precision_and_make_room() -> None:
-    means = RunningMeans(2, 3, 2)
-    means.add([1], np.array([1.0, 0.0]), 1.0)
-    mean, deviation = means.add([1], np.array([4.0, 0.0]), 0.5)
-    assert mean[0] == pytest.approx((1 + 4 * 4) / 5)
-    assert deviation == pytest.approx(5**-0.5)
-    means.add([2, 1], np.array([7.0, 0.0]), 1.0)
-    assert means.add([1], np.array([0.0, 0.0]), 1.0)[0][0] == pytest.approx(17 / 6)
-    means.add([3], np.zeros(2), 1.0)  # no room: [2, 1] was used longest ago
-    assert means.add([2, 1], np.array([9.0, 0.0]), 1.0)[0][0] == 9.0
-    assert means.sound(4, 50.0)
-    means.forget()
-    assert means.add([1], np.array([2.0, 0.0]), 1.0)[0][0] == 2.0
-
-
 def test_a_drop_is_noticed_and_noise_is_not() -> None:
     test = DriftTest()
     assert not any(test.changed(0.7, 0.01) for _ in range(20))
@@ -313,7 +283,7 @@ def test_someone_who_raises_has_said_nothing() -> None:
     learner = OverlapGreedy(8, 2, horizon=40, epsilon=1.0, delta=1e-6, coins=SeededCoins(1))
     for _ in range(40):
         learner.observe(learner.choose(), Oracle(broken, 8))
-    assert len(learner._keeper) == 0
+    assert len(learner._kept) == 0
     assert math.isfinite(learner.guarantee.epsilon)
 
 
@@ -322,6 +292,6 @@ def test_doors(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="delta"):
         OverlapGreedy(8, 2, **(made | {"delta": 0.0}))
     with pytest.raises(InvalidInput, match="Ledger"):
-        OverlapGreedy(8, 2, **made, ledger=5)  # type: ignore[arg-type]
+        OverlapGreedy(8, 2, **made, ledger=5)
     with pytest.raises(InvalidInput, match="40 rounds"):
         OverlapGreedy(8, 2, **made).replay(taste_groups(41, 8, groups=2, items_per_group=3))

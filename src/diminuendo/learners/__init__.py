@@ -12,10 +12,13 @@ from diminuendo.learners.bandit_dp import (
     PresampledBanditPaper,
 )
 from diminuendo.learners.bandit_experts import StreeterGolovinBandit
+from diminuendo.learners.boosted import Boosted
+from diminuendo.learners.epoch_greedy import EpochGreedy
 from diminuendo.learners.explore_exploit import ExploreExploit
 from diminuendo.learners.fi_dp import FiDp, FiDpPaper, StreeterGolovin
 from diminuendo.learners.fi_pure import FiPure, FiPurePaper
 from diminuendo.learners.learner import Learner, Setting
+from diminuendo.learners.noisy_hedge import NoisyHedge
 from diminuendo.learners.ordered_experts import OrderedExperts
 from diminuendo.learners.overlap_greedy import OverlapGreedy
 from diminuendo.learners.random_slates import RandomSlates
@@ -42,6 +45,9 @@ LEARNERS: dict[str, type[Learner]] = {
         StreeterGolovin,
         StreeterGolovinBandit,
         OverlapGreedy,
+        EpochGreedy,
+        Boosted,
+        NoisyHedge,
     )
 }
 """Every learner by the name users type. A line here brings contract tests, a CLI name and its documentation."""

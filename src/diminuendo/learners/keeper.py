@@ -90,7 +90,7 @@ class Walk:
         self._chain: list[int] = []
         self._scratch = np.zeros(keeper.n_items)
         self._parts: list[tuple[Segment, int, Any]] = []
-        first = 0
+        first, bags = 0, dict[int, Bag]()  # one of each size: people may have come one by one
         for segment in keeper.segments:
             made = None
             if segment.family is not None:
@@ -99,7 +99,9 @@ class Walk:
                 _sizes(segment.table, rows, at)
                 state = np.empty(at[-1])
                 _begin(segment.table, rows, at, state)
-                made = rows, at, state, new_bag(keeper.n_items, segment.family.leaves)
+                leaves = segment.family.leaves
+                bags[leaves] = bags.get(leaves) or new_bag(keeper.n_items, leaves)
+                made = rows, at, state, bags[leaves]
             self._parts.append((segment, first, made))
             first += len(segment)
 

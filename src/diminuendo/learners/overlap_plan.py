@@ -5,7 +5,9 @@ person's singles (length at most 1) get noise of sigma = sqrt(2) / mu people; th
 nu = sigma sqrt(2 log N). That is the unit of all times here: nothing can be learned from much fewer than nu people.
 
     first release   after 4 nu people, at least 10, at most a tenth of all
-    then            after half as many again, each time; but at most 20 nu, and a quarter of all, between two
+    then            after half as many again, each time; but at most 20 nu, and a quarter of all, between two.
+                    Where nobody knows how many will come, after half as many again for ever: the squares of weights
+                    add up whatever comes
     weights         t_j / t_b for people of batch j in release b: squares add up to the same for every batch
     noise           a twentieth of the budget for the payoff of each batch (drift), the rest for singles and rows:
                     .95 for singles in the beginning, half and half later
@@ -23,12 +25,16 @@ import numpy as np
 
 from diminuendo.privacy.budget import Budget
 from diminuendo.privacy.events import Composed, ContinuousGaussian, Event, NormalColumns
+from diminuendo.sums.clip import Clip
 from diminuendo.sums.schedule import Schedule
 from diminuendo.sums.weights import UNIT
 from diminuendo.types import Ints
 
 DRIFT = 0.05
 """The share of the budget for one payoff per batch."""
+
+LONGEST = 1 << 36
+"""Rounds, where it is not known how many there will be."""
 
 
 @dataclass(frozen=True)
@@ -46,13 +52,18 @@ class OverlapPlan:
     """The largest of the noise in all singles, in people, about."""
 
     @property
+    def first(self) -> float:
+        """The deviation of noise on singles at the first release, in people of weight 1."""
+        return self.sigmas[0][0] / (Clip().ticks * UNIT)
+
+    @property
     def releases(self) -> int:
         """After the last batch nobody comes, so nothing is released."""
         return len(self.weights)
 
 
-def overlap_plan(n_items: int, rounds: int, budget: Budget, ticks: int) -> OverlapPlan:
-    """The plan for so many people."""
+def overlap_plan(n_items: int, rounds: int | None, budget: Budget, ticks: int) -> OverlapPlan:
+    """The plan for so many people; or for nobody knows how many."""
     mu = math.sqrt(budget.limit)
     sigma = math.sqrt(2) / mu
     nu = sigma * math.sqrt(2 * math.log(max(2, n_items)))
@@ -74,10 +85,11 @@ def overlap_plan(n_items: int, rounds: int, budget: Budget, ticks: int) -> Overl
     return OverlapPlan(schedule, weights, tuple(sigmas), drift, nu)
 
 
-def batch_ends(rounds: int, nu: float) -> list[int]:
+def batch_ends(known: int | None, nu: float) -> list[int]:
     """After how many people batches close; the last is everybody."""
+    rounds = LONGEST if known is None else known
     first = max(1, int(min(max(10.0, 4 * nu), rounds / 10)))
-    most = max(1, int(min(max(20 * nu, 0.05 * rounds), 0.25 * rounds)))
+    most = max(1, int(min(max(20 * nu, 0.05 * rounds), 0.25 * rounds))) if known is not None else rounds
     ends = [min(first, rounds)]
     while ends[-1] < rounds:
         ends.append(min(rounds, ends[-1] + max(1, min(ends[-1] // 2, most))))

@@ -1,4 +1,9 @@
-"""Means of rows that were published for the same question more than once, for as many questions as there is room."""
+"""Means of rows that were published for the same question more than once, for as many questions as there is room.
+
+A row holds weighted sums over people, with noise. An item is measured by the people since it appeared: `units[j]` is
+the weight of everybody from batch j on, and an item that appeared in batch j has the mean sum / units[j]. Measurements
+count by their precision, which is a number for each question and batch of appearance, not for each item.
+"""
 
 from __future__ import annotations
 
@@ -10,31 +15,44 @@ from diminuendo.types import Floats, Ints
 
 
 class RunningMeans:
-    """Rows by key, each counting by its precision; when there is no room, the one used longest ago makes way."""
+    """Rows by key; when there is no room, the one used longest ago makes way."""
 
-    def __init__(self, room: int, width: int, size: int) -> None:
+    def __init__(self, room: int, width: int, size: int, batches: int) -> None:
         self._keys: Ints = np.full((room, width), -1, dtype=np.int64)
         self._sums: Floats = np.zeros((room, size))
-        self._weights: Floats = np.zeros(room)
-        self._used: Ints = np.zeros(
-            room + 1, dtype=np.int64
-        )  # when each was used; the last entry is the clock
+        self._weights: Floats = np.zeros((room, batches))
+        self._used: Ints = np.zeros(room + 1, dtype=np.int64)  # when each was; the last entry is the clock
         self.arrays = (self._keys, self._sums, self._weights, self._used)
 
-    def add(self, key: Sequence[int], row: Floats, deviation: float) -> tuple[Floats, float]:
-        """Take one more measurement; returns the mean over all of this key, and its deviation."""
+    def add(
+        self, key: Sequence[int], sums: Ints | Floats, units: Floats, sigma: float, since: Ints
+    ) -> tuple[Floats, Floats]:
+        """Take one more measurement; returns the mean over all of this key, and the deviation, item by item."""
+        place = self._place(key)
+        self._sums[place] += _at(units, since) / sigma**2 * sums
+        self._weights[place] += (units / sigma) ** 2
+        return self._mean(place, since)
+
+    def get(self, key: Sequence[int], since: Ints) -> tuple[Floats, Floats]:
+        """The mean so far and its deviation, infinite where nothing was measured."""
+        return self._mean(self._place(key), since)
+
+    def _mean(self, place: int, since: Ints) -> tuple[Floats, Floats]:
+        weights = _at(self._weights[place], since)
+        known = weights > 0
+        safe = np.where(known, weights, 1.0)
+        return np.where(known, self._sums[place] / safe, 0.0), np.where(known, safe**-0.5, np.inf)
+
+    def _place(self, key: Sequence[int]) -> int:
         wanted = np.full(self._keys.shape[1], -1, dtype=np.int64)
         wanted[: len(key)] = key
-        here = np.flatnonzero((self._keys == wanted).all(axis=1) & (self._weights > 0))
+        here = np.flatnonzero((self._keys == wanted).all(axis=1) & (self._used[:-1] > 0))
         place = int(here[0]) if len(here) else int(np.argmin(self._used[:-1]))
         if not len(here):
             self._keys[place], self._sums[place], self._weights[place] = wanted, 0.0, 0.0
-        weight = deviation**-2
-        self._sums[place] += weight * row
-        self._weights[place] += weight
         self._used[-1] += 1
         self._used[place] = self._used[-1]
-        return self._sums[place] / self._weights[place], float(self._weights[place] ** -0.5)
+        return place
 
     def forget(self) -> None:
         """All of them."""
@@ -44,7 +62,8 @@ class RunningMeans:
         """Whether these rows, as read from a snapshot, can have come about: shares of people, and noise."""
         keys, sums, weights, used = self.arrays
         with np.errstate(invalid="ignore"):
-            within = np.abs(sums) <= (weights + far * np.sqrt(weights))[:, None]
+            largest = weights.max(axis=1)
+            within = np.abs(sums) <= (largest + far * np.sqrt(largest))[:, None]
         return bool(
             np.isfinite(weights).all()
             and (weights >= 0).all()
@@ -52,3 +71,9 @@ class RunningMeans:
             and ((keys >= -1) & (keys < n_items)).all()
             and (used >= 0).all()
         )
+
+
+def _at(values: Floats, since: Ints) -> Floats:
+    """By item: the entry of the batch in which it appeared; 0 for items that have not."""
+    held: Floats = np.append(values, 0.0)[np.minimum(since, len(values))]
+    return held

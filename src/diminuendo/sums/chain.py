@@ -33,7 +33,10 @@ class Answers(NamedTuple):
 
 
 class Chain:
-    """One release: singles first, then a row for each item that joins. Of people as they were when it began."""
+    """One release: singles first, then a row for each item that joins, and what is left then. Of people as they were.
+
+    Singles are what rows and rest add up to, person by person; rows and rest together are no longer than they are.
+    """
 
     def __init__(
         self, people: Answers, n_items: int, ceiling: float, paid: Paid, sigmas: tuple[float, float]
@@ -43,6 +46,7 @@ class Chain:
         self._left, self._weights, self._scales = people.ticks.copy(), people.weights, people.scales
         self._chain: list[int] = []
         self._replayed = False  # whether rows came from before a crash; gains may have been others then
+        self._over = False
 
     def __repr__(self) -> str:
         return f"<Chain {self._paid.name}, {len(self._chain)} items>"
@@ -66,19 +70,40 @@ class Chain:
         item = _validate.whole(item, 0, self._n_items - 1, "item")
         if item in self._chain:
             raise InvalidInput(f"An item joins a chain once; {item} is in it: {self._chain}.")
-        part = f"row{len(self._chain):04d}"
-        if not self._paid.has(part) and self._replayed:
-            raise InvalidInput(
-                "This release was interrupted, and what it had not drawn then it will not: what people have lost "
-                "so far is not known any more. Go on with the rows there are; begin another release for others."
-            )
-        self._replayed |= self._paid.has(part)
+        part = self._part()
+        self._refuse_unless_it_goes_on(part)
         lost, left = np.zeros(self._n_items, dtype=np.int64), self._left.copy()
         _lose(self.starts, self.items, left, self._weights, self._scales, now, self._ceiling, item, lost)
         found = self._once(part, item, lost, self._sigmas[1], secret)
         self._left = left  # only now: what could not be kept may be tried again
         self._chain.append(item)
         return found
+
+    def rest(self, secret: SecretRandomness) -> Ints:
+        """The weighted sum of what is left of each item after the chain, with the noise of rows. Then it is over."""
+        self._refuse_unless_it_goes_on("rest")
+        total = np.zeros(self._n_items, dtype=np.int64)
+        _weighted(self.starts, self.items, self._left, self._weights, total)
+        found = self._once("rest", len(self._chain), total, self._sigmas[1], secret)
+        self._over = True
+        return found
+
+    def goes_on(self, rest: bool = False) -> bool:
+        """Whether the next row, or the rest, can be had: after a crash only what was drawn before it."""
+        return not self._over and (not self._replayed or self._paid.has("rest" if rest else self._part()))
+
+    def _part(self) -> str:
+        return f"row{len(self._chain):04d}"
+
+    def _refuse_unless_it_goes_on(self, part: str) -> None:
+        if self._over:
+            raise InvalidInput("The rest comes last, once; begin another release for more.")
+        if not self._paid.has(part) and self._replayed:
+            raise InvalidInput(
+                "This release was interrupted, and what it had not drawn then it will not: what people have lost "
+                "so far is not known any more. Go on with the rows there are; begin another release for others."
+            )
+        self._replayed |= self._paid.has(part)
 
     def _once(self, what: str, item: int, total: Ints, sigma: float, secret: SecretRandomness) -> Ints:
         """Kept with the item it is about: a chain that was begun goes on as it began, or not at all."""

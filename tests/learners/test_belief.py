@@ -1,0 +1,132 @@
+"""Beliefs are posterior means: better than what was measured, and right where noise is small."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from diminuendo.learners.belief import SHARES, SPREADS, Belief, of_singles
+from diminuendo.learners.running_means import RunningMeans
+from tests.kit.statistics import ALPHA
+
+ITEMS = 400
+SINCE = np.zeros(ITEMS, dtype=np.int64)
+
+
+def market(random: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """A few items are worth much, most little; half lose a third, some nearly all, others nothing."""
+    worth = 10.0 * np.arange(1, ITEMS + 1) ** -0.8
+    share = random.choice([0.0, 1 / 3, 0.9], size=ITEMS, p=[0.4, 0.5, 0.1])
+    return worth, share * worth
+
+
+def errors(seeds: range, noise: float) -> np.ndarray:
+    """Mean squared errors of singles, of gains after a row, and of gains after a rest: believed, and measured."""
+    found = []
+    for seed in seeds:
+        random = np.random.default_rng(seed)
+        worth, lost = market(random)
+        deviation = np.full(ITEMS, noise)
+        singles, row, rest = (
+            truth + noise * random.normal(size=ITEMS) for truth in (worth, lost, worth - lost)
+        )
+        first = of_singles(singles, deviation)
+        second = first.lose(row, deviation)
+        third = second.see(rest, deviation)
+        pairs = (
+            (first.mean - worth, singles - worth),
+            (second.mean - (worth - lost), singles - row - (worth - lost)),
+            (third.mean - (worth - lost), rest - (worth - lost)),
+        )
+        found.append([[float((error**2).mean()) for error in pair] for pair in pairs])
+    return np.array(found)
+
+
+@pytest.mark.parametrize("noise", [0.1, 0.5, 2.0])
+def test_beliefs_are_closer_than_measurements(noise: float) -> None:
+    """At each stage, over 30 markets: a paired t test at ALPHA."""
+    for stage in errors(range(30), noise).transpose(1, 0, 2):
+        gain = np.log(stage[:, 1] / stage[:, 0])
+        assert stats.ttest_1samp(gain, 0.0, alternative="greater").pvalue < ALPHA
+
+
+def test_with_little_noise_beliefs_are_what_was_measured() -> None:
+    random = np.random.default_rng(1)
+    worth, lost = market(random)
+    small = np.full(ITEMS, 1e-6)
+    first = of_singles(worth, small)
+    np.testing.assert_allclose(first.mean, worth, atol=1e-5)
+    second = first.lose(lost, small)
+    np.testing.assert_allclose(second.mean, worth - lost, atol=1e-5)
+    np.testing.assert_allclose(second.see(worth - lost, small).mean, worth - lost, atol=1e-5)
+
+
+def test_variances_are_those_of_the_errors() -> None:
+    """Squared errors over variances average to 1: within a fifth, where halving or doubling them would not be."""
+    noise, ratios = 0.5, []
+    for seed in range(20):
+        random = np.random.default_rng(seed)
+        worth, lost = market(random)
+        deviation = np.full(ITEMS, noise)
+        first = of_singles(worth + noise * random.normal(size=ITEMS), deviation)
+        second = first.lose(lost + noise * random.normal(size=ITEMS), deviation)
+        for belief, truth in ((first, worth), (second, worth - lost)):
+            ratios.append(float(((belief.mean - truth) ** 2).sum() / belief.variance.sum()))
+    assert 0.8 < np.mean(ratios[::2]) < 1.25
+    assert 0.8 < np.mean(ratios[1::2]) < 1.25
+
+
+def test_what_was_not_measured_is_taken_for_what_is_usual() -> None:
+    noise = np.full(ITEMS, 0.01)
+    worth = np.full(ITEMS, 5.0)
+    known = noise.copy()
+    known[7] = np.inf
+    after = of_singles(worth, noise).lose(np.full(ITEMS, 0.45 * 5.0), known)
+    assert after.mean[0] == pytest.approx(0.55 * 5.0, abs=0.05)
+    assert after.mean[7] == pytest.approx(0.55 * 5.0, abs=0.3), "as everybody else"
+    assert after.variance[7] > 100 * after.variance[0]
+    nothing = of_singles(worth, np.full(ITEMS, np.inf))
+    assert (nothing.mean == 0).all()
+    same = Belief(worth, noise).lose(worth, np.full(ITEMS, np.inf))
+    np.testing.assert_array_equal(same.mean, worth)
+
+
+def test_shares_cover_everything_from_nothing_to_all() -> None:
+    """Between neighbouring shares there is no gap that neither reaches."""
+    low, high = SHARES - 2 * SPREADS, SHARES + 2 * SPREADS
+    assert SHARES[0] == 0.0
+    assert (high[1:-1] >= low[2:]).all()
+    assert high[-1] >= 1.0
+
+
+def test_running_means_count_by_precision_and_make_room() -> None:
+    since = np.zeros(2, dtype=np.int64)
+    means = RunningMeans(2, 3, 2, 1)
+
+    def add(key: list[int], rate: float, deviation: float) -> tuple[float, float]:
+        mean, spread = means.add(key, np.array([rate, 0.0]), np.ones(1), deviation, since)
+        return float(mean[0]), float(spread[0])
+
+    add([1], 1.0, 1.0)
+    assert add([1], 4.0, 0.5) == pytest.approx(((1 + 4 * 4) / 5, 5**-0.5))
+    add([2, 1], 7.0, 1.0)
+    assert add([1], 0.0, 1.0)[0] == pytest.approx(17 / 6)
+    add([3], 0.0, 1.0)  # no room: [2, 1] was used longest ago
+    assert add([2, 1], 9.0, 1.0)[0] == 9.0
+    assert means.sound(4, 50.0)
+    means.forget()
+    assert add([1], 2.0, 1.0)[0] == 2.0
+    assert means.get([5], since)[1][0] == np.inf
+
+
+def test_an_item_is_judged_by_people_since_it_appeared() -> None:
+    """Item 1 appeared with batch 1: the same rate, though only half the people could want it."""
+    since = np.array([0, 1, 5], dtype=np.int64)
+    means = RunningMeans(1, 1, 3, 2)
+    mean, deviation = means.add([0], np.array([60.0, 30.0, 0.0]), np.array([100.0, 50.0]), 10.0, since)
+    np.testing.assert_allclose(mean, [0.6, 0.6, 0.0])
+    np.testing.assert_allclose(deviation, [0.1, 0.2, np.inf])
+    mean, deviation = means.add([0], np.array([60.0, 60.0, 0.0]), np.array([100.0, 100.0]), 10.0, since)
+    np.testing.assert_allclose(mean, [0.6, 0.6, 0.0])
+    np.testing.assert_allclose(deviation, [200**-0.5, 125**-0.5, np.inf])
