@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import io
 import json
+import math
+import warnings
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 from typer.testing import CliRunner
 
 from diminuendo import LEARNERS, Setting, make
+from diminuendo.cli import show_learners, show_plan
 from diminuendo.cli.app import app
-from diminuendo.errors import InvalidInput
+from diminuendo.errors import InvalidInput, OutOfRange
+from diminuendo.learners.catalogue import CATALOGUE
 from diminuendo.plan import plan
 
 RUNNER = CliRunner()
@@ -23,7 +29,7 @@ def test_full_information_lists_both_rates() -> None:
     assert found["fi-dp"].bound == pytest.approx(62697.86869742943, rel=1e-9)
     assert found["streeter-golovin"].bound == pytest.approx(2797.149622536537, rel=1e-9)
     assert found.recommended == "overlap-greedy"
-    assert "17 people" in found.why, "sigma sqrt(2 log N), in people"
+    assert "keeps people in memory" in found.why
     assert {one.name for one in found.candidates} == {
         name for name, kind in LEARNERS.items() if "full" in kind.reads
     }
@@ -38,7 +44,7 @@ def test_bandit_says_that_gamma_was_held() -> None:
     assert any("4.861" in note and "held at 1" in note for note in printed.notes)
     assert printed.bound == pytest.approx(236312454.28942198, rel=1e-9)
     assert not printed.says_something(1_000_000)
-    assert "no bound here says anything" in found.why
+    assert "no bound says anything" in found.why
 
 
 def test_what_is_planned_is_what_is_run() -> None:
@@ -64,31 +70,94 @@ def test_every_size_has_a_plan(n: int, k: int, rounds: int, feedback: str, delta
 def test_what_cannot_be_made_is_left_out_with_a_reason() -> None:
     found = plan(50, 5, 10**12, epsilon=1e-9)
     assert "rate" in found.left_out["fi-dp-paper"]
-    assert found.recommended == "random"
-    assert "No private learner" in found.why
-    assert "too few" in plan(294, 5, 60).why
+    assert "overlap-greedy" in found.left_out
+    assert plan(294, 5, 60).half_way is None
     assert "nothing to learn" in plan(5, 5, 60).why
     assert "memory" in plan(50, 5, 10**9, feedback="bandit").left_out["bandit-presampled"]
     assert json.loads(json.dumps(found.as_json()))["left_out"]
 
 
 def test_bad_settings_are_refused() -> None:
-    for wrong in ({"slots": 51}, {"rounds": 0}, {"epsilon": -1.0}, {"delta": 2.0}, {"feedback": "smell"}):
+    wrongs = ({"slots": 51}, {"rounds": 0}, {"epsilon": -1.0}, {"delta": 2.0}, {"feedback": "smell"})
+    for wrong in (*wrongs, {"cares_about": 51.0}):
         with pytest.raises(InvalidInput):
             plan(**({"n_items": 50, "slots": 5, "rounds": 100} | wrong))
 
 
+ASK = ["plan", "--items", "20", "--slots", "3", "--rounds"]
+
+
 def test_on_the_command_line(tmp_path: Path) -> None:
-    ask = ["plan", "--items", "20", "--slots", "5", "--rounds", "1000000", "--feedback", "bandit"]
-    file = tmp_path / "plan.json"
-    result = RUNNER.invoke(app, [*ask, "--json", str(file)])
+    ask, file = [*ASK, "2000", "--cares-about", "3"], tmp_path / "deep" / "plan.json"
+    result = RUNNER.invoke(app, [*ask, "--json", str(file), "--plot", str(tmp_path / "deep" / "plan.svg")])
     assert result.exit_code == 0, result.output
-    assert "Recommended: bandit-dp" in result.output
-    assert "4.861" in result.output
+    said = " ".join(result.output.split())
     record = json.loads(file.read_text())
-    assert record["setting"]["rounds"] == 1_000_000
-    assert record["recommended"] == "bandit-dp"
-    names = {one["learner"] for one in record["candidates"]}
-    assert {"bandit-dp", "bandit-dp-paper", "bandit-direct", "bandit-presampled"} <= names
-    on_screen = RUNNER.invoke(app, [*ask, "--json", "-"])
-    assert {one["learner"] for one in json.loads(on_screen.output)["candidates"]} == names
+    assert record["recommended"] == "overlap-greedy"
+    assert f"differs by about {record['noise']['apart']:,.0f} people can be told apart" in said
+    assert f"after about {record['forecast']['half_way']:,} people" in said
+    assert "Forecasts are for made-up people" in said
+    assert [price["epsilon"] for price in record["forecast"]["prices"]] == [0.1, 0.2, 0.5, 1, 2, 5, 10]
+    assert {one["learner"] for one in record["candidates"]} >= {"fi-dp", "fi-dp-paper", "random"}
+    assert (tmp_path / "deep" / "plan.svg").read_text().startswith("<?xml")
+    on_screen = RUNNER.invoke(app, [*ASK, "1", "--json", "-"])
+    assert json.loads(on_screen.stdout)["recommended"] == "random"
+
+
+def test_bandits_and_empty_plans_on_the_command_line(tmp_path: Path) -> None:
+    bandit = RUNNER.invoke(app, [*ASK, "8000", "--feedback", "bandit"])
+    assert bandit.exit_code == 0, bandit.output
+    said = " ".join(bandit.output.split())
+    assert "Take bandit-dp " in said
+    assert "told apart" not in said, "it publishes no sums"
+    assert "held at 1" in said, "warnings are notes"
+    few = " ".join(RUNNER.invoke(app, [*ASK, "40", "--epsilon", "0.05"]).output.split())
+    assert "nothing can be told apart" in few
+    assert "too few to come half the way" in few
+    nothing = RUNNER.invoke(app, [*ASK, "1"])
+    assert "There is nothing to learn" in nothing.output
+    assert "Forecast" not in nothing.output
+    for wrong in (["1", "--plot", "plan.png"], ["50", "--plot", "plan.pdf"], ["50", "--cares-about", "21"]):
+        result = RUNNER.invoke(app, [*ASK, *wrong])
+        assert isinstance(result.exception, InvalidInput), wrong
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_what_is_shown_fits_the_screen(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(show_plan, "console", Console(width=width, file=io.StringIO()))
+    show_plan.show_plan(plan(294, 5, 30_000).with_prices(epsilons=()))
+    lines = show_plan.console.file.getvalue().splitlines()  # type: ignore[attr-defined]
+    assert max(map(len, lines)) <= width
+    assert not any("…" in line for line in lines), "nothing is cut off"
+
+
+def test_the_catalogue_is_complete_and_true(tmp_path: Path) -> None:
+    assert set(LEARNERS) <= set(CATALOGUE)
+    file = tmp_path / "learners.json"
+    assert RUNNER.invoke(app, ["learners", "--json", str(file)]).exit_code == 0
+    listed = json.loads(file.read_text())
+    assert [one["learner"] for one in listed] == list(LEARNERS)
+    assert listed == json.loads(RUNNER.invoke(app, ["learners", "--json", "-"]).stdout)
+    for name, kind in LEARNERS.items():
+        delta = 0.0 if CATALOGUE[name].guarantee.startswith("(ε, 0)") else 1e-6
+        setting = Setting(6, 2, 50, "full" if "full" in kind.reads else "bandit", 1.0, delta)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", OutOfRange)
+            promise = kind.for_setting(setting).guarantee
+        said = CATALOGUE[name].guarantee
+        assert (said == "none") == math.isinf(promise.epsilon), name
+        assert (said == "perfect") == (promise.epsilon == 0), name
+        assert ("in reals" in said) == (not promise.exact and promise.epsilon < math.inf), name
+        assert said != "below ε" or promise.epsilon < 0.5, name
+
+
+def test_the_catalogue_fits_a_hundred_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(show_learners, "console", Console(width=100, file=io.StringIO()))
+    show_learners.show_learners()
+    shown = show_learners.console.file.getvalue()  # type: ignore[attr-defined]
+    assert max(map(len, shown.splitlines())) <= 100
+    words = set(shown.split())
+    for name in LEARNERS:
+        entry = CATALOGUE[name]
+        said = f"{name} {entry.guarantee} {entry.bound} {entry.memory} {entry.when}"
+        assert set(said.split()) <= words, "nothing is cut off"

@@ -14,8 +14,8 @@ from rich.table import Table
 import diminuendo
 from diminuendo import _validate
 from diminuendo.cli.screen import console, interruptible, progress_bars
-from diminuendo.cli.show_plan import show_plan
-from diminuendo.learners import ABOUT, LEARNERS, ROLES
+from diminuendo.cli.show_learners import learners_as_json, show_learners
+from diminuendo.cli.show_plan import plottable, show_plan
 from diminuendo.plan import plan
 from diminuendo.privacy.events import to_json
 from diminuendo.privacy.ledger import audit
@@ -60,6 +60,7 @@ def simulate_command(
     ),
     epsilon: Annotated[float, typer.Option(help="Privacy budget of private learners.")] = 1.0,
     delta: Annotated[float, typer.Option(help="Privacy budget of private learners.")] = 1e-6,
+    visits: Annotated[int, typer.Option(help="Rounds that one person may have; they share the budget.")] = 1,
     seeds: Annotated[int, typer.Option(help="Runs of each learner.")] = 5,
     rounds: Annotated[int | None, typer.Option(help="Only the first so many people.")] = None,
     items: Annotated[int | None, typer.Option(help="The number of items; else read off the file.")] = None,
@@ -83,6 +84,7 @@ def simulate_command(
             feedback=kind,
             epsilon=epsilon,
             delta=delta,
+            visits=visits,
             seeds=seeds,
             rounds=rounds,
             jobs=jobs,
@@ -101,36 +103,74 @@ def plan_command(
     epsilon: Annotated[float, typer.Option(help="Privacy budget.")] = 1.0,
     delta: Annotated[float, typer.Option(help="Privacy budget; 0 for pure privacy.")] = 1e-6,
     feedback: Annotated[str, typer.Option(help="What comes back: full or bandit.")] = "full",
+    store: Annotated[
+        bool, typer.Option("--store/--no-store", help="Whether what people said may be kept in memory.")
+    ] = True,
+    adversarial: Annotated[
+        bool, typer.Option("--adversarial", help="Take what has a bound that holds whatever people want.")
+    ] = False,
+    cares_about: Annotated[
+        float | None, typer.Option(help="How many things one person cares about, if that is known.")
+    ] = None,
+    plot: Annotated[
+        Path | None, typer.Option(help="Draw loss against epsilon into this file, .png or .svg.")
+    ] = None,
     json_file: Annotated[
-        Path | None, typer.Option("--json", help="Write every candidate to this file; - for the screen.")
+        Path | None, typer.Option("--json", help="Write all of it to this file; - for the screen.")
     ] = None,
 ) -> None:
-    """What each learner would do with a budget, what it promises, what is proved; from public facts alone."""
+    """Which learner to take, what it promises, and what a budget will cost; from public facts alone."""
     kind = cast(FeedbackKind, _validate.one_of(feedback, ("full", "bandit"), "--feedback"))
-    found = plan(items, slots, rounds, epsilon=epsilon, delta=delta, feedback=kind)
+    found = plan(
+        items,
+        slots,
+        rounds,
+        epsilon=epsilon,
+        delta=delta,
+        feedback=kind,
+        store_people=store,
+        adversarial=adversarial,
+        cares_about=cares_about,
+    )
+    if plot is not None:
+        plottable(found, plot)  # refused before any work is done
+    with progress_bars() as bars:
+        found = found.with_prices(progress=bars)
     written = json.dumps(found.as_json(), indent=2, allow_nan=False)
+    if plot is not None:
+        from diminuendo.simulate.plot_prices import (
+            plot_prices,  # here, because matplotlib takes its time to load
+        )
+
+        plot_prices(found, plot)
     if str(json_file) == "-":
         print(written)
         return
     show_plan(found)
+    if plot is not None:
+        console.print(f"Plot: {plot}", highlight=False, markup=False)
     if json_file is not None:
         json_file.parent.mkdir(parents=True, exist_ok=True)
         json_file.write_text(written + "\n")
-        console.print(f"Numbers: {json_file}")
+        console.print(f"Numbers: {json_file}", highlight=False, markup=False)
 
 
 @app.command()
-def learners() -> None:
-    """What learners there are, what each guarantees, when to use it."""
-    table = Table(title="Learners", title_justify="left", box=box.SIMPLE_HEAD)
-    for column in ("name", "feedback", "what it is"):
-        table.add_column(column, no_wrap=column == "name")
-    for name, learner in LEARNERS.items():
-        table.add_row(name, ", ".join(sorted(learner.reads)), learner.summary)
-    for role, by_feedback in ROLES.items():
-        plays = "; ".join(f"{learner} ({feedback})" for feedback, learner in by_feedback.items())
-        table.add_row(role, ", ".join(sorted(by_feedback)), f"{ABOUT[role]}: {plays}")
-    console.print(table)
+def learners(
+    json_file: Annotated[
+        Path | None, typer.Option("--json", help="Write the catalogue to this file; - for the screen.")
+    ] = None,
+) -> None:
+    """What learners there are, what each promises, proves and keeps, and when to take it."""
+    written = json.dumps(learners_as_json(), indent=2, ensure_ascii=False)
+    if str(json_file) == "-":
+        print(written)
+        return
+    show_learners()
+    if json_file is not None:
+        json_file.parent.mkdir(parents=True, exist_ok=True)
+        json_file.write_text(written + "\n")
+        console.print(f"Catalogue: {json_file}", highlight=False, markup=False)
 
 
 @app.command()

@@ -1,25 +1,162 @@
-"""A plan as a table for the terminal."""
+"""A plan for the terminal: what to take and why, what to expect, what epsilon buys, and all candidates."""
 
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 from rich import box
 from rich.table import Table
+from rich.text import Text
 
 from diminuendo.cli.screen import console
-from diminuendo.plan import Candidate, Plan
+from diminuendo.errors import InvalidInput
+from diminuendo.learners.catalogue import CATALOGUE, Entry
+from diminuendo.plan import Candidate, Plan, Price
 from diminuendo.privacy.budget import Guarantee
 
 
 def show_plan(found: Plan) -> None:
-    """Every candidate, the recommended one marked, and why."""
+    """The answer first, then the numbers behind it."""
     setting = found.setting
-    table = Table(
-        box=box.SIMPLE_HEAD,
-        padding=(0, 1, 0, 0),
+    _say(
+        f"{setting.slots} of {setting.n_items:,} things for {setting.rounds:,} people, {setting.feedback} feedback, "
+        f"epsilon {setting.epsilon:g}, delta {setting.delta:g}"
     )
-    rows = [_row(one, setting.rounds) for one in found.candidates]
+    console.print()
+    console.print(_answer(found))
+    console.print()
+    if found.prices:
+        _say("What epsilon buys, by forecast")
+        console.print(_price_table(found))
+    if found.half_way is not None or found.prices:
+        _say(found.model, style="dim")
+        console.print()
+    _say("All learners for this setting")
+    console.print(_candidates(found))
+    _say(
+        "ε: proved here, and by the paper's own analysis. Regret: proved, at most this much per person below "
+        "(1 - 1/e) of the best slate, whatever people want; - where that says nothing.",
+        style="dim",
+    )
+    for note in dict.fromkeys(note for one in found.candidates for note in one.notes):
+        _say(f"Note: {note}")
+    for name, reason in found.left_out.items():
+        _say(f"Left out: {name}. {reason}")
+
+
+def plottable(found: Plan, path: Path) -> None:
+    """Refuse a picture that could not be drawn."""
+    if path.suffix not in (".png", ".svg"):
+        raise InvalidInput(f"A plot is a .png or an .svg file; got {path}.")
+    if found.recommended == "random":
+        raise InvalidInput(f"There is nothing to plot: {found.why}")
+
+
+def _say(text: str, style: str | None = None) -> None:
+    console.print(text, style=style, highlight=False, markup=False)
+
+
+def _answer(found: Plan) -> Table:
+    """What to take, why, and what to expect: a word to the left, sentences to the right."""
+    best, rounds = found[found.recommended], found.setting.rounds
+    table = Table.grid(padding=(0, 2, 0, 0))
+    table.add_column(no_wrap=True, style="dim")
+    table.add_column()
+    table.add_row("Take", Text(best.name, style="bold"))
+    table.add_row("Why", found.why)
+    table.add_row("Promise", f"{best.guarantee}.")
+    if best.name in CATALOGUE:
+        table.add_row("Keeps", _kept(CATALOGUE[best.name]))
+    table.add_row("Proved", _proved(best, rounds))
+    if found.noise is not None:
+        table.add_row("Noise", _noise(found))
+    if found.recommended != "random":
+        table.add_row("Forecast", _forecast(found))
+    return table
+
+
+def _kept(entry: Entry) -> str:
+    kept = entry.memory.capitalize()
+    return f"{kept}, in memory and in snapshots." if entry.keeps_people else f"{kept}, but no single person."
+
+
+def _proved(best: Candidate, rounds: int) -> str:
+    if best.bound is None:
+        return "Nothing for people who work against it."
+    if not best.says_something(rounds):
+        return f"Regret of at most {best.bound / rounds:,.2f} per person, which says nothing: there is less to gain."
+    return f"Regret of at most {best.bound / rounds:.3f} per person, whatever people want."
+
+
+def _noise(found: Plan) -> str:
+    """The noise of privacy at the last release, in people."""
+    assert found.noise is not None
+    people, apart = found.noise.people, found.noise.apart
+    cares = f"if a person cares about {found.cares_about:g} thing{'' if found.cares_about == 1 else 's'}"
+    if apart > people:
+        return (
+            f"After {people:,} people, nothing can be told apart: appeal would have to differ by {apart:,.0f} people, "
+            f"{cares}."
+        )
+    return (
+        f"After {people:,} people, things whose appeal differs by about {apart:,.0f} people can be told apart: the "
+        f"better one comes out ahead 19 times in 20, {cares}."
+    )
+
+
+def _forecast(found: Plan) -> str:
+    said = []
+    if found.half_way is not None:
+        said.append(
+            f"Half the way from random choice to hindsight is made after about {found.half_way:,} people."
+        )
+    elif found.noise is not None:
+        said.append("So many people are too few to come half the way from random choice to hindsight.")
+    here = next((price for price in found.prices if price.epsilon == found.setting.epsilon), None)
+    if here is not None:
+        said.append(
+            f"Over the whole run {percent(here.loss)} of what hindsight earns is lost; random choice loses "
+            f"{percent(found.random_loss)}."
+            + (" So take random slates, which are free." if here.loss >= found.random_loss else "")
+        )
+    return " ".join(said) or "None for this learner."
+
+
+def _price_table(found: Plan) -> Table:
+    """One row for every epsilon."""
+    table = Table(box=box.SIMPLE_HEAD)
+    told = any(price.apart is not None for price in found.prices)
+    for name in ("epsilon", *(("told apart", "half way after") if told else ()), "loses"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for price in found.prices:
+        here = price.epsilon == found.setting.epsilon
+        row = [("→ " if here else "") + f"{price.epsilon:g}"]
+        if told:
+            row += _in_people(price)
+        table.add_row(*row, percent(price.loss), style="bold" if here else None)
+    return table
+
+
+def _in_people(price: Price) -> list[str]:
+    apart = "-" if price.apart is None else f"{price.apart:,.0f} people"
+    return [apart, "never" if price.half_way is None else f"{price.half_way:,} people"]
+
+
+def percent(share: float) -> str:
+    """A share in percent, to one or two digits: forecasts are not known better."""
+    if share < 0.0005:
+        return "under 0.1 %"
+    if share > 0.995:
+        return "over 99 %"
+    return f"{100 * share:.1f} %" if share < 0.0095 else f"{100 * share:.0f} %"
+
+
+def _candidates(found: Plan) -> Table:
+    """Everybody, the recommended one marked."""
+    rounds = found.setting.rounds
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    rows = [_row(one, rounds) for one in found.candidates]
     shown = [name for name in rows[0] if name == "learner" or any(row[name] for row in rows)]
     for name in shown:
         table.add_column(name, justify="left" if name == "learner" else "right", no_wrap=True)
@@ -27,23 +164,7 @@ def show_plan(found: Plan) -> None:
         best = one.name == found.recommended
         row["learner"] = ("→ " if best else "  ") + row["learner"]
         table.add_row(*(row[name] for name in shown), style="bold" if best else None)
-    console.print(
-        f"{setting.slots} of {setting.n_items:,} things for {setting.rounds:,} people, {setting.feedback} feedback, "
-        f"epsilon {setting.epsilon:g}, delta {setting.delta:g}",
-        highlight=False,
-    )
-    console.print(table)
-    console.print(
-        "ε: proved here, and by the paper's own analysis. Regret: proved, at most this much per person below "
-        "(1 - 1/e) of the best slate; - where that says nothing.",
-        style="dim",
-        highlight=False,
-    )
-    for note in dict.fromkeys(note for one in found.candidates for note in one.notes):
-        console.print(f"Note: {note}", highlight=False, markup=False)
-    for name, reason in found.left_out.items():
-        console.print(f"Left out: {name}. {reason}", highlight=False, markup=False)
-    console.print(f"Recommended: {found.recommended}. {found.why}", highlight=False, markup=False)
+    return table
 
 
 def _row(one: Candidate, rounds: int) -> dict[str, str]:

@@ -21,6 +21,7 @@ from diminuendo.learners.learner import Learner, Setting
 from diminuendo.learners.noisy_hedge import NoisyHedge
 from diminuendo.learners.ordered_experts import OrderedExperts
 from diminuendo.learners.overlap_greedy import OverlapGreedy
+from diminuendo.learners.pick import preferred
 from diminuendo.learners.random_slates import RandomSlates
 from diminuendo.learners.replay import replay
 from diminuendo.randomness.coins import Coins
@@ -83,7 +84,9 @@ def learner_class(name: str, feedback: FeedbackKind) -> type[Learner]:
 
 
 def make(name: str, setting: Setting, *, coins: Coins | None = None) -> Learner:
-    """A learner by name, with its defaults for what is known beforehand."""
+    """A learner by name, with its defaults for what is known beforehand. `private` is what the planner takes."""
+    if name == "private" and (rule := preferred(setting, LEARNERS)):
+        name = rule.learner
     return learner_class(name, setting.feedback).for_setting(setting, coins=coins)
 
 

@@ -1,0 +1,94 @@
+"""Which learner `private` is: a rule over public facts, read from the top; the first that fits is taken.
+
+With bandit feedback no rule fits. There, and where a bound is wanted that holds whatever people want, the planner takes
+the learner with the least proved regret instead (plan/choice.py).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Container
+from dataclasses import dataclass
+
+from diminuendo.learners.catalogue import CATALOGUE
+from diminuendo.learners.learner import Setting
+from diminuendo.types import FeedbackKind
+
+
+@dataclass(frozen=True)
+class Rule:
+    """Take `learner` where its feedback and its delta are what was asked for, and what it keeps is allowed."""
+
+    learner: str
+    feedback: FeedbackKind
+    pure: bool
+    """Whether it is private with delta 0; others need more."""
+    why: str
+    """Two sentences: what it does better than the others, and what it does not do."""
+    many_wishes: bool = False
+    """Only where a person is known to want very many items."""
+
+
+RULES = (
+    Rule(
+        "epoch-greedy",
+        "full",
+        True,
+        "A person wants so many things that noise for all of them would be larger than noise for drawing a slate: this "
+        "learner pays for her largest wish only, once, when her epoch ends. It keeps people until then, is slow to "
+        "notice that tastes have changed, and nothing is proved for people who work against it.",
+        many_wishes=True,
+    ),
+    Rule(
+        "overlap-greedy",
+        "full",
+        False,
+        "It asks everybody again, with noise, a few dozen times, and loses less to privacy than any other learner here "
+        "where tastes are steady or change now and then. For that it keeps people in memory, and nothing is proved "
+        "for people who work against it.",
+    ),
+    Rule(
+        "overlap-sums",
+        "full",
+        False,
+        "It forgets each person as soon as she is added to a sum, and publishes these sums with noise a few dozen "
+        "times. Keeping people would lose less to privacy, and nothing is proved for people who work against it.",
+    ),
+    Rule(
+        "epoch-greedy",
+        "full",
+        True,
+        "Its delta is 0: people are asked once, when their epoch ends, and then forgotten. With a delta above 0 less "
+        "would be lost, and nothing is proved for people who work against it.",
+    ),
+)
+"""From the best to the most frugal."""
+
+
+def preferred(
+    setting: Setting,
+    available: Container[str],
+    *,
+    store_people: bool = True,
+    cares_about: float | None = None,
+) -> Rule | None:
+    """The first rule that fits, of learners that are `available`; None where none does."""
+    for rule in RULES:
+        if (
+            rule.learner in available
+            and rule.feedback == setting.feedback
+            and (rule.pure or setting.delta > 0)
+            and (store_people or not CATALOGUE[rule.learner].keeps_people)
+            and (not rule.many_wishes or wants_many(cares_about, setting.slots))
+        ):
+            return rule
+    return None
+
+
+def wants_many(cares_about: float | None, slots: int) -> bool:
+    """Whether noise for all wishes of a person is larger than noise for drawing slates.
+
+    Sums of people who want m items each move by up to sqrt(2 m) when one person changes, and noise is in proportion to
+    that; a slate of k items that is drawn costs (k + 1) times the rate (docs/maths/private-greedy.md).
+    """
+    return cares_about is not None and math.sqrt(2 * cares_about) > slots + 1

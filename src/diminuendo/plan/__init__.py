@@ -1,0 +1,15 @@
+"""Plan: what each learner would do with a budget, before anybody arrives.
+
+A candidate is the learner itself, made for the setting and asked: what it runs with, what it promises, what regret is
+proved. So what is planned is what is run. Only public facts go in: nothing here ever sees a person. What cannot be
+proved from them is forecast from a stated model of people who do not exist (model.py).
+"""
+
+from diminuendo.plan.bounds import BOUNDS
+from diminuendo.plan.candidates import Candidate, candidate
+from diminuendo.plan.choice import pick
+from diminuendo.plan.noise import Noise
+from diminuendo.plan.planner import Plan, plan
+from diminuendo.plan.price import Price
+
+__all__ = ["BOUNDS", "Candidate", "Noise", "Plan", "Price", "candidate", "pick", "plan"]

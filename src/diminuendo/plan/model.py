@@ -1,0 +1,90 @@
+r"""People who do not exist, from public facts alone: the model behind every forecast of a plan.
+
+Each of them wants each item or not, independently: the item of rank r with probability
+
+    p_r = min(top, c / r),    c such that they want `cares_about` items on average,    top = 1/3 + 2/3 cares_about / N.
+
+So appeal falls like Zipf's law, and a third of all people at most want the same thing (more where people want a good
+part of everything). A person is happy with a slate that has anything she wants. Which item has which rank is drawn
+from a seed. Nothing here is an estimate: it is a stated assumption, the same for all who state the same facts.
+
+References Zipf (1949), Human Behavior and the Principle of Least Effort.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from scipy import optimize, sparse
+
+from diminuendo import _validate
+from diminuendo.errors import InvalidInput
+from diminuendo.objectives import NoisyOr
+from diminuendo.streams.people import People
+from diminuendo.types import Floats
+
+TYPICAL = 4.0
+"""How many items a person is taken to care about when nobody says: a shopping basket, a visit of a web site."""
+
+ROWS_AT_ONCE = 1_000_000
+"""Random numbers held at the same time."""
+
+
+@dataclass(frozen=True)
+class PublicModel:
+    """N items of which a person wants `cares_about` on average."""
+
+    n_items: int
+    cares_about: float
+    appeal: Floats = field(init=False, repr=False, compare=False)
+    """The probability that somebody wants the item of each rank."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "appeal", _appeal(self.n_items, self.cares_about))
+
+    def greedy(self, slots: int) -> float:
+        """What the most wanted items earn on average; people want items independently, so this is greedy's slate."""
+        return float(1 - np.prod(1 - self.appeal[:slots]))
+
+    def random(self, slots: int) -> float:
+        """What random slates earn on average, but for items that would come twice."""
+        return float(1 - (1 - self.appeal.mean()) ** slots)
+
+    def people(self, count: int, seed: int, *, items: int | None = None) -> People:
+        """So many of them; with `items`, what they want of the most wanted items only."""
+        rng = np.random.default_rng(seed)
+        kept = self.n_items if items is None else items
+        appeal = rng.permutation(self.appeal[:kept])
+        rows = max(1, ROWS_AT_ONCE // kept)
+        parts = [
+            sparse.csr_array((rng.random((min(rows, count - low), kept)) < appeal).astype(np.float64))
+            for low in range(0, count, rows)
+        ]
+        return People(NoisyOr(), sparse.csr_array(sparse.vstack(parts)), kept, name="public-model")
+
+
+def assumed(cares_about: float | None, n_items: int) -> float:
+    """The number of items a person cares about: what was said, or else what is typical."""
+    if cares_about is None:
+        return min(TYPICAL, max(1.0, n_items / 4))
+    found = _validate.positive_float(cares_about, "cares_about")
+    if found > n_items:
+        raise InvalidInput(
+            f"cares_about must be at most the number of items: got {found:g} of {n_items}. It is how many "
+            "items one person cares about on average."
+        )
+    return found
+
+
+def _appeal(n_items: int, cares_about: float) -> Floats:
+    ranks = np.arange(1, n_items + 1, dtype=np.float64)
+    top = 1 / 3 + 2 / 3 * cares_about / n_items
+
+    def excess(scale: float) -> float:
+        return float(np.minimum(top, scale / ranks).sum()) - cares_about
+
+    most = top * n_items  # then every item is at the top, which is at least cares_about / n_items
+    scale = most if excess(most) <= 0 else optimize.brentq(excess, 0.0, most, xtol=1e-12)
+    found: Floats = np.minimum(top, scale / ranks)
+    return found

@@ -1,0 +1,82 @@
+r"""The noise of privacy in people: by how many people two items must differ in appeal to be told apart.
+
+At release r, people of batch j count W_rj, so that sum_j W_rj n_j = u_r of them are asked, and each item's sum has
+normal noise of deviation sigma_r (both in ticks). Divided by u_r it is a share of people, with deviation sigma_r / u_r.
+Noise of different releases is independent, and the learner averages shares by their precision; so after release b
+
+    s_b = (sum_{r <= b} (u_r / sigma_r)^2)^(-1/2)    is the deviation of every item's share, and
+    d_b = t_b s_b                                    the same as a number of the t_b people so far.
+
+(Averages a_r of independent noise with weights p_r = (u_r / sigma_r)^2 have variance
+sum p_r^2 p_r^-1 / (sum p_r)^2 = 1 / sum p_r.) Rounding to whole numbers adds 1/12 to sigma_r^2, which is a millionth.
+
+What a person says is clipped to length 1: who wants m items, each fully, counts 1 / sqrt(m) for each of them. Two items
+of which D more of such people want one than the other are D / sqrt(m) apart, under noise of deviation sqrt(2) d_b: the
+better one comes out ahead with probability Phi(D / (d_b sqrt(2 m))), 19 times in 20 when
+
+    D = 1.645 sqrt(2 m) d_b.
+
+This is the noise of privacy alone. That people are a sample of those to come is not in it.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import stats
+
+from diminuendo.learners.learner import Learner
+from diminuendo.learners.overlap_plan import OverlapPlan
+from diminuendo.sums.clip import Clip
+from diminuendo.types import Floats
+
+SURE = 0.95
+"""How often the better of two items is to come out ahead: 19 times in 20."""
+
+
+@dataclass(frozen=True)
+class Noise:
+    """At the last release, in people."""
+
+    people: int
+    """How many came before it."""
+    deviation: float
+    """Of the noise in one item's count of people, where each counts one."""
+    apart: float
+    """By so many people two items must differ for the better one to come out ahead 19 times in 20."""
+
+    def as_json(self) -> dict[str, Any]:
+        """For files."""
+        return vars(self) | {"sure": SURE}
+
+
+def deviations(plan: OverlapPlan) -> Floats:
+    """After each release, the deviation of the noise in every item's count of people so far."""
+    batches = np.array(plan.schedule.sizes, dtype=np.float64)[: plan.weights.shape[1]]
+    asked = Clip().ticks * (plan.weights @ batches)
+    sigma = np.array([singles for singles, _ in plan.sigmas])
+    shares = np.cumsum((asked / sigma) ** 2) ** -0.5
+    found: Floats = np.array(plan.schedule.ends[: plan.releases]) * shares
+    return found
+
+
+def apart(deviation: float, cares_about: float) -> float:
+    """How many people two items must differ by, when each of these people cares about so many."""
+    return float(stats.norm.ppf(SURE)) * math.sqrt(2 * max(1.0, cares_about)) * deviation
+
+
+def noise(plan: OverlapPlan | None, cares_about: float) -> Noise | None:
+    """At the last release; None where nothing is released, or not as sums of what people want."""
+    if plan is None or plan.releases == 0:
+        return None
+    last = float(deviations(plan)[-1])
+    return Noise(plan.schedule.ends[plan.releases - 1], last, apart(last, cares_about))
+
+
+def releases_of(made: Learner) -> OverlapPlan | None:
+    """When and with what noise a learner publishes what items are worth, if it does."""
+    found = getattr(made, "plan", None)
+    return found if isinstance(found, OverlapPlan) else None

@@ -1,0 +1,127 @@
+"""Which learner is taken: by rule where rules apply, else by the least bound; never one that breaks what was asked."""
+
+from __future__ import annotations
+
+import itertools
+import warnings
+
+import pytest
+
+from diminuendo import LEARNERS, SeededCoins, Setting
+from diminuendo.errors import OutOfRange
+from diminuendo.learners.catalogue import CATALOGUE
+from diminuendo.learners.pick import RULES, preferred, wants_many
+from diminuendo.plan import Candidate, pick, plan
+from diminuendo.plan.candidates import candidate
+from diminuendo.privacy.budget import REPLACE_ONE_ROUND, Guarantee
+from diminuendo.streams import taste_groups
+
+FULL, PURE = Setting(50, 5, 10_000, "full", 1.0, 1e-6), Setting(50, 5, 10_000, "full", 1.0, 0.0)
+
+
+def made_up(name: str, bound: float | None, epsilon: float = 1.0, exact: bool = True) -> Candidate:
+    promise = Guarantee(epsilon, 0.0, REPLACE_ONE_ROUND, "by definition", True, exact)
+    return Candidate(name, "", {}, promise, None, bound)
+
+
+def test_the_rules_read_from_the_top() -> None:
+    everybody = {rule.learner for rule in RULES}
+    assert everybody <= set(CATALOGUE)
+    cases = {
+        ("overlap-greedy", FULL, True),
+        ("overlap-sums", FULL, False),
+        ("epoch-greedy", PURE, True),
+        (None, PURE, False),
+        (None, Setting(50, 5, 10_000, "bandit"), True),
+    }
+    for expected, setting, store in cases:
+        rule = preferred(setting, everybody, store_people=store)
+        assert (None if rule is None else rule.learner) == expected
+    assert preferred(FULL, set()) is None
+    rule = preferred(FULL, everybody - {"overlap-greedy"})
+    assert rule is not None
+    assert rule.learner == "overlap-sums", "who is not there makes way for the next"
+
+
+def test_a_rule_goes_before_a_bound_unless_a_bound_is_wanted() -> None:
+    found = [made_up("random", None, 0.0), made_up("overlap-greedy", None), made_up("other", 900.0)]
+    found.append(made_up("better", 800.0))
+    assert pick(found, FULL)[0] == "overlap-greedy"
+    name, why = pick(found, FULL, adversarial=True)
+    assert name == "better"
+    assert "0.080 per person" in why
+    assert "overlap-greedy loses less" in why
+
+
+def test_what_is_not_private_enough_is_never_taken() -> None:
+    over, floats = made_up("over", 1.0, epsilon=1.5), made_up("floats", 1.0, exact=False)
+    fine = made_up("fine", 6_400.0)
+    assert pick([over, floats, fine], FULL)[0] == "fine"
+    assert "no bound says anything" in pick([over, floats, fine], FULL)[1]
+    assert pick([over, floats], FULL)[0] == "random"
+    assert pick([made_up("overlap-greedy", None, epsilon=1.5), fine], FULL)[0] == "fine"
+
+
+def test_who_keeps_people_is_not_taken_where_that_is_not_allowed() -> None:
+    keeps, sums = made_up("epoch-greedy", 10.0), made_up("sums", 900.0)
+    assert pick([keeps, sums], FULL, adversarial=True)[0] == "epoch-greedy"
+    assert pick([keeps, sums], FULL, adversarial=True, store_people=False)[0] == "sums"
+    name, why = pick([keeps], FULL, store_people=False)
+    assert name == "random"
+    assert "keeps nobody" in why
+
+
+@pytest.mark.parametrize("feedback", ["full", "bandit"])
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+def test_every_wish_is_granted_or_refused(feedback: str, delta: float) -> None:
+    for store, adversarial in itertools.product((True, False), repeat=2):
+        found = plan(
+            50,
+            5,
+            10_000,
+            delta=delta,
+            feedback=feedback,  # type: ignore[arg-type]
+            store_people=store,
+            adversarial=adversarial,
+        )
+        taken = found[found.recommended]
+        assert taken.keeps_to(found.setting)
+        assert store or not CATALOGUE[taken.name].keeps_people
+        if adversarial and taken.name != "random":
+            others = [
+                one for one in found.candidates if one.keeps_to(found.setting) and one.bound is not None
+            ]
+            allowed = [one.bound for one in others if store or not CATALOGUE[one.name].keeps_people]
+            assert taken.bound == min(bound for bound in allowed if bound is not None)
+        assert found.why.count(". ") + found.why.endswith(".") >= 2, "two sentences"
+
+
+def test_people_with_very_many_wishes() -> None:
+    found = [made_up("overlap-greedy", None), made_up("epoch-greedy", None)]
+    assert wants_many(18.1, 5)
+    assert not wants_many(18.0, 5), "sqrt(2 m) = k + 1"
+    assert pick(found, FULL, cares_about=19.0)[0] == "epoch-greedy"
+    for cares in (None, 17.0):
+        assert pick(found, FULL, cares_about=cares)[0] == "overlap-greedy"
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_what_is_kept_is_what_the_catalogue_says(name: str) -> None:
+    """A snapshot grows with the number of people exactly where people are kept."""
+    kind, people = LEARNERS[name], taste_groups(400, 12, groups=3, items_per_group=4)
+    delta = 0.0 if CATALOGUE[name].guarantee == "(ε, 0)" else 1e-6
+    sizes = []
+    for rounds in (30, 390):
+        setting = Setting(12, 2, 400, "full" if "full" in kind.reads else "bandit", 1.0, delta)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", OutOfRange)
+            learner = kind.for_setting(setting, coins=SeededCoins(1))
+        learner.replay(people[:rounds])
+        sizes.append(len(learner.snapshot()))
+    # A number for each of 360 more people, or one for each of the last few dozen, is more than headers ever grow.
+    assert (sizes[1] - sizes[0] > 400) == CATALOGUE[name].keeps_people
+
+
+def test_a_learner_may_carry_its_own_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(LEARNERS["random"], "bound", 123.0, raising=False)
+    assert candidate("random", FULL).bound == 123.0

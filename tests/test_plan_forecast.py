@@ -1,0 +1,165 @@
+"""Forecasts: their model is what it says, and how far off they are on streams, made up and real, is what they say."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from diminuendo import People, SeededCoins, Setting, greedy, make, msweb
+from diminuendo.errors import InvalidInput
+from diminuendo.learners.overlap_greedy import OverlapGreedy
+from diminuendo.plan import plan
+from diminuendo.plan.forecast import half_way, payoff
+from diminuendo.plan.model import PublicModel, assumed
+from diminuendo.plan.price import MOST_ITEMS, MOST_PEOPLE, _scaled, prices
+from diminuendo.privacy import curves
+from diminuendo.types import Floats
+from tests.kit import shared_data
+from tests.kit.statistics import ALPHA
+
+MADE_UP, REAL, LOSSES = 1.6, 2.0, 3.0
+"""Factors within which forecasts were right: half way on the model's own people (a release is 1.5 times as late as the
+one before), half way on real ones, and losses on real ones. The last two are what plans print."""
+
+
+@pytest.mark.parametrize(
+    ("n", "cares"), [(1, 1.0), (10, 10.0), (30, 0.3), (294, 3.02), (150, 15.4), (100, 38.0)]
+)
+def test_the_model_is_what_it_says(n: int, cares: float) -> None:
+    model = PublicModel(n, cares)
+    appeal, top = model.appeal, 1 / 3 + 2 / 3 * cares / n
+    assert appeal.sum() == pytest.approx(cares, rel=1e-9)
+    assert appeal.max() <= top + 1e-12
+    tail = appeal[appeal < top - 1e-12]
+    ranks = np.arange(n - len(tail) + 1, n + 1)
+    np.testing.assert_allclose(tail * ranks, (tail * ranks)[:1].repeat(len(tail)), rtol=1e-9)  # like 1/rank
+    assert model.random(1) == pytest.approx(cares / n)
+    assert model.greedy(n) >= model.random(n) - 1e-12
+
+
+def test_made_up_people_follow_the_model() -> None:
+    model = PublicModel(60, 5.0)
+    people = model.people(4_000, seed=3)
+    wants = np.sort(np.asarray(people.matrices[0].sum(axis=0)).ravel())[::-1]
+    assert set(people.matrices[0].data) == {1.0}
+    spread = np.sqrt(4_000 * (model.appeal * (1 - model.appeal)).sum())
+    z = float(stats.norm.isf(ALPHA / 2))
+    assert abs(wants.sum() - 4_000 * 5.0) < z * spread
+    assert abs(wants.sum() - 4_000 * 5.3) > z * spread, "5.3 things instead of 5 would be noticed"
+    best = greedy(people, 5).value
+    assert best == pytest.approx(model.greedy(5), abs=z * math.sqrt(0.25 / 4_000))
+    assert model.people(10, 0).matrices[0].shape == (10, 60)
+    assert model.people(10, 0, items=7).n_items == 7
+    np.testing.assert_array_equal(
+        model.people(50, 4).matrices[0].toarray(), model.people(50, 4).matrices[0].toarray()
+    )
+
+
+def test_payoffs_go_from_chance_to_greedy() -> None:
+    model = PublicModel(100, 4.0)
+    assert payoff(model, 5, 10**9, 0.0) == pytest.approx(model.greedy(5), abs=1e-3)
+    # 200 drawn slates, each worth at most 1 and mostly near random's .18
+    assert payoff(model, 5, 10, 1e9) == pytest.approx(model.random(5), abs=0.05)
+    by_noise = [payoff(model, 5, 1_000, deviation) for deviation in (1.0, 30.0, 100.0, 300.0)]
+    assert by_noise == sorted(by_noise, reverse=True)
+
+
+def shown(people: People, slots: int, epsilon: float) -> tuple[OverlapGreedy, int | None, float]:
+    """The learner; after how many people its slates earn half way to hindsight, over seeds; and its mean loss."""
+    setting = Setting(people.n_items, slots, len(people), "full", epsilon, 1e-6)
+    best = greedy(people, slots).value
+    chance = float(
+        np.mean([people.values(make("random", setting, coins=SeededCoins(7)).replay(people)).mean()])
+    )
+    rows, losses = [], []
+    for seed in range(5):
+        learner = OverlapGreedy.for_setting(setting, coins=SeededCoins(seed))
+        slates, begins = learner.replay(people), learner.plan.schedule.ends[:-1]
+        losses.append(1 - people.values(slates).mean() / best)
+        rows.append([people.values(slates[begin]).mean() for begin in begins])
+    earned: Floats = np.mean(rows, axis=0)
+    reached = np.flatnonzero(earned >= (chance + best) / 2)
+    return learner, int(begins[reached[0]]) if len(reached) else None, float(np.mean(losses))
+
+
+def within(one: int | None, other: int | None, factor: float) -> bool:
+    return one is not None and other is not None and one / factor <= other <= factor * one
+
+
+@pytest.mark.parametrize(("n", "cares", "epsilon"), [(200, 3.0, 0.05), (200, 3.0, 1.0), (500, 8.0, 0.1)])
+def test_half_way_on_made_up_people(n: int, cares: float, epsilon: float) -> None:
+    model = PublicModel(n, cares)
+    learner, actual, _ = shown(model.people(6_000, seed=11), 5, epsilon)
+    assert within(half_way(learner.plan, model, 5), actual, MADE_UP)
+
+
+@shared_data.needs_shared_data
+@pytest.mark.parametrize("name", ["msweb", "groceries", "uber"])
+@pytest.mark.parametrize("epsilon", [0.1, 1.0])
+def test_half_way_and_loss_on_real_people(name: str, epsilon: float) -> None:
+    people, cares = {
+        "msweb": lambda: (msweb(), 3.0),
+        "groceries": lambda: (shared_data.groceries(), 4.4),
+        "uber": lambda: (shared_data.uber(20_000), 15.4),
+    }[name]()
+    _, actual, loss = shown(people, 5, epsilon)
+    found = plan(people.n_items, 5, len(people), epsilon=epsilon, cares_about=cares)
+    assert within(found.half_way, actual, REAL)
+    (foretold,) = prices("overlap-greedy", found.setting, cares, epsilons=())
+    assert foretold.loss / LOSSES < loss < LOSSES * foretold.loss
+    assert f"factor of {REAL:g}" in found.model
+    assert f"factor of {LOSSES:g}" in found.model
+
+
+def test_prices_fall_with_epsilon_and_lie_below_chance() -> None:
+    setting = Setting(40, 3, 3_000, "full", 0.7, 1e-6)
+    found = prices("overlap-greedy", setting, 3.0, epsilons=(0.02, 10.0))
+    assert [price.epsilon for price in found] == [0.02, 0.7, 10.0]
+    assert found[0].loss > found[1].loss > found[2].loss
+    told = plan(40, 3, 3_000, epsilon=0.7, cares_about=3.0).with_prices((0.02, 10.0))
+    assert told.prices == found, "the same facts give the same forecast"
+    assert found[0].loss < told.random_loss + 0.1
+    assert found[0].apart is not None
+    assert found[0].apart > 10 * (found[2].apart or 0)
+    assert plan(5, 5, 60).with_prices().prices == (), "random slates have no price"
+
+
+def test_long_runs_are_scaled_with_noise_in_proportion() -> None:
+    long = Setting(MOST_ITEMS, 5, 100 * MOST_PEOPLE, "full", 0.1, 1e-6)
+    short = _scaled("overlap-greedy", long)
+    assert (short.n_items, short.rounds, short.delta) == (MOST_ITEMS, MOST_PEOPLE, 1e-6)
+    ratio = curves.gaussian_mu(short.epsilon, 1e-6) / curves.gaussian_mu(0.1, 1e-6)
+    assert ratio == pytest.approx(100, rel=1e-6)
+    draws = _scaled("fi-dp", long)
+    ratio = curves.gaussian_mu(draws.epsilon, 1e-6) / curves.gaussian_mu(0.1, 1e-6)
+    assert ratio == pytest.approx(10, rel=1e-6)
+    wide = _scaled("overlap-greedy", Setting(MOST_ITEMS**2, 5, MOST_PEOPLE, "full", 0.1, 1e-6))
+    ratio = curves.gaussian_mu(wide.epsilon, 1e-6) / curves.gaussian_mu(0.1, 1e-6)
+    assert ratio == pytest.approx(math.sqrt(0.5), rel=1e-6)
+    same = Setting(10, 2, 500, "full", 0.1, 1e-6)
+    assert _scaled("overlap-greedy", same) is same
+    assert _scaled("random", Setting(10, 2, 2 * MOST_PEOPLE, "full", 0.1, 0.0)).epsilon == pytest.approx(0.2)
+
+
+def test_a_scaled_run_loses_what_the_long_one_loses() -> None:
+    """Four times as many people as are simulated; the losses of both are means over a few runs."""
+    setting = Setting(100, 4, 4 * MOST_PEOPLE, "full", 0.05, 1e-6)
+    (short,) = prices("overlap-greedy", setting, 3.0, epsilons=())
+    losses = []
+    for seed in range(4):
+        people = PublicModel(100, 3.0).people(setting.rounds, seed=20 + seed)
+        learner = OverlapGreedy.for_setting(setting, coins=SeededCoins(seed))
+        losses.append(1 - people.values(learner.replay(people)).mean() / greedy(people, 4).value)
+    # With noise left as it was, four times more people would be lost on learning.
+    assert short.loss / 2 < float(np.mean(losses)) < 2 * short.loss
+
+
+def test_what_people_care_about_is_checked() -> None:
+    assert assumed(None, 1_000) == 4.0
+    assert assumed(None, 2) == 1.0
+    for wrong in (0, -1.0, 51, math.nan, "many"):
+        with pytest.raises(InvalidInput, match="cares_about"):
+            plan(50, 5, 100, cares_about=wrong)  # type: ignore[arg-type]
