@@ -16,6 +16,7 @@ from diminuendo import _validate
 from diminuendo.cli.screen import console, interruptible, progress_bars
 from diminuendo.cli.show_learners import learners_as_json, show_learners
 from diminuendo.cli.show_plan import plottable, show_plan
+from diminuendo.learners import ROLES
 from diminuendo.plan import plan
 from diminuendo.privacy.events import to_json
 from diminuendo.privacy.ledger import audit
@@ -55,9 +56,13 @@ def simulate_command(
         str | None, typer.Option(help=f"How to read the rows: {', '.join(FROM_ROWS)}. Default: noisy-or.")
     ] = None,
     feedback: Annotated[str, typer.Option(help="What comes back: full or bandit.")] = "full",
-    learners: Annotated[str, typer.Option(help="Names, separated by commas; see `diminuendo learners`.")] = (
-        "nonprivate,random"
-    ),
+    learners: Annotated[
+        str | None,
+        typer.Option(
+            help="Names, separated by commas; see `diminuendo learners`. Default: private (where there is one), "
+            "nonprivate, random."
+        ),
+    ] = None,
     epsilon: Annotated[float, typer.Option(help="Privacy budget of private learners.")] = 1.0,
     delta: Annotated[float, typer.Option(help="Privacy budget of private learners.")] = 1e-6,
     visits: Annotated[int, typer.Option(help="Rounds that one person may have; they share the budget.")] = 1,
@@ -80,7 +85,7 @@ def simulate_command(
         found = simulate(
             people,
             slots=slots,
-            learners=[name.strip() for name in learners.split(",") if name.strip()],
+            learners=_names(learners, feedback),
             feedback=kind,
             epsilon=epsilon,
             delta=delta,
@@ -153,6 +158,12 @@ def plan_command(
         json_file.parent.mkdir(parents=True, exist_ok=True)
         json_file.write_text(written + "\n")
         console.print(f"Numbers: {json_file}", highlight=False, markup=False)
+
+
+def _names(given: str | None, feedback: str) -> list[str]:
+    if given is None:
+        return [role for role in ("private", "nonprivate") if feedback in ROLES[role]] + ["random"]
+    return [name.strip() for name in given.split(",") if name.strip()]
 
 
 @app.command()
