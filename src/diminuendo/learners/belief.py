@@ -19,7 +19,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
+from diminuendo._jit import kernel
 from diminuendo.types import Floats
 
 SCALES, STEPS = 14, 30
@@ -74,22 +76,38 @@ def of_singles(singles: Floats, deviation: Floats) -> Belief:
     return _mixed(shares, trust * seen, scales**2 * (1 - trust))
 
 
-def _posterior(fit: Floats, known: Floats) -> Floats:
+def _posterior(fit: Floats, known: NDArray[np.bool_]) -> Floats:
     """(items, parts): how likely each part is for each item, parts being as common as all items together say.
 
     Where nothing was measured an item has the shares of all. Half an item of each kind is added, so that none dies out.
     """
-    likely = np.exp(fit - fit.max(axis=1, keepdims=True))
-    parts = fit.shape[1]
-    common = np.full(parts, 0.5 / (parts - 1))
+    likely: Floats = np.exp(fit - fit.max(axis=1, keepdims=True))
+    likely[~known] = 1.0
+    common = np.full(fit.shape[1], 0.5 / (fit.shape[1] - 1))
     common[0] = 0.5
-    among = likely[known]
+    _fit_common(likely, known, common, np.empty_like(common))
+    likely *= common
+    likely /= likely.sum(axis=1, keepdims=True)
+    return likely
+
+
+@kernel
+def _fit_common(likely: Floats, known: NDArray[np.bool_], common: Floats, counts: Floats) -> None:
+    parts = len(common)
     for _ in range(STEPS):
-        each = among * common
-        each /= each.sum(axis=1, keepdims=True)
-        common = (each.sum(axis=0) + 0.5) / (len(among) + 0.5 * parts)
-    found = np.where(known[:, None], likely, 1.0) * common
-    return np.asarray(found / found.sum(axis=1, keepdims=True))
+        counts[:] = 0.5
+        for item in range(len(likely)):
+            if known[item]:
+                whole = 0.0
+                for part in range(parts):
+                    whole += likely[item, part] * common[part]
+                for part in range(parts):
+                    counts[part] += likely[item, part] * common[part] / whole
+        whole = 0.0
+        for part in range(parts):
+            whole += counts[part]
+        for part in range(parts):
+            common[part] = counts[part] / whole
 
 
 def _mixed(shares: Floats, means: Floats, variances: Floats) -> Belief:
