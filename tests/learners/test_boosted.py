@@ -167,13 +167,11 @@ def against_the_point(kind: type[Watched], seed: int, rounds: int = 6_000) -> tu
     """People who want the item that is least likely to be shown; (regret in the linear game, its bound)."""
     n = 2
     learner = kind(n, 1, horizon=rounds, epsilon=1.0, delta=1e-6, coins=SeededCoins(seed))
-    done = 0
     for size in learner.schedule.sizes:
-        learner._release_due(done)
+        learner._release_due()
         wants = np.zeros((size, n))
         wants[:, int(np.argmin(learner._point))] = 1.0
         learner.replay(People(dim.NoisyOr(), wants))
-        done += size
     return float(learner.each.max() - learner.own), learner.bound
 
 

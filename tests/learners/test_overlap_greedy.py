@@ -111,6 +111,26 @@ def _erratic(person: Oracle) -> bool:
     return len({str(person.value([0])) for _ in range(3)}) > 1
 
 
+def test_someone_whose_wishes_grow_moves_no_more_either() -> None:
+    """Every item is worth little by itself, and everything once one is shown: without the running minimum her rows
+    would be 50 times as long as her singles, and rows have a twentieth of the budget here."""
+    n, rounds = 60, 60
+    wishes, nothing = (
+        Oracle(lambda chosen: 1.0 if len(chosen) > 1 else 0.02 * len(chosen), n),
+        Oracle(lambda chosen: 0.0, n),
+    )
+    script: list[tuple[Ints, float, Ints]] = []
+    for which in (0, 1):
+        with published(script, replayed=which == 1):
+            learner = OverlapGreedy(n, 3, horizon=rounds, epsilon=1.0, delta=1e-6, coins=SeededCoins(1))
+            for t in range(rounds):
+                decision = learner.choose()
+                if t or which:
+                    learner.observe(decision, wishes if t == 0 else nothing)
+    moved = sum(float((shift.astype(float) ** 2).sum()) / sigma**2 for shift, sigma, _ in script)
+    assert 0 < moved <= float(BUDGET.limit)
+
+
 def test_a_person_can_move_nearly_all_that_is_charged() -> None:
     """The charge is not idle: all releases together, for the first batch, against somebody with other wishes."""
     n, rounds = 6, 400

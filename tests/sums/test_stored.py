@@ -52,6 +52,7 @@ def answers(
     people.add(person, np.arange(ITEMS), batch=0)
     opened = people.release(0, [weight], WIDE)
     rows = [opened.row(item, gains, secret()) for item, gains in zip(chain, later, strict=True)]
+    rows.append(opened.rest(secret()))
     return [people.release(1, [weight], WIDE).singles(secret()), *rows], people
 
 
@@ -206,6 +207,25 @@ def test_a_row_that_could_not_be_kept_may_be_tried_again(bare: None, monkeypatch
         with pytest.raises(OSError, match="full"):
             chain.row(0, np.zeros(3), secret())
     assert chain.row(0, np.zeros(3), secret())[0] == 512
+
+
+def test_the_rest_is_what_rows_left_and_comes_last(bare: None) -> None:
+    """Singles are the rows and the rest; nothing is asked after it, and it is asked once."""
+    people = stored()
+    people.add([0.5, 0.3, 0.2, 0.1], np.arange(ITEMS), batch=0)
+    chain = people.release(0, [UNIT], WIDE)
+    singles = chain.singles(secret())
+    rows = [
+        chain.row(item, gains, secret()) for item, gains in ((0, [0, 0.3, 0.1, 0.05]), (2, [0, 0.1, 0, 0.05]))
+    ]
+    rest = chain.rest(secret())
+    np.testing.assert_array_equal(singles, rows[0] + rows[1] + rest)
+    assert not chain.goes_on()
+    assert not chain.goes_on(rest=True)
+    with pytest.raises(InvalidInput, match="last"):
+        chain.rest(secret())
+    with pytest.raises(InvalidInput, match="last"):
+        chain.row(1, np.zeros(ITEMS), secret())
 
 
 def test_people_of_later_batches_are_not_in_an_earlier_release(bare: None) -> None:

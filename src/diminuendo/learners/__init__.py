@@ -21,6 +21,7 @@ from diminuendo.learners.learner import Learner, Setting
 from diminuendo.learners.noisy_hedge import NoisyHedge
 from diminuendo.learners.ordered_experts import OrderedExperts
 from diminuendo.learners.overlap_greedy import OverlapGreedy
+from diminuendo.learners.overlap_sums import OverlapSums
 from diminuendo.learners.pick import preferred
 from diminuendo.learners.random_slates import RandomSlates
 from diminuendo.learners.replay import replay
@@ -46,6 +47,7 @@ LEARNERS: dict[str, type[Learner]] = {
         StreeterGolovin,
         StreeterGolovinBandit,
         OverlapGreedy,
+        OverlapSums,
         EpochGreedy,
         Boosted,
         NoisyHedge,
@@ -101,6 +103,7 @@ __all__ = [
     "NoisyHedge",
     "OrderedExperts",
     "OverlapGreedy",
+    "OverlapSums",
     "RandomSlates",
     "Setting",
     "learner_class",

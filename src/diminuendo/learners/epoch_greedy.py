@@ -157,14 +157,13 @@ class EpochGreedy(PrivateLearner):
     # Choosing: the slate of the last epoch; in the first, random ones.
 
     def _draw(self, row: Items, probe: Items) -> bool:
-        self._release_due(self.rounds)
         if self._made[0] == 0:
             return bool(draw_random(self.n_items, row, self._public.handful))
         row[:] = self._slate
         return True
 
-    def _release_due(self, rounds: int) -> None:
-        while self._made[0] < self.epochs.of(rounds):
+    def _release_due(self) -> None:
+        while self._made[0] < self.epochs.of(self.rounds):
             self._release(int(self._made[0]))
 
     def _release(self, number: int) -> None:
@@ -191,11 +190,11 @@ class EpochGreedy(PrivateLearner):
     def _learn(self, place: int, answer: Objective) -> None:
         epoch = self.epochs.of(round_at(self._desk, place))
         if epoch >= self._made[0]:
-            self._people.add(answer, epoch)
+            with self._custody.whole():
+                self._people.add(answer, epoch)
 
     def _replay(self, people: People, slates: Items, done: int) -> int:
         """To the end of the epoch: the desk knows of everybody before the next slate is drawn."""
-        self._release_due(self.rounds)
         epoch = self.epochs.of(self.rounds)
         end = stop = min(len(people), done + self.epochs.end(epoch) - self.rounds)
         if self._made[0] == 0:
@@ -224,6 +223,7 @@ class EpochGreedy(PrivateLearner):
             and ((self._slate >= 0) & (self._slate < self.n_items)).all()
             and (made == 0 or len(set(self._slate.tolist())) == self.slots)
             and all(batch == made for batch in self._people.batches)
+            and len(self._people) <= self.rounds
         )
         if not sound:
             raise InvalidInput("The snapshot holds a slate that could not have been drawn; it was altered.")

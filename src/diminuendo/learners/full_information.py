@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from diminuendo.errors import InvalidInput, WrongFeedback
+from diminuendo.errors import InvalidInput, WrongFeedback, unless_ctrl_c
 from diminuendo.learners.learner import Learner
 from diminuendo.objectives.family import Bag, Table, new_bag
 from diminuendo.objectives.oracle import Oracle
-from diminuendo.objectives.person import compiled
+from diminuendo.objectives.person import Person, compiled
 from diminuendo.types import Decision, FeedbackKind, Objective
 
 
@@ -29,7 +29,8 @@ class FullInformation(Learner):
         objective = checked_objective(self, feedback)
         try:
             return compiled(objective, decision.slate)
-        except Exception:  # whatever goes wrong inside, it is what this person said: nothing
+        except BaseException as error:  # whatever goes wrong inside, it is what this person said: nothing
+            unless_ctrl_c(error)
             return compiled(Oracle(lambda chosen: 0.0, self.n_items), decision.slate)
 
 
@@ -43,6 +44,11 @@ def checked_objective(learner: Learner, feedback: Any) -> Objective:
         raise WrongFeedback(
             f"{learner.name!r} learns from full information: give observe() the person's objective "
             f"(with value() and gains()), not {type(feedback).__name__}."
+        )
+    if isinstance(feedback, Person) and not (type(feedback) is Person and type(feedback.index) is int):
+        raise WrongFeedback(
+            "A Person comes from People or person(); for an objective of your own write a class with n_items, "
+            "value() and gains(), not derived from Person."
         )
     if feedback.n_items != learner.n_items:
         raise InvalidInput(f"The learner has {learner.n_items} items, the objective {feedback.n_items}.")

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from diminuendo.errors import InvalidInput
 from diminuendo.learners.belief import of_singles
 from diminuendo.learners.running_means import RunningMeans
 from diminuendo.learners.shelf import Shelf
@@ -29,7 +30,13 @@ class Measured(NamedTuple):
 
 
 class Questions(Protocol):
-    """One release: singles once, then rows, then the rest once. None: it cannot be had."""
+    """One release: singles, then rows, then the rest. None: it cannot be had.
+
+    Should something fail in between, the release begins again, and what was published stays what it is.
+    """
+
+    def begin(self) -> None:
+        """From the start, for the first time or again."""
 
     def singles(self) -> Measured:
         """What each item is worth by itself."""
@@ -58,28 +65,34 @@ class GreedyChain:
         self.gains[:] = scores
 
     def slate(self, asked: Questions) -> Items:
-        """The slate that is greedy on what is believed, item by item."""
-        since = self._shelf.since
-        belief = of_singles(*self._worth.add([0], *asked.singles(), since))
+        """The slate that is greedy on what is believed, item by item. Until there is one, nothing is changed."""
+        asked.begin()
+        new: list[tuple[RunningMeans, list[int], Measured]] = []
+
+        def mean(means: RunningMeans, key: list[int], found: Measured | None) -> tuple[Floats, Floats]:
+            if found is None:
+                return means.get(key, self._shelf.since)
+            new.append((means, key, found))
+            return means.would_be(key, *found, self._shelf.since)
+
+        belief = of_singles(*mean(self._worth, [0], asked.singles()))
         slate: Items = np.full(self._shelf.slots, EMPTY_SLOT, dtype=np.int32)
         chain: list[int] = []
         for left in range(len(slate), 0, -1):
             if left == 1:
-                belief = belief.see(*self._mean(self._rests, sorted(chain), asked.rest()))
-            found = self._shelf.pick(belief.mean, slate)
-            if found is None:
+                belief = belief.see(*mean(self._rests, sorted(chain), asked.rest()))
+            picked = self._shelf.pick(belief.mean, slate)
+            if picked is None:
                 break
-            slot, item = found
+            slot, item = picked
             slate[slot] = item
             if left > 1:
-                belief = belief.lose(*self._mean(self._rows, [*sorted(chain), item], asked.row(item)))
+                belief = belief.lose(*mean(self._rows, [*sorted(chain), item], asked.row(item)))
                 chain.append(item)
+        for means, key, found in new:
+            means.add(key, *found, self._shelf.since)
         self.gains[:] = belief.mean
         return slate
-
-    def _mean(self, means: RunningMeans, key: list[int], found: Measured | None) -> tuple[Floats, Floats]:
-        since = self._shelf.since
-        return means.get(key, since) if found is None else means.add(key, *found, since)
 
     def fill(self, slate: Items) -> None:
         """Free slots get the best by what was believed last."""
@@ -106,3 +119,13 @@ class GreedyChain:
             and self._rows.sound(n_items, FAR)
             and self._rests.sound(n_items, FAR)
         )
+
+
+def checked_scores(prior: Any, n_items: int) -> Floats:
+    """A public prior at the door."""
+    found = np.array(prior, dtype=np.float64)
+    if found.shape != (n_items,) or not ((found >= 0) & (found <= 1)).all():
+        raise InvalidInput(
+            f"prior must say for each of {n_items} items which share of people it pleases, from 0 to 1."
+        )
+    return found

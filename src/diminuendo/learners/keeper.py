@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from diminuendo._jit import kernel
+from diminuendo.errors import unless_ctrl_c
 from diminuendo.objectives.family import Bag, Family, Table, add, gains, new_bag, offset, start
 from diminuendo.objectives.person import Person
 from diminuendo.objectives.records import from_record, to_record
@@ -135,7 +136,8 @@ class Walk:
 def _asked(function: Objective, chain: list[int], n_items: int) -> Floats:
     try:
         found = np.asarray(function.gains(tuple(chain)), dtype=np.float64)
-    except Exception:  # whatever goes wrong inside, it is what this person said: nothing
+    except BaseException as error:  # whatever goes wrong inside, it is what this person said: nothing
+        unless_ctrl_c(error)
         return np.zeros(n_items)
     return found if found.shape == (n_items,) else np.zeros(n_items)
 

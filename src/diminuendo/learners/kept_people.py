@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from diminuendo._jit import inline, kernel
-from diminuendo.errors import InvalidInput
+from diminuendo.errors import InvalidInput, unless_ctrl_c
 from diminuendo.learners.desk import Desk
 from diminuendo.learners.keeper import Keeper, read, written
 from diminuendo.objectives.family import Bag, Family, Table, add, gains, new_bag, offset, start
@@ -120,17 +120,15 @@ class Asking:
         """The next item of the chain, picked by the last scores; or, without any since the last item, elsewhere."""
         for part in self._tables:
             _join(*part, item)
-        if self._known:
-            self._left -= self._entered[:, item]
-        else:
-            self._left[:] = 0
-        self._known = False
+        left = self._left - self._entered[:, item] if self._known else np.zeros_like(self._left)
+        self._left, self._known = np.maximum(left, 0), False
         self.chosen.append(item)
 
     def _said(self, function: Objective) -> Floats:
         try:
             row = np.ascontiguousarray(function.gains(tuple(self.chosen)), dtype=np.float64)
-        except Exception:  # foreign code: that it failed must not be seen
+        except BaseException as error:  # foreign code: that it failed must not be seen
+            unless_ctrl_c(error)
             row = np.zeros(0)
         return row if row.shape == (self.n_items,) else np.zeros(self.n_items)
 

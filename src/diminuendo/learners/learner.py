@@ -122,6 +122,7 @@ class Learner(ABC):
         """
         with self._custody.lock:
             self._admit(1)
+            self._release_due()
             counts = self._quota is None or self._quota.admits(person)
             row = np.full(self.slots, EMPTY_SLOT, dtype=np.int32)
             probe = np.full(3, NO_PROBE, dtype=np.int32)
@@ -151,6 +152,9 @@ class Learner(ABC):
 
     def _admit(self, rounds: int) -> None:  # noqa: B027  most learners may go on for ever
         """Refuse, before anything is changed, more rounds than this learner was made for."""
+
+    def _release_due(self) -> None:  # noqa: B027  most learners publish nothing but slates
+        """Publish what is due before the next round. Where it fails nothing is lost: the next round tries again."""
 
     def row_of(self, decision: Decision) -> Items:
         """The slots of a recent decision one by one, -1 where a slot is empty."""
@@ -194,8 +198,11 @@ class Learner(ABC):
         while done < len(people):
             with self._custody.lock:
                 self._admit(len(people) - done)  # each time: others may have chosen meanwhile
-                before, done = done, self._replay(people, slates, done)
-                self._desk.pass_by(slates[before:done])
+                self._release_due()
+                before = done
+                with self._custody.whole():
+                    done = self._replay(people, slates, done)
+                    self._desk.pass_by(slates[before:done])
                 if done < len(people):
                     self._resume()
             if progress:

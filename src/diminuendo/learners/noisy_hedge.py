@@ -87,8 +87,9 @@ class NoisyHedge(ReleasedSums):
     def _move(self, published: Floats) -> None:
         scores = self.rate * published.reshape(self.slots, self.n_items)
         shares = np.floor(FINE * np.exp(scores - scores.max(axis=1, keepdims=True))).astype(np.int64) + 1
-        self._ends = np.zeros((self.slots, self.n_items + 1), dtype=np.int64)
-        np.cumsum(shares, axis=1, out=self._ends[:, 1:])
+        ends = np.zeros((self.slots, self.n_items + 1), dtype=np.int64)
+        np.cumsum(shares, axis=1, out=ends[:, 1:])
+        self._ends = ends
 
     def _draw_rows(self, slates: Items, done: int, until: int, words: Ints) -> int:
         return int(_draw_slates(self._ends, slates, done, until, self._public.handful))

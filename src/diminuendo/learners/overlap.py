@@ -15,10 +15,10 @@ import numpy as np
 from scipy import sparse
 
 from diminuendo import _validate
-from diminuendo.errors import InvalidInput
+from diminuendo.errors import InvalidInput, OverBudget, unless_ctrl_c
 from diminuendo.learners.drift import DriftTest
 from diminuendo.learners.full_information import checked_objective
-from diminuendo.learners.greedy_chain import FAR, GreedyChain, Questions
+from diminuendo.learners.greedy_chain import FAR, GreedyChain, Questions, checked_scores
 from diminuendo.learners.kept_people import round_at
 from diminuendo.learners.learner import Setting
 from diminuendo.learners.overlap_plan import LONGEST, OverlapPlan, overlap_plan, planned_events
@@ -68,6 +68,12 @@ class Overlap(PrivateLearner):
         self.clip = Clip()
         self.plan = self._made_plan(self.horizon if self._known_horizon else None)
         self._shelf = Shelf(self.n_items, self.slots, absent, eligible)
+        scores = (
+            None if prior is None else checked_scores(prior, self.n_items)
+        )  # whatever is refused is so before anything is paid
+        first = self.plan.schedule.ends[0]
+        many = first if prior_people is None else _validate.positive_int(prior_people, "prior_people")
+        self._refuse_what_cannot_be_paid()
         self._payoffs = PrivateSum(
             1,
             schedule=self.plan.schedule,
@@ -78,11 +84,12 @@ class Overlap(PrivateLearner):
             name="payoffs",
         )
         self._slate: Items = np.full(self.slots, EMPTY_SLOT, dtype=np.int32)
-        self._marks = np.zeros(2, dtype=np.int64)  # releases made; where memory begins
+        self._marks = np.zeros(3, dtype=np.int64)  # releases made; where memory begins; payoffs looked at
+        self._asked: Questions | None = None  # of a release that was begun
         self._earned = np.zeros(1)  # the payoffs published so far
-        self._chain = GreedyChain(self._shelf, len(self.plan.schedule.ends))
+        self._chain = self._made_chain()
         self._drift = DriftTest()
-        self._prior = None if prior is None else self._begin_with(prior, prior_people)
+        self._prior = None if scores is None else self._begin_with(scores, many)
 
     @classmethod
     def for_setting(
@@ -100,19 +107,23 @@ class Overlap(PrivateLearner):
             coins=coins,
         )
 
+    def _made_chain(self) -> GreedyChain:
+        return GreedyChain(self._shelf, len(self.plan.schedule))
+
     def _made_plan(self, rounds: int | None) -> OverlapPlan:
         return overlap_plan(self.n_items, rounds, self.budget, self.clip.ticks)
 
-    def _begin_with(self, prior: Sequence[float] | Floats, people: int | None) -> tuple[list[float], int]:
-        """Starting scores, counting like so many people; and the slate that is best by them."""
-        scores = np.array(prior, dtype=np.float64)
-        if scores.shape != (self.n_items,) or not ((scores >= 0) & (scores <= 1)).all():
-            raise InvalidInput(
-                f"prior must say for each of {self.n_items} items which share of people it pleases, from 0 to 1."
+    def _refuse_what_cannot_be_paid(self) -> None:
+        """Releases are charged one by one; a new run that could not be paid to its end is not begun."""
+        begun = any(charge.note.startswith("payoffs:") for charge in self._ledger.charges)
+        if not begun and not self._ledger.affords(self.events):
+            raise OverBudget(
+                f"The whole run would cost epsilon {self.budget.epsilon:g}, and {self._ledger.spent():g} of "
+                f"{self._ledger.budget.epsilon:g} is spent. Ask for less, or use a ledger of its own."
             )
-        many = (
-            self.plan.schedule.ends[0] if people is None else _validate.positive_int(people, "prior_people")
-        )
+
+    def _begin_with(self, scores: Floats, many: int) -> tuple[list[float], int]:
+        """Starting scores, counting like so many people; and the slate that is best by them."""
         if self.plan.releases:
             units = np.full(len(self.plan.schedule.ends), float(many))
             self._chain.begin_with(scores, units, self.plan.first)
@@ -175,7 +186,6 @@ class Overlap(PrivateLearner):
     # Choosing: the slate of the last release; before the first, random ones.
 
     def _draw(self, row: Items, probe: Items) -> bool:
-        self._release_due(self.rounds)
         return self._show(row[None, :]) == 1
 
     def _show(self, slates: Items) -> int:
@@ -188,8 +198,8 @@ class Overlap(PrivateLearner):
         starts, items = self._shelf.lists()
         return int(draw_from_lists(starts, items, slates, 0, self._public.handful))
 
-    def _release_due(self, rounds: int) -> None:
-        while self._marks[0] < self.plan.schedule.closed_by(rounds):
+    def _release_due(self) -> None:
+        while self._marks[0] < self.plan.schedule.closed_by(self.rounds):
             self._release(int(self._marks[0]))
 
     # Learning: what people say is for the next release.
@@ -202,17 +212,18 @@ class Overlap(PrivateLearner):
         try:
             worth = np.array(answer.gains(()), dtype=np.float64)
             payoff = float(answer.value(tuple(int(item) for item in row if item != EMPTY_SLOT)))
-        except Exception:  # whatever goes wrong inside, it is what this person said: nothing
+        except BaseException as error:  # whatever goes wrong inside, it is what this person said: nothing
+            unless_ctrl_c(error)
             return
         if worth.shape == (self.n_items,):
             worth[self._shelf.since > batch] = 0.0
             self._payoffs.add([payoff], [0], batch=min(batch, self._payoffs.batch))
             if batch >= self._marks[1]:
-                self._keep(answer, worth, row, batch)
+                with self._custody.whole():
+                    self._keep(answer, worth, row, batch)
 
     def _replay(self, people: People, slates: Items, done: int) -> int:
         # One batch at a time: should its release fail, everybody before it has been counted.
-        self._release_due(self.rounds)
         batch = self.plan.schedule.batch_of(self.rounds)
         end = min(len(people), done + self.plan.schedule.ends[batch] - self.rounds)
         stop = done + self._show(slates[done:end])
@@ -241,10 +252,13 @@ class Overlap(PrivateLearner):
         """Tastes have changed: drop everybody who came before this batch."""
 
     def _release(self, number: int) -> None:
-        if self._payoffs.batch == number:  # else this release was begun before, and could not be finished
+        if self._marks[2] == number:  # else this release was begun before, and could not be finished
             self._look_at_payoffs(number)
-        self._slate[:] = self._chain.slate(self._ask(number, int(self._marks[1])))
-        self._marks[0] = number + 1
+        if self._asked is None:
+            self._asked = self._ask(number, int(self._marks[1]))
+        slate = self._chain.slate(self._asked)
+        with self._custody.whole():
+            self._slate[:], self._marks[0], self._asked = slate, number + 1, None
 
     def _look_at_payoffs(self, number: int) -> None:
         """Publish what this batch earned, and see whether tastes have changed. In the first, slates were random."""
@@ -257,6 +271,7 @@ class Overlap(PrivateLearner):
             self._marks[1] = number
             self._chain.forget()
             self._forget(number)
+        self._marks[2] = number + 1
 
     # What a snapshot holds.
 
@@ -266,11 +281,13 @@ class Overlap(PrivateLearner):
 
     def _restored(self) -> None:
         super()._restored()
-        made, first = (int(mark) for mark in self._marks)
+        made, first, looked = (int(mark) for mark in self._marks)
         shown = self._slate[self._slate != EMPTY_SLOT]
         sound = (
-            0 <= first <= made <= self.plan.releases
-            and made == self._payoffs.batch
+            0 <= first <= looked
+            and 0 <= made <= looked == self._payoffs.batch <= made + 1
+            and made <= self.plan.releases
+            and made <= self.plan.schedule.closed_by(self.rounds)
             and ((shown >= 0) & (shown < self.n_items)).all()
             and len(set(shown.tolist())) == len(shown)
             and abs(self._earned[0]) <= self.horizon + FAR * self._payoffs.deviation(1) * (made + 1)

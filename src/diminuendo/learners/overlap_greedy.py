@@ -9,7 +9,8 @@ far). The slate is shown to everybody until the next release; in the first batch
 
 One number per batch besides, the payoff, tells whether tastes have changed: then memory begins anew.
 
-Regret     people of one taste: of order k^(3/2) sigma log T, and no more for privacy. No bound against an adversary.
+Regret     proved for people of one taste, and for greedy on the last release alone: of order k^(3/2) sigma log T
+           (docs/maths/overlap.md, Theorem O3). No bound against an adversary.
 Guarantee  every release is paid for before it is drawn; rounded Gaussian noise (docs/maths/overlap.md).
 Assumes    nothing about people: singles are clipped to length 1, rows by a running minimum. One answer per round.
 Memory     people themselves, as rows or functions, are kept as long as the learner lives or until tastes change.
@@ -30,7 +31,7 @@ from diminuendo.learners.kept_people import KeptPeople
 from diminuendo.learners.overlap import Overlap
 from diminuendo.randomness.words import SecretRandomness
 from diminuendo.streams.people import People
-from diminuendo.sums.chain import Chain
+from diminuendo.sums.chain import Chain, OtherChain
 from diminuendo.sums.stored import StoredPeople
 from diminuendo.types import Floats, Items, Objective
 
@@ -95,30 +96,51 @@ class OverlapGreedy(Overlap):
 
 
 class StoredQuestions:
-    """One release over everybody who is kept."""
+    """One release over everybody who is kept. What was published once is the answer ever after."""
 
     def __init__(
         self, chain: Chain, walk: Walk, units: Floats, sigmas: tuple[float, float], secret: SecretRandomness
     ) -> None:
         self._chain, self._walk, self._units, self._sigmas, self._secret = chain, walk, units, sigmas, secret
+        self._singles: Measured | None = None
+        self._rows: list[tuple[int, Measured]] = []
+        self._rest: Measured | None = None
+        self._at, self._elsewhere = 0, False  # how many rows were asked for; whether along another chain
 
     def __repr__(self) -> str:
         return "<StoredQuestions>"
 
+    def begin(self) -> None:
+        """From the start."""
+        self._at, self._elsewhere = 0, False
+
     def singles(self) -> Measured:
         """What each item is worth by itself."""
-        return Measured(self._chain.singles(self._secret), self._units, self._sigmas[0])
+        if self._singles is None:
+            self._singles = Measured(self._chain.singles(self._secret), self._units, self._sigmas[0])
+        return self._singles
 
     def row(self, item: int) -> Measured | None:
         """What each item loses when this one joins; after a crash only what was drawn before it."""
-        if not self._chain.goes_on():
+        self._at += 1
+        if self._at <= len(self._rows) and not self._elsewhere:
+            joined, found = self._rows[self._at - 1]
+            self._elsewhere = joined != item  # the catalogue has changed since
+            return None if self._elsewhere else found
+        if self._elsewhere or not self._chain.goes_on():
             return None
-        return Measured(
-            self._chain.row(item, self._walk.after(item), self._secret), self._units, self._sigmas[1]
-        )
+        try:
+            sums = self._chain.row(item, self._walk.after(item), self._secret)
+        except OtherChain:
+            self._elsewhere = True
+            return None
+        self._rows.append((item, Measured(sums, self._units, self._sigmas[1])))
+        return self._rows[-1][1]
 
     def rest(self) -> Measured | None:
         """What is left of each item."""
-        if not self._chain.goes_on(rest=True):
+        if self._elsewhere:
             return None
-        return Measured(self._chain.rest(self._secret), self._units, self._sigmas[1])
+        if self._rest is None and self._chain.goes_on(rest=True):
+            self._rest = Measured(self._chain.rest(self._secret), self._units, self._sigmas[1])
+        return self._rest

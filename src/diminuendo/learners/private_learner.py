@@ -52,6 +52,17 @@ class PrivateLearner(Learner):
         several = {"visits": self.visits} if self.visits > 1 else {}
         return super()._config() | {"horizon": self.horizon} | several
 
+    def _packed(self) -> bytes:
+        self._custody.check()
+        return super()._packed()
+
+    def _restored(self) -> None:
+        super()._restored()
+        if self.rounds > self.horizon:
+            raise InvalidInput(
+                "The snapshot holds more rounds than its learner was made for; it was altered."
+            )
+
     def _facts(self) -> dict[str, Any]:
         return super()._facts() | {"ledger": self._given is not None}
 

@@ -7,7 +7,8 @@ what was said or whether it was: a round counts when it is chosen, answered or n
 
 Guarantee  every draw and every release depends on at most `visits` rounds of one person
            (docs/maths/accounting.md, Theorem A9).
-Assumes    that identities are right: who comes under two names is two people.
+Assumes    that identities are right: who comes under two names is two people. After a crash the count is that of the
+           last snapshot: rounds since then, whose answers may have been published, count again.
 Memory     16 bytes of a hash per person, as long as the learner lives, and in its snapshots. The hash has no key: it
            saves room and hides nothing from somebody with a list of names.
 """

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from diminuendo import _validate
-from diminuendo.errors import InvalidInput
+from diminuendo.errors import InvalidInput, unless_ctrl_c
 from diminuendo.learners.full_information import checked_objective
 from diminuendo.learners.learner import Setting
 from diminuendo.learners.private_learner import PrivateLearner
@@ -94,6 +94,7 @@ class ReleasedSums(PrivateLearner):
         )
         self._made = np.zeros(1, dtype=np.int64)  # releases
         self._sums = np.zeros(self._size)  # as published
+        self._published: Floats | None = None  # what was, and is not yet in `_sums`
         self._words = np.zeros(self._desk.patience, dtype=np.int64)  # public coins of the rounds on the desk
         self._start()
 
@@ -174,19 +175,19 @@ class ReleasedSums(PrivateLearner):
     # Choosing.
 
     def _draw(self, row: Items, probe: Items) -> bool:
-        self._release_due(self.rounds)
         word = np.zeros(1, dtype=np.int64)
         if self._draw_rows(row[None, :], 0, 1, word) == 0:
             return False
         self._words[self.rounds % self._desk.patience] = word[0]
         return True
 
-    def _release_due(self, rounds: int) -> None:
-        while self._made[0] < min(self.schedule.closed_by(rounds), len(self.schedule) - 1):
-            published = self._sum.release(self._secret)
-            self._follow(published)
-            self._sums[:] = published
-            self._made += 1
+    def _release_due(self) -> None:
+        while self._made[0] < min(self.schedule.closed_by(self.rounds), len(self.schedule) - 1):
+            if self._published is None:  # else it was published, and could not be followed
+                self._published = self._sum.release(self._secret)
+            self._follow(self._published)
+            self._sums[:] = self._published
+            self._made[0], self._published = self._made[0] + 1, None
 
     # Learning.
 
@@ -203,24 +204,20 @@ class ReleasedSums(PrivateLearner):
             gains = np.asarray(
                 self._asked(answer, self._desk.rows[place], int(self._words[place])), dtype=np.float64
             )
-        except Exception:  # whatever goes wrong inside, it is what this person said: nothing
+        except BaseException as error:  # whatever goes wrong inside, it is what this person said: nothing
+            unless_ctrl_c(error)
             return
         if gains.shape == (self._size,):
             self._sum.add(gains, batch=batch)
 
     def _replay(self, people: People, slates: Items, done: int) -> int:
-        before, words = self.rounds - done, np.zeros(len(people), dtype=np.int64)
-        while done < len(people):
-            self._release_due(before + done)
-            batch = self.schedule.batch_of(before + done)
-            end = min(len(people), self.schedule.ends[batch] - before)
-            stop = self._draw_rows(slates, done, end, words)
-            if stop > done and batch < len(self.schedule) - 1:
-                self._sum.add_rows(self._gather(people, done, stop, slates, words), batch=batch)
-            if stop < end:
-                return stop
-            done = end
-        return done
+        words = np.zeros(len(people), dtype=np.int64)
+        batch = self.schedule.batch_of(self.rounds)
+        end = min(len(people), done + self.schedule.ends[batch] - self.rounds)
+        stop = self._draw_rows(slates, done, end, words)
+        if stop > done and batch < len(self.schedule) - 1:
+            self._sum.add_rows(self._gather(people, done, stop, slates, words), batch=batch)
+        return stop
 
     # What a snapshot holds.
 

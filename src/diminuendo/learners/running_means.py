@@ -33,9 +33,25 @@ class RunningMeans:
         self._weights[place] += (units / sigma) ** 2
         return self._mean(place, since)
 
+    def would_be(
+        self, key: Sequence[int], sums: Ints | Floats, units: Floats, sigma: float, since: Ints
+    ) -> tuple[Floats, Floats]:
+        """What `add` would return. Changes nothing."""
+        mean, deviation = self.get(key, since)
+        old = np.where(np.isfinite(deviation), deviation, 1.0) ** -2.0 * np.isfinite(deviation)
+        each = _at(units, since)
+        weights = old + (each / sigma) ** 2
+        known = weights > 0
+        safe = np.where(known, weights, 1.0)
+        found = (old * mean + each / sigma**2 * sums) / safe
+        return np.where(known, found, 0.0), np.where(known, safe**-0.5, np.inf)
+
     def get(self, key: Sequence[int], since: Ints) -> tuple[Floats, Floats]:
-        """The mean so far and its deviation, infinite where nothing was measured."""
-        return self._mean(self._place(key), since)
+        """The mean so far and its deviation, infinite where nothing was measured. Changes nothing."""
+        here = self._found(key)
+        if here is None:
+            return np.zeros(len(since)), np.full(len(since), np.inf)
+        return self._mean(here, since)
 
     def _mean(self, place: int, since: Ints) -> tuple[Floats, Floats]:
         weights = _at(self._weights[place], since)
@@ -44,15 +60,22 @@ class RunningMeans:
         return np.where(known, self._sums[place] / safe, 0.0), np.where(known, safe**-0.5, np.inf)
 
     def _place(self, key: Sequence[int]) -> int:
-        wanted = np.full(self._keys.shape[1], -1, dtype=np.int64)
-        wanted[: len(key)] = key
-        here = np.flatnonzero((self._keys == wanted).all(axis=1) & (self._used[:-1] > 0))
-        place = int(here[0]) if len(here) else int(np.argmin(self._used[:-1]))
-        if not len(here):
-            self._keys[place], self._sums[place], self._weights[place] = wanted, 0.0, 0.0
+        place = self._found(key)
+        if place is None:
+            place = int(np.argmin(self._used[:-1]))
+            self._keys[place], self._sums[place], self._weights[place] = self._padded(key), 0.0, 0.0
         self._used[-1] += 1
         self._used[place] = self._used[-1]
         return place
+
+    def _found(self, key: Sequence[int]) -> int | None:
+        here = np.flatnonzero((self._keys == self._padded(key)).all(axis=1) & (self._used[:-1] > 0))
+        return int(here[0]) if len(here) else None
+
+    def _padded(self, key: Sequence[int]) -> Ints:
+        found = np.full(self._keys.shape[1], -1, dtype=np.int64)
+        found[: len(key)] = key
+        return found
 
     def forget(self) -> None:
         """All of them."""

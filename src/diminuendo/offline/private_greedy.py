@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 
 from diminuendo import _validate
 from diminuendo._jit import inline, kernel
-from diminuendo.errors import InvalidInput
+from diminuendo.errors import InvalidInput, unless_ctrl_c
 from diminuendo.objectives.family import Bag, Table, add, gains, new_bag, offset, start
 from diminuendo.privacy import calibrate, curves
 from diminuendo.privacy.accountants import ACCOUNTANTS
@@ -254,7 +254,8 @@ class FunctionScores:
         """One person's gains; zeros if there are none to be had."""
         try:
             row = np.ascontiguousarray(self.people[t].gains(chosen), dtype=np.float64)
-        except Exception:  # foreign code: that it failed must not be seen
+        except BaseException as error:  # foreign code: that it failed must not be seen
+            unless_ctrl_c(error)
             row = np.zeros(0)
         return row if row.shape == (self.people.n_items,) else np.zeros(self.people.n_items)
 

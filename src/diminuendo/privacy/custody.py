@@ -2,13 +2,21 @@
 
 Compiled code runs without Python's lock, so two threads inside one learner could use the same secret words, or pass a
 horizon together. And a forked copy that went on publishing would draw again what the original pays for once.
+
+Some pieces of work are done whole or not at all: a stretch of people who are counted as played and whose answers are
+counted. Ctrl-C waits until such a piece is over. If something else fails in its midst (no memory, perhaps), nobody can
+tell whose answers were counted, and to go on might count them twice; so it is the end of this object.
 """
 
 from __future__ import annotations
 
 import os
+import signal
 import threading
 import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
 
 from diminuendo.errors import InvalidInput, LedgerInUse
 
@@ -19,6 +27,7 @@ class Custody:
     def __init__(self) -> None:
         self.lock = threading.RLock()
         self.here = True
+        self.torn = False
         _ALL.add(self)
 
     def __repr__(self) -> str:
@@ -31,6 +40,21 @@ class Custody:
                 "This is a forked copy of a private learner; it would draw again what the original paid for once. "
                 "Make a learner of its own here, or restore() a snapshot with the ledger."
             )
+        if self.torn:
+            raise InvalidInput(
+                "Something failed in the midst of a round, and whose answers were counted is not certain any more; to "
+                "go on could count them twice. restore() the last snapshot, or make a new learner."
+            )
+
+    @contextmanager
+    def whole(self) -> Iterator[None]:
+        """A piece of work that Ctrl-C does not cut, and that is not taken up again if it fails."""
+        with _undisturbed():
+            try:
+                yield
+            except BaseException:
+                self.torn = True
+                raise
 
 
 def refuse_copies(what: object) -> InvalidInput:
@@ -39,6 +63,23 @@ def refuse_copies(what: object) -> InvalidInput:
         f"{type(what).__name__} is private and is not copied: a copy would publish again for nothing. "
         "Use snapshot() and restore(), with the same ledger."
     )
+
+
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Ctrl-C waits until this is over. Only the main thread hears of it at all."""
+    handler = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(handler):
+        yield
+        return
+    heard: list[tuple[int, Any]] = []
+    signal.signal(signal.SIGINT, lambda number, frame: heard.append((number, frame)))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler)
+        if heard:
+            handler(*heard[0])
 
 
 _ALL: weakref.WeakSet[Custody] = weakref.WeakSet()

@@ -260,7 +260,10 @@ class Paid:
 
     def has(self, part: str) -> bool:
         """Whether that release was drawn already, before a crash perhaps."""
-        return f"{self.name}.{part}" in self._ledger._drawn
+        name = f"{self.name}.{part}"
+        return name in self._ledger._drawn or self._ledger._kept.has(
+            name
+        )  # kept, if not entered: it was drawn
 
     def once(self, part: str, draw: Callable[[], Ints], secret: SecretRandomness) -> Ints:
         """The release `part`: drawn now, kept, entered and returned; or as it was drawn before."""

@@ -32,6 +32,10 @@ class Answers(NamedTuple):
         return "<Answers>"
 
 
+class OtherChain(InvalidInput):
+    """This release was begun before, along another chain."""
+
+
 class Chain:
     """One release: singles first, then a row for each item that joins, and what is left then. Of people as they were.
 
@@ -111,7 +115,7 @@ class Chain:
             what, lambda: np.concatenate([[item], normal.rounded_normal(total, sigma, secret)]), secret
         )
         if kept[0] != item or len(kept) != len(total) + 1:
-            raise InvalidInput(
+            raise OtherChain(
                 f"{what} was drawn for item {kept[0]} before, not {item}; one release is one chain."
             )
         return kept[1:]

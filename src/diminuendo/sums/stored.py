@@ -35,7 +35,7 @@ from diminuendo.privacy.rounding import rounded_up
 from diminuendo.randomness import noise
 from diminuendo.sums import snapshots
 from diminuendo.sums.chain import Answers, Chain
-from diminuendo.sums.clip import Clip, Rule, clip_row, dense_row, sparse_row
+from diminuendo.sums.clip import Clip, Rule, clip_row, dense_row, rising, sparse_row
 from diminuendo.sums.private_sum import ROOM, csr_rows
 from diminuendo.sums.schedule import Schedule
 from diminuendo.sums.weights import UNIT
@@ -95,8 +95,7 @@ class StoredPeople:
     def forget(self, before: int) -> None:
         """Drop everybody of batches before that one. What they paid for is not given back."""
         self._put_together()
-        kept = self._some(self._batches >= before)
-        self._batches, self._scales, self._starts, self._items, self._ticks = kept
+        self._keep(self._some(self._batches >= before))
 
     def sigmas(
         self, weights: Ints, cost: Gaussian | ContinuousGaussian, singles: float = 0.5
@@ -167,26 +166,26 @@ class StoredPeople:
         """Go on from a snapshot of people that were stored under the same arguments."""
         added, batches, scales, starts, items, ticks = snapshots.read(snapshot, self._facts())
         sound = (
-            len(starts) == len(batches) + 1 == len(scales) + 1
+            all(part.ndim == 1 for part in (added, batches, scales, starts, items, ticks))
+            and len(starts) == len(batches) + 1 == len(scales) + 1
             and len(items) == len(ticks) == starts[-1]
-            and starts[0] == 0
-            and (np.diff(starts) >= 0).all()
-            and ((items >= 0) & (items < self.n_items)).all()
-            and (batches >= 0).all()
+            and rising(starts, items, self.n_items)
+            and ((batches >= 0) & (batches < len(self.schedule))).all()
+            and ((ticks >= 0) & (ticks <= self.clip.largest)).all()
+            and ((scales >= 0) & (scales <= self.clip.ticks)).all()
+            and len(batches) <= added[0] <= self.schedule.rounds
         )
         if not sound or (np.add.reduceat(np.append(ticks, 0) ** 2, starts[:-1]) > self.clip.limit**2).any():
             raise InvalidInput("The snapshot holds people who could not have been added; it was altered.")
         self._added, self._waiting = int(added[0]), []
-        self._batches, self._scales, self._starts, self._items, self._ticks = (
-            batches,
-            scales,
-            starts,
-            items,
-            ticks,
-        )
+        self._keep([batches, scales, starts, items, ticks])
 
     def _facts(self) -> dict[str, Any]:
         return {"stored": repr((self.n_items, self.clip, self.schedule.ends, self.name))}
+
+    def _keep(self, arrays: list[Any]) -> None:
+        """All at once: compiled code trusts that they fit each other."""
+        self._batches, self._scales, self._starts, self._items, self._ticks = arrays
 
     def _arrays(self) -> list[Any]:
         return [self._batches, self._scales, self._starts, self._items, self._ticks]
@@ -207,11 +206,8 @@ class StoredPeople:
     def _append(self, batches: Ints, starts: Ints, places: Ints, values: Floats) -> None:
         ticks, scales = np.zeros(len(values), dtype=np.int64), np.empty(len(batches))
         _clip_all(self.clip.rule(), starts, values, np.empty(self.n_items, dtype=np.int64), ticks, scales)
-        self._batches = np.concatenate([self._batches, batches])
-        self._scales = np.concatenate([self._scales, scales])
-        self._starts = np.concatenate([self._starts, starts[1:] + self._starts[-1]])
-        self._items = np.concatenate([self._items, places])
-        self._ticks = np.concatenate([self._ticks, ticks])
+        new = (batches, scales, starts[1:] + self._starts[-1], places, ticks)
+        self._keep([np.concatenate(pair) for pair in zip(self._arrays(), new, strict=True)])
 
 
 @kernel

@@ -1,0 +1,224 @@
+"""What fails in the middle: nobody counts twice, nothing is drawn twice, and what can go on goes on."""
+
+from __future__ import annotations
+
+import signal
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from diminuendo import LEARNERS, NoisyOr, Oracle, SeededCoins, Setting, person
+from diminuendo.errors import InvalidInput, OutOfRange, OverBudget, WrongFeedback
+from diminuendo.learners import EpochGreedy, OverlapGreedy
+from diminuendo.learners.private_learner import PrivateLearner
+from diminuendo.objectives.person import Person
+from diminuendo.privacy.budget import Budget
+from diminuendo.privacy.custody import Custody
+from diminuendo.privacy.ledger import Ledger
+from diminuendo.streams import taste_groups
+
+PEOPLE = taste_groups(120, 8, groups=2, items_per_group=3, seed=1)
+BUDGET = Budget(1.0, 1e-6, accountant="continuous-gaussian")
+PRIVATE = [kind for kind in LEARNERS.values() if issubclass(kind, PrivateLearner) and "full" in kind.reads]
+
+
+def made(kind: type[Any]) -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", OutOfRange)
+        return kind.for_setting(Setting(8, 2, 120, "full", 1.0, 1e-6), coins=SeededCoins(1))
+
+
+@pytest.mark.parametrize("kind", PRIVATE, ids=lambda kind: kind.name)
+def test_a_replay_that_fails_in_its_midst_is_not_taken_up_again(
+    kind: type[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Their answers may have been counted, and their rounds not: a second try could count them twice."""
+    learner = made(kind)
+    learner.replay(PEOPLE[:20])
+    monkeypatch.setattr(learner._desk, "pass_by", lambda rows: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        learner.replay(PEOPLE[20:40])
+    monkeypatch.undo()
+    for again in (learner.choose, learner.snapshot, lambda: learner.replay(PEOPLE[20:40])):
+        with pytest.raises(InvalidInput, match="restore"):
+            again()
+
+
+def test_ctrl_c_waits_for_the_end_of_a_piece_of_work() -> None:
+    custody, done = Custody(), []
+
+    def work() -> None:
+        with custody.whole():
+            signal.raise_signal(signal.SIGINT)
+            done.append("the rest of it")
+
+    with pytest.raises(KeyboardInterrupt):
+        work()
+    assert done
+    assert not custody.torn
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    with pytest.raises(MemoryError), custody.whole():
+        raise MemoryError
+    assert custody.torn
+
+
+def test_ctrl_c_in_a_replay_loses_nobody_and_counts_nobody_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    learner = made(OverlapGreedy)
+    keep = learner._keep_rows
+
+    def interrupted(*args: Any) -> None:
+        signal.raise_signal(signal.SIGINT)
+        keep(*args)
+
+    monkeypatch.setattr(learner, "_keep_rows", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        learner.replay(PEOPLE)
+    monkeypatch.undo()
+    assert 0 < learner.rounds < len(PEOPLE)
+    learner.replay(PEOPLE[learner.rounds :])
+    assert len(learner._people) == len(learner._kept) == learner.rounds == len(PEOPLE)
+
+
+def failing(method: Any, at: int) -> Any:
+    """Fails once, when it is called for the nth time."""
+    calls: list[int] = []
+
+    def wrapped(*args: Any, **more: Any) -> Any:
+        calls.append(1)
+        if len(calls) == at:
+            raise OSError("disk full")
+        return method(*args, **more)
+
+    return wrapped
+
+
+@pytest.mark.parametrize("at", range(1, 12))
+def test_a_release_that_failed_anywhere_goes_on(at: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A disk that is full once changes nothing: the same slates, everything drawn once."""
+    whole, broken = made(OverlapGreedy), made(OverlapGreedy)
+    expected = whole.replay(PEOPLE)
+    kept = broken._ledger._kept
+    monkeypatch.setattr(kept, "once", failing(kept.once, at))
+    with pytest.raises(OSError, match="disk full"):
+        broken.replay(PEOPLE)
+    done = broken.rounds
+    slates = broken.replay(PEOPLE[done:])
+    np.testing.assert_array_equal(slates, expected[done:])
+    assert [entry.name for entry in broken._ledger.drawn] == [entry.name for entry in whole._ledger.drawn]
+    assert broken._marks.tolist() == whole._marks.tolist()
+    OverlapGreedy.restore(broken.snapshot())
+
+
+def test_what_is_kept_was_drawn_even_if_it_was_not_entered(tmp_path: Path) -> None:
+    """A crash between a release's file and its line: that row is used, and no further one is drawn."""
+    with Ledger.open(tmp_path / "ledger", BUDGET) as ledger:
+        learner = OverlapGreedy(8, 3, horizon=120, epsilon=1.0, delta=1e-6, ledger=ledger)
+        snapshot = learner.snapshot()
+        monkey = pytest.MonkeyPatch()
+        write, lines = ledger._write, []
+
+        def crash(entry: Any, price: Any = None) -> None:
+            if getattr(entry, "name", "").endswith("row0000"):
+                lines.append(entry.name)
+                raise SystemError("power cut")
+            write(entry, price)
+
+        monkey.setattr(ledger, "_write", crash)
+        with pytest.raises(SystemError):
+            learner.replay(PEOPLE)
+        rounds = learner.rounds
+        assert lines
+    with Ledger.open(tmp_path / "ledger") as ledger:
+        again = OverlapGreedy.restore(snapshot, ledger=ledger)
+        again.replay(PEOPLE)
+        names = [entry.name for entry in ledger.drawn]
+        release = lines[0].removesuffix(".row0000")
+        assert [name for name in names if name.startswith(release)] == [f"{release}.singles", lines[0]]
+        assert rounds < again.rounds
+
+
+def test_items_that_retired_after_the_snapshot(tmp_path: Path) -> None:
+    """A release that was drawn along one chain goes on along another with what there is."""
+    with Ledger.open(tmp_path / "ledger", BUDGET) as ledger:
+        learner = OverlapGreedy(8, 3, horizon=120, epsilon=1.0, delta=1e-6, ledger=ledger)
+        snapshot = learner.snapshot()
+        first = learner.replay(PEOPLE[:60])
+    with Ledger.open(tmp_path / "ledger") as ledger:
+        again = OverlapGreedy.restore(snapshot, ledger=ledger)
+        again.retire(set(first[-1].tolist()))
+        second = again.replay(PEOPLE)
+        assert not np.isin(second, first[-1]).any()
+
+
+def test_an_answer_that_poses_as_a_person_is_refused_at_the_door() -> None:
+    class Posing(Person):
+        pass
+
+    real = person(NoisyOr(), {1: 0.5}, n_items=8)
+    posing, astray = (
+        Posing(real.family, 8, real.table, 0),
+        Person(real.family, 8, real.table, "0"),  # type: ignore[arg-type]
+    )
+    for kind in PRIVATE:
+        learner = made(kind)
+        for answer in (posing, astray):
+            with pytest.raises(WrongFeedback, match="Person"):
+                learner.observe(learner.choose(), answer)
+
+
+@pytest.mark.parametrize("kind", PRIVATE, ids=lambda kind: kind.name)
+def test_whatever_foreign_code_raises_is_nothing_said(kind: type[Any]) -> None:
+    def leaving(chosen: frozenset[int]) -> float:
+        if len(chosen) > 1:
+            raise SystemExit("she likes item 7")
+        return 0.5
+
+    learner = made(kind)
+    for _ in range(120):
+        learner.observe(learner.choose(), Oracle(leaving, 8))
+
+
+def test_what_is_refused_has_cost_nothing() -> None:
+    ledger = Ledger(BUDGET)
+    with pytest.raises(InvalidInput, match="prior"):
+        OverlapGreedy(8, 2, horizon=120, epsilon=1.0, delta=1e-6, prior=[2.0], ledger=ledger)
+    assert not ledger.charges
+    OverlapGreedy(8, 2, horizon=120, epsilon=1.0, delta=1e-6, ledger=ledger)
+    small = Ledger(Budget(0.5, 1e-6, accountant="continuous-gaussian"))
+    with pytest.raises(OverBudget, match="whole run"):
+        OverlapGreedy(8, 2, horizon=120, epsilon=1.0, delta=1e-6, ledger=small)
+    assert not small.charges
+
+
+def test_epochs_hold_no_more_people_than_came() -> None:
+    learner = made(EpochGreedy)
+    learner.replay(PEOPLE[:10])
+    learner._people.add_rows(PEOPLE.family, PEOPLE.table, list(range(5)), 0)
+    with pytest.raises(InvalidInput, match="altered"):
+        EpochGreedy.restore(learner.snapshot())
+
+
+def test_rounds_beyond_the_horizon_are_not_restored() -> None:
+    learner = made(OverlapGreedy)
+    learner._desk.issued[0] = 10**15
+    with pytest.raises(InvalidInput, match="altered"):
+        OverlapGreedy.restore(learner.snapshot())
+
+
+def test_people_who_cannot_have_been_stored() -> None:
+    learner = made(OverlapGreedy)
+    learner.replay(PEOPLE[:30])
+    stored = learner._people
+    good = [array.copy() for array in stored._arrays()]
+    batches, scales, _, items, ticks = range(5)
+    for which, value in ((ticks, -1), (ticks, 1 << 32), (batches, 99), (scales, np.nan), (items, 0)):
+        bad = [array.copy() for array in good]
+        bad[which][:] = value
+        stored._keep(bad)
+        with pytest.raises(InvalidInput, match="altered"):
+            stored.restore(stored.snapshot())
+    stored._keep(good)
+    stored.restore(stored.snapshot())
