@@ -81,9 +81,11 @@ class FiPure(FullInformation, PrivateLearner):
         self._paid = False
 
     @classmethod
-    def for_setting(cls, setting: Setting, *, coins: Coins | None = None) -> Self:
+    def for_setting(
+        cls, setting: Setting, *, coins: Coins | None = None, ledger: Ledger | None = None
+    ) -> Self:
         """With the curvature of its calibration. Delta is not used: it stays 0."""
-        return cls.calibrated(setting, cls.calibration, coins=coins)
+        return cls.calibrated(setting, cls.calibration, coins=coins, ledger=ledger)
 
     @classmethod
     def calibrated(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable, Sequence
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
@@ -20,7 +20,6 @@ from diminuendo.learners.drift import DriftTest
 from diminuendo.learners.full_information import checked_objective
 from diminuendo.learners.greedy_chain import FAR, GreedyChain, Questions, checked_scores
 from diminuendo.learners.kept_people import round_at
-from diminuendo.learners.learner import Setting
 from diminuendo.learners.overlap_plan import LONGEST, OverlapPlan, overlap_plan, planned_events
 from diminuendo.learners.private_learner import PrivateLearner
 from diminuendo.learners.random_slates import draw_random_slates
@@ -90,22 +89,6 @@ class Overlap(PrivateLearner):
         self._chain = self._made_chain()
         self._drift = DriftTest()
         self._prior = None if scores is None else self._begin_with(scores, many)
-
-    @classmethod
-    def for_setting(
-        cls, setting: Setting, *, coins: Coins | None = None, ledger: Ledger | None = None
-    ) -> Self:
-        """Everything follows from the setting."""
-        return cls(
-            setting.n_items,
-            setting.slots,
-            horizon=setting.rounds,
-            epsilon=setting.epsilon,
-            delta=setting.delta,
-            visits=setting.visits,
-            ledger=ledger,
-            coins=coins,
-        )
 
     def _made_chain(self) -> GreedyChain:
         return GreedyChain(self._shelf, len(self.plan.schedule))

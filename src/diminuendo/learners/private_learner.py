@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 from diminuendo import _validate
 from diminuendo.errors import InvalidInput
-from diminuendo.learners.learner import Learner
+from diminuendo.learners.learner import Learner, Setting
 from diminuendo.learners.quota import Quota
 from diminuendo.privacy.budget import Unit
 from diminuendo.privacy.custody import refuse_copies
@@ -44,6 +44,14 @@ class PrivateLearner(Learner):
                 "visits."
             )
         self._given = ledger
+
+    @classmethod
+    def for_setting(
+        cls, setting: Setting, *, coins: Coins | None = None, ledger: Ledger | None = None
+    ) -> Self:
+        """Everything follows from the setting."""
+        more: dict[str, Any] = {"epsilon": setting.epsilon, "delta": setting.delta, "visits": setting.visits}
+        return cls(setting.n_items, setting.slots, horizon=setting.rounds, ledger=ledger, coins=coins, **more)
 
     def __getstate__(self) -> dict[str, Any]:
         raise refuse_copies(self)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +23,6 @@ from scipy import sparse
 from diminuendo import _validate
 from diminuendo.errors import InvalidInput, unless_ctrl_c
 from diminuendo.learners.full_information import checked_objective
-from diminuendo.learners.learner import Setting
 from diminuendo.learners.private_learner import PrivateLearner
 from diminuendo.privacy.accountants import ACCOUNTANTS
 from diminuendo.privacy.budget import Budget, Guarantee
@@ -131,22 +130,6 @@ class ReleasedSums(PrivateLearner):
     @abstractmethod
     def _asked(self, person: Objective, row: Items, word: int) -> Floats:
         """What one person contributes, whoever she is."""
-
-    @classmethod
-    def for_setting(
-        cls, setting: Setting, *, coins: Coins | None = None, ledger: Ledger | None = None
-    ) -> Self:
-        """Everything follows from the setting."""
-        return cls(
-            setting.n_items,
-            setting.slots,
-            horizon=setting.rounds,
-            epsilon=setting.epsilon,
-            delta=setting.delta,
-            visits=setting.visits,
-            ledger=ledger,
-            coins=coins,
-        )
 
     @property
     def noise(self) -> float:

@@ -36,7 +36,7 @@ from diminuendo.privacy.ledger import Ledger, Paid
 from diminuendo.privacy.rounding import rounded_up
 from diminuendo.randomness import noise, normal
 from diminuendo.randomness.words import SecretRandomness
-from diminuendo.sums.clip import Clip, Rule, as_floats, clip_row, dense_row
+from diminuendo.sums.clip import Clip, as_floats, clip_all, dense_row
 from diminuendo.sums.private_sum import csr_rows
 from diminuendo.sums.running_weights import RunningWeights
 from diminuendo.sums.schedule import Schedule
@@ -142,7 +142,7 @@ class ChainSums:
         if batch >= len(self._weights):
             return  # after the last release nothing is published
         left, scales = np.zeros(len(items), dtype=np.int64), np.empty(len(starts) - 1)
-        _clip_all(self.clip.rule(), starts, values, np.empty(self.n_items, dtype=np.int64), left, scales)
+        clip_all(self.clip.rule(), starts, values, np.empty(self.n_items, dtype=np.int64), left, scales)
         parts, after = [left], walk(starts, items)
         for item in self._chain(batch):
             now = np.zeros_like(left)
@@ -262,15 +262,6 @@ class ChainSums:
             and ((self._keys >= SINGLES.item) & (self._keys < self.n_items)).all()
             and ((self._chains >= NOBODY) & (self._chains < self.n_items)).all()
         )
-
-
-@kernel
-def _clip_all(rule: Rule, starts: Ints, values: Floats, scratch: Ints, ticks: Ints, scales: Floats) -> None:
-    for person in range(len(starts) - 1):
-        low, high = starts[person], starts[person + 1]
-        scales[person] = clip_row(rule, values, low, high, scratch)
-        for j in range(low, high):
-            ticks[j] = scratch[j - low]
 
 
 @kernel

@@ -202,3 +202,13 @@ def as_floats(values: object) -> Floats:
         return np.ascontiguousarray(values, dtype=np.float64)
     except (TypeError, ValueError, OverflowError) as error:
         raise InvalidInput(f"A contribution is a row of numbers; got {type(values).__name__}.") from error
+
+
+@kernel
+def clip_all(rule: Rule, starts: Ints, values: Floats, scratch: Ints, ticks: Ints, scales: Floats) -> None:
+    """Many people, one after the other; `scales`: by what each was multiplied."""
+    for person in range(len(starts) - 1):
+        low, high = starts[person], starts[person + 1]
+        scales[person] = clip_row(rule, values, low, high, scratch)
+        for j in range(low, high):
+            ticks[j] = scratch[j - low]

@@ -26,7 +26,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from diminuendo import _validate
-from diminuendo._jit import kernel
 from diminuendo.errors import InvalidInput
 from diminuendo.privacy import calibrate
 from diminuendo.privacy.events import ContinuousGaussian, Gaussian, NormalColumns
@@ -35,7 +34,7 @@ from diminuendo.privacy.rounding import rounded_up
 from diminuendo.randomness import noise
 from diminuendo.sums import snapshots
 from diminuendo.sums.chain import Answers, Chain
-from diminuendo.sums.clip import Clip, Rule, clip_row, dense_row, rising, sparse_row
+from diminuendo.sums.clip import Clip, clip_all, dense_row, rising, sparse_row
 from diminuendo.sums.private_sum import ROOM, csr_rows
 from diminuendo.sums.schedule import Schedule
 from diminuendo.sums.weights import UNIT
@@ -205,15 +204,6 @@ class StoredPeople:
 
     def _append(self, batches: Ints, starts: Ints, places: Ints, values: Floats) -> None:
         ticks, scales = np.zeros(len(values), dtype=np.int64), np.empty(len(batches))
-        _clip_all(self.clip.rule(), starts, values, np.empty(self.n_items, dtype=np.int64), ticks, scales)
+        clip_all(self.clip.rule(), starts, values, np.empty(self.n_items, dtype=np.int64), ticks, scales)
         new = (batches, scales, starts[1:] + self._starts[-1], places, ticks)
         self._keep([np.concatenate(pair) for pair in zip(self._arrays(), new, strict=True)])
-
-
-@kernel
-def _clip_all(rule: Rule, starts: Ints, values: Floats, scratch: Ints, ticks: Ints, scales: Floats) -> None:
-    for person in range(len(starts) - 1):
-        low, high = starts[person], starts[person + 1]
-        scales[person] = clip_row(rule, values, low, high, scratch)
-        for j in range(low, high):
-            ticks[j] = scratch[j - low]
