@@ -233,6 +233,15 @@ def test_releases_are_paid_for_and_survive_a_crash(tmp_path: Path) -> None:
         OverlapGreedy.restore(kept)
 
 
+@pytest.mark.parametrize("slots", [1, 2, 4])
+def test_a_release_is_one_chain_with_its_rest(slots: int) -> None:
+    learner = OverlapGreedy(12, slots, horizon=100, epsilon=1.0, delta=1e-6, coins=SeededCoins(1))
+    learner.replay(taste_groups(100, 12, groups=4, items_per_group=5, seed=1))
+    wanted = ["singles", *(f"row{place:04d}" for place in range(slots - 1)), "rest"]
+    names = [entry.name for entry in learner._ledger.drawn if entry.name.startswith("people-")]
+    assert names == [f"people-{b:06d}.{part}" for b in range(learner.plan.releases) for part in wanted]
+
+
 def test_a_ledger_too_small_refuses() -> None:
     small = Ledger(Budget(0.1, 1e-6, accountant="continuous-gaussian"))
     with pytest.raises((OverBudget, LedgerInUse)):
