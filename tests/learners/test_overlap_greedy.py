@@ -297,6 +297,22 @@ def test_when_tastes_change_it_starts_again() -> None:
     assert payoffs[-last:].mean() > 0.9 * dim.greedy(people[-last:], 5).value
 
 
+def test_who_came_before_the_change_is_forgotten_and_not_divided_by() -> None:
+    """Afterwards every measured share is that among people since the change, whatever batches came before."""
+    wants = np.zeros((6_000, 6))
+    wants[:3_000, :2], wants[3_000:, 3:5] = 0.5, 0.5
+    people = People(dim.NoisyOr(), wants)
+    learner = OverlapGreedy(6, 2, horizon=6_000, epsilon=1e4, delta=1e-6, coins=SeededCoins(5))
+    learner.replay(people)
+    first = int(learner._marks[1])
+    assert first > 0
+    assert min(learner._kept.batches) >= first
+    assert len(learner._people) == len(learner._kept) == 6_000 - learner.plan.schedule.ends[first - 1]
+    shares, _ = learner._chain._worth.get([0], learner._shelf.since)
+    # The batch in which tastes changed holds some of before; all others want item 3 by half.
+    assert 0.45 < shares[3] < 0.501
+
+
 def test_functions_are_learned_from_too() -> None:
     people = taste_groups(400, 8, groups=2, items_per_group=3, seed=2)
     functions = Functions([lambda s, t=t: people[t].value(sorted(s)) for t in range(400)], 8)  # type: ignore[misc]
