@@ -23,6 +23,7 @@ from scipy import sparse
 from diminuendo import _validate
 from diminuendo.errors import InvalidInput, unless_ctrl_c
 from diminuendo.learners.full_information import checked_objective
+from diminuendo.learners.kept_people import round_at
 from diminuendo.learners.private_learner import PrivateLearner
 from diminuendo.privacy.accountants import ACCOUNTANTS
 from diminuendo.privacy.budget import Budget, Guarantee
@@ -178,9 +179,7 @@ class ReleasedSums(PrivateLearner):
         return checked_objective(self, feedback)
 
     def _learn(self, place: int, answer: Objective) -> None:
-        issued, patience = self.rounds, self._desk.patience
-        number = issued - 1 - (issued - 1 - place) % patience
-        batch = self.schedule.batch_of(number)
+        batch = self.schedule.batch_of(round_at(self._desk, place))
         if batch != self._sum.batch or batch == len(self.schedule) - 1:
             return
         try:
