@@ -22,7 +22,9 @@ Words: TypeAlias = NDArray[np.uint64]
 Slate: TypeAlias = tuple[int, ...]
 SlateLike: TypeAlias = Sequence[int] | NDArray[np.integer]
 
-FeedbackKind: TypeAlias = Literal["full", "bandit"]
+FeedbackKind: TypeAlias = Literal["full", "bandit", "click"]
+FEEDBACKS: tuple[FeedbackKind, ...] = ("full", "bandit", "click")
+"""What may come back: the person's objective; one number, the payoff; which slot was clicked first, or None."""
 
 EMPTY_SLOT = -1
 """In an array of slates, a slot in which nothing is shown."""
@@ -59,3 +61,6 @@ class Decision:
     """Distinct items in slot order."""
     probe: tuple[int, int] | None = None
     """(slot, item) where this round was chosen by a coin in order to learn; a public fact."""
+    propensity: float | None = None
+    """With what probability this slate was shown, where that is public: given all that was published before and the
+    rounds so far. None where it would tell what is secret."""

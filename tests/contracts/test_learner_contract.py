@@ -40,6 +40,8 @@ class Case:
             return self.kind.for_setting(setting, coins=coins)
 
     def answer(self, decision: Decision, t: int) -> object:
+        if self.feedback == "click":
+            return PEOPLE.click(t, decision.slate)
         return PEOPLE[t] if self.feedback == "full" else PEOPLE[t].value(decision.slate)
 
     def trained(self, rounds: int = 50) -> Learner:
@@ -175,7 +177,8 @@ def check_wrong_feedback_is_refused_and_loses_nothing(case: Case) -> None:
     decision = learner.choose()
     before = learner.snapshot()
     other_items = Oracle(lambda s: 0.0, N_ITEMS + 1) if case.feedback == "full" else "no"
-    for wrong in ("yes", None, True, [0.5], other_items):
+    nothing = "nothing" if case.feedback == "click" else None  # None is an answer where people click
+    for wrong in ("yes", nothing, True, [0.5], other_items):
         with pytest.raises((WrongFeedback, InvalidInput)):
             learner.observe(decision, wrong)
     assert learner.snapshot() == before
@@ -184,6 +187,11 @@ def check_wrong_feedback_is_refused_and_loses_nothing(case: Case) -> None:
 
 def check_hostile_answers_do_no_harm(case: Case) -> None:
     learner = case.fresh()
+    if case.feedback == "click":
+        for hostile in (SLOTS, -1, 10**30, 0.5, np.nan):  # there is nothing between a click and none
+            with pytest.raises(WrongFeedback if case.kind.name != "random" else ()):
+                learner.observe(learner.choose(), hostile)
+        return
     for hostile in (np.nan, np.inf, -np.inf, -1.0, 1e300, 1.5):
         for _ in range(20):
             decision = learner.choose()

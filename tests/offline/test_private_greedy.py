@@ -39,6 +39,7 @@ from diminuendo.privacy.events import Laplace, Selections
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.randomness.urns import TICKS
 from diminuendo.streams import synthetic
+from diminuendo.streams.people import Clicking
 from diminuendo.types import Floats, Ints, Slate, SlateLike
 from tests.kit import examples
 from tests.kit.brute import KINDS, Crowd, crowds
@@ -376,7 +377,7 @@ def test_compiled_scores_of_hostile_people_are_the_same(hostile: int) -> None:
             np.testing.assert_array_equal(compiled.given(list(slate[:slot]))[left], scores[left])
 
 
-class Loose:
+class Loose(Clicking):
     """People one by one, so that nothing is compiled."""
 
     def __init__(self, people: dim.People) -> None:

@@ -27,7 +27,9 @@ class Desk:
         self.probes: Items = np.full((self.patience, 3), NO_PROBE, dtype=np.int32)
         self.waiting: NDArray[np.bool_] = np.zeros(self.patience, dtype=np.bool_)
 
-    def issue(self, row: Items, probe: Items, counts: bool = True) -> Decision:
+    def issue(
+        self, row: Items, probe: Items, counts: bool = True, propensity: float | None = None
+    ) -> Decision:
         """Hand out the next decision: `row` is shown (EMPTY_SLOT skipped), `probe` starts with slot and item.
 
         Where the answer does not count, the decision is as one that has its answer already.
@@ -36,7 +38,8 @@ class Desk:
         place = number % self.patience
         self.rows[place], self.probes[place], self.waiting[place] = row, probe, counts
         self.issued[0] = number + 1
-        return Decision(number, shown(row), None if probe[0] == NO_PROBE else (int(probe[0]), int(probe[1])))
+        probed = None if probe[0] == NO_PROBE else (int(probe[0]), int(probe[1]))
+        return Decision(number, shown(row), probed, propensity)
 
     def look(self, decision: Decision) -> int | None:
         """Where a decision lies that may still be answered; None where it was answered already or has expired."""

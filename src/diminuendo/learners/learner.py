@@ -28,7 +28,7 @@ from diminuendo.privacy.custody import Custody
 from diminuendo.randomness.coins import Coins, SystemCoins
 from diminuendo.randomness.words import PublicCoins, SecretRandomness
 from diminuendo.streams.people import People
-from diminuendo.types import EMPTY_SLOT, Decision, FeedbackKind, Items, Progress
+from diminuendo.types import EMPTY_SLOT, FEEDBACKS, Decision, FeedbackKind, Items, Progress
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Setting:
             "n_items": _validate.positive_int(self.n_items, "n_items"),
             "slots": _validate.slots(self.slots, self.n_items),
             "rounds": _validate.positive_int(self.rounds, "rounds"),
-            "feedback": _validate.one_of(self.feedback, ("full", "bandit"), "feedback"),
+            "feedback": _validate.one_of(self.feedback, FEEDBACKS, "feedback"),
             "epsilon": _validate.positive_float(self.epsilon, "epsilon"),
             "delta": _validate.delta(self.delta),
             "visits": _validate.positive_int(self.visits, "visits"),
@@ -130,7 +130,7 @@ class Learner(ABC):
                 self._resume()
             if self._quota is not None:
                 self._quota.count(person)
-            return self._desk.issue(row, probe, counts)
+            return self._desk.issue(row, probe, counts, self._propensity(row))
 
     def observe(self, decision: Decision, feedback: Any) -> None:
         """What the person said to `decision`. Late and second answers change nothing, and look the same."""
@@ -155,6 +155,10 @@ class Learner(ABC):
 
     def _release_due(self) -> None:  # noqa: B027  most learners publish nothing but slates
         """Publish what is due before the next round. Where it fails nothing is lost: the next round tries again."""
+
+    def _propensity(self, row: Items) -> float | None:
+        """With what probability `row` was drawn just now, where that is a public fact."""
+        return None
 
     def row_of(self, decision: Decision) -> Items:
         """The slots of a recent decision one by one, -1 where a slot is empty."""

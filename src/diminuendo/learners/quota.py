@@ -150,4 +150,4 @@ def silenced(people: People, counts: NDArray[np.bool_]) -> People:
         kept = np.repeat(counts, lengths)
         starts = np.concatenate([[0], np.cumsum(np.where(counts, lengths, 0))])
         parts.append(sparse.csr_array((rows.data[kept], rows.indices[kept], starts), shape=rows.shape))
-    return People(people.family, tuple(parts), people.n_items, name=people.name, labels=people.labels)
+    return people.with_rows(tuple(parts))

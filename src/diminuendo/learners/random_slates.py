@@ -5,6 +5,7 @@ Guarantee  slates are drawn before and without anything people say, so they are 
 
 from __future__ import annotations
 
+import math
 from typing import Any, ClassVar
 
 from diminuendo._jit import inline, kernel
@@ -12,14 +13,14 @@ from diminuendo.learners.learner import Learner
 from diminuendo.privacy.budget import Guarantee, perfect_privacy
 from diminuendo.randomness.words import UNFINISHED, PublicWords, begin, below, undo
 from diminuendo.streams.people import People
-from diminuendo.types import Decision, FeedbackKind, Items
+from diminuendo.types import FEEDBACKS, Decision, FeedbackKind, Items
 
 
 class RandomSlates(Learner):
     """Shows k distinct items at random."""
 
     name: ClassVar[str] = "random"
-    reads: ClassVar[frozenset[FeedbackKind]] = frozenset({"full", "bandit"})
+    reads: ClassVar[frozenset[FeedbackKind]] = frozenset(FEEDBACKS)
     summary: ClassVar[str] = "k distinct items at random; learns nothing; the floor to clear"
 
     @property
@@ -29,6 +30,9 @@ class RandomSlates(Learner):
 
     def _draw(self, row: Items, probe: Items) -> bool:
         return bool(draw_random(self.n_items, row, self._public.handful))
+
+    def _propensity(self, row: Items) -> float:
+        return 1 / math.perm(self.n_items, self.slots)
 
     def _read(self, decision: Decision, feedback: Any) -> None:
         return None

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from diminuendo.learners.learner import Learner
 from diminuendo.learners.quota import Identity
 from diminuendo.streams.people import People, Stream
-from diminuendo.types import EMPTY_SLOT, FeedbackKind, Items, Progress
+from diminuendo.types import EMPTY_SLOT, FEEDBACKS, FeedbackKind, Items, Progress
 
 
 def replay(
@@ -40,12 +40,17 @@ def loop(
     persons: Sequence[Identity] | NDArray[Any] | None = None,
 ) -> Items:
     """The same round by round, as a service would: for streams of Python functions, and to check `replay`."""
-    kind = feedback or ("full" if "full" in learner.reads else "bandit")
+    kind = feedback or next(kind for kind in FEEDBACKS if kind in learner.reads)
     slates = np.full((len(stream), learner.slots), EMPTY_SLOT, dtype=np.int32)
     for t in range(len(stream)):
         decision = learner.choose(None if persons is None else persons[t])
         row, person = learner.row_of(decision), stream[t]
-        learner.observe(decision, person if kind == "full" else person.value(decision.slate))
+        said: Any = person if kind == "full" else None
+        if kind == "bandit":
+            said = person.value(decision.slate)
+        elif kind == "click":
+            said = stream.click(t, decision.slate)
+        learner.observe(decision, said)
         slates[t] = row
         if progress:
             progress(1)

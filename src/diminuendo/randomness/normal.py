@@ -214,7 +214,7 @@ def _round(
     down = np.floor(size + 0.5)
     unsure = np.abs(size + 0.5 - np.rint(size + 0.5)) <= SAFE * (size + 1)
     free = ~settled
-    noise[free] = np.where(negative, -down, down).astype(np.int64)[free]
+    noise[free] = np.where(negative, -down, down)[free].astype(np.int64)  # others may hold anything
     return np.asarray(unsure & free)
 
 

@@ -102,6 +102,16 @@ class _Purse(ABC, Generic[Handful]):
         old[:] = 0
         used[USED] = used[BEGUN] = used[SHORT] = 0
 
+    def take(self, count: int) -> Words:
+        """The next `count` words, used up at once."""
+        with self.lock:
+            while len(self.handful.words) - self.handful.used[USED] < count:
+                self.refill()
+            start = int(self.handful.used[USED])
+            self.handful.used[USED] = self.handful.used[BEGUN] = start + count
+            self.handful.used[VERDICTS] = 0
+            return self.handful.words[start : start + count].copy()
+
     def __getstate__(self) -> dict[str, Any]:
         state = {name: value for name, value in self.__dict__.items() if name != "lock"}
         return state | {"handful": None} if self.secure else state
@@ -160,16 +170,6 @@ class SecretRandomness(_Purse[SecretWords]):
             self._answer()
         elif self.handful.used[SHORT]:
             self.refill()
-
-    def take(self, count: int) -> Words:
-        """The next `count` words, used up at once."""
-        with self.lock:
-            while len(self.handful.words) - self.handful.used[USED] < count:
-                self.refill()
-            start = int(self.handful.used[USED])
-            self.handful.used[USED] = self.handful.used[BEGUN] = start + count
-            self.handful.used[VERDICTS] = 0
-            return self.handful.words[start : start + count].copy()
 
     def _answer(self) -> None:
         """Decide the open question exactly; the words of the fraction are those that come next in the round."""

@@ -6,9 +6,10 @@ the same for arbitrary Python functions, which nothing can compile.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
-from typing import Any, Protocol, overload
+from typing import Any, Protocol, Self, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,8 +22,9 @@ from diminuendo.objectives.family import Family, Table, add, new_bag, start, val
 from diminuendo.objectives.oracle import Oracle
 from diminuendo.objectives.person import Person, largest_state
 from diminuendo.objectives.rows import Matrix
+from diminuendo.streams.clicks import MODELS, click_all, first_click, luck_of
 from diminuendo.streams.fans import find_fans
-from diminuendo.types import Floats, Ints, Items, Objective, SlateLike
+from diminuendo.types import Floats, Ints, Items, Objective, Slate, SlateLike, Words
 
 
 class Stream(Protocol):
@@ -39,8 +41,46 @@ class Stream(Protocol):
         """f_t(slate) for every person; one slate for all, or one row of `slates` each (-1: empty slot)."""
         ...
 
+    def click(self, person: int, slate: Slate) -> int | None:
+        """Which position of the slate that person clicks first, if any (clicks.py)."""
+        ...
 
-class People:
+    def clicking(self, model: str = "cascade", seed: int = 0) -> Self:
+        """The same people, who click by another model or with other luck."""
+        ...
+
+
+class Clicking:
+    """People who click: by which model, and with what luck (clicks.py). Unless asked for, a cascade of seed 0."""
+
+    clicks: str = "cascade"
+    _luck: Words | None = None
+
+    def __len__(self) -> int:
+        raise NotImplementedError
+
+    @property
+    def luck(self) -> Words:
+        """A word for each person, which decides where she clicks."""
+        if self._luck is None:
+            self._luck = luck_of(len(self), 0)
+        return self._luck
+
+    def clicking(self, model: str = "cascade", seed: int = 0) -> Self:
+        """The same people, who click by another model or with other luck."""
+        made = copy.copy(self)
+        made.clicks, made._luck = _validate.one_of(model, MODELS, "model"), luck_of(len(self), seed)
+        return made
+
+    def click(self, person: int, slate: Slate) -> int | None:
+        """Which position of the slate that person clicks first, if any."""
+        return first_click(self[person], slate, int(self.luck[person]), self.clicks)
+
+    def __getitem__(self, person: Any) -> Any:
+        raise NotImplementedError
+
+
+class People(Clicking):
     """People of one family, in the order in which they arrive.
 
     >>> from diminuendo.objectives import NoisyOr
@@ -93,7 +133,9 @@ class People:
             if not -len(self) <= person < len(self):
                 raise IndexError(f"There are {len(self)} people; got number {person}.")
             return Person(self.family, self.n_items, self.table, int(person) % len(self))
-        return self._like(tuple(part[person] for part in self.matrices))
+        some = self.with_rows(tuple(part[person] for part in self.matrices))
+        some._luck = self.luck[person]
+        return some
 
     @property
     def matrices(self) -> tuple[Matrix, ...]:
@@ -127,14 +169,24 @@ class People:
         moved = tuple(part[:, inverse] for part in self.matrices)
         for part in moved:
             part.sort_indices()
-        return self._like(moved, labels=None)
+        return self.with_rows(moved, labels=None)
 
-    def _like(self, parts: tuple[Matrix, ...], **changes: Any) -> People:
+    def first_clicks(self, slates: Items, first: int = 0) -> Ints:
+        """For each slate the position of the first click, or NO_CLICK; of the people from number `first` on."""
+        out = np.empty(len(slates), dtype=np.int64)
+        independent, state = self.clicks == "independent", np.empty(self.largest_state)
+        click_all(self.table, first, slates, self.luck, independent, state, out)
+        return out
+
+    def with_rows(self, parts: tuple[Matrix, ...], **changes: Any) -> People:
+        """People of the same family and luck who want something else."""
         kept = {"name": self.name, "labels": self.labels} | changes
-        return People(self.family, parts, self.n_items, **kept)
+        made = People(self.family, parts, self.n_items, **kept)
+        made.clicks, made._luck = self.clicks, self._luck
+        return made
 
 
-class Functions:
+class Functions(Clicking):
     """People given as Python functions of a set, for objectives that no family covers."""
 
     def __init__(

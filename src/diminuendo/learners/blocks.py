@@ -1,0 +1,217 @@
+r"""Learners that probe in balanced blocks: one number of each probed person, for one slot and item, and a bound.
+
+k ordered Hedge experts draw a slate anew for each person. In a block every slot and item is probed equally often, in
+rounds that public coins choose, in an order that they choose; what the probed person says goes to that cell, and nobody
+else is heard. When the block closes all k N cells are published, and experts go on from the running sums. A probe falls
+on each round of its block with equal chance, and experts draw by the same law throughout: so a cell is, on average,
+what the item would have earned in that slot over the whole block, and an expert learns about all items at once.
+
+Guarantee  each person adds at most one unit to one cell, which coins chose: Laplace noise on each block by itself, with
+           delta = 0, or rounded Gaussian noise on running sums; docs/maths/blocks.md, Theorem K1.
+Assumes    for privacy: nothing about people. One answer per round; what comes after its block has closed has said
+           nothing.
+Excludes   timing, and the memory of the process.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from diminuendo.errors import InvalidInput
+from diminuendo.learners.blocks_draw import draw_rounds
+from diminuendo.learners.blocks_plan import FINE, TICKS, Plan, Theorem
+from diminuendo.learners.desk import NO_PROBE
+from diminuendo.learners.kept_people import round_at
+from diminuendo.learners.learner import Learner
+from diminuendo.randomness.words import SecretRandomness
+from diminuendo.streams.people import People
+from diminuendo.sums.schedule import Schedule
+from diminuendo.types import Floats, Ints, Items
+
+FAR = 50.0
+"""Published numbers are not so many deviations away from what they can be; what is was altered."""
+
+
+class BlockSum(Protocol):
+    """What a learner needs of the sum of its cells: private (sums/private_sum.py), or open (blocks_open.py)."""
+
+    @property
+    def batch(self) -> int:
+        """The open block."""
+        ...
+
+    def add(self, values: Any, indices: Any = None, *, batch: int | None = None) -> None:
+        """What one person adds to a cell."""
+        ...
+
+    def add_rows(self, rows: Any, *, batch: int | None = None) -> None:
+        """What many people add, each to one cell."""
+        ...
+
+    def release(self, secret: SecretRandomness) -> Floats:
+        """Close the block; the running sum, in units."""
+        ...
+
+    def snapshot(self) -> bytes:
+        """All that was added."""
+        ...
+
+    def restore(self, snapshot: bytes) -> None:
+        """Go on from a snapshot."""
+        ...
+
+
+def contributions(plan: Plan) -> Schedule:
+    """When blocks close, counted in probes: so many contributions a sum has to have room for."""
+    return Schedule(tuple(plan.dealt * block for block in range(1, max(2, plan.blocks))))
+
+
+class Blocks(Learner):
+    """Wires probes, blocks and a sum of k N cells to the contract of learners."""
+
+    theorem: ClassVar[Callable[[int], Theorem]]
+    """What is proved, for so many slots."""
+    way: ClassVar[int]
+    """What a probe shows (blocks_draw.py)."""
+    ticks: ClassVar[int] = TICKS
+    reacting: ClassVar[bool] = False
+    """Whether what an expert learns depends on its own draws before; then noise must be new in each block."""
+
+    def _begin(self, plan: Plan, sum_: BlockSum) -> None:
+        self.plan, self.schedule, self._sum = plan, plan.schedule, sum_
+        self._made = np.zeros(1, dtype=np.int64)  # releases
+        self._sums = np.zeros(self.slots * self.n_items)  # as published
+        self._published: Floats | None = None  # what was, and is not yet in `_sums`
+        self._deal = np.arange(
+            plan.dealt, dtype=np.int64
+        )  # the probes of a block; those to come are in front
+        self._left = np.array([self._dealt(0)], dtype=np.int64)
+        self._move()
+
+    def _dealt(self, block: int) -> int:
+        """How many probes a block has: none in the last, after which nobody comes."""
+        return self.plan.dealt if block < len(self.schedule) - 1 else 0
+
+    @property
+    def bound(self) -> float:
+        """What is proved of the expected regret of the whole run to (1 - 1/e) of the best slate."""
+        return self.plan.bound(type(self).theorem(self.slots), self._spread(), self.ticks)
+
+    @abstractmethod
+    def _spread(self) -> float:
+        """How far noise goes: the scale of Laplace noise, or the deviation of Gaussian noise at last, in people."""
+
+    @abstractmethod
+    def _worth(self, row: Items, probe: Items, answer: Any) -> float:
+        """What the answer says about the item that was probed."""
+
+    @abstractmethod
+    def _worths(self, people: People, rounds: Ints, slates: Items, probes: Items) -> Floats:
+        """The same for many people, who are asked about the slates that they were shown."""
+
+    # Choosing.
+
+    def _move(self) -> None:
+        """Draw by what was published."""
+        scores = self.plan.rate / self.plan.probes * self._sums.reshape(self.slots, self.n_items)
+        shares = np.floor(FINE * np.exp(scores - scores.max(axis=1, keepdims=True))).astype(np.int64) + 1
+        self._ends = np.zeros((self.slots, self.n_items + 1), dtype=np.int64)
+        np.cumsum(shares, axis=1, out=self._ends[:, 1:])
+
+    def _release_due(self) -> None:
+        while self._made[0] < min(self.schedule.closed_by(self.rounds), len(self.schedule) - 1):
+            if self._published is None:
+                self._published = self._sum.release(self._secret)
+            self._sums[:] = self._published
+            self._move()
+            self._made[0] += 1
+            self._left[0] = self._dealt(int(self._made[0]))
+            self._published = None
+
+    def _draw_rows(self, slates: Items, probes: Items, done: int, until: int) -> int:
+        to_come = self.schedule.ends[int(self._made[0])] - self.rounds
+        return int(
+            draw_rounds(
+                self._ends,
+                self.way,
+                self._deal,
+                self._left,
+                to_come,
+                slates,
+                probes,
+                done,
+                until,
+                self._public.handful,
+            )
+        )
+
+    def _draw(self, row: Items, probe: Items) -> bool:
+        return self._draw_rows(row[None, :], probe[None, :], 0, 1) == 1
+
+    # Learning.
+
+    def _learn(self, place: int, answer: Any) -> None:
+        probe, round_ = self._desk.probes[place], round_at(self._desk, place)
+        block = self.schedule.closed_by(round_)
+        if probe[0] != NO_PROBE and block == self._sum.batch:
+            cell = int(probe[0]) * self.n_items + int(probe[1])
+            self._sum.add([self._worth(self._desk.rows[place], probe, answer)], [cell], batch=block)
+
+    def _replay(self, people: People, slates: Items, done: int) -> int:
+        block, last = int(self._made[0]), len(self.schedule) - 1
+        end = len(people)
+        if block < last:
+            end = min(end, done + self.schedule.ends[block] - self.rounds)
+        probes = np.empty((len(people), 3), dtype=np.int32)
+        stop = self._draw_rows(slates, probes, done, end)
+        rounds = done + np.flatnonzero(probes[done:stop, 0] != NO_PROBE)
+        if len(rounds):
+            cells = probes[rounds, 0].astype(np.int64) * self.n_items + probes[rounds, 1]
+            worths = self._worths(people, rounds, slates, probes)
+            shape = (len(rounds), self.slots * self.n_items)
+            rows = sparse.csr_array((worths, cells, np.arange(len(rounds) + 1)), shape=shape)
+            self._sum.add_rows(rows, batch=block)
+        return stop
+
+    # What a snapshot holds.
+
+    def _state(self) -> Any:
+        return self._made, self._sums, self._left, self._deal
+
+    def _extra(self) -> dict[str, NDArray[Any]]:
+        return {"sum": np.frombuffer(self._sum.snapshot(), dtype=np.uint8)}
+
+    def _take_extra(self, found: dict[str, NDArray[Any]]) -> None:
+        try:
+            self._sum.restore(found.pop("sum").tobytes())
+        except (KeyError, AttributeError) as error:
+            raise InvalidInput(f"The snapshot's sum cannot be read: {error}.") from error
+        super()._take_extra(found)
+
+    def _restored(self) -> None:
+        super()._restored()
+        made, left, rounds = int(self._made[0]), int(self._left[0]), self.rounds
+        most = len(self.schedule) * (self.plan.probes + FAR * self._spread())
+        sound = (
+            made == self._sum.batch
+            and made in (min(closed, len(self.schedule) - 1) for closed in self._closed(rounds))
+            and (np.abs(self._sums) <= most).all()
+            and 0 <= left <= self._dealt(made)
+            and (np.sort(self._deal) == np.arange(self.plan.dealt)).all()
+        )
+        if sound and self._dealt(made):
+            begun = self.schedule.ends[made - 1] if made else 0
+            sound = self.plan.dealt - left <= rounds - begun and left <= self.schedule.ends[made] - rounds
+        if not sound:
+            raise InvalidInput("The snapshot holds blocks that could not have come about; it was altered.")
+        self._move()
+
+    def _closed(self, rounds: int) -> tuple[int, int]:
+        """How many blocks may have been published after so many rounds: at its end, a block waits for the next."""
+        return self.schedule.closed_by(max(0, rounds - 1)), self.schedule.closed_by(rounds)

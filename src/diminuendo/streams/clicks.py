@@ -1,0 +1,79 @@
+"""Clicks: which slot a person clicks first, made up from what she feels about slates. For simulation only.
+
+    cascade        she reads from the top and clicks in slot i with probability f(S_i) - f(S_(i-1)), where S_i are the
+                   first i items: so she clicks within them with probability f(S_i), and what a slot adds is what it
+                   is clicked for.
+    independent    each item attracts her or not by itself, with probability f({a}); the first that does is clicked.
+
+Her *luck* is one random word, which belongs to her and not to any learner. Given it, where she clicks is a function of
+the slate: so a simulation round by round and a compiled one see the same clicks, and two learners meet the same people.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from diminuendo import _validate
+from diminuendo._jit import inline, kernel
+from diminuendo.objectives.family import Table, add, start, value
+from diminuendo.types import EMPTY_SLOT, Floats, Ints, Items, Objective, Slate, Words
+
+MODELS = ("cascade", "independent")
+
+NO_CLICK = -1
+"""In an array of clicks: nothing was clicked."""
+
+
+def luck_of(people: int, seed: int) -> Words:
+    """A random word for each of them."""
+    words = np.random.Philox(np.random.SeedSequence([_validate.whole(seed, 0, None, "seed"), 0xC11C]))
+    return np.asarray(words.random_raw(people), dtype=np.uint64)
+
+
+def first_click(person: Objective, slate: Slate, luck: int, model: str) -> int | None:
+    """The position in `slate` that this person clicks first; None where she clicks nothing."""
+    for position, item in enumerate(slate):
+        if model == "cascade":
+            clicked = uniform(np.uint64(luck)) < person.value(slate[: position + 1])
+        else:
+            clicked = uniform(np.uint64(mixed(np.uint64(luck), item))) < person.value((item,))
+        if clicked:
+            return position
+    return None
+
+
+@inline
+def uniform(word: np.uint64) -> float:
+    """From 0 to just below 1."""
+    return float(word >> np.uint64(11)) * 2.0**-53
+
+
+@kernel
+def mixed(word: np.uint64, item: int) -> np.uint64:
+    """A word of its own for each item (the finaliser of SplitMix64)."""
+    z = np.uint64(word) + np.uint64(item + 1) * np.uint64(0x9E3779B97F4A7C15)
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return z ^ (z >> np.uint64(31))
+
+
+@kernel
+def click_all(
+    table: Table, first: int, slates: Items, luck: Words, independent: bool, state: Floats, out: Ints
+) -> None:
+    """For each slate the position of the first click among its items, or NO_CLICK; from person `first` on."""
+    for j in range(slates.shape[0]):
+        person, word, position = first + j, luck[first + j], 0
+        out[j] = NO_CLICK
+        start(table, person, state, 0)
+        for item in slates[j]:
+            if item == EMPTY_SLOT:
+                continue
+            if independent:
+                start(table, person, state, 0)
+            add(table, person, state, 0, item)
+            chance = uniform(mixed(word, item)) if independent else uniform(word)
+            if chance < value(table, person, state, 0):
+                out[j] = position
+                break
+            position += 1
