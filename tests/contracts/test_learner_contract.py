@@ -244,7 +244,8 @@ def check_an_altered_snapshot_is_refused(case: Case) -> None:
 def check_what_is_said_does_not_depend_on_who_answered(case: Case) -> None:
     learner = case.fresh()
     decision = learner.choose()
-    wrong = Decision(decision.round, tuple(a for a in range(N_ITEMS) if a not in decision.slate)[:1])
+    others = tuple(a for a in range(N_ITEMS) if a not in decision.slate)
+    wrong = Decision(decision.round, others[: len(decision.slate)])
     for _ in range(2):
         with pytest.raises(InvalidInput, match="another slate"):
             learner.observe(wrong, case.answer(decision, 0))

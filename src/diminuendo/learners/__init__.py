@@ -25,6 +25,8 @@ from diminuendo.learners.overlap_sums import OverlapSums
 from diminuendo.learners.pick import preferred
 from diminuendo.learners.random_slates import RandomSlates
 from diminuendo.learners.replay import replay
+from diminuendo.learners.slate_clicks import OpenSlateClicks, SlateClicks
+from diminuendo.learners.slate_totals import OpenSlateTotals, SlateTotals
 from diminuendo.randomness.coins import Coins
 from diminuendo.types import FeedbackKind
 
@@ -51,13 +53,17 @@ LEARNERS: dict[str, type[Learner]] = {
         EpochGreedy,
         Boosted,
         NoisyHedge,
+        SlateTotals,
+        OpenSlateTotals,
+        SlateClicks,
+        OpenSlateClicks,
     )
 }
 """Every learner by the name users type. A line here brings contract tests, a CLI name and its documentation."""
 
 ROLES: dict[str, dict[FeedbackKind, str]] = {
-    "private": {"full": "overlap-greedy"},
-    "nonprivate": {"full": "hedge", "bandit": "hedge-bandit"},
+    "private": {"full": "overlap-greedy", "bandit": "slate-totals", "click": "slate-clicks"},
+    "nonprivate": {"full": "hedge", "bandit": "slate-totals-open", "click": "slate-clicks-open"},
     "paper": {"full": "fi-dp-paper", "bandit": "bandit-dp-paper"},
 }
 """Names for a purpose: which learner plays that role under which feedback."""
@@ -106,6 +112,8 @@ __all__ = [
     "OverlapSums",
     "RandomSlates",
     "Setting",
+    "SlateClicks",
+    "SlateTotals",
     "learner_class",
     "make",
     "replay",

@@ -11,8 +11,8 @@ NOT_FOR_USE = "to reproduce the paper; not for use"
 
 READ_SO = (
     "Privacy: what is proved of everything it shows. Regret: the order of what is proved, to (1 - 1/e) of the best "
-    "slate, whatever people want. Scores: one secret number for each slot and item. Sums: over people, published with "
-    "noise."
+    "slate, whatever people want. Scores: one secret number for each slot and item. Sums and counts: over people, "
+    "published with noise."
 )
 """How to read the entries."""
 
@@ -67,6 +67,10 @@ CATALOGUE: dict[str, Entry] = {
     "boosted": Entry(
         "(ε, δ)", "k√(T√N / ε)", "sums", "where a bound is wanted, and people may react to slates"
     ),
+    "slate-totals": Entry("(ε, 0)", "-", "counts", "first, where only payoffs come back"),
+    "slate-totals-open": Entry("none", "-", "counts", "as what slate totals could learn without noise"),
+    "slate-clicks": Entry("(ε, 0)", "-", "counts", "first, where clicks come back"),
+    "slate-clicks-open": Entry("none", "-", "counts", "as what slate clicks could learn without noise"),
     "noisy-hedge": Entry("(ε, δ)", "√(kT log N)", "sums", "where a bound is wanted, and people do not react"),
 }
 """By the name users type. Every registered learner has an entry."""

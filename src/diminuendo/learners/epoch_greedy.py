@@ -25,7 +25,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,7 +34,6 @@ from diminuendo import _validate
 from diminuendo.errors import InvalidInput
 from diminuendo.learners.full_information import checked_objective
 from diminuendo.learners.kept_people import Asking, KeptPeople, round_at
-from diminuendo.learners.learner import Setting
 from diminuendo.learners.private_learner import PrivateLearner
 from diminuendo.learners.random_slates import draw_random, draw_random_slates
 from diminuendo.offline.private_greedy import rate_per_tick
@@ -80,6 +79,7 @@ class EpochGreedy(PrivateLearner):
     """Private greedy, epoch by epoch."""
 
     name: ClassVar[str] = "epoch-greedy"
+    pure: ClassVar[bool] = True
     reads: ClassVar[frozenset[FeedbackKind]] = frozenset({"full"})
     summary: ClassVar[str] = (
         "greedy on each epoch's people, drawn privately for the next; full information; delta = 0"
@@ -117,21 +117,6 @@ class EpochGreedy(PrivateLearner):
         self._asking: Asking | None = None  # a release that was begun and could not be finished
         self._slate: Items = np.zeros(self.slots, dtype=np.int32)
         self._made = np.zeros(1, dtype=np.int64)  # slates drawn: one for each epoch that is over
-
-    @classmethod
-    def for_setting(
-        cls, setting: Setting, *, coins: Coins | None = None, ledger: Ledger | None = None
-    ) -> Self:
-        """Everything follows from the setting."""
-        return cls(
-            setting.n_items,
-            setting.slots,
-            horizon=setting.rounds,
-            epsilon=setting.epsilon,
-            visits=setting.visits,
-            ledger=ledger,
-            coins=coins,
-        )
 
     @property
     def rate(self) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from diminuendo import _validate
 from diminuendo.errors import InvalidInput
@@ -17,6 +17,8 @@ from diminuendo.randomness.coins import Coins
 class PrivateLearner(Learner):
     """Made for `horizon` rounds, up to `visits` of them of one person; paid for on `ledger`, where there is one."""
 
+    pure: ClassVar[bool] = False
+    """Whether its delta is 0, so that only an epsilon is asked for."""
     _quota: Quota
 
     def __init__(
@@ -50,7 +52,8 @@ class PrivateLearner(Learner):
         cls, setting: Setting, *, coins: Coins | None = None, ledger: Ledger | None = None
     ) -> Self:
         """Everything follows from the setting."""
-        more: dict[str, Any] = {"epsilon": setting.epsilon, "delta": setting.delta, "visits": setting.visits}
+        more: dict[str, Any] = {"epsilon": setting.epsilon, "visits": setting.visits}
+        more |= {} if cls.pure else {"delta": setting.delta}
         return cls(setting.n_items, setting.slots, horizon=setting.rounds, ledger=ledger, coins=coins, **more)
 
     def __getstate__(self) -> dict[str, Any]:

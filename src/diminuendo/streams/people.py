@@ -158,7 +158,13 @@ class People(Clicking):
         """f_t(slate) for every person; one slate for all, or one row of `slates` each (-1: empty slot)."""
         rows = slate_rows(slates, len(self), self.n_items)
         out = np.empty(len(self))
-        _values(self.table, rows, np.empty(self.largest_state), out)
+        _values(self.table, 0, rows, np.empty(self.largest_state), out)
+        return out
+
+    def values_of(self, slates: Items, first: int = 0) -> Floats:
+        """f_t(slate) for each of `slates`, of the people from number `first` on."""
+        out = np.empty(len(slates))
+        _values(self.table, first, slates, np.empty(self.largest_state), out)
         return out
 
     def permuted(self, order: NDArray[np.integer]) -> People:
@@ -245,13 +251,13 @@ def shown_before(slate: Items, slot: int, item: int) -> bool:
 
 
 @kernel
-def _values(table: Table, slates: Items, state: Floats, out: Floats) -> None:
+def _values(table: Table, first: int, slates: Items, state: Floats, out: Floats) -> None:
     one_for_all = slates.shape[0] == 1
-    for t in range(len(out)):
-        row = 0 if one_for_all else t
-        start(table, t, state, 0)
+    for person in range(first, first + len(out)):
+        row = 0 if one_for_all else person - first
+        start(table, person, state, 0)
         for i in range(slates.shape[1]):
             item = slates[row, i]
             if item >= 0 and not shown_before(slates[row], i, item):
-                add(table, t, state, 0, item)
-        out[t] = value(table, t, state, 0)
+                add(table, person, state, 0, item)
+        out[person - first] = value(table, person, state, 0)

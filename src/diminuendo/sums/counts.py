@@ -87,6 +87,10 @@ class PrivateCounts:
             raise InvalidInput(f"What was published as {self._paid.name!r} before is of another size.")
         return np.asarray(found / self.ticks)
 
+    def exact(self) -> Floats:
+        """Every cell as it is: for learners that promise nothing."""
+        return np.asarray(self._cells / self.ticks)
+
     def _drawn(self, secret: SecretRandomness) -> Ints:
         drawn = np.zeros(len(self._cells), dtype=np.int64)
         for apart in np.unique(self._apart):

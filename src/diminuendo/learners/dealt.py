@@ -1,0 +1,236 @@
+r"""Dealt rounds: each person is dealt to one slate of the open block and asked one question, by public facts alone.
+
+A *block* is a handful of slates, how many rounds each is shown, and what its people are asked. Its rounds are dealt to
+its slates by a shuffle with public coins. When they have all been issued, the answers are added up per slate, published
+once with noise (sums/counts.py), and forgotten; then the next block is planned from all that was published. Every slate
+and every plan is post-processing of what was published, so it costs nothing, and propensities are public.
+
+Guarantee  (epsilon, 0), whatever people say, and whether they say it or not (docs/maths/counts.md, Theorem B2).
+Assumes    one answer per round. What comes after its block has closed has said nothing.
+Memory     the open block's cells: a few numbers per slate.
+Excludes   timing, and the memory of the process.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from diminuendo.errors import InvalidInput
+from diminuendo.learners.private_learner import PrivateLearner
+from diminuendo.privacy.accountants import ACCOUNTANTS
+from diminuendo.privacy.budget import Budget, Guarantee
+from diminuendo.privacy.events import Laplace
+from diminuendo.privacy.ledger import Ledger
+from diminuendo.randomness.coins import Coins
+from diminuendo.streams.people import People
+from diminuendo.sums.counts import PrivateCounts
+from diminuendo.types import Floats, Ints, Items
+
+WHICH = 0
+"""The question which slot was clicked first. Any other question is a number e: was one of the first e? Of payoffs, as
+of yes and no, only the total is asked for: e is the number of slots."""
+
+
+class Block(NamedTuple):
+    """What the next rounds are for."""
+
+    slates: Items
+    """One row per slate, distinct items."""
+    sizes: Ints
+    """How many rounds show each of them."""
+    questions: Ints
+    """What its people are asked: WHICH, or a number e."""
+
+
+class DealtRounds(PrivateLearner):
+    """Plans blocks, deals people to their slates, and publishes what they said."""
+
+    pure: ClassVar[bool] = True
+    ticks: ClassVar[int]
+    """Whole numbers to one unit of an answer."""
+
+    def __init__(
+        self,
+        n_items: int,
+        slots: int,
+        *,
+        horizon: int,
+        epsilon: float,
+        visits: int = 1,
+        ledger: Ledger | None = None,
+        coins: Coins | None = None,
+        patience: int = 10_000,
+    ) -> None:
+        super().__init__(
+            n_items, slots, horizon=horizon, visits=visits, ledger=ledger, coins=coins, patience=patience
+        )
+        self.budget = Budget(epsilon, 0.0, self.unit, "pure")
+        cost = self.budget.share()
+        assert isinstance(cost, Laplace)
+        paid_on = Ledger(self.budget) if ledger is None else ledger
+        self._counts = PrivateCounts(cost=cost, ticks=self.ticks, ledger=paid_on, name=self.name)
+        self._block = _no_block(self.slots)
+        self._dealt: Items = np.zeros(0, dtype=np.int32)  # which slate each round of the block shows
+        self._left: Ints = np.zeros(0, dtype=np.int64)  # how many rounds each slate has yet to come
+        self._published: Floats | None = None  # what was, and is not yet heard of
+        self._places = np.full((self._desk.patience, 2), -1, dtype=np.int64)  # block and slate, on the desk
+
+    @abstractmethod
+    def _plan(self, coins: np.random.Generator) -> Block:
+        """What to do with the next rounds, from all that was heard; `coins` are public."""
+
+    @abstractmethod
+    def _hear(self, block: Block, said: list[Floats]) -> None:
+        """A block was published: for each of its slates what its people said, with noise."""
+
+    @abstractmethod
+    def _answers(self, people: People, first: int, slates: Items) -> NDArray[Any]:
+        """What people from number `first` on say to these slates."""
+
+    @abstractmethod
+    def _add(self, slates: Ints, answers: NDArray[Any]) -> None:
+        """Count these answers of people who were dealt to `slates` of the open block."""
+
+    @property
+    def events(self) -> Laplace:
+        """What the whole run costs one round: as much as one block, for none is in two."""
+        return self._counts.event
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What is proved for the whole run."""
+        found = ACCOUNTANTS["pure"].epsilon(self.events, 0.0, self.visits)
+        epsilon, proof = min(found, self.budget.epsilon), "docs/maths/counts.md, Theorem B2"
+        return Guarantee(epsilon, 0.0, str(self.unit), proof, self.coins.secure)
+
+    def _config(self) -> dict[str, Any]:
+        return super()._config() | {"epsilon": self.budget.epsilon}
+
+    # Choosing.
+
+    def _release_due(self) -> None:
+        if self._left.any():
+            return
+        if len(self._dealt) and self._published is None:
+            self._published = self._release()
+        with self._custody.whole():
+            if self._published is not None:
+                shown = np.bincount(self._dealt, minlength=len(self._left))
+                self._hear(self._block._replace(sizes=shown), np.split(self._published, self._starts[1:-1]))
+                self._counts.forget()
+                self._published = None
+            coins = np.random.Generator(np.random.Philox(int(self._public.take(1)[0])))
+            self._open(self._plan(coins), coins)
+
+    def _release(self) -> Floats:
+        return self._counts.release(self._secret)
+
+    def _open(self, block: Block, coins: np.random.Generator) -> None:
+        dealt = np.repeat(np.arange(len(block.sizes), dtype=np.int32), block.sizes)
+        coins.shuffle(dealt)
+        rest = self.horizon - self.rounds  # nobody comes after that, so the last block is cut short
+        self._begin(block, dealt[:rest])
+
+    def _begin(self, block: Block, dealt: Items) -> None:
+        self._block, self._dealt = block, dealt
+        self._left = np.bincount(dealt, minlength=len(block.sizes))
+        widths = np.where(block.questions == WHICH, self.slots, 1)
+        self._starts = np.concatenate([[0], np.cumsum(widths)])
+        apart = np.repeat(np.where(block.questions == WHICH, 2, 1), widths)
+        self._counts.open(apart, b"".join(part.tobytes() for part in (*block, dealt)))
+
+    @property
+    def _at(self) -> int:
+        """How many rounds of the block are over."""
+        return len(self._dealt) - int(self._left.sum())
+
+    def _draw(self, row: Items, probe: Items) -> bool:
+        slate = self._dealt[self._at]
+        row[:] = self._block.slates[slate]
+        self._places[self.rounds % self._desk.patience] = self._counts.lot, slate
+        self._left[slate] -= 1
+        return True
+
+    def _propensity(self, row: Items) -> float:
+        same = (self._block.slates == row).all(axis=1)
+        return float((self._left[same].sum() + 1) / (self._left.sum() + 1))
+
+    # Learning.
+
+    def _learn(self, place: int, answer: Any) -> None:
+        lot, slate = self._places[place]
+        if lot == self._counts.lot:
+            self._add(np.array([slate]), np.array([answer]))
+
+    def _replay(self, people: People, slates: Items, done: int) -> int:
+        at = self._at
+        dealt = self._dealt[at : at + len(people) - done]
+        stop = done + len(dealt)
+        slates[done:stop] = self._block.slates[dealt]
+        self._add(dealt.astype(np.int64), self._answers(people, done, slates[done:stop]))
+        self._left -= np.bincount(dealt, minlength=len(self._left))
+        return stop
+
+    # What a snapshot holds.
+
+    def _extra(self) -> dict[str, NDArray[Any]]:
+        if self._published is not None:
+            raise InvalidInput("A release is under way; call choose() again before a snapshot.")
+        found: dict[str, NDArray[Any]] = dict(self._block._asdict())
+        found |= {"dealt": self._dealt, "left": self._left, "places": self._places}
+        return found | {f"counts.{name}": part for name, part in self._counts.arrays().items()}
+
+    def _take_extra(self, found: dict[str, NDArray[Any]]) -> None:
+        names = ("slates", "sizes", "questions", "dealt", "left", "places")
+        mine = {name: found.pop(name, np.empty(0)) for name in names}
+        counts = {name: found.pop(f"counts.{name}", None) for name in ("lot", "cells")}
+        super()._take_extra(found)
+        block = Block(mine["slates"], mine["sizes"], mine["questions"])
+        dealt, left, places = mine["dealt"], mine["left"], mine["places"]
+        kinds = (np.int32, np.int64, np.int64, np.int32, np.int64, np.int64)
+        shapes = ((len(block.sizes), self.slots), *[(len(block.sizes),)] * 2)
+        sound = (
+            all(part.dtype == kind for part, kind in zip(mine.values(), kinds, strict=True))
+            and tuple(part.shape for part in block) == shapes
+            and (dealt.ndim, left.shape) == (1, block.sizes.shape)
+            and places.shape == self._places.shape
+            and ((block.slates >= 0) & (block.slates < self.n_items)).all()
+            and all(len(set(slate)) == self.slots for slate in block.slates.tolist())
+            and ((block.questions >= WHICH) & (block.questions <= self.slots)).all()
+            and ((dealt >= 0) & (dealt < len(block.sizes))).all()
+            and (places >= -1).all()
+        )
+        if sound:
+            self._begin(block, dealt)
+            at = len(dealt) - int(left.sum())
+            rest = np.bincount(dealt[max(0, at) :], minlength=len(left))
+            sound = np.bool_(at >= 0 and np.array_equal(rest, left))
+            self._left, self._places = left, places
+        if not sound:
+            raise InvalidInput("The snapshot holds a block that could not have been planned; it was altered.")
+        self._counts.take(counts, len(dealt))
+
+    def _restored(self) -> None:
+        super()._restored()
+        lot, open_ = self._counts.lot, self._places[:, 0] == self._counts.lot
+        if (self._places[:, 0] > lot).any() or (self._places[open_, 1] >= len(self._left)).any():
+            raise InvalidInput("The snapshot holds decisions that could not have been made; it was altered.")
+
+
+def _no_block(slots: int) -> Block:
+    nothing = np.zeros(0, dtype=np.int64)
+    return Block(np.zeros((0, slots), dtype=np.int32), nothing, nothing)
+
+
+def merged(blocks: list[tuple[Items, int, int]]) -> Block:
+    """A block of (slate, size, question); the same slate with the same question stands there once."""
+    found: dict[tuple[bytes, int], list[Any]] = {}
+    for slate, size, question in blocks:
+        row = np.asarray(slate, dtype=np.int32)
+        found.setdefault((row.tobytes(), question), [row, 0, question])[1] += size
+    rows, sizes, questions = (list(part) for part in zip(*found.values(), strict=True))
+    return Block(np.array(rows, dtype=np.int32), np.array(sizes), np.array(questions))

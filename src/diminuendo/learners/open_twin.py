@@ -1,0 +1,23 @@
+"""Twins without noise: the same learner, which publishes what people said as it is. It shows the price of privacy."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from diminuendo.learners.dealt import DealtRounds
+from diminuendo.privacy.budget import Guarantee, no_privacy
+from diminuendo.types import Floats
+
+
+class OpenTwin(DealtRounds):
+    """Put before a learner: its counts are published exactly, and nothing is promised."""
+
+    noisy: ClassVar[bool] = False
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """None."""
+        return no_privacy(self.coins.secure)
+
+    def _release(self) -> Floats:
+        return self._counts.exact()

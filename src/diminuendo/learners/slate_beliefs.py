@@ -1,0 +1,111 @@
+"""Beliefs about slates: what was heard, a Markov chain that makes sense of it, and its last few thoughts.
+
+All of it follows from published numbers and public coins.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from diminuendo.errors import InvalidInput
+from diminuendo.learners.appeal_chain import Chain, new_chain, sweep
+from diminuendo.learners.appeals import Draws, best_slate, chances
+from diminuendo.learners.heard import Heard
+from diminuendo.types import Floats, Ints, Items
+
+KEPT = 16
+"""So many draws are kept: what the chain thought in its last sweeps."""
+
+
+class Beliefs:
+    """What slates may be worth."""
+
+    def __init__(self, n_items: int, slots: int) -> None:
+        self.n_items, self.slots = n_items, slots
+        self.heard = Heard(n_items, slots)
+        self.forget()
+
+    def forget(self) -> None:
+        """Begin anew: nothing was heard."""
+        self.heard.forget()
+        self._chain = new_chain(self.n_items)
+        self._draws = Draws(np.zeros((KEPT, self.n_items)), np.zeros((KEPT, 0)))
+        self._thoughts = 0
+
+    def hear(self, slate: Items, question: int, people: int, said: Floats, scale: float) -> None:
+        """A number, or one per slot, was published about a slate."""
+        self.heard.add(slate, question, people, said, scale)
+
+    def think(self, sweeps: int, coins: np.random.Generator) -> None:
+        """Let the chain go on."""
+        self._make_room(self.heard.n_pairs)
+        evidence = self.heard.evidence()
+        for _ in range(sweeps):
+            sweep(evidence, self._chain, coins)
+            at = self._thoughts % KEPT
+            self._draws.appeals[at] = self._chain.appeals
+            self._draws.overlaps[at] = self._chain.overlaps
+            self._thoughts += 1
+
+    def _make_room(self, pairs: int) -> None:
+        """Pairs that were not shown together before have no overlap, also in what was thought before."""
+        more = pairs - len(self._chain.overlaps)
+        if more:
+            chain, draws = self._chain, self._draws
+            self._chain = chain._replace(overlaps=np.concatenate([chain.overlaps, np.zeros(more)]))
+            self._draws = draws._replace(overlaps=np.hstack([draws.overlaps, np.zeros((KEPT, more))]))
+
+    def _last(self, count: int) -> Ints:
+        """Where the last `count` draws lie."""
+        count = min(count, self._thoughts, KEPT)
+        return np.asarray((self._thoughts - 1 - np.arange(count)) % KEPT)
+
+    def best(self, draws: int, passes: int) -> Items:
+        """The slate that pays most on average over the last so many draws."""
+        slate = np.zeros(self.slots, dtype=np.int32)
+        best_slate(self._draws, self._last(draws), self.heard.neighbours(), slate, passes)
+        return slate
+
+    def chances(self, slate: Items) -> Floats:
+        """For each draw and slot: how likely a click is up to there."""
+        kept = min(self._thoughts, KEPT)
+        out = np.zeros((kept, self.slots))
+        chances(slate, self._draws, self.heard.neighbours(), out)
+        return out
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """For a snapshot."""
+        chain = {f"chain.{name}": part for name, part in self._chain._asdict().items()}
+        draws = {f"draws.{name}": part for name, part in self._draws._asdict().items()}
+        heard = {f"heard.{name}": part for name, part in self.heard.arrays().items()}
+        return chain | draws | heard | {"thoughts": np.array([self._thoughts])}
+
+    def take(self, found: dict[str, Any]) -> None:
+        """Go on from what `arrays` gave; refuse what it could not have given."""
+        self.forget()
+        self.heard.take({name: found.pop(f"heard.{name}", np.empty(0)) for name in self.heard.arrays()})
+        nothing: NDArray[Any] = np.empty(0)
+        chain = Chain(*(found.pop(f"chain.{name}", nothing) for name in Chain._fields))
+        draws = Draws(*(found.pop(f"draws.{name}", nothing) for name in Draws._fields))
+        thoughts = found.pop("thoughts", nothing)
+        pairs = chain.overlaps.size
+        shapes = ((self.n_items,), (pairs,), (3,), (KEPT, self.n_items), (KEPT, pairs), (1,))
+        parts = (*chain, *draws, thoughts)
+        kinds = (*[np.dtype(np.float64)] * 5, np.dtype(np.int64))
+        sound = (
+            all(
+                part.shape == shape and part.dtype == kind
+                for part, shape, kind in zip(parts, shapes, kinds, strict=True)
+            )
+            and pairs <= self.heard.n_pairs
+            and all(np.isfinite(part).all() for part in parts)
+            and (chain.appeals > 0).all()
+            and chain.prior[1] > 0
+            and thoughts[0] >= 0
+        )
+        if not sound:
+            raise InvalidInput("The snapshot holds beliefs that could not have been formed; it was altered.")
+        self._chain, self._draws, self._thoughts = chain, draws, int(thoughts[0])

@@ -1,0 +1,161 @@
+r"""Learning what slates are worth from one published number per slate, or a few.
+
+Noise is paid per published number, so few numbers, each about a whole slate and many people, teach more than one for
+every slot and item. What they say about single items is worked out afterwards, for free (slate_beliefs.py).
+
+    first       all items, in random slates, each shown to a few people
+    then        in blocks: two exploring slates, each the best on average over a few draws of the Markov chain, so that
+                what may be good is tried and what was tried long enough is not; beside them, from some time on, the
+                slate that is best on average over all draws, shown to the greater part of people
+
+An item that was given up is tried again whenever the chain, which never forgets how unsure it is, draws it high.
+When people stop wanting what they were known to want, all is forgotten, and learning begins anew (drift).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from diminuendo.errors import InvalidInput
+from diminuendo.learners.dealt import WHICH, Block, DealtRounds, merged
+from diminuendo.learners.slate_beliefs import KEPT, Beliefs
+from diminuendo.types import Floats, Items
+
+FEW, LARGE = 8.0, 0.15
+"""People per slate at first: enough to see a good item through noise and chance, and at most 15 % of all."""
+GROWTH = 60
+"""Later slates are shown to one in so many of the people who came so far: the number of releases is logarithmic."""
+EXPLORING = (4, 8)
+"""Each block tries one slate for each of these: the best on average over that many draws."""
+SWEEPS = 8
+"""Of the Markov chain before each exploring slate."""
+FALLS, SURE = 0.6, 3.0
+"""Tastes have changed when leading slates earn less than that share of what was expected, by so many deviations."""
+STRETCHES = (1, 2, 4, 8, 16)
+"""How many of the last blocks are looked at together."""
+NOBODY = -1.0
+"""No slate leads in the block."""
+
+
+class SlateLearner(DealtRounds):
+    """Explores slates and shows the best, by beliefs."""
+
+    noisy: ClassVar[bool] = True
+    """Whether what is published has noise."""
+
+    def __init__(self, n_items: int, slots: int, **config: Any) -> None:
+        super().__init__(n_items, slots, **config)
+        self._beliefs = Beliefs(self.n_items, self.slots)
+        self._since = np.zeros(1, dtype=np.int64)  # the round with which learning began, or began anew
+        self._leading = np.array(
+            [NOBODY, 0.0, 0.0]
+        )  # of the open block's leading slate: where it stands, what it should earn, variance
+        self._checks = np.zeros(
+            (0, 3)
+        )  # of leading slates: what was published, what was expected, and its variance
+
+    def _ask(self, slate: Items, people: int) -> tuple[Items, int]:
+        """In what order to show a slate, and what to ask."""
+        return np.sort(slate), self.slots
+
+    def _scale(self, question: int) -> float:
+        """Of the noise on what is published, in units."""
+        apart = 2 if question == WHICH else 1
+        return self._counts.scale(apart) / self.ticks if self.noisy else 0.0
+
+    # Planning.
+
+    def _plan(self, coins: np.random.Generator) -> Block:
+        lately, left = self.rounds - int(self._since[0]), self.horizon - int(self._since[0])
+        n, k = self.n_items, self.slots
+        few = max(4.0, min(FEW * (1 + 1 / self.events.epsilon), LARGE * left * k / n))
+        people = int(max(few, lately / GROWTH))
+        if lately == 0:
+            self._beliefs.think(KEPT, coins)
+            order = coins.permutation(n)
+            order = np.concatenate(
+                [order, order[: -n % k]]
+            )  # where k does not divide n some items are shown twice
+            return merged([self._asked(slate, people) for slate in order.reshape(-1, k).astype(np.int32)])
+        planned = []
+        for draws in EXPLORING:
+            self._beliefs.think(SWEEPS, coins)
+            planned.append(self._asked(self._beliefs.best(draws, 1), people))
+        share = min(1.0, (n * left**2) ** (1 / 3) / lately)
+        shown = int(len(planned) * people * (1 - share) / share)
+        self._leading[:] = NOBODY, 0.0, 0.0
+        if shown == 0:
+            return merged(planned)
+        leading = self._asked(self._beliefs.best(KEPT, 2), shown)
+        block = merged([*planned, leading])
+        self._foretell(block, *leading)
+        return block
+
+    def _asked(self, slate: Items, people: int) -> tuple[Items, int, int]:
+        ordered, question = self._ask(slate, people)
+        return ordered, people, question
+
+    # Hearing.
+
+    def _hear(self, block: Block, said: list[Floats]) -> None:
+        for slate, size, question, numbers in zip(*block, said, strict=True):
+            if size:
+                self._beliefs.hear(slate, int(question), int(size), numbers, self._scale(int(question)))
+        if self._leading[0] != NOBODY and self._has_drifted(block, said):
+            self._beliefs.forget()
+            self._since[0], self._checks = self.rounds, np.zeros((0, 3))
+
+    def _foretell(self, block: Block, slate: Items, people: int, question: int) -> None:
+        """What the leading slate should earn, if people are as believed."""
+        same = (block.slates == slate).all(axis=1) & (block.questions == question)
+        chance = self._beliefs.chances(slate)[:, (question or self.slots) - 1]
+        mean = chance.mean()
+        self._leading[:] = np.flatnonzero(same)[0], mean, chance.var()
+
+    def _has_drifted(self, block: Block, said: list[Floats]) -> bool:
+        """Whether leading slates lately earned far less than expected."""
+        row, mean, unsure = int(self._leading[0]), self._leading[1], self._leading[2]
+        people, cells = int(block.sizes[row]), len(said[row])
+        noise = 2 * cells * self._scale(int(block.questions[row])) ** 2
+        variance = people**2 * unsure + people * mean * (1 - mean) + noise
+        check = np.array([[said[row].sum(), people * mean, variance]])
+        self._checks = np.concatenate([check, self._checks])[: STRETCHES[-1]]
+        for stretch in STRETCHES:
+            earned, expected, spread = self._checks[:stretch].sum(axis=0)
+            if stretch <= len(self._checks) and earned < FALLS * expected - SURE * math.sqrt(spread):
+                return True
+        return False
+
+    # What a snapshot holds.
+
+    def _state(self) -> Any:
+        return self._since, self._leading
+
+    def _extra(self) -> dict[str, NDArray[Any]]:
+        return super()._extra() | self._beliefs.arrays() | {"checks": self._checks}
+
+    def _take_extra(self, found: dict[str, NDArray[Any]]) -> None:
+        checks = found.pop("checks", np.empty(0))
+        self._beliefs.take(found)
+        super()._take_extra(found)
+        if (
+            checks.ndim != 2
+            or checks.shape[1] != 3
+            or not np.isfinite(checks).all()
+            or checks.dtype != np.float64
+        ):
+            raise InvalidInput(
+                "The snapshot holds numbers that could not have been published; it was altered."
+            )
+        self._checks = checks
+
+    def _restored(self) -> None:
+        super()._restored()
+        row = self._leading[0]
+        sound = row == NOBODY or (row >= 0 and row < max(1, len(self._left)) and row == int(row))
+        if not (sound and 0 <= self._since[0] <= self.rounds and np.isfinite(self._leading).all()):
+            raise InvalidInput("The snapshot holds a plan that could not have been made; it was altered.")
