@@ -273,7 +273,7 @@ def test_hostile_people_move_scores_by_a_unit_at_most(hostile: int) -> None:
             spent += int(moved[slate[slot]])
 
 
-class Broken:
+class Broken(Clicking):
     """The last person says `last`, whatever that is, from pick `since` on, and a quarter of everything before."""
 
     n_items, name, family_name = 3, "broken", "none"

@@ -1,0 +1,217 @@
+"""Dealt rounds: who is asked what is public, what is published is private, and nothing else gets out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from diminuendo import SeededCoins, Setting
+from diminuendo.errors import InvalidInput
+from diminuendo.learners import LEARNERS
+from diminuendo.learners.dealt import WHICH, Block, DealtRounds, merged
+from diminuendo.learners.slate_clicks import SlateClicks
+from diminuendo.learners.slate_learner import SlateLearner
+from diminuendo.learners.slate_totals import SlateTotals
+from diminuendo.privacy.budget import Budget, Unit
+from diminuendo.privacy.ledger import Ledger
+from diminuendo.streams import taste_groups
+from diminuendo.sums import counts
+from diminuendo.types import Decision, Ints
+from tests.kit import statistics
+
+LEARNING: dict[str, type[SlateLearner]] = {
+    name: kind
+    for name, kind in LEARNERS.items()
+    if issubclass(kind, SlateLearner) and kind.noisy  # what is not noisy promises nothing
+}
+ROUNDS = 18
+"""Two blocks of three items in slates of two, and a round that sees both published."""
+
+
+class Scripted:
+    """In the place of noise: says what was decided beforehand, and writes down how likely that was."""
+
+    def __init__(self, script: list[int]) -> None:
+        self.script, self.said, self.log_probability = script, 0, 0.0
+
+    def laplace(self, values: Ints, scale: float, secret: object) -> Ints:
+        said = np.array([self.script[(self.said + i) % len(self.script)] for i in range(len(values))])
+        self.said += len(values)
+        self.log_probability -= float(np.abs(said - values).sum()) / scale  # plus what no truth changes
+        return said
+
+
+def run(
+    kind: type[SlateLearner], said: list[Any], script: list[int], epsilon: float, patch: pytest.MonkeyPatch
+) -> tuple[list[Decision], float, list[int]]:
+    """A run in which `script` is published: its decisions, how likely that was, and what was asked."""
+    told = Scripted(script)
+    patch.setattr(counts.noise, "laplace", told.laplace)
+    learner = kind(3, 2, horizon=len(said), epsilon=epsilon, coins=SeededCoins(5))
+    decisions, asked = [], []
+    for answer in said:
+        decisions.append(learner.choose())
+        asked += learner._block.questions.tolist()
+        if answer != "no answer":
+            learner.observe(decisions[-1], answer)
+    assert told.said >= 3, "two blocks were published: two slates, then one or more"
+    return decisions, told.log_probability, asked
+
+
+def worst_ratio(
+    kind: type[SlateLearner], epsilon: float, patch: pytest.MonkeyPatch
+) -> tuple[float, set[int]]:
+    """The largest log-ratio of whatever is published in a run, over what one person may say; and what was asked."""
+    click = "click" in kind.reads
+    others = [0, None, 1, 0] if click else [0.5, 1.0, 0.0, 0.25]
+    hers = ["no answer", None, 0, 1] if click else ["no answer", 0.0, 0.4, 1.0, float("nan"), -3, 1e9]
+    unit, worst, asked = kind.ticks, 0.0, set[int]()
+    rng = np.random.default_rng(8)
+    scripts = [[int(n) * unit for n in rng.integers(-4, 9, 5)] for _ in range(6)]
+    for script in [*scripts, [-3 * unit], [9 * unit], [0]]:
+        for place in (0, 3, 9, 12):  # in the first block, or in the second
+            runs = []
+            for said in hers:
+                answers: list[Any] = [others[t % 4] for t in range(ROUNDS)]
+                answers[place] = said
+                runs.append(run(kind, answers, script, epsilon, patch))
+            assert all(decisions == runs[0][0] for decisions, *_ in runs), "what is shown follows from it"
+            likely = [log for _, log, _ in runs]
+            worst, asked = max(worst, max(likely) - min(likely)), asked | set(runs[0][2])
+    return worst, asked
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 8.0])
+@pytest.mark.parametrize("name", LEARNING)
+def test_everything_published_in_a_whole_run_is_private(
+    name: str, epsilon: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Exact: given what is published, slates and propensities are the same, and its law is a product of factors."""
+    worst, asked = worst_ratio(LEARNING[name], epsilon, monkeypatch)
+    assert 0.999 * epsilon < worst <= epsilon * (1 + 1e-12)
+    if name == "slate-clicks" and epsilon == 8:
+        assert WHICH in asked, "the question that needs more noise was among them"
+
+
+def test_noise_for_yes_and_no_is_too_little_for_which(monkeypatch: pytest.MonkeyPatch) -> None:
+    scale = counts.PrivateCounts.scale
+    monkeypatch.setattr(counts.PrivateCounts, "scale", lambda self, apart: scale(self, 1))
+    worst, _ = worst_ratio(SlateClicks, 8.0, monkeypatch)
+    assert worst > 1.9 * 8
+
+
+def test_late_credit_would_cost_twice_as_much(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An answer counted in whatever block is open when it comes: in one run at once, in the other later."""
+
+    def late(self: DealtRounds, place: int, answer: Any) -> None:
+        self._add(np.array([0]), np.array([answer]))
+
+    monkeypatch.setattr(DealtRounds, "_learn", late)
+
+    def answered(at: int) -> float:
+        told = Scripted([9 * SlateTotals.ticks, 0, *[-5 * SlateTotals.ticks] * 4])
+        monkeypatch.setattr(counts.noise, "laplace", told.laplace)
+        learner = SlateTotals(3, 2, horizon=ROUNDS, epsilon=0.5, coins=SeededCoins(5))
+        first = learner.choose()
+        for t in range(1, ROUNDS):
+            if t == at:
+                learner.observe(first, 1.0)
+            learner.choose()
+        return told.log_probability
+
+    assert answered(1) - answered(9) == pytest.approx(2 * 0.5), "and so it is not given"
+
+
+@pytest.mark.parametrize("name", LEARNING)
+def test_what_comes_after_its_block_says_nothing(name: str) -> None:
+    kind = LEARNING[name]
+    learner = kind(6, 2, horizon=400, epsilon=1.0, coins=SeededCoins(3))
+    first = learner.choose()
+    while learner._counts.lot == 0:
+        learner.choose()
+    before = learner._counts._cells.copy()
+    learner.observe(first, 1)
+    np.testing.assert_array_equal(learner._counts._cells, before)
+
+
+@pytest.mark.parametrize("name", LEARNING)
+def test_boundaries_do_not_depend_on_answers(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever answers: the same rounds are dealt to the same slates, as long as the same is published."""
+    silent: list[Any] = ["no answer"] * ROUNDS
+    loud: list[Any] = [1] * ROUNDS
+    for script in ([3], [0, 5, -2]):
+        one, other = (run(LEARNING[name], said, script, 1.0, monkeypatch) for said in (silent, loud))
+        assert one[0] == other[0]
+
+
+@pytest.mark.parametrize("name", LEARNING)
+def test_propensities_are_what_they_say(name: str) -> None:
+    """Over many deals of one block every slate comes as often as its decisions foretold."""
+    slates, sizes = [(0, 1), (2, 3), (1, 4)], np.array([6, 3, 1])
+    block = Block(np.array(slates, dtype=np.int32), sizes, np.array([2, 2, 2]))
+    third = []
+    for seed in range(400):
+        learner = LEARNING[name](5, 2, horizon=50, epsilon=1.0, coins=SeededCoins(seed))
+        learner._plan = lambda coins: block  # type: ignore[method-assign]
+        left = sizes.copy()
+        for decision in (learner.choose() for _ in range(10)):
+            slate = slates.index(decision.slate)
+            assert decision.propensity == left[slate] / left.sum(), "of those that are yet to be dealt"
+            left[slate] -= 1
+            third += [slate] if decision.round == 2 else []
+        assert not left.any()
+    statistics.assert_follows(third, sizes / 10)
+    statistics.assert_rejects(third, np.array([0.3, 0.6, 0.1]))
+
+
+def test_the_same_slate_with_the_same_question_is_one_number() -> None:
+    one, other = np.array([1, 2], dtype=np.int32), np.array([2, 1], dtype=np.int32)
+    block = merged([(one, 3, 2), (other, 4, 2), (one, 5, 2), (one, 6, WHICH)])
+    np.testing.assert_array_equal(block.slates, [[1, 2], [2, 1], [1, 2]])
+    np.testing.assert_array_equal(block.sizes, [8, 4, 6])
+    np.testing.assert_array_equal(block.questions, [2, 2, WHICH])
+
+
+@pytest.mark.parametrize("name", LEARNING)
+def test_a_crash_publishes_nothing_twice(name: str, tmp_path: Path) -> None:
+    """Restored in the midst of a block that was published before the crash: the same numbers, not new noise."""
+    kind, people = LEARNING[name], taste_groups(300, 6, groups=2, items_per_group=3)
+    budget = Budget(1.0, 0.0, Unit(), "pure")
+    with Ledger.open(tmp_path / "ledger", budget) as ledger:
+        learner = kind(6, 2, horizon=300, epsilon=1.0, ledger=ledger)
+        learner.replay(people[:10])
+        saved = learner.snapshot()
+        learner.replay(people[10:60])
+        before = learner._beliefs.heard.arrays()["said"][:3]  # six items in slates of two
+        assert learner._counts.lot == 1
+    with Ledger.open(tmp_path / "ledger", budget) as ledger:
+        again = kind.restore(saved, ledger=ledger)
+        again.replay(people[200:260])  # other people: what was published before is not about them
+        np.testing.assert_array_equal(again._beliefs.heard.arrays()["said"][:3], before)
+        fresh = kind(6, 2, horizon=300, epsilon=1.0)
+        fresh.replay(people[:60])
+        assert not np.array_equal(fresh._beliefs.heard.arrays()["said"][:3], before), "noise is noise"
+        assert ledger.spent() == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("name", LEARNING)
+def test_several_visits_share_the_budget(name: str) -> None:
+    kind = LEARNING[name]
+    once, thrice = (
+        kind.for_setting(Setting(6, 2, 300, next(iter(kind.reads)), 0.9, visits=visits)) for visits in (1, 3)
+    )
+    assert thrice._counts.scale(1) == pytest.approx(3 * once._counts.scale(1), rel=1e-9)
+    assert once.guarantee.epsilon == pytest.approx(0.9) == thrice.guarantee.epsilon
+    assert once.guarantee.delta == 0
+
+
+@pytest.mark.parametrize("name", LEARNING)
+def test_the_horizon_is_kept(name: str) -> None:
+    people = taste_groups(100, 6, groups=2, items_per_group=3)
+    learner = LEARNING[name](6, 2, horizon=100, epsilon=1.0, coins=SeededCoins(4))
+    assert (learner.replay(people) >= 0).all()
+    with pytest.raises(InvalidInput, match="made for 100 rounds"):
+        learner.choose()
