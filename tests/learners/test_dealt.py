@@ -150,7 +150,8 @@ def test_boundaries_do_not_depend_on_answers(name: str, monkeypatch: pytest.Monk
 @pytest.mark.parametrize("name", LEARNING)
 def test_propensities_are_what_they_say(name: str) -> None:
     """Over many deals of one block every slate comes as often as its decisions foretold."""
-    slates, sizes = [(0, 1), (2, 3), (1, 4)], np.array([6, 3, 1])
+    slates: list[tuple[int, ...]] = [(0, 1), (2, 3), (1, 4)]
+    sizes = np.array([6, 3, 1])
     block = Block(np.array(slates, dtype=np.int32), sizes, np.array([2, 2, 2]))
     third = []
     for seed in range(400):

@@ -25,7 +25,8 @@ from diminuendo.simulate.run import Simulation, simulate
 from diminuendo.simulate.table import as_table
 from diminuendo.streams import BUILTIN, People, msweb, open_stream
 from diminuendo.streams.builtin import FROM_ROWS
-from diminuendo.types import FeedbackKind
+from diminuendo.streams.clicks import MODELS
+from diminuendo.types import FEEDBACKS, FeedbackKind
 
 app = typer.Typer(
     help="Private online choice: show k of N things to a stream of people, learn from each, reveal nobody.",
@@ -55,7 +56,8 @@ def simulate_command(
     objective: Annotated[
         str | None, typer.Option(help=f"How to read the rows: {', '.join(FROM_ROWS)}. Default: noisy-or.")
     ] = None,
-    feedback: Annotated[str, typer.Option(help="What comes back: full or bandit.")] = "full",
+    feedback: Annotated[str, typer.Option(help=f"What comes back: {', '.join(FEEDBACKS)}.")] = "full",
+    clicks: Annotated[str, typer.Option(help=f"How people click: {', '.join(MODELS)}.")] = "cascade",
     learners: Annotated[
         str | None,
         typer.Option(
@@ -77,7 +79,8 @@ def simulate_command(
     json_file: Annotated[Path | None, typer.Option("--json", help="Write the numbers to this file.")] = None,
 ) -> None:
     """Run learners against a stream and compare them with hindsight."""
-    kind = cast(FeedbackKind, _validate.one_of(feedback, ("full", "bandit"), "--feedback"))
+    kind = cast(FeedbackKind, _validate.one_of(feedback, FEEDBACKS, "--feedback"))
+    _validate.one_of(clicks, MODELS, "--clicks")
     with interruptible(out), progress_bars() as bars:
         path = Path(stream)
         reading = bars(f"reading {path.name}", path.stat().st_size) if path.is_file() else None
@@ -90,6 +93,7 @@ def simulate_command(
             epsilon=epsilon,
             delta=delta,
             visits=visits,
+            clicks=clicks,
             seeds=seeds,
             rounds=rounds,
             jobs=jobs,

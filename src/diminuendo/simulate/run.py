@@ -27,6 +27,7 @@ from diminuendo.offline import ONE_MINUS_1_OVER_E
 from diminuendo.randomness import SeededCoins
 from diminuendo.simulate.benchmarks import Benchmarks, benchmarks
 from diminuendo.simulate.regret import expert_regrets
+from diminuendo.streams.clicks import MODELS
 from diminuendo.streams.people import People, Stream
 from diminuendo.types import FeedbackKind, Progress
 
@@ -86,6 +87,12 @@ class Job:
     name: str
     seed: int
     setting: Setting
+    clicks: str
+    """By which model people click, where clicks are the feedback."""
+
+    def meets(self, stream: Stream) -> Stream:
+        """The people of this run: of the same wishes for every seed, but clicking with other luck."""
+        return stream.clicking(self.clicks, self.seed) if self.setting.feedback == "click" else stream
 
 
 def simulate(
@@ -97,6 +104,7 @@ def simulate(
     epsilon: float = 1.0,
     delta: float = 1e-6,
     visits: int = 1,
+    clicks: str = "cascade",
     seeds: int = 5,
     rounds: int | None = None,
     jobs: int = 1,
@@ -106,8 +114,10 @@ def simulate(
 ) -> Simulation:
     """Run every learner with every seed on the first `rounds` people of `stream`.
 
-    `visits`: what private learners are made for. In the stream itself everybody comes once.
+    `visits`: what private learners are made for. In the stream itself everybody comes once. `clicks`: by which model
+    they click (streams/clicks.py), where feedback is "click".
     """
+    _validate.one_of(clicks, MODELS, "clicks")
     stream = _first(stream, rounds)
     k = _validate.slots(slots, stream.n_items)
     _validate.positive_int(seeds, "seeds")
@@ -120,7 +130,7 @@ def simulate(
     for name in learners:
         learner_class(name, feedback)  # a wrong name is refused before any work is done
     told = progress or (lambda what, size: lambda done: None)
-    todo = [Job(name, seed, setting) for name in learners for seed in range(seeds)]
+    todo = [Job(name, seed, setting, clicks) for name in learners for seed in range(seeds)]
     kept = _Kept(out, stream)
     left = [job for job in todo if job not in kept]
     hindsight = told("hindsight: greedy, optimum, random", 1)
@@ -141,7 +151,7 @@ def run(job: Job, stream: Stream, progress: Progress | None = None) -> Result:
     learner = make(job.name, job.setting, coins=SeededCoins(job.seed))
     began = time.perf_counter()
     everybody = np.arange(len(stream)) if job.setting.visits > 1 else None
-    slates = replay(learner, stream, job.setting.feedback, progress, persons=everybody)
+    slates = replay(learner, job.meets(stream), job.setting.feedback, progress, persons=everybody)
     seconds = time.perf_counter() - began
     payoffs = stream.values(slates)
     earned = np.cumsum(payoffs)
@@ -218,7 +228,8 @@ class _Kept:
             self._lines = dict(_kept_lines(self._file))
 
     def _key(self, job: Job) -> str:
-        facts = (diminuendo.__version__, self._stream, job.name, job.seed, repr(job.setting))
+        how = job.clicks if job.setting.feedback == "click" else ""
+        facts = (diminuendo.__version__, self._stream, job.name, job.seed, repr(job.setting), how)
         return hashlib.sha256(repr(facts).encode()).hexdigest()[:16]
 
     def __contains__(self, job: Job) -> bool:
