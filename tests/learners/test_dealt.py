@@ -17,6 +17,7 @@ from diminuendo.learners.slate_learner import SlateLearner
 from diminuendo.learners.slate_totals import SlateTotals
 from diminuendo.privacy.budget import Budget, Unit
 from diminuendo.privacy.ledger import Ledger
+from diminuendo.randomness import noise
 from diminuendo.streams import taste_groups
 from diminuendo.sums import counts
 from diminuendo.types import Decision, Ints
@@ -49,7 +50,7 @@ def run(
 ) -> tuple[list[Decision], float, list[int]]:
     """A run in which `script` is published: its decisions, how likely that was, and what was asked."""
     told = Scripted(script)
-    patch.setattr(counts.noise, "laplace", told.laplace)
+    patch.setattr(noise, "laplace", told.laplace)
     learner = kind(3, 2, horizon=len(said), epsilon=epsilon, coins=SeededCoins(5))
     decisions, asked = [], []
     for answer in said:
@@ -113,7 +114,7 @@ def test_late_credit_would_cost_twice_as_much(monkeypatch: pytest.MonkeyPatch) -
 
     def answered(at: int) -> float:
         told = Scripted([9 * SlateTotals.ticks, 0, *[-5 * SlateTotals.ticks] * 4])
-        monkeypatch.setattr(counts.noise, "laplace", told.laplace)
+        monkeypatch.setattr(noise, "laplace", told.laplace)
         learner = SlateTotals(3, 2, horizon=ROUNDS, epsilon=0.5, coins=SeededCoins(5))
         first = learner.choose()
         for t in range(1, ROUNDS):

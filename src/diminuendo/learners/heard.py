@@ -124,29 +124,25 @@ class Heard:
         slates = np.zeros((rows, k), dtype=np.int32)
         lengths, which = np.zeros(rows, dtype=np.int64), np.zeros(rows, dtype=np.bool_)
         pairs = np.full((rows, k, k), NO_PAIR, dtype=np.int64)
-        by_item: list[list[int]] = [[] for _ in range(self.n_items)]
-        by_pair: list[list[int]] = [[] for _ in self._pairs]
         for (kind, *items), row in self._numbers.items():
             slates[row, : len(items)], lengths[row], which[row] = items, len(items), kind == WHICH
             for i, a in enumerate(items):
-                by_item[a].append(row)
                 for j, b in enumerate(items[:i]):
-                    pair = self._pairs[min(a, b), max(a, b)]
-                    pairs[row, i, j] = pairs[row, j, i] = pair
-                    by_pair[pair].append(row)
+                    pairs[row, i, j] = pairs[row, j, i] = self._pairs[min(a, b), max(a, b)]
+        asked = np.arange(k) < lengths[:, None]
         couples = np.array(list(self._pairs), dtype=np.int64).reshape(-1, 2)
-        return Evidence(
-            slates, lengths, which, self._tables, pairs, *_listed(by_item), couples, *_listed(by_pair)
-        )
+        below = np.tril(np.ones((k, k), dtype=np.bool_)) & (pairs != NO_PAIR)
+        by_item = _listed(slates[asked], np.nonzero(asked)[0], self.n_items)
+        by_pair = _listed(pairs[below], np.nonzero(below)[0], len(couples))
+        return Evidence(slates, lengths, which, self._tables, pairs, *by_item, couples, *by_pair)
 
     def neighbours(self) -> Neighbours:
         """Who was shown with whom."""
-        by_item: list[list[tuple[int, int]]] = [[] for _ in range(self.n_items)]
-        for (a, b), pair in self._pairs.items():
-            by_item[a].append((b, pair))
-            by_item[b].append((a, pair))
-        starts, items = _listed([[other for other, _ in each] for each in by_item])
-        return Neighbours(starts, items, _listed([[pair for _, pair in each] for each in by_item])[1])
+        couples = self.evidence().couples
+        ones, others = couples.ravel(), couples[:, ::-1].ravel()
+        numbers = np.repeat(np.arange(len(couples)), 2)
+        starts, items = _listed(ones, others, self.n_items)
+        return Neighbours(starts, items, _listed(ones, numbers, self.n_items)[1])
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """For a snapshot: what was published, in order. Tables are made again."""
@@ -174,21 +170,19 @@ class Heard:
             and ((asked[:, 0] >= WHICH) & (asked[:, 0] <= k) & (asked[:, 1] > 0)).all()
             and (scales >= 0).all()
             and np.isfinite(scales).all()
+            and np.isfinite(said[np.arange(k) < np.where(asked[:, :1] == WHICH, k, 1)]).all()
         )
-        self.forget()
-        for slate, (question, people), row, scale in (
-            zip(slates, asked, said, scales, strict=True) if sound else ()
-        ):
-            cells = row[: k if question == WHICH else 1]
-            sound = sound and bool(np.isfinite(cells).all())
-            self.add(slate, int(question), int(people), cells, float(scale))
         if not sound:
             raise InvalidInput(
                 "The snapshot holds counts that could not have been published; it was altered."
             )
+        self.forget()
+        for slate, (question, people), row, scale in zip(slates, asked, said, scales, strict=True):
+            self.add(slate, int(question), int(people), row[: k if question == WHICH else 1], float(scale))
 
 
-def _listed(lists: list[list[int]]) -> tuple[Ints, Ints]:
-    """Lists one after the other, and where each begins."""
-    starts = np.concatenate([[0], np.cumsum([len(each) for each in lists], dtype=np.int64)]).astype(np.int64)
-    return starts, np.array([number for each in lists for number in each], dtype=np.int64)
+def _listed(whose: NDArray[Any], what: NDArray[Any], many: int) -> tuple[Ints, Ints]:
+    """For each of 0 .. many - 1 what is its own, one after the other, and where each begins."""
+    starts = np.zeros(many + 1, dtype=np.int64)
+    np.cumsum(np.bincount(whose, minlength=many), out=starts[1:])
+    return starts, np.asarray(what[np.argsort(whose, kind="stable")], dtype=np.int64)

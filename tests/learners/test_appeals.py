@@ -1,0 +1,233 @@
+"""The model of slates against its own definition, written out; the chain against integrals."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from scipy import integrate, stats
+
+from diminuendo.errors import InvalidInput
+from diminuendo.learners.appeal_chain import PRIOR_APART, PRIOR_WIDTH, WISHES, new_chain, sweep
+from diminuendo.learners.appeals import Draws, best_slate, chances
+from diminuendo.learners.dealt import WHICH
+from diminuendo.learners.heard import CHANCES, GRID, ROUNDING, Heard, log_likelihood, look_up
+from diminuendo.learners.slate_beliefs import Beliefs
+from diminuendo.types import Floats
+from tests.kit.statistics import ALPHA
+
+N, K = 6, 3
+
+
+def worth(slate: tuple[int, ...], appeals: Floats, overlaps: dict[tuple[int, int], float]) -> float:
+    """1 - exp(-t(S)), as defined."""
+    total = 0.0
+    for a in slate:
+        part = appeals[a]
+        for b in slate:
+            if (appeals[b], -b) > (appeals[a], -a):
+                part *= 1 - overlaps.get((min(a, b), max(a, b)), 0.0)
+        total += part
+    return 1 - math.exp(-total)
+
+
+@pytest.fixture
+def heard() -> Heard:
+    found = Heard(N, K)
+    for slate in ((0, 1, 2), (2, 3, 4), (1, 4, 5)):
+        found.add(np.array(slate, dtype=np.int32), K, 10, np.array([3.0]), 1.0)
+    return found
+
+
+def made(heard: Heard, seed: int, many: int = 4) -> tuple[Draws, list[dict[tuple[int, int], float]]]:
+    rng = np.random.default_rng(seed)
+    couples = [tuple(couple) for couple in heard.evidence().couples.tolist()]
+    overlaps = np.where(
+        rng.random((many, len(couples))) < 0.4, 0.0, rng.uniform(-0.3, 0.95, (many, len(couples)))
+    )
+    appeals = rng.exponential(0.4, (many, N))
+    return Draws(appeals, overlaps), [dict(zip(couples, row, strict=True)) for row in overlaps.tolist()]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_chances_are_the_definition(heard: Heard, seed: int) -> None:
+    draws, overlaps = made(heard, seed)
+    for slate in itertools.permutations(range(N), K):
+        out = np.zeros((len(overlaps), K))
+        chances(np.array(slate, dtype=np.int32), draws, heard.neighbours(), out)
+        for draw, i in itertools.product(range(len(overlaps)), range(K)):
+            expected = worth(slate[: i + 1], draws.appeals[draw], overlaps[draw])
+            assert out[draw, i] == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_the_best_slate_is_greedy_then_no_exchange_helps(heard: Heard, seed: int) -> None:
+    draws, overlaps = made(heard, seed)
+    which = np.array([0, 2, 3])
+
+    def value(slate: tuple[int, ...]) -> float:
+        return sum(worth(slate, draws.appeals[draw], overlaps[draw]) for draw in which)
+
+    chosen: tuple[int, ...] = ()
+    for _ in range(K):
+        options = [(*chosen, a) for a in range(N) if a not in chosen]
+        chosen = max(options, key=value)
+    slate = np.zeros(K, dtype=np.int32)
+    best_slate(draws, which, heard.neighbours(), slate, 0)
+    assert tuple(slate.tolist()) == chosen
+    best_slate(draws, which, heard.neighbours(), slate, 20)
+    found = tuple(slate.tolist())
+    assert value(found) >= value(chosen) - 1e-12
+    for i, a in itertools.product(range(K), range(N)):
+        if a not in found:
+            assert value((*found[:i], a, *found[i + 1 :])) <= value(found) * (1 + 1e-8)
+
+
+@pytest.mark.parametrize(("people", "said", "scale"), [(20, 7.0, 2.0), (500, 120.0, 10.0), (4, -3.0, 1.0)])
+def test_the_likelihood_is_a_convolution(people: int, said: float, scale: float) -> None:
+    """Normal plus Laplace, integrated numerically; up to the constant log(2 scale)."""
+    found = log_likelihood(said, people, scale)
+    for place in (40, 200, 330, 480):
+        chance = CHANCES[place]
+        mean, spread = people * chance, math.sqrt(people * chance * (1 - chance) + ROUNDING)
+
+        def density(x: float, mean: float = mean, spread: float = spread) -> float:
+            return float(stats.norm.pdf(x, mean, spread) * stats.laplace.pdf(said - x, scale=scale))
+
+        low, high = mean - 12 * spread, mean + 12 * spread
+        kink = [said] if low < said < high else None
+        exact = float(integrate.quad(density, low, high, points=kink, limit=500)[0])
+        assert found[place] == pytest.approx(math.log(exact) + math.log(2 * scale), abs=1e-6)
+    mean, spread = people * CHANCES[200], math.sqrt(people * CHANCES[200] * (1 - CHANCES[200]) + ROUNDING)
+    exact = float(stats.norm.logpdf(said, mean, spread))
+    assert log_likelihood(said, people, 0.0)[200] == pytest.approx(exact + 0.5 * math.log(2 * math.pi))
+
+
+def test_numbers_about_the_same_slate_are_added_up() -> None:
+    one, two = Heard(N, K), Heard(N, K)
+    slate, turned = np.array([3, 1, 4], dtype=np.int32), np.array([4, 3, 1], dtype=np.int32)
+    one.add(slate, K, 10, np.array([3.0]), 1.0)
+    one.add(turned, K, 20, np.array([9.0]), 1.0)  # a sum does not know the order
+    one.add(slate, WHICH, 20, np.array([9.0, 1.0, 2.0]), 2.0)
+    one.add(turned, WHICH, 20, np.array([9.0, 1.0, 2.0]), 2.0)  # which one does
+    found = one.evidence()
+    assert len(found.lengths) == 3
+    np.testing.assert_allclose(
+        found.tables[0, 0], log_likelihood(3.0, 10, 1.0) + log_likelihood(9.0, 20, 1.0), rtol=1e-5
+    )
+    np.testing.assert_array_equal(one.shown[[3, 1, 4, 0]], [70, 70, 70, 0])
+    two.take(one.arrays())
+    for mine, theirs in zip(found, two.evidence(), strict=True):
+        np.testing.assert_array_equal(mine, theirs)
+
+
+def test_what_could_not_have_been_published_is_refused() -> None:
+    heard = Heard(N, K)
+    heard.add(np.array([3, 1, 4], dtype=np.int32), K, 10, np.array([3.0]), 1.0)
+    good = heard.arrays()
+    for name, wrong in (
+        ("slates", N),
+        ("slates", -1),
+        ("slates", 1),
+        ("asked", K + 1),
+        ("scales", -1.0),
+        ("said", np.inf),
+    ):
+        bad = {key: part.copy() for key, part in good.items()}
+        bad[name][...] = wrong
+        with pytest.raises(InvalidInput, match="altered"):
+            Heard(N, K).take(bad)
+
+
+def test_the_table_is_read_between_its_points() -> None:
+    table = np.sqrt(CHANCES).astype(np.float32)
+    for chance in (0.0, 1e-5, 0.0371, 0.5, 0.99999, 1.0):
+        assert look_up(table, chance) == pytest.approx(math.sqrt(chance), abs=2 / GRID)
+    assert look_up(table, -0.2) == table[0]
+
+
+def test_the_chain_draws_from_the_posterior() -> None:
+    """Two items, shown together and asked about twice: means of functions of both against integrals over a grid.
+
+    The prior's own parameters are held, which leaves two appeals and an overlap. The error of a mean over batches of
+    draws is measured by the batches; with ALPHA for each, and a wrong likelihood is told apart.
+    """
+    heard = Heard(2, 2)
+    slate = np.array([0, 1], dtype=np.int32)
+    heard.add(slate, 2, 30, np.array([17.0]), 1.0)
+    heard.add(slate, WHICH, 25, np.array([9.0, 6.0]), 2.0)
+    chain = new_chain(2, heard.n_pairs)
+    coins = np.random.default_rng(1)
+    evidence, prior = heard.evidence(), chain.prior.copy()
+    batches, each = 60, 400
+    seen = np.zeros((batches, 3))
+    for batch in range(batches):
+        for _ in range(each):
+            sweep(evidence, chain, coins)
+            chain.prior[:] = prior
+            seen[batch] += (chain.appeals[0], chain.appeals[1], chain.overlaps[0] == 0)
+    seen /= each
+
+    def posterior(wrong: float) -> Floats:
+        logs = np.linspace(-6.5, 2.5, 121)
+        values = np.concatenate([[0.0], np.linspace(-0.3, 0.95, 26)])
+        a, b, r = np.meshgrid(np.exp(logs), np.exp(logs), values, indexing="ij")
+        weight = np.where(r == 0, prior[2], (1 - prior[2]) / 26)
+        weight = weight * np.exp(
+            -((np.log(a) - prior[0]) ** 2 + (np.log(b) - prior[0]) ** 2) / (2 * prior[1] ** 2)
+        )
+        both = 1 - np.exp(-(np.maximum(a, b) + np.minimum(a, b) * (1 - r)))
+        first = 1 - np.exp(-a)
+        likely = np.zeros_like(a)
+        for said, people, scale, chance in (
+            (17.0, 30, wrong, both),
+            (9.0, 25, 2 * wrong, first),
+            (6.0, 25, 2 * wrong, both - first),
+        ):
+            likely += np.interp(chance, CHANCES, log_likelihood(said, people, scale))
+        weight = weight * np.exp(likely - likely.max())
+        weight /= weight.sum()
+        return np.array([(weight * a).sum(), (weight * b).sum(), weight[..., 0].sum()])
+
+    deviation = seen.std(axis=0, ddof=1) / math.sqrt(batches)
+    limit = stats.t.isf(ALPHA / 2, batches - 1)
+    assert (np.abs(seen.mean(axis=0) - posterior(1.0)) < limit * deviation).all()
+    assert (np.abs(seen.mean(axis=0) - posterior(8.0)) > limit * deviation).any(), "more noise is another law"
+
+
+def test_the_prior_is_what_it_says_when_nothing_was_heard() -> None:
+    chain, coins = new_chain(40), np.random.default_rng(2)
+    evidence = Heard(40, 2).evidence()
+    centres, widths, aparts = [], [], []
+    for _ in range(3000):
+        sweep(evidence, chain, coins)
+        centres.append(chain.prior[0])
+        widths.append(chain.prior[1] ** -2)
+        aparts.append(chain.prior[2])
+    batch = np.array([centres, widths, aparts]).reshape(3, 30, -1).mean(axis=2)
+    shape, scale = PRIOR_WIDTH
+    expected = np.array([math.log(WISHES / 40), shape / scale, PRIOR_APART[0] / sum(PRIOR_APART)])
+    limit = stats.t.isf(ALPHA / 2, 29) * batch.std(axis=1, ddof=1) / math.sqrt(30)
+    assert (np.abs(batch.mean(axis=1) - expected) < limit).all()
+    assert (np.abs(batch.mean(axis=1) - expected - [1.0, 0.4, 0.2]) > limit).all()
+
+
+def test_beliefs_find_who_it_was() -> None:
+    """Random slates, yes or no only: the items that people want come out on top."""
+    rng, beliefs = np.random.default_rng(3), Beliefs(30, 3)
+    appeals = np.full(30, 0.005)
+    appeals[[4, 17, 22]] = 0.5, 0.4, 0.3
+    for _ in range(60):
+        slate = rng.choice(30, 3, replace=False).astype(np.int32)
+        chance = 1 - math.exp(-appeals[slate].sum())
+        beliefs.hear(slate, 3, 60, np.array([rng.binomial(60, chance) + rng.laplace()]), 1.0)
+    beliefs.think(100, rng)
+    assert set(beliefs.best(16, 2).tolist()) == {4, 17, 22}
+    kept = Beliefs(30, 3)
+    kept.take(beliefs.arrays())
+    one, other = np.random.default_rng(4), np.random.default_rng(4)
+    kept.think(5, one)
+    beliefs.think(5, other)
+    np.testing.assert_array_equal(kept.best(8, 1), beliefs.best(8, 1))
