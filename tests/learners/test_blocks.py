@@ -168,7 +168,7 @@ def slate_law(scores: Floats, independent: bool) -> dict[tuple[int, ...], float]
 @pytest.mark.parametrize("kind", OPEN)
 def test_slates_follow_their_law(kind: Any) -> None:
     n, k, count = 4, 3, 30_000
-    learner = opened(kind, n, k, 1, count, rate=0.7)
+    learner = opened(kind, n, k, 1, count, probes=2, rate=1.4)  # a rate is shared by the probes of a cell
     learner._sums[:] = np.random.default_rng(3).normal(size=k * n) * 2
     learner._move()
     rows = learner.replay(taste_groups(count, n, groups=1, items_per_group=2))
@@ -194,7 +194,8 @@ def test_a_cell_is_what_its_item_earns_over_the_whole_block(kind: Any) -> None:
 
     def release(secret: SecretRandomness) -> Floats:
         cells.append(learner._sum._batch.copy() // learner.ticks)
-        return original(secret)
+        released: Floats = original(secret)
+        return released
 
     learner._sum.release = release
     learner.replay(people)

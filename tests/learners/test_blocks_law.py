@@ -115,18 +115,15 @@ def test_what_is_not_private_is_noticed(mistake: str) -> None:
 @pytest.mark.parametrize("kind", [BanditBlocks, BanditBlocksFull, RankedClicks])
 def test_learners_follow_that_law(kind: Any) -> None:
     """Item by item, through replay: three people a block, who want items 0, 1, or both."""
-
-    class Whole(kind):
-        ticks = 1
-
-    wants, blocks, runs, coins = [(1.0, 0.0), (1.0, 0.0), (1.0, 1.0)], 2, 3_000, SeededCoins(5)
+    whole = type("Whole", (kind,), {"ticks": 1})
+    wants, blocks, runs, coins = [(1.0, 0.0), (1.0, 0.0), (1.0, 1.0)], 2, 2_000, SeededCoins(5)
     stream: Stream = tuple((0.0, a, b, max(a, b)) for a, b in wants * blocks)
     people, found = People(NoisyOr(), np.array(wants * blocks)), []
     law = run_law(stream, 1.0, probes_seen=False)
     names = list(law)
     with planned_as(Plan(2, 1, blocks * LENGTH, LENGTH, 1, RATE, "laplace")):
         for _ in range(runs):
-            learner = Whole(2, 1, horizon=blocks * LENGTH, epsilon=1.0, delta=0.0, coins=coins, patience=8)
+            learner = whole(2, 1, horizon=blocks * LENGTH, epsilon=1.0, delta=0.0, coins=coins, patience=8)
             found.append(names.index(tuple(learner.replay(people)[:, 0].tolist())))
     assert_follows(found, np.array([law[name] for name in names]))
     nearby = run_law(stream, 2.0, probes_seen=False)

@@ -55,6 +55,8 @@ def made(kind: type[Any], visits: int, seed: int = 3, epsilon: float = 40.0, **c
 
 
 def answer(learner: Learner, decision: Decision, t: int) -> Any:
+    if "click" in learner.reads and "bandit" not in learner.reads:
+        return PEOPLE.click(t, decision.slate)
     return PEOPLE[t] if "full" in learner.reads else PEOPLE[t].value(decision.slate)
 
 

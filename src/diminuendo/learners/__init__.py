@@ -3,6 +3,12 @@
 from __future__ import annotations
 
 from diminuendo.errors import UnknownName
+from diminuendo.learners.bandit_blocks import (
+    BanditBlocks,
+    BanditBlocksFull,
+    OpenBanditBlocks,
+    OpenBanditBlocksFull,
+)
 from diminuendo.learners.bandit_dp import (
     BanditDp,
     BanditDpPaper,
@@ -24,6 +30,7 @@ from diminuendo.learners.overlap_greedy import OverlapGreedy
 from diminuendo.learners.overlap_sums import OverlapSums
 from diminuendo.learners.pick import preferred
 from diminuendo.learners.random_slates import RandomSlates
+from diminuendo.learners.ranked_clicks import OpenRankedClicks, RankedClicks
 from diminuendo.learners.replay import replay
 from diminuendo.learners.slate_clicks import OpenSlateClicks, SlateClicks
 from diminuendo.learners.slate_totals import OpenSlateTotals, SlateTotals
@@ -53,6 +60,12 @@ LEARNERS: dict[str, type[Learner]] = {
         EpochGreedy,
         Boosted,
         NoisyHedge,
+        BanditBlocks,
+        OpenBanditBlocks,
+        BanditBlocksFull,
+        OpenBanditBlocksFull,
+        RankedClicks,
+        OpenRankedClicks,
         SlateTotals,
         OpenSlateTotals,
         SlateClicks,

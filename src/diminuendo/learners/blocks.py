@@ -113,7 +113,7 @@ class Blocks(Learner):
 
     @abstractmethod
     def _worths(self, people: People, rounds: Ints, slates: Items, probes: Items) -> Floats:
-        """The same for many people, who are asked about the slates that they were shown."""
+        """The same for the people of these rounds, who are asked about the slates that they were shown."""
 
     # Choosing.
 
@@ -157,9 +157,9 @@ class Blocks(Learner):
     # Learning.
 
     def _learn(self, place: int, answer: Any) -> None:
-        probe, round_ = self._desk.probes[place], round_at(self._desk, place)
-        block = self.schedule.closed_by(round_)
-        if probe[0] != NO_PROBE and block == self._sum.batch:
+        probe = self._desk.probes[place]
+        if probe[0] != NO_PROBE:
+            block = self.schedule.closed_by(round_at(self._desk, place))
             cell = int(probe[0]) * self.n_items + int(probe[1])
             self._sum.add([self._worth(self._desk.rows[place], probe, answer)], [cell], batch=block)
 
@@ -168,16 +168,17 @@ class Blocks(Learner):
         end = len(people)
         if block < last:
             end = min(end, done + self.schedule.ends[block] - self.rounds)
-        probes = np.empty((len(people), 3), dtype=np.int32)
-        stop = self._draw_rows(slates, probes, done, end)
-        rounds = done + np.flatnonzero(probes[done:stop, 0] != NO_PROBE)
-        if len(rounds):
-            cells = probes[rounds, 0].astype(np.int64) * self.n_items + probes[rounds, 1]
-            worths = self._worths(people, rounds, slates, probes)
+        probes = np.empty((end - done, 3), dtype=np.int32)
+        count = self._draw_rows(slates[done:end], probes, 0, end - done)
+        some = np.flatnonzero(probes[:count, 0] != NO_PROBE)
+        if len(some):
+            rounds, probed = done + some, probes[some]
+            cells = probed[:, 0].astype(np.int64) * self.n_items + probed[:, 1]
+            worths = self._worths(people, rounds, slates, probed)
             shape = (len(rounds), self.slots * self.n_items)
             rows = sparse.csr_array((worths, cells, np.arange(len(rounds) + 1)), shape=shape)
             self._sum.add_rows(rows, batch=block)
-        return stop
+        return done + count
 
     # What a snapshot holds.
 

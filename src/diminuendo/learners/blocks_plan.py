@@ -3,7 +3,7 @@ r"""How long a block is, how often each cell is probed in it, and how fast exper
 All of it follows from public numbers. With blocks of L rounds, B of them, m probes of each of the k N cells in a block,
 a share q = k N m / L of rounds that probe, and h the weight of one block in what experts draw by, the bound is
 
-    explore q T + (1 - relief q) weight ( k L ((log N)/h + noise(h)) + curve(h) (sum of L_b^2)/L + rounding )
+    explore q T + (1 - relief q) weight ( k L ((log N)/h + noise(h)) + sum over b of L_b curve(h L_b/L) + rounding )
 
 (docs/maths/blocks.md, Theorems K2 to K4). What differs between the ways to probe is a `Theorem`.
 """
@@ -44,6 +44,8 @@ class Theorem:
     """What a probing round loses at most, on average, of what is aimed at."""
     relief: float
     """How much of the experts' regret does not count in a probing round."""
+    aim: float = SHARE
+    """Regret is to so much of the best slate."""
     weight: float = 1.0
     """What one unit of an expert's regret costs the slate."""
     gains: bool = False
@@ -54,7 +56,7 @@ class Theorem:
     """No larger share of rounds probes. Where more seems best the bound says nothing anyway."""
 
     def curve(self, rate: Floats) -> Floats:
-        """What one block costs all experts together for following at that rate, in rounds of the block."""
+        """What following at that rate costs all experts together, in each round of a block."""
         bounded = self.slots * rate / 8
         return np.minimum(bounded, (np.expm1(rate) - rate) / rate) if self.gains else bounded
 
@@ -66,7 +68,7 @@ def short(slots: int) -> Theorem:
 
 def full(slots: int) -> Theorem:
     """Theorem K3: the item takes one slot, and the others stay. To half of the best slate."""
-    return Theorem(slots, 0.5 / slots, 1 / slots, weight=0.5)
+    return Theorem(slots, 0.5 / slots, 1 / slots, aim=0.5, weight=0.5)
 
 
 def inserted(slots: int) -> Theorem:
@@ -109,9 +111,9 @@ class Plan:
     def bound(self, theorem: Theorem, spread: float, ticks: int) -> float:
         """On the expected regret; `spread`: the scale of Laplace noise, or the deviation of Gaussian noise at last."""
         if self.blocks == 1:
-            return (
-                SHARE if theorem.weight == 1 else 0.5
-            ) * self.horizon  # nothing is learned, nothing is proved
+            return theorem.aim * self.horizon  # nothing is learned, nothing is proved
+        if self.noise == "laplace" and self.rate * spread >= self.probes:
+            return math.inf  # so fast that Lemma K5 says nothing
         rates = np.array([self.rate])
         return float(_bounds(self, theorem, rates, spread, ticks)[0])
 
@@ -120,11 +122,12 @@ def _bounds(plan: Plan, theorem: Theorem, rates: Floats, spread: float, ticks: i
     """For each rate."""
     n, k, rounds, length = plan.n_items, plan.slots, plan.horizon, plan.length
     logarithm, last = math.log(max(2, n)), rounds - (plan.blocks - 1) * length
-    squares = (plan.blocks - 1) * length + last**2 / length
+    following = (plan.blocks - 1) * length * theorem.curve(rates)
+    following += last * theorem.curve(rates * last / length)
     noise = _noise(plan, rates, spread / plan.probes, logarithm)
     rounding = k * rounds * (n / FINE + (1 / ticks if theorem.rounded else 0.0))
     read = 3 * k * rounds * rates / (plan.probes * ticks) if plan.noise == "gaussian" else 0.0
-    experts = k * length * (logarithm / rates + noise) + theorem.curve(rates) * squares + rounding + read
+    experts = k * length * (logarithm / rates + noise) + following + rounding + read
     share = plan.dealt / length
     found: Floats = theorem.explore * share * rounds + (1 - theorem.relief * share) * theorem.weight * experts
     return found
@@ -133,9 +136,7 @@ def _bounds(plan: Plan, theorem: Theorem, rates: Floats, spread: float, ticks: i
 def _noise(plan: Plan, rates: Floats, spread: float, logarithm: float) -> Floats:
     """What noise costs one expert, in blocks: Lemma K5."""
     if plan.noise == "laplace":
-        inside = np.minimum(rates * spread, 1 - 1e-12)
-        cost = -(plan.blocks - 1) * np.log1p(-(inside**2)) / rates
-        return np.where(rates * spread < 1, cost, math.inf)
+        return np.asarray(-(plan.blocks - 1) * np.log1p(-((rates * spread) ** 2)) / rates)
     if plan.noise == "gaussian":
         steep = math.sqrt(2 * logarithm)
         return np.where(rates * spread <= steep, rates * spread**2 / 2, spread * steep - logarithm / rates)
@@ -151,7 +152,7 @@ def spread_ahead(noise: Noise, blocks: int, limit: float) -> float:
 
 def planned(theorem: Theorem, n_items: int, horizon: int, noise: Noise, limit: float, ticks: int) -> Plan:
     """The plan whose bound is least, of lengths a twentieth apart and probes that double."""
-    rates, probes = np.geomspace(1e-5, 16, 600), 1
+    probes = 1
     best, least = Plan(n_items, theorem.slots, horizon, horizon, 1, 1.0, noise), math.inf
     while probes <= MOST_PROBES:
         shortest = max(
@@ -161,12 +162,20 @@ def planned(theorem: Theorem, n_items: int, horizon: int, noise: Noise, limit: f
             plan = replace(best, length=length, probes=probes)
             if noise == "gaussian" and not has_room(plan):
                 continue
-            found = _bounds(plan, theorem, rates, spread_ahead(noise, plan.blocks, limit), ticks)
+            spread = spread_ahead(noise, plan.blocks, limit)
+            rates = _rates(noise, spread / probes)
+            found = _bounds(plan, theorem, rates, spread, ticks)
             at = int(np.argmin(found))
             if found[at] < least:
                 best, least = replace(plan, rate=float(rates[at])), float(found[at])
         probes *= 2
     return best
+
+
+def _rates(noise: Noise, spread: float) -> Floats:
+    """Which to try: the more noise, the slower. Laplace noise has no mean of exponentials beyond 1/spread."""
+    rates = np.geomspace(1e-4, 16, 400) / (1 + spread)
+    return rates[rates * spread < 0.9] if noise == "laplace" else rates
 
 
 def _lengths(shortest: int, longest: int) -> list[int]:

@@ -11,7 +11,7 @@ NOT_FOR_USE = "to reproduce the paper; not for use"
 
 READ_SO = (
     "Privacy: what is proved of everything it shows. Regret: the order of what is proved, to (1 - 1/e) of the best "
-    "slate, whatever people want. Scores: one secret number for each slot and item. Sums and counts: over people, "
+    "slate (½: to half of it), whatever people want. Scores: one secret number for each slot and item. Sums and counts: over people, "
     "published with noise."
 )
 """How to read the entries."""
@@ -67,6 +67,14 @@ CATALOGUE: dict[str, Entry] = {
     "boosted": Entry(
         "(ε, δ)", "k√(T√N / ε)", "sums", "where a bound is wanted, and people may react to slates"
     ),
+    "bandit-blocks": Entry("(ε, δ)", "T^(2/3)", "sums", "where only payoffs come back and a bound is wanted"),
+    "bandit-blocks-open": Entry("none", "T^(2/3)", "sums", "as what bandit blocks could learn without noise"),
+    "bandit-blocks-full": Entry(
+        "(ε, 0)", "½: T^(2/3)", "sums", "as bandit blocks, but no slate is short"
+    ),
+    "bandit-blocks-full-open": Entry("none", "½: T^(2/3)", "sums", "as the same without noise"),
+    "ranked-clicks": Entry("(ε, δ)", "T^(2/3)", "sums", "where clicks come back and a bound is wanted"),
+    "ranked-clicks-open": Entry("none", "T^(2/3)", "sums", "as what ranked clicks could learn without noise"),
     "slate-totals": Entry("(ε, 0)", "-", "counts", "first, where only payoffs come back"),
     "slate-totals-open": Entry("none", "-", "counts", "as what slate totals could learn without noise"),
     "slate-clicks": Entry("(ε, 0)", "-", "counts", "first, where clicks come back"),

@@ -1,7 +1,7 @@
 """Which learner `private` is: a rule over public facts, read from the top; the first that fits is taken.
 
-With bandit feedback no rule fits. There, and where a bound is wanted that holds whatever people want, the planner takes
-the learner with the least proved regret instead (plan/choice.py).
+Where no rule fits, and where a bound is wanted that holds whatever people want, the planner takes the learner with the
+least proved regret instead (plan/choice.py).
 """
 
 from __future__ import annotations
@@ -61,8 +61,24 @@ RULES = (
         "Its delta is 0: people are asked once, when their epoch ends, and then forgotten. With a delta above 0 less "
         "would be lost, and nothing is proved for people who work against it.",
     ),
+    Rule(
+        "slate-totals",
+        "bandit",
+        True,
+        "It publishes one noisy total per slate, each person in one of them, and works out from slates that overlap "
+        "which items are liked: where tastes are steady this earns far more than the learners that have a bound. It "
+        "keeps no single person and its delta is 0, but nothing is proved for people who work against it.",
+    ),
+    Rule(
+        "slate-clicks",
+        "click",
+        True,
+        "It asks each person one question, whether or where she clicked, publishes noisy counts per slate, and works "
+        "out which items are liked: where tastes are steady this earns far more than the learners that have a bound. "
+        "It keeps no single person and its delta is 0, but nothing is proved for people who work against it.",
+    ),
 )
-"""From the best to the most frugal."""
+"""For each feedback from the best to the most frugal."""
 
 
 def preferred(

@@ -44,10 +44,10 @@ class _Clicks(Blocks):
         if feedback is None:
             return NOTHING
         whole = isinstance(feedback, (int, np.integer)) and not isinstance(feedback, bool)
-        if not whole or not 0 <= feedback < len(decision.slate):
+        if not whole or not 0 <= feedback < self.slots:
             raise WrongFeedback(
                 f"{self.name!r} learns from clicks: give observe() the position in the slate that was clicked first, "
-                f"from 0 to {len(decision.slate) - 1}, or None; got {feedback!r}."
+                f"from 0 to {self.slots - 1}, or None; got {feedback!r}."
             )
         return int(feedback)
 
@@ -57,7 +57,7 @@ class _Clicks(Blocks):
     def _worths(self, people: People, rounds: Ints, slates: Items, probes: Items) -> Floats:
         first, last = int(rounds[0]), int(rounds[-1]) + 1
         clicked = people.first_clicks(slates[first:last], first)[rounds - first]
-        slots, items = probes[rounds, 0], probes[rounds, 1]
+        slots, items = probes[:, 0], probes[:, 1]
         found: Floats = ((clicked == slots) & (slates[rounds, slots] == items)).astype(np.float64)
         return found
 

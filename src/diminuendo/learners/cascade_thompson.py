@@ -1,0 +1,186 @@
+"""Cascade Thompson: beliefs about each item by itself, learned from clicks; the click yardstick. Not private.
+
+Each item has a chance of being clicked by whoever looks at it, of which nothing is known at first: Beta(1, 1). A round
+draws one chance per item from what is believed and shows the k largest, the largest first. Whoever clicks in slot i has
+looked at the slots up to i: the items before it have failed, and the clicked one has succeeded. Whoever clicks nothing
+has looked at them all. So an item is judged by what it adds to those it stands behind: that is why this does well also
+where items are much alike, which is not the model that it was made for.
+
+All draws of a round come from one public word, the seed of a small generator: a round has its word or is not begun.
+
+Regret     no bound for submodular people. Where every item attracts by itself, and everybody alike, of order log T with
+           a constant that depends on the gaps between items (Zhong, Chueng & Tan 2021).
+Guarantee  none.
+Assumes    for learning: people who read from the top (streams/clicks.py), much alike in the long run.
+References Kveton, Szepesvari, Wen & Ashkan (2015), ICML, for cascading bandits; Cheung, Tan & Zhong (2019), AISTATS;
+           Zhong, Chueng & Tan (2021), JMLR 22; Marsaglia & Tsang (2000), ACM TOMS 26, for Gamma numbers.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar
+
+import numpy as np
+
+from diminuendo._jit import inline, kernel
+from diminuendo.errors import InvalidInput
+from diminuendo.learners.learner import Learner
+from diminuendo.learners.slate_clicks import read_click
+from diminuendo.objectives.family import Table
+from diminuendo.privacy.budget import Guarantee, no_privacy
+from diminuendo.randomness.coins import Coins
+from diminuendo.randomness.words import SHORT, USED, PublicWords, begin
+from diminuendo.streams.clicks import click_all, mixed, uniform
+from diminuendo.streams.people import People
+from diminuendo.types import Decision, FeedbackKind, Floats, Ints, Items, Words
+
+FAILED, CLICKED = range(2)
+"""Places in what is known of an item: how often it was looked at and not clicked, and how often it was clicked."""
+
+
+class CascadeThompson(Learner):
+    """Beta beliefs about each item's chance of a click, not private."""
+
+    name: ClassVar[str] = "cascade-thompson"
+    reads: ClassVar[frozenset[FeedbackKind]] = frozenset({"click"})
+    summary: ClassVar[str] = (
+        "draws each item's chance of a click, shows the largest; not private; the click yardstick"
+    )
+
+    def __init__(
+        self, n_items: int, slots: int, *, coins: Coins | None = None, patience: int = 10_000
+    ) -> None:
+        super().__init__(n_items, slots, coins=coins, patience=patience)
+        self._seen: Ints = np.zeros((self.n_items, 2), dtype=np.int64)
+        self._chances = np.empty(self.slots)  # scratch
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """None."""
+        return no_privacy(self.coins.secure)
+
+    def _state(self) -> Any:
+        return (self._seen,)
+
+    def _restored(self) -> None:
+        super()._restored()
+        if self._seen.min() < 0:
+            raise InvalidInput("The snapshot holds clicks that could not have come about; it was altered.")
+
+    def _draw(self, row: Items, probe: Items) -> bool:
+        return bool(_draw_round(self._seen, row, self._public.handful, self._chances))
+
+    def _read(self, decision: Decision, feedback: Any) -> int:
+        return read_click(self, decision, feedback)
+
+    def _learn(self, place: int, answer: int) -> None:
+        _learn_click(self._seen, self._desk.rows[place], answer)
+
+    def _replay(self, people: People, slates: Items, done: int) -> int:
+        return int(
+            _replay(
+                self._seen,
+                people.table,
+                people.luck,
+                people.clicks == "independent",
+                slates,
+                done,
+                self._public.handful,
+                self._chances,
+                np.empty(people.largest_state),
+                np.empty(1, dtype=np.int64),
+            )
+        )
+
+
+@kernel
+def gamma(shape: float, seed: np.uint64, used: int) -> tuple[float, int]:
+    """A Gamma number of that shape, at least 1, from the words of `seed` after the first `used`; and how many now are.
+
+    A transformed normal number, kept or drawn again (Marsaglia & Tsang).
+    """
+    d = shape - 1.0 / 3.0
+    c = 1.0 / math.sqrt(9.0 * d)
+    while True:
+        length, angle = uniform(mixed(seed, used)), uniform(mixed(seed, used + 1))
+        kept = uniform(mixed(seed, used + 2))
+        used += 3
+        normal = math.sqrt(-2.0 * math.log(1.0 - length)) * math.cos(2.0 * math.pi * angle)
+        root = 1.0 + c * normal
+        if root <= 0.0:
+            continue
+        cube = root * root * root
+        if math.log(1.0 - kept) < 0.5 * normal * normal + d * (1.0 - cube + math.log(cube)):
+            return d * cube, used
+
+
+@kernel
+def largest(seen: Ints, seed: np.uint64, row: Items, chances: Floats) -> None:
+    """Into `row` the items whose drawn chances are largest, in falling order; `chances` is scratch of its length."""
+    used = 0
+    chances[:] = -1.0
+    for item in range(seen.shape[0]):
+        yes, used = gamma(1.0 + seen[item, CLICKED], seed, used)
+        no, used = gamma(1.0 + seen[item, FAILED], seed, used)
+        chance = yes / (yes + no)
+        slot = len(row)
+        while slot > 0 and chances[slot - 1] < chance:
+            slot -= 1
+            if slot + 1 < len(row):
+                chances[slot + 1], row[slot + 1] = chances[slot], row[slot]
+        if slot < len(row):
+            chances[slot], row[slot] = chance, item
+
+
+@inline
+def _show(seen: Ints, row: Items, coins: PublicWords, chances: Floats) -> bool:
+    """The next slate; False, nothing used, to be resumed."""
+    begin(coins)
+    if coins.used[USED] == len(coins.words):
+        coins.used[SHORT] = 1
+        return False
+    seed = coins.words[coins.used[USED]]
+    coins.used[USED] += 1
+    largest(seen, seed, row, chances)
+    return True
+
+
+@inline
+def _look(seen: Ints, row: Items, clicked: int) -> None:
+    """Somebody read from the top until she clicked."""
+    for slot in range(len(row)):
+        if slot == clicked:
+            seen[row[slot], CLICKED] += 1
+            return
+        seen[row[slot], FAILED] += 1
+
+
+@kernel
+def _draw_round(seen: Ints, row: Items, coins: PublicWords, chances: Floats) -> bool:
+    return _show(seen, row, coins, chances)
+
+
+@kernel
+def _learn_click(seen: Ints, row: Items, clicked: int) -> None:
+    _look(seen, row, clicked)
+
+
+@kernel
+def _replay(
+    seen: Ints,
+    table: Table,
+    luck: Words,
+    independent: bool,
+    slates: Items,
+    done: int,
+    coins: PublicWords,
+    chances: Floats,
+    state: Floats,
+    clicked: Ints,
+) -> int:
+    while done < slates.shape[0] and _show(seen, slates[done], coins, chances):
+        click_all(table, done, slates[done : done + 1], luck, independent, state, clicked)
+        _look(seen, slates[done], clicked[0])
+        done += 1
+    return done

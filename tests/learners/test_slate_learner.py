@@ -1,0 +1,109 @@
+"""Slate totals and slate clicks: they learn, ask what teaches most, notice changes, and cost what they say."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from diminuendo import Oracle, SeededCoins, Setting, make
+from diminuendo.errors import WrongFeedback
+from diminuendo.learners import LEARNERS
+from diminuendo.learners.dealt import WHICH
+from diminuendo.learners.slate_clicks import SlateClicks, best_question
+from diminuendo.learners.slate_learner import SlateLearner
+from diminuendo.offline.greedy import greedy
+from diminuendo.streams import drift, taste_groups
+from diminuendo.types import FeedbackKind, Floats, Items
+
+N, K, T = 40, 3, 8_000
+PEOPLE = taste_groups(T, N, groups=6, items_per_group=5, seed=11)
+GREEDY = float(PEOPLE.values(greedy(PEOPLE, K).slate).mean())
+KINDS = {name: kind for name, kind in LEARNERS.items() if issubclass(kind, SlateLearner)}
+
+
+def learner_of(name: str, seed: int, epsilon: float = 1.0) -> SlateLearner:
+    (feedback,) = KINDS[name].reads
+    return KINDS[name].for_setting(Setting(N, K, T, feedback, epsilon), coins=SeededCoins(seed))
+
+
+def late_payoffs(slates: Items) -> Floats:
+    """What the last quarter of the people got."""
+    return np.asarray(PEOPLE.values(slates)[-T // 4 :])
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_it_learns(name: str) -> None:
+    """In the last quarter every seed has closed more than half of the distance between random choice and greedy."""
+    random = float(
+        PEOPLE.values(make("random", Setting(N, K, T, "full"), coins=SeededCoins(1)).replay(PEOPLE)).mean()
+    )
+    for seed in range(4):
+        slates = learner_of(name, seed).replay(PEOPLE.clicking("cascade", seed))
+        assert late_payoffs(slates).mean() > (random + GREEDY) / 2, f"seed {seed}"
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_it_learns_nothing_where_nobody_says_anything(name: str) -> None:
+    """A planted silence: the check above can fail."""
+    learner = learner_of(name, 0)
+    slates = np.array([learner.choose().slate for _ in range(T)])
+    random = PEOPLE.values(
+        make("random", Setting(N, K, T, "full"), coins=SeededCoins(1)).replay(PEOPLE)
+    ).mean()
+    assert late_payoffs(slates.astype(np.int32)).mean() < (random + GREEDY) / 2
+
+
+@pytest.mark.parametrize("name", [name for name in KINDS if KINDS[name].noisy])
+def test_steady_people_are_not_forgotten_and_changed_ones_are(name: str) -> None:
+    changed = drift(PEOPLE, changes=1, seed=3)
+    for seed in range(3):
+        steady, moved = learner_of(name, seed), learner_of(name, seed)
+        steady.replay(PEOPLE.clicking("cascade", seed))
+        assert steady._since[0] == 0
+        moved.replay(changed.clicking("cascade", seed))
+        assert T // 2 < moved._since[0] < T // 2 + T // 4
+
+
+def test_what_teaches_most_is_asked() -> None:
+    rng = np.random.default_rng(2)
+    chances = 1 - np.exp(-np.cumsum(rng.exponential(0.15, (16, 4)), axis=1))
+    assert best_question(chances, 10_000, 1.0, 2.0) == WHICH, "many people: noise hardly matters"
+    assert best_question(chances, 30, 20.0, 40.0) != WHICH, "few people, much noise: one pooled number"
+    only_first = np.tile(chances[:1], (16, 1))
+    only_first += (rng.random((16, 1)) - 0.5) * 0.2  # all that is unsure is the first slot
+    assert best_question(only_first, 30, 20.0, 40.0) == 1
+
+
+def test_who_was_shown_least_comes_first() -> None:
+    learner = SlateClicks(9, 3, horizon=900, epsilon=1.0, coins=SeededCoins(1))
+    learner._beliefs.think(4, np.random.default_rng(0))
+    learner._beliefs.heard.shown[:] = [5, 1, 9, 0, 2, 2, 2, 2, 2]
+    ordered, _ = learner._ask(np.array([2, 0, 1], dtype=np.int32), 10)
+    np.testing.assert_array_equal(ordered, [1, 0, 2])
+
+
+@pytest.mark.parametrize("feedback", ["bandit", "click"])
+def test_private_is_the_one_for_practice(feedback: FeedbackKind) -> None:
+    setting = Setting(20, 3, 1_000, feedback, 0.7)
+    learner = make("private", setting, coins=SeededCoins(0))
+    assert isinstance(learner, SlateLearner)
+    assert learner.guarantee.epsilon == pytest.approx(0.7)
+    assert learner.guarantee.delta == 0
+    assert make("nonprivate", setting).guarantee.epsilon == np.inf
+
+
+@pytest.mark.parametrize("wrong", [3, -1, 0.0, True, "1", [0], Oracle(lambda s: 0.0, 9)])
+def test_a_click_is_a_position_or_none(wrong: object) -> None:
+    learner = SlateClicks(9, 3, horizon=90, epsilon=1.0, coins=SeededCoins(1))
+    decision = learner.choose()
+    with pytest.raises(WrongFeedback, match="from 0 to 2, or None"):
+        learner.observe(decision, wrong)
+    learner.observe(decision, None)
+
+
+def test_orders_of_slots_do_not_tell_totals_apart() -> None:
+    """Totals are about sets: slates are shown sorted, so that the same set is one number."""
+    learner = learner_of("slate-totals", 1)
+    learner.replay(PEOPLE[:3000])
+    slates = learner._beliefs.heard.arrays()["slates"]
+    assert (np.diff(slates, axis=1) > 0).all()
