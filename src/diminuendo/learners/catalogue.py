@@ -11,8 +11,8 @@ NOT_FOR_USE = "to reproduce the paper; not for use"
 
 READ_SO = (
     "Privacy: what is proved of everything it shows. Regret: the order of what is proved, to (1 - 1/e) of the best "
-    "slate (½: to half of it), whatever people want. Scores: one secret number for each slot and item. Sums and counts: over people, "
-    "published with noise."
+    "slate (½: to half of it), whatever people want. Scores: one secret number for each slot and item. Sums and "
+    "counts: over people, published with noise."
 )
 """How to read the entries."""
 

@@ -1,6 +1,8 @@
-"""Beliefs about slates: what was heard, a Markov chain that makes sense of it, and its last few thoughts.
+"""Beliefs about slates: what was heard, Markov chains that make sense of it, and their last few thoughts.
 
-All of it follows from published numbers and public coins.
+Chains take turns, so that neighbouring draws are of different ones. A single chain may be long in finding out that
+it took one item for another; several rarely agree on the same mistake, and slates that are good for all of them are
+good. All of it follows from published numbers and public coins.
 """
 
 from __future__ import annotations
@@ -11,13 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from diminuendo.errors import InvalidInput
-from diminuendo.learners.appeal_chain import Chain, new_chain, sweep
+from diminuendo.learners.appeal_chain import WIDTH, Chain, new_chain, sweep
 from diminuendo.learners.appeals import Draws, best_slate, chances
 from diminuendo.learners.heard import Heard
 from diminuendo.types import Floats, Ints, Items
 
 KEPT = 16
-"""So many draws are kept: what the chain thought in its last sweeps."""
+"""So many draws are kept: what the chains thought in their last sweeps."""
+CHAINS = 4
 
 
 class Beliefs:
@@ -31,7 +34,7 @@ class Beliefs:
     def forget(self) -> None:
         """Begin anew: nothing was heard."""
         self.heard.forget()
-        self._chain = new_chain(self.n_items)
+        self._chains = [new_chain(self.n_items) for _ in range(CHAINS)]
         self._draws = Draws(np.zeros((KEPT, self.n_items)), np.zeros((KEPT, 0)))
         self._thoughts = 0
 
@@ -40,23 +43,24 @@ class Beliefs:
         self.heard.add(slate, question, people, said, scale)
 
     def think(self, sweeps: int, coins: np.random.Generator) -> None:
-        """Let the chain go on."""
+        """Let the chains go on."""
         self._make_room(self.heard.n_pairs)
         evidence = self.heard.evidence()
         for _ in range(sweeps):
-            sweep(evidence, self._chain, coins)
-            at = self._thoughts % KEPT
-            self._draws.appeals[at] = self._chain.appeals
-            self._draws.overlaps[at] = self._chain.overlaps
+            chain, at = self._chains[self._thoughts % CHAINS], self._thoughts % KEPT
+            sweep(evidence, chain, coins)
+            self._draws.appeals[at], self._draws.overlaps[at] = chain.appeals, chain.overlaps
             self._thoughts += 1
 
     def _make_room(self, pairs: int) -> None:
         """Pairs that were not shown together before have no overlap, also in what was thought before."""
-        more = pairs - len(self._chain.overlaps)
+        more, draws = pairs - self._draws.overlaps.shape[1], self._draws
         if more:
-            chain, draws = self._chain, self._draws
-            self._chain = chain._replace(overlaps=np.concatenate([chain.overlaps, np.zeros(more)]))
             self._draws = draws._replace(overlaps=np.hstack([draws.overlaps, np.zeros((KEPT, more))]))
+            self._chains = [
+                chain._replace(overlaps=np.concatenate([chain.overlaps, np.zeros(more)]))
+                for chain in self._chains
+            ]
 
     def _last(self, count: int) -> Ints:
         """Where the last `count` draws lie."""
@@ -78,7 +82,8 @@ class Beliefs:
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """For a snapshot."""
-        chain = {f"chain.{name}": part for name, part in self._chain._asdict().items()}
+        chains = zip(Chain._fields, zip(*self._chains, strict=True), strict=True)
+        chain = {f"chain.{name}": np.stack(parts) for name, parts in chains}
         draws = {f"draws.{name}": part for name, part in self._draws._asdict().items()}
         heard = {f"heard.{name}": part for name, part in self.heard.arrays().items()}
         return chain | draws | heard | {"thoughts": np.array([self._thoughts])}
@@ -91,8 +96,9 @@ class Beliefs:
         chain = Chain(*(found.pop(f"chain.{name}", nothing) for name in Chain._fields))
         draws = Draws(*(found.pop(f"draws.{name}", nothing) for name in Draws._fields))
         thoughts = found.pop("thoughts", nothing)
-        pairs = chain.overlaps.size
-        shapes = ((self.n_items,), (pairs,), (3,), (KEPT, self.n_items), (KEPT, pairs), (1,))
+        pairs = draws.overlaps.size // KEPT
+        sizes = self.n_items, pairs
+        shapes = (*[(CHAINS, size) for size in (*sizes, 3)], *[(KEPT, size) for size in sizes], (1,))
         parts = (*chain, *draws, thoughts)
         kinds = (*[np.dtype(np.float64)] * 5, np.dtype(np.int64))
         sound = (
@@ -103,9 +109,10 @@ class Beliefs:
             and pairs <= self.heard.n_pairs
             and all(np.isfinite(part).all() for part in parts)
             and (chain.appeals > 0).all()
-            and chain.prior[1] > 0
+            and (chain.prior[:, WIDTH] > 0).all()
             and thoughts[0] >= 0
         )
         if not sound:
             raise InvalidInput("The snapshot holds beliefs that could not have been formed; it was altered.")
-        self._chain, self._draws, self._thoughts = chain, draws, int(thoughts[0])
+        self._chains = [Chain(*parts) for parts in zip(*chain, strict=True)]
+        self._draws, self._thoughts = draws, int(thoughts[0])

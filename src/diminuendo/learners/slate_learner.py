@@ -126,6 +126,7 @@ class SlateLearner(DealtRounds):
         self._checks = np.concatenate([check, self._checks])[: STRETCHES[-1]]
         for stretch in STRETCHES:
             earned, expected, spread = self._checks[:stretch].sum(axis=0)
+            earned = max(0.0, earned)  # whatever noise says
             if stretch <= len(self._checks) and earned < FALLS * expected - SURE * math.sqrt(spread):
                 return True
         return False
