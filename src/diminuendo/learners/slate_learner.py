@@ -3,7 +3,7 @@ r"""Learning what slates are worth from one published number per slate, or a few
 Noise is paid per published number, so few numbers, each about a whole slate and many people, teach more than one for
 every slot and item. What they say about single items is worked out afterwards, for free (slate_beliefs.py).
 
-    first       all items, in random slates, each shown to a few people
+    first       all items, in random slates, each shown to a few people; where people are few, only some of the items
     then        in blocks: two exploring slates, each the best on average over a few draws of the Markov chain, so that
                 what may be good is tried and what was tried long enough is not; beside them, from some time on, the
                 slate that is best on average over all draws, shown to the greater part of people
@@ -25,8 +25,10 @@ from diminuendo.learners.dealt import WHICH, Block, DealtRounds, merged
 from diminuendo.learners.slate_beliefs import KEPT, Beliefs
 from diminuendo.types import Floats, Items
 
-FEW, LARGE = 8.0, 0.15
-"""People per slate at first: enough to see a good item through noise and chance, and at most 15 % of all."""
+FEW = 8.0
+"""People per slate at first, times 1 + 1 / epsilon: enough to see a good item through chance and noise."""
+AT_FIRST = 0.15
+"""The share of people who see random slates at first. Items for which they are too few are left for later."""
 GROWTH = 60
 """Later slates are shown to one in so many of the people who came so far: the number of releases is logarithmic."""
 EXPLORING = (4, 8)
@@ -51,12 +53,10 @@ class SlateLearner(DealtRounds):
         super().__init__(n_items, slots, **config)
         self._beliefs = Beliefs(self.n_items, self.slots)
         self._since = np.zeros(1, dtype=np.int64)  # the round with which learning began, or began anew
-        self._leading = np.array(
-            [NOBODY, 0.0, 0.0]
-        )  # of the open block's leading slate: where it stands, what it should earn, variance
-        self._checks = np.zeros(
-            (0, 3)
-        )  # of leading slates: what was published, what was expected, and its variance
+        # Of the leading slate of the open block: its row, the share that it should earn, and the variance of that.
+        self._leading = np.array([NOBODY, 0.0, 0.0])
+        # Of leading slates before: what was published, what was expected, and the variance of the difference.
+        self._checks = np.zeros((0, 3))
 
     def _ask(self, slate: Items, people: int) -> tuple[Items, int]:
         """In what order to show a slate, and what to ask."""
@@ -72,15 +72,10 @@ class SlateLearner(DealtRounds):
     def _plan(self, coins: np.random.Generator) -> Block:
         lately, left = self.rounds - int(self._since[0]), self.horizon - int(self._since[0])
         n, k = self.n_items, self.slots
-        few = max(4.0, min(FEW * (1 + 1 / self.events.epsilon), LARGE * left * k / n))
-        people = int(max(few, lately / GROWTH))
+        few = FEW * (1 + 1 / self.events.epsilon)
         if lately == 0:
-            self._beliefs.think(KEPT, coins)
-            order = coins.permutation(n)
-            order = np.concatenate(
-                [order, order[: -n % k]]
-            )  # where k does not divide n some items are shown twice
-            return merged([self._asked(slate, people) for slate in order.reshape(-1, k).astype(np.int32)])
+            return self._first_block(int(few), int(AT_FIRST * left), coins)
+        people = int(max(4, min(few, AT_FIRST * left * k / n), lately / GROWTH))
         planned = []
         for draws in EXPLORING:
             self._beliefs.think(SWEEPS, coins)
@@ -94,6 +89,15 @@ class SlateLearner(DealtRounds):
         block = merged([*planned, leading])
         self._foretell(block, *leading)
         return block
+
+    def _first_block(self, people: int, most: int, coins: np.random.Generator) -> Block:
+        """Random slates, no item twice as long as there are others; for `most` people at most, or one slate."""
+        self._beliefs.think(KEPT, coins)
+        n, k = self.n_items, self.slots
+        order = coins.permutation(n)
+        order = np.concatenate([order, order[: -n % k]]).astype(np.int32)  # the last slate is filled up
+        slates = order.reshape(-1, k)[: max(1, most // people)]
+        return merged([self._asked(slate, people) for slate in slates])
 
     def _asked(self, slate: Items, people: int) -> tuple[Items, int, int]:
         ordered, question = self._ask(slate, people)
