@@ -19,6 +19,7 @@ from diminuendo.learners.bandit_dp import (
 )
 from diminuendo.learners.bandit_experts import StreeterGolovinBandit
 from diminuendo.learners.boosted import Boosted
+from diminuendo.learners.cascade_thompson import CascadeThompson
 from diminuendo.learners.epoch_greedy import EpochGreedy
 from diminuendo.learners.explore_exploit import ExploreExploit
 from diminuendo.learners.fi_dp import FiDp, FiDpPaper, StreeterGolovin
@@ -66,6 +67,7 @@ LEARNERS: dict[str, type[Learner]] = {
         OpenBanditBlocksFull,
         RankedClicks,
         OpenRankedClicks,
+        CascadeThompson,
         SlateTotals,
         OpenSlateTotals,
         SlateClicks,

@@ -22,11 +22,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from diminuendo.learners import blocks_draw, blocks_plan
+from diminuendo.learners.answers import read_payoff
 from diminuendo.learners.blocks import Blocks
 from diminuendo.learners.blocks_open import OpenBlocks
 from diminuendo.learners.blocks_plan import SHARE, Theorem
 from diminuendo.learners.blocks_private import PrivateBlocks
-from diminuendo.learners.explore_exploit import read_payoff
 from diminuendo.streams.people import People
 from diminuendo.types import Decision, FeedbackKind, Floats, Ints, Items
 

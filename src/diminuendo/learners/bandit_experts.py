@@ -16,7 +16,8 @@ from diminuendo import _validate
 from diminuendo.errors import InvalidInput
 from diminuendo.experts.hedge import check_fixed, learned, new_hedge
 from diminuendo.learners import constants
-from diminuendo.learners.explore_exploit import default_exploring, read_payoff
+from diminuendo.learners.answers import read_payoff
+from diminuendo.learners.explore_exploit import default_exploring
 from diminuendo.learners.exploring import (
     EVERY,
     EVERYBODY,

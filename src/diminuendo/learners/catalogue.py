@@ -69,12 +69,11 @@ CATALOGUE: dict[str, Entry] = {
     ),
     "bandit-blocks": Entry("(ε, δ)", "T^(2/3)", "sums", "where only payoffs come back and a bound is wanted"),
     "bandit-blocks-open": Entry("none", "T^(2/3)", "sums", "as what bandit blocks could learn without noise"),
-    "bandit-blocks-full": Entry(
-        "(ε, 0)", "½: T^(2/3)", "sums", "as bandit blocks, but no slate is short"
-    ),
+    "bandit-blocks-full": Entry("(ε, 0)", "½: T^(2/3)", "sums", "as bandit blocks, but no slate is short"),
     "bandit-blocks-full-open": Entry("none", "½: T^(2/3)", "sums", "as the same without noise"),
     "ranked-clicks": Entry("(ε, δ)", "T^(2/3)", "sums", "where clicks come back and a bound is wanted"),
     "ranked-clicks-open": Entry("none", "T^(2/3)", "sums", "as what ranked clicks could learn without noise"),
+    "cascade-thompson": Entry("none", "-", "counts", "as the yardstick where clicks come back"),
     "slate-totals": Entry("(ε, 0)", "-", "counts", "first, where only payoffs come back"),
     "slate-totals-open": Entry("none", "-", "counts", "as what slate totals could learn without noise"),
     "slate-clicks": Entry("(ε, 0)", "-", "counts", "first, where clicks come back"),

@@ -147,6 +147,9 @@ class EpochGreedy(PrivateLearner):
         row[:] = self._slate
         return True
 
+    def _propensity(self, row: Items) -> float:
+        return 1.0 if self._made[0] else 1 / math.perm(self.n_items, self.slots)
+
     def _release_due(self) -> None:
         while self._made[0] < self.epochs.of(self.rounds):
             self._release(int(self._made[0]))

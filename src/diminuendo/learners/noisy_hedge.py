@@ -94,6 +94,12 @@ class NoisyHedge(ReleasedSums):
     def _draw_rows(self, slates: Items, done: int, until: int, words: Ints) -> int:
         return int(_draw_slates(self._ends, slates, done, until, self._public.handful))
 
+    def _propensity(self, row: Items) -> float:
+        chance, shares = 1.0, np.diff(self._ends, axis=1)
+        for slot, item in enumerate(row):
+            chance *= shares[slot, item] / (self._ends[slot, -1] - shares[slot, row[:slot]].sum())
+        return chance
+
     def _gather(self, people: People, first: int, last: int, slates: Items, words: Ints) -> sparse.csr_array:
         return _gathered(people.table, first, last, people.family.leaves, slates[first:last], self.n_items)
 

@@ -7,6 +7,7 @@ until the next release. Before the first release slates are random, or the best 
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar
@@ -170,6 +171,11 @@ class Overlap(PrivateLearner):
 
     def _draw(self, row: Items, probe: Items) -> bool:
         return self._show(row[None, :]) == 1
+
+    def _propensity(self, row: Items) -> float | None:
+        if self._shows_one:
+            return 1.0
+        return 1 / math.perm(self.n_items, self.slots) if self._shelf.free else None
 
     def _show(self, slates: Items) -> int:
         """Fill in slates of one batch; how many could be."""

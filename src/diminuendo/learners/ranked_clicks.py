@@ -21,16 +21,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from diminuendo.errors import WrongFeedback
 from diminuendo.learners import blocks_draw, blocks_plan
+from diminuendo.learners.answers import read_click
 from diminuendo.learners.blocks import Blocks
 from diminuendo.learners.blocks_open import OpenBlocks
 from diminuendo.learners.blocks_plan import Theorem
 from diminuendo.learners.blocks_private import PrivateBlocks
 from diminuendo.streams.people import People
 from diminuendo.types import Decision, FeedbackKind, Floats, Ints, Items
-
-NOTHING = -1
 
 
 class _Clicks(Blocks):
@@ -41,15 +39,7 @@ class _Clicks(Blocks):
     way: ClassVar[int] = blocks_draw.INSERTED
 
     def _read(self, decision: Decision, feedback: Any) -> int:
-        if feedback is None:
-            return NOTHING
-        whole = isinstance(feedback, (int, np.integer)) and not isinstance(feedback, bool)
-        if not whole or not 0 <= feedback < self.slots:
-            raise WrongFeedback(
-                f"{self.name!r} learns from clicks: give observe() the position in the slate that was clicked first, "
-                f"from 0 to {self.slots - 1}, or None; got {feedback!r}."
-            )
-        return int(feedback)
+        return read_click(self, decision, feedback)
 
     def _worth(self, row: Items, probe: Items, answer: int) -> float:
         return float(answer == probe[0] and row[probe[0]] == probe[1])

@@ -17,10 +17,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from diminuendo.errors import WrongFeedback
+from diminuendo.learners.answers import read_click
 from diminuendo.learners.dealt import WHICH
 from diminuendo.learners.heard import ROUNDING
-from diminuendo.learners.learner import Learner
 from diminuendo.learners.open_twin import OpenTwin
 from diminuendo.learners.slate_learner import SlateLearner
 from diminuendo.streams.clicks import NO_CLICK
@@ -78,16 +77,3 @@ def _information(chances: Floats, people: int, scale: float) -> Floats:
     mean = np.clip(chances.mean(axis=0), 0.0, 1.0)
     chance = people * mean * (1 - mean) + 2 * scale**2 + ROUNDING
     return np.asarray(0.5 * np.log1p(people**2 * chances.var(axis=0) / chance))
-
-
-def read_click(learner: Learner, decision: Decision, feedback: Any) -> int:
-    """Feedback at the door: the position in the slate that was clicked first; None where nothing was."""
-    if feedback is None:
-        return NO_CLICK
-    whole = isinstance(feedback, (int, np.integer)) and not isinstance(feedback, (bool, np.bool_))
-    if not whole or not 0 <= feedback < len(decision.slate):
-        raise WrongFeedback(
-            f"{learner.name!r} learns from clicks: give observe() the position in decision.slate that was clicked "
-            f"first, from 0 to {len(decision.slate) - 1}, or None where nothing was; got {feedback!r}."
-        )
-    return int(feedback)

@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from diminuendo.learners.explore_exploit import read_payoff
+from diminuendo.learners.answers import read_payoff
 from diminuendo.learners.open_twin import OpenTwin
 from diminuendo.learners.slate_learner import SlateLearner
 from diminuendo.streams.people import People

@@ -53,6 +53,7 @@ class Stream(Protocol):
 class Clicking:
     """People who click: by which model, and with what luck (clicks.py). Unless asked for, a cascade of seed 0."""
 
+    n_items: int
     clicks: str = "cascade"
     _luck: Words | None = None
 
@@ -74,7 +75,8 @@ class Clicking:
 
     def click(self, person: int, slate: Slate) -> int | None:
         """Which position of the slate that person clicks first, if any."""
-        return first_click(self[person], slate, int(self.luck[person]), self.clicks)
+        items = _validate.slate(slate, self.n_items)  # all of it: she may click before the end
+        return first_click(self[person], items, int(self.luck[person]), self.clicks)
 
     def __getitem__(self, person: Any) -> Any:
         raise NotImplementedError

@@ -79,7 +79,7 @@ def drift(people: People, *, changes: int = 1, seed: int = 0) -> People:
             part.matrices if spell == 0 else part.permuted(rng.permutation(people.n_items)).matrices
         )
     parts = tuple(sparse.csr_array(sparse.vstack(leaf)) for leaf in zip(*spells, strict=True))
-    return People(people.family, parts, people.n_items, name=f"{people.name}-drift")
+    return people.with_rows(parts, name=f"{people.name}-drift", labels=None)
 
 
 def adversary(n_people: int = 20_000, n_items: int = 10) -> People:

@@ -76,7 +76,7 @@ class PrivateCounts:
 
     def add(self, cells: Any, ticks: Any) -> None:
         """Contributions, clipped to whole ticks of at most one unit each: to each of `cells` those of `ticks`."""
-        np.add.at(self._cells, cells, np.clip(ticks, 0, self.ticks))
+        np.add.at(self._cells, np.asarray(cells, dtype=np.int64), np.clip(ticks, 0, self.ticks))
 
     def release(self, secret: SecretRandomness) -> Floats:
         """Publish every cell, in units. Drawn once and kept before it is seen; the cells are still there."""
