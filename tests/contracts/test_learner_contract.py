@@ -189,7 +189,10 @@ def check_hostile_answers_do_no_harm(case: Case) -> None:
     learner = case.fresh()
     if case.feedback == "click":
         for hostile in (SLOTS, -1, 10**30, 0.5, np.nan):  # there is nothing between a click and none
-            with pytest.raises(WrongFeedback if case.kind.name != "random" else ()):
+            if case.kind.name == "random":
+                learner.observe(learner.choose(), hostile)  # reads nothing, so nothing can be wrong
+                continue
+            with pytest.raises(WrongFeedback):
                 learner.observe(learner.choose(), hostile)
         return
     for hostile in (np.nan, np.inf, -np.inf, -1.0, 1e300, 1.5):

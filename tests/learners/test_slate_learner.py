@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy import sparse
 
-from diminuendo import Oracle, SeededCoins, Setting, make
+from diminuendo import NoisyOr, Oracle, People, SeededCoins, Setting, make
 from diminuendo.errors import WrongFeedback
 from diminuendo.learners import LEARNERS
 from diminuendo.learners.dealt import WHICH
 from diminuendo.learners.slate_clicks import SlateClicks, best_question
 from diminuendo.learners.slate_learner import SlateLearner
 from diminuendo.offline.greedy import greedy
-from diminuendo.streams import drift, taste_groups
+from diminuendo.streams import taste_groups
 from diminuendo.types import FeedbackKind, Floats, Items
 
 N, K, T = 40, 3, 8_000
@@ -55,7 +56,11 @@ def test_it_learns_nothing_where_nobody_says_anything(name: str) -> None:
 
 @pytest.mark.parametrize("name", [name for name in KINDS if KINDS[name].noisy])
 def test_steady_people_are_not_forgotten_and_changed_ones_are(name: str) -> None:
-    changed = drift(PEOPLE, changes=1, seed=3)
+    """From half time on people want the other half of the items, and nothing else."""
+    one = sparse.csr_array(taste_groups(T, N // 2, groups=6, items_per_group=5, seed=11).matrices[0])
+    other = sparse.csr_array((T // 2, N // 2))
+    rows = sparse.vstack([sparse.hstack([one[: T // 2], other]), sparse.hstack([other, one[T // 2 :]])])
+    changed = People(NoisyOr(), rows)
     for seed in range(3):
         steady, moved = learner_of(name, seed), learner_of(name, seed)
         steady.replay(PEOPLE.clicking("cascade", seed))

@@ -18,9 +18,9 @@ from diminuendo.learners.appeals import Draws, best_slate, chances
 from diminuendo.learners.heard import Heard
 from diminuendo.types import Floats, Ints, Items
 
-KEPT = 16
+KEPT = 32
 """So many draws are kept: what the chains thought in their last sweeps."""
-CHAINS = 4
+CHAINS = 8
 
 
 class Beliefs:

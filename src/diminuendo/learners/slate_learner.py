@@ -31,10 +31,11 @@ AT_FIRST = 0.15
 """The share of people who see random slates at first. Items for which they are too few are left for later."""
 GROWTH = 60
 """Later slates are shown to one in so many of the people who came so far: the number of releases is logarithmic."""
-EXPLORING = (4, 8)
-"""Each block tries one slate for each of these: the best on average over that many draws."""
-SWEEPS = 8
-"""Of the Markov chain before each exploring slate."""
+BOLD, WARY = 4, 8
+"""Each block tries two slates: the best on average over that many draws, and over that many. The second number doubles
+as epsilon falls to 1/4: where noise is larger there is more to be unsure about, and single draws are worth less."""
+SWEEPS = 2
+"""Of Markov chains before each exploring slate, for each draw of the wary one."""
 FALLS, SURE = 0.6, 3.0
 """Tastes have changed when leading slates earn less than that share of what was expected, by so many deviations."""
 STRETCHES = (1, 2, 4, 8, 16)
@@ -77,8 +78,9 @@ class SlateLearner(DealtRounds):
             return self._first_block(int(few), int(AT_FIRST * left), coins)
         people = int(max(4, min(few, AT_FIRST * left * k / n), lately / GROWTH))
         planned = []
-        for draws in EXPLORING:
-            self._beliefs.think(SWEEPS, coins)
+        wary = int(WARY * min(2.0, max(1.0, self.events.epsilon**-0.5)))
+        for draws in (BOLD, wary):
+            self._beliefs.think(SWEEPS * wary, coins)
             planned.append(self._asked(self._beliefs.best(draws, 1), people))
         share = min(1.0, (n * left**2) ** (1 / 3) / lately)
         shown = int(len(planned) * people * (1 - share) / share)
