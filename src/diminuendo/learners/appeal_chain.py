@@ -99,7 +99,7 @@ def _sweep(evidence: Evidence, appeals: Floats, overlaps: Floats, prior: Floats,
     _move_appeals(evidence, appeals, overlaps, prior, kept, likely, new, coins)
     leader = np.sort(appeals)[max(0, n_items - k)]
     if n_rows > 0:
-        for attempt in range(2 * n_items):
+        for attempt in range(2 * min(n_items, k * n_rows)):  # there are no more of whom something was heard
             _who_was_it(evidence, appeals, overlaps, prior, leader, attempt, kept, likely, rows, new, coins)
     return _move_overlaps(evidence, appeals, overlaps, prior, leader, kept, likely, new, coins)
 
