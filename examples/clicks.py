@@ -10,7 +10,9 @@ import numpy as np
 import diminuendo as dim
 
 rounds = int(sys.argv[1]) if sys.argv[1:] else 4_000
-visitors = dim.msweb()[:rounds].clicking("cascade", seed=1)  # they read from the top and click what they wanted
+visitors = dim.msweb()[:rounds].clicking(
+    "cascade", seed=1
+)  # they read from the top and click what they wanted
 site = dim.Setting(visitors.n_items, slots=5, rounds=rounds, feedback="click", epsilon=1.0)
 learner = dim.make("private", site)
 

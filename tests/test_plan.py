@@ -18,6 +18,7 @@ from diminuendo.cli.app import app
 from diminuendo.errors import InvalidInput, OutOfRange
 from diminuendo.learners.catalogue import CATALOGUE
 from diminuendo.plan import plan
+from diminuendo.types import FEEDBACKS
 
 RUNNER = CliRunner()
 
@@ -44,7 +45,8 @@ def test_bandit_says_that_gamma_was_held() -> None:
     assert any("4.861" in note and "held at 1" in note for note in printed.notes)
     assert printed.bound == pytest.approx(236312454.28942198, rel=1e-9)
     assert not printed.says_something(1_000_000)
-    assert "no bound says anything" in found.why
+    assert found.recommended == "slate-totals"
+    assert "no bound says anything" in plan(20, 5, 1_000, feedback="bandit", adversarial=True).why
 
 
 def test_what_is_planned_is_what_is_run() -> None:
@@ -55,7 +57,7 @@ def test_what_is_planned_is_what_is_run() -> None:
         assert made.guarantee == found[name].guarantee
 
 
-@pytest.mark.parametrize("feedback", ["full", "bandit"])
+@pytest.mark.parametrize("feedback", FEEDBACKS)
 @pytest.mark.parametrize(("n", "k", "rounds"), [(1, 1, 1), (2, 2, 1), (1, 1, 50), (300, 300, 7), (5, 2, 2)])
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 def test_every_size_has_a_plan(n: int, k: int, rounds: int, feedback: str, delta: float) -> None:
@@ -105,10 +107,12 @@ def test_on_the_command_line(tmp_path: Path) -> None:
 
 
 def test_bandits_and_empty_plans_on_the_command_line(tmp_path: Path) -> None:
-    bandit = RUNNER.invoke(app, [*ASK, "8000", "--feedback", "bandit"])
+    bandit = RUNNER.invoke(app, [*ASK, "8000", "--feedback", "bandit", "--adversarial"])
     assert bandit.exit_code == 0, bandit.output
     said = " ".join(bandit.output.split())
-    assert "Take bandit-dp " in said
+    taken = plan(20, 3, 8_000, feedback="bandit", adversarial=True).recommended
+    assert taken.startswith("bandit-")
+    assert f"Take {taken} " in said
     assert "told apart" not in said, "it publishes no sums"
     assert "held at 1" in said, "warnings are notes"
     few = " ".join(RUNNER.invoke(app, [*ASK, "40", "--epsilon", "0.05"]).output.split())

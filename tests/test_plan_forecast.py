@@ -14,7 +14,8 @@ from diminuendo.learners.overlap_greedy import OverlapGreedy
 from diminuendo.plan import plan
 from diminuendo.plan.forecast import half_way, payoff
 from diminuendo.plan.model import PublicModel, assumed
-from diminuendo.plan.price import MOST_ITEMS, MOST_PEOPLE, _scaled, prices
+from diminuendo.plan.price import prices
+from diminuendo.plan.short_run import MOST_ITEMS, MOST_PEOPLE, short_run
 from diminuendo.privacy import curves
 from diminuendo.types import Floats
 from tests.kit import shared_data
@@ -129,19 +130,21 @@ def test_prices_fall_with_epsilon_and_lie_below_chance() -> None:
 
 def test_long_runs_are_scaled_with_noise_in_proportion() -> None:
     long = Setting(MOST_ITEMS, 5, 100 * MOST_PEOPLE, "full", 0.1, 1e-6)
-    short = _scaled("overlap-greedy", long)
+    short, later, each = short_run("overlap-greedy", long)
+    assert (later, each) == (0, None)
     assert (short.n_items, short.rounds, short.delta) == (MOST_ITEMS, MOST_PEOPLE, 1e-6)
     ratio = curves.gaussian_mu(short.epsilon, 1e-6) / curves.gaussian_mu(0.1, 1e-6)
     assert ratio == pytest.approx(100, rel=1e-6)
-    draws = _scaled("fi-dp", long)
+    draws = short_run("fi-dp", long).setting
     ratio = curves.gaussian_mu(draws.epsilon, 1e-6) / curves.gaussian_mu(0.1, 1e-6)
     assert ratio == pytest.approx(10, rel=1e-6)
-    wide = _scaled("overlap-greedy", Setting(MOST_ITEMS**2, 5, MOST_PEOPLE, "full", 0.1, 1e-6))
+    wide = short_run("overlap-greedy", Setting(MOST_ITEMS**2, 5, MOST_PEOPLE, "full", 0.1, 1e-6)).setting
     ratio = curves.gaussian_mu(wide.epsilon, 1e-6) / curves.gaussian_mu(0.1, 1e-6)
     assert ratio == pytest.approx(math.sqrt(0.5), rel=1e-6)
     same = Setting(10, 2, 500, "full", 0.1, 1e-6)
-    assert _scaled("overlap-greedy", same) is same
-    assert _scaled("random", Setting(10, 2, 2 * MOST_PEOPLE, "full", 0.1, 0.0)).epsilon == pytest.approx(0.2)
+    assert short_run("overlap-greedy", same).setting is same
+    pure = short_run("random", Setting(10, 2, 2 * MOST_PEOPLE, "full", 0.1, 0.0)).setting
+    assert pure.epsilon == pytest.approx(0.2)
 
 
 def test_a_scaled_run_loses_what_the_long_one_loses() -> None:

@@ -111,7 +111,7 @@ def plan_command(
     rounds: Annotated[int, typer.Option(help="How many people will come.")],
     epsilon: Annotated[float, typer.Option(help="Privacy budget.")] = 1.0,
     delta: Annotated[float, typer.Option(help="Privacy budget; 0 for pure privacy.")] = 1e-6,
-    feedback: Annotated[str, typer.Option(help="What comes back: full or bandit.")] = "full",
+    feedback: Annotated[str, typer.Option(help="What comes back: full, bandit or click.")] = "full",
     store: Annotated[
         bool, typer.Option("--store/--no-store", help="Whether what people said may be kept in memory.")
     ] = True,
@@ -121,6 +121,7 @@ def plan_command(
     cares_about: Annotated[
         float | None, typer.Option(help="How many things one person cares about, if that is known.")
     ] = None,
+    visits: Annotated[int, typer.Option(help="Rounds that one person may have; they share the budget.")] = 1,
     plot: Annotated[
         Path | None, typer.Option(help="Draw loss against epsilon into this file, .png or .svg.")
     ] = None,
@@ -129,7 +130,7 @@ def plan_command(
     ] = None,
 ) -> None:
     """Which learner to take, what it promises, and what a budget will cost; from public facts alone."""
-    kind = cast(FeedbackKind, _validate.one_of(feedback, ("full", "bandit"), "--feedback"))
+    kind = cast(FeedbackKind, _validate.one_of(feedback, FEEDBACKS, "--feedback"))
     found = plan(
         items,
         slots,
@@ -140,6 +141,7 @@ def plan_command(
         store_people=store,
         adversarial=adversarial,
         cares_about=cares_about,
+        visits=visits,
     )
     if plot is not None:
         plottable(found, plot)  # refused before any work is done

@@ -30,7 +30,7 @@ def show_learners() -> None:
         table.add_column(name, no_wrap=name in ("learner", "regret"), max_width=widths.get(name))
     for name, learner in LEARNERS.items():
         entry, reads = CATALOGUE[name], sorted(learner.reads)
-        feedback = "either" if len(reads) > 1 else reads[0]
+        feedback = "any" if len(reads) > 1 else reads[0]
         table.add_row(name, feedback, entry.guarantee, entry.bound, entry.memory, entry.when)
     console.print(table)
     console.print(READ_SO, style="dim", highlight=False, markup=False)

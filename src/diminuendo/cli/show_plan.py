@@ -12,7 +12,7 @@ from rich.text import Text
 from diminuendo.cli.screen import console
 from diminuendo.errors import InvalidInput
 from diminuendo.learners.catalogue import CATALOGUE, Entry
-from diminuendo.plan import Candidate, Plan, Price
+from diminuendo.plan import Candidate, FirstLook, Plan
 from diminuendo.privacy.budget import Guarantee
 
 
@@ -71,6 +71,10 @@ def _answer(found: Plan) -> Table:
     table.add_row("Proved", _proved(best, rounds))
     if found.noise is not None:
         table.add_row("Noise", _noise(found))
+    if found.first_look is not None:
+        table.add_row("Noise", _slate_noise(found.first_look, found.setting.n_items))
+    if found.too_few is not None:
+        table.add_row("Too few", Text(found.too_few, style="bold"))
     if found.recommended != "random":
         table.add_row("Forecast", _forecast(found))
     return table
@@ -105,15 +109,24 @@ def _noise(found: Plan) -> str:
     )
 
 
+def _slate_noise(look: FirstLook, n_items: int) -> str:
+    """The noise of privacy at the first release, in people."""
+    things = "all things" if look.seen == n_items else f"{look.seen:,} things"
+    return (
+        f"The first {look.took:,} people see {things}, {look.people:,} of them each slate. Two slates of which "
+        f"{_few(look.apart)} more of these like one can be told apart: the better one comes out ahead 19 times in 20."
+    )
+
+
 def _forecast(found: Plan) -> str:
     said = []
     if found.half_way is not None:
         said.append(
             f"Half the way from random choice to hindsight is made after about {found.half_way:,} people."
         )
-    elif found.noise is not None:
+    elif found.noise is not None or (found.first_look is not None and found.prices):
         said.append("So many people are too few to come half the way from random choice to hindsight.")
-    here = next((price for price in found.prices if price.epsilon == found.setting.epsilon), None)
+    here = found.price
     if here is not None:
         said.append(
             f"Over the whole run {percent(here.loss)} of what hindsight earns is lost; random choice loses "
@@ -125,22 +138,36 @@ def _forecast(found: Plan) -> str:
 
 def _price_table(found: Plan) -> Table:
     """One row for every epsilon."""
+    sums, slates, rows = found.noise is not None, found.first_look is not None, found.prices
+    columns: dict[str, list[str]] = {
+        "epsilon": [("→ " if row is found.price else "") + f"{row.epsilon:g}" for row in rows]
+    }
+    if sums or slates:
+        columns["told apart"] = ["-" if row.apart is None else f"{_few(row.apart)} people" for row in rows]
+    if slates:
+        columns["first look"] = ["-" if row.look is None else f"{row.look.took:,} people" for row in rows]
+    if sums or slates or any(row.half_way is not None for row in rows):
+        columns["half way after"] = [_after(row.half_way) for row in rows]
+    columns["loses"] = [percent(row.loss) for row in rows]
+    if slates and any(
+        len(row.losses) > 1 for row in rows
+    ):  # runs differ more than where people say all they want
+        columns["runs"] = [", ".join(percent(loss) for loss in sorted(row.losses)) for row in rows]
     table = Table(box=box.SIMPLE_HEAD)
-    told = any(price.apart is not None for price in found.prices)
-    for name in ("epsilon", *(("told apart", "half way after") if told else ()), "loses"):
+    for name in columns:
         table.add_column(name, justify="right", no_wrap=True)
-    for price in found.prices:
-        here = price.epsilon == found.setting.epsilon
-        row = [("→ " if here else "") + f"{price.epsilon:g}"]
-        if told:
-            row += _in_people(price)
-        table.add_row(*row, percent(price.loss), style="bold" if here else None)
+    for row, *cells in zip(rows, *columns.values(), strict=True):
+        table.add_row(*cells, style="bold" if row is found.price else None)
     return table
 
 
-def _in_people(price: Price) -> list[str]:
-    apart = "-" if price.apart is None else f"{price.apart:,.0f} people"
-    return [apart, "never" if price.half_way is None else f"{price.half_way:,} people"]
+def _few(people: float) -> str:
+    """A number of people, and a digit more where it is next to nothing."""
+    return f"{people:,.0f}" if people >= 1.5 else f"{people:.1f}"
+
+
+def _after(people: int | None) -> str:
+    return "never" if people is None else f"{people:,} people"
 
 
 def percent(share: float) -> str:

@@ -8,8 +8,9 @@ proved from them is forecast from a stated model of people who do not exist (mod
 from diminuendo.plan.bounds import BOUNDS
 from diminuendo.plan.candidates import Candidate, candidate
 from diminuendo.plan.choice import pick
+from diminuendo.plan.first_look import FirstLook
 from diminuendo.plan.noise import Noise
 from diminuendo.plan.planner import Plan, plan
 from diminuendo.plan.price import Price
 
-__all__ = ["BOUNDS", "Candidate", "Noise", "Plan", "Price", "candidate", "pick", "plan"]
+__all__ = ["BOUNDS", "Candidate", "FirstLook", "Noise", "Plan", "Price", "candidate", "pick", "plan"]

@@ -43,7 +43,7 @@ def pick(
     if not bounded:
         return "random", (
             f"No private learner{'' if store_people else ' that keeps nobody'} with a bound can be made for this "
-            f"budget and {people}. Random slates are free."
+            f"budget and {people}. Random slates are free." + ("" if rule is None else f" {_rival(rule)}")
         )
     best = min(bounded, key=lambda one: one.bound or math.inf)
     assert best.bound is not None

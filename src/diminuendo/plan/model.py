@@ -51,11 +51,19 @@ class PublicModel:
         """What random slates earn on average, but for items that would come twice."""
         return float(1 - (1 - self.appeal.mean()) ** slots)
 
+    def dealt(self, seed: int, *, items: int | None = None) -> Floats:
+        """The appeal of item 0, 1, ... among the `people` of that seed."""
+        return self._dealt(np.random.default_rng(seed), self.n_items if items is None else items)
+
+    def _dealt(self, rng: np.random.Generator, kept: int) -> Floats:
+        found: Floats = rng.permutation(self.appeal[:kept])
+        return found
+
     def people(self, count: int, seed: int, *, items: int | None = None) -> People:
         """So many of them; with `items`, what they want of the most wanted items only."""
         rng = np.random.default_rng(seed)
         kept = self.n_items if items is None else items
-        appeal = rng.permutation(self.appeal[:kept])
+        appeal = self._dealt(rng, kept)
         rows = max(1, ROWS_AT_ONCE // kept)
         parts = [
             sparse.csr_array((rng.random((min(rows, count - low), kept)) < appeal).astype(np.float64))

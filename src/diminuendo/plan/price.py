@@ -1,45 +1,45 @@
 r"""What epsilon buys: the loss of a learner at several epsilons, simulated on people who do not exist.
 
 The learner itself is run, with seeded coins, on people of the public model (model.py). Its loss is the part of greedy's
-payoff in hindsight that it does not reach. A long run is scaled down: to `MOST_PEOPLE` people and the `MOST_ITEMS` most
-wanted items, with noise in the same proportion to people. Noise on sums has a deviation of sigma people, and the
-largest among N items is about sigma sqrt(2 log N); so with Gaussian cost mu = sqrt(2) / sigma the short run gets
+payoff in hindsight that it does not reach. Of a long run a short one is simulated (short_run.py).
 
-    mu' = mu (T / T') sqrt(log N' / log N),    and as its epsilon what mu' is worth at the same delta.
-
-For learners that draw from secret scores it is the rate times the score that counts, and the rate goes like
-mu / sqrt(T): there mu' = mu sqrt(T / T').
-
-What is scaled errs on the safe side, by a few thousandths: fewer people are a worse sample.
+Half way is a formula where the learner publishes sums (forecast.py). Where bandit or click feedback comes back it is
+read off the runs: the first stretch of people whose slates earn half way from random choice to greedy, on average over
+runs and under the model's own probabilities. Each stretch is a tenth as long as all before it, or 50 people.
 """
 
 from __future__ import annotations
 
-import math
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from diminuendo.errors import InvalidInput, OutOfRange
 from diminuendo.learners import LEARNERS, replay
-from diminuendo.learners.learner import Setting
-from diminuendo.learners.overlap_plan import OverlapPlan
-from diminuendo.learners.private_draws import PrivateDraws
+from diminuendo.learners.learner import Learner, Setting
 from diminuendo.offline import greedy
+from diminuendo.plan.first_look import FirstLook, first_look
 from diminuendo.plan.forecast import half_way
 from diminuendo.plan.model import PublicModel
 from diminuendo.plan.noise import noise, releases_of
-from diminuendo.privacy import curves
+from diminuendo.plan.short_run import ShortRun, short_run
 from diminuendo.randomness import SeededCoins
 from diminuendo.streams.people import People
-from diminuendo.types import Progress
+from diminuendo.types import FeedbackKind, Floats, Progress
 
-EPSILONS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
-MOST_PEOPLE, MOST_ITEMS, SEEDS = 20_000, 500, 2
-LARGEST_MU, LARGEST_EPSILON = 30.0, 500.0
-"""Noise of a twentieth of a person and less: more of it would change nothing, and be beyond floating point."""
+EPSILONS: dict[FeedbackKind, tuple[float, ...]] = {
+    "full": (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0),
+    "bandit": (0.1, 0.3, 1.0, 3.0, 10.0),
+    "click": (0.1, 0.3, 1.0, 3.0, 10.0),
+}
+"""Unless others are asked for. A run with bandit or click feedback takes longer, so there are fewer."""
+SEEDS, FEW_ITEMS = 2, 300
+"""So many runs for each epsilon; but one where little comes back about more items than that, which takes long."""
+STRETCH = 50
+"""The first stretches in which half way is looked for have so many people."""
 
 
 @dataclass(frozen=True)
@@ -50,9 +50,12 @@ class Price:
     losses: tuple[float, ...]
     """Of each run the part of greedy's payoff in hindsight that is not reached."""
     apart: float | None
-    """By how many people two items must differ to be told apart at the last release (noise.py)."""
+    """By how many people two items must differ to be told apart at the last release (noise.py); where slates are
+    published, two slates at the first one (first_look.py)."""
     half_way: int | None
-    """After how many people half the way from random choice to hindsight is made (forecast.py)."""
+    """After how many people half the way from random choice to hindsight is made; None where that is never."""
+    look: FirstLook | None = None
+    """What the first slates take and show, where slates are published."""
 
     @property
     def loss(self) -> float:
@@ -61,28 +64,39 @@ class Price:
 
     def as_json(self) -> dict[str, Any]:
         """For files."""
-        return vars(self) | {"loss": self.loss, "losses": list(self.losses)}
+        look = None if self.look is None else self.look.as_json()
+        return vars(self) | {"loss": self.loss, "losses": list(self.losses), "look": look}
 
 
 def prices(
     name: str,
     setting: Setting,
     cares_about: float,
-    epsilons: Sequence[float] = EPSILONS,
+    epsilons: Sequence[float] | None = None,
     progress: Callable[[str, int], Progress] | None = None,
 ) -> tuple[Price, ...]:
     """The learner of that name at every epsilon, and at the setting's own; where it cannot be made there is no row."""
-    asked = sorted({*epsilons, setting.epsilon})
-    tick = progress("trying epsilons on made-up people", len(asked)) if progress else lambda done: None
+    asked = sorted({*(EPSILONS[setting.feedback] if epsilons is None else epsilons), setting.epsilon})
     model = PublicModel(setting.n_items, cares_about)
     crowd = _crowd(name, model, setting)
+    work = len(asked) * len(crowd)
+    tick = progress("trying epsilons on made-up people", work) if progress else lambda done: None
     found = []
     for epsilon in asked:
-        with suppress(
-            InvalidInput
-        ):  # this epsilon is beyond what the learner can be made for; others are not
-            found.append(_price(name, replace(setting, epsilon=epsilon), model, crowd))
-        tick(1)
+        at = replace(setting, epsilon=epsilon)
+        short = short_run(name, at)
+        try:
+            made, ready = _made(name, at), [_made(name, short.setting, sample.seed) for sample in crowd]
+        except InvalidInput:  # this epsilon is beyond what the learner can be made for; others are not
+            tick(len(crowd))
+            continue
+        losses, curves = [], []
+        for learner, sample in zip(ready, crowd, strict=True):
+            loss, curve = _run(learner, short, sample)
+            losses.append(loss)
+            curves.append(curve)
+            tick(1)
+        found.append(_price(made, at, model, short, losses, np.mean(curves, axis=0)))
     return tuple(found)
 
 
@@ -97,63 +111,70 @@ class _Sample(NamedTuple):
 
     seed: int
     people: People
+    appeal: Floats
+    """The probability that one of them wants each item."""
     best: float
     """What hindsight earns from them."""
 
 
 def _crowd(name: str, model: PublicModel, setting: Setting) -> list[_Sample]:
-    short, found = _scaled(name, setting), []
-    for seed in range(SEEDS):
-        people = model.people(short.rounds, seed, items=short.n_items)
-        found.append(_Sample(seed, people, greedy(people, setting.slots).value))
-    return found
+    short = short_run(name, setting).setting
+    seeds = SEEDS if setting.feedback == "full" or short.n_items <= FEW_ITEMS else 1
+    return [_sample(model, short, seed) for seed in range(seeds)]
 
 
-def _price(name: str, setting: Setting, model: PublicModel, crowd: list[_Sample]) -> Price:
-    short, plan = _scaled(name, setting), _plan_of(name, setting)
-    losses = tuple(_loss(name, short, sample) for sample in crowd)
-    told = noise(plan, model.cares_about)
-    return Price(
-        setting.epsilon,
-        losses,
-        None if told is None else told.apart,
-        None if plan is None else half_way(plan, model, setting.slots),
-    )
+def _sample(model: PublicModel, short: Setting, seed: int) -> _Sample:
+    people = model.people(short.rounds, seed, items=short.n_items)
+    appeal = model.dealt(seed, items=short.n_items)
+    return _Sample(seed, people, appeal, greedy(people, short.slots).value)
 
 
-def _loss(name: str, short: Setting, sample: _Sample) -> float:
-    with _quietly():
-        learner = LEARNERS[name].for_setting(short, coins=SeededCoins(sample.seed))
-    earned = sample.people.values(replay(learner, sample.people, short.feedback)).mean()
-    return float(1 - earned / sample.best) if sample.best > 0 else 0.0
-
-
-def _plan_of(name: str, setting: Setting) -> OverlapPlan | None:
-    with _quietly():
-        return releases_of(LEARNERS[name].for_setting(setting))
-
-
-@contextmanager
-def _quietly() -> Iterator[None]:
+def _made(name: str, setting: Setting, seed: int | None = None) -> Learner:
     """What is out of range was said once, of the setting itself."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", OutOfRange)
-        yield
+        return LEARNERS[name].for_setting(setting, coins=None if seed is None else SeededCoins(seed))
 
 
-def _scaled(name: str, setting: Setting) -> Setting:
-    """The short run that stands for the long one."""
-    rounds, items = min(setting.rounds, MOST_PEOPLE), min(setting.n_items, max(MOST_ITEMS, setting.slots))
-    shrunk = setting.rounds / rounds
-    if issubclass(LEARNERS[name], PrivateDraws):
-        factor = math.sqrt(shrunk)
+def _run(learner: Learner, short: ShortRun, sample: _Sample) -> tuple[float, Floats]:
+    """What is lost to hindsight; and what the slate of each round is worth under the model."""
+    each = (
+        np.arange(len(sample.people)) if short.setting.visits > 1 else None
+    )  # they might come again, but do not
+    slates = replay(learner, sample.people, short.setting.feedback, persons=each)
+    misses = 1 - np.append(sample.appeal, 0.0)[slates]  # an empty slot is -1: nobody wants what is there
+    worth: Floats = 1 - misses.prod(axis=1)
+    earned = short.mean(sample.people.values(slates))
+    return float(1 - earned / sample.best) if sample.best > 0 else 0.0, worth
+
+
+def _price(
+    made: Learner, setting: Setting, model: PublicModel, short: ShortRun, losses: list[float], worth: Floats
+) -> Price:
+    plan, look = releases_of(made), first_look(made)
+    told = noise(plan, model.cares_about) or look
+    if plan is None:
+        half = _half_way(worth, model, setting, short)
     else:
-        factor = shrunk * math.sqrt(math.log(max(2, items)) / math.log(max(2, setting.n_items)))
-    if (rounds, items) == (setting.rounds, setting.n_items):
-        return setting
-    if setting.delta == 0:
-        epsilon = min(LARGEST_EPSILON, setting.epsilon * factor)
-    else:
-        mu = min(LARGEST_MU, factor * curves.gaussian_mu(setting.epsilon, setting.delta))
-        epsilon = curves.gaussian_epsilon(mu, setting.delta)
-    return replace(setting, n_items=items, rounds=rounds, epsilon=epsilon)
+        half = half_way(plan, model, setting.slots)
+    return Price(
+        setting.epsilon,
+        tuple(losses),
+        None if told is None else told.apart,
+        half,
+        look,
+    )
+
+
+def _half_way(worth: Floats, model: PublicModel, setting: Setting, short: ShortRun) -> int | None:
+    """After so many people the slates of the next stretch earn half way from random choice to greedy, or more."""
+    low, high = model.random(setting.slots), model.greedy(setting.slots)
+    if setting.feedback == "full" or short.each is None or high - low < 1e-9:
+        return None
+    begin = 0
+    while begin < len(worth):
+        end = begin + max(STRETCH, begin // 10)
+        if worth[begin:end].mean() >= (low + high) / 2:
+            return round(begin * short.each)
+        begin = end
+    return None

@@ -56,7 +56,8 @@ def plot_prices(found: Plan, path: Path) -> Path:
     axis.grid(color="#eeeeee")
     axis.set_axisbelow(True)
     figure.suptitle(
-        f"{found.recommended}: {setting.slots} of {setting.n_items:,} things for {setting.rounds:,} people",
+        f"{found.recommended}: {setting.slots} of {setting.n_items:,} things for {setting.rounds:,} people"
+        + ("" if setting.feedback == "full" else f", {setting.feedback} feedback"),
         x=0.01,
         ha="left",
         fontsize=13,
