@@ -8,7 +8,7 @@ for the empty slate.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
@@ -64,3 +64,6 @@ class Decision:
     propensity: float | None = None
     """With what probability this slate was shown, where that is public: given all that was published before and the
     rounds so far. None where it would tell what is secret."""
+    life: int = field(default=0, repr=False)
+    """Names the learner that chose, from its making or restoring on. After a crash rounds are counted from the last
+    snapshot, and a number alone would name two people's rounds."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +10,10 @@ import numpy as np
 import pytest
 
 from diminuendo import SeededCoins, Setting
-from diminuendo.errors import InvalidInput
+from diminuendo.errors import InvalidInput, WrongFeedback
 from diminuendo.learners import LEARNERS
 from diminuendo.learners.dealt import WHICH, Block, DealtRounds, merged
+from diminuendo.learners.open_twin import OpenTwin
 from diminuendo.learners.slate_clicks import SlateClicks
 from diminuendo.learners.slate_learner import SlateLearner
 from diminuendo.learners.slate_totals import SlateTotals
@@ -51,6 +53,8 @@ def run(
     """A run in which `script` is published: its decisions, how likely that was, and what was asked."""
     told = Scripted(script)
     patch.setattr(noise, "laplace", told.laplace)
+    patch.setattr("diminuendo.learners.slate_learner.FEW", 1.0)  # so that a short run has several blocks
+    patch.setattr("diminuendo.learners.slate_learner.AT_FIRST", 0.9)
     learner = kind(3, 2, horizon=len(said), epsilon=epsilon, coins=SeededCoins(5))
     decisions, asked = [], []
     for answer in said:
@@ -111,6 +115,9 @@ def test_late_credit_would_cost_twice_as_much(monkeypatch: pytest.MonkeyPatch) -
         self._add(np.array([0]), np.array([answer]))
 
     monkeypatch.setattr(DealtRounds, "_learn", late)
+
+    monkeypatch.setattr("diminuendo.learners.slate_learner.FEW", 1.0)
+    monkeypatch.setattr("diminuendo.learners.slate_learner.AT_FIRST", 0.9)
 
     def answered(at: int) -> float:
         told = Scripted([9 * SlateTotals.ticks, 0, *[-5 * SlateTotals.ticks] * 4])
@@ -187,16 +194,113 @@ def test_a_crash_publishes_nothing_twice(name: str, tmp_path: Path) -> None:
         learner.replay(people[:10])
         saved = learner.snapshot()
         learner.replay(people[10:60])
-        before = learner._beliefs.heard.arrays()["said"][:3]  # six items in slates of two
+        before = learner._beliefs.heard.arrays()["said"]
         assert learner._counts.lot == 1
     with Ledger.open(tmp_path / "ledger", budget) as ledger:
         again = kind.restore(saved, ledger=ledger)
         again.replay(people[200:260])  # other people: what was published before is not about them
-        np.testing.assert_array_equal(again._beliefs.heard.arrays()["said"][:3], before)
+        np.testing.assert_array_equal(again._beliefs.heard.arrays()["said"][: len(before)], before)
         fresh = kind(6, 2, horizon=300, epsilon=1.0)
         fresh.replay(people[:60])
-        assert not np.array_equal(fresh._beliefs.heard.arrays()["said"][:3], before), "noise is noise"
+        assert not np.array_equal(fresh._beliefs.heard.arrays()["said"], before), "noise is noise"
         assert ledger.spent() == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("name", LEARNING)
+def test_who_begins_anew_on_the_same_ledger_publishes_nothing_new(name: str, tmp_path: Path) -> None:
+    """The same people again, as when a job is run twice: the same blocks, the same numbers, one charge."""
+    kind, people = LEARNING[name], taste_groups(200, 6, groups=2, items_per_group=3)
+    budget = Budget(1.0, 0.0, Unit(), "pure")
+    runs = []
+    for _ in range(2):
+        with Ledger.open(tmp_path / "ledger", budget) as ledger:
+            learner = kind(6, 2, horizon=200, epsilon=1.0, ledger=ledger)
+            runs.append((learner.replay(people), learner._beliefs.heard.arrays()["said"], len(ledger.drawn)))
+            assert len(ledger.charges) == 1
+    for one, other in zip(*runs, strict=True):
+        np.testing.assert_array_equal(one, other)
+    with (
+        Ledger.open(tmp_path / "ledger", budget) as ledger,
+        pytest.raises(InvalidInput, match="something else"),
+    ):
+        kind(7, 2, horizon=200, epsilon=1.0, ledger=ledger)
+
+
+@pytest.mark.parametrize("name", LEARNING)
+def test_answers_of_before_a_crash_come_too_late(name: str) -> None:
+    """After it rounds are issued again; where one has the same number and the same slate, it is still another round."""
+    kind, same = LEARNING[name], 0
+    learner = kind(4, 2, horizon=300, epsilon=1.0)
+    saved = learner.snapshot()
+    before = [learner.choose() for _ in range(30)]
+    again = kind.restore(saved)
+    after = [again.choose() for _ in range(30)]
+    cells = again._counts._cells.copy()
+    for old, new in zip(before, after, strict=True):
+        if old.slate == new.slate:
+            again.observe(old, 1)
+            same += 1
+    assert same > 3, "there were such rounds"
+    np.testing.assert_array_equal(again._counts._cells, cells)
+    for new in after:
+        again.observe(new, 1)
+    assert again._counts._cells.sum() > 0, "theirs count"
+
+
+@pytest.mark.parametrize("name", LEARNING)
+def test_ctrl_c_cannot_come_between_a_deal_and_its_decision(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    learner = LEARNING[name](6, 2, horizon=300, epsilon=1.0, coins=SeededCoins(3), patience=4)
+    learner.choose()
+    issue = learner._desk.issue
+
+    def interrupted(*args: Any) -> Decision:
+        signal.raise_signal(signal.SIGINT)
+        return issue(*args)
+
+    monkeypatch.setattr(learner._desk, "issue", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        learner.choose()
+    assert learner.rounds == 2, "it was issued, and lost"
+    assert learner._at == 2
+
+
+def test_propensities_are_right_at_the_horizon() -> None:
+    """Blocks are longer than the people who are left: the share is still that of the whole block."""
+    slates: list[tuple[int, ...]] = [(0, 1), (2, 3)]
+    block = Block(np.array(slates, dtype=np.int32), np.array([5, 5]), np.array([2, 2]))
+    for seed in range(20):
+        learner = SlateTotals(5, 2, horizon=1, epsilon=1.0, coins=SeededCoins(seed))
+        learner._plan = lambda coins: block  # type: ignore[method-assign]
+        assert learner.choose().propensity == 0.5
+
+
+def test_a_click_that_lies_about_itself_is_refused() -> None:
+    class Liar(int):
+        def __int__(self) -> int:
+            return 4
+
+        __index__ = __int__
+
+    learner = SlateClicks(9, 3, horizon=90, epsilon=1.0, coins=SeededCoins(1))
+    with pytest.raises(WrongFeedback):
+        learner.observe(learner.choose(), Liar(1))
+
+
+@pytest.mark.parametrize("name", [name for name, kind in LEARNERS.items() if issubclass(kind, OpenTwin)])
+def test_twins_without_noise_take_no_ledger(name: str) -> None:
+    ledger = Ledger(Budget(1.0, 0.0, Unit(), "pure"))
+    with pytest.raises(InvalidInput, match="no ledger"):
+        LEARNERS[name](6, 2, horizon=9, epsilon=1.0, ledger=ledger)  # type: ignore[call-arg]
+    assert not ledger.charges
+
+
+@pytest.mark.parametrize("epsilon", [1e-12, 1e3])
+@pytest.mark.parametrize("name", LEARNING)
+def test_extreme_budgets_work(name: str, epsilon: float) -> None:
+    people = taste_groups(80, 6, groups=2, items_per_group=3)
+    assert LEARNING[name](6, 2, horizon=80, epsilon=epsilon, coins=SeededCoins(1)).replay(people).max() < 6
 
 
 @pytest.mark.parametrize("name", LEARNING)

@@ -69,6 +69,27 @@ def test_steady_people_are_not_forgotten_and_changed_ones_are(name: str) -> None
         assert T // 2 < moved._since[0] < T, "noticed while it still mattered"
 
 
+@pytest.mark.parametrize(("n_items", "slots"), [(6, 3), (20, 4)])
+@pytest.mark.parametrize("name", [name for name in KINDS if KINDS[name].noisy])
+def test_a_sudden_fall_is_survived(name: str, n_items: int, slots: int) -> None:
+    """Nearly everybody wants something, then nearly nobody: learning begins anew a few times, not for ever."""
+    rng, rounds = np.random.default_rng(5), 3_000
+    rows = np.where(np.arange(rounds)[:, None] < rounds // 2, 0.7, 0.005) * (
+        rng.random((rounds, n_items)) < 0.9
+    )
+    (feedback,) = KINDS[name].reads
+    for seed in range(3):
+        learner = KINDS[name].for_setting(
+            Setting(n_items, slots, rounds, feedback, 4.0), coins=SeededCoins(seed)
+        )
+        people, restarts, before = People(NoisyOr(), rows).clicking("cascade", seed), 0, 0
+        for first in range(0, rounds, 50):
+            learner.replay(people[first : first + 50])
+            restarts, before = restarts + (int(learner._since[0]) != before), int(learner._since[0])
+            KINDS[name].restore(learner.snapshot())
+        assert 1 <= restarts <= 5
+
+
 def test_what_teaches_most_is_asked() -> None:
     rng = np.random.default_rng(2)
     chances = 1 - np.exp(-np.cumsum(rng.exponential(0.15, (16, 4)), axis=1))

@@ -201,56 +201,51 @@ def durable(folder: Path, ticks: int = 1) -> tuple[PrivateCounts, Ledger]:
     return fresh(ticks, held), held
 
 
-def published(counts: PrivateCounts, about: bytes, cell: int, source: SecretRandomness) -> Floats:
-    counts.open(ASKED, about)
+def published(counts: PrivateCounts, cell: int, source: SecretRandomness) -> Floats:
+    counts.open(ASKED)
     counts.add([cell], [1])
     return counts.release(source)
 
 
-def test_the_same_lot_with_the_same_questions_is_one_release() -> None:
+def test_a_lot_is_one_release() -> None:
     held = pure()
     counts = fresh(ledger=held)
-    first = published(counts, b"these", 0, secret(1))
+    first = published(counts, 0, secret(1))
     np.testing.assert_array_equal(counts.release(secret(2)), first)
-    np.testing.assert_array_equal(published(counts, b"these", 7, secret(3)), first)  # whatever else was said
+    np.testing.assert_array_equal(published(counts, 7, secret(3)), first)  # whatever else was said
     assert len(held.drawn) == 1
-    assert (published(counts, b"those", 0, secret(4)) != first).any()
     counts.forget()
     assert counts.lot == 1
-    assert (published(counts, b"these", 0, secret(5)) != first).any()
-    assert [drawn.name[:13] for drawn in held.drawn] == ["counts.000000", "counts.000000", "counts.000001"]
-    assert len({drawn.name for drawn in held.drawn}) == 3
+    assert (published(counts, 0, secret(5)) != first).any()
+    assert [drawn.name for drawn in held.drawn] == ["counts.000000", "counts.000001"]
+    counts.open([1, 1])
+    with pytest.raises(InvalidInput, match="another size"):
+        counts.release(secret(6))
 
 
-def test_other_noise_is_another_question(bare: list[tuple[list[int], float]]) -> None:
-    held = pure()
-    counts = fresh(ledger=held)
-    for apart in ([1, 1], [1, 2], [1, 1]):
-        counts.open(apart, b"these")
-        counts.release(secret())
-    assert len(held.drawn) == 2
+def test_what_a_lot_is_for_is_kept_as_well() -> None:
+    counts = fresh()
+    plan = np.array([3, 1, 4])
+    np.testing.assert_array_equal(counts.planned(lambda: plan, secret(1)), plan)
+    np.testing.assert_array_equal(counts.planned(lambda: plan + 1, secret(1)), plan)
+    published(counts, 0, secret(2))
+    counts.forget()
+    np.testing.assert_array_equal(counts.planned(lambda: plan + 1, secret(1)), plan + 1)
 
 
-def test_after_a_crash_what_was_published_is_published_and_other_questions_are_new(tmp_path: Path) -> None:
+def test_after_a_crash_what_was_planned_and_published_is(tmp_path: Path) -> None:
     counts, held = durable(tmp_path)
-    first = published(counts, b"these", 0, system())
+    counts.planned(lambda: np.array([7]), system())
+    first = published(counts, 0, system())
     spent = held.spent()
     held.close()
     for _ in range(2):
         counts, held = durable(tmp_path)
         assert held.spent() == spent == EPSILON
-        np.testing.assert_array_equal(published(counts, b"these", 5, system()), first)
-        assert len(held.drawn) == 1
+        assert counts.planned(lambda: np.array([8]), system()).tolist() == [7]
+        np.testing.assert_array_equal(published(counts, 5, system()), first)
+        assert len(held.drawn) == 2
         held.close()
-    counts, held = durable(tmp_path)
-    other = published(counts, b"those", 0, system())
-    assert (other != first).any()
-    assert len(held.drawn) == 2
-    assert held.spent() == spent  # other people: each is in one of them
-    held.close()
-    counts, held = durable(tmp_path)
-    np.testing.assert_array_equal(published(counts, b"those", 1, system()), other)
-    held.close()
     with pytest.raises(InvalidInput, match="something else"):
         durable(tmp_path, ticks=2)
 
@@ -291,7 +286,7 @@ def test_one_charge_for_all_lots_and_the_event_is_what_was_asked() -> None:
     counts = fresh(ledger=held)
     assert counts.event == Laplace(EPSILON)
     for _ in range(3):
-        published(counts, b"", 0, secret())
+        published(counts, 0, secret())
         counts.forget()
     assert [charge.event for charge in held.charges] == [Laplace(EPSILON)]
     assert held.spent() == EPSILON
@@ -312,14 +307,14 @@ def test_scales_are_the_least_that_pay(apart: int, ticks: int, epsilon: float) -
 def test_seeded_noise_serves_nobody(tmp_path: Path) -> None:
     counts, held = durable(tmp_path)
     with pytest.raises(InvalidInput, match="seeded coins protect nobody"):
-        published(counts, b"", 0, secret())
+        published(counts, 0, secret())
     assert held.drawn == ()
     held.close()
     simulated = pure()
-    published(fresh(ledger=simulated), b"", 0, secret())
+    published(fresh(ledger=simulated), 0, secret())
     assert not simulated.guarantee().secure_coins
     with pytest.raises(InvalidInput, match="SecretRandomness"):
-        published(fresh(), b"", 0, PublicCoins(SystemCoins()))  # type: ignore[arg-type]
+        published(fresh(), 0, PublicCoins(SystemCoins()))  # type: ignore[arg-type]
 
 
 # At the door, and back from a snapshot.

@@ -26,10 +26,10 @@ def read_click(learner: Learner, decision: Decision, feedback: Any) -> int:
     """Feedback at the door: the position in the slate that was clicked first; None where nothing was."""
     if feedback is None:
         return NO_CLICK
-    whole = isinstance(feedback, (int, np.integer)) and not isinstance(feedback, (bool, np.bool_))
-    if not whole or not 0 <= feedback < len(decision.slate):
+    position = int(feedback) if type(feedback) is int or isinstance(feedback, np.integer) else NO_CLICK
+    if not 0 <= position < len(decision.slate):
         raise WrongFeedback(
             f"{learner.name!r} learns from clicks: give observe() the position in decision.slate that was clicked "
             f"first, from 0 to {len(decision.slate) - 1}, or None where nothing was; got {feedback!r}."
         )
-    return int(feedback)
+    return position

@@ -31,6 +31,8 @@ PRIOR_WIDTH = 5.0, 7.5
 PRIOR_APART = 5.6, 2.4
 LEAST, MOST = -0.3, 0.95
 CENTRE, WIDTH, APART = range(3)
+LEADING = 2.0
+"""Leading items are so many widths above the centre: two or three in a hundred."""
 
 
 class Chain(NamedTuple):
@@ -97,7 +99,8 @@ def _sweep(evidence: Evidence, appeals: Floats, overlaps: Floats, prior: Floats,
     rows, new = np.empty(2 * n_rows + 1, dtype=np.int64), np.empty(2 * n_rows + 1)
     _rows(evidence, np.arange(n_rows), n_rows, appeals, overlaps, kept, likely)
     _move_appeals(evidence, appeals, overlaps, prior, kept, likely, new, coins)
-    leader = np.sort(appeals)[max(0, n_items - k)]
+    # How large the appeals of good items are: by the prior, since a step must not depend on what it changes.
+    leader = math.exp(prior[CENTRE] + LEADING * prior[WIDTH])
     if n_rows > 0:
         for attempt in range(2 * min(n_items, k * n_rows)):  # there are no more of whom something was heard
             _who_was_it(evidence, appeals, overlaps, prior, leader, attempt, kept, likely, rows, new, coins)

@@ -126,13 +126,14 @@ class Blocks(Learner):
 
     def _release_due(self) -> None:
         while self._made[0] < min(self.schedule.closed_by(self.rounds), len(self.schedule) - 1):
-            if self._published is None:
-                self._published = self._sum.release(self._secret)
-            self._sums[:] = self._published
-            self._move()
-            self._made[0] += 1
-            self._left[0] = self._dealt(int(self._made[0]))
-            self._published = None
+            with self._custody.undisturbed():
+                if self._published is None:
+                    self._published = self._sum.release(self._secret)
+                self._sums[:] = self._published
+                self._move()
+                self._made[0] += 1
+                self._left[0] = self._dealt(int(self._made[0]))
+                self._published = None
 
     def _draw_rows(self, slates: Items, probes: Items, done: int, until: int) -> int:
         to_come = self.schedule.ends[int(self._made[0])] - self.rounds

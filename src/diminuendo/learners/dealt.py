@@ -72,7 +72,8 @@ class DealtRounds(PrivateLearner):
         cost = self.budget.share()
         assert isinstance(cost, Laplace)
         paid_on = Ledger(self.budget) if ledger is None else ledger
-        self._counts = PrivateCounts(cost=cost, ticks=self.ticks, ledger=paid_on, name=self.name)
+        about = f"{self.slots} of {self.n_items} items, {self.horizon} rounds, "
+        self._counts = PrivateCounts(cost=cost, ticks=self.ticks, ledger=paid_on, name=self.name, about=about)
         self._block = _no_block(self.slots)
         self._dealt: Items = np.zeros(0, dtype=np.int32)  # which slate each round of the block shows
         self._left: Ints = np.zeros(0, dtype=np.int64)  # how many rounds each slate has yet to come
@@ -119,21 +120,29 @@ class DealtRounds(PrivateLearner):
             self._published = self._release()
         with self._custody.whole():
             if self._published is not None:
-                shown = np.bincount(self._dealt, minlength=len(self._left))
-                self._hear(self._block._replace(sizes=shown), np.split(self._published, self._starts[1:-1]))
+                self._hear(self._block, np.split(self._published, self._starts[1:-1]))
                 self._counts.forget()
-                self._published = None
+                self._dealt, self._published = self._dealt[:0], None
             coins = np.random.Generator(np.random.Philox(int(self._public.take(1)[0])))
-            self._open(self._plan(coins), coins)
+            block = self._plan(coins)
+            dealt = np.repeat(np.arange(len(block.sizes), dtype=np.int32), block.sizes)
+            coins.shuffle(dealt)
+        with self._custody.undisturbed():
+            self._begin(*self._kept(block, dealt))
 
     def _release(self) -> Floats:
         return self._counts.release(self._secret)
 
-    def _open(self, block: Block, coins: np.random.Generator) -> None:
-        dealt = np.repeat(np.arange(len(block.sizes), dtype=np.int32), block.sizes)
-        coins.shuffle(dealt)
-        rest = self.horizon - self.rounds  # nobody comes after that, so the last block is cut short
-        self._begin(block, dealt[:rest])
+    def _kept(self, block: Block, dealt: Items) -> tuple[Block, Items]:
+        """The block as it was kept before a crash, if it was; else this one, which is kept now."""
+        mine = packed(block, dealt)
+        kept = self._counts.planned(lambda: mine, self._secret)
+        if not np.array_equal(kept, mine):
+            self._overruled()
+        return unpacked(kept, self.slots)
+
+    def _overruled(self) -> None:
+        """Another block than the one just planned was kept."""
 
     def _begin(self, block: Block, dealt: Items) -> None:
         self._block, self._dealt = block, dealt
@@ -141,7 +150,7 @@ class DealtRounds(PrivateLearner):
         widths = np.where(block.questions == WHICH, self.slots, 1)
         self._starts = np.concatenate([[0], np.cumsum(widths)])
         apart = np.repeat(np.where(block.questions == WHICH, 2, 1), widths)
-        self._counts.open(apart, b"".join(part.tobytes() for part in (*block, dealt)))
+        self._counts.open(apart)
 
     @property
     def _at(self) -> int:
@@ -203,6 +212,7 @@ class DealtRounds(PrivateLearner):
             and ((block.questions >= WHICH) & (block.questions <= self.slots)).all()
             and ((dealt >= 0) & (dealt < len(block.sizes))).all()
             and (places >= -1).all()
+            and ((places[:, 0] == -1) == (places[:, 1] == -1)).all()
         )
         if sound:
             self._begin(block, dealt)
@@ -234,3 +244,16 @@ def merged(blocks: list[tuple[Items, int, int]]) -> Block:
         found.setdefault((row.tobytes(), question), [row, 0, question])[1] += size
     rows, sizes, questions = (list(part) for part in zip(*found.values(), strict=True))
     return Block(np.array(rows, dtype=np.int32), np.array(sizes), np.array(questions))
+
+
+def packed(block: Block, dealt: Items) -> Ints:
+    """A block in one array of whole numbers."""
+    parts = (block.slates.ravel(), block.sizes, block.questions, dealt)
+    return np.concatenate([[len(block.sizes)], *parts]).astype(np.int64)
+
+
+def unpacked(kept: Ints, slots: int) -> tuple[Block, Items]:
+    """The block, and which slate each of its rounds shows."""
+    many = int(kept[0])
+    slates, sizes, questions, dealt = np.split(kept[1:], np.cumsum([many * slots, many, many]))
+    return Block(slates.reshape(many, slots).astype(np.int32), sizes, questions), dealt.astype(np.int32)

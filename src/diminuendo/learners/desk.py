@@ -26,6 +26,8 @@ class Desk:
         self.rows: Items = np.full((self.patience, slots), EMPTY_SLOT, dtype=np.int32)
         self.probes: Items = np.full((self.patience, 3), NO_PROBE, dtype=np.int32)
         self.waiting: NDArray[np.bool_] = np.zeros(self.patience, dtype=np.bool_)
+        self.lives: Ints = np.zeros(self.patience, dtype=np.int64)  # of decisions, as in types.Decision
+        self.life = 0
 
     def issue(
         self, row: Items, probe: Items, counts: bool = True, propensity: float | None = None
@@ -37,9 +39,10 @@ class Desk:
         number = int(self.issued[0])
         place = number % self.patience
         self.rows[place], self.probes[place], self.waiting[place] = row, probe, counts
+        self.lives[place] = self.life
         self.issued[0] = number + 1
         probed = None if probe[0] == NO_PROBE else (int(probe[0]), int(probe[1]))
-        return Decision(number, shown(row), probed, propensity)
+        return Decision(number, shown(row), probed, propensity, self.life)
 
     def look(self, decision: Decision) -> int | None:
         """Where a decision lies that may still be answered; None where it was answered already or has expired."""
@@ -59,7 +62,8 @@ class Desk:
                 f"Round {decision.round} showed another slate. Answer with the decision that choose() returned, "
                 "to the learner that returned it."
             )
-        return place if self.waiting[place] else None
+        mine = self.waiting[place] and decision.life == self.lives[place]
+        return place if mine else None  # one of before a crash came too late
 
     def close(self, place: int) -> None:
         """The decision has its answer."""
@@ -78,6 +82,7 @@ class Desk:
         recent = rows[-self.patience :]
         places = np.arange(last - len(recent), last) % self.patience
         self.rows[places], self.probes[places], self.waiting[places] = recent, NO_PROBE, False
+        self.lives[places] = 0
         self.issued[0] = last
 
     def check(self, n_items: int) -> None:

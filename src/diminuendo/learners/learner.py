@@ -25,7 +25,7 @@ from diminuendo.learners.desk import NO_PROBE, Desk
 from diminuendo.learners.quota import Identity, Quota, silenced
 from diminuendo.privacy.budget import Guarantee
 from diminuendo.privacy.custody import Custody
-from diminuendo.randomness.coins import Coins, SystemCoins
+from diminuendo.randomness.coins import Coins, SystemCoins, life_of
 from diminuendo.randomness.words import PublicCoins, SecretRandomness
 from diminuendo.streams.people import People
 from diminuendo.types import EMPTY_SLOT, FEEDBACKS, Decision, FeedbackKind, Items, Progress
@@ -78,6 +78,7 @@ class Learner(ABC):
         self._public = PublicCoins(self.coins)
         self._secret = SecretRandomness(self.coins)
         self._desk = Desk(self.slots, patience)
+        self._desk.life = life_of(self.coins)
         self._custody = Custody()
 
     @staticmethod
@@ -126,11 +127,12 @@ class Learner(ABC):
             counts = self._quota is None or self._quota.admits(person)
             row = np.full(self.slots, EMPTY_SLOT, dtype=np.int32)
             probe = np.full(3, NO_PROBE, dtype=np.int32)
-            while not self._draw(row, probe):
-                self._resume()
-            if self._quota is not None:
-                self._quota.count(person)
-            return self._desk.issue(row, probe, counts, self._propensity(row))
+            with self._custody.undisturbed():  # drawn, counted and issued, or nothing of it
+                while not self._draw(row, probe):
+                    self._resume()
+                if self._quota is not None:
+                    self._quota.count(person)
+                return self._desk.issue(row, probe, counts, self._propensity(row))
 
     def observe(self, decision: Decision, feedback: Any) -> None:
         """What the person said to `decision`. Late and second answers change nothing, and look the same."""
@@ -257,7 +259,7 @@ class Learner(ABC):
     def _arrays(self) -> snapshots.Arrays:
         """All arrays of fixed size."""
         desk = self._desk
-        desks = snapshots.named("desk", (desk.issued, desk.rows, desk.probes, desk.waiting))
+        desks = snapshots.named("desk", (desk.issued, desk.rows, desk.probes, desk.waiting, desk.lives))
         return desks | snapshots.named("state", self._state())
 
     def _packed(self) -> bytes:
@@ -283,6 +285,11 @@ class Learner(ABC):
         if learner._quota is not None:
             learner._quota.take(snapshots.taken(found, "quota"))
         snapshots.fill(learner._arrays(), found)
-        learner._take_extra(extra)
-        learner._restored()
+        try:
+            learner._take_extra(extra)
+            learner._restored()
+        except (TypeError, ValueError, IndexError, OverflowError) as error:
+            if isinstance(error, InvalidInput):
+                raise
+            raise InvalidInput(f"The snapshot cannot be read; it was altered: {error}.") from error
         return learner

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
+from diminuendo.errors import InvalidInput
 from diminuendo.learners.dealt import DealtRounds
 from diminuendo.privacy.budget import Guarantee, no_privacy
 from diminuendo.types import Floats
@@ -13,6 +14,13 @@ class OpenTwin(DealtRounds):
     """Put before a learner: its counts are published exactly, and nothing is promised."""
 
     noisy: ClassVar[bool] = False
+
+    def __init__(self, n_items: int, slots: int, *, ledger: None = None, **config: Any) -> None:
+        if ledger is not None:
+            raise InvalidInput(
+                f"{self.name!r} publishes what people said as it is; no ledger can pay for that."
+            )
+        super().__init__(n_items, slots, **config)
 
     @property
     def guarantee(self) -> Guarantee:

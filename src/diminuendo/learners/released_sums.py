@@ -167,11 +167,12 @@ class ReleasedSums(PrivateLearner):
 
     def _release_due(self) -> None:
         while self._made[0] < min(self.schedule.closed_by(self.rounds), len(self.schedule) - 1):
-            if self._published is None:  # else it was published, and could not be followed
-                self._published = self._sum.release(self._secret)
-            self._follow(self._published)
-            self._sums[:] = self._published
-            self._made[0], self._published = self._made[0] + 1, None
+            with self._custody.undisturbed():
+                if self._published is None:  # else it was published, and could not be followed
+                    self._published = self._sum.release(self._secret)
+                self._follow(self._published)
+                self._sums[:] = self._published
+                self._made[0], self._published = self._made[0] + 1, None
 
     # Learning.
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from diminuendo.errors import InvalidInput
-from diminuendo.learners.appeal_chain import WIDTH, Chain, new_chain, sweep
+from diminuendo.learners.appeal_chain import LEAST, MOST, WIDTH, Chain, new_chain, sweep
 from diminuendo.learners.appeals import Draws, best_slate, chances
 from diminuendo.learners.heard import Heard
 from diminuendo.types import Floats, Ints, Items
@@ -21,6 +21,8 @@ from diminuendo.types import Floats, Ints, Items
 KEPT = 32
 """So many draws are kept: what the chains thought in their last sweeps."""
 CHAINS = 8
+FAR = 1e9
+"""No appeal is so large; one that is was altered."""
 
 
 class Beliefs:
@@ -73,6 +75,13 @@ class Beliefs:
         best_slate(self._draws, self._last(draws), self.heard.neighbours(), slate, passes)
         return slate
 
+    def rivals(self, back: int, leader: Items) -> Items:
+        """What the slate that is best for a single draw, so many draws ago, has that `leader` has not."""
+        slate = np.zeros(self.slots, dtype=np.int32)
+        draw = np.array([(self._thoughts - 1 - back) % KEPT])
+        best_slate(self._draws, draw, self.heard.neighbours(), slate, 1)
+        return slate[~np.isin(slate, leader)]
+
     def chances(self, slate: Items) -> Floats:
         """For each draw and slot: how likely a click is up to there."""
         kept = min(self._thoughts, KEPT)
@@ -108,9 +117,11 @@ class Beliefs:
             )
             and pairs <= self.heard.n_pairs
             and all(np.isfinite(part).all() for part in parts)
-            and (chain.appeals > 0).all()
+            and ((chain.appeals > 0) & (chain.appeals < FAR)).all()
+            and ((draws.appeals >= 0) & (draws.appeals < FAR)).all()
+            and all(((part >= LEAST) & (part <= MOST)).all() for part in (chain.overlaps, draws.overlaps))
             and (chain.prior[:, WIDTH] > 0).all()
-            and thoughts[0] >= 0
+            and 0 <= thoughts[0] < 1 << 62
         )
         if not sound:
             raise InvalidInput("The snapshot holds beliefs that could not have been formed; it was altered.")

@@ -21,6 +21,7 @@ from diminuendo.learners.answers import read_click
 from diminuendo.learners.dealt import WHICH
 from diminuendo.learners.heard import ROUNDING
 from diminuendo.learners.open_twin import OpenTwin
+from diminuendo.learners.slate_beliefs import KEPT
 from diminuendo.learners.slate_learner import SlateLearner
 from diminuendo.streams.clicks import NO_CLICK
 from diminuendo.streams.people import People
@@ -40,6 +41,14 @@ class SlateClicks(SlateLearner):
         return ordered, best_question(
             self._beliefs.chances(ordered), people, self._counts.scale(1), self._counts.scale(2)
         )
+
+    def _retests(self, leader: Items, people: int, few: int) -> list[tuple[Items, int]]:
+        """One rival each in front of leading items: all look at it, and only the last of those behind is missing."""
+        found: dict[int, Items] = {}
+        for back in range(min(KEPT, people // few)):
+            for rival in self._beliefs.rivals(back, leader)[:1]:
+                found[int(rival)] = np.concatenate([[rival], leader[:-1]]).astype(np.int32)
+        return [(slate, people // max(1, len(found))) for slate in found.values()]
 
     def _read(self, decision: Decision, feedback: Any) -> int:
         return read_click(self, decision, feedback)

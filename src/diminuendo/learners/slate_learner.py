@@ -8,7 +8,8 @@ every slot and item. What they say about single items is worked out afterwards, 
                 what may be good is tried and what was tried long enough is not; beside them, from some time on, the
                 slate that is best on average over all draws, shown to the greater part of people
 
-An item that was given up is tried again whenever the chain, which never forgets how unsure it is, draws it high.
+An item that was given up is tried again, by a few people, whenever a chain, which never forgets how unsure it is, draws
+it high: so no run loses a good item for good because it was unlucky once.
 When people stop wanting what they were known to want, all is forgotten, and learning begins anew (drift).
 """
 
@@ -71,26 +72,45 @@ class SlateLearner(DealtRounds):
     # Planning.
 
     def _plan(self, coins: np.random.Generator) -> Block:
+        self._leading[:] = NOBODY, 0.0, 0.0
         lately, left = self.rounds - int(self._since[0]), self.horizon - int(self._since[0])
         n, k = self.n_items, self.slots
-        few = FEW * (1 + 1 / self.events.epsilon)
+        few = min(FEW * (1 + 1 / self.events.epsilon), self.horizon - self.rounds)  # nobody comes after them
         if lately == 0:
             return self._first_block(int(few), int(AT_FIRST * left), coins)
-        people = int(max(4, min(few, AT_FIRST * left * k / n), lately / GROWTH))
-        planned = []
+        few = int(max(4, min(few, AT_FIRST * left * k / n)))
+        people = int(max(few, lately / GROWTH))
         wary = int(WARY * min(2.0, max(1.0, self.events.epsilon**-0.5)))
+        planned = []
         for draws in (BOLD, wary):
             self._beliefs.think(SWEEPS * wary, coins)
             planned.append(self._asked(self._beliefs.best(draws, 1), people))
-        share = min(1.0, (n * left**2) ** (1 / 3) / lately)
-        shown = int(len(planned) * people * (1 - share) / share)
-        self._leading[:] = NOBODY, 0.0, 0.0
-        if shown == 0:
+        share = (n * left**2) ** (1 / 3) / lately
+        if share >= 1:
             return merged(planned)
-        leading = self._asked(self._beliefs.best(KEPT, 2), shown)
+        leader = self._beliefs.best(KEPT, 2)
+        planned += [self._asked(slate, size) for slate, size in self._retests(leader, people, few)]
+        shown = math.ceil(sum(size for _, size, _ in planned) * (1 - share) / share)
+        leading = self._asked(leader, shown)
         block = merged([*planned, leading])
         self._foretell(block, *leading)
         return block
+
+    def _retests(self, leader: Items, people: int, few: int) -> list[tuple[Items, int]]:
+        """Slates that give items another chance which were given up, and how many people each is shown to.
+
+        Here those that the chains' last thoughts would rather show than the leading ones, in a slate of their own: a
+        total of what people hardly want varies little, so few of them are enough.
+        """
+        others: dict[int, None] = {}  # in the order in which they are found
+        for back in range(KEPT):
+            others |= dict.fromkeys(self._beliefs.rivals(back, leader).tolist())
+            if len(others) >= self.slots:
+                return [(np.array(list(others)[: self.slots], dtype=np.int32), few)]
+        return []
+
+    def _overruled(self) -> None:
+        self._leading[:] = NOBODY, 0.0, 0.0
 
     def _first_block(self, people: int, most: int, coins: np.random.Generator) -> Block:
         """Random slates, no item twice as long as there are others; for `most` people at most, or one slate."""
@@ -109,8 +129,7 @@ class SlateLearner(DealtRounds):
 
     def _hear(self, block: Block, said: list[Floats]) -> None:
         for slate, size, question, numbers in zip(*block, said, strict=True):
-            if size:
-                self._beliefs.hear(slate, int(question), int(size), numbers, self._scale(int(question)))
+            self._beliefs.hear(slate, int(question), int(size), numbers, self._scale(int(question)))
         if self._leading[0] != NOBODY and self._has_drifted(block, said):
             self._beliefs.forget()
             self._since[0], self._checks = self.rounds, np.zeros((0, 3))
@@ -149,20 +168,15 @@ class SlateLearner(DealtRounds):
         checks = found.pop("checks", np.empty(0))
         self._beliefs.take(found)
         super()._take_extra(found)
-        if (
-            checks.ndim != 2
-            or checks.shape[1] != 3
-            or not np.isfinite(checks).all()
-            or checks.dtype != np.float64
-        ):
-            raise InvalidInput(
-                "The snapshot holds numbers that could not have been published; it was altered."
-            )
+        sound = checks.dtype == np.float64 and checks.ndim == 2 and checks.shape[1] == 3
+        if not sound or not np.isfinite(checks).all() or (checks[:, 1:] < 0).any():
+            raise InvalidInput("The snapshot holds numbers that could not be; it was altered.")
         self._checks = checks
 
     def _restored(self) -> None:
         super()._restored()
-        row = self._leading[0]
-        sound = row == NOBODY or (row >= 0 and row < max(1, len(self._left)) and row == int(row))
-        if not (sound and 0 <= self._since[0] <= self.rounds and np.isfinite(self._leading).all()):
+        row, mean, unsure = self._leading
+        sound = row == NOBODY or (0 <= row < len(self._left) and row == int(row))
+        sound = sound and 0 <= mean <= 1 and 0 <= unsure <= 1
+        if not sound or not 0 <= self._since[0] <= self.rounds:
             raise InvalidInput("The snapshot holds a plan that could not have been made; it was altered.")

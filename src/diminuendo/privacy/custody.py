@@ -47,6 +47,12 @@ class Custody:
             )
 
     @contextmanager
+    def undisturbed(self) -> Iterator[None]:
+        """A piece of work that Ctrl-C does not cut, and that may be taken up again if it fails."""
+        with _undisturbed():
+            yield
+
+    @contextmanager
     def whole(self) -> Iterator[None]:
         """A piece of work that Ctrl-C does not cut, and that is not taken up again if it fails."""
         with _undisturbed():

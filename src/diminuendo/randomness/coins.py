@@ -70,3 +70,12 @@ class SeededCoins:
     def secret(self, count: int) -> Words:
         """The next `count` secret words."""
         return np.asarray(self._secret.random_raw(count), dtype=np.uint64)
+
+
+def life_of(coins: Coins) -> int:
+    """A number that no other learner has; with seeded coins, one that follows from the seed."""
+    return (
+        int(coins.public(1)[0] >> np.uint64(1))
+        if coins.secure
+        else int(getattr(coins, "seed", 0)) & (2**63 - 1)
+    )

@@ -20,6 +20,7 @@ Excludes   timing, and the memory of the process: cells hold what people said.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,6 @@ from diminuendo.errors import InvalidInput
 from diminuendo.privacy import calibrate
 from diminuendo.privacy.events import Laplace
 from diminuendo.privacy.ledger import Ledger
-from diminuendo.privacy.releases import digest
 from diminuendo.randomness import noise
 from diminuendo.randomness.words import SecretRandomness
 from diminuendo.types import Floats, Ints
@@ -41,18 +41,21 @@ MOST_APART = 1 << 10
 class PrivateCounts:
     """Cells that are opened, filled and published, one lot after the other."""
 
-    def __init__(self, *, cost: Laplace, ticks: int, ledger: Ledger, name: str = "counts") -> None:
+    def __init__(
+        self, *, cost: Laplace, ticks: int, ledger: Ledger, name: str = "counts", about: str = ""
+    ) -> None:
         if not isinstance(ledger, Ledger):
             raise InvalidInput(f"Private counts are paid for on a Ledger; got {ledger!r}.")
         if not isinstance(cost, Laplace) or cost.epsilon <= 0:
             raise InvalidInput(f"cost must be a Laplace event with epsilon above 0; got {cost!r}.")
         self.ticks = _validate.positive_int(ticks, "ticks")
         self.event = cost
-        self._paid = ledger.buy(self.event, name, f"each person in one lot of counts, {self.ticks} ticks")
+        self._paid = ledger.buy(
+            self.event, name, f"{about}each person in one lot of counts, {self.ticks} ticks"
+        )
         self._lot = 0
         self._apart: Ints = np.zeros(0, dtype=np.int64)
         self._cells: Ints = np.zeros(0, dtype=np.int64)
-        self._about = ""
 
     def __repr__(self) -> str:
         return f"<PrivateCounts: lot {self._lot}, {len(self._cells)} cells>"
@@ -62,8 +65,16 @@ class PrivateCounts:
         """How many lots were published."""
         return self._lot
 
-    def open(self, apart: Any, about: bytes = b"") -> None:
-        """New cells, with what one person may move at most in each; `about`: what they are for, a public fact."""
+    def planned(self, draw: Callable[[], Ints], secret: SecretRandomness) -> Ints:
+        """What the next lot is for, in whole numbers: as it was kept before a crash, or as drawn now, and kept.
+
+        So whoever goes on from an old snapshot, or begins anew on the same ledger, goes through the same lots and is
+        given what was published; people who come again, or others in their place, are in no second lot.
+        """
+        return self._paid.once(f"{self._lot:06d}.plan", draw, secret)
+
+    def open(self, apart: Any) -> None:
+        """New cells, with what one person may move at most in each."""
         found = np.asarray(apart)
         whole = found.ndim == 1 and np.issubdtype(found.dtype, np.integer)
         if not whole or ((found < 1) | (found > MOST_APART)).any():
@@ -72,7 +83,6 @@ class PrivateCounts:
             )
         self._apart = found.astype(np.int64)
         self._cells = np.zeros(len(found), dtype=np.int64)
-        self._about = digest(np.frombuffer(about + self._apart.tobytes(), dtype=np.uint8))[:16]
 
     def add(self, cells: Any, ticks: Any) -> None:
         """Contributions, clipped to whole ticks of at most one unit each: to each of `cells` those of `ticks`."""
@@ -80,9 +90,7 @@ class PrivateCounts:
 
     def release(self, secret: SecretRandomness) -> Floats:
         """Publish every cell, in units. Drawn once and kept before it is seen; the cells are still there."""
-        # What the cells are for is in the name: after a crash other questions may be asked, of people who were asked
-        # nothing yet, and their answers are another release.
-        found = self._paid.once(f"{self._lot:06d}-{self._about}", lambda: self._drawn(secret), secret)
+        found = self._paid.once(f"{self._lot:06d}", lambda: self._drawn(secret), secret)
         if found.shape != self._cells.shape:
             raise InvalidInput(f"What was published as {self._paid.name!r} before is of another size.")
         return np.asarray(found / self.ticks)

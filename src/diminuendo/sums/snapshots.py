@@ -43,5 +43,7 @@ def unpack(snapshot: bytes, facts: dict[str, Any], arrays: Sequence[NDArray[Any]
     found = read(snapshot, facts)
     if [(a.shape, a.dtype) for a in found] != [(a.shape, a.dtype) for a in arrays]:
         raise InvalidInput("The snapshot does not fit; it was cut short or altered.")
+    if not all(np.isfinite(new).all() for new in found):
+        raise InvalidInput("The snapshot holds numbers that are none; it was altered.")
     for old, new in zip(arrays, found, strict=True):
         old[...] = new
