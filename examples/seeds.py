@@ -1,0 +1,22 @@
+"""How much luck is in it: several runs of `private` from payoffs and from clicks, each drawn as a dot.
+
+python examples/seeds.py [out/seeds.png] [seeds] [rounds]
+"""
+
+import sys
+
+import diminuendo as dim
+from diminuendo.simulate.plot_seeds import plot_seeds
+from diminuendo.simulate.run import simulate
+
+given = sys.argv[1:]
+out, seeds, rounds = given[0] if given else "out/seeds.png", int(given[1]) if given[1:] else 3, 2_000
+people = dim.msweb()[: int(given[2]) if given[2:] else rounds]
+groups = {}
+for feedback in ("bandit", "click"):
+    found = simulate(
+        people, slots=5, learners="private", feedback=feedback, epsilon=3.0, seeds=seeds, time_limit=1
+    )
+    greedy = found.benchmarks.greedy.value
+    groups[feedback] = {"epsilon 3": [run.mean_payoff / greedy for run in found.results]}
+print(plot_seeds(groups, out))
