@@ -36,7 +36,7 @@ EPSILONS: dict[FeedbackKind, tuple[float, ...]] = {
     "click": (0.1, 0.3, 1.0, 3.0, 10.0),
 }
 """Unless others are asked for. A run with bandit or click feedback takes longer, so there are fewer."""
-SEEDS, FEW_ITEMS = 2, 300
+SEEDS, FEW_ITEMS = 2, 100
 """So many runs for each epsilon; but one where little comes back about more items than that, which takes long."""
 STRETCH = 50
 """The first stretches in which half way is looked for have so many people."""
