@@ -78,7 +78,7 @@ LEARNERS: dict[str, type[Learner]] = {
 
 ROLES: dict[str, dict[FeedbackKind, str]] = {
     "private": {"full": "overlap-greedy", "bandit": "slate-totals", "click": "slate-clicks"},
-    "nonprivate": {"full": "hedge", "bandit": "slate-totals-open", "click": "slate-clicks-open"},
+    "nonprivate": {"full": "hedge", "bandit": "slate-totals-open", "click": "cascade-thompson"},
     "paper": {"full": "fi-dp-paper", "bandit": "bandit-dp-paper"},
 }
 """Names for a purpose: which learner plays that role under which feedback."""
