@@ -223,3 +223,28 @@ def test_people_who_cannot_have_been_stored() -> None:
             stored.restore(stored.snapshot())
     stored._keep(good)
     stored.restore(stored.snapshot())
+
+
+@pytest.mark.parametrize("name", ["bandit-blocks", "ranked-clicks", "noisy-hedge"])
+def test_ctrl_c_in_a_release_leaves_learner_and_sum_in_step(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A release that is interrupted is finished first: else a batch would be closed twice, or one be left out."""
+    kind, rounds = LEARNERS[name], 400
+    people = taste_groups(rounds, 3, groups=2, items_per_group=2, seed=1)
+    learner: Any = kind.for_setting(Setting(3, 1, rounds, min(kind.reads), 1.0, 1e-6), coins=SeededCoins(1))
+    move, heard = learner._move, []
+
+    def interrupted(*args: Any) -> None:
+        heard.append(args)
+        signal.raise_signal(signal.SIGINT)
+        move(*args)
+
+    monkeypatch.setattr(learner, "_move", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        learner.replay(people)
+    monkeypatch.undo()
+    assert len(heard) == 1
+    assert learner._made[0] == learner._sum.batch == 1
+    learner.replay(people[learner.rounds :])
+    assert learner.rounds == rounds
