@@ -290,7 +290,8 @@ def test_a_round_over_the_quota_looks_like_any_other(kind: type[Any]) -> None:
         for learner, decision in ((ada, mine), (new, theirs)):
             if t == 0:
                 learner.observe(decision, answer(learner, decision, t))
-            wrong = tuple(item for item in range(N_ITEMS) if item not in decision.slate)[:1]
+            others = tuple(item for item in range(N_ITEMS) if item not in decision.slate)
+            wrong = others[: len(decision.slate)]
             with pytest.raises(InvalidInput, match="another slate"):
                 learner.observe(Decision(decision.round, wrong), answer(learner, decision, t))
             np.testing.assert_array_equal(learner.row_of(decision), ada.row_of(mine))

@@ -82,7 +82,7 @@ class Desk:
         recent = rows[-self.patience :]
         places = np.arange(last - len(recent), last) % self.patience
         self.rows[places], self.probes[places], self.waiting[places] = recent, NO_PROBE, False
-        self.lives[places] = 0
+        self.lives[places] = self.life
         self.issued[0] = last
 
     def check(self, n_items: int) -> None:
