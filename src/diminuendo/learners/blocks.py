@@ -20,7 +20,6 @@ from collections.abc import Callable
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
 from diminuendo.errors import InvalidInput
@@ -28,7 +27,7 @@ from diminuendo.learners.blocks_draw import draw_rounds
 from diminuendo.learners.blocks_plan import FINE, TICKS, Plan, Theorem
 from diminuendo.learners.desk import NO_PROBE
 from diminuendo.learners.kept_people import round_at
-from diminuendo.learners.learner import Learner
+from diminuendo.learners.one_sum import OneSum
 from diminuendo.randomness.words import SecretRandomness
 from diminuendo.streams.people import People
 from diminuendo.sums.schedule import Schedule
@@ -72,7 +71,7 @@ def contributions(plan: Plan) -> Schedule:
     return Schedule(tuple(plan.dealt * block for block in range(1, max(2, plan.blocks))))
 
 
-class Blocks(Learner):
+class Blocks(OneSum):
     """Wires probes, blocks and a sum of k N cells to the contract of learners."""
 
     theorem: ClassVar[Callable[[int], Theorem]]
@@ -185,16 +184,6 @@ class Blocks(Learner):
 
     def _state(self) -> Any:
         return self._made, self._sums, self._left, self._deal
-
-    def _extra(self) -> dict[str, NDArray[Any]]:
-        return {"sum": np.frombuffer(self._sum.snapshot(), dtype=np.uint8)}
-
-    def _take_extra(self, found: dict[str, NDArray[Any]]) -> None:
-        try:
-            self._sum.restore(found.pop("sum").tobytes())
-        except (KeyError, AttributeError) as error:
-            raise InvalidInput(f"The snapshot's sum cannot be read: {error}.") from error
-        super()._take_extra(found)
 
     def _restored(self) -> None:
         super()._restored()

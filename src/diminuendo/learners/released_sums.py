@@ -17,13 +17,13 @@ from abc import abstractmethod
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
 from diminuendo import _validate
 from diminuendo.errors import InvalidInput, unless_ctrl_c
 from diminuendo.learners.full_information import checked_objective
 from diminuendo.learners.kept_people import round_at
+from diminuendo.learners.one_sum import OneSum
 from diminuendo.learners.private_learner import PrivateLearner
 from diminuendo.privacy.accountants import ACCOUNTANTS
 from diminuendo.privacy.budget import Budget, Guarantee
@@ -53,10 +53,11 @@ def noise_level(size: int, clip: Clip, budget: Budget) -> float:
     return math.sqrt(clip.sensitivity_squared(size) / float(budget.limit)) / clip.ticks
 
 
-class ReleasedSums(PrivateLearner):
+class ReleasedSums(OneSum, PrivateLearner):
     """Wires a private sum of `size` entries to the contract of learners."""
 
     reads: ClassVar[frozenset[FeedbackKind]] = frozenset({"full"})
+    _sum: PrivateSum
     strategy: ClassVar[str]
     """How batches are combined (sums/strategies.py)."""
 
@@ -206,16 +207,6 @@ class ReleasedSums(PrivateLearner):
 
     def _state(self) -> Any:
         return self._made, self._sums, self._words
-
-    def _extra(self) -> dict[str, NDArray[Any]]:
-        return {"sum": np.frombuffer(self._sum.snapshot(), dtype=np.uint8)}
-
-    def _take_extra(self, found: dict[str, NDArray[Any]]) -> None:
-        try:
-            self._sum.restore(found.pop("sum").tobytes())
-        except (KeyError, AttributeError) as error:
-            raise InvalidInput(f"The snapshot's sum cannot be read: {error}.") from error
-        super()._take_extra(found)
 
     def _restored(self) -> None:
         super()._restored()

@@ -7,6 +7,7 @@ the same for arbitrary Python functions, which nothing can compile.
 from __future__ import annotations
 
 import copy
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from typing import Any, Protocol, Self, overload
@@ -50,15 +51,12 @@ class Stream(Protocol):
         ...
 
 
-class Clicking:
+class Clicking(ABC):
     """People who click: by which model, and with what luck (clicks.py). Unless asked for, a cascade of seed 0."""
 
     n_items: int
     clicks: str = "cascade"
     _luck: Words | None = None
-
-    def __len__(self) -> int:
-        raise NotImplementedError
 
     @property
     def luck(self) -> Words:
@@ -78,8 +76,11 @@ class Clicking:
         items = _validate.slate(slate, self.n_items)  # all of it: she may click before the end
         return first_click(self[person], items, int(self.luck[person]), self.clicks)
 
-    def __getitem__(self, person: Any) -> Any:
-        raise NotImplementedError
+    @abstractmethod
+    def __len__(self) -> int: ...
+
+    @abstractmethod
+    def __getitem__(self, person: Any) -> Any: ...
 
 
 class People(Clicking):
