@@ -18,7 +18,6 @@ import time
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import optimize
 
 from diminuendo import _validate
 from diminuendo.errors import InvalidInput
@@ -184,6 +183,8 @@ class _Cuts:
 
     def _solve(self, *, integral: bool, cutoff: float = 0.0) -> tuple[Floats | None, float | None]:
         """Maximise z over z <= c + g x and sum x = k; returns x and an upper bound on z."""
+        from scipy import optimize  # here: it takes its time to load, and choosing slates does without
+
         left = max(0.1, self.deadline - time.perf_counter())
         cuts = np.column_stack([-np.array(self.rows), np.ones(len(self.rows))])
         budget = np.append(np.ones(self.n), 0.0)

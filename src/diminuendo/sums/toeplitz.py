@@ -12,7 +12,6 @@ from __future__ import annotations
 from typing import ClassVar
 
 import numpy as np
-from scipy import signal
 
 from diminuendo.sums.strategy import Decoder, Encoder, Strategy
 from diminuendo.types import Floats, Ints
@@ -50,7 +49,11 @@ class SqrtToeplitz(Strategy):
 
 def prefix_weights(weights: Ints) -> Floats:
     """b with b * weights = (1, 1, ...) as power series: the last release enters with b_0, the one before with b_1."""
-    return np.asarray(signal.lfilter([1.0], weights.astype(np.float64), np.ones(len(weights))))
+    series = weights.astype(np.float64)
+    found = np.empty(len(series))
+    for n in range(len(series)):  # the n-th coefficient of the product is 1
+        found[n] = (1.0 - series[1 : n + 1] @ found[:n][::-1]) / series[0]
+    return found
 
 
 class _Kept(Encoder):
