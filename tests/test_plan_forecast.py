@@ -98,7 +98,14 @@ def test_half_way_on_made_up_people(n: int, cares: float, epsilon: float) -> Non
 
 
 @shared_data.needs_shared_data
-@pytest.mark.parametrize("name", ["msweb", "groceries", "uber"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "groceries",
+        pytest.param("msweb", marks=pytest.mark.slow),
+        pytest.param("uber", marks=pytest.mark.slow),
+    ],
+)
 @pytest.mark.parametrize("epsilon", [0.1, 1.0])
 def test_half_way_and_loss_on_real_people(name: str, epsilon: float) -> None:
     people, cares = {

@@ -356,16 +356,10 @@ STREAMS = {
 }
 
 
+@pytest.mark.slow
 @shared_data.needs_shared_data
 @BOTH
-@pytest.mark.parametrize(
-    "name",
-    [
-        "groceries",
-        pytest.param("msweb", marks=pytest.mark.slow),
-        pytest.param("uber", marks=pytest.mark.slow),
-    ],
-)
+@pytest.mark.parametrize("name", ["groceries", "msweb", "uber"])
 def test_losses_of_real_people_are_as_far_off_as_plans_say(name: str, feedback: FeedbackKind) -> None:
     load, cares = STREAMS[name]
     people = load()

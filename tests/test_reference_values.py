@@ -33,7 +33,7 @@ REFERENCE = {  # stream, slots: greedy, optimum
     ("uber", 5): (0.5317, 0.5335),
     ("uber", 10): (0.6378, None),  # the reference knows only that it lies between 0.6413 and 0.6792
 }
-LONG = {key for key in REFERENCE if key[0].startswith("movielens") and key[1] == 10}
+LONG = {key for key in REFERENCE if key[0].startswith(("movielens", "uber")) and key[1] == 10}
 
 CASES = [
     pytest.param(*key, id=f"{key[0]}, {key[1]} slots", marks=() if key[0] == "msweb" else needs_shared_data)

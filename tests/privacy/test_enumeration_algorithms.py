@@ -244,7 +244,17 @@ WAYS: list[tuple[Resample, int | None]] = [
 
 
 @pytest.mark.parametrize(("resample", "cap"), WAYS)
-@pytest.mark.parametrize("case", CASES, ids=lambda case: f"N={case[0]},k={case[1]},T={case[2]}")
+@pytest.mark.parametrize(
+    "case",
+    [
+        pytest.param(
+            case,
+            id=f"N={case[0]},k={case[1]},T={case[2]},rate={case[3]}",
+            marks=[pytest.mark.slow] if case[1] == 2 and case[3] == 1.0 else [],
+        )
+        for case in CASES
+    ],
+)
 def test_algorithm_3_keeps_its_claim(case: Any, resample: Resample, cap: int | None) -> None:
     n, k, rounds, rate, share, people, first = case
     choices = [[None, *people]] * (rounds - 1) + [people[:1]]
