@@ -23,7 +23,8 @@ import numpy as np
 from scipy import sparse
 
 from diminuendo.errors import InvalidInput
-from diminuendo.learners.blocks_draw import draw_rounds
+from diminuendo.learners import chances
+from diminuendo.learners.blocks_draw import INSERTED, SHORT, draw_rounds
 from diminuendo.learners.blocks_plan import FINE, TICKS, Plan, Theorem
 from diminuendo.learners.desk import NO_PROBE
 from diminuendo.learners.kept_people import round_at
@@ -35,6 +36,13 @@ from diminuendo.types import Floats, Ints, Items
 
 FAR = 50.0
 """Published numbers are not so many deviations away from what they can be; what is was altered."""
+
+CHANCES: dict[int, Callable[[Ints, Items, Ints, int], float]] = {
+    SHORT: chances.ended_by_probes,
+    INSERTED: chances.moved_by_probes,
+}
+"""The chance of a slate, by what a probe shows. FULL is not here: experts who name the same item draw again, and which
+of them did has 2^k cases."""
 
 
 class BlockSum(Protocol):
@@ -91,6 +99,7 @@ class Blocks(OneSum):
             plan.dealt, dtype=np.int64
         )  # the probes of a block; those to come are in front
         self._left = np.array([self._dealt(0)], dtype=np.int64)
+        self._left_before = 0  # the round that was drawn last
         self._move()
 
     def _dealt(self, block: int) -> int:
@@ -152,7 +161,17 @@ class Blocks(OneSum):
         )
 
     def _draw(self, row: Items, probe: Items) -> bool:
+        self._left_before = int(self._left[0])
         return self._draw_rows(row[None, :], probe[None, :], 0, 1) == 1
+
+    def _propensity(self, row: Items) -> float | None:
+        if self.way not in CHANCES:
+            return None
+        probes = self._deal[: self._left_before]  # one of which was made, if the round that was drawn probes
+        to_come = max(
+            1, self.schedule.ends[int(self._made[0])] - self.rounds
+        )  # of no matter where none is left
+        return float(CHANCES[self.way](self._ends, row, probes, to_come))
 
     # Learning.
 

@@ -26,6 +26,7 @@ from scipy import sparse
 from diminuendo._jit import inline, kernel
 from diminuendo.errors import InvalidInput
 from diminuendo.experts.capped_simplex import ONE, draw_pivotal, leader, running, spread, step_cost
+from diminuendo.learners import chances
 from diminuendo.learners.released_sums import TICKS, ReleasedSums
 from diminuendo.objectives.family import Bag, Table, add, gain, gains, new_bag, start
 from diminuendo.objectives.person import Person, largest_state
@@ -90,6 +91,9 @@ class Boosted(ReleasedSums):
 
     def _draw_rows(self, slates: Items, done: int, until: int, words: Ints) -> int:
         return int(_draw_slates(self._ends, slates, done, until, words, self._public.handful))
+
+    def _propensity(self, row: Items) -> float:
+        return float(chances.pivotal(self._ends, row))
 
     def _gather(self, people: People, first: int, last: int, slates: Items, words: Ints) -> sparse.csr_array:
         return _gathered(people.table, first, last, people.family.leaves, self._ends, words[first:last])

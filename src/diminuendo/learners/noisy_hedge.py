@@ -23,6 +23,7 @@ from scipy import sparse
 
 from diminuendo._jit import inline, kernel
 from diminuendo.experts.capped_simplex import find
+from diminuendo.learners import chances
 from diminuendo.learners.released_sums import TICKS, ReleasedSums
 from diminuendo.objectives.family import Bag, Table, add, gains, new_bag, start
 from diminuendo.objectives.person import Person, largest_state
@@ -95,10 +96,7 @@ class NoisyHedge(ReleasedSums):
         return int(_draw_slates(self._ends, slates, done, until, self._public.handful))
 
     def _propensity(self, row: Items) -> float:
-        chance, shares = 1.0, np.diff(self._ends, axis=1)
-        for slot, item in enumerate(row):
-            chance *= shares[slot, item] / (self._ends[slot, -1] - shares[slot, row[:slot]].sum())
-        return chance
+        return float(chances.in_turn(self._ends, row))
 
     def _gather(self, people: People, first: int, last: int, slates: Items, words: Ints) -> sparse.csr_array:
         return _gathered(people.table, first, last, people.family.leaves, slates[first:last], self.n_items)

@@ -1,0 +1,48 @@
+"""Would another slate have done better? Asked of the log of a private learner, on six pages of a real site.
+
+A learner shows two of six pages to visitors, privately, and its decisions are logged with their propensities. Then
+every pair of pages is judged by that one log, and, since this is a real stream that we know all of, compared with what
+it would in truth have earned.
+"""
+
+import itertools
+
+import numpy as np
+
+import diminuendo as dim
+from diminuendo.evaluate import AnyOrder, Log, evaluate, evaluate_privately
+from diminuendo.learners import NoisyHedge
+from diminuendo.privacy import Budget, Ledger
+from diminuendo.randomness import SecretRandomness, SystemCoins
+
+visits = dim.msweb()[:3_000]
+(matrix,) = visits.matrices
+pages = np.sort(np.asarray(matrix.sum(axis=0)).ravel().argsort()[-6:])
+people = dim.People(dim.NoisyOr(), matrix[:, pages])
+
+learner = NoisyHedge(6, 2, horizon=len(people), epsilon=1.0, delta=1e-6)
+log = Log(slots=2)
+for person in people:
+    decision = learner.choose()
+    learner.observe(decision, person)
+    log.add(decision, person.value(decision.slate))
+print(f"the log itself earned {log.payoffs.mean():.3f}\n")
+
+print("pages    truth  doubly robust          rounds it is worth")
+for pair in itertools.combinations(range(6), 2):
+    truth = people.values(pair).mean()
+    try:
+        found = evaluate(log, AnyOrder(pair), method="doubly-robust", interval="normal")
+        print(
+            f"{pair}   {truth:.3f}  {found.value:.3f} [{found.low:.3f}, {found.high:.3f}]   {found.effective:,.0f}"
+        )
+    except dim.DiminuendoError:
+        print(f"{pair}   {truth:.3f}  seen too rarely to say")
+
+best = max(itertools.combinations(range(6), 2), key=lambda pair: people.values(pair).mean())
+print(f"\npages {best}, in whatever order, at any number of visitors:")
+print(evaluate(log, AnyOrder(best)))
+print("\nthe same, to be published:")
+ledger, secret = Ledger(Budget(0.5, 0.0, accountant="pure")), SecretRandomness(SystemCoins())
+print(evaluate_privately(log, AnyOrder(best), epsilon=0.5, ledger=ledger, secret=secret, most_weight=20))
+print(ledger.guarantee())

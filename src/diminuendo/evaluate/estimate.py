@@ -1,0 +1,164 @@
+r"""What another policy would have earned with the people of a log, and how sure that is.
+
+    print(evaluate(log, (3, 1)))                                                # always right, and wide
+    print(evaluate(log, (3, 1), method="doubly-robust", interval="normal"))     # for many rounds
+
+What is estimated is the mean payoff of the policy in the logged rounds, with these very people. Nothing is assumed of
+them: they may differ, change, and react to what was published. All that is random is the coins of the log, and their
+chances are known.
+
+Privacy    none: an estimate looks at answers. evaluate/private.py has one that may be published.
+Assumes    propensities are right; payoffs are from 0 to 1; the policy did not look at these answers. Except for
+           inverse-propensity with `always`: whatever the policy would show could have been shown.
+References Horvitz & Thompson (1952), JASA 47; Dudik, Langford & Li (2011), ICML, for doubly robust estimates;
+           Swaminathan & Joachims (2015), NIPS 28, for self-normalised ones.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from diminuendo import _validate
+from diminuendo.errors import InvalidInput
+from diminuendo.evaluate import intervals
+from diminuendo.evaluate.estimators import METHODS, weights_of
+from diminuendo.evaluate.log import Log
+from diminuendo.evaluate.policies import as_policy
+from diminuendo.types import Floats
+
+FEWEST = 30
+"""A normal interval asks for the worth of so many rounds of the policy's own."""
+SURE = 5.0
+"""Something that the policy would show could not be shown, if weights are on average so many deviations below 1. Where
+weights happen to be small their deviation looks small, too, so it takes more deviations than a normal law would."""
+
+Interval = Literal["always", "normal"]
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What a policy would have earned per round, on average; for the eyes of those who may see answers."""
+
+    value: float
+    """The estimate itself; of an unbiased one, now and then, outside of what is possible."""
+    low: float
+    high: float
+    """The interval, within 0 and 1."""
+    confidence: float
+    method: str
+    interval: Interval
+    rounds: int
+    effective: float
+    """So many rounds of the policy's own would say as much: (sum of weights)^2 / sum of their squares."""
+    support: float
+    """The mean weight: near 1 where all that the policy would show could be shown; else nearly the share that could."""
+    largest_weight: float
+    logged: float
+    """What the log itself earned."""
+    private: bool = False
+    """Whether it may be published."""
+
+    def __str__(self) -> str:
+        note = "may be published" if self.private else "not private"
+        return (
+            f"{self.value:.3f}, with confidence {self.confidence:g} from {self.low:.3f} to {self.high:.3f} "
+            f"({self.method}, {self.interval}; {note})\n"
+            f"{self.rounds:,} rounds, worth {self.effective:,.0f} of the policy's own; mean weight "
+            f"{self.support:.2f}, largest {self.largest_weight:.3g}"
+            + ("" if math.isnan(self.logged) else f"; the log itself earned {self.logged:.3f}")
+        )
+
+
+def evaluate(
+    log: Log,
+    policy: Any,
+    *,
+    method: str = "inverse-propensity",
+    interval: Interval = "always",
+    confidence: float = 0.95,
+    most_weight: float | None = None,
+) -> Estimate:
+    """What `policy` (policies.py) would have earned in the rounds of `log`.
+
+    `most_weight`: for doubly robust estimates with an `always` interval, how large a weight could have become,
+    whatever was shown; a public fact, as N! / (N - k)! after random slates for one slate.
+    """
+    chosen = _validate.lookup(METHODS, method, "method")
+    _validate.one_of(interval, ("always", "normal"), "interval")
+    checked_confidence(confidence)
+    if len(log) < 2:
+        raise InvalidInput(f"An estimate takes two rounds or more; the log has {len(log)}.")
+    if interval == "always" and not chosen.in_order:
+        raise InvalidInput(
+            f"{method!r} has no interval that always holds: its rounds are divided by what comes later. Ask for "
+            "interval='normal', or for another method."
+        )
+    target = as_policy(policy)
+    weights = weights_of(log, target)
+    if interval == "normal" or chosen.needs_support:
+        _refuse_without_support(weights)
+    terms = chosen.terms(log, target, weights)
+    if interval == "normal":
+        if not terms.std():
+            raise InvalidInput(
+                "All rounds say the same, so a normal interval would have no width; ask for 'always'."
+            )
+        low, high = intervals.normal(terms, confidence)
+    elif chosen.needs_support:
+        low, high = intervals.always(terms, 1 - terms, confidence, _largest(weights, most_weight))
+    else:
+        low, high = intervals.always(terms, weights * (1 - log.payoffs), confidence)
+    return Estimate(
+        float(terms.mean()),
+        min(1.0, max(0.0, low)),
+        max(0.0, min(1.0, high)),
+        confidence,
+        method,
+        interval,
+        *about(weights),
+        logged=float(log.payoffs.mean()),
+    )
+
+
+def checked_confidence(confidence: float) -> None:
+    """Strictly between 0 and 1."""
+    if not 0 < _validate.positive_float(confidence, "confidence") < 1:
+        raise InvalidInput(f"confidence must be above 0 and below 1; got {confidence!r}.")
+
+
+def about(weights: Floats) -> tuple[int, float, float, float]:
+    """Rounds, effective rounds, mean weight, largest weight."""
+    squares = float(weights @ weights)
+    effective = float(weights.sum()) ** 2 / squares if squares else 0.0
+    return len(weights), effective, float(weights.mean()), float(weights.max())
+
+
+def _refuse_without_support(weights: Floats) -> None:
+    rounds, effective, mean, _ = about(weights)
+    if effective < FEWEST:
+        raise InvalidInput(
+            f"The log says as much about this policy as {effective:.1f} rounds of its own would, and this interval "
+            f"needs {FEWEST}. Log more rounds, take a policy closer to what was shown (AnyOrder, if orders do not "
+            "matter), or ask for method='inverse-propensity' with interval='always', which holds for any number."
+        )
+    if mean + SURE * float(weights.std(ddof=1)) / math.sqrt(rounds) < 1:
+        raise InvalidInput(
+            f"Only about {mean:.2f} of what this policy would show could have been shown. Ask for "
+            "method='inverse-propensity' with interval='always', which counts the rest as anything from 0 to 1, or "
+            "take the stretch of rounds in which it could, as log[:500]."
+        )
+
+
+def _largest(weights: Floats, most: float | None) -> float:
+    if most is None:
+        raise InvalidInput(
+            "A doubly robust interval that always holds must know how large weights could have become: give "
+            "most_weight, from public facts, not from the log; or ask for interval='normal'."
+        )
+    if np.any(weights > _validate.positive_float(most, "most_weight") * (1 + 2.0**-40)):
+        raise InvalidInput(f"most_weight is {most:g}, and the log has a weight of {weights.max():g}.")
+    return float(most)

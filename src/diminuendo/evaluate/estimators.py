@@ -1,0 +1,120 @@
+r"""Estimators: one number for each logged round, whose mean estimates what a policy would have earned.
+
+The weight of a round is how much likelier the policy would have shown its slate than the log did.
+
+    inverse-propensity  weight * payoff. Right on average whatever people do (docs/maths/off-policy.md, Theorem V1)
+    self-normalised     divided by the mean weight: a little wrong on average, much steadier; right for many rounds
+    doubly-robust       what a model expects, plus weight * (payoff - what it expected). Right on average whatever the
+                        model says, because the model of a round was made from the rounds before it; the better it is,
+                        the steadier
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from diminuendo.errors import InvalidInput
+from diminuendo.evaluate.log import Log
+from diminuendo.evaluate.policies import Policy
+from diminuendo.types import Floats, Slate
+
+
+def weights_of(log: Log, policy: Policy) -> Floats:
+    """How much likelier the policy would have shown what was shown."""
+    found = policy.chances(log)
+    if not ((found >= 0) & (found <= 1)).all():
+        raise InvalidInput("The policy gave a probability that is not from 0 to 1.")
+    weights: Floats = found / log.propensities
+    return weights
+
+
+class RunningModel:
+    """What a set of items should earn, by the mean payoffs so far: of everybody, of each item, of the set.
+
+    Each is drawn towards the one before it as if by one more round, so that every guess is from 0 to 1.
+    """
+
+    def __init__(self) -> None:
+        self._all = (0.5, 1)
+        self._items: dict[int, tuple[float, int]] = {}
+        self._sets: dict[Slate, tuple[float, int]] = {}
+
+    def guess(self, items: Slate) -> float:
+        """For rising items."""
+        overall = self._all[0] / self._all[1]
+        worths = [_shrunk(self._items.get(item), overall) for item in items]
+        expected = sum(worths) / len(worths) if worths else overall
+        return _shrunk(self._sets.get(items), expected)
+
+    def learn(self, items: Slate, payoff: float) -> None:
+        """A round is over."""
+        self._all = _more(self._all, payoff)
+        self._sets[items] = _more(self._sets.get(items, (0.0, 0)), payoff)
+        for item in items:
+            self._items[item] = _more(self._items.get(item, (0.0, 0)), payoff)
+
+
+def _shrunk(seen: tuple[float, int] | None, expected: float) -> float:
+    return expected if seen is None else (seen[0] + expected) / (seen[1] + 1)
+
+
+def _more(seen: tuple[float, int], payoff: float) -> tuple[float, int]:
+    return seen[0] + payoff, seen[1] + 1
+
+
+def inverse_propensity(log: Log, policy: Policy, weights: Floats) -> Floats:
+    """Payoffs, weighted."""
+    terms: Floats = weights * log.payoffs
+    return terms
+
+
+def self_normalised(log: Log, policy: Policy, weights: Floats) -> Floats:
+    """Numbers whose mean is the weighted mean of payoffs, and whose spread is, nearly, that of this mean."""
+    if not weights.any():
+        raise InvalidInput(
+            "Nothing that the policy would show was ever shown, so there is nothing to average."
+        )
+    mean = float(weights @ log.payoffs / weights.sum())
+    terms: Floats = mean + weights / weights.mean() * (log.payoffs - mean)
+    return terms
+
+
+def doubly_robust(log: Log, policy: Policy, weights: Floats) -> Floats:
+    """A running model, put right by weighted errors."""
+    model, terms = RunningModel(), np.empty(len(log))
+    rounds = zip(log.rounds.tolist(), log.shown(), log.payoffs.tolist(), weights.tolist(), strict=True)
+    for t, (number, slate, payoff, weight) in enumerate(rounds):
+        items = tuple(sorted(slate))
+        expected = sum(chance * model.guess(some) for some, chance in policy.sets(number).items())
+        terms[t] = expected + weight * (payoff - model.guess(items))
+        model.learn(items, payoff)
+    return terms
+
+
+@dataclass(frozen=True)
+class Method:
+    """One way to estimate."""
+
+    terms: Callable[[Log, Policy, Floats], Floats]
+    summary: str
+    in_order: bool = True
+    """Whether a round's term is known when the round is over; `always` intervals ask for it."""
+    needs_support: bool = True
+    """Whether `always` intervals ask that all that the policy would show could be shown, and for the largest weight."""
+
+
+METHODS = {
+    "inverse-propensity": Method(
+        inverse_propensity, "weighted payoffs; right on average", needs_support=False
+    ),
+    "self-normalised": Method(
+        self_normalised, "weighted mean of payoffs; steadier, right for many rounds", in_order=False
+    ),
+    "doubly-robust": Method(
+        doubly_robust, "a model, put right by weighted errors; right on average, steadiest"
+    ),
+}
+"""Every way to estimate by the name users type."""

@@ -1,0 +1,170 @@
+"""Policies to be judged: what somebody would have shown in each logged round.
+
+A policy says of a slate with what probability it would have shown it in a round. It must be public: fixed beforehand,
+or a function of what was published before that round. A policy that was chosen by looking at the very answers that
+judge it will look better than it is.
+
+    (3, 1)                          always this slate, in this order
+    {(3, 1): 0.5, (1, 0): 0.5}      each of several slates with its probability
+    AnyOrder((3, 1))                these items, in whatever order the log shows them
+    lambda number: ...              one of the former for each round, by its number
+
+Where payoffs do not depend on the order, `AnyOrder` has more rounds to go by: after random slates k! times as many. Of
+all policies that show this set it is one that orders it nearly as the log does, learned from the rounds before
+(docs/maths/off-policy.md, Lemma V4).
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from diminuendo.errors import InvalidInput
+from diminuendo.evaluate.log import Log
+from diminuendo.types import Floats, Slate
+
+CLOSE = 1e-9
+"""Probabilities of up to a million slates, each rounded to 2^-53, add up to 1 more closely than this."""
+
+
+class Policy(ABC):
+    """What would have been shown."""
+
+    @abstractmethod
+    def chance(self, number: int, slate: Slate) -> float:
+        """With what probability this slate would have been shown in that round."""
+
+    def chances(self, log: Log) -> Floats:
+        """That of what was shown, for every round of a log."""
+        shown = zip(log.rounds.tolist(), log.shown(), strict=True)
+        return np.array([self.chance(number, slate) for number, slate in shown], dtype=np.float64)
+
+    @abstractmethod
+    def sets(self, number: int) -> Mapping[Slate, float]:
+        """What would have been shown in that round, orders put together: rising items, and their probability."""
+
+
+class Mixture(Policy):
+    """Each of several slates with its probability, in every round."""
+
+    def __init__(self, slates: Mapping[Any, float]) -> None:
+        self._chances = _checked(slates)
+        self._sets: dict[Slate, float] = {}
+        for slate, chance in self._chances.items():
+            items = tuple(sorted(slate))
+            self._sets[items] = self._sets.get(items, 0.0) + chance
+
+    def __repr__(self) -> str:
+        return f"Mixture({self._chances})"
+
+    def chance(self, number: int, slate: Slate) -> float:
+        """As given."""
+        return self._chances.get(slate, 0.0)
+
+    def sets(self, number: int) -> Mapping[Slate, float]:
+        """As given, orders put together."""
+        return self._sets
+
+
+class AnyOrder(Policy):
+    """One set of items, or several with their probabilities, in orders that do not matter.
+
+    In the first round all orders are equally likely, and each time the set is shown, the order in which it was becomes
+    likelier: (1 + how often it was) / (k! + how often the set was). In a function of rounds they stay equally likely.
+    """
+
+    def __init__(self, items: Iterable[int] | Mapping[Any, float]) -> None:
+        given = items if isinstance(items, Mapping) else {tuple(items): 1.0}
+        sets = {tuple(sorted(some)): chance for some, chance in given.items()}
+        if len(sets) < len(given):
+            raise InvalidInput(
+                "The same items are given twice, in different orders; here orders do not matter."
+            )
+        self._sets = _checked(sets)
+
+    def __repr__(self) -> str:
+        return f"AnyOrder({self._sets})"
+
+    def chance(self, number: int, slate: Slate) -> float:
+        """The set's, divided by the number of orders."""
+        return self._sets.get(tuple(sorted(slate)), 0.0) / math.factorial(len(slate))
+
+    def chances(self, log: Log) -> Floats:
+        """With orders as in the rounds before."""
+        found = np.zeros(len(log))
+        orders: Counter[Slate] = Counter()
+        sets: Counter[Slate] = Counter()
+        for t, slate in enumerate(log.shown()):
+            items = tuple(sorted(slate))
+            if chance := self._sets.get(items, 0.0):
+                found[t] = chance * (1 + orders[slate]) / (math.factorial(len(items)) + sets[items])
+                orders[slate] += 1
+                sets[items] += 1
+        return found
+
+    def sets(self, number: int) -> Mapping[Slate, float]:
+        """As given."""
+        return self._sets
+
+
+class ByRound(Policy):
+    """Another policy in each round."""
+
+    def __init__(self, choose: Callable[[int], Any]) -> None:
+        self._choose = choose
+        self._last: tuple[int, Policy] | None = None
+
+    def _in(self, number: int) -> Policy:
+        if self._last is None or self._last[0] != number:
+            self._last = number, as_policy(self._choose(number))
+        return self._last[1]
+
+    def chance(self, number: int, slate: Slate) -> float:
+        """That of the round's policy."""
+        return self._in(number).chance(number, slate)
+
+    def sets(self, number: int) -> Mapping[Slate, float]:
+        """Those of the round's policy."""
+        return self._in(number).sets(number)
+
+
+def as_policy(given: Any) -> Policy:
+    """What may stand for a policy, as one."""
+    if isinstance(given, Policy):
+        return given
+    if isinstance(given, Mapping):
+        return Mixture(given)
+    if callable(given):
+        return ByRound(given)
+    if isinstance(given, Iterable) and not isinstance(given, (str, bytes)):
+        return Mixture({tuple(given): 1.0})
+    raise InvalidInput(
+        f"A policy is a slate, a dict of slates and probabilities, AnyOrder(items), or a function from a round's "
+        f"number to one of these; got {given!r}."
+    )
+
+
+def _checked(slates: Mapping[Any, float]) -> dict[Slate, float]:
+    """Different items in every slate; probabilities that add up to 1."""
+    found: dict[Slate, float] = {}
+    for given, chance in slates.items():
+        try:
+            slate = tuple(int(item) for item in given)
+        except (TypeError, ValueError) as error:
+            raise InvalidInput(f"A slate is a tuple of items; got {given!r}.") from error
+        if len(set(slate)) < len(slate) or min(slate, default=0) < 0:
+            raise InvalidInput(f"A slate has different items from 0 on; got {slate}.")
+        if not 0 <= chance <= 1:
+            raise InvalidInput(f"A probability is from 0 to 1; got {chance!r} for {slate}.")
+        found[slate] = float(chance)
+    if abs(math.fsum(found.values()) - 1) > CLOSE:
+        raise InvalidInput(
+            f"A policy's probabilities add up to 1; got {math.fsum(found.values()):g}. What is shown otherwise? The "
+            "empty slate () is one, too."
+        )
+    return found

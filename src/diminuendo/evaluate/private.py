@@ -1,0 +1,107 @@
+r"""A private estimate: what another policy would have earned, in one noisy number that may be published.
+
+    print(evaluate_privately(log, AnyOrder((3, 1)), epsilon=0.1, ledger=ledger, secret=secret))
+
+Weights are public: slates, their chances and the policy are. Payoffs are not. The sum of weight * payoff moves by at
+most the largest weight when one person's payoff changes, so that is how much noise it takes. `most_weight` cuts larger
+weights off: less noise, and a little less of the policy's payoff is seen. The interval knows about both, and about
+what could not be shown; it is that of `always`, with public bounds where the other looks at payoffs.
+
+Guarantee  (epsilon, 0) beyond what the log's learner has cost, for each round of a person in the log
+           (docs/maths/off-policy.md, Theorem V6).
+Assumes    the policy is public, and did not look at answers; of no person more rounds than the ledger's unit has.
+           Whoever evaluates ten policies pays ten times: the ledger adds it up.
+Excludes   timing, and the memory of the process.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from typing import Any
+
+import numpy as np
+
+from diminuendo import _validate
+from diminuendo.errors import InvalidInput
+from diminuendo.evaluate import intervals
+from diminuendo.evaluate.estimate import Estimate, about, checked_confidence
+from diminuendo.evaluate.estimators import weights_of
+from diminuendo.evaluate.log import Log
+from diminuendo.evaluate.policies import as_policy
+from diminuendo.privacy.events import Laplace
+from diminuendo.privacy.ledger import Ledger
+from diminuendo.randomness.words import SecretRandomness
+from diminuendo.sums.counts import PrivateCounts
+from diminuendo.types import Floats
+
+TICKS = 1 << 20
+"""Whole numbers to the largest weight."""
+
+
+def evaluate_privately(
+    log: Log,
+    policy: Any,
+    *,
+    epsilon: float,
+    ledger: Ledger,
+    secret: SecretRandomness,
+    most_weight: float | None = None,
+    confidence: float = 0.95,
+    name: str = "evaluation",
+) -> Estimate:
+    """What `policy` would have earned, paid for with `epsilon` on `ledger` under a name of its own.
+
+    Published once: on a ledger that was opened again it is, under this name and for these weights, the same number.
+    """
+    checked_confidence(confidence)
+    if len(log) < 1:
+        raise InvalidInput("The log has no rounds.")
+    weights = weights_of(log, as_policy(policy))
+    if not weights.any():
+        raise InvalidInput(
+            "Nothing that the policy would show was ever shown. Nothing was charged: there is nothing to look at."
+        )
+    if most_weight is not None:
+        weights = np.minimum(weights, _validate.positive_float(most_weight, "most_weight"))
+    unit = float(weights.max())
+    which = hashlib.sha256(weights.tobytes()).hexdigest()[:16]  # another policy needs another name
+    told = f"{len(log)} rounds, weights {which} up to {unit:g}, "
+    counts = PrivateCounts(cost=Laplace(epsilon), ticks=TICKS, ledger=ledger, name=name, about=told)
+    counts.open([1])
+    shares = np.floor(weights / unit * log.payoffs * TICKS).astype(np.int64)
+    counts.add(np.zeros(len(log), dtype=np.int64), shares)
+    total = unit * float(counts.release(secret)[0])
+    low, high = interval(weights, total, unit * counts.scale(1) / TICKS, confidence)
+    return Estimate(
+        total / len(log),
+        low,
+        high,
+        confidence,
+        "inverse-propensity",
+        "always",
+        *about(weights),
+        logged=math.nan,
+        private=True,
+    )
+
+
+def interval(weights: Floats, total: float, scale: float, confidence: float) -> tuple[float, float]:
+    """From the published sum and the scale of its noise. Half of what may go wrong is noise, half is chance."""
+    alpha, rounds = (1 - confidence) / 4, len(weights)
+    noise = scale * math.log(1 / alpha)
+    rounding = float(weights.max()) / TICKS * rounds  # payoffs were rounded down
+    gained, missed = total - noise, float(weights.sum()) - total - noise - rounding
+    low, top = (
+        intervals.least_mean(intervals.RATES, _capital(weights, max(0.0, seen)), rounds, alpha)
+        for seen in (gained, missed)
+    )
+    return low, 1.0 - top
+
+
+def _capital(weights: Floats, total: float) -> Floats:
+    """The least that log_capital of weighted payoffs can be, with guesses of 0, when they add up to `total`."""
+    rates, largest = intervals.RATES, float(weights.max())
+    by_largest = total * np.log1p(rates * largest) / largest
+    by_squares = rates * total - rates**2 / 2 * float(weights @ weights)
+    return np.maximum(by_largest, by_squares)

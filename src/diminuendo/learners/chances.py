@@ -1,0 +1,120 @@
+"""With what chance a slate was drawn, for learners whose slates follow from what was published.
+
+Each function is the law of one compiled draw, written down once more for a single slate: experts in turn
+(noisy_hedge.py, blocks_draw.py), probes of a block (blocks_draw.py), pivotal rounding (experts/capped_simplex.py).
+Shares are whole numbers, and so are the probes that are left of a block: all of it public. So are these chances, and
+whoever keeps them can judge other slates later (docs/maths/off-policy.md, Lemma V5).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from diminuendo._jit import allocating_kernel, inline, kernel
+from diminuendo.experts.capped_simplex import ONE, find
+from diminuendo.types import EMPTY_SLOT, Floats, Ints, Items
+
+
+@inline
+def _in_turn(ends: Ints, row: Items, length: int) -> float:
+    """Experts draw the first `length` slots of `row` one after the other, among the items not taken."""
+    chance, n_items = 1.0, ends.shape[1] - 1
+    for slot in range(length):
+        left = ends[slot, n_items]
+        for before in range(slot):
+            left -= ends[slot, row[before] + 1] - ends[slot, row[before]]
+        chance *= (ends[slot, row[slot] + 1] - ends[slot, row[slot]]) / left
+    return chance
+
+
+@kernel
+def in_turn(ends: Ints, row: Items) -> float:
+    """Experts draw `row`, one after the other among the items not taken."""
+    return _in_turn(ends, row, len(row))
+
+
+@kernel
+def ended_by_probes(ends: Ints, row: Items, probes: Ints, to_come: int) -> float:
+    """`row` is shown where a probe ends the slate with the item that is tried, or before it, if it is there already.
+
+    `probes`: those that are left of the block, slot * N + item, or that and multiples of k N; `to_come`: its rounds.
+    """
+    slots, n_items = ends.shape[0], ends.shape[1] - 1
+    length = 0
+    while length < slots and row[length] != EMPTY_SLOT:
+        length += 1
+    last = already = 0
+    for probe in probes:
+        slot, item = probe % (slots * n_items) // n_items, probe % n_items
+        if length > 0 and slot == length - 1 and item == row[length - 1]:
+            last += 1
+        elif slot == length:
+            for before in range(length):
+                already += row[before] == item
+    chance = _in_turn(ends, row, length)
+    chance *= (to_come - len(probes)) / to_come if length == slots else already / to_come
+    if last > 0:
+        chance += _in_turn(ends, row, length - 1) * last / to_come
+    return chance
+
+
+@allocating_kernel
+def moved_by_probes(ends: Ints, row: Items, probes: Ints, to_come: int) -> float:
+    """`row` is shown where a probe puts the item that is tried into its slot and moves the others down."""
+    slots, n_items = ends.shape[0], ends.shape[1] - 1
+    here, already = np.zeros(slots, dtype=np.int64), 0
+    for probe in probes:
+        slot, item = probe % (slots * n_items) // n_items, probe % n_items
+        here[slot] += row[slot] == item
+        for before in range(slot):
+            already += row[before] == item
+    chance = _in_turn(ends, row, slots) * (to_come - len(probes) + already) / to_come
+    experts = np.empty(slots, dtype=row.dtype)
+    for slot in range(slots):
+        if here[slot] > 0:
+            experts[:] = row
+            came = 0.0
+            for at in range(slot, slots - 1):  # experts had the item in this slot, or in a later one
+                came += _in_turn(ends, experts, slots)
+                experts[at], experts[at + 1] = experts[at + 1], experts[at]
+            came += _in_turn(
+                ends, experts, slots - 1
+            )  # in the last slot, or another item there that dropped out
+            chance += came * here[slot] / to_come
+    return chance
+
+
+@allocating_kernel
+def pivotal(ends: Ints, row: Items) -> float:
+    """`row` is drawn from a point of the capped simplex by pivotal rounding of the items in order.
+
+    Followed unit by unit: who is left over, each item of the row by itself, and all other items together.
+    """
+    slots, rest = len(row), 0
+    left: Floats = np.zeros(slots + 1)  # how likely; the last entry: nobody of the row
+    left[slots] = 1.0
+    for unit in range(slots):
+        border = (unit + 1) * ONE
+        crossing = find(ends, border - 1)
+        inside, beyond = border - ends[crossing], ends[crossing + 1] - border
+        if inside < ONE:  # who stays before the item that crosses: who is left over, or one inside
+            low, high, total = unit * ONE + rest, border - inside, left.sum()
+            others = high - low
+            left *= rest / (ONE - inside)
+            for j in range(slots):
+                length = max(0, min(ends[row[j] + 1], high) - max(ends[row[j]], low))
+                left[j] += total * length / (ONE - inside)
+                others -= length
+            left[slots] += total * others / (ONE - inside)
+        crosses = inside / (ONE - beyond)
+        if row[unit] == crossing:
+            left *= crosses
+        else:
+            shown, who = left[unit], slots
+            for j in range(slots):
+                if row[j] == crossing:
+                    who = j
+            left[:] = 0.0
+            left[who] = (1.0 - crosses) * shown
+        rest = beyond
+    return float(left.sum())

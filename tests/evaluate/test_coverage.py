@@ -1,0 +1,207 @@
+"""Intervals cover the truth as often as they say, at the one false-alarm rate; wrong ones are found out.
+
+People are fixed, and drift; only coins are tossed again. So the truth is known: what the policy earns with these very
+people. How often an interval covers it is a binomial number; too few, and the check fails.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from diminuendo import SeededCoins, Setting
+from diminuendo.evaluate import Log, estimate, evaluate
+from diminuendo.evaluate.estimate import Interval
+from diminuendo.learners import LEARNERS, RandomSlates
+from diminuendo.streams.people import People
+from diminuendo.streams.synthetic import drift, taste_groups
+from diminuendo.types import Floats, Slate
+from tests.kit.statistics import ALPHA
+
+CONFIDENCE = 0.95
+ITEMS, SLOTS = 3, 2
+SLATES: list[Slate] = list(itertools.permutations(range(ITEMS), SLOTS))
+
+
+def people_of(rounds: int) -> People:
+    """Three tastes, and twice everybody's tastes change."""
+    return drift(taste_groups(rounds, ITEMS, groups=3, items_per_group=1, seed=3), changes=2)
+
+
+def covers_often_enough(hits: int, runs: int) -> bool:
+    """Not so rarely that somebody who covers as often as stated would with probability ALPHA."""
+    return bool(stats.binom.cdf(hits, runs, CONFIDENCE) > ALPHA)
+
+
+def hits(
+    logs: list[Log], policy: object, truth: float, method: str, interval: Interval, half: bool = False
+) -> int:
+    """How many intervals cover the truth; with `half`, intervals of half the variance."""
+    count = 0
+    for log in logs:
+        found = evaluate(log, policy, method=method, interval=interval, confidence=CONFIDENCE, most_weight=6)
+        low, high = found.low, found.high
+        if half:
+            low, high = (found.value + (end - found.value) / np.sqrt(2) for end in (low, high))
+        count += low <= truth <= high
+    return count
+
+
+# Random slates: many runs at once.
+
+ROUNDS, RUNS = 400, 700
+SHOWN: Slate = (0, 2)
+"""One of six slates: weights are 6, so little of what terms differ by is how people differ."""
+
+
+@pytest.fixture(scope="module")
+def random_logs() -> tuple[People, list[Log]]:
+    people, logs = people_of(ROUNDS), []
+    for seed in range(RUNS):
+        slates = RandomSlates(ITEMS, SLOTS, coins=SeededCoins(seed)).replay(people)
+        logs.append(Log.from_arrays(slates, np.full(ROUNDS, 1 / len(SLATES)), people.values(slates)))
+    return people, logs
+
+
+WAYS: list[tuple[str, Interval]] = [
+    ("inverse-propensity", "normal"),
+    ("self-normalised", "normal"),
+    ("doubly-robust", "normal"),
+    ("inverse-propensity", "always"),
+    ("doubly-robust", "always"),
+]
+
+
+@pytest.mark.parametrize(("method", "interval"), WAYS)
+def test_after_random_slates(method: str, interval: Interval, random_logs: tuple[People, list[Log]]) -> None:
+    people, logs = random_logs
+    truth = float(people.values(SHOWN).mean())
+    found = hits(logs, SHOWN, truth, method, interval)
+    assert covers_often_enough(found, RUNS)
+    if interval == "normal":
+        assert not covers_often_enough(hits(logs, SHOWN, truth, method, interval, half=True), RUNS), (
+            "half the variance is found out"
+        )
+
+
+@pytest.mark.parametrize("method", ["inverse-propensity", "doubly-robust"])
+def test_estimates_are_right_on_average(method: str, random_logs: tuple[People, list[Log]]) -> None:
+    people, logs = random_logs
+    truth = float(people.values(SHOWN).mean())
+    values = np.array([evaluate(log, SHOWN, method=method, interval="normal").value for log in logs])
+    assert abs(values.mean() - truth) < stats.norm.isf(ALPHA / 2) * values.std(ddof=1) / np.sqrt(RUNS)
+
+
+def wrong_chances(log: Log) -> Log:
+    """Nearby wrong propensities: a quarter too small where the slate earned well, as if drawn by secret scores."""
+    chances = np.where(log.payoffs > np.median(log.payoffs), 0.75, 1.0) * log.propensities
+    return Log.from_arrays(log.slates, chances, log.payoffs)
+
+
+def certain(log: Log) -> Log:
+    """Weights forgotten."""
+    return Log.from_arrays(log.slates, np.ones(len(log)), log.payoffs)
+
+
+@pytest.mark.parametrize("mistake", [wrong_chances, certain])
+def test_wrong_propensities_are_found_out(
+    mistake: Callable[[Log], Log], random_logs: tuple[People, list[Log]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where all slates are equally likely, weights are 1, and wrong ones are wrong by a quarter or a sixth."""
+    people, logs = random_logs[0], random_logs[1][:200]
+    everything = dict.fromkeys(SLATES, 1 / len(SLATES))
+    truth = float(np.mean([people.values(slate).mean() for slate in SLATES]))
+    method, interval = WAYS[0]
+    assert covers_often_enough(hits(logs, everything, truth, method, interval), len(logs))
+    monkeypatch.setattr(estimate, "_refuse_without_support", lambda weights: None)  # who would notice, too
+    wrong = [mistake(log) for log in logs]
+    assert not covers_often_enough(hits(wrong, everything, truth, method, interval), len(logs))
+
+
+# Logs that learn: chances depend on what people said.
+
+
+def greedy_log(people: Floats, coins: np.random.Generator) -> Log:
+    """Shows what earned best lately with probability .6, else anything; quick to change its mind."""
+    log, recent = Log(SLOTS), np.full(len(SLATES), 0.5)
+    for t, worth in enumerate(people):
+        chances = np.full(len(SLATES), 0.4 / len(SLATES))
+        chances[int(recent.argmax())] += 0.6
+        shown = int(coins.choice(len(SLATES), p=chances))
+        log._append(t, SLATES[shown], float(chances[shown]), float(worth[shown]))
+        recent[shown] = 0.7 * recent[shown] + 0.3 * worth[shown]
+    return log
+
+
+@pytest.fixture(scope="module")
+def reacting_logs() -> tuple[Floats, list[Log]]:
+    people = people_of(ROUNDS)
+    worths = np.column_stack([people.values(slate) for slate in SLATES])
+    return worths, [greedy_log(worths, np.random.default_rng(seed)) for seed in range(150)]
+
+
+@pytest.mark.parametrize(("method", "interval"), WAYS[:4])
+def test_after_a_log_that_reacts_fast(
+    method: str, interval: Interval, reacting_logs: tuple[Floats, list[Log]]
+) -> None:
+    worths, logs = reacting_logs
+    target = {SLATES[1]: 0.5, SLATES[4]: 0.5}
+    truth = float(worths[:, [1, 4]].mean())
+    assert covers_often_enough(hits(logs, target, truth, method, interval), len(logs))
+
+
+def learner_log(name: str, people: People, seed: int) -> Log:
+    """Chosen, answered and logged one by one."""
+    made = LEARNERS[name]
+    feedback = next(kind for kind in ("full", "bandit", "click") if kind in made.reads)
+    setting = Setting(ITEMS, SLOTS, len(people), feedback, epsilon=4.0)
+    learner, log = made.for_setting(setting, coins=SeededCoins(seed)), Log(SLOTS)
+    for t, person in enumerate(people):
+        decision = learner.choose()
+        click = people.click(t, decision.slate) if feedback == "click" else None
+        payoff = float(click is not None) if feedback == "click" else person.value(decision.slate)
+        learner.observe(decision, {"full": person, "bandit": payoff, "click": click}[feedback])
+        log.add(decision, payoff)
+    return log
+
+
+def truth_of(name: str, people: People, slate: Slate) -> float:
+    """What the slate would have earned; where people click, with the luck that each of them has."""
+    if "click" in LEARNERS[name].reads and name != "random":
+        return float(np.mean([people.click(t, slate) is not None for t in range(len(people))]))
+    return float(people.values(slate).mean())
+
+
+LOGGING = ("noisy-hedge", "boosted", "bandit-blocks", "ranked-clicks", "slate-totals", "slate-clicks")
+
+
+@pytest.mark.parametrize("name", ["noisy-hedge", "bandit-blocks"])
+def test_after_learners(name: str) -> None:
+    """Whatever the learner could not show, and however often one looks, `always` holds."""
+    people = people_of(100)
+    logs = [learner_log(name, people, seed) for seed in range(40)]
+    for slate in SLATES:
+        truth = truth_of(name, people, slate)
+        found = hits(logs, slate, truth, "inverse-propensity", "always")
+        assert covers_often_enough(found, len(logs)), slate
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", LOGGING)
+def test_after_learners_at_length(name: str) -> None:
+    """More runs; and for learners whose slates all keep a fair chance, normal intervals too."""
+    people = people_of(ROUNDS)
+    logs = [learner_log(name, people, seed) for seed in range(150)]
+    for slate in SLATES:
+        truth = truth_of(name, people, slate)
+        found = hits(logs, slate, truth, "inverse-propensity", "always")
+        assert covers_often_enough(found, len(logs)), slate
+    if name == "noisy-hedge":
+        policy = dict.fromkeys(SLATES, 1 / len(SLATES))
+        truth = float(np.mean([truth_of(name, people, slate) for slate in SLATES]))
+        for method, interval in WAYS[:4]:
+            assert covers_often_enough(hits(logs, policy, truth, method, interval), len(logs)), method

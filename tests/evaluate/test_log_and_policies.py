@@ -1,0 +1,248 @@
+"""Logs and policies at the door, and what an estimate says of itself."""
+
+from __future__ import annotations
+
+import io
+import math
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from diminuendo.errors import InvalidInput, UnknownName
+from diminuendo.evaluate import METHODS, AnyOrder, ByRound, Log, Mixture, evaluate
+from diminuendo.evaluate.estimators import weights_of
+from diminuendo.types import Decision
+
+
+def small_log(rounds: int = 240) -> Log:
+    """Two slates in turn, as if a fair coin had chosen; the first earns 1/2, the second 1 or 0."""
+    log = Log(2)
+    for t in range(rounds):
+        slate, payoff = ((0, 1), 0.5) if t % 2 else ((2, 1), float(t % 4 == 0))
+        log.add(Decision(t, slate, None, 0.5), payoff)
+    return log
+
+
+def test_what_goes_in_comes_out() -> None:
+    log = small_log(4)
+    np.testing.assert_array_equal(log.slates, [[2, 1], [0, 1], [2, 1], [0, 1]])
+    np.testing.assert_array_equal(log.payoffs, [1.0, 0.5, 0.0, 0.5])
+    np.testing.assert_array_equal(log.propensities, [0.5] * 4)
+    again = Log.from_arrays(log.slates, log.propensities, log.payoffs, log.rounds)
+    assert again.shown() == log.shown()
+    assert len(log[1:3]) == 2
+    assert log[1:3].rounds.tolist() == [1, 2]
+    assert "private" in repr(log)
+
+
+def test_through_parquet() -> None:
+    log, file = small_log(6), io.BytesIO()
+    log.add(Decision(9, (4,), None, 0.125), 1.0)
+    log.add(Decision(12, (), None, 1.0))
+    pq.write_table(log.table(), file)
+    again = Log.from_table(pq.read_table(io.BytesIO(file.getvalue())))
+    assert again.shown() == log.shown()
+    for name in ("rounds", "slates", "propensities", "payoffs"):
+        np.testing.assert_array_equal(getattr(again, name), getattr(log, name))
+    again.add(Decision(13, (1, 2), None, 0.5))
+    assert len(again) == len(log) + 1
+
+
+def test_no_answer_is_payoff_nothing() -> None:
+    """Left out, slates that few answer to would look as good as those that please: here both earn 1 if answered."""
+    log = Log(1)
+    for t in range(400):
+        shown = t % 2
+        answers = shown == 0 or t % 4 == 1
+        log.add(Decision(t, (shown,), None, 0.5), *([1.0] if answers else []))
+    assert evaluate(log, (0,)).value == 1.0
+    assert evaluate(log, (1,)).value == 0.5
+
+
+def test_late_answers_wait_for_their_turn() -> None:
+    log = small_log(3)
+    for round_ in (2, 1):
+        with pytest.raises(InvalidInput, match="in the order"):
+            log.add(Decision(round_, (0, 1), None, 0.5), 1.0)
+    log.add(Decision(0, (0, 1), None, 0.5, life=7), 1.0)  # after a crash rounds are counted anew
+    assert len(log) == 4
+
+
+def test_secret_propensities_are_refused_with_the_reason() -> None:
+    with pytest.raises(InvalidInput, match="secret scores"):
+        Log(2).add(Decision(0, (0, 1)), 1.0)
+
+
+@pytest.mark.parametrize(
+    ("given", "match"),
+    [
+        (((0, 1), 0.0, 0.5), "propensity"),
+        (((0, 1), 1.5, 0.5), "propensity"),
+        (((0, 1), math.nan, 0.5), "propensity"),
+        (((0, 1), 0.5, 1.5), "payoff"),
+        (((0, 1), 0.5, -0.1), "payoff"),
+        (((0, 1), 0.5, math.nan), "payoff"),
+        (((0, 0), 0.5, 0.5), "slate"),
+        (((0, 1, 2), 0.5, 0.5), "slate"),
+        (((0, -2), 0.5, 0.5), "slate"),
+    ],
+)
+def test_rounds_that_cannot_be(given: tuple[Any, ...], match: str) -> None:
+    slate, propensity, payoff = given
+    log = Log(2)
+    with pytest.raises(InvalidInput, match=match):
+        log.add(Decision(0, slate, None, propensity), payoff)
+    assert len(log) == 0
+
+
+def test_tables_that_cannot_be() -> None:
+    with pytest.raises(InvalidInput, match="slates"):
+        Log.from_arrays([0, 1], [1.0, 1.0], [0.0, 0.0])
+    with pytest.raises(InvalidInput, match="3 propensities"):
+        Log.from_arrays([[0], [1]], [1.0, 1.0, 1.0], [0.0, 0.0])
+    with pytest.raises(InvalidInput, match="missing: slate, propensity, payoff"):
+        Log.from_table(pa.table({"round": [1]}))
+    with pytest.raises(InvalidInput, match="stretch"):
+        small_log()[3]  # type: ignore[index]
+    with pytest.raises(InvalidInput, match="decision"):
+        Log(1).add("slate")  # type: ignore[arg-type]
+
+
+# Policies.
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [
+        (0, 1),
+        [0, 1],
+        {(0, 1): 1.0},
+        Mixture({(0, 1): 1}),
+        lambda number: (0, 1),
+        ByRound(lambda number: {(0, 1): 1.0}),
+    ],
+)
+def test_one_policy_in_many_words(policy: Any) -> None:
+    assert evaluate(small_log(), policy).value == 0.5
+
+
+def test_weights_by_hand() -> None:
+    log = Log.from_arrays([[0, 1], [1, 0], [2, -1], [0, 2]], [0.5, 0.25, 1.0, 0.125], [1, 1, 1, 1])
+    np.testing.assert_array_equal(weights_of(log, AnyOrder((0, 1))), [0.5 / 0.5, (1 / 3) / 0.25, 0, 0])
+    both = AnyOrder({(1, 0): 0.5, (2,): 0.5})
+    np.testing.assert_array_equal(weights_of(log, both), [0.25 / 0.5, (1 / 6) / 0.25, 0.5, 0])
+    evenly = ByRound(lambda number: both)
+    np.testing.assert_array_equal(weights_of(log, evenly), [0.25 / 0.5, 0.25 / 0.25, 0.5, 0])
+    np.testing.assert_array_equal(weights_of(log, Mixture({(0, 1): 0.5, (0, 2): 0.5})), [1, 0, 0, 4])
+    by_round = ByRound(lambda number: (0, 2) if number == 3 else (2,))
+    np.testing.assert_array_equal(weights_of(log, by_round), [0, 0, 1, 8])
+
+
+def test_any_order_follows_the_log() -> None:
+    """One order only, as slate-totals shows it: nothing is lost in the long run."""
+    log = Log.from_arrays([[0, 1, 2], [5, 4, 3]] * 500, [0.5] * 1000, [1.0] * 1000)
+    weights = weights_of(log, AnyOrder((2, 1, 0)))
+    np.testing.assert_allclose(weights[::2], 2 * (1 + np.arange(500)) / (6 + np.arange(500)))
+    assert not weights[1::2].any()
+    assert evaluate(log, AnyOrder((2, 1, 0))).support > 0.95
+
+
+def test_orders_are_put_together_for_the_model() -> None:
+    assert Mixture({(0, 1): 0.25, (1, 0): 0.5, (2, 0): 0.25}).sets(0) == {(0, 1): 0.75, (0, 2): 0.25}
+    assert AnyOrder({(1, 0): 0.75, (2, 0): 0.25}).sets(0) == {(0, 1): 0.75, (0, 2): 0.25}
+
+
+@pytest.mark.parametrize(
+    ("policy", "match"),
+    [
+        ({(0, 1): 0.5}, "add up to 1"),
+        ({(0, 1): 1.5, (1, 2): -0.5}, "from 0 to 1"),
+        ((0, 0), "different items"),
+        ((0, -1), "different items"),
+        ("ab", "A policy is"),
+        (7, "A policy is"),
+        ({"ab": 1.0}, "tuple of items"),
+    ],
+)
+def test_policies_that_cannot_be(policy: Any, match: str) -> None:
+    with pytest.raises(InvalidInput, match=match):
+        evaluate(small_log(), policy)
+
+
+def test_the_same_set_twice() -> None:
+    with pytest.raises(InvalidInput, match="twice"):
+        AnyOrder({(0, 1): 0.5, (1, 0): 0.5})
+
+
+# Estimates.
+
+
+def test_what_an_estimate_says() -> None:
+    found = evaluate(small_log(), (2, 1), method="self-normalised", interval="normal")
+    assert (found.rounds, found.effective, found.support, found.largest_weight) == (240, 120.0, 1.0, 2.0)
+    assert found.value == found.logged == 0.5
+    assert "not private" in str(found)
+    assert "worth 120" in str(found)
+
+
+def test_without_support_nothing_is_invented() -> None:
+    """A slate that was never shown: the honest interval says nothing, the others refuse."""
+    found = evaluate(small_log(), (4, 3))
+    assert (found.low, found.high, found.effective, found.support) == (0.0, 1.0, 0.0, 0.0)
+    for method in METHODS:
+        with pytest.raises(InvalidInput, match="rounds of its own"):
+            evaluate(small_log(), (4, 3), method=method, interval="normal")
+
+
+def test_half_without_support() -> None:
+    """Half of the log could show the slate: `always` knows at most half of its payoff; the others refuse."""
+    log = small_log(400)
+    half = Log.from_arrays(
+        np.vstack([log.slates, np.tile([3, 4], (400, 1))]),
+        np.concatenate([log.propensities, np.ones(400)]),
+        np.concatenate([log.payoffs, np.ones(400)]),
+    )
+    found = evaluate(half, (0, 1))
+    assert found.low < 0.25 < 0.75 < found.high
+    for method in METHODS:
+        with pytest.raises(InvalidInput, match="could have been shown"):
+            evaluate(half, (0, 1), method=method, interval="normal")
+    assert evaluate(half[:400], (2, 1), method="self-normalised", interval="normal").value == 0.5
+
+
+@pytest.mark.parametrize(
+    ("options", "match"),
+    [
+        ({"confidence": 1.0}, "confidence"),
+        ({"confidence": 0.0}, "confidence"),
+        ({"interval": "exact"}, "interval"),
+        ({"method": "self-normalised"}, "no interval that always holds"),
+        ({"method": "doubly-robust"}, "most_weight"),
+        ({"method": "doubly-robust", "most_weight": 1.5}, "a weight of 2"),
+    ],
+)
+def test_what_cannot_be_asked(options: dict[str, Any], match: str) -> None:
+    with pytest.raises(InvalidInput, match=match):
+        evaluate(small_log(), (0, 1), **options)
+
+
+def test_unknown_methods_and_empty_logs() -> None:
+    with pytest.raises(UnknownName, match="doubly-robust"):
+        evaluate(small_log(), (0, 1), method="magic")
+    with pytest.raises(InvalidInput, match="two rounds"):
+        evaluate(Log(2), (0, 1))
+    flat = Log.from_arrays([[0]] * 50, [1.0] * 50, [0.0] * 50)
+    with pytest.raises(InvalidInput, match="no width"):
+        evaluate(flat, (0,), interval="normal")
+
+
+def test_more_rounds_narrow_the_interval_like_a_root() -> None:
+    widths = []
+    for rounds in (1_000, 16_000):
+        found = evaluate(small_log(rounds), (2, 1))
+        widths.append(found.high - found.low)
+    # Sixteen times as many rounds: a quarter of the width, up to logarithms of the mixture.
+    assert 3 < widths[0] / widths[1] < 4

@@ -1,0 +1,161 @@
+"""The private estimate: what one person moves, what noise it has, and that its interval knows of both."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from diminuendo import SeededCoins, SystemCoins
+from diminuendo.errors import InvalidInput, OverBudget
+from diminuendo.evaluate import Log, evaluate_privately
+from diminuendo.evaluate.intervals import RATES
+from diminuendo.evaluate.private import TICKS, _capital, interval
+from diminuendo.privacy import Budget, Ledger
+from diminuendo.randomness import SecretRandomness
+from diminuendo.sums.counts import PrivateCounts
+from diminuendo.types import Floats, Ints
+from tests.evaluate.test_coverage import covers_often_enough
+from tests.kit.statistics import assert_follows, assert_rejects
+
+
+def ledger(epsilon: float = 1.0) -> Ledger:
+    return Ledger(Budget(epsilon, 0.0, accountant="pure"))
+
+
+def log_of(payoffs: Floats, seed: int = 0) -> Log:
+    """Three slates of one item, with chances 1/2, 1/4 and 1/4."""
+    chances = np.array([0.5, 0.25, 0.25])
+    shown = np.random.default_rng(seed).choice(3, p=chances, size=len(payoffs))
+    return Log.from_arrays(shown[:, None], chances[shown], payoffs[np.arange(len(payoffs)), shown])
+
+
+def cell(log: Log, monkeypatch: pytest.MonkeyPatch) -> int:
+    """The whole number that noise is added to."""
+    seen = []
+
+    def exact(counts: PrivateCounts, secret: SecretRandomness) -> Ints:
+        seen.append(int(counts._cells[0]))
+        return counts._cells
+
+    monkeypatch.setattr(PrivateCounts, "_drawn", exact)
+    secret = SecretRandomness(SeededCoins(1))
+    evaluate_privately(log, {(1,): 0.5, (2,): 0.5}, epsilon=1.0, ledger=ledger(), secret=secret)
+    return seen[0]
+
+
+def test_one_person_moves_the_sum_by_one_unit_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every person, from any payoff to any other: a unit of TICKS is what noise is made for, and it is attained."""
+    payoffs = np.random.default_rng(2).random((12, 3))
+    moved = []
+    for person in range(len(payoffs)):
+        sums = []
+        for payoff in (0.0, 0.3, 1.0):
+            other = payoffs.copy()
+            other[person] = payoff
+            sums.append(cell(log_of(other), monkeypatch))
+        moved.append(max(sums) - min(sums))
+    assert max(moved) == TICKS
+    assert min(moved) == 0, "whose slate the policy would not show says nothing"
+
+
+def test_noise_is_as_promised() -> None:
+    """Halves of the discrete Laplace law, and no other epsilon's."""
+    log = log_of(np.full((40, 3), 0.5))
+    weights = np.where(log.slates[:, 0] == 1, 4.0, 0.0)
+    exact = float(weights @ log.payoffs) / len(log)
+    secret, found = SecretRandomness(SeededCoins(3)), []
+    for _ in range(2_000):
+        value = evaluate_privately(log, (1,), epsilon=0.5, ledger=ledger(), secret=secret).value
+        found.append((value - exact) * len(log) / weights.max())  # in units, of scale 1/epsilon
+    cuts = [-4.0, -2.0, -1.0, 0.0, 1.0, 2.0, 4.0]
+
+    def law(scale: float) -> Floats:
+        ends = np.concatenate([[0.0], stats.laplace(scale=scale).cdf(cuts), [1.0]])
+        return np.diff(ends)
+
+    draws = np.digitize(found, cuts)
+    assert_follows(draws, law(2.0))
+    assert_rejects(draws, law(1.6))
+
+
+def test_it_is_paid_for_and_published_once() -> None:
+    log, paid = log_of(np.random.default_rng(4).random((50, 3))), ledger(0.3)
+    secret = SecretRandomness(SeededCoins(5))
+    found = evaluate_privately(log, (1,), epsilon=0.2, ledger=paid, secret=secret)
+    assert found.private
+    assert "may be published" in str(found)
+    assert "nan" not in str(found)
+    assert paid.spent() == pytest.approx(0.2)
+    with pytest.raises(InvalidInput, match="evaluation"):
+        evaluate_privately(log, (2,), epsilon=0.2, ledger=paid, secret=secret)
+    with pytest.raises(OverBudget):
+        evaluate_privately(log, (2,), epsilon=0.2, ledger=paid, secret=secret, name="another")
+    assert paid.spent() == pytest.approx(0.2)
+
+
+def test_after_a_restart_it_is_the_same_number(tmp_path: Path) -> None:
+    """Not new noise on the same sum; and other weights do not go by its name."""
+    log, budget, found = log_of(np.ones((50, 3))), Budget(1.0, 0.0, accountant="pure"), []
+    for _ in range(2):
+        with Ledger.open(tmp_path / "ledger", budget) as paid:
+            secret = SecretRandomness(SystemCoins())
+            found.append(evaluate_privately(log, (1,), epsilon=0.2, ledger=paid, secret=secret))
+            assert paid.spent() == pytest.approx(0.2)
+    assert found[0].value == found[1].value
+    with (
+        Ledger.open(tmp_path / "ledger", budget) as paid,
+        pytest.raises(InvalidInput, match="something else"),
+    ):
+        evaluate_privately(log, (2,), epsilon=0.2, ledger=paid, secret=SecretRandomness(SystemCoins()))
+
+
+def test_nothing_to_look_at_costs_nothing() -> None:
+    paid = ledger()
+    with pytest.raises(InvalidInput, match="Nothing was charged"):
+        evaluate_privately(
+            log_of(np.ones((20, 3))), (7,), epsilon=0.5, ledger=paid, secret=SecretRandomness(SeededCoins(1))
+        )
+    assert paid.spent() == 0
+
+
+@pytest.mark.parametrize("most_weight", [None, 2.0])
+def test_its_interval_covers(most_weight: float | None) -> None:
+    """With noise, with people who differ, and where weights are cut off."""
+    payoffs = np.random.default_rng(6).random((1_000, 3)) ** np.linspace(0.3, 3, 1_000)[:, None]
+    truth, secret = float(payoffs[:, 1].mean()), SecretRandomness(SeededCoins(7))
+    found = [
+        evaluate_privately(
+            log_of(payoffs, seed), (1,), epsilon=0.5, ledger=ledger(), secret=secret, most_weight=most_weight
+        )
+        for seed in range(100)
+    ]
+    assert covers_often_enough(sum(one.low <= truth <= one.high for one in found), len(found))
+    assert all(one.high - one.low < 1 for one in found), "and says something"
+
+
+def test_the_interval_counts_noise() -> None:
+    """It reaches as far as it would from sums that are off by as much as noise may be, with 1 - confidence / 4."""
+    weights = np.where(np.arange(4_000) % 4 == 0, 4.0, 0.0)
+    none, scale = 1e-9, 100.0
+    low, high = interval(weights, 2_000.0, none, 0.95)
+    assert 0.3 < low < 0.5 < high < 0.7
+    reach = scale * np.log(4 / 0.05)
+    wide = interval(weights, 2_000.0, scale, 0.95)
+    assert wide[0] == pytest.approx(interval(weights, 2_000.0 - reach, none, 0.95)[0], abs=1e-9)
+    assert wide[1] == pytest.approx(interval(weights, 2_000.0 + reach, none, 0.95)[1], abs=1e-9)
+
+
+def test_public_bounds_are_below_what_looking_would_say() -> None:
+    """Whatever payoffs are: the capital that is claimed from weights and the sum alone is never more than it is."""
+    rng = np.random.default_rng(8)
+    for _ in range(200):
+        weights, payoffs = rng.exponential(3.0, 30), rng.random(30) ** rng.exponential(2.0)
+        looked = np.array([np.log1p(rate * weights * payoffs).sum() for rate in RATES])
+        claimed = _capital(weights, float(weights @ payoffs))
+        assert (claimed <= looked * (1 + 1e-12)).all()  # sums of 30 floats
+    equal = np.full(30, 3.0)
+    yes = np.where(np.arange(30) < 9, 1.0, 0.0)
+    np.testing.assert_allclose(_capital(equal, 27.0), [np.log1p(rate * equal * yes).sum() for rate in RATES])

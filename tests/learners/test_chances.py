@@ -1,0 +1,163 @@
+"""Propensities are the law of slates: over all slates they add up to 1, and slates come as often as they say.
+
+A learner is brought into the midst of a run. From there one round is drawn again and again, always from the same public
+past, and counted; the wrong laws that must be told apart are those of mistakes that would be easy to make.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from diminuendo import SeededCoins, Setting
+from diminuendo.learners import LEARNERS, Learner, chances
+from diminuendo.learners.blocks import Blocks
+from diminuendo.learners.desk import shown
+from diminuendo.streams.synthetic import taste_groups
+from diminuendo.types import EMPTY_SLOT, Floats, Items, Slate
+from tests.kit.statistics import assert_follows, assert_rejects
+
+ITEMS, SLOTS, DRAWS = 4, 3, 20_000
+SLATES: list[Slate] = [
+    slate for length in range(SLOTS + 1) for slate in itertools.permutations(range(ITEMS), length)
+]
+"""Everything that can be shown."""
+PUBLISHED = ("random", "boosted", "noisy-hedge", "bandit-blocks", "ranked-clicks")
+"""Learners that draw a slate anew for each person, by public chances."""
+
+
+def row_of(slate: Slate) -> Items:
+    return np.array([*slate, *[EMPTY_SLOT] * (SLOTS - len(slate))], dtype=np.int32)
+
+
+def in_the_midst(name: str, people: int, epsilon: float = 50.0) -> Learner:
+    """A learner that has seen so many people."""
+    made = LEARNERS[name]
+    feedback = next(kind for kind in ("full", "bandit", "click") if kind in made.reads)
+    setting = Setting(ITEMS, SLOTS, 400, feedback, epsilon)
+    learner = made.for_setting(setting, coins=SeededCoins(1))
+    learner.replay(taste_groups(people, ITEMS, groups=3, items_per_group=2))
+    learner._release_due()
+    return learner
+
+
+def saved(learner: Learner) -> Callable[[], None]:
+    """How to undo a draw: of these learners only blocks change anything in one."""
+    if not isinstance(learner, Blocks):
+        return lambda: None
+    left, deal = learner._left.copy(), learner._deal.copy()
+
+    def undo() -> None:
+        learner._left[:], learner._deal[:] = left, deal
+
+    return undo
+
+
+def law(learner: Learner) -> Floats:
+    """What the learner says of every slate. Chances of one round are all asked for after the same draw."""
+    undo, row, probe = saved(learner), row_of(()), np.full(3, -1, dtype=np.int32)
+    while not learner._draw(row, probe):
+        learner._resume()
+    found = [learner._propensity(row_of(slate)) if fits(learner, slate) else 0.0 for slate in SLATES]
+    undo()
+    return np.array(found, dtype=float)
+
+
+def fits(learner: Learner, slate: Slate) -> bool:
+    """Only probes that end a slate show fewer items than there are slots."""
+    return len(slate) == SLOTS or learner.name == "bandit-blocks"
+
+
+def drawn(learner: Learner) -> list[int]:
+    """One round, again and again."""
+    numbers = {slate: number for number, slate in enumerate(SLATES)}
+    undo, found = saved(learner), []
+    row, probe = row_of(()), np.full(3, -1, dtype=np.int32)
+    for _ in range(DRAWS):
+        while not learner._draw(row, probe):
+            learner._resume()
+        found.append(numbers[shown(row)])
+        undo()
+    return found
+
+
+def uneven(learner: Learner) -> None:
+    """Move the law away from uniform by hand, so that mistakes show: as if this had been published."""
+    rng = np.random.default_rng(5)
+    if learner.name == "boosted":
+        from diminuendo.experts.capped_simplex import running
+
+        learner._ends = running(np.array([0.9, 0.35, 0.95, 0.8]), SLOTS)  # type: ignore[attr-defined]
+    elif learner.name != "random":
+        ends = np.zeros((SLOTS, ITEMS + 1), dtype=np.int64)
+        np.cumsum(rng.integers(1, 100, (SLOTS, ITEMS)), axis=1, out=ends[:, 1:])
+        learner._ends = ends  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("people", [2, 37])
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_slates_come_as_often_as_they_say(name: str, people: int) -> None:
+    learner = in_the_midst(name, people)
+    uneven(learner)
+    said = law(learner)
+    # One slate's chance is made of a few dozen products of floats, each right to 2^-53.
+    assert abs(said.sum() - 1) < 1e-12
+    draws = drawn(learner)
+    assert_follows(draws, said)
+    nearby = np.roll(said[said > 0], 1)
+    if name != "random":
+        wrong = np.zeros(len(said))
+        wrong[said > 0] = 0.9 * said[said > 0] + 0.1 * nearby
+        assert_rejects(draws, wrong)
+    else:
+        assert_rejects(draws, np.full(len(said), 1 / len(said)))
+
+
+@pytest.mark.parametrize("name", ["bandit-blocks", "ranked-clicks"])
+def test_probes_are_part_of_the_law(name: str) -> None:
+    """The experts' own law, as if no round probed, is told apart; so is a block with other probes left."""
+    learner: Any = in_the_midst(name, 3)
+    uneven(learner)
+    assert learner._left[0] > 0
+    draws = drawn(learner)
+    experts = [chances.in_turn(learner._ends, row_of(s)) if len(s) == SLOTS else 0.0 for s in SLATES]
+    assert_rejects(draws, np.array(experts))
+    deal = learner._deal.copy()
+    learner._deal[:] = learner._deal[0]  # as if one cell were all that is left
+    wrong = law(learner)
+    learner._deal[:] = deal
+    assert_rejects(draws, wrong)
+
+
+def test_who_has_no_clean_formula_says_so() -> None:
+    learner = in_the_midst("bandit-blocks-full", 3)
+    assert learner.choose().propensity is None
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_decisions_carry_them(name: str) -> None:
+    """Asked through the front door: the chance of the slate that is shown, from the state before it was drawn."""
+    learner = in_the_midst(name, 40)
+    for _ in range(60):
+        learner._release_due()
+        expected = dict(zip(SLATES, law(learner), strict=True))
+        decision = learner.choose()
+        assert decision.propensity == pytest.approx(expected[decision.slate], rel=1e-12)
+
+
+@pytest.mark.parametrize("name", ["overlap-greedy", "overlap-sums", "epoch-greedy"])
+def test_one_slate_for_everybody_is_certain(name: str) -> None:
+    """Random until the first release; from then on each spell has one slate, shown to all of it."""
+    learner = in_the_midst(name, 1, epsilon=1.0)
+    decisions = [learner.choose() for _ in range(300)]
+    uniform = {decision.propensity for decision in decisions if decision.propensity != 1}
+    assert uniform == {1 / 24}
+    certain = [decision.propensity == 1 for decision in decisions]
+    assert certain == sorted(certain)
+    slates = [decision.slate for decision in decisions if decision.propensity == 1]
+    spells = [slate for slate, _ in itertools.groupby(slates)]
+    assert len(spells) < 20 < len(slates)
