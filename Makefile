@@ -3,7 +3,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help demo test test-slow check bench docs clean
+.PHONY: help demo test test-slow check browser bench docs clean
 
 help:  ## what can be made
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 14
@@ -11,8 +11,19 @@ help:  ## what can be made
 demo: .venv/installed  ## set-up and main job: choose 5 of 294 things for 32,711 real visitors
 	$(BIN)/diminuendo demo --out out/demo
 
-test: check  ## set-up, style, types and the whole test suite
+test: check browser  ## set-up, style, types and the whole test suite
 	$(BIN)/pytest -n auto
+
+# The report is looked at in a real browser too. Where it is missing and can be had, it is fetched; else that is skipped.
+browser:
+	@for name in chromium chromium-browser google-chrome google-chrome-stable; do \
+	  if command -v $$name >/dev/null; then exit 0; fi; done; \
+	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	  echo "Installing chromium with apt-get: the report is tested in a real browser."; \
+	  timeout 60 apt-get -qq update >/dev/null 2>&1; \
+	  DEBIAN_FRONTEND=noninteractive timeout 180 apt-get -qq install -y --no-install-recommends chromium >/dev/null 2>&1 \
+	    || echo "That failed; the tests that need a browser will be skipped."; \
+	else echo "No chromium here; the tests that need a browser will be skipped. On Debian: apt-get install chromium"; fi
 
 test-slow: .venv/developing  ## the long statistical runs and proofs of optimality
 	$(BIN)/pytest -m slow -rs --durations=10
@@ -25,8 +36,9 @@ check: .venv/developing  ## ruff and mypy strict
 bench: .venv-bench/installed  ## ours, the peers and the floor in one run, as ratios
 	.venv-bench/bin/python -m benchmarks
 
-docs: .venv/installed  ## write docs/reference.md from the program itself
+docs: .venv/developing  ## docs/reference.md from the program, and the site in out/docs; a broken link fails
 	$(BIN)/python -m diminuendo.cli.reference docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 clean:  ## forget the environments and what was made
 	rm -rf .venv .venv-bench out .pytest_cache .mypy_cache .ruff_cache .hypothesis

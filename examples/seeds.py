@@ -6,11 +6,11 @@ python examples/seeds.py [out/seeds.png] [seeds] [rounds]
 import sys
 
 import diminuendo as dim
+from diminuendo.simulate import simulate
 from diminuendo.simulate.plot_seeds import plot_seeds
-from diminuendo.simulate.run import simulate
 
 given = sys.argv[1:]
-out, seeds, rounds = given[0] if given else "out/seeds.png", int(given[1]) if given[1:] else 3, 2_000
+out, seeds, rounds = given[0] if given else "out/seeds.png", int(given[1]) if given[1:] else 2, 1_000
 people = dim.msweb()[: int(given[2]) if given[2:] else rounds]
 groups = {}
 for feedback in ("bandit", "click"):

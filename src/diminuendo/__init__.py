@@ -40,7 +40,7 @@ from diminuendo.objectives import (
 from diminuendo.offline import data_bound, greedy, optimum
 from diminuendo.privacy import Guarantee
 from diminuendo.randomness import SeededCoins, SystemCoins
-from diminuendo.streams import Functions, People, from_places, grid, msweb, open_stream, read
+from diminuendo.streams import Functions, People, from_places, from_ratings, grid, msweb, open_stream, read
 from diminuendo.types import Decision, Objective
 
 __all__ = [
@@ -69,6 +69,7 @@ __all__ = [
     "check",
     "data_bound",
     "from_places",
+    "from_ratings",
     "greedy",
     "grid",
     "make",

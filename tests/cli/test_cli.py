@@ -18,7 +18,7 @@ from diminuendo.streams import BUILTIN
 RUNNER = CliRunner()
 
 
-def test_simulate_writes_numbers_and_plot(tmp_path: Path) -> None:
+def test_simulate_writes_numbers_rows_and_a_report(tmp_path: Path) -> None:
     (tmp_path / "shop.txt").write_text("0 1\n1\n2 1\n\n" * 50)
     arguments = [
         "simulate",
@@ -42,7 +42,29 @@ def test_simulate_writes_numbers_and_plot(tmp_path: Path) -> None:
         "mean_nonzeros": 1.25,
     }
     assert found["benchmarks"]["greedy"] == found["benchmarks"]["optimum_lower"] == 0.75
-    assert (tmp_path / "out" / "payoff.png").stat().st_size > 10_000
+    assert (tmp_path / "out" / "report.html").stat().st_size > 10_000
+    assert (tmp_path / "out" / "results.parquet").exists()
+
+
+def test_several_of_everything_make_a_sweep(tmp_path: Path) -> None:
+    (tmp_path / "shop.txt").write_text("0 1\n1\n2 1\n\n" * 50)
+    arguments = [
+        "simulate",
+        str(tmp_path / "shop.txt"),
+        "taste-groups",
+        "--slots",
+        "1,2",
+        "--rounds",
+        "50,100",
+    ]
+    arguments += ["--epsilon", ".5,5", "--learners", "fi-dp,random", "--seeds", "1", "--jobs", "1"]
+    result = RUNNER.invoke(app, [*arguments, "--json", str(tmp_path / "numbers.json")])
+    assert result.exit_code == 0, result.output
+    found = json.loads((tmp_path / "numbers.json").read_text())["simulations"]
+    assert [one["stream"]["rounds"] for one in found] == [50, 100] * 4
+    assert [[run["slots"] for run in one["results"]] for one in found] == [[k] * 3 for k in (1, 1, 2, 2) * 2]
+    assert [run["asked_epsilon"] for run in found[0]["results"]] == [0.5, 5.0, None]
+    assert result.output.count("ε=0.5") == 8, "a table for each"
 
 
 def test_a_ledger_is_checked_and_shown(tmp_path: Path) -> None:
@@ -81,6 +103,7 @@ def test_learners_and_streams_list_every_name() -> None:
         (["simulate", "msweb", "--learners", "magic"], "no learner called 'magic'"),
         (["simulate", "msweb", "--slots", "300"], "at most the number of items"),
         (["simulate", "msweb", "--feedback", "gossip"], "'full', 'bandit'"),
+        (["simulate", "msweb", "--epsilon", "1;2"], "numbers separated by commas"),
     ],
 )
 def test_errors_are_one_sentence(arguments: list[str], message: str) -> None:

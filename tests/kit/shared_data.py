@@ -27,7 +27,7 @@ def groceries() -> People:
 def movielens(top: int) -> People:
     """Film ratings, a tenth of a click per star, on the `top` most rated films."""
     path = FOLDER / "movielens_small.ratings.csv.gz"
-    everything = read_ratings(path, columns=("userId", "movieId", "rating"), scale=0.1).matrices[0]
+    everything = read_ratings(path, columns=("userId", "movieId", "rating"), scale=(0, 10)).matrices[0]
     popular = np.sort(np.argsort(-np.bincount(everything.indices), kind="stable")[:top])
     return People(NoisyOr(), sparse.csr_array(everything[:, popular]), name=f"movielens-{top}")
 

@@ -1,19 +1,25 @@
-"""The simulator: its numbers, its file format, and going on after an interruption."""
+"""The simulator: its numbers and its file format."""
 
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-from diminuendo import Coverage, Functions, NoisyOr, People, SeededCoins, make, replay
+from diminuendo import Functions, NoisyOr, People, SeededCoins, make, replay
 from diminuendo.errors import DiminuendoError, InvalidInput
 from diminuendo.learners import Setting
 from diminuendo.offline import ONE_MINUS_1_OVER_E
-from diminuendo.simulate import expert_regrets, run, simulate
-from diminuendo.simulate.plot import plot_payoff
+from diminuendo.simulate import Shown, expert_regrets, simulate
+from diminuendo.simulate.result import (
+    CURVE_POINTS,
+    SHOWN_ITEMS,
+    SHOWN_STRETCHES,
+    cumulative,
+    curve_rounds,
+    shown_when,
+)
 from diminuendo.simulate.table import as_table, mean_and_half_width
 from diminuendo.streams import taste_groups
 
@@ -33,6 +39,45 @@ def test_the_numbers_are_what_they_say() -> None:
             ONE_MINUS_1_OVER_E * base.optimum.upper - payoffs.mean(), abs=1e-15
         )
         assert result.curve[-1] == pytest.approx(payoffs.sum())
+
+
+def test_what_was_shown_when_by_hand() -> None:
+    slates = np.array([[0, 1], [0, 2], [-1, -1], [2, 0]], dtype=np.int32)
+    assert shown_when(slates, 4) == Shown(
+        [0, 2, 1], [1, 2, 3, 4], [[1.0, 1.0, 0.0, 1.0], [0.0, 1.0, 0.0, 1.0], [1.0, 0.0, 0.0, 0.0]]
+    )
+    long = np.tile(np.arange(40, dtype=np.int32), 30)[:, None]
+    long[600:] = 7
+    found = shown_when(long, 40)
+    assert len(found.items) == SHOWN_ITEMS
+    assert len(found.ends) == SHOWN_STRETCHES
+    assert found.items[0] == 7
+    assert found.shares[0][:30] == pytest.approx([0.0, 0.05] * 15, abs=0.05)
+    assert found.shares[0][30:] == [1.0] * 30
+
+
+def test_the_curve_is_the_payoff_so_far() -> None:
+    payoffs = np.random.default_rng(0).random(1000)
+    after = curve_rounds(1000)
+    assert (after[0], after[-1], len(after)) == (1, 1000, CURVE_POINTS)
+    assert cumulative(payoffs) == pytest.approx([payoffs[:t].sum() for t in after])
+
+
+def test_who_plays_and_what_was_asked_for() -> None:
+    found = simulate(PEOPLE, slots=3, learners=["private", "nonprivate"], epsilon=[0.5, 2.0], seeds=2)
+    asked = [(run.learner, run.played_by, run.asked_epsilon, run.seed) for run in found.results]
+    assert asked == [
+        *(("private", "overlap-greedy", epsilon, seed) for epsilon in (0.5, 2.0) for seed in (0, 1)),
+        *(("nonprivate", "hedge", None, seed) for seed in (0, 1)),
+    ], "one run of a learner that does not listen to epsilon serves all of them"
+    assert found.epsilons == [0.5, 2.0]
+    assert {name: len(runs) for name, runs in found.by_learner(2.0).items()} == {
+        "private": 2,
+        "nonprivate": 2,
+    }
+    assert all(run.epsilon == pytest.approx(run.asked_epsilon) for run in found.by_learner()["private"])
+    bandit = simulate(PEOPLE, slots=3, learners="nonprivate", feedback="bandit", epsilon=[0.5, 2.0], seeds=1)
+    assert [run.asked_epsilon for run in bandit.results] == [0.5, 2.0], "this twin plans by its epsilon"
 
 
 def test_expert_regrets_by_hand() -> None:
@@ -84,34 +129,6 @@ def test_the_file_format() -> None:
     assert "not private" in found["note"]
 
 
-def test_an_interrupted_simulation_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    made: list[int] = []
-    real = run.run
-
-    def counted(job: run.Job, *rest: object) -> run.Result:
-        made.append(job.seed)
-        if len(made) == 3:
-            raise KeyboardInterrupt
-        return real(job, *rest)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(run, "run", counted)
-    with pytest.raises(KeyboardInterrupt):
-        simulate(PEOPLE, slots=3, learners=["hedge"], seeds=4, out=tmp_path)
-    kept = tmp_path / "results.jsonl"
-    kept.write_text(kept.read_text() + '{"job": "cut sho')  # and the last line was cut short
-    resumed = simulate(PEOPLE, slots=3, learners=["hedge"], seeds=4, out=tmp_path)
-    assert sorted(made) == [0, 1, 2, 2, 3]
-    whole = simulate(PEOPLE, slots=3, learners=["hedge"], seeds=4)
-    assert [r.mean_payoff for r in resumed.results] == [r.mean_payoff for r in whole.results]
-    simulate(PEOPLE[:399], slots=3, learners=["hedge"], seeds=1, out=tmp_path)
-    assert len(made) == 10, "another stream is another job"
-
-
-def test_several_runs_at_once_change_nothing() -> None:
-    one, two = (simulate(PEOPLE, slots=3, seeds=3, jobs=jobs) for jobs in (1, 2))
-    assert [r.mean_payoff for r in one.results] == [r.mean_payoff for r in two.results]
-
-
 def test_bad_requests_are_refused_before_any_work() -> None:
     with pytest.raises(DiminuendoError, match="no learner called 'privat'"):
         simulate(PEOPLE, slots=3, learners=["privat"])
@@ -130,9 +147,8 @@ def test_bandit_learners_run_and_explore() -> None:
     assert {result.feedback for result in found.results} == {"bandit"}
 
 
-def test_pictures_and_tables(tmp_path: Path) -> None:
+def test_tables() -> None:
     found = simulate(PEOPLE, slots=3, seeds=2)
-    assert plot_payoff(found, tmp_path / "deep" / "plot.png").read_bytes().startswith(b"\x89PNG")
     assert as_table(found).row_count == 4
 
 
@@ -143,29 +159,9 @@ def test_the_interval_is_students() -> None:
     assert np.isnan(mean_and_half_width([1.0])[1])
 
 
-def test_kept_runs_belong_to_one_stream_only(tmp_path: Path) -> None:
-    weights = np.tile([[0.5, 0.5, 0.0]], (50, 1))
-    one = simulate(People(Coverage(np.eye(3)), weights), slots=1, learners=["random"], seeds=1, out=tmp_path)
-    other = simulate(
-        People(Coverage(np.zeros((3, 3))), weights), slots=1, learners=["random"], seeds=1, out=tmp_path
-    )
-    assert one.results[0].mean_payoff > 0
-    assert other.results[0].mean_payoff == 0
-    for worth in (0.2, 0.4):
-        functions = Functions([lambda s, worth=worth: worth if s else 0.0] * 20, 3)  # type: ignore[misc]
-        found = simulate(functions, slots=1, learners=["random"], seeds=1, out=tmp_path)
-        assert found.results[0].mean_payoff == pytest.approx(worth)
-
-
-def test_a_record_of_another_version_is_passed_over(tmp_path: Path) -> None:
-    (tmp_path / "results.jsonl").write_text('{"job": "abc", "result": {"unknown": 1}}\n')
-    assert len(simulate(PEOPLE, slots=2, seeds=1, out=tmp_path).results) == 2
-
-
-def test_nobody_wants_anything(tmp_path: Path) -> None:
+def test_nobody_wants_anything() -> None:
     found = simulate(People(NoisyOr(), np.zeros((30, 4))), slots=2, seeds=1)
     assert found.benchmarks.greedy.value == 0
-    assert plot_payoff(found, tmp_path / "plot.png").exists()
     assert as_table(found).row_count == 4
 
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import gzip
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pandas
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
@@ -14,7 +17,7 @@ from hypothesis import strategies as st
 
 from diminuendo import read
 from diminuendo.errors import InvalidInput
-from diminuendo.streams import baskets, open_stream, read_baskets, read_ratings
+from diminuendo.streams import baskets, from_ratings, open_stream, read_baskets
 
 
 def write(folder: Path, name: str, text: str) -> Path:
@@ -33,7 +36,7 @@ REFUSED = {
     "empty.txt": ("", "empty"),
     "huge.txt": ("0 99999999999999999999\n", "out of range"),
     "no-column.csv": ("person,thing,value\na,1,0.5\n", "no column item.*found person,thing,value"),
-    "above.csv": ("person,item,value\na,1,0.5\nb,2,1.3\n", "Row 1, item 1: probability 1.3"),
+    "above.csv": ("person,item,value\na,1,0.5\nb,2,1.3\n", r"data row 2: value 1\.3 is not from 0 to 1"),
     "nan.csv": ("person,item,value\na,1,nan\n", "data row 1: value is missing"),
     "words.csv": ("person,item,value\na,1,often\n", "value is a number.*often"),
     "missing.csv": ("person,item,value\na,1,0.5\nb,,0.5\n", "data row 2: item is missing"),
@@ -110,9 +113,58 @@ def test_progress_adds_up_to_the_size_of_the_file(tmp_path: Path) -> None:
 
 def test_ratings_take_other_names_a_scale_and_labels(tmp_path: Path) -> None:
     path = write(tmp_path, "r.csv.gz", "user,movie,stars,time\n7,Up,5,0\n3,Alien,2,0\n7,Alien,1,0\n")
-    people = read_ratings(path, columns=("user", "movie", "stars"), scale=0.1)
+    people = read(path, columns=("user", "movie", "stars"), scale=(1, 5))
     assert people.labels == ("Alien", "Up")
-    np.testing.assert_allclose(people.matrices[0].toarray(), [[0.1, 0.5], [0.2, 0]])  # 7 came first
+    np.testing.assert_array_equal(people.matrices[0].toarray(), [[0, 1], [0.25, 0]])  # 7 came first
+
+
+def test_values_off_the_scale_are_refused_by_row_and_with_advice(tmp_path: Path) -> None:
+    path = write(tmp_path, "r.csv", "person,item,value\n7,Up,5\n3,Alien,0.5\n")
+    with pytest.raises(
+        InvalidInput, match=r"r\.csv, data row 1: value 5 is not from 0 to 1\..*scale=\(1, 5\)"
+    ):
+        read(path)
+    with pytest.raises(InvalidInput, match=r"data row 2: value 0\.5 is not from 1 to 5"):
+        read(path, scale=(1, 5))
+    for wrong in ((5, 1), (1, 1), (0, float("inf")), (float("nan"), 1)):
+        with pytest.raises(InvalidInput, match="the least and the largest value"):
+            read(path, scale=wrong)
+    with pytest.raises(InvalidInput, match="columns and scale are for ratings"):
+        read(write(tmp_path, "b.txt", "0 1\n"), scale=(1, 5))
+
+
+@pytest.mark.parametrize("kind", [list, np.array, lambda column: np.array(column, dtype=object)])
+def test_columns_in_memory_are_read_like_a_file(kind: Callable[[list[Any]], Any], tmp_path: Path) -> None:
+    persons, items, values = [7, 3, 7], ["Up", "Alien", "Alien"], [5.0, 2.0, 1.0]
+    rows = "".join(f"{p},{i},{v}\n" for p, i, v in zip(persons, items, values, strict=True))
+    asked = read(write(tmp_path, "r.csv", "person,item,value\n" + rows), scale=(0, 5))
+    people = from_ratings(kind(persons), kind(items), kind(values), scale=(0, 5))
+    assert people.labels == asked.labels
+    np.testing.assert_array_equal(people.matrices[0].toarray(), asked.matrices[0].toarray())
+
+
+def test_columns_of_a_frame_are_read() -> None:
+    frame = pandas.DataFrame({"user": ["b", "a"], "movie": [10, 9], "stars": [4, 2]})
+    people = from_ratings(frame["user"], frame["movie"], frame["stars"], scale=(0, 4))
+    assert people.labels == ("9", "10")
+    np.testing.assert_array_equal(people.matrices[0].toarray(), [[0, 1], [0.5, 0]])
+
+
+@pytest.mark.parametrize(
+    ("columns", "said"),
+    [
+        ((["a"], ["x", "y"], [1.0]), "got 1 persons, 2 items, 1 values"),
+        (([], [], []), "got 0 persons"),
+        ((["a", None], ["x", "y"], [1.0, 1.0]), "data row 2: person is missing"),
+        ((["a"], ["x"], [float("nan")]), "data row 1: value is missing"),
+        ((["a"], ["x"], ["much"]), "value must be a number"),
+        ((["a"], [["x", "y"], ["z"]], [1.0]), "items are not a column"),
+        ((["a", "a"], ["x", "x"], [1.0, 0.5]), "person a has item x twice"),
+    ],
+)
+def test_columns_that_do_not_fit_are_refused(columns: tuple[Any, Any, Any], said: str) -> None:
+    with pytest.raises(InvalidInput, match=said):
+        from_ratings(*columns)
 
 
 def test_a_late_fraction_is_still_a_number(tmp_path: Path) -> None:

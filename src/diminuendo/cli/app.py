@@ -13,19 +13,16 @@ from rich.table import Table
 
 import diminuendo
 from diminuendo import _validate
-from diminuendo.cli.screen import console, interruptible, progress_bars
+from diminuendo.cli.audit_command import audit_command
+from diminuendo.cli.screen import console, progress_bars
 from diminuendo.cli.show_learners import learners_as_json, show_learners
 from diminuendo.cli.show_plan import plottable, show_plan
-from diminuendo.learners import ROLES
+from diminuendo.cli.simulate_command import demo, simulate_command
 from diminuendo.plan import plan
 from diminuendo.privacy.events import to_json
 from diminuendo.privacy.ledger import audit
 from diminuendo.privacy.record import load
-from diminuendo.simulate.run import Simulation, simulate
-from diminuendo.simulate.table import as_table
-from diminuendo.streams import BUILTIN, People, msweb, open_stream
-from diminuendo.streams.builtin import FROM_ROWS
-from diminuendo.streams.clicks import MODELS
+from diminuendo.streams import BUILTIN
 from diminuendo.types import FEEDBACKS, FeedbackKind
 
 app = typer.Typer(
@@ -36,72 +33,9 @@ app = typer.Typer(
 )
 
 
-@app.command()
-def demo(
-    out: Annotated[Path, typer.Option(help="Where the plot and the numbers go.")] = Path("out/demo"),
-    seeds: Annotated[int, typer.Option(help="Runs of each learner.")] = 5,
-) -> None:
-    """Choose 5 of 294 things for 32,711 real visitors of a web site, and see how close to hindsight one gets."""
-    people = msweb()
-    with interruptible(out), progress_bars() as bars:
-        who = ("nonprivate", "private", "fi-dp", "paper", "random")
-        found = simulate(people, slots=5, learners=who, seeds=seeds, jobs=2, out=out, progress=bars)
-    _show(people, found, out, None)
-
-
-@app.command("simulate")
-def simulate_command(
-    stream: Annotated[str, typer.Argument(help=f"A file, or one of: {', '.join(BUILTIN)}.")],
-    slots: Annotated[int, typer.Option(help="How many things are shown to each person.")] = 5,
-    objective: Annotated[
-        str | None, typer.Option(help=f"How to read the rows: {', '.join(FROM_ROWS)}. Default: noisy-or.")
-    ] = None,
-    feedback: Annotated[str, typer.Option(help=f"What comes back: {', '.join(FEEDBACKS)}.")] = "full",
-    clicks: Annotated[str, typer.Option(help=f"How people click: {', '.join(MODELS)}.")] = "cascade",
-    learners: Annotated[
-        str | None,
-        typer.Option(
-            help="Names, separated by commas; see `diminuendo learners`. Default: private (where there is one), "
-            "nonprivate, random."
-        ),
-    ] = None,
-    epsilon: Annotated[float, typer.Option(help="Privacy budget of private learners.")] = 1.0,
-    delta: Annotated[float, typer.Option(help="Privacy budget of private learners.")] = 1e-6,
-    visits: Annotated[int, typer.Option(help="Rounds that one person may have; they share the budget.")] = 1,
-    seeds: Annotated[int, typer.Option(help="Runs of each learner.")] = 5,
-    rounds: Annotated[int | None, typer.Option(help="Only the first so many people.")] = None,
-    items: Annotated[int | None, typer.Option(help="The number of items; else read off the file.")] = None,
-    jobs: Annotated[int, typer.Option(help="Runs at the same time; -1: one per core.")] = 1,
-    time_limit: Annotated[float, typer.Option(help="Seconds for the exact optimum.")] = 20.0,
-    out: Annotated[
-        Path | None, typer.Option(help="Keep finished runs, numbers and plot in this folder.")
-    ] = None,
-    json_file: Annotated[Path | None, typer.Option("--json", help="Write the numbers to this file.")] = None,
-) -> None:
-    """Run learners against a stream and compare them with hindsight."""
-    kind = cast(FeedbackKind, _validate.one_of(feedback, FEEDBACKS, "--feedback"))
-    _validate.one_of(clicks, MODELS, "--clicks")
-    with interruptible(out), progress_bars() as bars:
-        path = Path(stream)
-        reading = bars(f"reading {path.name}", path.stat().st_size) if path.is_file() else None
-        people = open_stream(stream, objective, n_items=items, progress=reading)
-        found = simulate(
-            people,
-            slots=slots,
-            learners=_names(learners, feedback),
-            feedback=kind,
-            epsilon=epsilon,
-            delta=delta,
-            visits=visits,
-            clicks=clicks,
-            seeds=seeds,
-            rounds=rounds,
-            jobs=jobs,
-            out=out,
-            time_limit=time_limit,
-            progress=bars,
-        )
-    _show(people, found, out, json_file)
+app.command()(demo)
+app.command("simulate")(simulate_command)
+app.command("audit")(audit_command)
 
 
 @app.command("plan")
@@ -164,12 +98,6 @@ def plan_command(
         json_file.parent.mkdir(parents=True, exist_ok=True)
         json_file.write_text(written + "\n")
         console.print(f"Numbers: {json_file}", highlight=False, markup=False)
-
-
-def _names(given: str | None, feedback: str) -> list[str]:
-    if given is None:
-        return [role for role in ("private", "nonprivate") if feedback in ROLES[role]] + ["random"]
-    return [name.strip() for name in given.split(",") if name.strip()]
 
 
 @app.command()
@@ -248,21 +176,3 @@ def ledger(
 def version() -> None:
     """Print the version."""
     console.print(diminuendo.__version__)
-
-
-def _show(people: People, found: Simulation, out: Path | None, json_file: Path | None) -> None:
-    console.print()
-    console.print(as_table(found))
-    slate = found.benchmarks.greedy.slate
-    names = [str(item) if people.labels is None else people.labels[item] for item in slate]
-    console.print(f"Greedy's slate in hindsight: {', '.join(names)}", highlight=False, markup=False)
-    if out is not None:
-        from diminuendo.simulate.plot import plot_payoff  # here, because matplotlib takes its time to load
-
-        plot = plot_payoff(found, out / "payoff.png")
-        json_file = json_file or out / "simulation.json"
-        console.print(f"Plot: {plot}")
-    if json_file is not None:
-        json_file.parent.mkdir(parents=True, exist_ok=True)
-        json_file.write_text(json.dumps(found.as_json(), indent=2) + "\n")
-        console.print(f"Numbers: {json_file}")

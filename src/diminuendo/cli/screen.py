@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
-import typer
 from rich.console import Console
 from rich.progress import (
     BarColumn,
-    MofNCompleteColumn,
     Progress,
     SpinnerColumn,
     TextColumn,
@@ -22,6 +19,9 @@ from diminuendo.types import Progress as Tick
 console = Console()
 errors = Console(stderr=True)
 
+MEMORY = 1800.0
+"""Seconds that the time left is judged by: runs of many people report rarely."""
+
 
 @contextmanager
 def progress_bars() -> Iterator[Callable[[str, int], Tick]]:
@@ -30,9 +30,10 @@ def progress_bars() -> Iterator[Callable[[str, int], Tick]]:
         SpinnerColumn(finished_text="✓"),
         TextColumn("{task.description}"),
         BarColumn(),
-        MofNCompleteColumn(),
+        TextColumn("{task.completed:,.0f}/{task.total:,.0f}", justify="right"),
         TimeRemainingColumn(),
         console=errors,
+        speed_estimate_period=MEMORY,
         transient=True,  # done, or failed: then what matters is what is printed next
     )
     with bars:
@@ -42,16 +43,3 @@ def progress_bars() -> Iterator[Callable[[str, int], Tick]]:
             return lambda done: bars.advance(task, done)
 
         yield begin
-
-
-@contextmanager
-def interruptible(out: Path | None) -> Iterator[None]:
-    """Say, when interrupted, what is kept."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        kept = "Nothing is kept without --out."
-        if out is not None:
-            kept = f"Finished runs are kept in {out}; the same command goes on from there."
-        errors.print(f"Interrupted. {kept}", highlight=False, markup=False)
-        raise typer.Exit(130) from None

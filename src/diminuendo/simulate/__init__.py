@@ -2,6 +2,17 @@
 
 from diminuendo.simulate.benchmarks import Benchmarks, benchmarks
 from diminuendo.simulate.regret import expert_regrets
-from diminuendo.simulate.run import Result, Simulation, simulate
+from diminuendo.simulate.result import Result, Shown, Simulation, Sweep
+from diminuendo.simulate.sweeps import simulate, sweep
 
-__all__ = ["Benchmarks", "Result", "Simulation", "benchmarks", "expert_regrets", "simulate"]
+__all__ = [
+    "Benchmarks",
+    "Result",
+    "Shown",
+    "Simulation",
+    "Sweep",
+    "benchmarks",
+    "expert_regrets",
+    "simulate",
+    "sweep",
+]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -34,6 +34,17 @@ class Benchmarks:
             "greedy_slate": list(self.greedy.slate),
             "optimum_slate": list(self.optimum.slate),
         }
+
+    @classmethod
+    def from_record(cls, record: dict[str, Any]) -> Self:
+        """What `dataclasses.asdict` made of it, read back from JSON."""
+        parts: dict[str, dict[str, Any]] = {
+            name: {
+                key: tuple(value) if isinstance(value, list) else value for key, value in record[name].items()
+            }
+            for name in ("greedy", "optimum")
+        }
+        return cls(Hindsight(**parts["greedy"]), Bracket(**parts["optimum"]), record["random"])
 
 
 def benchmarks(stream: Stream, slots: int, *, time_limit: float = 20.0) -> Benchmarks:

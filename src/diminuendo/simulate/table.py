@@ -1,4 +1,4 @@
-"""The result of a simulation as a table for the terminal."""
+"""What a simulation or a sweep found as tables for the terminal."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from rich import box
 from rich.table import Table
 from scipy.special import stdtrit
 
-from diminuendo.simulate.run import NOTE, Result, Simulation
+from diminuendo.simulate.result import NOTE, Result, Simulation, Sweep
 
 
 def mean_and_half_width(values: list[float]) -> tuple[float, float]:
@@ -18,48 +18,26 @@ def mean_and_half_width(values: list[float]) -> tuple[float, float]:
     return float(np.mean(values)), float(stdtrit(len(values) - 1, 0.975)) * error
 
 
-def by_learner(simulation: Simulation) -> dict[str, list[Result]]:
-    """Results grouped by learner, in the order of the simulation."""
-    groups: dict[str, list[Result]] = {}
-    for result in simulation.results:
-        groups.setdefault(result.learner, []).append(result)
-    return groups
+def tables(sweep: Sweep) -> list[Table]:
+    """One for each simulation: all columns where one epsilon was asked for, else a column for each epsilon."""
+    return [by_epsilon(one) if len(one.epsilons) > 1 else as_table(one) for one in sweep.simulations]
 
 
 def as_table(simulation: Simulation) -> Table:
     """Learners against hindsight, best first."""
-    stream, base = simulation.stream, simulation.benchmarks
-    table = Table(
-        title=f"{stream['name']}: {stream['rounds']:,} people, {stream['items']:,} items, "
-        f"{len(base.greedy.slate)} slots, {stream['objective']}, {simulation.results[0].feedback} feedback",
-        caption=f"Hindsight shows one slate to everybody. {NOTE}",
-        title_justify="left",
-        caption_justify="left",
-        box=box.SIMPLE_HEAD,
-        padding=(0, 1, 0, 0),
-    )
-    table.add_column("who chooses", no_wrap=True)
+    base = simulation.benchmarks
+    table = _empty(simulation, f"Hindsight shows one slate to everybody. {NOTE}")
     for column in ("payoff", "± 95%", "of greedy", "worst", "people/s"):
         table.add_column(column, justify="right", no_wrap=True)
     table.add_column("privacy", no_wrap=True)
     best = base.optimum
     bounds = "optimum, proven" if best.proven else f"optimum, ≤ {best.upper:.4f}"
-    table.add_row(
-        bounds,
-        f"{best.lower:.4f}",
-        "",
-        _ratio(best.lower, base.greedy.value),
-        "",
-        "",
-        "hindsight",
-        style="dim",
-    )
+    share = _ratio(best.lower, base.greedy.value)
+    table.add_row(bounds, f"{best.lower:.4f}", "", share, "", "", "hindsight", style="dim")
     table.add_row(
         "greedy", f"{base.greedy.value:.4f}", "", "1.000", "", "", "hindsight", style="dim", end_section=True
     )
-    groups = by_learner(simulation)
-    for name in sorted(groups, key=lambda name: -float(np.mean([r.mean_payoff for r in groups[name]]))):
-        runs = groups[name]
+    for name, runs in _best_first(simulation):
         payoffs = [run.mean_payoff for run in runs]
         mean, half = mean_and_half_width(payoffs)
         speed = runs[0].rounds / float(np.median([run.seconds for run in runs]))
@@ -75,6 +53,49 @@ def as_table(simulation: Simulation) -> Table:
             promise,
         )
     return table
+
+
+def by_epsilon(simulation: Simulation) -> Table:
+    """What share of greedy's payoff each learner reaches with each epsilon, best first."""
+    reference = simulation.benchmarks.greedy.value
+    seeds = len({run.seed for run in simulation.results})
+    table = _empty(
+        simulation,
+        f"Share of what greedy in hindsight earns ({reference:.4f}): mean of {seeds} seeds"
+        + (", ± half its 95% interval" if seeds > 1 else "")
+        + f". Where a learner does not listen to epsilon, one number serves all. {NOTE}",
+    )
+    for epsilon in simulation.epsilons:
+        table.add_column(f"ε={epsilon:g}", justify="right", no_wrap=True)
+    for name, _ in _best_first(simulation):
+        cells = []
+        for epsilon in simulation.epsilons:
+            runs = simulation.by_learner(epsilon)[name]
+            mean, half = mean_and_half_width([run.mean_payoff for run in runs])
+            spread = "" if np.isnan(half) or not reference else f"±{half / reference:.3f}".replace("0.", ".")
+            cells.append(_ratio(mean, reference) + spread)
+        table.add_row(name, *cells)
+    return table
+
+
+def _empty(simulation: Simulation, caption: str) -> Table:
+    stream = simulation.stream
+    table = Table(
+        title=f"{stream['name']}: {stream['rounds']:,} people, {stream['items']:,} items, "
+        f"{simulation.slots} slots, {stream['objective']}, {simulation.feedback} feedback",
+        caption=caption,
+        title_justify="left",
+        caption_justify="left",
+        box=box.SIMPLE_HEAD,
+        padding=(0, 1, 0, 0),
+    )
+    table.add_column("who chooses", no_wrap=True)
+    return table
+
+
+def _best_first(simulation: Simulation) -> list[tuple[str, list[Result]]]:
+    groups = simulation.by_learner()
+    return sorted(groups.items(), key=lambda group: -float(np.mean([run.mean_payoff for run in group[1]])))
 
 
 def _short(delta: float | None) -> str:

@@ -5,7 +5,7 @@ from diminuendo.streams.builtin import BUILTIN, msweb, open_stream
 from diminuendo.streams.files import read
 from diminuendo.streams.people import Functions, People, Stream
 from diminuendo.streams.places import from_places, grid
-from diminuendo.streams.ratings import read_ratings
+from diminuendo.streams.ratings import from_ratings, read_ratings
 from diminuendo.streams.synthetic import adversary, drift, sparse_display, taste_groups
 
 __all__ = [
@@ -16,6 +16,7 @@ __all__ = [
     "adversary",
     "drift",
     "from_places",
+    "from_ratings",
     "grid",
     "msweb",
     "open_stream",

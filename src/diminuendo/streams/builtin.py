@@ -15,6 +15,7 @@ from diminuendo.objectives.family import Family
 from diminuendo.streams.baskets import read_baskets
 from diminuendo.streams.files import read
 from diminuendo.streams.people import People
+from diminuendo.streams.ratings import Scale
 from diminuendo.streams.synthetic import adversary, drift, taste_groups
 from diminuendo.types import Progress
 
@@ -58,6 +59,8 @@ def open_stream(
     objective: str | None = None,
     *,
     n_items: int | None = None,
+    columns: tuple[str, str, str] | None = None,
+    scale: Scale | None = None,
     progress: Progress | None = None,
 ) -> People:
     """A stream by built-in name or from a file, read as people of the given objective."""
@@ -67,7 +70,9 @@ def open_stream(
         else _validate.lookup(FROM_ROWS, objective, "objective for rows of a file")()
     )
     if str(source) not in BUILTIN:
-        return read(source, family, n_items=n_items, progress=progress)
+        return read(source, family, n_items=n_items, columns=columns, scale=scale, progress=progress)
+    if columns or scale:
+        raise InvalidInput(f"columns and scale are for files of ratings; leave them out for {source}.")
     people = BUILTIN[str(source)]()
     if n_items not in (None, people.n_items):
         raise InvalidInput(f"{source} has {people.n_items} items; got n_items={n_items}.")

@@ -12,10 +12,11 @@ from diminuendo.objectives import NoisyOr
 from diminuendo.objectives.family import Family
 from diminuendo.streams.baskets import read_baskets
 from diminuendo.streams.people import People
-from diminuendo.streams.ratings import read_ratings
+from diminuendo.streams.ratings import COLUMNS, UNIT, Scale, read_ratings
 from diminuendo.types import Progress
 
-SUFFIXES = (".npz", ".parquet", ".csv", ".csv.gz", ".txt", ".txt.gz")
+RATINGS = (".parquet", ".csv", ".csv.gz")
+SUFFIXES = (".npz", *RATINGS, ".txt", ".txt.gz")
 
 
 def read(
@@ -23,15 +24,27 @@ def read(
     family: Family | None = None,
     *,
     n_items: int | None = None,
+    columns: tuple[str, str, str] | None = None,
+    scale: Scale | None = None,
     progress: Progress | None = None,
 ) -> People:
-    """People from a file: scipy CSR `.npz`, ratings `.parquet` or `.csv`, baskets `.txt` (each may be gzipped text)."""
+    """People from a file: scipy CSR `.npz`, ratings `.parquet` or `.csv`, baskets `.txt` (each may be gzipped text).
+
+    Ratings may have other `columns` than person, item, value, and another `scale` than 0 to 1, such as (1, 5).
+    """
     path = Path(path)
     if not path.is_file():
         raise InvalidInput(
             f"There is no file {path}. A stream is a built-in name or a file; see `diminuendo streams`."
         )
     try:
+        if path.name.endswith(RATINGS):
+            columns, scale = columns or COLUMNS, scale or UNIT
+            return read_ratings(
+                path, family, n_items=n_items, columns=columns, scale=scale, progress=progress
+            )
+        if columns or scale:
+            raise InvalidInput(f"columns and scale are for ratings ({', '.join(RATINGS)}); leave them out.")
         return _read(path, family, n_items, progress)
     except InvalidInput as error:
         raise InvalidInput(str(error) if path.name in str(error) else f"{path.name}: {error}") from error
@@ -43,8 +56,6 @@ def _read(path: Path, family: Family | None, n_items: int | None, progress: Prog
         if progress:
             progress(path.stat().st_size)
         return people
-    if path.name.endswith((".parquet", ".csv", ".csv.gz")):
-        return read_ratings(path, family, n_items=n_items, progress=progress)
     if path.name.endswith((".txt", ".txt.gz")):
         return read_baskets(path, family, n_items=n_items, progress=progress)
     raise InvalidInput(f"{path.name}: expected a file that ends in {', '.join(SUFFIXES)}.")

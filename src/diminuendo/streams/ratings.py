@@ -1,21 +1,22 @@
-"""Ratings: rows `person,item,value` from CSV or Parquet, in any order, read in pieces.
+"""Ratings: rows `person,item,value` from CSV, Parquet or columns in memory, in any order.
 
 People arrive in the order of their first row. Items are labels, numbered in sorted order; or, when
-the number of items is given, numbers from 0 that are taken at their word.
+the number of items is given, numbers from 0 that are taken at their word. Values run from 0 to 1, or on
+a scale that is said beforehand: read off the data, it would be a release that nobody paid for.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from diminuendo.errors import InvalidInput
@@ -25,6 +26,9 @@ from diminuendo.streams.people import People
 from diminuendo.types import Progress
 
 COLUMNS = ("person", "item", "value")
+Scale: TypeAlias = tuple[float, float]
+"""The value that means nothing, and the value that means everything: (1, 5) for one to five stars."""
+UNIT: Scale = (0.0, 1.0)
 
 
 def read_ratings(
@@ -33,25 +37,60 @@ def read_ratings(
     *,
     n_items: int | None = None,
     columns: tuple[str, str, str] = COLUMNS,
-    scale: float = 1.0,
+    scale: Scale = UNIT,
     name: str | None = None,
     progress: Progress | None = None,
 ) -> People:
-    """People from ratings; `columns` names the three columns, values are multiplied by `scale`."""
+    """People from a file of ratings; `columns` names its three columns, `scale` the least and the largest value."""
     path = Path(path)
     batches = list(_batches(path, columns, n_items is not None, progress))
     table = pa.Table.from_batches(batches) if batches else None
     if table is None or table.num_rows == 0:
         raise InvalidInput(f"{path.name} has no rows: expected {','.join(columns)}.")
-    person_column, item_column, value_column = (_plain(table.column(column)) for column in columns)
-    for column, given in zip(columns, (person_column, item_column, value_column), strict=True):
+    ratings = {column: table.column(column) for column in columns}
+    return _people(ratings, path.name, family or NoisyOr(), n_items, scale, name or path.name.split(".")[0])
+
+
+def from_ratings(
+    persons: ArrayLike,
+    items: ArrayLike,
+    values: ArrayLike,
+    family: Family | None = None,
+    *,
+    n_items: int | None = None,
+    scale: Scale = UNIT,
+    name: str = "ratings",
+) -> People:
+    """People from three columns of one length: lists, arrays, or columns of a pandas or polars frame.
+
+    >>> people = from_ratings(["ada", "ada", "bob"], ["tea", "soap", "tea"], [5, 2, 3], scale=(1, 5))
+    >>> people.labels, people[0].value([1]), people[1].value([1])
+    (('soap', 'tea'), 1.0, 0.5)
+    """
+    ratings = {
+        column: _column(given, column)
+        for column, given in zip(COLUMNS, (persons, items, values), strict=True)
+    }
+    lengths = [len(column) for column in ratings.values()]
+    if len(set(lengths)) > 1 or not lengths[0]:
+        counted = ", ".join(f"{length} {column}s" for column, length in zip(COLUMNS, lengths, strict=True))
+        raise InvalidInput(f"Expected three columns of one length, at least 1; got {counted}.")
+    return _people(ratings, name, family or NoisyOr(), n_items, scale, name)
+
+
+def _people(
+    ratings: dict[str, Any], source: str, family: Family, n_items: int | None, scale: Scale, name: str
+) -> People:
+    ratings = {column: _plain(given) for column, given in ratings.items()}
+    for column, given in ratings.items():
         if given.null_count:
             row = int(np.argmax(np.asarray(pc.is_null(given)))) + 1
-            raise InvalidInput(f"{path.name}, data row {row}: {column} is missing.")
+            raise InvalidInput(f"{source}, data row {row}: {column} is missing.")
+    (_, person_column), (_, item_column), (value_name, value_column) = ratings.items()
     people = person_column.combine_chunks().dictionary_encode()
     person = np.asarray(people.indices, dtype=np.int64)
-    item, labels = _numbered(item_column, n_items, path.name)
-    values = _real(value_column, path.name, columns[2]) * scale
+    item, labels = _numbered(item_column, n_items, source)
+    values = _scaled(_real(value_column, source, value_name), scale, source, value_name)
     order = np.lexsort((item, person))
     person, item, values = person[order], item[order], values[order]
     twice = (np.diff(person) == 0) & (np.diff(item) == 0)
@@ -61,11 +100,11 @@ def read_ratings(
             people.dictionary[int(person[bad])].as_py(),
             item[bad] if labels is None else labels[item[bad]],
         )
-        raise InvalidInput(f"{path.name}: person {who} has item {what} twice; keep one row of the two.")
+        raise InvalidInput(f"{source}: person {who} has item {what} twice; keep one row of the two.")
     n_people, width = len(people.dictionary), len(labels) if labels is not None else int(n_items or 0)
     starts = np.searchsorted(person, np.arange(n_people + 1))
     matrix = sparse.csr_array((values, item, starts), shape=(n_people, width))
-    return People(family or NoisyOr(), matrix, name=name or path.name.split(".")[0], labels=labels)
+    return People(family, matrix, name=name, labels=labels)
 
 
 def _batches(
@@ -148,5 +187,27 @@ def _sortable(labels: Any) -> Any:
 
 def _real(column: Any, file: str, name: str) -> NDArray[np.float64]:
     if not (pa.types.is_integer(column.type) or pa.types.is_floating(column.type)):
-        raise InvalidInput(f"{file}: {name} must be a number in [0, 1]; the column holds {column.type}.")
+        raise InvalidInput(f"{file}: {name} must be a number; the column holds {column.type}.")
     return np.asarray(column.combine_chunks(), dtype=np.float64)
+
+
+def _scaled(values: NDArray[np.float64], scale: Scale, file: str, name: str) -> NDArray[np.float64]:
+    """Values from 0 to 1; what is not on the scale is refused, since clipping would hide a wrong scale."""
+    low, high = scale
+    if not -np.inf < low < high < np.inf:
+        raise InvalidInput(f"scale is the least and the largest value, such as (1, 5); got {scale!r}.")
+    outside = ~((values >= low) & (values <= high))  # catches NaN too
+    if outside.any():
+        row = int(np.argmax(outside))
+        raise InvalidInput(
+            f"{file}, data row {row + 1}: {name} {values[row]:g} is not from {low:g} to {high:g}. If values run "
+            "from 1 to 5, say, tell it: scale=(1, 5)."
+        )
+    return (values - low) / (high - low)
+
+
+def _column(given: ArrayLike, name: str) -> Any:
+    try:
+        return pa.chunked_array([pa.array(np.asarray(given), from_pandas=True)])  # so NaN is missing
+    except (pa.ArrowInvalid, pa.ArrowTypeError, ValueError) as error:
+        raise InvalidInput(f"The {name}s are not a column of plain values: {error}") from error

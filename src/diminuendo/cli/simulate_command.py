@@ -1,0 +1,164 @@
+"""The commands `demo` and `simulate`: learners against streams, next to hindsight."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, TypeVar, cast
+
+import typer
+
+from diminuendo import _validate
+from diminuendo.cli.screen import console, errors, progress_bars
+from diminuendo.errors import InvalidInput
+from diminuendo.learners import ROLES
+from diminuendo.simulate.kept import kept_rows
+from diminuendo.simulate.result import Sweep
+from diminuendo.simulate.sweeps import sweep
+from diminuendo.simulate.table import tables
+from diminuendo.streams import BUILTIN, msweb, open_stream
+from diminuendo.streams.builtin import FROM_ROWS
+from diminuendo.streams.clicks import MODELS
+from diminuendo.types import FEEDBACKS, FeedbackKind
+
+Number = TypeVar("Number", int, float)
+
+DEMO_LEARNERS = ("nonprivate", "private", "fi-dp", "paper", "random")
+DEMO_EPSILONS = (0.1, 1.0, 10.0)
+
+
+def demo(
+    out: Annotated[Path, typer.Option(help="Where the report and the numbers go.")] = Path("out/demo"),
+    seeds: Annotated[int, typer.Option(help="Runs of each learner.")] = 5,
+) -> None:
+    """Choose 5 of 294 things for 32,711 real visitors of a web site, and see how close to hindsight one gets."""
+    with _interruptible(out), progress_bars() as bars:
+        found = sweep(
+            msweb(),
+            slots=5,
+            learners=DEMO_LEARNERS,
+            epsilons=DEMO_EPSILONS,
+            seeds=seeds,
+            out=out,
+            progress=bars,
+        )
+    _show(found, out, None)
+
+
+def simulate_command(
+    stream: Annotated[list[str], typer.Argument(help=f"Files, or some of: {', '.join(BUILTIN)}.")],
+    slots: Annotated[str, typer.Option(help="How many things are shown to each person; as 5 or 5,10.")] = "5",
+    objective: Annotated[
+        str | None, typer.Option(help=f"How to read the rows: {', '.join(FROM_ROWS)}. Default: noisy-or.")
+    ] = None,
+    feedback: Annotated[str, typer.Option(help=f"What comes back: {', '.join(FEEDBACKS)}.")] = "full",
+    clicks: Annotated[str, typer.Option(help=f"How people click: {', '.join(MODELS)}.")] = "cascade",
+    learners: Annotated[
+        str | None,
+        typer.Option(
+            help="Names, separated by commas; see `diminuendo learners`. Default: private (where there is one), "
+            "nonprivate, random."
+        ),
+    ] = None,
+    epsilon: Annotated[str, typer.Option(help="Privacy budgets of private learners; as 1 or .1,1,10.")] = "1",
+    delta: Annotated[float, typer.Option(help="Privacy budget of private learners.")] = 1e-6,
+    visits: Annotated[int, typer.Option(help="Rounds that one person may have; they share the budget.")] = 1,
+    seeds: Annotated[int, typer.Option(help="Runs of each learner with each budget.")] = 5,
+    rounds: Annotated[
+        str | None, typer.Option(help="Only the first so many people; as 1000 or 1000,10000.")
+    ] = None,
+    items: Annotated[int | None, typer.Option(help="The number of items; else read off the file.")] = None,
+    jobs: Annotated[int, typer.Option(help="Runs at the same time; -1: one per core.")] = -1,
+    ray: Annotated[
+        str | None,
+        typer.Option(help="Let the Ray cluster at this address do the work; local: start one here."),
+    ] = None,
+    time_limit: Annotated[float, typer.Option(help="Seconds for each exact optimum.")] = 20.0,
+    out: Annotated[
+        Path | None, typer.Option(help="Keep finished runs, numbers and a report in this folder.")
+    ] = None,
+    json_file: Annotated[Path | None, typer.Option("--json", help="Write the numbers to this file.")] = None,
+) -> None:
+    """Run learners against streams and compare them with hindsight; several slots, budgets and rounds make a sweep."""
+    kind = cast(FeedbackKind, _validate.one_of(feedback, FEEDBACKS, "--feedback"))
+    _validate.one_of(clicks, MODELS, "--clicks")
+    with _interruptible(out), progress_bars() as bars:
+        people = []
+        for source in stream:
+            path = Path(source)
+            reading = bars(f"reading {path.name}", path.stat().st_size) if path.is_file() else None
+            people.append(open_stream(source, objective, n_items=items, progress=reading))
+        found = sweep(
+            people,
+            slots=_numbers(slots, int, "--slots"),
+            rounds=None if rounds is None else _numbers(rounds, int, "--rounds"),
+            epsilons=_numbers(epsilon, float, "--epsilon"),
+            learners=_names(learners, feedback),
+            feedback=kind,
+            delta=delta,
+            visits=visits,
+            clicks=clicks,
+            seeds=seeds,
+            jobs=jobs,
+            ray=ray,
+            out=out,
+            time_limit=time_limit,
+            progress=bars,
+        )
+    _show(found, out, json_file)
+
+
+def _names(given: str | None, feedback: str) -> list[str]:
+    if given is None:
+        return [role for role in ("private", "nonprivate") if feedback in ROLES[role]] + ["random"]
+    return [name.strip() for name in given.split(",") if name.strip()]
+
+
+def _numbers(given: str, kind: Callable[[str], Number], option: str) -> list[Number]:
+    try:
+        return [kind(part) for part in given.split(",")]
+    except ValueError:
+        whole = "whole numbers" if kind is int else "numbers"
+        raise InvalidInput(
+            f"{option} takes {whole} separated by commas, as 1 or 1,10; got {given!r}."
+        ) from None
+
+
+@contextmanager
+def _interruptible(out: Path | None) -> Iterator[None]:
+    """Say, when interrupted, what is kept and how to go on."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        said = "Interrupted. Nothing is kept without --out."
+        if out is not None:
+            said = (
+                f"Interrupted. {kept_rows(out):,} finished runs are kept in {out}; this goes on from there:\n"
+                f"  diminuendo {shlex.join(sys.argv[1:])}"
+            )
+        errors.print(said, highlight=False, markup=False, soft_wrap=True)
+        raise typer.Exit(130) from None
+
+
+def _show(found: Sweep, out: Path | None, json_file: Path | None) -> None:
+    for one, table in zip(found.simulations, tables(found), strict=True):
+        console.print()
+        console.print(table)
+        labels, slate = one.stream.get("labels"), one.benchmarks.greedy.slate
+        names = [str(item) if labels is None else labels[item] for item in slate]
+        console.print(f"Greedy's slate in hindsight: {', '.join(names)}", highlight=False, markup=False)
+    if out is not None:
+        from diminuendo.simulate.report import write_report  # here, because matplotlib takes its time to load
+
+        report = write_report(found, out)
+        json_file = json_file or out / "simulation.json"
+        console.print(f"Report: {report}", highlight=False, markup=False)
+        console.print(f"Rows: {out / 'results.parquet'}", highlight=False, markup=False)
+    if json_file is not None:
+        json_file.parent.mkdir(parents=True, exist_ok=True)
+        json_file.write_text(json.dumps(found.as_json(), indent=2) + "\n")
+        console.print(f"Numbers: {json_file}", highlight=False, markup=False)

@@ -1,0 +1,68 @@
+"""The report: what simulations found, as one page for people. It is not private, and says so.
+
+`write_report` writes `report.html`, which holds everything it shows, and the figures as PNG and SVG beside it.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import diminuendo
+from diminuendo.errors import InvalidInput
+from diminuendo.simulate.report.figures import plates
+from diminuendo.simulate.report.numbers import headlines
+from diminuendo.simulate.report.page import page, text
+from diminuendo.simulate.report.promise import guarantee_sentence
+from diminuendo.simulate.report.reproduce import again
+from diminuendo.simulate.report.section import heading, section
+from diminuendo.simulate.result import Simulation, Sweep
+
+__all__ = ["guarantee_sentence", "write_report"]
+
+NOT_PRIVATE = (
+    "Payoffs, regret and the pictures look at what people wanted, with everybody's answers "
+    "known; they are for evaluation. Do not hand it to anyone from whom these people are to be protected."
+)
+
+
+def write_report(sweep: Sweep, out: Path | str) -> Path:
+    """Write out/report.html and out/figures/; returns the page."""
+    found = [simulation for simulation in sweep.simulations if simulation.results]
+    if not found:
+        raise InvalidInput("There is nothing to report: the sweep holds no run. Run at least one learner.")
+    folder = Path(out)
+    folder.mkdir(parents=True, exist_ok=True)
+    alone = len(found) == 1
+    anchors = [f"{number}-{_plain(one.stream['name'])}" for number, one in enumerate(found, start=1)]
+    notice = f'<p class="warning"><b>This report is not private.</b> {NOT_PRIVATE}</p>'
+    body = "" if alone else _contents(found, anchors) + notice
+    for simulation, anchor in zip(found, anchors, strict=True):
+        drawn = list(plates(simulation, folder / "figures", anchor))
+        body += section(
+            simulation, drawn, f"simulation-{anchor}", alone=alone, notice=notice if alone else ""
+        )
+    title = heading(found[0]) if alone else f"{len(found)} simulations"
+    target = folder / "report.html"
+    body += again(found)
+    target.write_text(page(f"diminuendo: {title}", body, diminuendo.__version__), encoding="utf-8")
+    return target
+
+
+def _contents(found: list[Simulation], anchors: list[str]) -> str:
+    """A list of the simulations, each with its answer."""
+    lines = "".join(
+        f'<li><a href="#simulation-{anchor}">{text(heading(one))}</a>: '
+        + text("; ".join(f"{found.whose} {found.share}" for found in headlines(one)))
+        + "</li>"
+        for one, anchor in zip(found, anchors, strict=True)
+    )
+    return (
+        f"<h1>{len(found)} simulations of private choice</h1><p>Payoffs as shares of what greedy earns in hindsight, "
+        f"when it knows all people beforehand and shows one slate to everybody.</p><nav><ul>{lines}</ul></nav>"
+    )
+
+
+def _plain(name: str) -> str:
+    """A name that may be part of a file name and of an address, wherever it came from."""
+    return re.sub(r"[^A-Za-z0-9_-]+", "-", name)[:40].strip("-") or "stream"

@@ -1,0 +1,164 @@
+"""The pictures of one simulation, each with words that say what it shows to whoever cannot see it."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from diminuendo.simulate.plot import about, middle_epsilon, payoff_figure, regret_figure
+from diminuendo.simulate.plot_privacy import price_figure, shares
+from diminuendo.simulate.plot_seeds import seeds_figure
+from diminuendo.simulate.plot_slates import MARK, chosen_items, label, slates_figure
+from diminuendo.simulate.plot_spending import SIGNS, arrival_figure, average, spending_figure, varies
+from diminuendo.simulate.plot_style import WIDTH, Look, looks, save, style
+from diminuendo.simulate.result import Result, Simulation
+from diminuendo.types import Floats
+
+WHOLE = 200
+"""Signs of a name where there is room for it."""
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A file, and what can be seen on it."""
+
+    svg: Path
+    alt: str
+
+    @property
+    def address(self) -> str:
+        """The picture itself as an address, so that the page needs no other file. Nothing in it is executed there."""
+        return f"data:image/svg+xml;base64,{b64encode(self.svg.read_bytes()).decode()}"
+
+
+@dataclass(frozen=True)
+class Plate:
+    """One figure of the page: pictures with a heading and a caption."""
+
+    key: str
+    heading: str
+    caption: str
+    pictures: list[Picture]
+
+
+def plates(simulation: Simulation, folder: Path, prefix: str) -> Iterator[Plate]:
+    """Draw everything into `folder`, one figure after the other."""
+    for make in (_over_time, _price, _budget, _slates):
+        with style():
+            heading, caption, drawn = make(simulation)
+            pictures = [
+                Picture(save(figure, folder / f"{prefix}-{name}")[1], alt) for name, alt, figure in drawn
+            ]
+        if pictures:
+            yield Plate(make.__name__.strip("_").replace("_", "-"), heading, caption, pictures)
+
+
+Drawn = tuple[str, str, list[tuple[str, str, Figure]]]
+"""Heading, caption, and pictures: name of the file, what can be seen, figure."""
+
+
+def _over_time(simulation: Simulation) -> Drawn:
+    runs = simulation.by_learner(middle_epsilon(simulation))
+    final = ", ".join(
+        f"{name} {_mean([run.mean_payoff for run in group]):.3f}" for name, group in runs.items()
+    )
+    lost = ", ".join(
+        f"{name} {_mean([run.regret * run.rounds for run in group]):,.0f}" for name, group in runs.items()
+    )
+    greedy = simulation.benchmarks.greedy.value
+    caption = (
+        f"{about(simulation)} Greedy in hindsight shows one slate to everybody and knew all people beforehand. Regret: "
+        "what greedy earns in as many rounds, minus what was earned."
+    )
+    seen = f"Payoff per person against people so far. At the end: {final}; greedy {greedy:.3f}."
+    seen_lost = f"Regret to hindsight greedy against people so far. At the end: {lost}."
+    pictures = [("payoff", seen, payoff_figure(simulation)), ("regret", seen_lost, regret_figure(simulation))]
+    return "Over time", caption, pictures
+
+
+def _price(simulation: Simulation) -> Drawn:
+    epsilons = simulation.epsilons
+    said = [f"epsilon {epsilon:g}: {_shares(simulation, epsilon)}" for epsilon in epsilons]
+    seen = f"Share of greedy's payoff. {'; '.join(said) if said else _shares(simulation, None)}."
+    caption = "What is earned, as a share of what greedy earns in hindsight; bands and bars: 95 % interval of the mean "
+    caption += "(Student's t). "
+    if len(epsilons) > 1:
+        caption += "Learners without privacy are the same for every epsilon. "
+    caption += "Then every run as a mark of its own, with the mean as a bar and a ring around the worst."
+    worst, runs = _runs(simulation)
+    pictures = [("price", seen, price_figure(simulation)), ("runs", f"Every run; the worst: {worst}.", runs)]
+    return "The price of privacy", caption, pictures
+
+
+def _shares(simulation: Simulation, epsilon: float | None) -> str:
+    groups = simulation.by_learner(epsilon)
+    return ", ".join(f"{name} {_mean(shares(runs, simulation)):.3f}" for name, runs in groups.items())
+
+
+def _runs(simulation: Simulation) -> tuple[str, Figure]:
+    groups: dict[str, dict[str, list[float]]] = {}
+    rows: dict[str, Look] = {}
+    look = looks(simulation.by_learner())
+    for run in simulation.results:
+        name = run.learner if run.asked_epsilon is None else f"{run.learner}, ε {run.asked_epsilon:g}"
+        groups.setdefault(name, {"": []})[""].append(float(shares([run], simulation)[0]))
+        rows[name] = look[run.learner]
+    worst = ", ".join(f"{name} {min(runs['']):.3f}" for name, runs in groups.items())
+    return worst, seeds_figure(groups, "share of greedy", width=WIDTH, rows=rows)
+
+
+def _budget(simulation: Simulation) -> Drawn:
+    first = {name: runs[0] for name, runs in simulation.by_learner(middle_epsilon(simulation)).items()}
+    spent = {name: run.spending for name, run in first.items() if run.spending}
+    if not spent:
+        return "Where the budget went", "", []
+    said = "; ".join(
+        f"{name}: " + ", ".join(f"{record['what']} {average(record):.1%}" for record in records)
+        for name, records in spent.items()
+    )
+    pictures = [("budget", f"Charged to the average person. {said}.", spending_figure(spent))]
+    for name, records in spent.items():
+        if varies(records):
+            alt = f"What {name} charges a person, by the round in which she came."
+            pictures.append((f"arrival-{name}", alt, arrival_figure(name, records)))
+    epsilon = middle_epsilon(simulation)
+    pure, rho, square = (SIGNS[unit] for unit in ("epsilon", "rho", "mu^2"))
+    caption = (
+        f"At epsilon {epsilon:g}: what one person's answers are charged for, as a share of the budget asked for. Costs "
+        f"add up in the unit in brackets: {pure} where privacy is pure, {square} where noise is Gaussian, else {rho} "
+        "(zCDP). What is not charged was asked for and not used. All of it is fixed before anybody comes, and public."
+    )
+    return "Where the budget went", caption, pictures
+
+
+def _slates(simulation: Simulation) -> Drawn:
+    found = simulation.by_learner(middle_epsilon(simulation))
+    runs = [group[0] for name, group in found.items() if name != "random"]
+    items = chosen_items(simulation, runs)
+    slate = ", ".join(label(simulation, int(item), WHOLE) for item in simulation.benchmarks.greedy.slate)
+    epsilon = middle_epsilon(simulation)
+    asked = "" if epsilon is None else f", private learners at epsilon {epsilon:g}"
+    caption = (
+        f"The first run of each{asked}. Darker: shown to more of the people who came then. "
+        f"{MARK.strip()} in hindsight greedy shows {slate}."
+    )
+    pictures = [
+        (f"slates-{run.learner}", _seen(simulation, run), slates_figure(simulation, run, items))
+        for run in runs
+    ]
+    return "Slates over time", caption, pictures
+
+
+def _seen(simulation: Simulation, run: Result) -> str:
+    both = zip(run.shown.items, run.shown.shares, strict=True)
+    most = [f"{label(simulation, item, WHOLE)} {part[-1]:.0%}" for item, part in both]
+    return f"Which items {run.learner} showed when. At the end, of people: {', '.join(most[: run.slots])}."
+
+
+def _mean(values: Sequence[float] | Floats) -> float:
+    return float(np.mean(values))

@@ -1,0 +1,162 @@
+"""What a simulation finds: results of single runs, and runs of one setting next to what hindsight reaches.
+
+Payoffs, regrets and slates are for evaluation: they are made with everybody's wishes known, and are not private.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+import diminuendo
+from diminuendo.simulate.benchmarks import Benchmarks
+from diminuendo.types import EMPTY_SLOT, FeedbackKind, Floats, Items
+
+NOTE = "Payoffs and regret are for evaluation; they are not private."
+
+CURVE_POINTS = 400
+"""At so many rounds the payoff so far is kept."""
+
+SHOWN_ITEMS = 15
+SHOWN_STRETCHES = 60
+"""Of so many items it is kept how often they were shown, in each of so many stretches of rounds."""
+
+LARGE = ("curve", "shown", "spending")
+"""What is in the rows on disk but not in the numbers as JSON."""
+
+
+@dataclass(frozen=True)
+class Shown:
+    """Which items were shown when: the most shown of a run, most shown first."""
+
+    items: list[int]
+    ends: list[int]
+    """A stretch of rounds ends before each of these; the first begins at 0."""
+    shares: list[list[float]]
+    """For each of `items`, in each stretch: the share of people who were shown it."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """One learner, one seed, one stream. Per-round means."""
+
+    learner: str
+    """The name that was asked for, as "private"."""
+    played_by: str
+    """The learner's own name, as "overlap-greedy"."""
+    stream: str
+    objective: str
+    items: int
+    slots: int
+    rounds: int
+    feedback: FeedbackKind
+    clicks: str
+    """By which model people clicked; "" where feedback is not clicks."""
+    visits: int
+    seed: int
+    asked_epsilon: float | None
+    asked_delta: float | None
+    """What the run was asked for; None where the learner does not listen to it, so that one run serves all budgets."""
+    epsilon: float | None
+    delta: float | None
+    """What is proved; None where nothing is."""
+    mean_payoff: float
+    regret: float
+    """To hindsight greedy."""
+    regret_to_optimum: float
+    """To (1 - 1/e) of the optimum (its upper bound): the regret of the theorems."""
+    expert_regrets: list[float]
+    seconds: float
+    guarantee: dict[str, Any]
+    curve: list[float] = field(repr=False)
+    """Cumulative payoff at CURVE_POINTS evenly spaced rounds (`curve_rounds`)."""
+    shown: Shown = field(repr=False)
+    spending: list[dict[str, Any]] = field(repr=False)
+    """Where the budget went (spending.py)."""
+
+    def as_json(self) -> dict[str, Any]:
+        """The numbers."""
+        return {name: value for name, value in vars(self).items() if name not in LARGE}
+
+
+@dataclass(frozen=True)
+class Simulation:
+    """Several runs of one stream, number of slots, number of rounds and kind of feedback."""
+
+    stream: dict[str, Any]
+    benchmarks: Benchmarks
+    results: list[Result]
+
+    @property
+    def slots(self) -> int:
+        """How many items each person was shown."""
+        return self.results[0].slots
+
+    @property
+    def feedback(self) -> FeedbackKind:
+        """What came back."""
+        return self.results[0].feedback
+
+    @property
+    def epsilons(self) -> list[float]:
+        """What was asked for, from the most private on."""
+        return sorted({run.asked_epsilon for run in self.results if run.asked_epsilon is not None})
+
+    def by_learner(self, epsilon: float | None = None) -> dict[str, list[Result]]:
+        """Runs grouped by learner; only those that serve `epsilon`, if given."""
+        groups: dict[str, list[Result]] = {}
+        for run in self.results:
+            if epsilon is None or run.asked_epsilon in (None, epsilon):
+                groups.setdefault(run.learner, []).append(run)
+        return groups
+
+    def as_json(self) -> dict[str, Any]:
+        """The documented file format."""
+        return _signed({"stream": self.stream} | self._numbers())
+
+    def _numbers(self) -> dict[str, Any]:
+        return {
+            "benchmarks": self.benchmarks.as_json(),
+            "results": [result.as_json() for result in self.results],
+        }
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """Simulations of several streams, slots and rounds."""
+
+    simulations: list[Simulation]
+
+    def as_json(self) -> dict[str, Any]:
+        """Of one simulation its own format; of several a list of these."""
+        if len(self.simulations) == 1:
+            return self.simulations[0].as_json()
+        listed = [{"stream": one.stream} | one._numbers() for one in self.simulations]
+        return _signed({"simulations": listed})
+
+
+def _signed(numbers: dict[str, Any]) -> dict[str, Any]:
+    return {"note": NOTE, "version": diminuendo.__version__} | numbers
+
+
+def curve_rounds(rounds: int) -> list[int]:
+    """After how many rounds the points of a curve were taken."""
+    return [int(t) + 1 for t in np.unique(np.linspace(0, rounds - 1, CURVE_POINTS).astype(int))]
+
+
+def cumulative(payoffs: Floats) -> list[float]:
+    """The curve of a run."""
+    return [float(x) for x in np.cumsum(payoffs)[np.array(curve_rounds(len(payoffs))) - 1]]
+
+
+def shown_when(slates: Items, n_items: int) -> Shown:
+    """Which items were shown when; ties go to the smaller item number."""
+    counts = np.bincount(slates[slates != EMPTY_SLOT], minlength=n_items)
+    most = np.argsort(-counts, kind="stable")[:SHOWN_ITEMS]
+    most = most[counts[most] > 0]
+    ends = np.unique(np.linspace(0, len(slates), SHOWN_STRETCHES + 1).astype(int))[1:]
+    stretches = np.split(slates, ends[:-1])
+    shares = [[float((part == item).any(axis=1).mean()) for part in stretches] for item in most]
+    return Shown([int(item) for item in most], [int(end) for end in ends], shares)

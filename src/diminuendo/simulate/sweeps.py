@@ -1,0 +1,218 @@
+"""Sweeps: learners x budgets x slots x rounds x seeds x streams, each combination a run of its own.
+
+What is finished is kept in `out` at once, so that a sweep that was stopped, killed or interrupted goes on where it was.
+The same seeds give the same rows, whoever does the work. Payoffs and regrets are for evaluation and are not private.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from diminuendo import _validate
+from diminuendo.errors import InvalidInput
+from diminuendo.learners import Setting, learner_class
+from diminuendo.simulate.kept import Kept
+from diminuendo.simulate.ray_workers import on_ray
+from diminuendo.simulate.result import Simulation, Sweep
+from diminuendo.simulate.task import Look, Place, Run, Task, fingerprint, heeds_budget, measured
+from diminuendo.simulate.workers import Outcome, how_many, on_cores, one_by_one
+from diminuendo.streams.clicks import MODELS
+from diminuendo.streams.people import People, Stream
+from diminuendo.types import FEEDBACKS, FeedbackKind, Progress
+
+Tell = Callable[[str, int], Progress]
+"""Called with what will be done and how much of it; gives what is called as it is being done."""
+
+
+def sweep(
+    streams: Stream | Sequence[Stream],
+    *,
+    slots: int | Sequence[int],
+    rounds: int | Sequence[int | None] | None = None,
+    epsilons: float | Sequence[float] = 1.0,
+    learners: str | Sequence[str] = ("nonprivate", "random"),
+    feedback: FeedbackKind = "full",
+    delta: float = 1e-6,
+    visits: int = 1,
+    clicks: str = "cascade",
+    seeds: int = 5,
+    jobs: int = -1,
+    ray: str | None = None,
+    out: Path | str | None = None,
+    time_limit: float = 20.0,
+    progress: Tell | None = None,
+) -> Sweep:
+    """Run every learner with every budget and seed on the first `rounds` people of every stream, with so many slots.
+
+    `visits`: what private learners are made for. In the streams themselves everybody comes once. `clicks`: by which
+    model they click (streams/clicks.py), where feedback is "click". `jobs`: runs at the same time, -1 for one per core.
+    `ray`: the address of a Ray cluster to do the work instead; "local" starts one. `time_limit`: seconds for each
+    exact optimum. Learners that do not listen to epsilon are run once for all of them.
+    """
+    _validate.one_of(feedback, FEEDBACKS, "feedback")
+    _validate.one_of(clicks, MODELS, "clicks")
+    how = clicks if feedback == "click" else ""
+    limit = _validate.positive_float(time_limit, "time_limit")
+    numbers = range(_validate.positive_int(seeds, "seeds"))
+    crowds = _several(streams, "stream")
+    names = _several(learners, "learner; see `diminuendo learners`")
+    budgets = _several(epsilons, "epsilon")
+    how_many(jobs, 1)
+    for name in names:
+        learner_class(name, feedback)  # a wrong name is refused before any work is done
+
+    def cell(place: Place, people: Stream, k: int) -> _Cell:
+        runs = []
+        for name in names:
+            # One that does not listen to budgets is asked for the default one, whatever budgets others are asked for.
+            heeds = heeds_budget(name, feedback)
+            asked = [(e, delta) for e in budgets] if heeds else [(Setting.epsilon, Setting.delta)]
+            for e, d in asked:
+                setting = Setting(people.n_items, k, place.rounds, feedback, e, d, visits)
+                runs += [Run(place, name, seed, setting, how) for seed in numbers]
+        return _Cell(describe(people), Look(place, _validate.slots(k, people.n_items), limit), runs)
+
+    cells = [
+        cell(place, people, k)
+        for number, stream in enumerate(crowds)
+        for k in _several(slots, "number of slots")
+        for place, people in _cuts(number, stream, _several(rounds, "number of rounds"))
+    ]
+    with Kept(out) as kept:
+        kept.find(_longest_first(cells))
+        left = [task for task in _longest_first(cells) if task not in kept]
+        for outcome in _outcomes(left, crowds, jobs, ray, progress or (lambda what, size: lambda done: None)):
+            kept.keep(outcome.task, outcome.found)
+            for category, message in outcome.notes:
+                warnings.warn(message, category, stacklevel=2)
+        found = [cell.simulation(kept) for cell in cells]
+        kept.settle([run for cell in cells for run in cell.runs], [r for one in found for r in one.results])
+    return Sweep(found)
+
+
+def simulate(
+    stream: Stream,
+    *,
+    slots: int,
+    learners: str | Sequence[str] = ("nonprivate", "random"),
+    feedback: FeedbackKind = "full",
+    epsilon: float | Sequence[float] = 1.0,
+    delta: float = 1e-6,
+    visits: int = 1,
+    clicks: str = "cascade",
+    seeds: int = 5,
+    rounds: int | None = None,
+    jobs: int = 1,
+    out: Path | str | None = None,
+    time_limit: float = 20.0,
+    progress: Tell | None = None,
+) -> Simulation:
+    """Run every learner with several seeds on the first `rounds` people of one stream: a sweep of one simulation.
+
+    Everything is as in `sweep`, but one run at a time unless more `jobs` are asked for.
+    """
+    found = sweep(
+        [stream],
+        slots=[slots],
+        rounds=[rounds],
+        epsilons=epsilon,
+        learners=learners,
+        feedback=feedback,
+        delta=delta,
+        visits=visits,
+        clicks=clicks,
+        seeds=seeds,
+        jobs=jobs,
+        out=out,
+        time_limit=time_limit,
+        progress=progress,
+    )
+    return found.simulations[0]
+
+
+def describe(stream: Stream) -> dict[str, Any]:
+    """What the stream is, for the record."""
+    found: dict[str, Any] = {
+        "name": stream.name,
+        "objective": stream.family_name,
+        "rounds": len(stream),
+        "items": stream.n_items,
+    }
+    if isinstance(stream, People):
+        if stream.labels is not None:
+            found["labels"] = list(stream.labels)
+        found["mean_nonzeros"] = sum(matrix.nnz for matrix in stream.matrices) / max(1, len(stream))
+    return found
+
+
+@dataclass(frozen=True)
+class _Cell:
+    """What one simulation is made of."""
+
+    stream: dict[str, Any]
+    look: Look
+    runs: list[Run]
+
+    def simulation(self, kept: Kept) -> Simulation:
+        base = kept.look(self.look)
+        return Simulation(self.stream, base, [measured(kept.result(run), base) for run in self.runs])
+
+
+def _outcomes(
+    tasks: Sequence[Task], streams: Sequence[Stream], jobs: int, ray: str | None, tell: Tell
+) -> Iterator[Outcome]:
+    """What comes of the tasks, in whatever order."""
+    if not tasks:
+        return iter(())
+    runs = sum(isinstance(task, Run) for task in tasks)
+    tick = tell(f"{runs:,} runs, people", sum(task.size for task in tasks))
+    if ray is not None:
+        return on_ray(tasks, streams, tick, how_many(jobs, len(tasks)), ray)
+    count = how_many(jobs, len(tasks))
+    return one_by_one(tasks, streams, tick) if count == 1 else on_cores(tasks, streams, tick, count)
+
+
+def _longest_first(cells: Sequence[_Cell]) -> list[Task]:
+    """Hindsight takes its time, and long runs take long: begun last, they would keep one worker up alone.
+
+    Runs on the same people come together, so that a worker has them at hand. Learners take turns, so that workers who
+    begin at the same time do not compile the same one.
+    """
+    looks = sorted((cell.look for cell in cells), key=lambda look: -look.size)
+    runs = [run for cell in cells for run in cell.runs]
+    runs.sort(key=lambda run: (-run.size, run.place.stream, run.setting.slots, run.seed, run.setting.epsilon))
+    return [*looks, *dict.fromkeys(runs)]
+
+
+def _cuts(number: int, stream: Stream, rounds: Sequence[int | None]) -> Iterator[tuple[Place, Stream]]:
+    """The first people of a stream, so many as each of `rounds` says."""
+    for wanted in rounds:
+        people = _first(stream, wanted)
+        yield Place(number, len(people), fingerprint(people)), people
+
+
+def _first(stream: Stream, rounds: int | None) -> Stream:
+    if len(stream) == 0:
+        raise InvalidInput("The stream is empty; there is nobody to choose for.")
+    if rounds is None or rounds == len(stream):
+        return stream
+    _validate.positive_int(rounds, "rounds")
+    if rounds > len(stream):
+        raise InvalidInput(f"The stream {stream.name} has {len(stream)} people; got rounds={rounds}.")
+    if not isinstance(stream, People):
+        raise InvalidInput(
+            "A stream of Python functions is used whole; pass fewer functions instead of rounds."
+        )
+    return stream[:rounds]
+
+
+def _several(given: Any, what: str) -> list[Any]:
+    """One or several, each of them once."""
+    listed = [given] if isinstance(given, str) or not isinstance(given, Sequence) else given
+    if not listed:
+        raise InvalidInput(f"Name at least one {what}.")
+    return list(dict.fromkeys(listed))

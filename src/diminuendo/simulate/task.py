@@ -1,0 +1,187 @@
+"""Tasks: the pieces of a sweep that can be done anywhere and in any order, each by itself.
+
+A task knows everything that decides its outcome, and nothing else does. So its key names the outcome: the same key,
+the same row, whichever worker made it, and whichever sweep asked for it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from dataclasses import dataclass, replace
+from math import isfinite, nan
+from typing import Any
+
+import numpy as np
+
+import diminuendo
+from diminuendo.learners import Learner, Setting, learner_class, make, replay
+from diminuendo.learners.private_learner import PrivateLearner
+from diminuendo.offline import ONE_MINUS_1_OVER_E
+from diminuendo.randomness import SeededCoins
+from diminuendo.simulate.benchmarks import RANDOM_RUNS, Benchmarks, benchmarks
+from diminuendo.simulate.regret import expert_regrets
+from diminuendo.simulate.result import Result, cumulative, shown_when
+from diminuendo.simulate.spending import spending
+from diminuendo.streams.people import People, Stream
+from diminuendo.types import FeedbackKind, Progress
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a task is done: on the first people of one of the streams of a sweep."""
+
+    stream: int
+    """Its number in the sweep."""
+    rounds: int
+    fingerprint: str
+    """Of these people; "" for Python functions, which cannot be told from others."""
+
+    def people(self, whole: Stream) -> Stream:
+        """The people themselves, of the whole stream."""
+        return whole[: self.rounds] if isinstance(whole, People) and self.rounds < len(whole) else whole
+
+    def key(self, *facts: object) -> str:
+        """A name for everything that decides an outcome."""
+        said = (diminuendo.__version__, self.fingerprint or self.stream, *facts)
+        return hashlib.sha256(repr(said).encode()).hexdigest()[:24]
+
+
+@dataclass(frozen=True)
+class Run:
+    """One learner with one seed against the whole stream."""
+
+    place: Place
+    learner: str
+    seed: int
+    setting: Setting
+    clicks: str
+    """By which model people click; "" where clicks are not the feedback."""
+
+    @property
+    def key(self) -> str:
+        """Names the outcome."""
+        return self.place.key("run", self.learner, self.seed, self.setting, self.clicks)
+
+    @property
+    def size(self) -> int:
+        """How many people will pass by."""
+        return self.place.rounds
+
+    def work(self, stream: Stream, progress: Progress | None = None) -> Result:
+        """Let it run; its regrets are yet to be measured."""
+        setting, feedback = self.setting, self.setting.feedback
+        _compile(self.learner, setting, stream)
+        learner = make(self.learner, setting, coins=SeededCoins(self.seed))
+        # People want the same for every seed, but click with other luck.
+        met = stream.clicking(self.clicks, self.seed) if feedback == "click" else stream
+        everybody = np.arange(len(stream)) if setting.visits > 1 else None
+        began = time.perf_counter()
+        slates = replay(learner, met, feedback, progress, persons=everybody)
+        seconds = time.perf_counter() - began
+        payoffs = stream.values(slates)
+        promised, listens = learner.guarantee, heeds_budget(self.learner, feedback)
+        private = isfinite(promised.epsilon)
+        return Result(
+            learner=self.learner,
+            played_by=learner.name,
+            stream=stream.name,
+            objective=stream.family_name,
+            items=stream.n_items,
+            slots=setting.slots,
+            rounds=len(stream),
+            feedback=feedback,
+            clicks=self.clicks,
+            visits=setting.visits,
+            seed=self.seed,
+            asked_epsilon=setting.epsilon if listens else None,
+            asked_delta=setting.delta if listens else None,
+            epsilon=promised.epsilon if private else None,
+            delta=promised.delta if private else None,
+            mean_payoff=float(payoffs.mean()),
+            regret=nan,
+            regret_to_optimum=nan,
+            expert_regrets=[float(regret) for regret in expert_regrets(stream, slates)],
+            seconds=seconds,
+            guarantee=promised.as_json(),
+            curve=cumulative(payoffs),
+            shown=shown_when(slates, stream.n_items),
+            spending=spending(learner),
+        )
+
+
+@dataclass(frozen=True)
+class Look:
+    """What hindsight and chance reach."""
+
+    place: Place
+    slots: int
+    time_limit: float
+
+    @property
+    def key(self) -> str:
+        """Names the outcome."""
+        return self.place.key("look", self.slots, self.time_limit)
+
+    @property
+    def size(self) -> int:
+        """How many people will pass by: those to whom random slates are shown."""
+        return RANDOM_RUNS * self.place.rounds
+
+    def work(self, stream: Stream, progress: Progress | None = None) -> Benchmarks:
+        """Look back."""
+        found = benchmarks(stream, self.slots, time_limit=self.time_limit)
+        if progress:
+            progress(self.size)
+        return found
+
+
+Task = Run | Look
+Found = Result | Benchmarks
+
+
+def heeds_budget(learner: str, feedback: FeedbackKind) -> bool:
+    """Whether what it does depends on the epsilon asked for: if not, one run serves all of them.
+
+    Twins of private learners without noise count as well: their plans are those of the private ones.
+    """
+    return issubclass(learner_class(learner, feedback), PrivateLearner)
+
+
+def measured(result: Result, base: Benchmarks) -> Result:
+    """The result with its regrets measured: the bounds on the optimum may be tighter than when it was kept."""
+    return replace(
+        result,
+        regret=base.greedy.value - result.mean_payoff,
+        regret_to_optimum=ONE_MINUS_1_OVER_E * base.optimum.upper - result.mean_payoff,
+    )
+
+
+def fingerprint(stream: Stream) -> str:
+    """Of everything in the stream that decides an outcome, and of its name; "" for Python functions."""
+    if not isinstance(stream, People):
+        return ""
+    digest = hashlib.sha256(f"{stream.name} {stream.family_name} {stream.n_items} {len(stream)}".encode())
+    _absorb(stream.table, digest)
+    return digest.hexdigest()
+
+
+def _absorb(table: Any, digest: Any) -> None:
+    """All of a table, public parameters included."""
+    for part in table:
+        if isinstance(part, tuple):
+            _absorb(part, digest)
+        else:
+            digest.update(np.ascontiguousarray(part).tobytes())
+
+
+_compiled: set[tuple[type[Learner], str, bool]] = set()
+
+
+def _compile(name: str, setting: Setting, stream: Stream) -> None:
+    """Meet one person first, once in every process, so that seconds are the learner's own."""
+    learner = learner_class(name, setting.feedback)
+    known = (learner, stream.family_name, setting.visits > 1)
+    if isinstance(stream, People) and known not in _compiled:
+        replay(make(name, setting, coins=SeededCoins(0)), stream[:1], setting.feedback, persons=[0])
+        _compiled.add(known)

@@ -1,0 +1,134 @@
+"""Workers: who does the tasks of a sweep. This process, processes on all cores (joblib), or a Ray cluster.
+
+All of them do the same: take a task, find its people, work. Outcomes come back in any order, and the caller alone
+writes them down. Streams travel once to each worker, packed; nothing else is shared.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import threading
+import time
+import warnings
+from collections.abc import Iterator, Sequence
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
+from functools import lru_cache
+
+from cloudpickle import dumps
+from joblib import Parallel, delayed, effective_n_jobs
+
+from diminuendo.errors import DiminuendoError, InvalidInput
+from diminuendo.simulate.task import Found, Place, Task
+from diminuendo.streams.people import Stream
+from diminuendo.types import Progress
+
+IDLE_SECONDS = 30
+"""A worker that has waited for so long goes home."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of a task."""
+
+    task: Task
+    found: Found
+    notes: list[tuple[type[Warning], str]]
+    """Warnings on the way, which the caller repeats: a worker has no screen."""
+
+
+def do(task: Task, stream: Stream, progress: Progress | None = None) -> Outcome:
+    """One task, wherever that is."""
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
+        found = task.work(stream, progress)
+    notes = dict.fromkeys((warning.category, str(warning.message)) for warning in heard)
+    return Outcome(task, found, list(notes))
+
+
+def one_by_one(tasks: Sequence[Task], streams: Sequence[Stream], tick: Progress) -> Iterator[Outcome]:
+    """In this process, which can tell how far a single run has come."""
+    cut = lru_cache(maxsize=1)(lambda place: place.people(streams[place.stream]))
+    for task in tasks:
+        yield do(task, cut(task.place), tick)
+
+
+def on_cores(
+    tasks: Sequence[Task], streams: Sequence[Stream], tick: Progress, count: int
+) -> Iterator[Outcome]:
+    """In `count` processes on this machine."""
+    pool = Parallel(
+        n_jobs=count,
+        backend="loky",
+        return_as="generator_unordered",
+        batch_size=1,  # what is finished is to be written down at once
+        initializer=_begin,
+        initargs=(os.getpid(), packed(streams)),
+        idle_worker_timeout=IDLE_SECONDS,
+    )
+    outcomes = pool(delayed(_do_here)(task) for task in tasks)
+    try:
+        for outcome in outcomes:
+            tick(outcome.task.size)
+            yield outcome
+    except BrokenProcessPool as error:
+        raise DiminuendoError(
+            "A worker was killed, perhaps because memory ran out. What was finished before is kept where `out` is "
+            "given, and the same call goes on from there; fewer jobs at once need less memory."
+        ) from error
+    finally:
+        outcomes.close()  # interrupted: workers are ended, not waited for
+
+
+def how_many(jobs: int, tasks: int) -> int:
+    """How many workers there will be; -1 asks for one on each core."""
+    if isinstance(jobs, bool) or not isinstance(jobs, int) or jobs == 0:
+        raise InvalidInput(
+            f"jobs must be a number of runs at the same time, or -1 for one per core; got {jobs!r}."
+        )
+    return max(1, min(int(effective_n_jobs(jobs)), tasks))
+
+
+def packed(streams: Sequence[Stream]) -> list[bytes]:
+    """Streams ready to travel."""
+    try:
+        return [dumps(stream) for stream in streams]
+    except (TypeError, AttributeError, pickle.PicklingError) as error:
+        raise InvalidInput(
+            f"These people cannot be sent to other processes ({error}); simulate them with jobs=1."
+        ) from error
+
+
+# What follows happens in the workers.
+
+_packed: list[bytes] = []
+
+
+def _begin(parent: int, streams: list[bytes]) -> None:
+    """Ctrl-C is for the parent, who ends its workers; if it can no longer do that, they end by themselves."""
+    _packed[:] = streams
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+
+
+def _end_with(parent: int) -> None:
+    while os.getppid() == parent:
+        time.sleep(0.5)
+    os._exit(1)
+
+
+def _do_here(task: Task) -> Outcome:
+    return do(task, _people(task.place))
+
+
+@lru_cache(maxsize=2)
+def _unpacked(number: int) -> Stream:
+    stream: Stream = pickle.loads(_packed[number])
+    return stream
+
+
+@lru_cache(maxsize=4)
+def _people(place: Place) -> Stream:
+    return place.people(_unpacked(place.stream))

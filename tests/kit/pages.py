@@ -1,0 +1,144 @@
+"""What pages show, taken out of them and run.
+
+A page is run from top to bottom in a folder of its own: `python` blocks share their names, `console` blocks are
+commands after `$ ` with what they print below. In Python, lines that begin with `#>` are what the statement above
+them prints. In both, `...` stands for anything. Other blocks are not run; the commands in them must at least be
+understood. A block below the comment `<!-- slow -->` waits for `make test-slow`.
+"""
+
+from __future__ import annotations
+
+import ast
+import doctest
+import io
+import re
+import shlex
+from collections.abc import Iterator
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+from unittest.mock import patch
+
+import typer
+from typer.main import get_command
+
+from diminuendo.cli import main
+from diminuendo.cli.app import app
+
+FENCE = re.compile(r"^(<!-- slow -->\n\n?)?```(\w*)\n(.*?)^```$", re.M | re.S)
+RUN, SHOWN = ("python", "console"), ("sh", "text", "yaml", "toml", "")
+"""Languages of blocks that are run, and of those that are only shown."""
+PRINTS = "#>"
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced block, and the line where it begins."""
+
+    page: Path
+    line: int
+    language: str
+    text: str
+    slow: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.page.name}, line {self.line}"
+
+
+def blocks(page: Path) -> list[Block]:
+    """The fenced blocks of a page, in order."""
+    text = page.read_text()
+    return [
+        Block(page, text.count("\n", 0, found.start(2)) + 1, found[2], found[3], slow=bool(found[1]))
+        for found in FENCE.finditer(text)
+    ]
+
+
+def run_page(page: Path, *, slow: bool = False) -> None:
+    """Run what can be run; what is printed must be what the page says is printed."""
+    names: dict[str, object] = {"__name__": "__main__"}
+    for block in blocks(page):
+        if block.slow and not slow:
+            continue
+        if block.language == "python":
+            run_python(block, names)
+        elif block.language == "console":
+            run_console(block)
+
+
+def run_python(block: Block, names: dict[str, object]) -> None:
+    """Run a block statement by statement."""
+    lines = block.text.split("\n")
+    statements = ast.parse(block.text).body
+    begins = [_first_line(statement) for statement in statements] + [len(lines) + 1]
+    for statement, next_begins in zip(statements, begins[1:], strict=True):
+        after = lines[statement.end_lineno or 0 : next_begins - 1]
+        said = [line[len(PRINTS) :].removeprefix(" ") for line in after if line.startswith(PRINTS)]
+        printed = io.StringIO()
+        code = ast.Module([statement], type_ignores=[])
+        ast.increment_lineno(code, block.line)  # so that a traceback names the line of the page
+        with redirect_stdout(printed):
+            exec(compile(code, str(block.page), "exec"), names)
+        if said:
+            compare("\n".join(said), printed.getvalue(), f"{block}: {ast.unparse(statement)}")
+
+
+def run_console(block: Block) -> None:
+    """Run the commands of a block."""
+    for command, said in commands(block):
+        printed, complained = io.StringIO(), io.StringIO()
+        with redirect_stdout(printed), redirect_stderr(complained):
+            status = _run(command)
+        assert status == 0, f"{block}: {command}\n{complained.getvalue()}"
+        if said.strip():
+            compare(said, printed.getvalue(), f"{block}: {command}")
+
+
+def commands(block: Block) -> Iterator[tuple[str, str]]:
+    """(command, what it prints) of a console block; a command may go on after a backslash."""
+    parts = re.split(r"^\$ ", block.text.replace("\\\n", " "), flags=re.M)
+    assert not parts[0].strip(), f"{block} begins with output, and not with `$ `"
+    for part in parts[1:]:
+        command, _, said = part.partition("\n")
+        yield command, said
+
+
+def _run(command: str) -> int:
+    words = shlex.split(command, comments=True)
+    assert words[0] == "diminuendo", f"Only diminuendo is run, not {words[0]}; show other commands as `sh`."
+    with patch("sys.argv", words):
+        try:
+            main()
+        except SystemExit as end:
+            return int(end.code or 0)
+    return 0
+
+
+def check_shown(block: Block) -> None:
+    """Commands that are not run, perhaps because they take long: is there such a command, with such options?"""
+    for line in block.text.replace("\\\n", " ").split("\n"):
+        words = shlex.split(line, comments=True) if line.startswith("diminuendo ") else []
+        if words:
+            known = cast(Any, get_command(app)).commands
+            assert words[1] in known, f"{block}: {line}"
+            try:
+                known[words[1]].make_context(words[1], words[2:])
+            except typer.Exit:
+                pass  # --help
+            except Exception as error:
+                raise AssertionError(f"{block}: {line}: {error}") from error
+
+
+def compare(said: str, printed: str, where: str) -> None:
+    """Equal but for spaces at the ends of lines, and `...`."""
+    want, got = (
+        "\n".join(line.rstrip() for line in text.strip("\n").split("\n")) + "\n" for text in (said, printed)
+    )
+    fits = doctest.OutputChecker().check_output(want, got, doctest.ELLIPSIS)
+    assert fits, f"{where}\n--- the page says\n{want}--- printed\n{got}"
+
+
+def _first_line(statement: ast.stmt) -> int:
+    decorators: list[ast.expr] = getattr(statement, "decorator_list", [])
+    return min([statement.lineno, *(decorator.lineno for decorator in decorators)])

@@ -1,0 +1,210 @@
+"""The report: everything in one file, names that stay names, numbers that are the simulation's."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+import shlex
+from collections.abc import Iterable
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from diminuendo import NoisyOr, People
+from diminuendo.cli.app import app
+from diminuendo.errors import InvalidInput
+from diminuendo.simulate import Sweep, simulate
+from diminuendo.simulate.report import write_report
+from diminuendo.simulate.report.numbers import COLUMNS, headlines, main_learner, table_rows
+from diminuendo.simulate.report.page import text
+from diminuendo.simulate.report.reproduce import command
+from diminuendo.streams import taste_groups
+from tests.simulate.specimens import small, tiny
+
+FETCH = {"src", "srcset", "href", "data", "poster", "action", "background"}
+"""Attributes that make a browser fetch something."""
+
+
+class Read(HTMLParser):
+    """Tags, attributes and text of a page."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.attributes: list[tuple[str, str, str]] = []
+        self.words = self.styles = ""
+        self.open: list[str] = []
+        self.feed(page)
+        assert not self.open, f"never closed: {self.open}"
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.attributes += [(tag, name, value or "") for name, value in attrs]
+        if tag not in ("meta", "img"):
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag, f"</{tag}> closes something else"
+
+    def handle_data(self, data: str) -> None:
+        if self.open[-1:] == ["style"]:
+            self.styles += data
+        else:
+            self.words += data
+
+    def all(self, tag: str, name: str) -> list[str]:
+        return [value for its, attribute, value in self.attributes if (its, attribute) == (tag, name)]
+
+
+def outside(attributes: Iterable[tuple[str, str]], styles: str = "") -> list[str]:
+    """What would be fetched from elsewhere: by attributes (name, value), and by style sheets."""
+    found = re.findall(r"url\(\s*[\"']?([^\"')]+)", styles) + ["@import"] * styles.count("@import")
+    for name, value in attributes:
+        found += (
+            [value] if name.rpartition("}")[2] in FETCH else re.findall(r"url\(\s*[\"']?([^\"')]+)", value)
+        )
+    return [address for address in found if not address.startswith(("#", "data:"))]
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_report(Sweep([small()]), tmp_path_factory.mktemp("report"))
+
+
+@pytest.fixture(scope="module")
+def read(page: Path) -> Read:
+    return Read(page.read_text(encoding="utf-8"))
+
+
+def pictures(read: Read) -> list[str]:
+    return [base64.b64decode(address.partition(",")[2]).decode() for address in read.all("img", "src")]
+
+
+def test_nothing_is_fetched(read: Read) -> None:
+    assert outside([(name, value) for _, name, value in read.attributes], read.styles) == []
+    assert "--ink" in read.styles
+    for picture in pictures(read):
+        parts = list(ElementTree.fromstring(picture).iter())
+        styles = "".join(part.text or "" for part in parts if part.tag.endswith("style"))
+        assert outside([pair for part in parts for pair in part.items()], styles) == []
+    for planted in (
+        ("src", "https://x.org/a.png"),
+        ("style", "fill: url(//x.org/a)"),
+        ("{a}href", "file.html"),
+    ):
+        assert outside([planted]), planted
+    assert outside([], "@import 'x'; a { background: url(x.png) }") == ["x.png", "@import"]
+
+
+def test_names_stay_names(read: Read) -> None:
+    assert "script" not in read.tags
+    assert not [name for _, name, _ in read.attributes if name.startswith("on")]
+    assert all(address.startswith("data:image/svg+xml;base64,") for address in read.all("img", "src"))
+    assert "<i>../taste</i>" in read.words, "as it was written"
+    assert "\x00" not in read.words
+    # Pictures are well-formed, whatever names hold.
+    drawn = "".join("".join(ElementTree.fromstring(picture).itertext()) for picture in pictures(read))
+    for name in ("<script>window.hacked", "$\\frac{1$ & Co; 100 $", "中文 Ωmega é", "]]></svg><b>&amp;"):
+        assert name in drawn
+    lost = "\N{REPLACEMENT CHARACTER}"
+    assert text("<b a='\"'>\x07\ud800") == f"&lt;b a=&#x27;&quot;&#x27;&gt;{lost}{lost}"
+
+
+def test_all_figures_are_there_as_files_too(page: Path, read: Read) -> None:
+    for kind in ("png", "svg"):
+        found = {path.stem.split("-taste-i-")[1] for path in (page.parent / "figures").glob(f"*.{kind}")}
+        learners = ("private", "nonprivate", "fi-dp", "paper")
+        assert found == {"payoff", "regret", "price", "runs", "budget", "arrival-private"} | {
+            f"slates-{name}" for name in learners
+        }
+    assert len(pictures(read)) == 10
+    assert read.tags.count("figure") == read.tags.count("figcaption") == 4
+    assert all(read.all("img", "alt"))
+    assert len(read.all("img", "alt")) == 10
+    assert set(page.parent.iterdir()) == {page, page.parent / "figures"}, "also where a stream is called ../"
+
+
+def test_the_page_says_what_it_must(read: Read) -> None:
+    assert read.tags.count("h1") == 1
+    assert read.all("html", "lang") == ["en"]
+    assert "This report is not private." in read.words
+    assert "Do not hand it to anyone from whom these people are to be protected." in read.words
+    assert "e^1 = 2.72 times" in read.words
+    assert "at epsilon 10 the factor is e^10 = 22,027" in read.words
+    assert "Student's t" in read.words
+    first = read.words.index
+    assert (
+        first("came one after the other")
+        < first("private at epsilon 1")
+        < first("The guarantee")
+        < first("Over time")
+    )
+
+
+def test_the_answer_in_numbers() -> None:
+    simulation = small()
+    said = {one.whose: float(one.share.removesuffix("\N{NO-BREAK SPACE}%")) for one in headlines(simulation)}
+    assert main_learner(simulation) == "private"
+    for whose, share in said.items():
+        name, epsilon = whose.split(" ")[0], 1.0 if "epsilon" in whose else None
+        runs = [r.mean_payoff for r in simulation.results if (r.learner, r.asked_epsilon) == (name, epsilon)]
+        assert share == pytest.approx(100 * np.mean(runs) / simulation.benchmarks.greedy.value, abs=0.05)
+    assert [whose.split(" ")[0] for whose in said] == ["private", "nonprivate", "random"]
+    rows = list(table_rows(simulation))
+    assert {len(row) for row in rows} == {len(COLUMNS)}
+    assert len(rows) == 2 + 3 * 2 + 2, "hindsight; three learners at two budgets; two that listen to none"
+    (paper,) = [row for row in rows if row[0] == "paper" and row[2] == "1"]
+    assert 0 < float(paper[3]) < 1, "proved, not asked for"
+
+
+def test_the_same_runs_give_the_same_report(page: Path, tmp_path: Path) -> None:
+    again = write_report(Sweep([small()]), tmp_path)
+    assert again.read_bytes() == page.read_bytes()
+
+
+def test_several_simulations_have_contents(tmp_path: Path) -> None:
+    nobody = simulate(People(NoisyOr(), np.zeros((40, 4))), slots=2, learners=["random"], seeds=1)
+    clicked = simulate(
+        taste_groups(300, 10, seed=1), slots=2, learners=["private"], feedback="click", seeds=1
+    )
+    read = Read(write_report(Sweep([nobody, clicked]), tmp_path).read_text())
+    inside = [address.removeprefix("#") for address in read.all("a", "href")]
+    assert len(inside) == 2
+    assert set(inside) <= set(read.all("section", "id"))
+    assert read.tags.count("h1") == 1
+    assert "Afterwards it came back which slot she clicked first" in read.words
+    assert "one question to each person" in "".join(pictures(read))
+    assert len(read.all("img", "src")) == 4 + 6, "random asks nobody, and its slates teach nothing"
+
+
+def test_there_must_be_something_to_report(tmp_path: Path) -> None:
+    for nothing in (Sweep([]), Sweep([replace(tiny(), results=[])])):
+        with pytest.raises(InvalidInput, match="nothing to report"):
+            write_report(nothing, tmp_path)
+
+
+def test_the_command_gives_the_same_numbers(tmp_path: Path) -> None:
+    wanted = simulate(
+        taste_groups(),
+        rounds=300,
+        slots=2,
+        learners=["fi-dp", "random"],
+        epsilon=[0.123456789, 2.0],
+        seeds=2,
+        visits=2,
+    )
+    words = shlex.split(command(wanted))
+    assert words[0] == "diminuendo"
+    out = CliRunner().invoke(app, [*words[1:], "--jobs", "1", "--json", str(tmp_path / "again.json")])
+    assert out.exit_code == 0, out.output
+    found = json.loads((tmp_path / "again.json").read_text())
+    keys = ("learner", "seed", "epsilon", "mean_payoff")
+    assert [tuple(row[key] for key in keys) for row in found["results"]] == [
+        tuple(getattr(run, key) for key in keys) for run in wanted.results
+    ]

@@ -1,0 +1,110 @@
+"""The guarantee in words, word for word: what is quoted must be what is proved."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from diminuendo.learners import Setting, make
+from diminuendo.privacy.budget import Guarantee, Unit, no_privacy, perfect_privacy
+from diminuendo.randomness import SeededCoins, SystemCoins
+from diminuendo.simulate.report import guarantee_sentence
+from diminuendo.simulate.report.promise import chance, factor, seeded_note, upwards
+
+ONE = (
+    "Whatever any one person answers in one round, and whether she answers at all: the probability of anything that "
+    "others may come to see is at most e^1 = 2.72 times what it would be had she answered anything else, or nothing, "
+    "plus at most one in a million. Others are all who see every slate and every released number of the whole run, "
+    "whatever else they know and however long they compute. That she came is not hidden. This is (1, "
+    "0.000001)-differential privacy (replace one round), proved in docs/maths/overlap.md of diminuendo. It holds where "
+    "random numbers come from the operating system and stay secret, where every answer is given to the decision that "
+    "it answers, and where nothing else that depends on answers, such as payoffs or click rates, is published."
+)
+SEVERAL = (
+    "Whatever any one person answers in up to 3 rounds together, and whether she answers at all: the probability of "
+    "anything that others may come to see is at most e^0.5 = 1.65 times what it would be had she answered anything "
+    "else, or nothing. Others are all who see every slate and every released number of the whole run, whatever else "
+    "they know and however long they compute. That she came is not hidden. This is (0.5, 0)-differential privacy "
+    "(replace one person's 3 rounds), proved in docs/maths/x.md of diminuendo, for real numbers, which the numbers "
+    "computed with only resemble. It holds where random numbers come from the operating system and stay secret, where "
+    "every answer is given to the decision that it answers, where everybody comes under one name of her own, and where "
+    "nothing else that depends on answers, such as payoffs or click rates, is published."
+)
+
+
+def test_the_words() -> None:
+    learner = make("private", Setting(10, 2, 500, "full", 1.0, 1e-6), coins=SeededCoins(1))
+    assert guarantee_sentence(learner.guarantee.as_json()) == ONE
+    pure = Guarantee(0.5, 0.0, str(Unit(rounds=3)), "docs/maths/x.md", secure_coins=True, exact=False)
+    assert guarantee_sentence(pure.as_json(), visits=3) == SEVERAL
+
+
+def test_who_promises_nothing_and_who_needs_not() -> None:
+    nothing = guarantee_sentence(no_privacy(True).as_json())
+    assert nothing == "Nothing is promised: what is shown may reveal what any one person answered."
+    perfect = guarantee_sentence(perfect_privacy("obvious", True).as_json())
+    assert perfect == (
+        "What is shown does not depend on what anybody answered, so nobody can learn anything about an answer from it: "
+        "(0, 0)-differential privacy."
+    )
+
+
+def test_seeded_runs_say_so() -> None:
+    for coins, said in ((SeededCoins(1), True), (SystemCoins(), False)):
+        learner = make("fi-dp", Setting(10, 2, 500, "full", 1.0, 1e-6), coins=coins)
+        assert ("seeded" in seeded_note(learner.guarantee.as_json())) == said
+    assert seeded_note(no_privacy(False).as_json()) == "", (
+        "where nothing is promised there is nothing to take back"
+    )
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "words"),
+    [
+        (0.1, "e^0.1 = 1.11"),
+        (1.0, "e^1 = 2.72"),
+        (0.9999999999994844, "e^1 = 2.72"),
+        (0.07826987, "e^0.0783 = 1.09"),
+        (10.0, "e^10 = 22,027"),
+        (40.0, "e^40 (more than a billion)"),
+    ],
+)
+def test_factors(epsilon: float, words: str) -> None:
+    assert factor(epsilon) == words
+
+
+@pytest.mark.parametrize(
+    ("delta", "words"),
+    [
+        (1e-6, "one in a million"),
+        (1e-9, "one in a billion"),
+        (3e-7, "one in 3.33 million"),
+        (1e-5, "one in 100,000"),
+        (0.3, "one in 3"),
+        (1.0, "one in 1"),
+    ],
+)
+def test_chances(delta: float, words: str) -> None:
+    assert chance(delta) == words
+
+
+@given(st.floats(1e-9, 20.0))
+def test_numbers_are_rounded_so_that_the_sentence_stays_true(epsilon: float) -> None:
+    power, number = factor(epsilon).removeprefix("e^").split(" = ")
+    assert float(power.replace(",", "")) >= epsilon
+    assert float(number.replace(",", "")) >= math.exp(epsilon) * (1 - 1e-15)
+    assert float(upwards(epsilon).replace(",", "")) <= epsilon * 1.011, (
+        "in three digits, and no more than that"
+    )
+
+
+@given(st.floats(1e-15, 1.0))
+def test_a_chance_is_never_understated(delta: float) -> None:
+    sizes = {"billion": 1e9, "million": 1e6}
+    many, *size = chance(delta).removeprefix("one in ").split(" ")
+    times = (1.0 if many == "a" else float(many.replace(",", ""))) * (sizes[size[0]] if size else 1.0)
+    assert 1 / times >= delta * (1 - 1e-12)
+    assert 1 / times <= 2 * delta
