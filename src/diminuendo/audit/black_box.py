@@ -1,0 +1,112 @@
+"""Black box: an attacker who sees what everybody sees, and guesses in which of two worlds it was.
+
+It uses nothing but a way to start the learner again and again. First it scouts: a few runs of each pair of neighbours
+say which pair is the most promising. Many runs of that pair teach it what to look at and when to call out; then the
+event is fixed. Fresh runs count how often it happens in either world, and the counts prove a lower bound on epsilon
+(docs/maths/audit.md, Theorems U1 to U3). However cunning or lucky the choice was, the bound is as valid as its counts.
+
+It finds gross faults only: to tell an epsilon of 1 from 1.1 it would need a hundred thousand runs, and no number of
+runs shows what happens with a chance of delta. Whoever looks inside sees more (exact.py, pathwise.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from diminuendo.audit.bounds import epsilon_shown
+from diminuendo.audit.classifier import learn
+from diminuendo.audit.effort import ALPHA, Effort
+from diminuendo.audit.features import Reader
+from diminuendo.audit.finding import Finding
+from diminuendo.audit.neighbours import candidates
+from diminuendo.audit.scripts import Neighbours
+from diminuendo.audit.subjects import Subject, View, play
+from diminuendo.learners import Setting
+from diminuendo.randomness.coins import SeededCoins
+
+METHOD = "black box"
+HOPEFUL = 0.1
+"""How unsure a scout may be of what it reports. Only the choice of neighbours depends on it."""
+
+
+@dataclass(frozen=True)
+class Counted:
+    """How often an event came in either world, and what epsilon that shows."""
+
+    hits: int
+    others: int
+    shown: float
+    classifier: str
+
+
+def black_box(subject: Subject, epsilon: float, delta: float, effort: Effort, seed: int) -> list[Finding]:
+    """One finding, about the neighbours that look worst."""
+    pairs = candidates(_learner(subject, epsilon, delta), subject.feedback, epsilon, delta)
+    return [attack(subject, pairs, effort, seed)]
+
+
+def attack(subject: Subject, pairs: Sequence[Neighbours], effort: Effort, seed: int) -> Finding:
+    """What can be shown about the worst of `pairs`, except with chance ALPHA."""
+    seeds = _seeds(seed)
+    pair = pairs[0]
+    if effort.scouts:
+        hopes = [_attempt(subject, tried, effort.scouts, effort.scouts, HOPEFUL, seeds) for tried in pairs]
+        pair = pairs[int(np.argmax([hope.shown for hope in hopes]))]
+    promise = subject.promise(pair.setting)
+    found = _attempt(subject, pair, effort.training, effort.scored, ALPHA, seeds)
+    return Finding(
+        METHOD,
+        subject.name,
+        pair.about,
+        promise.epsilon,
+        promise.delta,
+        found.shown,
+        1 - ALPHA,
+        2 * (2 * len(pairs) * effort.scouts + effort.training + effort.scored),
+        {
+            "scored_runs_of_each_world": effort.scored,
+            "event_in_one_world": found.hits,
+            "event_in_the_other": found.others,
+            "classifier": found.classifier,
+            "neighbours_tried": len(pairs) if effort.scouts else 1,
+        },
+    )
+
+
+def _learner(subject: Subject, epsilon: float, delta: float) -> str:
+    """The name of the learner that is, perhaps, broken."""
+    return subject.make(Setting(2, 1, 4, subject.feedback, epsilon, delta), SeededCoins(0)).name
+
+
+def _attempt(
+    subject: Subject, pair: Neighbours, training: int, scored: int, alpha: float, seeds: Iterator[int]
+) -> Counted:
+    """Choose an event by some runs, count it in others."""
+    delta = subject.promise(pair.setting).delta
+    one, other = _worlds(subject, pair, training, seeds)
+    reader = Reader.of([*one, *other], pair.setting.n_items, pair.victim)
+    event = learn(one, other, reader, delta)
+    counts = [event.hits(views) for views in _worlds(subject, pair, scored, seeds)]
+    hits, others = counts[event.likelier], counts[1 - event.likelier]
+    return Counted(hits, others, float(epsilon_shown(hits, others, scored, delta, alpha)), event.name)
+
+
+def _worlds(
+    subject: Subject, pair: Neighbours, runs: int, seeds: Iterator[int]
+) -> tuple[list[View], list[View]]:
+    """So many fresh runs of each world, all independent of each other."""
+    one, other = (
+        [play(subject, pair.setting, script, SeededCoins(next(seeds))) for _ in range(runs)]
+        for script in (pair.one, pair.other)
+    )
+    return one, other
+
+
+def _seeds(seed: int) -> Iterator[int]:
+    """Seeds that do not come again."""
+    generator = np.random.default_rng(seed)
+    while True:
+        yield int(generator.integers(1 << 63))

@@ -1,0 +1,153 @@
+"""Classifiers: ways to guess from a view in which of two worlds it was seen.
+
+Each gives a view a score: the higher, the more it looks like the one world. All are plain and quick to fit:
+
+    column      one number of the view by itself
+    linear      Fisher's discriminant, the best there is where numbers have noise of the Gaussian kind
+    bins        each number cut into a few bins, log-ratios of their frequencies added up
+    words       log-ratio of how often this very view, or a piece of it, was seen
+
+An `Attack` is one of them with a threshold: an event, and the world in which it should be the more likely one.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from diminuendo.audit.bounds import epsilon_shown
+from diminuendo.audit.features import Reader
+from diminuendo.audit.subjects import View
+from diminuendo.types import Floats
+
+SMOOTHING = 0.5
+"""Added to each count, so that what was never seen is not taken to be impossible."""
+WARY = 1e-2
+"""By how much an event must stand out to be chosen: thousands are looked at, and the best of them by mere luck are rare
+events. Nothing is claimed on the strength of it."""
+BINS = 8
+THRESHOLDS = 64
+"""So many are tried, at equal shares of views."""
+
+Score = Callable[[Floats, list[list[bytes]]], Floats]
+"""From columns and words to one score for each view."""
+
+
+@dataclass(frozen=True)
+class Attack:
+    """The event that a score is at least, or at most, a threshold."""
+
+    name: str
+    reader: Reader
+    score: Score
+    threshold: float
+    above: bool
+    likelier: int
+    """0: in the first world; 1: in the second."""
+
+    def hits(self, views: Sequence[View]) -> int:
+        """How often it happened."""
+        scores = self.score(self.reader.columns(views), self.reader.words(views))
+        return int(((scores >= self.threshold) if self.above else (scores <= self.threshold)).sum())
+
+
+def learn(one: Sequence[View], other: Sequence[View], reader: Reader, delta: float) -> Attack:
+    """The most promising attack.
+
+    Classifiers are fitted on the first half of the views, and one is chosen on the second half; on all of them where
+    there was nothing to fit.
+    """
+    middle = len(one) // 2
+    read = [(reader.columns(views), reader.words(views)) for views in (one, other)]
+    fitting = [(columns[:middle], [word[:middle] for word in words]) for columns, words in read]
+    choosing = [(columns[middle:], [word[middle:] for word in words]) for columns, words in read]
+    best: tuple[Attack, float] | None = None
+    for name, score, fitted in _classifiers(fitting):
+        scores = [score(*views) for views in (choosing if fitted else read)]
+        threshold, above, likelier, shown = _event(scores[0], scores[1], delta)
+        if best is None or shown > best[1]:
+            best = Attack(name, reader, score, threshold, above, likelier), shown
+    assert best is not None
+    return best[0]
+
+
+def _event(one: Floats, other: Floats, delta: float) -> tuple[float, bool, int, float]:
+    """Where to cut, on which side the event lies, where it is likelier, and what that gives hope for."""
+    pooled = np.concatenate([one, other])
+    cuts = np.unique(np.quantile(pooled, np.linspace(0, 1, THRESHOLDS), method="inverted_cdf"))
+    runs = len(one)
+    best = (float(cuts[0]), True, 0, -1.0)
+    for above in (True, False):
+        counts = [
+            ((scores[:, None] >= cuts) if above else (scores[:, None] <= cuts)).sum(axis=0)
+            for scores in (one, other)
+        ]
+        for likelier in (0, 1):
+            shown = epsilon_shown(counts[likelier], counts[1 - likelier], runs, delta, WARY)
+            place = int(np.argmax(shown))
+            if shown[place] > best[3]:
+                best = (float(cuts[place]), above, likelier, float(shown[place]))
+    return best
+
+
+Read = tuple[Floats, list[list[bytes]]]
+
+
+def _classifiers(fitting: list[Read]) -> Iterator[tuple[str, Score, bool]]:
+    (one, words_one), (other, words_other) = fitting
+    spread = np.vstack([one, other]).std(axis=0)
+    kept = np.flatnonzero(spread > 0)
+    if len(kept):
+        yield "linear", _linear(one, other, kept), True
+        yield "bins", _bins(one, other, kept), True
+    for column in kept:
+        yield f"column {column}", _column(int(column)), False
+    for kind, (here, there) in enumerate(zip(words_one, words_other, strict=True)):
+        yield f"words {kind}", _words(kind, Counter(here), Counter(there)), True
+
+
+def _column(column: int) -> Score:
+    return lambda columns, words: np.asarray(columns[:, column])
+
+
+def _linear(one: Floats, other: Floats, kept: np.ndarray) -> Score:
+    """Fisher's discriminant; the covariance is drawn towards no correlation as far as views are few."""
+    pooled = np.vstack([one, other])[:, kept]
+    scale = pooled.std(axis=0)
+    within = np.vstack([part[:, kept] - part[:, kept].mean(axis=0) for part in (one, other)]) / scale
+    few = len(kept) / (len(kept) + len(within))
+    covariance = (1 - few) * (within.T @ within) / len(within) + few * np.eye(len(kept))
+    apart = (one[:, kept].mean(axis=0) - other[:, kept].mean(axis=0)) / scale
+    weights = np.linalg.lstsq(covariance, apart, rcond=None)[0] / scale
+    return lambda columns, words: np.asarray(columns[:, kept] @ weights)
+
+
+def _bins(one: Floats, other: Floats, kept: np.ndarray) -> Score:
+    """Log-ratios of how often each column falls into each of a few bins, added up."""
+    pooled = np.vstack([one, other])
+    edges = [np.unique(np.quantile(pooled[:, c], np.linspace(0, 1, BINS + 1)[1:-1])) for c in kept]
+    ratios = []
+    for column, cuts in zip(kept, edges, strict=True):
+        here, there = (
+            np.bincount(np.searchsorted(cuts, part[:, column], side="right"), minlength=len(cuts) + 1)
+            for part in (one, other)
+        )
+        ratios.append(np.log((here + SMOOTHING) / (there + SMOOTHING)))
+
+    def score(columns: Floats, words: list[list[bytes]]) -> Floats:
+        total = np.zeros(len(columns))
+        for column, cuts, ratio in zip(kept, edges, ratios, strict=True):
+            total += ratio[np.searchsorted(cuts, columns[:, column], side="right")]
+        return total
+
+    return score
+
+
+def _words(kind: int, here: Counter[bytes], there: Counter[bytes]) -> Score:
+    def score(columns: Floats, words: list[list[bytes]]) -> Floats:
+        return np.array([np.log((here[w] + SMOOTHING) / (there[w] + SMOOTHING)) for w in words[kind]])
+
+    return score

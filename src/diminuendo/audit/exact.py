@@ -1,0 +1,189 @@
+r"""Exact: everything that may be seen, with its chance in both worlds, for runs so small that all of it can be listed.
+
+A run is led through every way its secret draws may fall (doors.py), each time through the learner's own `choose` and
+`observe`; the chance of each draw is read off the scores that the learner has at that moment. Public coins are held
+fixed: whoever looks on knows them, and what is promised holds however they fall. Ways that look the same are added up.
+Then epsilon is the smallest that is true of the two laws, with nothing left to chance (docs/maths/audit-paths.md,
+Theorems W1 and W2).
+
+For learners all of whose secrets pass through draws. Noise takes too many values; see pathwise.py.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from diminuendo.audit.doors import Doors, Passage
+from diminuendo.audit.effort import Effort
+from diminuendo.audit.finding import Finding
+from diminuendo.audit.hostile import CROWDS, SILENT, Said, again, crowd, neighbours, wanting
+from diminuendo.audit.laws import LAWS, listed, log_chance
+from diminuendo.audit.scripts import Script
+from diminuendo.audit.subjects import Subject, View, play
+from diminuendo.audit.walk import everything_is_watched
+from diminuendo.learners import Setting
+from diminuendo.randomness.coins import SeededCoins
+from diminuendo.types import EMPTY_SLOT, Floats
+
+
+class NotListed(Exception):
+    """There is too much that may be seen, or what is drawn takes too many values."""
+
+
+@dataclass(frozen=True)
+class Listing:
+    """Everything that may be seen, and how likely."""
+
+    chances: dict[bytes, float]
+    runs: int
+
+
+def listing(subject: Subject, setting: Setting, script: Script, seed: int, most: int) -> Listing:
+    """The law of all that is seen in one world, its public coins as the seed has them; `most` runs at most."""
+    chances: dict[bytes, float] = {}
+    waiting: list[list[Passage]] = [[]]
+    runs = 0
+    while waiting:
+        led = waiting.pop()
+        doors = Doors(led)
+        view = play(subject, setting, script, SeededCoins(seed), doors)
+        runs += 1
+        if (
+            any(LAWS[passage.law].outcomes is None for passage in doors.passages)
+            or runs + len(waiting) > most
+        ):
+            raise NotListed
+        key = _seen(view)
+        chance = math.exp(math.fsum(log_chance(passage) for passage in doors.passages))
+        chances[key] = chances.get(key, 0.0) + chance
+        for place in range(len(led), len(doors.passages)):
+            came = doors.passages[place]
+            for out, chance in listed(came):
+                if chance > -math.inf and not np.array_equal(out, came.out):
+                    waiting.append([*doors.passages[:place], dataclasses.replace(came, out=out)])
+    return Listing(chances, runs)
+
+
+def _seen(view: View) -> bytes:
+    return view.slates.tobytes() + view.probes.tobytes()
+
+
+def smallest_epsilon(one: dict[bytes, float], other: dict[bytes, float], delta: float) -> float:
+    """The least epsilon with P(E) <= exp(epsilon) Q(E) + delta for every set E of things seen.
+
+    Sets that matter are those of all things whose ratio is above something; for each of them epsilon is solved for.
+    """
+    keys = list(one)
+    p: Floats = np.array([one[key] for key in keys])
+    q: Floats = np.array([other.get(key, 0.0) for key in keys])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        order = np.argsort(-np.where(p > 0, p / q, 0.0), kind="stable")
+        above = np.log((np.cumsum(p[order]) - delta) / np.cumsum(q[order]))
+    return max(0.0, float(np.nanmax(above, initial=0.0)))
+
+
+@dataclass(frozen=True)
+class Case:
+    """One setting, one crowd, one round of the victim, and public coins."""
+
+    setting: Setting
+    crowd: str
+    victim: int
+    seed: int
+
+    def __str__(self) -> str:
+        setting = self.setting
+        shape = f"{setting.n_items} items, {setting.slots} shown, {setting.rounds} rounds"
+        return f"in round {self.victim}; {self.crowd}; {shape}"
+
+
+SHAPES = {"quick": ((2, 1, 4), (2, 2, 2)), "full": ((2, 1, 4), (2, 2, 3), (3, 1, 3), (2, 1, 7))}
+"""Items, slots and rounds of what is listed."""
+COINS = {"quick": 2, "full": 5}
+"""How many public coins are tried for each shape, where coins say which rounds are heard."""
+PATIENCE = 20
+"""How many are looked at for that; with most, perhaps, nothing is shown that depends on anybody."""
+
+
+def cases(
+    subject: Subject, epsilon: float, delta: float, effort: Effort, seeds: np.random.Generator
+) -> list[Case]:
+    """Where to look. Where only some rounds are heard, the victim has the first of them."""
+    found = []
+    for n, k, rounds in SHAPES[effort.name]:
+        setting = Setting(n, k, rounds, subject.feedback, epsilon, delta)
+        for around in CROWDS[:1] if effort.name == "quick" else CROWDS[:2]:
+            chosen = 0
+            for _ in range(PATIENCE):
+                seed = int(seeds.integers(2**32))
+                probes = (
+                    play(subject, setting, Script(rounds, ()), SeededCoins(seed)).probes[:, 0] != EMPTY_SLOT
+                )
+                victim = int(probes.argmax())
+                if probes.any() and probes[victim:].all() and k == 1:
+                    continue  # nothing that she moves is ever shown
+                found.append(Case(setting, around, victim, seed))
+                chosen += 1
+                if chosen == COINS[effort.name] or not probes.any():
+                    break
+    return found
+
+
+def people(setting: Setting) -> dict[str, Said]:
+    """What a victim may say: that she wants any set of items, the first over and over, or nothing at all."""
+    n, feedback = setting.n_items, setting.feedback
+    found: dict[str, Said] = {"says nothing": SILENT}
+    for size in range(n + 1):
+        for items in itertools.combinations(range(n), size):
+            found[f"wants {list(items)}"] = ((0, wanting(feedback, n, items)),)
+    found["wants [0] again and again"] = again(wanting(feedback, n, (0,)))
+    return found
+
+
+def share(shown: float, claimed: float) -> float:
+    """How much of what is claimed was shown."""
+    return shown / claimed if claimed > 0 else math.inf if shown > 0 else 0.0
+
+
+def exact(subject: Subject, epsilon: float, delta: float, effort: Effort, seed: int) -> list[Finding]:
+    """The largest epsilon over all cases and all pairs of victims; nothing where there is too much to list."""
+    seeds = np.random.default_rng(seed)
+    worst: Finding | None = None
+    runs = views = 0
+    for case in cases(subject, epsilon, delta, effort, seeds):
+        promise = subject.promise(case.setting, case.seed)
+        laws: dict[str, Listing] = {}
+        others = crowd(case.setting, case.crowd, seeds)
+        for name, said in people(case.setting).items():
+            world = neighbours(case.setting, name, case.victim, said, said, others)
+            try:
+                if not everything_is_watched(subject, world, case.seed):
+                    return []
+                laws[name] = listing(subject, case.setting, world.one, case.seed, effort.views)
+            except NotListed:
+                break
+        else:
+            runs += sum(law.runs for law in laws.values())
+            views = max(views, *(len(law.chances) for law in laws.values()))
+            for one, other in itertools.permutations(laws, 2):
+                shown = smallest_epsilon(laws[one].chances, laws[other].chances, promise.delta)
+                if worst is None or share(shown, promise.epsilon) > share(worst.shown, worst.claimed):
+                    worst = Finding(
+                        method="exact",
+                        subject=subject.name,
+                        about=f"{one}, or {other}, {case}",
+                        claimed=promise.epsilon,
+                        delta=promise.delta,
+                        shown=shown,
+                        confidence=1.0,
+                        runs=0,
+                        detail={"coins": case.seed},
+                    )
+    if worst is None or (views == 1 and worst.claimed > 0):  # nothing was drawn in so short a time
+        return []
+    return [dataclasses.replace(worst, runs=runs, detail=worst.detail | {"views": views})]

@@ -1,0 +1,67 @@
+"""Finding: what one attack on one promise came to.
+
+A finding never says that a learner is private. It says how large an epsilon the attacker can prove it to have at
+least, with what confidence, and whether that is more than was promised.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+ROUNDING = 2.0**-30
+"""How far rounding may have moved an epsilon: laws are multiplied and added up in double precision, where one step errs
+by 2**-53 of its value. Thousands of steps stay far below this; no fault worth finding is as small."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One attack on one promise, and how far it got."""
+
+    method: str
+    """How: `exact`, `pathwise` or `black box`."""
+    subject: str
+    """Whose promise: a learner, or one with its planted fault."""
+    about: str
+    """Which neighbours, in words."""
+    claimed: float
+    """The epsilon that was promised."""
+    delta: float
+    shown: float
+    """The true epsilon, at this delta, is at least this; 0 where nothing was shown."""
+    confidence: float
+    """How surely; 1 where nothing is left to chance."""
+    runs: int
+    """How many runs it took."""
+    detail: dict[str, Any] = field(default_factory=dict)
+    """Plain numbers and words for those who want to know more."""
+
+    @property
+    def violation(self) -> bool:
+        """Whether more was shown than promised, beyond what rounding can do."""
+        return not self.shown <= self.claimed + ROUNDING * max(1.0, self.claimed)
+
+    def __str__(self) -> str:
+        verdict = "VIOLATION" if self.violation else "no violation"
+        sure = "certain" if self.confidence == 1 else f"{100 * self.confidence:.8g} % confidence"
+        return f"claimed {self.claimed:.2f}, attacker can show at least {self.shown:.2f}, {verdict} ({sure})"
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain values; an epsilon without end is written as a word, which JSON has no number for."""
+        return {
+            "method": self.method,
+            "learner": self.subject,
+            "neighbours": self.about,
+            "epsilon_claimed": _plain(self.claimed),
+            "delta": self.delta,
+            "epsilon_shown": _plain(self.shown),
+            "violation": self.violation,
+            "confidence": self.confidence,
+            "runs": self.runs,
+            "detail": self.detail,
+        }
+
+
+def _plain(value: float) -> float | str:
+    return value if math.isfinite(value) else "infinite"

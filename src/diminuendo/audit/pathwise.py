@@ -1,0 +1,219 @@
+r"""Pathwise: what hostile people can move, along views that both worlds come to, and what that shows about epsilon.
+
+First many victims, a walk or two with each (walk.py): what may part the worlds, whether secret words are used twice,
+how far sums are shifted. Then the worst of them alone, on coins of its own: from the losses along sampled views follows
+a lower bound on epsilon at the promised delta, for
+
+    delta(epsilon) = E max(0, 1 - exp(epsilon - loss))                      (docs/maths/audit-paths.md, Theorem W3)
+
+over views of the one world. Gaussian noise hides at a delta of one in a million, so views that tell much are as rare.
+They are made frequent by moving noise on purpose towards where the loss is large, and counted at their true weight.
+Where delta is 0 one view is enough: whatever loss was seen is epsilon at least.
+
+More was moved than was charged: where squared shifts are worth more than the promise, this is said too, as the epsilon
+of Gaussian noise whose shifts are these (Theorem W4).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from diminuendo.audit.effort import ALPHA, Effort
+from diminuendo.audit.finding import Finding
+from diminuendo.audit.hostile import CROWDS, Said, crowd, growing, neighbours, victims
+from diminuendo.audit.scripts import Neighbours, Script
+from diminuendo.audit.subjects import Subject, play
+from diminuendo.audit.walk import Unwatched, Walk, walk
+from diminuendo.learners import Setting
+from diminuendo.privacy import curves
+from diminuendo.privacy.budget import Guarantee
+from diminuendo.randomness.coins import SeededCoins
+from diminuendo.types import EMPTY_SLOT, FeedbackKind, Floats
+
+Shape = tuple[int, int, int]
+SHAPES: dict[FeedbackKind, tuple[Shape, ...]] = {
+    "full": ((4, 2, 16), (2, 1, 16)),
+    "bandit": ((3, 2, 40), (2, 1, 40)),
+    "click": ((3, 2, 40), (2, 1, 40)),
+}
+"""Items, slots and rounds."""
+WIDE: Shape = (60, 2, 16)
+"""For people whose wishes grow: the more items, the more."""
+RUNS = 12
+"""How often the worst pair is walked with, times the effort."""
+AIM = 0.9
+"""Passages are moved for an epsilon that is this share of what their spread is worth."""
+FAR = 20.0
+"""So many deviations away losses are as large as they get."""
+
+
+@dataclass(frozen=True)
+class Scout:
+    """A first walk with one pair."""
+
+    pair: Neighbours
+    promise: Guarantee
+    seed: int
+    turned: bool
+    found: Walk
+
+    @property
+    def worth(self) -> float:
+        """The epsilon that it makes one expect."""
+        if self.found.parted:
+            return math.inf
+        if self.promise.delta == 0:
+            return self.found.largest
+        return min(self.found.largest, _worth(self.found.spread, self.promise.delta))
+
+    @property
+    def share(self) -> float:
+        """The same as a share of what is promised."""
+        claimed = self.promise.epsilon
+        return self.worth / claimed if claimed > 0 else math.inf if self.worth > 0 else 0.0
+
+
+def pathwise(subject: Subject, epsilon: float, delta: float, effort: Effort, seed: int) -> list[Finding]:
+    """What the worst of many victims shows; nothing where secrets pass where nobody watches."""
+    random = np.random.default_rng(seed)
+    scouts: list[Scout] = []
+    try:
+        for n, k, rounds in SHAPES[subject.feedback]:
+            setting = Setting(n, k, rounds, subject.feedback, epsilon, delta)
+            scouts += _scouts(subject, setting, victims(setting, random, effort.paths), random)
+        if subject.feedback == "full":
+            setting = Setting(*WIDE, subject.feedback, epsilon, delta)
+            scouts += _scouts(subject, setting, [growing(setting)], random)
+    except Unwatched:
+        return []
+    worst = max(scouts, key=lambda scout: scout.share)
+    promise, setting, twice = worst.promise, worst.pair.setting, max(scout.found.twice for scout in scouts)
+    losses = _losses(subject, worst, random.integers(2**32, size=RUNS * effort.paths).tolist())
+    shown, confidence = epsilon_of(losses, promise.delta)
+    about = f"{worst.pair.about}, in round {worst.pair.victim}"
+    if twice:
+        shown, confidence, about = math.inf, 1 - 2.0**-30, "secret randomness is used twice"
+    finding = Finding(
+        method="pathwise",
+        subject=subject.name,
+        about=f"{about}; {setting.n_items} items, {setting.slots} shown, {setting.rounds} rounds",
+        claimed=promise.epsilon,
+        delta=promise.delta,
+        shown=max(0.0, shown),
+        confidence=confidence,
+        runs=2 * (len(scouts) + len(losses.losses)),
+        detail={
+            "coins": worst.seed,
+            "pairs": len(scouts),
+            "passages": worst.found.passages,
+            "squared_shifts": max(scout.found.squared for scout in scouts),
+            "parted": worst.found.parted,
+            "words_used_twice": twice,
+        },
+    )
+    charged = dataclasses.replace(
+        finding,
+        about=f"more is moved than is charged: {finding.about}",
+        shown=_worth(worst.found.squared, promise.delta),
+        confidence=1.0,
+    )
+    return [charged if charged.violation and not finding.violation else finding]
+
+
+def _scouts(
+    subject: Subject, setting: Setting, people: list[tuple[str, Said, Said]], random: np.random.Generator
+) -> list[Scout]:
+    """Walk once with every pair of worlds, one way round or the other."""
+    found = []
+    for number, (about, one, other) in enumerate(people):
+        seed, kind = int(random.integers(2**32)), CROWDS[number % len(CROWDS)]
+        nobody = Script(setting.rounds, ())
+        probes = play(subject, setting, nobody, SeededCoins(seed)).probes[: setting.rounds // 4, 0]
+        heard = np.flatnonzero(probes != EMPTY_SLOT)  # a victim whom nobody hears shows nothing
+        victim = int(random.choice(heard)) if len(heard) else number % 3
+        pair = neighbours(setting, f"{about}; {kind}", victim, one, other, crowd(setting, kind, random))
+        turned, secret = number % 2 == 1, int(random.integers(2**32))
+        walked = walk(subject, pair, seed, secret, turned=turned)
+        found.append(Scout(pair, subject.promise(setting, seed), seed, turned, walked))
+    return found
+
+
+def _worth(spread: float, delta: float) -> float:
+    """The epsilon of Gaussian noise whose squared shifts over squared deviations are that."""
+    if spread == 0:
+        return 0.0
+    return curves.gaussian_epsilon(math.sqrt(spread), delta) if delta > 0 else math.inf
+
+
+@dataclass(frozen=True)
+class Losses:
+    """Losses along views that were drawn independently, how much each view counts, and the most that any may."""
+
+    losses: Floats
+    weights: Floats
+    most: float
+
+
+def _losses(subject: Subject, scout: Scout, secrets: list[int]) -> Losses:
+    """Walks with one pair, passages moved to where much is told."""
+    spread, stretch, most = scout.found.spread, 0.0, 1.0
+    if spread > 0 and not scout.found.parted:
+        if scout.promise.delta == 0:  # as far out as can be
+            stretch = FAR / math.sqrt(spread)
+        else:  # so that losses are near the aim, about half of them above
+            aim = AIM * scout.worth
+            stretch = max(0.0, aim / spread - 0.5)
+            most = _most(aim, spread, stretch)
+    pushes = [stretch * lean for lean in scout.found.leans] if stretch > 0 else []
+    walks = [walk(subject, scout.pair, scout.seed, secret, pushes, turned=scout.turned) for secret in secrets]
+    losses = np.array([found.loss for found in walks])
+    return Losses(losses, np.exp([found.log_weight for found in walks]), most)
+
+
+def _most(epsilon: float, spread: float, stretch: float) -> float:
+    """What a view counts at most at `epsilon`, under Gaussian noise: what counts more is cut, which shows less."""
+    if stretch == 0:
+        return 1.0
+    at_epsilon = math.exp(-stretch * (epsilon - spread / 2) + stretch**2 * spread / 2)
+    return at_epsilon * math.exp(-stretch * math.log1p(1 / stretch)) / (stretch + 1)
+
+
+def excess(losses: Floats, epsilon: float) -> Floats:
+    """max(0, 1 - exp(epsilon - loss)): its mean is delta."""
+    with np.errstate(over="ignore"):
+        return np.maximum(0.0, -np.expm1(epsilon - losses))
+
+
+def epsilon_of(found: Losses, delta: float) -> tuple[float, float]:
+    """Epsilon is at least this, and how surely. Where delta is 0, one view with that loss is proof."""
+    if delta == 0:
+        return float(found.losses.max()), 1.0
+
+    def refuted(epsilon: float) -> bool:
+        counted = np.minimum(found.weights * excess(found.losses, epsilon) / found.most, 1.0)
+        return mean_exceeds(counted, delta / found.most, ALPHA)
+
+    low, high = 0.0, float(np.max(found.losses, where=np.isfinite(found.losses), initial=0.0))
+    if refuted(high + 1):  # then without end: nothing but views that the other world cannot come to is left
+        return math.inf, 1 - ALPHA
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if refuted(middle) else (low, middle)
+    return low, 1 - ALPHA
+
+
+def mean_exceeds(values: Floats, bound: float, alpha: float) -> bool:
+    """Whether independent values in [0, 1] show their mean to be above `bound`; wrong with chance alpha at most.
+
+    Hoeffding (1963), JASA 58, Theorem 1: the bound by relative entropy.
+    """
+    seen = float(values.mean())
+    if seen <= bound or bound >= 1:
+        return False
+    parts = ((seen, bound), (1 - seen, 1 - bound))
+    apart = math.fsum(share * math.log(share / other) for share, other in parts if share > 0)
+    return len(values) * apart > -math.log(alpha)

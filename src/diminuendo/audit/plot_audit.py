@@ -1,0 +1,80 @@
+"""An audit as a picture: for each learner what is promised, and how much of it each method could show."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import matplotlib
+
+matplotlib.use("Agg")  # files only; no screen is needed
+
+import matplotlib.pyplot as plt
+
+from diminuendo.audit.run import METHODS, Audit
+
+# Okabe and Ito's colours, which people with any colour vision can tell apart.
+COLOURS = {"exact": "#0072B2", "pathwise": "#009E73", "black box": "#E69F00"}
+MARKS = {"exact": "D", "pathwise": "s", "black box": "o"}
+BROKEN, INK, FAINT = "#D55E00", "#222222", "#999999"
+BEYOND = 2.0
+"""Shares of the promise are drawn up to here; what is more is drawn as an arrow."""
+
+
+def plot_audit(found: Audit, path: Path) -> Path:
+    """Write a PNG: one row for each learner, shares of the epsilon that it claims."""
+    rows = list(reversed(found.subjects))
+    figure, axis = plt.subplots(figsize=(9, 1.6 + 0.29 * len(rows)), layout="constrained")
+    edge = 1.08 * BEYOND if found.violators else 1.2
+    axis.axvspan(1, edge, color=BROKEN, alpha=0.07, linewidth=0)
+    axis.axvline(1, color=INK, linewidth=1.2)
+    for method in METHODS:
+        inside: list[tuple[float, int]] = []
+        beyond: list[tuple[float, int]] = []
+        for place, subject in enumerate(rows):
+            finding = found.about(subject).get(method)
+            if finding is not None:
+                share = _share(finding.shown, finding.claimed)
+                (inside if share <= BEYOND else beyond).append((min(share, BEYOND), place))
+        for points, mark, size, name in ((inside, MARKS[method], 8, method), (beyond, ">", 11, None)):
+            axis.plot(
+                *_parts(points),
+                marker=mark,
+                markersize=size,
+                label=name,
+                color=COLOURS[method],
+                linestyle="none",
+                markeredgecolor="white",
+            )
+    axis.set_yticks(range(len(rows)), rows)
+    for place, subject in enumerate(rows):
+        axis.axhline(place, color="#eeeeee", zorder=0)
+        if subject in found.violators:
+            axis.get_yticklabels()[place].set_color(BROKEN)
+    axis.set(xlim=(-0.03, edge), ylim=(-0.7, len(rows) - 0.3))
+    axis.set_xlabel("epsilon that can be shown / epsilon that is claimed")
+    axis.spines[["top", "right", "left"]].set_visible(False)
+    axis.tick_params(axis="y", length=0)
+    axis.text(1.01, len(rows) - 0.45, "more than promised", color=BROKEN, fontsize=9, va="bottom")
+    axis.legend(frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.6 / len(rows) - 0.03), ncols=3)
+    what = "Planted faults" if found.faults else "Promises"
+    axis.set_title(
+        f"{what} at epsilon {found.epsilon:g}, delta {found.delta:g} ({found.effort} audit)\n",
+        loc="left",
+        color=INK,
+        fontsize=12,
+    )
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=130, bbox_inches="tight")
+    plt.close(figure)
+    return path
+
+
+def _share(shown: float, claimed: float) -> float:
+    if claimed == 0:
+        return 0.0 if shown == 0 else math.inf
+    return 0.0 if math.isinf(claimed) else shown / claimed
+
+
+def _parts(points: list[tuple[float, int]]) -> tuple[list[float], list[int]]:
+    return [x for x, _ in points], [y for _, y in points]

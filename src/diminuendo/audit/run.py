@@ -1,0 +1,164 @@
+"""The audit: every method against every promise, and what came of it.
+
+Each learner is attacked by each method that applies to it; findings are put together and compared with what was
+promised. With planted faults it is the other way round: then the audit is what is put to the test, and fails where it
+overlooks one.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed
+
+from diminuendo import _validate
+from diminuendo.audit.black_box import black_box
+from diminuendo.audit.effort import FALSE_ALARM, MOST_LEARNERS, Effort
+from diminuendo.audit.exact import exact
+from diminuendo.audit.faults import FAULTS
+from diminuendo.audit.finding import Finding
+from diminuendo.audit.pathwise import pathwise
+from diminuendo.audit.subjects import Subject, shipped
+from diminuendo.errors import InvalidInput, OutOfRange
+from diminuendo.learners import LEARNERS, Setting
+from diminuendo.types import Progress
+
+Method = Callable[[Subject, float, float, Effort, int], list[Finding]]
+"""From a subject, the epsilon and delta it is made for, effort and seed to what was found; [] if it does not apply."""
+
+METHODS: dict[str, Method] = {"black box": black_box, "pathwise": pathwise, "exact": exact}
+"""Every way to attack a promise; the slowest first, so that no core is left waiting for it."""
+
+
+@dataclass(frozen=True)
+class Audit:
+    """All findings of one audit."""
+
+    epsilon: float
+    delta: float
+    effort: str
+    seed: int
+    faults: bool
+    """Whether faults were planted, all of which should be found."""
+    subjects: tuple[str, ...]
+    findings: tuple[Finding, ...]
+    promise_nothing: tuple[str, ...]
+    """Learners that were left out, because there is nothing to break."""
+
+    def about(self, subject: str) -> dict[str, Finding]:
+        """By method, the finding about that subject that comes closest to what is promised, or exceeds it most."""
+        found: dict[str, Finding] = {}
+        for finding in self.findings:
+            if finding.subject == subject:
+                best = found.setdefault(finding.method, finding)
+                if finding.shown - finding.claimed > best.shown - best.claimed:
+                    found[finding.method] = finding
+        return found
+
+    @property
+    def violators(self) -> list[str]:
+        """Who was shown to leak more than promised."""
+        broken = {finding.subject for finding in self.findings if finding.violation}
+        return [subject for subject in self.subjects if subject in broken]
+
+    @property
+    def overlooked(self) -> list[str]:
+        """Planted faults that were not found."""
+        return [subject for subject in self.subjects if subject not in self.violators] if self.faults else []
+
+    @property
+    def passed(self) -> bool:
+        """Nobody leaks more than promised; or, of planted faults, none was overlooked."""
+        return not (self.overlooked if self.faults else self.violators)
+
+    @property
+    def confidence(self) -> float:
+        """How sure it is that no learner was accused that keeps its promise."""
+        return 1.0 - FALSE_ALARM
+
+    def as_json(self) -> dict[str, Any]:
+        """For files."""
+        return {
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+            "effort": self.effort,
+            "seed": self.seed,
+            "faults_planted": self.faults,
+            "passed": self.passed,
+            "confidence": self.confidence,
+            "violations": self.violators,
+            "overlooked": self.overlooked,
+            "promise_nothing": list(self.promise_nothing),
+            "findings": [finding.as_json() for finding in self.findings],
+        }
+
+
+def audit(
+    names: Sequence[str] | None = None,
+    *,
+    epsilon: float = 1.0,
+    delta: float = 1e-6,
+    effort: Effort,
+    seed: int,
+    faults: bool = False,
+    jobs: int = 1,
+    progress: Callable[[str, int], Progress] | None = None,
+) -> Audit:
+    """Attack the promises of these learners, or of all that promise anything; with `faults`, where faults are planted.
+
+    Runs are made at several places at once where `jobs` says so, and come out the same.
+    """
+    known = FAULTS if faults else LEARNERS
+    if unknown := [name for name in names or () if name not in known]:
+        what = "planted fault" if faults else "learner"
+        raise InvalidInput(f"There is no {what} called {unknown[0]!r}. There are: {', '.join(known)}.")
+    if jobs == 0:
+        raise InvalidInput("jobs must be a number of runs at the same time, or -1 for one per core; got 0.")
+    _validate.whole(seed, 0, None, "seed")
+    wanted = list(dict.fromkeys(names or known))
+    if len(wanted) > MOST_LEARNERS:
+        raise InvalidInput(f"One audit is for {MOST_LEARNERS} learners at most; got {len(wanted)}.")
+    promising = [name for name in wanted if names or math.isfinite(promised(name, epsilon, delta, faults))]
+    tasks = [(method, name) for method in METHODS for name in promising]
+    seeds = np.random.SeedSequence(seed).generate_state(len(tasks), dtype=np.uint64)
+    tick = progress("attacking", len(tasks)) if progress else lambda done: None
+    runner = Parallel(n_jobs=min(jobs, len(tasks)), return_as="generator_unordered")
+    found: dict[int, list[Finding]] = {}
+    for number, findings in runner(
+        delayed(_attack)(number, method, name, faults, epsilon, delta, effort, int(seeds[number]))
+        for number, (method, name) in enumerate(tasks)
+    ):
+        found[number] = findings
+        tick(1)
+    in_order = tuple(finding for number in range(len(tasks)) for finding in found[number])
+    left_out = tuple(name for name in wanted if name not in promising)
+    return Audit(epsilon, delta, effort.name, seed, faults, tuple(promising), in_order, left_out)
+
+
+def subject_of(name: str, faults: bool) -> Subject:
+    """A shipped learner, or one with a planted fault."""
+    return FAULTS[name] if faults else shipped(name)
+
+
+def promised(name: str, epsilon: float, delta: float, faults: bool) -> float:
+    """The epsilon that a learner claims, asked for that one."""
+    subject = subject_of(name, faults)
+    with _paper_in_peace():
+        return subject.promise(Setting(2, 1, 4, subject.feedback, epsilon, delta)).epsilon
+
+
+def _attack(
+    number: int, method: str, name: str, faults: bool, epsilon: float, delta: float, effort: Effort, seed: int
+) -> tuple[int, list[Finding]]:
+    with _paper_in_peace():
+        return number, METHODS[method](subject_of(name, faults), epsilon, delta, effort, seed)
+
+
+def _paper_in_peace() -> warnings.catch_warnings[None]:
+    """The paper's constants are meant for more rounds than are run here, which they would say again and again."""
+    return warnings.catch_warnings(action="ignore", category=OutOfRange)

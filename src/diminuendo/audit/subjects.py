@@ -1,0 +1,104 @@
+"""Subjects: what is put to the test, and how a scripted world is played to it.
+
+A subject makes learners: a shipped one, or one with a planted fault. `play` lets a learner meet a scripted world and
+returns the view: everything that an onlooker gets to see. That is slates, probes, and published sums, no more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+from unittest import mock
+
+import numpy as np
+
+from diminuendo.audit.doors import Doors
+from diminuendo.audit.laws import published
+from diminuendo.audit.scripts import Script
+from diminuendo.errors import InvalidInput
+from diminuendo.learners import LEARNERS, Learner, Setting, constants
+from diminuendo.privacy import curves
+from diminuendo.privacy.budget import Guarantee
+from diminuendo.randomness.coins import Coins, SeededCoins
+from diminuendo.types import EMPTY_SLOT, FEEDBACKS, Decision, FeedbackKind, Items
+
+REMEMBERED: list[tuple[Any, str, Any]] = [
+    (module, name, cache(getattr(module, name)))
+    for module, names in {
+        curves: ("zcdp_epsilon", "zcdp_rho", "gaussian_epsilon", "gaussian_mu"),
+        constants: ("bandit", "full_information"),
+    }.items()
+    for name in names
+]
+"""What follows from public numbers alone: the same for every run of an audit, and slower to find than a run takes."""
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A way to make learners that all promise the same."""
+
+    name: str
+    feedback: FeedbackKind
+    make: Callable[[Setting, Coins], Learner]
+    around: Callable[[], AbstractContextManager[None]] = nullcontext
+    """What else is wrong with the world while a faulty learner lives."""
+
+    def promise(self, setting: Setting, seed: int = 0) -> Guarantee:
+        """What its learners claim; some of them only once public coins, here of that seed, have fallen."""
+        with remembering():
+            return self.make(setting, SeededCoins(seed)).guarantee
+
+
+@contextmanager
+def remembering() -> Iterator[None]:
+    """While this lasts, what was computed once about costs and constants is not computed again."""
+    with ExitStack() as stack:
+        for module, name, remembered in REMEMBERED:
+            stack.enter_context(mock.patch.object(module, name, remembered))
+        yield
+
+
+@dataclass(frozen=True)
+class View:
+    """Everything that an onlooker sees of one run."""
+
+    slates: Items
+    """(rounds, slots), -1 where a slot is empty."""
+    probes: Items
+    """(rounds, 2): slot and item, -1 where a round probed nothing."""
+    published: tuple[np.ndarray, ...]
+    """Released vectors, in order."""
+
+
+def shipped(name: str) -> Subject:
+    """A learner of the catalogue."""
+    if name not in LEARNERS:
+        raise InvalidInput(f"There is no learner called {name!r}. There are: {', '.join(LEARNERS)}.")
+    learner = LEARNERS[name]
+    feedback = next(kind for kind in FEEDBACKS if kind in learner.reads)
+    return Subject(name, feedback, lambda setting, coins: learner.for_setting(setting, coins=coins))
+
+
+def play(
+    subject: Subject, setting: Setting, script: Script, coins: Coins, doors: Doors | None = None
+) -> View:
+    """One run, and all that is seen of it. `doors`: what stands at the noise, where more than watching is wanted."""
+    watch = Doors() if doors is None else doors
+    slates = np.full((script.rounds, setting.slots), EMPTY_SLOT, dtype=np.int32)
+    probes = np.full((script.rounds, 2), EMPTY_SLOT, dtype=np.int32)
+    decisions: list[Decision] = []
+    # Doors inside: a fault that surrounds a learner is in what the doors see. Hostile people say what numpy warns of.
+    with remembering(), watch.open(), subject.around(), np.errstate(all="ignore"):
+        learner = subject.make(setting, coins)
+        for t in range(script.rounds):
+            decision = learner.choose()
+            decisions.append(decision)
+            slates[t] = learner.row_of(decision)
+            if decision.probe is not None:
+                probes[t] = decision.probe
+            for answer in script.after(t):
+                learner.observe(decisions[answer.to], answer.reply(decisions[answer.to].slate))
+    return View(slates, probes, published(watch.passages))

@@ -1,0 +1,96 @@
+"""The whole audit: every shipped learner is cleared, verdicts follow from findings, and a seed repeats it."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+
+from diminuendo.audit import EFFORTS, METHODS, Audit, Finding, audit
+from diminuendo.audit.effort import FALSE_ALARM
+from diminuendo.audit.plot_audit import plot_audit
+from diminuendo.errors import InvalidInput
+from diminuendo.learners import LEARNERS
+
+QUICK = EFFORTS["quick"]
+
+
+def finding(subject: str, shown: float, claimed: float = 1.0, method: str = "exact") -> Finding:
+    return Finding(method, subject, "her", claimed, 0.0, shown, 1.0, 1)
+
+
+def audited(*findings: Finding, faults: bool = False) -> Audit:
+    subjects = tuple(dict.fromkeys(found.subject for found in findings))
+    return Audit(1.0, 1e-6, "quick", 5, faults, subjects, findings, ())
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_a_quick_audit_clears_every_shipped_learner(name: str) -> None:
+    found = audit([name], effort=QUICK, seed=1)
+    assert found.passed, [str(one) for one in found.findings]
+    assert {one.method for one in found.findings} >= {"black box"}
+    claimed = [one.claimed for one in found.findings]
+    assert all(math.isfinite(epsilon) for epsilon in claimed) or all(math.isinf(e) for e in claimed)
+
+
+def test_who_promises_nothing_is_left_out_and_named() -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("diminuendo.audit.run.METHODS", {"none": lambda *given: []})
+        found = audit(None, effort=QUICK, seed=1)
+    assert set(found.subjects) | set(found.promise_nothing) == set(LEARNERS)
+    assert {"hedge", "slate-totals-open", "cascade-thompson"} <= set(found.promise_nothing)
+    assert {"random", "fi-dp", "overlap-greedy", "slate-clicks"} <= set(found.subjects)
+
+
+def test_a_seed_repeats_an_audit_wherever_it_runs() -> None:
+    once, again, elsewhere = (
+        audit(["random", "epoch-greedy"], effort=QUICK, seed=9, jobs=jobs) for jobs in (1, 1, 2)
+    )
+    assert once.as_json() == again.as_json() == elsewhere.as_json()
+    other = audit(["random", "epoch-greedy"], effort=QUICK, seed=10)
+    assert other.as_json()["findings"] != once.as_json()["findings"]
+
+
+def test_the_verdict_is_that_of_the_worst_finding() -> None:
+    good = audited(finding("a", 0.4), finding("b", 0.9), finding("b", 0.2, method="black box"))
+    assert good.passed
+    assert good.violators == []
+    bad = audited(finding("a", 0.4), finding("b", 0.9), finding("b", 1.1, method="black box"))
+    assert not bad.passed
+    assert bad.violators == ["b"]
+    assert bad.about("b")["black box"].shown == 1.1
+    assert not audited(finding("a", math.inf)).passed
+    assert not audited(finding("a", 1e-3, claimed=0.0)).passed
+
+
+def test_of_planted_faults_all_must_be_found() -> None:
+    half = audited(finding("a", 1.4), finding("b", 0.9), faults=True)
+    assert not half.passed
+    assert half.overlooked == ["b"]
+    assert audited(finding("a", 1.4), finding("b", 2.0), faults=True).passed
+
+
+def test_findings_are_plain_json() -> None:
+    found = audited(finding("a", math.inf), finding("b", 0.5)).as_json()
+    read = json.loads(json.dumps(found, allow_nan=False))
+    assert read["violations"] == ["a"]
+    assert read["confidence"] == 1 - FALSE_ALARM
+    assert [one["epsilon_shown"] for one in read["findings"]] == ["infinite", 0.5]
+
+
+def test_unknown_names_and_numbers_are_refused_before_any_work() -> None:
+    with pytest.raises(InvalidInput, match="no learner called 'nobody'"):
+        audit(["nobody"], effort=QUICK, seed=1)
+    with pytest.raises(InvalidInput, match="no planted fault called 'fi-dp'"):
+        audit(["fi-dp"], effort=QUICK, seed=1, faults=True)
+    with pytest.raises(InvalidInput, match="got 0"):
+        audit(["random"], effort=QUICK, seed=1, jobs=0)
+    with pytest.raises(InvalidInput, match="seed"):
+        audit(["random"], effort=QUICK, seed=-1)
+
+
+def test_it_draws_what_was_found(tmp_path: Path) -> None:
+    found = audited(*(finding("a", 0.4, method=method) for method in METHODS), finding("b", math.inf))
+    assert plot_audit(found, tmp_path / "new" / "audit.png").stat().st_size > 5_000

@@ -1,0 +1,106 @@
+"""Doors: what passes is written down, and a run can be led after another."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from diminuendo.audit.doors import Doors, Parted, _leading_to
+from diminuendo.audit.hostile import SILENT, crowd, neighbours, wanting
+from diminuendo.audit.laws import words_twice
+from diminuendo.audit.scripts import Neighbours
+from diminuendo.audit.subjects import Subject, play, shipped
+from diminuendo.audit.walk import SplitCoins, Unwatched, walk
+from diminuendo.learners import Setting
+from diminuendo.learners.fi_dp import FiDp
+from diminuendo.randomness.coins import SeededCoins
+from diminuendo.randomness.urns import probabilities
+
+WATCHED = [
+    "fi-dp",
+    "bandit-dp",
+    "bandit-direct",
+    "bandit-presampled",
+    "epoch-greedy",
+    "boosted",
+    "slate-clicks",
+    "random",
+]
+
+
+def pair_for(name: str, seed: int = 0) -> tuple[Subject, Neighbours]:
+    subject = shipped(name)
+    setting = Setting(3, 2, 40, subject.feedback, 1.0, 1e-6)
+    random = np.random.default_rng(seed)
+    others = crowd(setting, "all others say anything", random)
+    said = ((0, wanting(subject.feedback, 3, (0, 1, 2))),)
+    return subject, neighbours(setting, "wants everything, or says nothing", 1, said, SILENT, others)
+
+
+@pytest.mark.parametrize("name", WATCHED)
+def test_a_run_is_led_after_another(name: str) -> None:
+    """The same world with no secret randomness of its own: all that passes, and all that is seen, is the same."""
+    subject, pair = pair_for(name)
+    free = Doors()
+    seen = play(subject, pair.setting, pair.one, SplitCoins(3, 4), free)
+    led = Doors(free.passages, ends=True)
+    again = play(subject, pair.setting, pair.one, SplitCoins(3, None), led)
+    assert (len(free.passages) > 0) == (name != "random")
+    for one, other in zip(free.passages, led.passages, strict=True):
+        assert (one.law, one.scale) == (other.law, other.scale)
+        np.testing.assert_array_equal(one.covered, other.covered)
+        np.testing.assert_array_equal(one.out, other.out)
+    np.testing.assert_array_equal(seen.slates, again.slates)
+    np.testing.assert_array_equal(seen.probes, again.probes)
+    assert words_twice(free.passages) == 0
+
+
+@pytest.mark.parametrize("name", WATCHED)
+def test_both_worlds_come_to_one_view_and_doors_change_nothing(name: str) -> None:
+    subject, pair = pair_for(name)
+    found = walk(subject, pair, 3, 4)
+    assert not found.parted
+    assert np.isfinite(found.loss)
+    plain = play(subject, pair.setting, pair.one, SeededCoins(5))
+    learner = subject.make(pair.setting, SeededCoins(5))
+    for t in range(pair.setting.rounds):  # as without any audit
+        with np.errstate(all="ignore"):
+            decision = learner.choose()
+            np.testing.assert_array_equal(learner.row_of(decision), plain.slates[t])
+            for answer in pair.one.after(t):
+                assert answer.to == t
+                learner.observe(decision, answer.reply(decision.slate))
+
+
+def test_draws_are_led_to_any_item() -> None:
+    random = np.random.default_rng(1)
+    for _ in range(20):
+        learner = FiDp(5, 2, horizon=400, rate=0.4, epsilon=60.0, delta=1e-6, coins=SeededCoins(0))
+        for _ in range(int(random.integers(60))):
+            answer = wanting("full", 5, random.choice(5, size=2).tolist())
+            learner.observe(learner.choose(), answer(()))
+        for items in ([0, 1], [4, 2], [3, 0], [1, 1]):
+            words = _leading_to(learner._experts.urns, (0, 1), items)
+            learner._secret.handful = words
+            shown = learner.row_of(learner.choose()).tolist()
+            assert shown == [items[0], -1 if items[1] == items[0] else items[1]]
+            assert probabilities(learner._experts.urns, 0)[items[0]] > 0
+
+
+def test_another_passage_than_before_parts_the_worlds() -> None:
+    subject, pair = pair_for("boosted")
+    free = Doors()
+    play(subject, pair.setting, pair.one, SeededCoins(3), free)
+    for script in (free.passages[:-1], [free.passages[0], *free.passages]):
+        with pytest.raises(Parted):
+            play(subject, pair.setting, pair.one, SplitCoins(3, None), Doors([*script[:-1]], ends=True))
+    other, its = pair_for("slate-clicks")
+    with pytest.raises(Parted):
+        play(other, its.setting, its.one, SplitCoins(3, None), Doors(free.passages, ends=True))
+
+
+def test_secrets_that_no_door_sees_are_noticed() -> None:
+    for name in ("fi-pure", "hedge"):
+        subject, pair = pair_for(name)
+        with pytest.raises(Unwatched):
+            walk(subject, pair, 3, 4)

@@ -1,0 +1,50 @@
+"""Planted faults: each is found in quick mode, and the same learner without it is cleared."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from diminuendo.audit.effort import EFFORTS
+from diminuendo.audit.exact import exact
+from diminuendo.audit.faults import FAULTS, MENDED
+from diminuendo.audit.pathwise import pathwise
+
+QUICK = EFFORTS["quick"]
+LISTED = (
+    "exploration decided by data (bandit-dp)",
+    "duplicates counted (fi-dp)",
+)
+"""Faults that exact audits find too. All others need more rounds than can be listed, or have noise."""
+
+
+def test_the_table_is_whole() -> None:
+    assert FAULTS.keys() == MENDED.keys()
+    assert all(FAULTS[name].name == name for name in FAULTS)
+    named = ("noise halved", "left out", "used again", "exploration", "redraw", "duplicates", "batch closed")
+    assert all(any(what in name for name in FAULTS) for what in named)
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_planted_fault_is_found(name: str) -> None:
+    (found,) = pathwise(FAULTS[name], 1.0, 1e-6, QUICK, 11)
+    assert found.violation, str(found)
+    by_data = any(what in name for what in ("decided", "closed", "used again"))
+    assert math.isinf(found.shown) == by_data, "what is decided by data is seen bare"
+
+
+@pytest.mark.parametrize("name", MENDED)
+def test_without_the_fault_it_is_cleared(name: str) -> None:
+    (found,) = pathwise(MENDED[name], 1.0, 1e-6, QUICK, 11)
+    assert not found.violation, str(found)
+    assert found.shown > 0.2, "and not because nothing was tried"
+
+
+@pytest.mark.parametrize("name", LISTED)
+def test_some_faults_are_found_with_certainty(name: str) -> None:
+    (found,) = exact(FAULTS[name], 1.0, 1e-6, QUICK, 11)
+    assert found.violation, str(found)
+    assert found.confidence == 1.0
+    (found,) = exact(MENDED[name], 1.0, 1e-6, QUICK, 11)
+    assert not found.violation, str(found)
