@@ -7,15 +7,21 @@ import importlib
 import pkgutil
 import re
 import runpy
+import sys
+import warnings
 from pathlib import Path
 
 import pytest
 
 import diminuendo
 from diminuendo.cli.reference import reference
+from tests.kit.pages import RUN, SHOWN, Block, blocks, check_shown, run_console, run_page, run_python
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+BLOCKS = [block for page in PAGES for block in blocks(page)]
+RUNNABLE = sorted({block.page for block in BLOCKS if block.language in RUN})
+LONG = sorted({block.page for block in BLOCKS if block.slow})
 MODULES = [
     module.name
     for module in pkgutil.walk_packages(diminuendo.__path__, "diminuendo.")
@@ -26,26 +32,82 @@ MODULES = [
 def test_there_is_something_to_test() -> None:
     assert len(PAGES) > 8
     assert len(MODULES) > 40
-    assert any("```python" in page.read_text() for page in PAGES)
+    assert {block.language for block in BLOCKS} >= set(RUN)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_python_on_pages_runs(page: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    names: dict[str, object] = {}
-    for block in re.findall(r"```python\n(.*?)```", page.read_text(), flags=re.S):
-        exec(compile(block, str(page), "exec"), names)
-    assert "Traceback" not in capsys.readouterr().out
+@pytest.fixture
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An empty folder and a screen of 80 columns."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)  # commands set their own; put it back
+
+
+@pytest.mark.usefixtures("elsewhere")
+@pytest.mark.parametrize("page", RUNNABLE, ids=lambda page: str(page.relative_to(ROOT)))
+def test_what_pages_show_runs_and_prints_what_they_say(page: Path) -> None:
+    run_page(page)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("elsewhere")
+@pytest.mark.parametrize("page", LONG, ids=lambda page: str(page.relative_to(ROOT)))
+def test_what_takes_long_on_pages_runs_too(page: Path) -> None:
+    run_page(page, slow=True)
+
+
+def test_blocks_are_of_known_kinds_and_their_commands_exist() -> None:
+    makefile = (ROOT / "Makefile").read_text()
+    for block in BLOCKS:
+        assert block.language in (*RUN, *SHOWN), f"{block} is `{block.language}`"
+        if block.language in SHOWN:
+            assert "$ diminuendo" not in block.text, (
+                f"{block}: commands with a `$` are run; call it `console`"
+            )
+            check_shown(block)
+        for target in re.findall(r"^make ([a-z-]+)", block.text, flags=re.M):
+            assert f"\n{target}:" in makefile, f"{block}: make {target}"
+
+
+@pytest.mark.parametrize(
+    ("language", "text", "wrong"),
+    [
+        ("python", "print(1 + 1)\n#> 2\n", "print(1 + 1)\n#> 3\n"),
+        ("python", "for i in (1, 2):\n    print(i)\n#> 1\n#> 2\n", "for i in (1, 2):\n    print(i)\n#> 1\n"),
+        ("python", "print('a 7 b')\n#> a ... b\n", "print('a 7 c')\n#> a ... b\n"),
+        ("console", "$ diminuendo version\n...\n", "$ diminuendo version\nnine\n"),
+        ("console", "$ diminuendo version\n", "$ diminuendo verse\n"),
+        ("sh", "diminuendo simulate msweb --slots 5\n", "diminuendo simulate msweb --slotz 5\n"),
+        ("sh", "diminuendo plan --items 9 --slots 2 \\\n  --rounds 9\n", "diminuendo plan --items nine\n"),
+    ],
+)
+def test_a_page_that_says_something_else_is_noticed(language: str, text: str, wrong: str) -> None:
+    def run(shown: str) -> None:
+        block = Block(Path("page.md"), 1, language, shown)
+        if language == "python":
+            run_python(block, {})
+        else:
+            (run_console if language == "console" else check_shown)(block)
+
+    run(text)
+    with pytest.raises(AssertionError):
+        run(wrong)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_links_lead_somewhere(page: Path) -> None:
+    """In the repository; tests/test_site.py looks at the site."""
     for target in re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text()):
         if not target.startswith("http"):
             assert (page.parent / target).exists(), f"{page.name} links to {target}"
 
 
+@pytest.mark.usefixtures("elsewhere")
 @pytest.mark.parametrize("example", sorted(ROOT.glob("examples/*.py")), ids=lambda path: path.name)
-def test_examples_run(example: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_examples_run(
+    example: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "argv", [str(example)])
     runpy.run_path(str(example))
     assert capsys.readouterr().out.strip()
 

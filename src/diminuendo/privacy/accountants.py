@@ -265,3 +265,4 @@ ACCOUNTANTS: dict[str, Accountant] = {
     accountant.name: accountant
     for accountant in (Pure(), ZCdp(), GaussianExact(), Advanced(), AdaptiveRange())
 }
+"""Every way of counting by its name; a budget takes one of those that add up."""

@@ -147,6 +147,7 @@ Event = (
     | Parallel
     | Repeated
 )
+"""Anything that has a cost."""
 
 NAMES: dict[str, type[Any]] = {
     "selections": Selections,

@@ -11,3 +11,4 @@ from diminuendo.sums.tree import Tree
 STRATEGIES: dict[str, type[Strategy]] = {
     strategy.name: strategy for strategy in (Independent, Tree, SqrtToeplitz, Blt)
 }
+"""Every strategy by the name users type."""
