@@ -38,7 +38,8 @@ def test_chances_of_rounded_noise_are_those_of_intervals() -> None:
         for sigma in (0.5, 20.0, 1023.0, 1025.0, 1e4, 1e10):
             for place in (0.0, 0.7, -3.2, 6.0, -11.0):
                 z = round(place * sigma)
-                interval = mpmath.ncdf((-abs(z) + 0.5) / sigma) - mpmath.ncdf((-abs(z) - 0.5) / sigma)
+                low, high = ((mpmath.mpf(-abs(z)) + end) / mpmath.mpf(sigma) for end in (-0.5, 0.5))
+                interval = mpmath.ncdf(high) - mpmath.ncdf(low)
                 found = laws.normal(np.zeros(1, dtype=np.int64), sigma, np.array([z]))
                 assert found == pytest.approx(float(mpmath.log(interval)), abs=1e-8)
 
@@ -68,7 +69,7 @@ def test_a_mean_is_above_what_it_is_said_to_exceed(p: float) -> None:
         )
 
     assert 0 < said(p) <= alpha
-    assert said(p + 0.75 * (1 - p)) > 0.5
+    assert said(p + 0.9 * (1 - p)) > 0.5
 
 
 def moved_losses(mu: float, delta: float, runs: int, random: np.random.Generator) -> Losses:

@@ -18,18 +18,21 @@ import numpy as np
 
 from diminuendo.audit.bounds import epsilon_shown
 from diminuendo.audit.classifier import learn
-from diminuendo.audit.effort import ALPHA, Effort
+from diminuendo.audit.effort import ALPHA, Effort, runs
 from diminuendo.audit.features import Reader
 from diminuendo.audit.finding import Finding
 from diminuendo.audit.neighbours import candidates
 from diminuendo.audit.scripts import Neighbours
-from diminuendo.audit.subjects import Subject, View, play
+from diminuendo.audit.subjects import Subject, View, play, remembering
 from diminuendo.learners import Setting
+from diminuendo.privacy.budget import Guarantee
 from diminuendo.randomness.coins import SeededCoins
 
 METHOD = "black box"
 HOPEFUL = 0.1
 """How unsure a scout may be of what it reports. Only the choice of neighbours depends on it."""
+COINS = 20
+"""So many public coins are asked what is promised."""
 
 
 @dataclass(frozen=True)
@@ -55,8 +58,9 @@ def attack(subject: Subject, pairs: Sequence[Neighbours], effort: Effort, seed: 
     if effort.scouts:
         hopes = [_attempt(subject, tried, effort.scouts, effort.scouts, HOPEFUL, seeds) for tried in pairs]
         pair = pairs[int(np.argmax([hope.shown for hope in hopes]))]
-    promise = subject.promise(pair.setting)
-    found = _attempt(subject, pair, effort.training, effort.scored, ALPHA, seeds)
+    promise = _promise(subject, pair.setting)
+    training, scored = (runs(rounds, pair.setting.rounds) for rounds in (effort.training, effort.scored))
+    found = _attempt(subject, pair, training, scored, ALPHA, seeds)
     return Finding(
         METHOD,
         subject.name,
@@ -65,9 +69,9 @@ def attack(subject: Subject, pairs: Sequence[Neighbours], effort: Effort, seed: 
         promise.delta,
         found.shown,
         1 - ALPHA,
-        2 * (2 * len(pairs) * effort.scouts + effort.training + effort.scored),
+        2 * (2 * len(pairs) * effort.scouts + training + scored),
         {
-            "scored_runs_of_each_world": effort.scored,
+            "scored_runs_of_each_world": scored,
             "event_in_one_world": found.hits,
             "event_in_the_other": found.others,
             "classifier": found.classifier,
@@ -79,6 +83,12 @@ def attack(subject: Subject, pairs: Sequence[Neighbours], effort: Effort, seed: 
 def _learner(subject: Subject, epsilon: float, delta: float) -> str:
     """The name of the learner that is, perhaps, broken."""
     return subject.make(Setting(2, 1, 4, subject.feedback, epsilon, delta), SeededCoins(0)).name
+
+
+def _promise(subject: Subject, setting: Setting) -> Guarantee:
+    """What is claimed; the largest claim, where public coins decide what a learner can claim."""
+    with remembering():
+        return max((subject.promise(setting, seed) for seed in range(COINS)), key=lambda found: found.epsilon)
 
 
 def _attempt(
@@ -95,11 +105,11 @@ def _attempt(
 
 
 def _worlds(
-    subject: Subject, pair: Neighbours, runs: int, seeds: Iterator[int]
+    subject: Subject, pair: Neighbours, count: int, seeds: Iterator[int]
 ) -> tuple[list[View], list[View]]:
     """So many fresh runs of each world, all independent of each other."""
     one, other = (
-        [play(subject, pair.setting, script, SeededCoins(next(seeds))) for _ in range(runs)]
+        [play(subject, pair.setting, script, SeededCoins(next(seeds))) for _ in range(count)]
         for script in (pair.one, pair.other)
     )
     return one, other

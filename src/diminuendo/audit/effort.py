@@ -18,23 +18,32 @@ ALPHA = FALSE_ALARM / (2 * MOST_LEARNERS)
 
 @dataclass(frozen=True)
 class Effort:
-    """Numbers of runs; all for one learner."""
+    """How much is run for one learner."""
 
     name: str
     scouts: int
     """Black box: runs of each world, for each pair of neighbours that may turn out to be the worst; 0: the first is."""
     training: int
-    """Black box: runs of each world, of the chosen neighbours, from which the attacker learns whom to guess."""
+    """Black box: rounds of each world, of the chosen neighbours, from which the attacker learns what to look at."""
     scored: int
-    """Black box: runs of each world on which the guesses are counted."""
+    """Black box: rounds of each world in which guesses are counted."""
     paths: int
     """Pathwise: runs of one world that the other is made to follow, for each pair of neighbours."""
     views: int
     """Exact: so many different views are listed at most; what is larger is not tried."""
 
 
+STARTING = 2
+"""To start a learner takes as long as so many rounds, about."""
+
+
+def runs(rounds: int, horizon: int) -> int:
+    """So many runs of a world are as good as that many rounds: short worlds are run more often."""
+    return max(2, rounds // (horizon + STARTING))
+
+
 EFFORTS = {
-    "quick": Effort("quick", scouts=0, training=100, scored=150, paths=2, views=2_000),
-    "full": Effort("full", scouts=60, training=800, scored=2_500, paths=16, views=50_000),
+    "quick": Effort("quick", scouts=0, training=600, scored=800, paths=2, views=2_000),
+    "full": Effort("full", scouts=60, training=6_000, scored=20_000, paths=16, views=50_000),
 }
 """How hard the command tries, by name."""

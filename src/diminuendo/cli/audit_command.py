@@ -77,7 +77,7 @@ def audit_command(
 
 def show_audit(found: Audit) -> None:
     """A line for each learner, then what it comes to."""
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
     table.add_column("planted fault" if found.faults else "learner", no_wrap=not found.faults)
     for name in ("claimed", *COLUMNS):
         table.add_column(name, justify="right", no_wrap=True)

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, TypeVar, cast
+from typing import Annotated, Any, TypeVar, cast
 
 import typer
 
@@ -72,6 +72,12 @@ def simulate_command(
         str | None, typer.Option(help="Only the first so many people; as 1000 or 1000,10000.")
     ] = None,
     items: Annotated[int | None, typer.Option(help="The number of items; else read off the file.")] = None,
+    columns: Annotated[
+        str | None, typer.Option(help="Names of the columns of ratings; as user,film,stars.")
+    ] = None,
+    scale: Annotated[
+        str | None, typer.Option(help="What ratings mean nothing and everything; as 1,5. Default: 0,1.")
+    ] = None,
     jobs: Annotated[int, typer.Option(help="Runs at the same time; -1: one per core.")] = -1,
     ray: Annotated[
         str | None,
@@ -86,12 +92,13 @@ def simulate_command(
     """Run learners against streams and compare them with hindsight; several slots, budgets and rounds make a sweep."""
     kind = cast(FeedbackKind, _validate.one_of(feedback, FEEDBACKS, "--feedback"))
     _validate.one_of(clicks, MODELS, "--clicks")
+    ratings = _ratings(columns, scale)
     with _interruptible(out), progress_bars() as bars:
         people = []
         for source in stream:
             path = Path(source)
             reading = bars(f"reading {path.name}", path.stat().st_size) if path.is_file() else None
-            people.append(open_stream(source, objective, n_items=items, progress=reading))
+            people.append(open_stream(source, objective, n_items=items, **ratings, progress=reading))
         found = sweep(
             people,
             slots=_numbers(slots, int, "--slots"),
@@ -110,6 +117,24 @@ def simulate_command(
             progress=bars,
         )
     _show(found, out, json_file)
+
+
+def _ratings(columns: str | None, scale: str | None) -> dict[str, Any]:
+    """How ratings are to be read, where that is said."""
+    found: dict[str, Any] = {}
+    if columns is not None:
+        found["columns"] = tuple(name.strip() for name in columns.split(","))
+        if len(found["columns"]) != 3:
+            raise InvalidInput(
+                f"--columns takes the columns of person, item and value, as user,film,stars; got {columns!r}."
+            )
+    if scale is not None:
+        found["scale"] = tuple(_numbers(scale, float, "--scale"))
+        if len(found["scale"]) != 2:
+            raise InvalidInput(
+                f"--scale takes the rating that means nothing and the one that means everything, as 1,5; got {scale!r}."
+            )
+    return found
 
 
 def _names(given: str | None, feedback: str) -> list[str]:

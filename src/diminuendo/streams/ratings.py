@@ -144,7 +144,9 @@ def _expect(columns: tuple[str, str, str], found: list[str], file: str) -> None:
     missing = [column for column in columns if column not in found]
     if missing:
         raise InvalidInput(
-            f"{file} has no column {', '.join(missing)}; expected {','.join(columns)} and found {','.join(found)}."
+            f"{file} has no column {', '.join(missing)}; expected {','.join(columns)} and found {','.join(found)}. If "
+            "they have other names, tell them, as columns=('user', 'film', 'stars'), or on the command line --columns "
+            "user,film,stars."
         )
 
 
@@ -201,7 +203,7 @@ def _scaled(values: NDArray[np.float64], scale: Scale, file: str, name: str) -> 
         row = int(np.argmax(outside))
         raise InvalidInput(
             f"{file}, data row {row + 1}: {name} {values[row]:g} is not from {low:g} to {high:g}. If values run "
-            "from 1 to 5, say, tell it: scale=(1, 5)."
+            "from 1 to 5, say, tell it: scale=(1, 5), or --scale 1,5 on the command line."
         )
     return (values - low) / (high - low)
 
