@@ -177,6 +177,21 @@ def test_luck_is_not_mistaken_for_a_leak() -> None:
         assert not finding.violation
 
 
+def test_every_run_is_fresh() -> None:
+    """What is counted was not looked at before: as many different seeds are used as runs are stated."""
+    seeds: list[int] = []
+
+    def make(setting: Setting, coins: Coins) -> Any:
+        seeds.append(getattr(coins, "seed", -1))
+        return Deaf(coins, 0.0)
+
+    few = Effort("test", scouts=5, training=40, scored=80, paths=1, views=1)
+    finding = attack(Subject("deaf", "bandit", make), [NOTHING, PAIR], few, seed=1)
+    played = [seed for seed in seeds if seed > 2**32]  # promises are asked of small seeds
+    assert finding.runs == 2 * (2 * 2 * 5 + 10 + 20)  # a run of 2 rounds, and its start, counts as 4 rounds
+    assert len(set(played)) == len(played) == finding.runs
+
+
 def test_counting_the_runs_that_chose_the_event_would_accuse_the_innocent() -> None:
     """Why runs are fresh: the best of many events, by luck, stands out in the very runs that it was chosen by."""
     random = np.random.default_rng(0)
@@ -199,7 +214,7 @@ def test_the_largest_promise_counts_where_coins_decide_it() -> None:
     """Some learners promise more or less as their public coins fall; who sees the coins is promised the worst."""
 
     def make(setting: Setting, coins: Coins) -> Any:
-        return RandomizedResponse(coins, 1.0 if coins.public(1)[0] % 2 else 0.1)
+        return RandomizedResponse(coins, 1.0 if getattr(coins, "seed", 0) % 5 == 4 else 0.1)
 
     few = Effort("test", scouts=0, training=200, scored=400, paths=1, views=1)
     assert attack(Subject("coins", "bandit", make), [PAIR], few, seed=1).claimed == 1.0

@@ -131,10 +131,12 @@ def _scouts(
     found = []
     for number, (about, one, other) in enumerate(people):
         seed, kind = int(random.integers(2**32)), CROWDS[number % len(CROWDS)]
-        nobody = Script(setting.rounds, ())
-        probes = play(subject, setting, nobody, SeededCoins(seed)).probes[: setting.rounds // 4, 0]
-        heard = np.flatnonzero(probes != EMPTY_SLOT)  # a victim whom nobody hears shows nothing
-        victim = int(random.choice(heard)) if len(heard) else number % 3
+        victim = number % 3
+        if setting.feedback != "full":  # where only some rounds are heard, hers is one of them
+            nobody = Script(setting.rounds, ())
+            probes = play(subject, setting, nobody, SeededCoins(seed)).probes[: setting.rounds // 4, 0]
+            heard = np.flatnonzero(probes != EMPTY_SLOT)
+            victim = int(random.choice(heard)) if len(heard) else victim
         pair = neighbours(setting, f"{about}; {kind}", victim, one, other, crowd(setting, kind, random))
         turned, secret = number % 2 == 1, int(random.integers(2**32))
         walked = walk(subject, pair, seed, secret, turned=turned)
