@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 from pathlib import Path
@@ -11,10 +12,13 @@ import pytest
 from diminuendo.audit import EFFORTS, METHODS, Audit, Finding, audit
 from diminuendo.audit.effort import FALSE_ALARM
 from diminuendo.audit.plot_audit import plot_audit
+from diminuendo.audit.run import promised
 from diminuendo.errors import InvalidInput
 from diminuendo.learners import LEARNERS
 
 QUICK = EFFORTS["quick"]
+FEW = dataclasses.replace(QUICK, training=100, scored=100, paths=1, views=200)
+PROMISING = [name for name in LEARNERS if math.isfinite(promised(name, 1.0, 1e-6, faults=False))]
 
 
 def finding(subject: str, shown: float, claimed: float = 1.0, method: str = "exact") -> Finding:
@@ -26,13 +30,19 @@ def audited(*findings: Finding, faults: bool = False) -> Audit:
     return Audit(1.0, 1e-6, "quick", 5, faults, subjects, findings, ())
 
 
-@pytest.mark.parametrize("name", LEARNERS)
+@pytest.mark.parametrize("name", PROMISING)
 def test_a_quick_audit_clears_every_shipped_learner(name: str) -> None:
     found = audit([name], effort=QUICK, seed=1)
     assert found.passed, [str(one) for one in found.findings]
-    assert {one.method for one in found.findings} >= {"black box"}
-    claimed = [one.claimed for one in found.findings]
-    assert all(math.isfinite(epsilon) for epsilon in claimed) or all(math.isinf(e) for e in claimed)
+    assert "black box" in {one.method for one in found.findings}
+    assert all(math.isfinite(one.claimed) for one in found.findings)
+
+
+def test_who_promises_nothing_is_attacked_when_named() -> None:
+    """And the attack has power: without noise the first answer decides what is published."""
+    found = audit(["hedge"], effort=QUICK, seed=1)
+    assert found.subjects == ("hedge",)
+    assert found.passed, "nothing was promised"
 
 
 def test_who_promises_nothing_is_left_out_and_named() -> None:
@@ -45,11 +55,10 @@ def test_who_promises_nothing_is_left_out_and_named() -> None:
 
 
 def test_a_seed_repeats_an_audit_wherever_it_runs() -> None:
-    once, again, elsewhere = (
-        audit(["random", "epoch-greedy"], effort=QUICK, seed=9, jobs=jobs) for jobs in (1, 1, 2)
-    )
+    names = ["random", "epoch-greedy"]
+    once, again, elsewhere = (audit(names, effort=FEW, seed=9, jobs=jobs) for jobs in (1, 1, 2))
     assert once.as_json() == again.as_json() == elsewhere.as_json()
-    other = audit(["random", "epoch-greedy"], effort=QUICK, seed=10)
+    other = audit(names, effort=FEW, seed=10)
     assert other.as_json()["findings"] != once.as_json()["findings"]
 
 

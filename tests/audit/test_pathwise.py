@@ -122,12 +122,11 @@ def test_all_that_counts_promise_is_shown() -> None:
 
 @pytest.mark.parametrize("name", ["boosted", "noisy-hedge", "bandit-direct"])
 def test_most_of_what_is_promised_is_shown(name: str) -> None:
-    for seed in (1, 2):
-        (found,) = pathwise(shipped(name), 1.0, 1e-6, QUICK, seed)
-        assert 0.4 < found.shown <= found.claimed
-        assert found.detail["words_used_twice"] == 0
-        assert found.detail["passages"] > 0
-        assert not found.violation
+    (found,) = pathwise(shipped(name), 1.0, 1e-6, QUICK, 1)
+    assert 0.4 < found.shown <= found.claimed
+    assert found.detail["words_used_twice"] == 0
+    assert found.detail["passages"] > 0
+    assert not found.violation
 
 
 def test_where_nothing_depends_on_anybody_nothing_is_shown() -> None:

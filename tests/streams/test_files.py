@@ -129,7 +129,7 @@ def test_values_off_the_scale_are_refused_by_row_and_with_advice(tmp_path: Path)
     for wrong in ((5, 1), (1, 1), (0, float("inf")), (float("nan"), 1)):
         with pytest.raises(InvalidInput, match="the least and the largest value"):
             read(path, scale=wrong)
-    with pytest.raises(InvalidInput, match="columns and scale are for ratings"):
+    with pytest.raises(InvalidInput, match="columns, scale and keep_last are for ratings"):
         read(write(tmp_path, "b.txt", "0 1\n"), scale=(1, 5))
 
 
@@ -195,3 +195,14 @@ def test_damaged_files_are_refused(name: str, tmp_path: Path) -> None:
     (tmp_path / name).write_bytes(packed[:-20] if ".gz" in name else packed)
     with pytest.raises(InvalidInput, match=name):
         read(tmp_path / name)
+
+
+def test_the_last_of_two_rows_counts_where_that_is_asked_for(tmp_path: Path) -> None:
+    file = tmp_path / "twice.csv"
+    file.write_text("person,item,value\na,x,0.25\nb,x,1\na,y,0.5\na,x,0.75\na,x,0.125\nb,y,1\n")
+    with pytest.raises(InvalidInput, match=r"rows 1 and 4; 2 rows are followed .* --keep-last"):
+        read(file)
+    people = read(file, keep_last=True)
+    np.testing.assert_array_equal(people.matrices[0].toarray(), [[0.125, 0.5], [1.0, 1.0]])
+    with pytest.raises(InvalidInput, match="keep_last are for files of ratings"):
+        open_stream("msweb", keep_last=True)

@@ -25,7 +25,7 @@ from diminuendo.types import Floats
 
 SMOOTHING = 0.5
 """Added to each count, so that what was never seen is not taken to be impossible."""
-WARY = 1e-2
+WARY = 1e-3
 """By how much an event must stand out to be chosen: thousands are looked at, and the best of them by mere luck are rare
 events. Nothing is claimed on the strength of it."""
 BINS = 8

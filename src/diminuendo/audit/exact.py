@@ -104,7 +104,7 @@ class Case:
 
 SHAPES = {"quick": ((2, 1, 4), (2, 2, 2)), "full": ((2, 1, 4), (2, 2, 3), (3, 1, 3), (2, 1, 7))}
 """Items, slots and rounds of what is listed."""
-COINS = {"quick": 2, "full": 5}
+COINS = {"quick": 2, "full": 3}
 """How many public coins are tried for each shape, where coins say which rounds are heard."""
 PATIENCE = 20
 """How many are looked at for that; with most, perhaps, nothing is shown that depends on anybody."""

@@ -15,7 +15,7 @@ from rich.table import Table
 from diminuendo.audit import EFFORTS, METHODS, Audit, audit
 from diminuendo.audit.finding import Finding
 from diminuendo.cli.screen import console, errors, progress_bars
-from diminuendo.learners import Setting
+from diminuendo.learners import ROLES, Setting
 from diminuendo.types import FEEDBACKS
 
 COLUMNS = tuple(reversed(METHODS))
@@ -49,7 +49,7 @@ def audit_command(
     try:
         with progress_bars() as bars:
             found = audit(
-                learner,
+                None if learner is None else _players(learner),
                 epsilon=epsilon,
                 delta=delta,
                 effort=effort,
@@ -73,6 +73,11 @@ def audit_command(
         console.print(f"Findings: {json_file}", highlight=False, markup=False)
     if not found.passed:
         raise typer.Exit(1)
+
+
+def _players(names: list[str]) -> list[str]:
+    """Learners by name; a role stands for all who play it."""
+    return [player for name in names for player in (ROLES[name].values() if name in ROLES else (name,))]
 
 
 def show_audit(found: Audit) -> None:

@@ -76,8 +76,14 @@ def simulate_command(
         str | None, typer.Option(help="Names of the columns of ratings; as user,film,stars.")
     ] = None,
     scale: Annotated[
-        str | None, typer.Option(help="What ratings mean nothing and everything; as 1,5. Default: 0,1.")
+        str | None,
+        typer.Option(
+            help="The rating that means nothing, and the one that means everything; as 1,5. Default: 0,1."
+        ),
     ] = None,
+    keep_last: Annotated[
+        bool, typer.Option("--keep-last", help="Where somebody rated a thing twice, the last row counts.")
+    ] = False,
     jobs: Annotated[int, typer.Option(help="Runs at the same time; -1: one per core.")] = -1,
     ray: Annotated[
         str | None,
@@ -92,7 +98,7 @@ def simulate_command(
     """Run learners against streams and compare them with hindsight; several slots, budgets and rounds make a sweep."""
     kind = cast(FeedbackKind, _validate.one_of(feedback, FEEDBACKS, "--feedback"))
     _validate.one_of(clicks, MODELS, "--clicks")
-    ratings = _ratings(columns, scale)
+    ratings = _ratings(columns, scale) | {"keep_last": keep_last}
     with _interruptible(out), progress_bars() as bars:
         people = []
         for source in stream:
@@ -161,12 +167,15 @@ def _interruptible(out: Path | None) -> Iterator[None]:
     except KeyboardInterrupt:
         said = "Interrupted. Nothing is kept without --out."
         if out is not None:
-            said = (
-                f"Interrupted. {kept_rows(out):,} finished runs are kept in {out}; this goes on from there:\n"
-                f"  diminuendo {shlex.join(sys.argv[1:])}"
-            )
+            kept = f"{kept_rows(out):,} finished runs are kept in {out}"
+            said = f"Interrupted. {kept}; this goes on from there:\n  {_typed()}"
         errors.print(said, highlight=False, markup=False, soft_wrap=True)
         raise typer.Exit(130) from None
+
+
+def _typed() -> str:
+    """The command, as it was given."""
+    return f"diminuendo {shlex.join(sys.argv[1:])}"
 
 
 def _show(found: Sweep, out: Path | None, json_file: Path | None) -> None:
@@ -175,11 +184,11 @@ def _show(found: Sweep, out: Path | None, json_file: Path | None) -> None:
         console.print(table)
         labels, slate = one.stream.get("labels"), one.benchmarks.greedy.slate
         names = [str(item) if labels is None else labels[item] for item in slate]
-        console.print(f"Greedy's slate in hindsight: {', '.join(names)}", highlight=False, markup=False)
+        console.print(f"Greedy's slate in hindsight: {'; '.join(names)}", highlight=False, markup=False)
     if out is not None:
         from diminuendo.simulate.report import write_report  # here, because matplotlib takes its time to load
 
-        report = write_report(found, out)
+        report = write_report(found, out, _typed())
         json_file = json_file or out / "simulation.json"
         console.print(f"Report: {report}", highlight=False, markup=False)
         console.print(f"Rows: {out / 'results.parquet'}", highlight=False, markup=False)

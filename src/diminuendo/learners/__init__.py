@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from difflib import get_close_matches
+
 from diminuendo.errors import UnknownName
 from diminuendo.learners.bandit_blocks import (
     BanditBlocks,
@@ -85,7 +87,7 @@ ROLES: dict[str, dict[FeedbackKind, str]] = {
 
 ABOUT = {
     "private": "what we recommend",
-    "nonprivate": "the strongest that is not private",
+    "nonprivate": "the yardstick, without privacy",
     "paper": "the paper's algorithms with the paper's constants, not for use",
 }
 """What each role is for."""
@@ -95,7 +97,8 @@ def learner_class(name: str, feedback: FeedbackKind) -> type[Learner]:
     """The learner of that name, or the one that plays that role under `feedback`."""
     known = [*ROLES, *LEARNERS]
     if name not in known:
-        raise UnknownName(f"There is no learner called {name!r}. There are: {', '.join(known)}.")
+        meant = "".join(f" Did you mean {close!r}?" for close in get_close_matches(name, known, 1))
+        raise UnknownName(f"There is no learner called {name!r}.{meant} There are: {', '.join(known)}.")
     if name in ROLES and feedback not in ROLES[name]:
         there = ", ".join(ROLES[name])
         raise UnknownName(f"There is no {name!r} learner for {feedback} feedback yet, only for: {there}.")

@@ -61,6 +61,7 @@ def open_stream(
     n_items: int | None = None,
     columns: tuple[str, str, str] | None = None,
     scale: Scale | None = None,
+    keep_last: bool = False,
     progress: Progress | None = None,
 ) -> People:
     """A stream by built-in name or from a file, read as people of the given objective."""
@@ -70,9 +71,19 @@ def open_stream(
         else _validate.lookup(FROM_ROWS, objective, "objective for rows of a file")()
     )
     if str(source) not in BUILTIN:
-        return read(source, family, n_items=n_items, columns=columns, scale=scale, progress=progress)
-    if columns or scale:
-        raise InvalidInput(f"columns and scale are for files of ratings; leave them out for {source}.")
+        return read(
+            source,
+            family,
+            n_items=n_items,
+            columns=columns,
+            scale=scale,
+            keep_last=keep_last,
+            progress=progress,
+        )
+    if columns or scale or keep_last:
+        raise InvalidInput(
+            f"columns, scale and keep_last are for files of ratings; leave them out for {source}."
+        )
     people = BUILTIN[str(source)]()
     if n_items not in (None, people.n_items):
         raise InvalidInput(f"{source} has {people.n_items} items; got n_items={n_items}.")

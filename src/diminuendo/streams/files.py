@@ -26,11 +26,13 @@ def read(
     n_items: int | None = None,
     columns: tuple[str, str, str] | None = None,
     scale: Scale | None = None,
+    keep_last: bool = False,
     progress: Progress | None = None,
 ) -> People:
     """People from a file: scipy CSR `.npz`, ratings `.parquet` or `.csv`, baskets `.txt` (each may be gzipped text).
 
-    Ratings may have other `columns` than person, item, value, and another `scale` than 0 to 1, such as (1, 5).
+    Ratings may have other `columns` than person, item, value, and another `scale` than 0 to 1, such as (1, 5). Who
+    rated a thing twice is refused, unless `keep_last`.
     """
     path = Path(path)
     if not path.is_file():
@@ -41,10 +43,18 @@ def read(
         if path.name.endswith(RATINGS):
             columns, scale = columns or COLUMNS, scale or UNIT
             return read_ratings(
-                path, family, n_items=n_items, columns=columns, scale=scale, progress=progress
+                path,
+                family,
+                n_items=n_items,
+                columns=columns,
+                scale=scale,
+                keep_last=keep_last,
+                progress=progress,
             )
-        if columns or scale:
-            raise InvalidInput(f"columns and scale are for ratings ({', '.join(RATINGS)}); leave them out.")
+        if columns or scale or keep_last:
+            raise InvalidInput(
+                f"columns, scale and keep_last are for ratings ({', '.join(RATINGS)}); leave them out."
+            )
         return _read(path, family, n_items, progress)
     except InvalidInput as error:
         raise InvalidInput(str(error) if path.name in str(error) else f"{path.name}: {error}") from error

@@ -38,17 +38,22 @@ def read_ratings(
     n_items: int | None = None,
     columns: tuple[str, str, str] = COLUMNS,
     scale: Scale = UNIT,
+    keep_last: bool = False,
     name: str | None = None,
     progress: Progress | None = None,
 ) -> People:
-    """People from a file of ratings; `columns` names its three columns, `scale` the least and the largest value."""
+    """People from a file of ratings; `columns` names its three columns, `scale` the least and the largest value.
+
+    Who has a thing twice is refused, unless `keep_last`: then her last row counts.
+    """
     path = Path(path)
     batches = list(_batches(path, columns, n_items is not None, progress))
     table = pa.Table.from_batches(batches) if batches else None
     if table is None or table.num_rows == 0:
         raise InvalidInput(f"{path.name} has no rows: expected {','.join(columns)}.")
     ratings = {column: table.column(column) for column in columns}
-    return _people(ratings, path.name, family or NoisyOr(), n_items, scale, name or path.name.split(".")[0])
+    name = name or path.name.split(".")[0]
+    return _people(ratings, path.name, family or NoisyOr(), n_items, scale, keep_last, name)
 
 
 def from_ratings(
@@ -59,6 +64,7 @@ def from_ratings(
     *,
     n_items: int | None = None,
     scale: Scale = UNIT,
+    keep_last: bool = False,
     name: str = "ratings",
 ) -> People:
     """People from three columns of one length: lists, arrays, or columns of a pandas or polars frame.
@@ -75,11 +81,17 @@ def from_ratings(
     if len(set(lengths)) > 1 or not lengths[0]:
         counted = ", ".join(f"{length} {column}s" for column, length in zip(COLUMNS, lengths, strict=True))
         raise InvalidInput(f"Expected three columns of one length, at least 1; got {counted}.")
-    return _people(ratings, name, family or NoisyOr(), n_items, scale, name)
+    return _people(ratings, name, family or NoisyOr(), n_items, scale, keep_last, name)
 
 
 def _people(
-    ratings: dict[str, Any], source: str, family: Family, n_items: int | None, scale: Scale, name: str
+    ratings: dict[str, Any],
+    source: str,
+    family: Family,
+    n_items: int | None,
+    scale: Scale,
+    keep_last: bool,
+    name: str,
 ) -> People:
     ratings = {column: _plain(given) for column, given in ratings.items()}
     for column, given in ratings.items():
@@ -91,16 +103,21 @@ def _people(
     person = np.asarray(people.indices, dtype=np.int64)
     item, labels = _numbered(item_column, n_items, source)
     values = _scaled(_real(value_column, source, value_name), scale, source, value_name)
-    order = np.lexsort((item, person))
+    order = np.lexsort((item, person))  # rows of one person and item stay in the order in which they came
     person, item, values = person[order], item[order], values[order]
-    twice = (np.diff(person) == 0) & (np.diff(item) == 0)
-    if twice.any():
+    twice = np.append((np.diff(person) == 0) & (np.diff(item) == 0), False)
+    if twice.any() and not keep_last:
         bad = int(np.argmax(twice))
         who, what = (
             people.dictionary[int(person[bad])].as_py(),
             item[bad] if labels is None else labels[item[bad]],
         )
-        raise InvalidInput(f"{source}: person {who} has item {what} twice; keep one row of the two.")
+        raise InvalidInput(
+            f"{source}: person {who} has item {what} twice, in data rows {order[bad] + 1} and {order[bad + 1] + 1}; "
+            f"{int(twice.sum()):,} rows are followed by another of the same person and item. To let the last one "
+            "count: keep_last=True, or --keep-last on the command line."
+        )
+    person, item, values = person[~twice], item[~twice], values[~twice]
     n_people, width = len(people.dictionary), len(labels) if labels is not None else int(n_items or 0)
     starts = np.searchsorted(person, np.arange(n_people + 1))
     matrix = sparse.csr_array((values, item, starts), shape=(n_people, width))
@@ -144,9 +161,8 @@ def _expect(columns: tuple[str, str, str], found: list[str], file: str) -> None:
     missing = [column for column in columns if column not in found]
     if missing:
         raise InvalidInput(
-            f"{file} has no column {', '.join(missing)}; expected {','.join(columns)} and found {','.join(found)}. If "
-            "they have other names, tell them, as columns=('user', 'film', 'stars'), or on the command line --columns "
-            "user,film,stars."
+            f"{file} has no column {', '.join(missing)}; expected {','.join(columns)} and found {','.join(found)}. "
+            f"Name those of person, item and value, as columns={tuple(found[:3])!r} or --columns {','.join(found[:3])}."
         )
 
 
@@ -202,8 +218,8 @@ def _scaled(values: NDArray[np.float64], scale: Scale, file: str, name: str) -> 
     if outside.any():
         row = int(np.argmax(outside))
         raise InvalidInput(
-            f"{file}, data row {row + 1}: {name} {values[row]:g} is not from {low:g} to {high:g}. If values run "
-            "from 1 to 5, say, tell it: scale=(1, 5), or --scale 1,5 on the command line."
+            f"{file}, data row {row + 1}: {name} {values[row]:g} is not from {low:g} to {high:g}. Say what values mean "
+            "nothing and everything: as scale=(1, 5) or --scale 1,5 for one to five stars, .5,5 where there are halves."
         )
     return (values - low) / (high - low)
 

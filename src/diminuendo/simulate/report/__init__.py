@@ -26,8 +26,8 @@ NOT_PRIVATE = (
 )
 
 
-def write_report(sweep: Sweep, out: Path | str) -> Path:
-    """Write out/report.html and out/figures/; returns the page."""
+def write_report(sweep: Sweep, out: Path | str, typed: str | None = None) -> Path:
+    """Write out/report.html and out/figures/; returns the page. `typed`: the command behind it, to be shown."""
     found = [simulation for simulation in sweep.simulations if simulation.results]
     if not found:
         raise InvalidInput("There is nothing to report: the sweep holds no run. Run at least one learner.")
@@ -44,7 +44,7 @@ def write_report(sweep: Sweep, out: Path | str) -> Path:
         )
     title = heading(found[0]) if alone else f"{len(found)} simulations"
     target = folder / "report.html"
-    body += again(found)
+    body += again(found, typed)
     target.write_text(page(f"diminuendo: {title}", body, diminuendo.__version__), encoding="utf-8")
     return target
 

@@ -140,7 +140,7 @@ def _slates(simulation: Simulation) -> Drawn:
     found = simulation.by_learner(middle_epsilon(simulation))
     runs = [group[0] for name, group in found.items() if name != "random"]
     items = chosen_items(simulation, runs)
-    slate = ", ".join(label(simulation, int(item), WHOLE) for item in simulation.benchmarks.greedy.slate)
+    slate = "; ".join(label(simulation, int(item), WHOLE) for item in simulation.benchmarks.greedy.slate)
     epsilon = middle_epsilon(simulation)
     asked = "" if epsilon is None else f", private learners at epsilon {epsilon:g}"
     caption = (

@@ -16,11 +16,11 @@ PAPER = (
 )
 
 
-def again(simulations: list[Simulation]) -> str:
-    """The end of the page."""
+def again(simulations: list[Simulation], typed: str | None = None) -> str:
+    """The end of the page. `typed`: the command that was given, where there was one."""
     version = diminuendo.__version__
-    commands = "\n".join(dict.fromkeys(command(simulation) for simulation in simulations))
-    files = any(simulation.stream["name"] not in BUILTIN for simulation in simulations)
+    commands = typed or "\n".join(dict.fromkeys(command(simulation) for simulation in simulations))
+    files = typed is None and any(simulation.stream["name"] not in BUILTIN for simulation in simulations)
     return (
         f"<footer><h2>The same numbers again</h2><p>diminuendo {text(version)}; seeds are whole numbers from 0 on. The "
         "same version with the same seeds gives the same slates and payoffs; only people/s differ.</p>"
