@@ -13,6 +13,7 @@ from diminuendo.audit.faults import FAULTS
 from diminuendo.audit.finding import Finding
 from diminuendo.audit.subjects import Subject
 from diminuendo.cli.app import app
+from diminuendo.cli.audit_command import _players
 from diminuendo.errors import InvalidInput
 
 RUNNER = CliRunner()
@@ -93,3 +94,7 @@ def test_an_interruption_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("diminuendo.audit.run.METHODS", {"exact": interrupted})
     result = typed("--learner", "random")
     assert result.exit_code == 130
+
+
+def test_a_role_stands_for_all_who_play_it() -> None:
+    assert _players(["private", "random"]) == ["overlap-greedy", "slate-totals", "slate-clicks", "random"]
