@@ -24,8 +24,9 @@ learner = NoisyHedge(6, 2, horizon=len(people), epsilon=1.0, delta=1e-6)
 log = Log(slots=2)
 for person in people:
     decision = learner.choose()
+    log.add(decision)  # at once: who is in the log must not depend on who answers
     learner.observe(decision, person)
-    log.add(decision, person.value(decision.slate))
+    log.answer(decision, person.value(decision.slate))
 print(f"the log itself earned {log.payoffs.mean():.3f}\n")
 
 print("pages    truth  doubly robust          rounds it is worth")

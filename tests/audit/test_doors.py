@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from diminuendo.audit.doors import Doors, Parted, _leading_to
+from diminuendo.audit.doors import Doors, Parted, Passage, Unwatched, _leading_to
 from diminuendo.audit.hostile import SILENT, crowd, neighbours, wanting
 from diminuendo.audit.laws import words_twice
 from diminuendo.audit.scripts import Neighbours
 from diminuendo.audit.subjects import Subject, play, shipped
-from diminuendo.audit.walk import SplitCoins, Unwatched, walk
+from diminuendo.audit.walk import SplitCoins, walk
 from diminuendo.learners import Setting
 from diminuendo.learners.fi_dp import FiDp
 from diminuendo.randomness.coins import SeededCoins
@@ -53,6 +53,8 @@ def test_a_run_is_led_after_another(name: str) -> None:
     np.testing.assert_array_equal(seen.slates, again.slates)
     np.testing.assert_array_equal(seen.probes, again.probes)
     assert words_twice(free.passages) == 0
+    assert all(passage.words for passage in free.passages)
+    assert not any(passage.words for passage in led.passages)
 
 
 @pytest.mark.parametrize("name", WATCHED)
@@ -85,6 +87,14 @@ def test_draws_are_led_to_any_item() -> None:
             shown = learner.row_of(learner.choose()).tolist()
             assert shown == [items[0], -1 if items[1] == items[0] else items[1]]
             assert probabilities(learner._experts.urns, 0)[items[0]] > 0
+
+
+def test_any_word_that_two_passages_share_is_noticed() -> None:
+    def passage(*words: int) -> Passage:
+        return Passage("laplace", np.zeros(1, dtype=np.int64), 1.0, np.zeros(1, dtype=np.int64), words)
+
+    assert words_twice([passage(1, 2), passage(3), passage(4, 5)]) == 0
+    assert words_twice([passage(1, 2), passage(3, 2), passage(4, 3)]) == 2
 
 
 def test_another_passage_than_before_parts_the_worlds() -> None:

@@ -22,7 +22,10 @@ LISTED = (
 def test_the_table_is_whole() -> None:
     assert FAULTS.keys() == MENDED.keys()
     assert all(FAULTS[name].name == name for name in FAULTS)
-    named = ("noise halved", "left out", "used again", "exploration", "redraw", "duplicates", "batch closed")
+    named = (
+        *("noise halved", "left out", "used again", "exploration", "redraw", "duplicates", "batch closed"),
+        *("public coins", "propensity", "scale", "refusal", "counted again"),
+    )
     assert all(any(what in name for name in FAULTS) for what in named)
 
 
@@ -30,7 +33,7 @@ def test_the_table_is_whole() -> None:
 def test_a_planted_fault_is_found(name: str) -> None:
     (found,) = pathwise(FAULTS[name], 1.0, 1e-6, QUICK, 11)
     assert found.violation, str(found)
-    by_data = any(what in name for what in ("decided", "closed", "used again"))
+    by_data = any(what in name for what in ("decided", "closed", "used again", "public coins", "tells"))
     assert math.isinf(found.shown) == by_data, "what is decided by data is seen bare"
 
 

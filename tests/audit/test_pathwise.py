@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 
 import mpmath
@@ -12,6 +13,7 @@ from scipy import stats
 from diminuendo.audit import laws
 from diminuendo.audit.doors import DRAWN, SHOWN, Passage
 from diminuendo.audit.effort import ALPHA, EFFORTS
+from diminuendo.audit.finding import Finding
 from diminuendo.audit.pathwise import AIM, Losses, _most, epsilon_of, mean_exceeds, pathwise
 from diminuendo.audit.subjects import shipped
 from diminuendo.learners import LEARNERS, Setting
@@ -108,6 +110,15 @@ def test_views_that_the_other_world_cannot_come_to_show_everything() -> None:
     assert epsilon_of(Losses(once, np.ones(20), 1.0), 0.0) == (math.inf, 1.0), (
         "without a delta once is enough"
     )
+
+
+def test_what_is_not_charged_is_said_in_its_own_words() -> None:
+    plain = Finding("pathwise", "x", "y", claimed=1.0, delta=1e-6, shown=1.45, confidence=1.0, runs=1)
+    words = "more is moved than is charged: shifts worth 1.45"
+    charged = dataclasses.replace(plain, uncharged=words)
+    assert str(charged) == f"{words}, charged 1.00, VIOLATION (certain)"
+    assert "attacker can show at least 1.45" in str(plain)
+    assert charged.as_json()["uncharged"] == words
 
 
 # Learners.

@@ -62,13 +62,105 @@ def test_no_answer_is_payoff_nothing() -> None:
     assert evaluate(log, (1,)).value == 0.5
 
 
-def test_late_answers_wait_for_their_turn() -> None:
+def test_rounds_are_added_in_order_and_once() -> None:
     log = small_log(3)
     for round_ in (2, 1):
         with pytest.raises(InvalidInput, match="in the order"):
             log.add(Decision(round_, (0, 1), None, 0.5), 1.0)
     log.add(Decision(0, (0, 1), None, 0.5, life=7), 1.0)  # after a crash rounds are counted anew
+    with pytest.raises(InvalidInput, match="each once"):
+        log.add(Decision(2, (2, 1), None, 0.5), 1.0)  # this one is of before it
     assert len(log) == 4
+
+
+# Answers.
+
+
+def chosen(rounds: int, life: int = 0) -> list[Decision]:
+    return [Decision(t, (t % 2,), None, 0.5, life) for t in range(rounds)]
+
+
+def test_who_is_in_the_log_does_not_depend_on_who_answers() -> None:
+    """Everything public about a log is there before the first answer, and no answer changes it."""
+    logs = []
+    for answered in ([], [3], [0, 1, 2, 3]):
+        log, decisions = Log(1), chosen(4)
+        for decision in decisions:
+            log.add(decision)
+        for t in answered:
+            log.answer(decisions[t], 1.0)
+        np.testing.assert_array_equal(log.payoffs, [float(t in answered) for t in range(4)])
+        logs.append((len(log), repr(log), log.shown(), log.rounds.tolist(), log.propensities.tolist()))
+    assert logs[0] == logs[1] == logs[2]
+
+
+def test_the_first_answer_counts_whenever_it_comes() -> None:
+    log, decisions = Log(1), [*chosen(3), *chosen(2, life=7)]
+    for decision in decisions:
+        log.add(decision)
+    for place in (4, 0, 2):
+        log.answer(decisions[place], 0.25)
+        log.answer(decisions[place], 1.0)  # silently nothing: it must not be told who has answered
+    np.testing.assert_array_equal(log.payoffs, [0.25, 0, 0.25, 0, 0.25])
+    log.add(Decision(2, (0,), None, 0.5, life=7), 0.5)
+    log.answer(Decision(2, (0,), None, 0.5, life=7), 1.0)
+    assert log.payoffs[-1] == 0.5, "one that was given at once is the first"
+
+
+def test_answers_to_what_is_not_there() -> None:
+    log = Log(1)
+    log.add(chosen(1)[0])
+    for answered in (False, True):
+        with pytest.raises(InvalidInput, match="not in this log"):
+            log.answer(chosen(2)[1], 1.0)
+        with pytest.raises(InvalidInput, match="not in this log"):
+            log.answer(chosen(1, life=7)[0], 1.0)
+        with pytest.raises(InvalidInput, match="another slate"):
+            log.answer(Decision(0, (5,), None, 0.5), 1.0)
+        with pytest.raises(InvalidInput, match="decision"):
+            log.answer(0, 1.0)  # type: ignore[arg-type]
+        assert log.payoffs.tolist() == [float(answered)]
+        log.answer(chosen(1)[0], 1.0)
+
+
+@pytest.mark.parametrize(
+    ("said", "counts"),
+    [
+        (math.nan, 0), (-3, 0), (-math.inf, 0), ("1", 0), ([1], 0), (None, 0), (np.float32("nan"), 0), (1j, 0),
+        (1e300, 1), (10**400, 1), (math.inf, 1), (True, 1), (np.bool_(True), 1), (np.float32(0.5), 0.5), (0.25, 0.25),
+    ],
+)  # fmt: skip
+def test_odd_answers_neither_stop_nor_bias(said: Any, counts: float) -> None:
+    log = Log(1)
+    for decision in chosen(2):
+        log.add(decision)
+        log.answer(decision, said)
+    assert log.payoffs.tolist() == [counts] * 2
+    log.answer(decision, 0.75)
+    assert log.payoffs.tolist() == [counts] * 2, "it was her answer"
+
+
+def test_answers_come_to_a_log_that_was_kept_in_a_file() -> None:
+    """Also after a restart of a learner, from when on rounds are counted anew."""
+    log, decisions = Log(1), [*chosen(3), *chosen(2, life=7)]
+    for decision in decisions:
+        log.add(decision)
+    log.answer(decisions[0], 0.0)
+    again = Log.from_table(log.table())
+    for decision in decisions:
+        again.answer(decision, 1.0)
+    assert again.payoffs.tolist() == [0, 1, 1, 1, 1]
+
+
+def test_a_log_is_read_forwards() -> None:
+    log = small_log(6)
+    assert log[::2].rounds.tolist() == [0, 2, 4]
+    for stretch in (slice(None, None, -1), slice(4, 1, -2)):
+        with pytest.raises(InvalidInput, match="forwards"):
+            log[stretch]
+    for rounds in ([0, 2, 1], [0, 1, 1], [0.0, 1.0, 2.0]):
+        with pytest.raises(InvalidInput, match=r"in the order|whole numbers"):
+            Log.from_arrays([[0]] * 3, [1.0] * 3, [0.0] * 3, np.array(rounds))
 
 
 def test_secret_propensities_are_refused_with_the_reason() -> None:
@@ -82,12 +174,11 @@ def test_secret_propensities_are_refused_with_the_reason() -> None:
         (((0, 1), 0.0, 0.5), "propensity"),
         (((0, 1), 1.5, 0.5), "propensity"),
         (((0, 1), math.nan, 0.5), "propensity"),
-        (((0, 1), 0.5, 1.5), "payoff"),
-        (((0, 1), 0.5, -0.1), "payoff"),
-        (((0, 1), 0.5, math.nan), "payoff"),
         (((0, 0), 0.5, 0.5), "slate"),
         (((0, 1, 2), 0.5, 0.5), "slate"),
         (((0, -2), 0.5, 0.5), "slate"),
+        (((0, 1.5), 0.5, 0.5), "slate"),
+        (((0, 2**31), 0.5, 0.5), "slate"),
     ],
 )
 def test_rounds_that_cannot_be(given: tuple[Any, ...], match: str) -> None:
@@ -105,6 +196,9 @@ def test_tables_that_cannot_be() -> None:
         Log.from_arrays([[0], [1]], [1.0, 1.0, 1.0], [0.0, 0.0])
     with pytest.raises(InvalidInput, match="missing: slate, propensity, payoff"):
         Log.from_table(pa.table({"round": [1]}))
+    fractions = {"round": [0], "slate": [[0.5, 1.0]], "propensity": [0.5], "payoff": [1.0]}
+    with pytest.raises(InvalidInput, match="whole numbers"):
+        Log.from_table(pa.table(fractions))
     with pytest.raises(InvalidInput, match="stretch"):
         small_log()[3]  # type: ignore[index]
     with pytest.raises(InvalidInput, match="decision"):
@@ -165,11 +259,13 @@ def test_orders_are_put_together_for_the_model() -> None:
         ("ab", "A policy is"),
         (7, "A policy is"),
         ({"ab": 1.0}, "tuple of items"),
+        ((0.5, 1), "whole numbers"),
+        (AnyOrder, "whole numbers"),
     ],
 )
 def test_policies_that_cannot_be(policy: Any, match: str) -> None:
     with pytest.raises(InvalidInput, match=match):
-        evaluate(small_log(), policy)
+        evaluate(small_log(), AnyOrder((1.5, 0)) if policy is AnyOrder else policy)  # type: ignore[arg-type]
 
 
 def test_the_same_set_twice() -> None:
@@ -211,6 +307,37 @@ def test_half_without_support() -> None:
         with pytest.raises(InvalidInput, match="could have been shown"):
             evaluate(half, (0, 1), method=method, interval="normal")
     assert evaluate(half[:400], (2, 1), method="self-normalised", interval="normal").value == 0.5
+
+
+def test_propensities_that_cannot_be_right_are_found_out() -> None:
+    """A slate that is always shown, and said to be shown once in four: its weights are 4 on average, not 1."""
+    log = Log.from_arrays([[0]] * 200, [0.25] * 200, [0.5] * 200)
+    with pytest.raises(InvalidInput, match="propensities can hardly be right"):
+        evaluate(log, (0,))
+    assert evaluate(Log.from_arrays([[0]] * 200, [1.0] * 200, [0.5] * 200), (0,)).value == 0.5
+
+
+def test_weights_beyond_all_bounds_are_refused() -> None:
+    for tiny in (2.0**-501, 5e-324):
+        log = Log.from_arrays([[0], [1]], [0.5, tiny], [1.0, 1.0])
+        with pytest.raises(InvalidInput, match=r"above 2\^500"):
+            evaluate(log, (1,))
+        assert evaluate(log, (0,)).value == 1.0, "where the policy would show it"
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_width_that_is_due_to_a_few_rounds_is_refused(method: str) -> None:
+    """36 rounds of the policy's own, enough by their weights; but one of them alone earned anything."""
+    shown = np.arange(1_800) % 50 == 25
+    chances = np.where(shown, 0.02, 0.98)
+    for every, refused in ((36, True), (2, False)):
+        payoffs = np.where(shown & (np.cumsum(shown) % every == 0), 1.0, 0.0)
+        log = Log.from_arrays(shown[:, None].astype(int), chances, payoffs)
+        if refused:
+            with pytest.raises(InvalidInput, match="due to a few"):
+                evaluate(log, (1,), method=method, interval="normal")
+        elif method == "self-normalised":  # errors of all 36 are as large
+            assert evaluate(log, (1,), method=method, interval="normal").effective == pytest.approx(36)
 
 
 @pytest.mark.parametrize(

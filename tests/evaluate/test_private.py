@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +17,7 @@ from diminuendo.evaluate.private import TICKS, _capital, interval
 from diminuendo.privacy import Budget, Ledger
 from diminuendo.randomness import SecretRandomness
 from diminuendo.sums.counts import PrivateCounts
-from diminuendo.types import Floats, Ints
+from diminuendo.types import Decision, Floats, Ints
 from tests.evaluate.test_coverage import covers_often_enough
 from tests.kit.statistics import assert_follows, assert_rejects
 
@@ -83,10 +84,10 @@ def test_noise_is_as_promised() -> None:
 
 def test_it_is_paid_for_and_published_once() -> None:
     log, paid = log_of(np.random.default_rng(4).random((50, 3))), ledger(0.3)
-    secret = SecretRandomness(SeededCoins(5))
+    secret = SecretRandomness(SystemCoins())
     found = evaluate_privately(log, (1,), epsilon=0.2, ledger=paid, secret=secret)
     assert found.private
-    assert "may be published" in str(found)
+    assert "released; may be published" in str(found)
     assert "nan" not in str(found)
     assert paid.spent() == pytest.approx(0.2)
     with pytest.raises(InvalidInput, match="evaluation"):
@@ -110,6 +111,47 @@ def test_after_a_restart_it_is_the_same_number(tmp_path: Path) -> None:
         pytest.raises(InvalidInput, match="something else"),
     ):
         evaluate_privately(log, (2,), epsilon=0.2, ledger=paid, secret=SecretRandomness(SystemCoins()))
+
+
+def test_all_that_is_public_is_the_same_whoever_answers() -> None:
+    """What is said of the log beside the noisy number, also to the ledger, is known before anybody answers."""
+    told = []
+    for answered in (0, 11, 12):
+        log, paid = Log(1), ledger()
+        decisions = [Decision(t, (t % 2,), None, 0.5) for t in range(12)]
+        for decision in decisions:
+            log.add(decision)
+        for decision in decisions[:answered]:
+            log.answer(decision, 1.0)
+        secret = SecretRandomness(SeededCoins(5))
+        found = evaluate_privately(log, (1,), epsilon=0.5, ledger=paid, secret=secret)
+        told.append(([charge.note for charge in paid.charges], replace(found, value=0.0, low=0.0, high=0.0)))
+    assert repr(told[0]) == repr(told[1]) == repr(told[2])
+
+
+def test_noise_that_can_be_foreseen_is_not_published() -> None:
+    log = log_of(np.ones((50, 3)))
+    found = evaluate_privately(
+        log, (1,), epsilon=0.5, ledger=ledger(), secret=SecretRandomness(SeededCoins(1))
+    )
+    assert not found.private
+    assert "simulation only" in str(found)
+    assert "may be published" not in str(found)
+
+
+def test_what_cannot_be_released_is_refused_before_it_is_paid_for() -> None:
+    sound = log_of(np.ones((20, 3)))
+    tiny = Log.from_arrays([[1]] * 3, [1.0, 2.0**-501, 5e-324], [1.0] * 3)
+    secret = SecretRandomness(SystemCoins())
+    for log, epsilon, by, match in (
+        (tiny, 0.5, secret, "above 2"),
+        (sound, 2.0**-40, secret, "scale"),
+        (sound, 0.5, np.random.default_rng(1), "SecretRandomness"),
+    ):
+        paid = ledger()
+        with pytest.raises(InvalidInput, match=match):
+            evaluate_privately(log, (1,), epsilon=epsilon, ledger=paid, secret=by)  # type: ignore[arg-type]
+        assert not paid.charges
 
 
 def test_nothing_to_look_at_costs_nothing() -> None:

@@ -265,6 +265,44 @@ def test_ctrl_c_cannot_come_between_a_deal_and_its_decision(
     assert learner._at == 2
 
 
+def told(learner: Any, lot: int) -> list[float | None]:
+    """The propensities of all rounds until so many lots are published."""
+    found: list[float | None] = []
+    while learner._counts.lot < lot:
+        propensity = learner.choose().propensity
+        found += [propensity] if learner._counts.lot < lot else []
+    return found
+
+
+@pytest.mark.parametrize("name", LEARNING)
+def test_a_deal_that_may_have_been_seen_has_no_propensities(name: str, tmp_path: Path) -> None:
+    """What a ledger kept, or a snapshot, is dealt again after a restart: certain, not drawn. The next deal is new."""
+    kind, budget, path = LEARNING[name], Budget(1.0, 0.0, Unit(), "pure"), tmp_path / "ledger"
+    with Ledger.open(path, budget) as ledger:
+        learner = kind(4, 2, horizon=2_000, epsilon=1.0, ledger=ledger)
+        untouched = learner.snapshot()
+        assert learner.choose().propensity is not None
+        begun = learner.snapshot()
+        assert None not in told(learner, 1)
+    for saved in (untouched, begun):
+        with Ledger.open(path, budget) as ledger:
+            assert set(told(kind.restore(saved, ledger=ledger), 1)) == {None}
+    with Ledger.open(path, budget) as ledger:
+        again = kind.restore(untouched, ledger=ledger)
+        told(again, 3)
+        again.choose()  # of the fourth lot, which nobody has seen: the others were dealt by lives before
+        assert None not in told(again, 4)
+
+
+@pytest.mark.parametrize("name", LEARNING)
+def test_a_snapshot_alone_keeps_its_deal(name: str) -> None:
+    learner = LEARNING[name](4, 2, horizon=2_000, epsilon=1.0, coins=SeededCoins(1))
+    learner.choose()
+    again = LEARNING[name].restore(learner.snapshot())
+    assert set(told(again, 1)) == {None}
+    assert None not in told(again, 2)[1:]
+
+
 def test_propensities_are_right_at_the_horizon() -> None:
     """Blocks are longer than the people who are left: the share is still that of the whole block."""
     slates: list[tuple[int, ...]] = [(0, 1), (2, 3)]

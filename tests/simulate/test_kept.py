@@ -241,24 +241,99 @@ def test_killed_and_interrupted_it_goes_on(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="finds processes in /proc")
-def test_a_worker_in_a_long_run_ends_with_its_parent() -> None:
-    at_work = "import os, time; from diminuendo.simulate.workers import _begin; _begin(os.getppid(), []); "
-    at_work += "print(os.getpid(), flush=True); time.sleep(600)"
+def test_a_worker_in_a_long_run_ends_with_its_parent(tmp_path: Path) -> None:
+    folder = tmp_path / "streams"
+    folder.mkdir()
+    (folder / "0").write_bytes(b"what people want")
+    at_work = "import os, sys, time; from diminuendo.simulate.workers import _begin; "
+    at_work += "_begin(os.getppid(), sys.argv[1]); print(os.getpid(), flush=True); time.sleep(600)"
     parent = subprocess.Popen(
-        ["/bin/sh", "-c", '"$0" -c "$1" & wait', sys.executable, at_work], stdout=subprocess.PIPE, text=True
+        ["/bin/sh", "-c", '"$0" -c "$1" "$2" & wait', sys.executable, at_work, str(folder)],
+        stdout=subprocess.PIPE,
+        text=True,
     )
     assert parent.stdout is not None
     worker = Path("/proc") / parent.stdout.readline().strip()
     time.sleep(1)
     assert worker.exists(), "not before"
+    assert folder.exists()
     parent.kill()
     parent.wait()
     try:
         until(lambda: not worker.exists(), IDLE_SECONDS / 2)
+        assert not folder.exists(), "the streams do not stay behind"
     finally:
         parent.stdout.close()
         if worker.exists():
             os.kill(int(worker.name), signal.SIGKILL)
+
+
+KILLED_WHILE_STARTING = """
+import os, signal, threading, time
+from diminuendo.errors import DiminuendoError
+from diminuendo.simulate import simulate
+from diminuendo.streams import taste_groups
+from tests.simulate.test_kept import children
+
+def kill_the_first():
+    while not (workers := children(os.getpid(), "LokyProcess")):
+        time.sleep(0.002)
+    os.kill(workers[0], signal.SIGKILL)
+
+people = taste_groups(20_000, 15, groups=4, items_per_group=5, seed=2)
+threading.Thread(target=kill_the_first, daemon=True).start()
+try:
+    simulate(people, slots=3, learners="random", seeds=4, jobs=2)
+except DiminuendoError as error:
+    print(error)
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="finds processes in /proc")
+def test_a_worker_that_is_killed_while_it_starts_is_said_too(tmp_path: Path) -> None:
+    """Such a worker reads nothing, so nothing large may wait for it in a pipe."""
+    ran = subprocess.run(
+        [sys.executable, "-c", KILLED_WHILE_STARTING],
+        cwd=ROOT,
+        env=dict(os.environ, TMPDIR=str(tmp_path)),
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert "A worker was killed" in ran.stdout, ran.stderr
+    assert not list(tmp_path.glob("diminuendo-*")), "the streams do not stay behind"
+
+
+def test_streams_travel_where_nobody_else_can_read_and_are_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    seen: list[tuple[int, list[str]]] = []
+
+    def look(tasks: Any, tick: Any, count: int, folder: str) -> Any:
+        seen.append((os.stat(folder).st_mode & 0o777, [path.name for path in Path(folder).iterdir()]))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("diminuendo.simulate.workers._in_pool", look)
+    with pytest.raises(KeyboardInterrupt):
+        simulate(PEOPLE, slots=3, seeds=2, jobs=2)
+    assert seen == [(0o700, ["0"])]
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_another_sweep_is_writing_further_down_is_left_alone(tmp_path: Path) -> None:
+    theirs, ours = tmp_path / "other" / "rows" / ".unfinished-a", tmp_path / "rows" / ".unfinished-b"
+    for path in (theirs, ours):
+        path.parent.mkdir(parents=True)
+        path.touch()
+    with Kept(tmp_path):
+        assert theirs.exists()
+        assert not ours.exists()
+    ours.mkdir()  # cannot be removed like a file
+    for _ in range(2):  # the folder is not left locked
+        with pytest.raises(OSError, match="unfinished-b"), Kept(tmp_path):
+            pass
 
 
 def until(true: Any, seconds: float = 120.0) -> None:

@@ -10,14 +10,16 @@ import numpy as np
 import pytest
 from matplotlib.axes import Axes
 from matplotlib.collections import QuadMesh
+from matplotlib.colors import to_hex
 from matplotlib.patches import Rectangle
 
 from diminuendo.simulate import Shown, Simulation
 from diminuendo.simulate.plot import middle_epsilon, payoff_figure, plot_payoff, regret_figure
 from diminuendo.simulate.plot_privacy import price_figure
-from diminuendo.simulate.plot_slates import chosen_items, slates_figure
+from diminuendo.simulate.plot_slates import NOT_KEPT, chosen_items, shares_of, slates_figure
 from diminuendo.simulate.plot_spending import arrival_figure, average, spending_figure, varies
 from diminuendo.simulate.plot_style import looks, style
+from diminuendo.simulate.result import items_kept
 from diminuendo.types import Floats
 from tests.simulate.specimens import small, tiny
 
@@ -110,6 +112,19 @@ def test_slates_show_who_was_shown_what() -> None:
     np.testing.assert_allclose(
         np.asarray(mesh.get_array()), [[0.0] * len(run.shown.ends), run.shown.shares[0]]
     )
+
+
+def test_what_was_not_kept_is_not_drawn_as_shown_to_nobody() -> None:
+    simulation = small()
+    run = simulation.by_learner(1.0)["private"][0]
+    kept = list(range(items_kept(run.slots)))
+    full = replace(run, shown=Shown(kept, [1_500], [[0.3]] * len(kept)))
+    fewer = replace(run, shown=Shown(kept[:-1], [1_500], [[0.3]] * (len(kept) - 1)))
+    np.testing.assert_array_equal(shares_of(full, [0, 99]), [[0.3], [np.nan]])
+    np.testing.assert_array_equal(shares_of(fewer, [0, 99]), [[0.3], [0.0]])
+    figure = slates_figure(simulation, full, [0, 11])
+    (mesh,) = [part for part in figure.axes[0].collections if isinstance(part, QuadMesh)]
+    assert to_hex(tuple(mesh.get_cmap().get_bad())) == NOT_KEPT
 
 
 def test_who_shows_everything_alike_does_not_choose_the_items() -> None:

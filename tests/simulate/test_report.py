@@ -19,11 +19,13 @@ from typer.testing import CliRunner
 from diminuendo import NoisyOr, People
 from diminuendo.cli.app import app
 from diminuendo.errors import InvalidInput
-from diminuendo.simulate import Sweep, simulate
+from diminuendo.simulate import Shown, Simulation, Sweep, simulate
 from diminuendo.simulate.report import write_report
+from diminuendo.simulate.report.figures import plates
 from diminuendo.simulate.report.numbers import COLUMNS, headlines, main_learner, table_rows
 from diminuendo.simulate.report.page import text
 from diminuendo.simulate.report.reproduce import command
+from diminuendo.simulate.result import items_kept
 from diminuendo.streams import taste_groups
 from tests.simulate.specimens import small, tiny
 
@@ -161,6 +163,39 @@ def test_the_answer_in_numbers() -> None:
     assert len(rows) == 2 + 3 * 2 + 2, "hindsight; three learners at two budgets; two that listen to none"
     (paper,) = [row for row in rows if row[0] == "paper" and row[2] == "1"]
     assert 0 < float(paper[3]) < 1, "proved, not asked for"
+
+
+def test_the_report_is_about_somebody_who_promises_something() -> None:
+    simulation = tiny()
+    (run,) = simulation.results
+    twin = replace(run, learner="twin-open", epsilon=None, delta=None)
+    chance = replace(run, learner="random", epsilon=0.0, delta=0.0, asked_epsilon=None)
+    assert main_learner(replace(simulation, results=[twin, chance, run])) == "fi-dp"
+    assert main_learner(replace(simulation, results=[twin, chance])) == "twin-open"
+    loose = replace(run, delta=1.0001e-6)
+    assert list(table_rows(replace(simulation, results=[loose])))[-1][4] == "1.01e-6"
+
+
+def captions(simulation: Simulation, folder: Path) -> str:
+    """All that is said under the figures."""
+    return " ".join(plate.caption for plate in plates(simulation, folder, "x"))
+
+
+def test_captions_say_what_is_so(tmp_path: Path) -> None:
+    simulation = tiny(epsilons=(1.0, 10.0))
+    once = captions(simulation, tmp_path)
+    assert "do not listen" not in once, "everybody does"
+    assert "as a share of the budget asked for." in once
+    assert "Grey" not in once
+    visited = [replace(run, visits=3) for run in simulation.results]
+    deaf = replace(visited[0], learner="random", asked_epsilon=None)
+    others = list(range(100, 100 + items_kept(2)))  # none of greedy's
+    full = Shown(others, [300], [[0.1]] * len(others))
+    odd = replace(simulation, results=[replace(visited[0], shown=full), *visited[1:], deaf])
+    several = captions(odd, tmp_path)
+    assert "that do not listen to epsilon are the same" in several
+    assert "what one of her rounds may cost; up to 3 rounds of one person share the budget" in several
+    assert "Grey: not among" in several
 
 
 def test_the_same_runs_give_the_same_report(page: Path, tmp_path: Path) -> None:

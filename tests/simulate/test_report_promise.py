@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from diminuendo.learners import Setting, make
 from diminuendo.privacy.budget import Guarantee, Unit, no_privacy, perfect_privacy
 from diminuendo.randomness import SeededCoins, SystemCoins
+from diminuendo.simulate.digits import upwards
 from diminuendo.simulate.report import guarantee_sentence
-from diminuendo.simulate.report.promise import chance, factor, seeded_note, upwards
+from diminuendo.simulate.report.promise import chance, factor, seeded_note
 
 ONE = (
     "Whatever any one person answers in one round, and whether she answers at all: the probability of anything that "
@@ -67,7 +68,8 @@ def test_seeded_runs_say_so() -> None:
         (0.1, "e^0.1 = 1.11"),
         (1.0, "e^1 = 2.72"),
         (0.9999999999994844, "e^1 = 2.72"),
-        (0.07826987, "e^0.0783 = 1.09"),
+        (0.07826987, "e^0.0783 = 1.0815"),
+        (0.001, "e^0.001 = 1.00101"),
         (10.0, "e^10 = 22,027"),
         (40.0, "e^40 (more than a billion)"),
     ],
@@ -96,6 +98,8 @@ def test_numbers_are_rounded_so_that_the_sentence_stays_true(epsilon: float) -> 
     power, number = factor(epsilon).removeprefix("e^").split(" = ")
     assert float(power.replace(",", "")) >= epsilon
     assert float(number.replace(",", "")) >= math.exp(epsilon) * (1 - 1e-15)
+    if epsilon < 0.09:  # one part in a hundred for epsilon, and for what is more than 1
+        assert float(number) - 1 <= 1.03 * math.expm1(epsilon)
     assert float(upwards(epsilon).replace(",", "")) <= epsilon * 1.011, (
         "in three digits, and no more than that"
     )

@@ -52,6 +52,8 @@ def test_what_was_shown_when_by_hand() -> None:
     assert len(found.items) == SHOWN_ITEMS
     assert len(found.ends) == SHOWN_STRETCHES
     assert found.items[0] == 7
+    wide = np.tile(np.arange(20, dtype=np.int32), (50, 1))
+    assert shown_when(wide, 40).shares == [[1.0] * 50] * 20, "what everybody was shown is there, however many"
     assert found.shares[0][:30] == pytest.approx([0.0, 0.05] * 15, abs=0.05)
     assert found.shares[0][30:] == [1.0] * 30
 

@@ -8,7 +8,9 @@ import threading
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
+from rich.console import Console
 
 from diminuendo import Functions
 from diminuendo.errors import InvalidInput
@@ -142,6 +144,55 @@ def test_work_and_only_work_advances_the_bar() -> None:
         assert len(told) == 1, "one bar"
         assert sum(done) == told[0][1]
         assert told[0][0].startswith("8 runs")
+
+
+@pytest.mark.parametrize(
+    ("learners", "changes", "said"),
+    [
+        (["hedge", "boosted"], {"delta": 0.0}, "^boosted at epsilon 1: "),
+        (["hedge", "boosted"], {"delta": 0.0, "epsilons": [2.0, 3.0]}, "^boosted at epsilon 2: "),
+    ],
+)
+def test_a_learner_that_refuses_is_named_before_any_work(
+    learners: list[str], changes: dict[str, Any], said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("diminuendo.simulate.sweeps._outcomes", None)
+    with pytest.raises(InvalidInput, match=said):
+        sweep(ONE, slots=2, learners=learners, **changes)
+
+
+def test_budgets_may_be_an_array() -> None:
+    runs = planned(ONE, slots=2, learners="fi-dp", epsilons=np.array([0.5, 2.0]), seeds=1)
+    assert runs == planned(ONE, slots=2, learners="fi-dp", epsilons=[0.5, 2.0], seeds=1)
+
+
+def printed(found: Sweep) -> str:
+    """The tables as they are read."""
+    screen = Console(width=140)
+    with screen.capture() as caught:
+        for table in tables(found):
+            screen.print(table)
+    return caught.get()
+
+
+def test_tables_do_not_say_less_than_is_proved() -> None:
+    found = simulate(ONE, slots=2, learners="fi-dp", seeds=1)
+    one = replace(found.results[0], epsilon=1.04, delta=1.4e-6)
+    assert "ε=1.04 δ=1.4e-6" in printed(Sweep([replace(found, results=[one])]))
+    one = replace(one, epsilon=0.0123401, delta=0.0)
+    assert "ε=0.0124 δ=0 " in printed(Sweep([replace(found, results=[one])]))
+
+
+def test_wide_intervals_keep_their_digits() -> None:
+    found = simulate(ONE, slots=2, learners="fi-dp", epsilon=[0.5, 5.0], seeds=2)
+    reference = found.benchmarks.greedy.value
+    far = [replace(run, mean_payoff=reference * (1 + run.seed)) for run in found.results]
+    # Two values that are 1 apart: Student's t with one degree of freedom, times 1/2.
+    assert "1.500±6.353" in printed(Sweep([replace(found, results=far)]))
+    further = [replace(run, mean_payoff=reference * (1 + 1.68 * run.seed)) for run in found.results]
+    assert "1.840±10.673" in printed(Sweep([replace(found, results=further)]))
+    near = [replace(run, mean_payoff=reference * (1 + 0.1 * run.seed)) for run in found.results]
+    assert "1.050±.635" in printed(Sweep([replace(found, results=near)]))
 
 
 def test_a_sweep_of_one_simulation_has_the_format_of_that() -> None:

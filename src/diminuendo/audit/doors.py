@@ -26,7 +26,7 @@ from diminuendo.learners.exploring import EVERYBODY, ExploringState
 from diminuendo.randomness import noise, normal
 from diminuendo.randomness.urns import BOUND, TOP, Urns, probabilities
 from diminuendo.randomness.words import USED, WINDOW, SecretRandomness, SecretWords
-from diminuendo.types import Floats, Ints, Items
+from diminuendo.types import Floats, Ints, Items, Words
 
 DRAWN, SHOWN = "drawn", "shown"
 """Items drawn by their chances: all of them seen; or, where one repeats an earlier one, only that it does (-1)."""
@@ -36,6 +36,10 @@ NOISE: dict[str, tuple[Any, str]] = {
     "normal": (normal, "rounded_normal"),
 }
 """Laws of noise on whole numbers, and the function that adds it."""
+
+
+class Unwatched(Exception):
+    """Secret words were asked for outside of all doors."""
 
 
 class Parted(Exception):
@@ -52,8 +56,8 @@ class Passage:
     scale: float
     """Of the noise."""
     out: np.ndarray
-    word: int | None = None
-    """The first secret word that it took; None where nothing was drawn."""
+    words: tuple[int, ...] = ()
+    """The secret words that it took; none where it was led."""
     pushed: np.ndarray | None = None
     """How the audit moved this, to see more often what is rare: numbers added to what got noise; or, of draws, to the
     logarithms of chances."""
@@ -115,13 +119,13 @@ class Doors:
     def _noise(self, law: str, real: Callable[..., Ints]) -> Callable[..., Ints]:
         def door(values: Ints, scale: float, secret: SecretRandomness) -> Ints:
             covered = np.array(values)
-            out, word, pushed = self._wanted(law, covered.shape), None, None
+            out, words, pushed = self._wanted(law, covered.shape), list[int](), None
             if out is None:
-                word = _next_word(secret) if covered.size else None
                 pushed = self._push(covered.shape)
                 moved = covered if pushed is None else covered + np.rint(pushed).astype(np.int64)
-                out = real(moved, scale, secret)
-            self.passages.append(Passage(law, covered, float(scale), out.copy(), word, pushed))
+                with _noting(secret, words):
+                    out = real(moved, scale, secret)
+            self.passages.append(Passage(law, covered, float(scale), out.copy(), tuple(words), pushed))
             return out
 
         return door
@@ -130,14 +134,15 @@ class Doors:
         def door(scores: Ints, rate: float, secret: SecretRandomness) -> int:
             weights = np.exp(rate * (np.asarray(scores) - np.max(scores)))
             covered = (weights / weights.sum())[None, :]
-            out, word, pushed = self._wanted(DRAWN, (1,)), None, None
+            out, words, pushed = self._wanted(DRAWN, (1,)), list[int](), None
             if out is None:
-                word, pushed = _next_word(secret), self._push(covered.shape)
-                if pushed is None:
-                    out = np.array([real(scores, rate, secret)])
-                else:
-                    out = _leaning(covered, pushed, int(secret.take(1)[0]))
-            self.passages.append(Passage(DRAWN, covered, 1.0, out, word, pushed))
+                pushed = self._push(covered.shape)
+                with _noting(secret, words):
+                    if pushed is None:
+                        out = np.array([real(scores, rate, secret)])
+                    else:
+                        out = _leaning(covered, pushed, int(secret.take(1)[0]))
+            self.passages.append(Passage(DRAWN, covered, 1.0, out, tuple(words), pushed))
             return int(out[0])
 
         return door
@@ -194,11 +199,13 @@ class Doors:
         if wanted is not None:
             # A repeat that is not seen may be of any item before it; what is learned is the same.
             words = _leading_to(urns, slots, np.where(wanted < 0, wanted[0], wanted))
+        before = int(secret.used[USED])
         done = bool(go_on(words))
         if done:
             if pushed is not None:
                 secret.used[USED] += 1  # it was used, if not by the learner
-            self.passages.append(Passage(law, covered, 1.0, drawn[places].astype(np.int64), word, pushed))
+            taken = tuple(secret.words[before : int(secret.used[USED])].tolist())
+            self.passages.append(Passage(law, covered, 1.0, drawn[places].astype(np.int64), taken, pushed))
         return done
 
 
@@ -217,11 +224,21 @@ def leaning_chances(covered: Floats, pushed: Floats) -> Floats:
     return np.asarray(moved / moved.sum(axis=1, keepdims=True))
 
 
-def _next_word(secret: SecretRandomness) -> int | None:
-    """The word that will be used next."""
-    if _peek(secret.handful) is None:
-        secret.refill()
-    return _peek(secret.handful)
+@contextmanager
+def _noting(secret: SecretRandomness, words: list[int]) -> Iterator[None]:
+    """Write down all words that are taken meanwhile, in order, also those that had to be fetched first."""
+    stream = [secret.handful.words[int(secret.handful.used[USED]) :].copy()]
+    real = secret._fresh
+
+    def fresh(count: int) -> Words:
+        stream.append(real(count))
+        return stream[-1]
+
+    with mock.patch.object(secret, "_fresh", fresh):
+        yield
+    left = len(secret.handful.words) - int(secret.handful.used[USED])
+    come = np.concatenate(stream)
+    words += come[: len(come) - left].tolist()
 
 
 def _peek(handful: SecretWords) -> int | None:

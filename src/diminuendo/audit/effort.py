@@ -43,7 +43,7 @@ def runs(rounds: int, horizon: int) -> int:
 
 
 EFFORTS = {
-    "quick": Effort("quick", scouts=0, training=600, scored=800, paths=2, views=2_000),
+    "quick": Effort("quick", scouts=0, training=400, scored=500, paths=2, views=2_000),
     "full": Effort("full", scouts=60, training=8_000, scored=16_000, paths=16, views=50_000),
 }
 """How hard the command tries, by name."""

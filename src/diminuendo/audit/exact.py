@@ -70,7 +70,8 @@ def listing(subject: Subject, setting: Setting, script: Script, seed: int, most:
 
 
 def _seen(view: View) -> bytes:
-    return view.slates.tobytes() + view.probes.tobytes()
+    more = repr((view.told, view.ended)).encode()
+    return view.slates.tobytes() + view.probes.tobytes() + view.propensities.tobytes() + more
 
 
 def smallest_epsilon(one: dict[bytes, float], other: dict[bytes, float], delta: float) -> float:

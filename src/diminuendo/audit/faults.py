@@ -8,11 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Any, ClassVar
+from typing import Any
 from unittest import mock
 
 import numpy as np
 
+from diminuendo.audit.planted import (
+    LastCountedAgain,
+    Planted,
+    PropensityTells,
+    PublicNoise,
+    RefusesWhenUnhappy,
+    ScaleFollowsAnswers,
+    WordsGivenBack,
+)
 from diminuendo.audit.subjects import Subject
 from diminuendo.experts.hedge import new_hedge
 from diminuendo.learners.bandit_dp import BanditDp
@@ -32,12 +41,6 @@ from diminuendo.randomness.words import USED, SecretRandomness
 from diminuendo.sums import chain, chain_sums
 from diminuendo.sums.clip import clip_all
 from diminuendo.types import FEEDBACKS, Items, Objective
-
-
-class Planted(Learner):
-    """A learner with a fault in it."""
-
-    broken: ClassVar[bool] = True
 
 
 class RateDoubled(Planted, FiDp):
@@ -258,6 +261,12 @@ PLANTED: dict[str, tuple[Any, ...]] = {
     "answers counted twice (fi-dp)": (LearnsTwice,),
     "secret words used again (fi-dp)": (WordsUsedAgain,),
     "noise used again (boosted)": (NoiseUsedAgain,),
+    "secret words in part used again (boosted)": (WordsGivenBack,),
+    "noise from public coins (slate-totals)": (PublicNoise,),
+    "propensity tells (slate-totals)": (PropensityTells,),
+    "scale decided by data (slate-totals)": (ScaleFollowsAnswers,),
+    "refusal decided by data (slate-totals)": (RefusesWhenUnhappy,),
+    "last of a batch counted again (boosted)": (LastCountedAgain,),
     "exploration decided by data (bandit-dp)": (ExploresWhenUnhappy,),
     "redraw decided by data (bandit-dp)": (RedrawsOnArrival,),
     "slates decided by data (slate-totals)": (PlansOnAnswers,),

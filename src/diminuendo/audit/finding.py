@@ -36,6 +36,9 @@ class Finding:
     """How many runs it took."""
     detail: dict[str, Any] = field(default_factory=dict)
     """Plain numbers and words for those who want to know more."""
+    uncharged: str = ""
+    """In words, what the charge does not cover, where the finding is about that: then `shown` is what it is worth, and
+    the promise has lost its proof; epsilon itself may still be smaller (docs/maths/audit-paths.md, Theorem W4)."""
 
     @property
     def violation(self) -> bool:
@@ -45,6 +48,8 @@ class Finding:
     def __str__(self) -> str:
         verdict = "VIOLATION" if self.violation else "no violation"
         sure = "certain" if self.confidence == 1 else f"{100 * self.confidence:.8g} % confidence"
+        if self.uncharged:
+            return f"{self.uncharged}, charged {self.claimed:.2f}, {verdict} ({sure})"
         return f"claimed {self.claimed:.2f}, attacker can show at least {self.shown:.2f}, {verdict} ({sure})"
 
     def as_json(self) -> dict[str, Any]:
@@ -59,6 +64,7 @@ class Finding:
             "violation": self.violation,
             "confidence": self.confidence,
             "runs": self.runs,
+            "uncharged": self.uncharged,
             "detail": self.detail,
         }
 

@@ -160,9 +160,13 @@ def listed(passage: Passage) -> Iterator[tuple[np.ndarray, float]]:
 
 
 def words_twice(passages: list[Passage]) -> int:
-    """How many passages took secret words that another had taken: by chance, once in 2^64 pairs."""
-    taken = [passage.word for passage in passages if passage.word is not None]
-    return len(taken) - len(set(taken))
+    """How many passages took secret words that another had taken: by chance, once in 2^64 pairs of words."""
+    taken: set[int] = set()
+    twice = 0
+    for passage in passages:
+        twice += not taken.isdisjoint(passage.words)
+        taken.update(passage.words)
+    return twice
 
 
 def published(passages: list[Passage]) -> tuple[Any, ...]:

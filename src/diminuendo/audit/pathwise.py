@@ -1,8 +1,8 @@
 r"""Pathwise: what hostile people can move, along views that both worlds come to, and what that shows about epsilon.
 
-First many victims, a walk or two with each (walk.py): what may part the worlds, whether secret words are used twice,
-how far sums are shifted. Then the worst of them alone, on coins of its own: from the losses along sampled views follows
-a lower bound on epsilon at the promised delta, for
+First many victims, two walks with each (walk.py): what may part the worlds, whether noise has secret words, and none
+twice, how far sums are shifted. Then the worst of them alone, on coins of its own: from the losses along sampled views
+follows a lower bound on epsilon at the promised delta, for
 
     delta(epsilon) = E max(0, 1 - exp(epsilon - loss))                      (docs/maths/audit-paths.md, Theorem W3)
 
@@ -11,7 +11,7 @@ They are made frequent by moving noise on purpose towards where the loss is larg
 Where delta is 0 one view is enough: whatever loss was seen is epsilon at least.
 
 More was moved than was charged: where squared shifts are worth more than the promise, this is said too, as the epsilon
-of Gaussian noise whose shifts are these (Theorem W4).
+of Gaussian noise whose shifts are these (Theorem W4). That is about the charge, and no lower bound.
 """
 
 from __future__ import annotations
@@ -22,12 +22,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from diminuendo.audit.doors import Unwatched
 from diminuendo.audit.effort import ALPHA, Effort
 from diminuendo.audit.finding import Finding
 from diminuendo.audit.hostile import CROWDS, Said, crowd, growing, neighbours, victims
 from diminuendo.audit.scripts import Neighbours, Script
-from diminuendo.audit.subjects import Subject, play
-from diminuendo.audit.walk import Unwatched, Walk, walk
+from diminuendo.audit.subjects import Subject, View, play
+from diminuendo.audit.walk import Walk, walk
 from diminuendo.learners import Setting
 from diminuendo.privacy import curves
 from diminuendo.privacy.budget import Guarantee
@@ -94,6 +95,7 @@ def pathwise(subject: Subject, epsilon: float, delta: float, effort: Effort, see
         return []
     worst = max(scouts, key=lambda scout: scout.share)
     promise, setting, twice = worst.promise, worst.pair.setting, max(scout.found.twice for scout in scouts)
+    bare, scaled = (max(getattr(scout.found, what) for scout in scouts) for what in ("bare", "scaled"))
     runs = RUNS * effort.paths if promise.delta > 0 else CERTAIN
     losses = _losses(subject, worst, random.integers(2**32, size=runs).tolist())
     shown, confidence = epsilon_of(losses, promise.delta)
@@ -105,6 +107,10 @@ def pathwise(subject: Subject, epsilon: float, delta: float, effort: Effort, see
     about = f"{worst.pair.about}, in round {worst.pair.victim}"
     if twice:
         shown, confidence, about = math.inf, 1 - 2.0**-30, "secret randomness is used twice"
+    if bare:
+        shown, confidence, about = math.inf, 1.0, "noise without secret randomness"
+    if scaled and promise.delta == 0:  # far enough out, the wider noise is as much likelier as one likes
+        shown, confidence, about = math.inf, 1.0, "the scale of noise depends on answers"
     finding = Finding(
         method="pathwise",
         subject=subject.name,
@@ -121,13 +127,18 @@ def pathwise(subject: Subject, epsilon: float, delta: float, effort: Effort, see
             "squared_shifts": max(scout.found.squared for scout in scouts),
             "parted": worst.found.parted,
             "words_used_twice": twice,
+            "passages_without_secret_words": bare,
+            "passages_scaled_by_answers": scaled,
         },
     )
+    worth = math.inf if scaled else _worth(worst.found.squared, promise.delta)
     charged = dataclasses.replace(
         finding,
-        about=f"more is moved than is charged: {finding.about}",
-        shown=_worth(worst.found.squared, promise.delta),
+        shown=worth,
         confidence=1.0,
+        uncharged="the scale of noise depends on answers, which no charge covers"
+        if scaled
+        else f"more is moved than is charged: shifts worth {worth:.2f}",
     )
     return [charged if charged.violation and not finding.violation else finding]
 
@@ -135,21 +146,34 @@ def pathwise(subject: Subject, epsilon: float, delta: float, effort: Effort, see
 def _scouts(
     subject: Subject, setting: Setting, people: list[tuple[str, Said, Said]], random: np.random.Generator
 ) -> list[Scout]:
-    """Walk once with every pair of worlds, one way round or the other."""
+    """Walk twice with every victim: early and later, in either direction."""
     found = []
+    seed = int(random.integers(2**32))
+    turn = _edges(play(subject, setting, Script(setting.rounds, ()), SeededCoins(seed)), setting, random)
     for number, (about, one, other) in enumerate(people):
-        seed, kind = int(random.integers(2**32)), CROWDS[number % len(CROWDS)]
-        victim = number % 3
-        if setting.feedback != "full":  # where only some rounds are heard, hers is one of them
-            nobody = Script(setting.rounds, ())
-            probes = play(subject, setting, nobody, SeededCoins(seed)).probes[: setting.rounds // 4, 0]
-            heard = np.flatnonzero(probes != EMPTY_SLOT)
-            victim = int(random.choice(heard)) if len(heard) else victim
-        pair = neighbours(setting, f"{about}; {kind}", victim, one, other, crowd(setting, kind, random))
-        turned, secret = number % 2 == 1, int(random.integers(2**32))
-        walked = walk(subject, pair, seed, secret, turned=turned)
-        found.append(Scout(pair, subject.promise(setting, seed), seed, turned, walked))
+        for later in (False, True):
+            seed, kind = int(random.integers(2**32)), CROWDS[(number + later) % len(CROWDS)]
+            until = 3 * setting.rounds // 4 if later else setting.rounds // 4
+            victim = number % 3
+            if later:
+                victim = int(random.integers(until)) if number % 3 == 2 else turn[number % len(turn)]
+            if setting.feedback != "full":  # where only some rounds are heard, hers is one of them
+                nobody = Script(setting.rounds, ())
+                probes = play(subject, setting, nobody, SeededCoins(seed)).probes[:until, 0]
+                heard = np.flatnonzero(probes != EMPTY_SLOT)
+                victim = int(random.choice(heard)) if len(heard) else victim
+            pair = neighbours(setting, f"{about}; {kind}", victim, one, other, crowd(setting, kind, random))
+            turned, secret = (number + later) % 2 == 1, int(random.integers(2**32))
+            walked = walk(subject, pair, seed, secret, turned=turned)
+            found.append(Scout(pair, subject.promise(setting, seed), seed, turned, walked))
     return found
+
+
+def _edges(seen: View, setting: Setting, random: np.random.Generator) -> list[int]:
+    """Last rounds of batches and first rounds of the next, in the first three quarters, in any order."""
+    until = 3 * setting.rounds // 4
+    found = sorted({edge for first in seen.passing for edge in (first - 1, first) if 0 <= edge < until})
+    return [int(edge) for edge in random.permutation(found or until)]
 
 
 def _worth(spread: float, delta: float) -> float:

@@ -1,21 +1,22 @@
 """Subjects: what is put to the test, and how a scripted world is played to it.
 
 A subject makes learners: a shipped one, or one with a planted fault. `play` lets a learner meet a scripted world and
-returns the view: everything that an onlooker gets to see. That is slates, probes, and published sums, no more.
+returns the view: everything that an onlooker gets to see. That is slates, with what chance they are said to have been
+drawn, probes, published sums, and whatever else a call returns or raises.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 from unittest import mock
 
 import numpy as np
 
-from diminuendo.audit.doors import Doors
+from diminuendo.audit.doors import Doors, Parted, Unwatched
 from diminuendo.audit.laws import published
 from diminuendo.audit.scripts import Script
 from diminuendo.errors import InvalidInput
@@ -23,8 +24,9 @@ from diminuendo.learners import LEARNERS, Learner, Setting, constants
 from diminuendo.privacy import curves
 from diminuendo.privacy.budget import Guarantee
 from diminuendo.randomness.coins import Coins, SeededCoins
-from diminuendo.types import EMPTY_SLOT, FEEDBACKS, Decision, FeedbackKind, Items
+from diminuendo.types import EMPTY_SLOT, FEEDBACKS, Decision, FeedbackKind, Floats, Items
 
+RAISED = "raised "
 REMEMBERED: list[tuple[Any, str, Any]] = [
     (module, name, cache(getattr(module, name)))
     for module, names in {
@@ -71,6 +73,14 @@ class View:
     """(rounds, 2): slot and item, -1 where a round probed nothing."""
     published: tuple[np.ndarray, ...]
     """Released vectors, in order."""
+    propensities: Floats = field(default_factory=lambda: np.zeros(0))
+    """With what chance each slate is said to have been drawn; not a number where nothing is said."""
+    told: tuple[tuple[int, str], ...] = ()
+    """What `observe` returned or raised, where that is anything, and to which round the answer was."""
+    ended: str = ""
+    """What `choose` raised, after which there is nothing more to see."""
+    passing: tuple[int, ...] = ()
+    """Rounds before or in which something was drawn or published."""
 
 
 def shipped(name: str) -> Subject:
@@ -89,16 +99,49 @@ def play(
     watch = Doors() if doors is None else doors
     slates = np.full((script.rounds, setting.slots), EMPTY_SLOT, dtype=np.int32)
     probes = np.full((script.rounds, 2), EMPTY_SLOT, dtype=np.int32)
+    propensities = np.full(script.rounds, np.nan)
     decisions: list[Decision] = []
+    told: list[tuple[int, str]] = []
+    passing: list[int] = []
+    ended = ""
     # Doors inside: a fault that surrounds a learner is in what the doors see. Hostile people say what numpy warns of.
     with remembering(), watch.open(), subject.around(), np.errstate(all="ignore"):
         learner = subject.make(setting, coins)
         for t in range(script.rounds):
-            decision = learner.choose()
+            passed = len(watch.passages)
+            try:
+                decision = learner.choose()
+            except (Parted, Unwatched):
+                raise
+            except Exception as error:
+                if not any(
+                    answer.at < t for answer in script.answers
+                ):  # nobody's doing: it just does not run
+                    raise
+                ended = f"{type(error).__name__} in round {t}: {error}"
+                break
+            if len(watch.passages) > passed:
+                passing.append(t)
             decisions.append(decision)
             slates[t] = learner.row_of(decision)
             if decision.probe is not None:
                 probes[t] = decision.probe
+            if decision.propensity is not None:
+                propensities[t] = decision.propensity
             for answer in script.after(t):
-                learner.observe(decisions[answer.to], answer.reply(decisions[answer.to].slate))
-    return View(slates, probes, published(watch.passages))
+                said = _observed(learner, decisions[answer.to], answer.reply(decisions[answer.to].slate))
+                if said:
+                    told.append((answer.to, said))
+    return View(slates, probes, published(watch.passages), propensities, tuple(told), ended, tuple(passing))
+
+
+def _observed(learner: Learner, decision: Decision, said: Any) -> str:
+    """What the learner has to say to an answer: nothing, if all is well."""
+    observe: Callable[[Decision, Any], Any] = learner.observe
+    try:
+        returned = observe(decision, said)
+    except (Parted, Unwatched):
+        raise
+    except Exception as error:
+        return f"{RAISED}{type(error).__name__}: {error}"
+    return "" if returned is None else f"returned {returned!r}"

@@ -14,16 +14,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from diminuendo.audit.doors import Doors, Parted
+from diminuendo.audit.doors import Doors, Parted, Passage, Unwatched
 from diminuendo.audit.laws import largest, lean, log_chance, log_weight, spread, words_twice
 from diminuendo.audit.scripts import Neighbours
-from diminuendo.audit.subjects import Subject, View, play
+from diminuendo.audit.subjects import RAISED, Subject, View, play
 from diminuendo.randomness.coins import SeededCoins
 from diminuendo.types import Floats, Words
-
-
-class Unwatched(Exception):
-    """Secret words were asked for outside of all doors."""
 
 
 class SplitCoins(SeededCoins):
@@ -32,12 +28,14 @@ class SplitCoins(SeededCoins):
     def __init__(self, seed: int, secret: int | None) -> None:
         super().__init__(seed)
         self._other = None if secret is None else SeededCoins(secret)
+        self.handed: list[Words] = []
 
     def secret(self, count: int) -> Words:
         """The next secret words; refused where nothing should be left to draw."""
         if self._other is None:
             raise Unwatched
-        return self._other.secret(count)
+        self.handed.append(self._other.secret(count))
+        return self.handed[-1]
 
 
 @dataclass(frozen=True)
@@ -61,6 +59,10 @@ class Walk:
     passages: int
     twice: int
     """How many passages took secret words that others took before."""
+    bare: int
+    """How many passages were made without secret words, or with words that come from elsewhere."""
+    scaled: int
+    """How many passages have noise of another scale in the other world."""
     parted: str = ""
     """Why the other world cannot come to this view; empty where it can."""
 
@@ -77,11 +79,12 @@ def walk(
     """Run the one world, `turned` the other, and lead the other after it; public coins by `seed`."""
     one, other = (pair.other, pair.one) if turned else (pair.one, pair.other)
     free = Doors(pushes=pushes)
-    seen = play(subject, pair.setting, one, SplitCoins(seed, secret), free)
+    coins = SplitCoins(seed, secret)
+    seen = play(subject, pair.setting, one, coins, free)
     led, parted = Doors(free.passages, ends=True), ""
     try:
         again = play(subject, pair.setting, other, SplitCoins(seed, None), led)
-        parted = _difference(seen, again, len(free.passages), len(led.passages))
+        parted = _difference(seen, again, pair.victim, len(free.passages), len(led.passages))
     except Parted as reason:
         parted = str(reason)
     both = list(zip(free.passages, led.passages, strict=False))
@@ -96,16 +99,36 @@ def walk(
         largest=math.fsum(largest(a, b) for a, b in both),
         passages=len(free.passages),
         twice=words_twice(free.passages),
+        bare=_bare(free.passages, coins),
+        scaled=sum(a.scale != b.scale for a, b in both),
         parted=parted,
     )
 
 
-def _difference(seen: View, again: View, passed: int, led: int) -> str:
+def _bare(passages: Sequence[Passage], coins: SplitCoins) -> int:
+    handed = {word for words in coins.handed for word in words.tolist()}
+    return sum(
+        not (passage.words and handed.issuperset(passage.words)) for passage in passages if passage.out.size
+    )
+
+
+def _difference(seen: View, again: View, victim: int, passed: int, led: int) -> str:
+    if seen.ended != again.ended:
+        return f"no more slates are shown ({seen.ended or again.ended})"
     if led < passed:
         return "less is drawn or published"
     if not np.array_equal(seen.slates, again.slates):
         return "other slates are shown"
-    return "" if np.array_equal(seen.probes, again.probes) else "other rounds are probed"
+    if not np.array_equal(seen.probes, again.probes):
+        return "other rounds are probed"
+    if not np.array_equal(seen.propensities, again.propensities, equal_nan=True):
+        return "other propensities are told"
+    return "" if _told(seen, victim) == _told(again, victim) else "answers are answered otherwise"
+
+
+def _told(view: View, victim: int) -> list[tuple[int, str]]:
+    """What was said to answers, but that the victim's own was refused: that is between the learner and her."""
+    return [(to, what) for to, what in view.told if to != victim or not what.startswith(RAISED)]
 
 
 def everything_is_watched(subject: Subject, pair: Neighbours, seed: int) -> bool:

@@ -18,17 +18,19 @@ from diminuendo.errors import InvalidInput
 from diminuendo.learners import ROLES
 from diminuendo.simulate.kept import kept_rows
 from diminuendo.simulate.result import Sweep
-from diminuendo.simulate.sweeps import sweep
+from diminuendo.simulate.sweeps import Tell, sweep
 from diminuendo.simulate.table import tables
 from diminuendo.streams import BUILTIN, msweb, open_stream
 from diminuendo.streams.builtin import FROM_ROWS
 from diminuendo.streams.clicks import MODELS
-from diminuendo.types import FEEDBACKS, FeedbackKind
+from diminuendo.types import FEEDBACKS, FeedbackKind, Progress
 
 Number = TypeVar("Number", int, float)
 
 DEMO_LEARNERS = ("nonprivate", "private", "fi-dp", "paper", "random")
 DEMO_EPSILONS = (0.1, 1.0, 10.0)
+
+COMPILES = "The first time this compiles, for about a minute."
 
 
 def demo(
@@ -36,17 +38,18 @@ def demo(
     seeds: Annotated[int, typer.Option(help="Runs of each learner.")] = 5,
 ) -> None:
     """Choose 5 of 294 things for 32,711 real visitors of a web site, and see how close to hindsight one gets."""
-    with _interruptible(out), progress_bars() as bars:
-        found = sweep(
-            msweb(),
-            slots=5,
-            learners=DEMO_LEARNERS,
-            epsilons=DEMO_EPSILONS,
-            seeds=seeds,
-            out=out,
-            progress=bars,
-        )
-    _show(found, out, None)
+    with _interruptible(out):
+        with progress_bars() as bars:
+            found = sweep(
+                msweb(),
+                slots=5,
+                learners=DEMO_LEARNERS,
+                epsilons=DEMO_EPSILONS,
+                seeds=seeds,
+                out=out,
+                progress=_said(bars),
+            )
+        _show(found, out, None)
 
 
 def simulate_command(
@@ -99,30 +102,31 @@ def simulate_command(
     kind = cast(FeedbackKind, _validate.one_of(feedback, FEEDBACKS, "--feedback"))
     _validate.one_of(clicks, MODELS, "--clicks")
     ratings = _ratings(columns, scale) | {"keep_last": keep_last}
-    with _interruptible(out), progress_bars() as bars:
-        people = []
-        for source in stream:
-            path = Path(source)
-            reading = bars(f"reading {path.name}", path.stat().st_size) if path.is_file() else None
-            people.append(open_stream(source, objective, n_items=items, **ratings, progress=reading))
-        found = sweep(
-            people,
-            slots=_numbers(slots, int, "--slots"),
-            rounds=None if rounds is None else _numbers(rounds, int, "--rounds"),
-            epsilons=_numbers(epsilon, float, "--epsilon"),
-            learners=_names(learners, feedback),
-            feedback=kind,
-            delta=delta,
-            visits=visits,
-            clicks=clicks,
-            seeds=seeds,
-            jobs=jobs,
-            ray=ray,
-            out=out,
-            time_limit=time_limit,
-            progress=bars,
-        )
-    _show(found, out, json_file)
+    with _interruptible(out):
+        with progress_bars() as bars:
+            people = []
+            for source in stream:
+                path = Path(source)
+                reading = bars(f"reading {path.name}", path.stat().st_size) if path.is_file() else None
+                people.append(open_stream(source, objective, n_items=items, **ratings, progress=reading))
+            found = sweep(
+                people,
+                slots=_numbers(slots, int, "--slots"),
+                rounds=None if rounds is None else _numbers(rounds, int, "--rounds"),
+                epsilons=_numbers(epsilon, float, "--epsilon"),
+                learners=_names(learners, feedback),
+                feedback=kind,
+                delta=delta,
+                visits=visits,
+                clicks=clicks,
+                seeds=seeds,
+                jobs=jobs,
+                ray=ray,
+                out=out,
+                time_limit=time_limit,
+                progress=_said(bars),
+            )
+        _show(found, out, json_file)
 
 
 def _ratings(columns: str | None, scale: str | None) -> dict[str, Any]:
@@ -167,10 +171,27 @@ def _interruptible(out: Path | None) -> Iterator[None]:
     except KeyboardInterrupt:
         said = "Interrupted. Nothing is kept without --out."
         if out is not None:
-            kept = f"{kept_rows(out):,} finished runs are kept in {out}"
-            said = f"Interrupted. {kept}; this goes on from there:\n  {_typed()}"
+            count = kept_rows(out)
+            kept = f"{count:,} finished {'run is' if count == 1 else 'runs are'} kept in {out}"
+            then = (
+                f"{kept}; this goes on from there:"
+                if count
+                else "Nothing was finished yet; start again with:"
+            )
+            said = f"Interrupted. {then}\n  {_typed()}"
         errors.print(said, highlight=False, markup=False, soft_wrap=True)
         raise typer.Exit(130) from None
+
+
+def _said(bars: Tell) -> Tell:
+    """The bars; where there is no terminal to draw them on, a line when work begins."""
+
+    def begin(what: str, size: int) -> Progress:
+        if not errors.is_terminal:
+            errors.print(f"{what}: {size:,}. {COMPILES}", highlight=False, markup=False, soft_wrap=True)
+        return bars(what, size)
+
+    return begin
 
 
 def _typed() -> str:

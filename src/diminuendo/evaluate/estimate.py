@@ -3,13 +3,14 @@ r"""What another policy would have earned with the people of a log, and how sure
     print(evaluate(log, (3, 1)))                                                # always right, and wide
     print(evaluate(log, (3, 1), method="doubly-robust", interval="normal"))     # for many rounds
 
-What is estimated is the mean payoff of the policy in the logged rounds, with these very people. Nothing is assumed of
-them: they may differ, change, and react to what was published. All that is random is the coins of the log, and their
+What is estimated is the mean payoff of the policy in the logged rounds, with these very people. They may differ,
+change, and react to what was published before their round. All that is random is the coins of the log, and their
 chances are known.
 
 Privacy    none: an estimate looks at answers. evaluate/private.py has one that may be published.
-Assumes    propensities are right; payoffs are from 0 to 1; the policy did not look at these answers. Except for
-           inverse-propensity with `always`: whatever the policy would show could have been shown.
+Assumes    propensities are right; every round that was chosen is in the log, or left out by what was public before it;
+           the policy did not look at these answers; who answers late does not react to what was published or shown
+           meanwhile. Except for inverse-propensity with `always`: whatever the policy would show could have been shown.
 References Horvitz & Thompson (1952), JASA 47; Dudik, Langford & Li (2011), ICML, for doubly robust estimates;
            Swaminathan & Joachims (2015), NIPS 28, for self-normalised ones.
 """
@@ -31,12 +32,13 @@ from diminuendo.evaluate.policies import as_policy
 from diminuendo.types import Floats
 
 FEWEST = 30
-"""A normal interval asks for the worth of so many rounds of the policy's own."""
+"""A normal interval asks for the worth of so many rounds of the policy's own, and that its width is due to so many."""
 SURE = 5.0
 """Something that the policy would show could not be shown, if weights are on average so many deviations below 1. Where
 weights happen to be small their deviation looks small, too, so it takes more deviations than a normal law would."""
 
-Interval = Literal["always", "normal"]
+Interval = Literal["always", "normal", "released"]
+"""The last is that of a private estimate: it holds at any number of rounds, each release by itself."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +66,8 @@ class Estimate:
 
     def __str__(self) -> str:
         note = "may be published" if self.private else "not private"
+        if self.interval == "released" and not self.private:
+            note = "for simulation only: its noise can be foreseen"
         return (
             f"{self.value:.3f}, with confidence {self.confidence:g} from {self.low:.3f} to {self.high:.3f} "
             f"({self.method}, {self.interval}; {note})\n"
@@ -107,11 +111,13 @@ def evaluate(
             raise InvalidInput(
                 "All rounds say the same, so a normal interval would have no width; ask for 'always'."
             )
+        _refuse_few_that_matter(terms)
         low, high = intervals.normal(terms, confidence)
     elif chosen.needs_support:
         low, high = intervals.always(terms, 1 - terms, confidence, _largest(weights, most_weight))
     else:
         low, high = intervals.always(terms, weights * (1 - log.payoffs), confidence)
+    refuse_upside_down(low, high, confidence)
     return Estimate(
         float(terms.mean()),
         min(1.0, max(0.0, low)),
@@ -128,6 +134,16 @@ def checked_confidence(confidence: float) -> None:
     """Strictly between 0 and 1."""
     if not 0 < _validate.positive_float(confidence, "confidence") < 1:
         raise InvalidInput(f"confidence must be above 0 and below 1; got {confidence!r}.")
+
+
+def refuse_upside_down(low: float, high: float, confidence: float) -> None:
+    """More than 1 would be possible for payoff and its opposite together."""
+    if low > high:
+        raise InvalidInput(
+            f"The propensities can hardly be right: no mean payoff is at least {low:.3f} and at most {high:.3f}, as "
+            f"they would have it. With right ones this comes with probability {1 - confidence:.2g} at most. Check "
+            "how the log was made: every round that was chosen, with the propensity of its decision."
+        )
 
 
 def about(weights: Floats) -> tuple[int, float, float, float]:
@@ -150,6 +166,19 @@ def _refuse_without_support(weights: Floats) -> None:
             f"Only about {mean:.2f} of what this policy would show could have been shown. Ask for "
             "method='inverse-propensity' with interval='always', which counts the rest as anything from 0 to 1, or "
             "take the stretch of rounds in which it could, as log[:500]."
+        )
+
+
+def _refuse_few_that_matter(terms: Floats) -> None:
+    """Many rounds may say nearly the same, and a few all the rest: those few are not normal."""
+    apart = terms - terms.mean()
+    squares = (apart / np.abs(apart).max()) ** 2
+    matter = float(squares.sum()) ** 2 / float(squares @ squares)
+    if matter < FEWEST:
+        raise InvalidInput(
+            f"What rounds differ by is due to a few of them, as if to {matter:.1f}, and a normal interval needs "
+            f"{FEWEST}. Log more rounds, or ask for method='inverse-propensity' with interval='always', which holds "
+            "for any number."
         )
 
 

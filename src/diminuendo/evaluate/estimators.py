@@ -21,13 +21,22 @@ from diminuendo.evaluate.log import Log
 from diminuendo.evaluate.policies import Policy
 from diminuendo.types import Floats, Slate
 
+LARGEST = 2.0**500
+"""Weights up to this can be squared and added up."""
+
 
 def weights_of(log: Log, policy: Policy) -> Floats:
     """How much likelier the policy would have shown what was shown."""
     found = policy.chances(log)
     if not ((found >= 0) & (found <= 1)).all():
         raise InvalidInput("The policy gave a probability that is not from 0 to 1.")
-    weights: Floats = found / log.propensities
+    with np.errstate(over="ignore"):  # refused below
+        weights: Floats = found / log.propensities
+    if not (weights <= LARGEST).all():
+        raise InvalidInput(
+            "A propensity is so small that its weight is above 2^500, and nothing can be said. Nothing was charged. "
+            "Check the propensities, or leave those rounds out by a public rule."
+        )
     return weights
 
 

@@ -2,10 +2,12 @@
 
     log = Log(slots=2)
     decision = learner.choose()
-    log.add(decision, payoff)         # once her answer came, or can no longer come
+    log.add(decision)                 # at once: who is in the log must not depend on who answers
+    log.answer(decision, payoff)      # when her answer comes, if it does; the first one counts
 
 For each round it has the slate, the probability with which it was shown, and the payoff. Slates and propensities are
-public; payoffs are not, and a log is as private as what people said.
+public, and so is how many rounds there are; payoffs are not, nor is who has answered. A log is as private as what
+people said.
 
 A round without an answer has payoff 0. Whether somebody answers may depend on what she was shown, so leaving silent
 rounds out would favour slates that few answer to. With 0 for silence, what is estimated is payoff *and* answer, which
@@ -25,7 +27,11 @@ from diminuendo.errors import InvalidInput
 from diminuendo.types import EMPTY_SLOT, Decision, Floats, Ints, Items, Slate
 
 COLUMNS = ("round", "slate", "propensity", "payoff")
-"""Of a table."""
+"""Of a table. A payoff is null where nobody has answered yet."""
+LIFE = "life"
+"""A further column, of decisions: types.Decision.life. Null, or left out, where it is not known."""
+MOST_ITEM = 2**31 - 1
+"""Items are kept in 32 bits."""
 
 
 class Log:
@@ -34,86 +40,126 @@ class Log:
     def __init__(self, slots: int) -> None:
         self.slots = _validate.positive_int(slots, "slots")
         self._rows: list[Slate] = []
-        self._numbers: list[tuple[int, float, float]] = []
-        self._life: int | None = None
+        self._names: list[tuple[int | None, int]] = []  # life and round
+        self._propensities: list[float] = []
+        self._payoffs: list[float | None] = []  # None: not answered yet
+        self._places: dict[tuple[int | None, int], int] = {}
 
     def __len__(self) -> int:
         return len(self._rows)
 
     def __getitem__(self, stretch: slice) -> Log:
         """Some of the rounds. Which ones must be public, and known before they are drawn: see docs/evaluating.md."""
-        if not isinstance(stretch, slice):
-            raise InvalidInput(f"Take a stretch of rounds, as log[:500]; got {stretch!r}.")
+        if not isinstance(stretch, slice) or (stretch.step is not None and stretch.step < 1):
+            raise InvalidInput(f"Take a stretch of rounds, forwards, as log[:500]; got {stretch!r}.")
         made = Log(self.slots)
-        made._rows, made._numbers, made._life = self._rows[stretch], self._numbers[stretch], self._life
+        made._rows, made._names = self._rows[stretch], self._names[stretch]
+        made._propensities, made._payoffs = self._propensities[stretch], self._payoffs[stretch]
+        made._places = {name: place for place, name in enumerate(made._names)}
         return made
 
     def __repr__(self) -> str:
         return f"<Log: {len(self):,} rounds of up to {self.slots} items; payoffs are private>"
 
-    def add(self, decision: Decision, payoff: float = 0.0) -> None:
-        """A round that is over. Rounds are added in the order of `choose()`, whenever their answers came."""
-        if not isinstance(decision, Decision):
-            raise InvalidInput(f"Log the decision that choose() returned; got {type(decision).__name__}.")
+    def add(self, decision: Decision, payoff: Any = None) -> None:
+        """A round that was chosen: added at once, in the order of `choose()`, whether or not she will answer.
+
+        `payoff`: only where everybody answers at once, as in a simulation. Else, later, `answer`.
+        """
+        _checked_decision(decision)
         if decision.propensity is None:
             raise InvalidInput(
                 "This decision has no propensity. Its learner draws by secret scores, or by a law that has no simple "
-                "formula, and without the chance of what was shown nothing can be said of what was not. Log a learner "
-                "that follows released sums: random, slate-totals, slate-clicks, noisy-hedge, boosted, bandit-blocks, "
-                "ranked-clicks."
+                "formula, or goes on with a deal of before a restart; without the chance of what was shown nothing can "
+                "be said of what was not. Log a learner that follows released sums: random, slate-totals, "
+                "slate-clicks, noisy-hedge, boosted, bandit-blocks, ranked-clicks; and leave out the rounds whose "
+                "decision.propensity is None, whoever answers."
             )
-        same_life = self._life in (None, decision.life)  # of tables nothing is known but the rounds
-        if same_life and self._numbers and decision.round <= self._numbers[-1][0]:
-            raise InvalidInput(
-                f"Round {decision.round} comes after round {self._numbers[-1][0]} in this log. Add rounds in the order "
-                "in which they were chosen, and each once: keep an answer that comes early until it is its turn."
-            )
-        self._append(decision.round, decision.slate, decision.propensity, payoff)
-        self._life = decision.life
+        self._append(decision.round, decision.slate, decision.propensity, payoff, decision.life)
 
-    def _append(self, round_: int, slate: Slate, propensity: float, payoff: float) -> None:
-        if len(slate) > self.slots or len(set(slate)) < len(slate) or min(slate, default=0) < 0:
-            raise InvalidInput(f"A slate here has up to {self.slots} different items from 0 on; got {slate}.")
+    def answer(self, decision: Decision, payoff: Any) -> None:
+        """Her answer: the nearest payoff from 0 to 1, and 0 for what is no number. Later ones change nothing."""
+        _checked_decision(decision)
+        place = self._places.get((decision.life, decision.round))
+        if place is None:
+            raise InvalidInput(
+                f"Round {decision.round} is not in this log. Add decisions when they are chosen, before they are "
+                "answered, and answer to the log that they were added to."
+            )
+        if self._rows[place] != decision.slate:  # asked first: what is said must not depend on who answered
+            raise InvalidInput(
+                f"Round {decision.round} showed another slate. Answer with the decision that was added."
+            )
+        if self._payoffs[place] is None:
+            self._payoffs[place] = counted(payoff)
+
+    def _append(
+        self, round_: int, slate: Slate, propensity: float, payoff: Any = None, life: int | None = None
+    ) -> None:
+        whole = all(type(item) is int or isinstance(item, np.integer) for item in slate)
+        inside = whole and min(slate, default=0) >= 0 and max(slate, default=0) <= MOST_ITEM
+        if not inside or len(slate) > self.slots or len(set(slate)) < len(slate):
+            raise InvalidInput(
+                f"A slate here has up to {self.slots} different items, whole numbers from 0 on; got {slate}."
+            )
         if not 0 < propensity <= 1:
             raise InvalidInput(f"A propensity is above 0 and at most 1; got {propensity!r}.")
-        if not 0 <= payoff <= 1:
-            raise InvalidInput(
-                f"A payoff is from 0 to 1, for clicks 0 or 1; got {payoff!r}. No answer counts as 0."
-            )
+        if self._names:
+            last_life, last = self._names[-1]
+            same_life = None in (life, last_life) or life == last_life  # else rounds are counted anew
+            if (same_life and round_ <= last) or (life, round_) in self._places:
+                raise InvalidInput(
+                    f"Round {round_} comes after round {last} in this log. Add rounds in the order in which they were "
+                    "chosen, and each once, when it is chosen; its answer may come whenever it comes."
+                )
+        self._places[life, round_] = len(self._rows)
         self._rows.append(slate)
-        self._numbers.append((round_, float(propensity), float(payoff)))
+        self._names.append((life, round_))
+        self._propensities.append(float(propensity))
+        self._payoffs.append(None if payoff is None else counted(payoff))
 
     @classmethod
     def from_arrays(
-        cls, slates: Any, propensities: Any, payoffs: Any, rounds: Sequence[int] | Ints | None = None
+        cls,
+        slates: Any,
+        propensities: Any,
+        payoffs: Any,
+        rounds: Sequence[int] | Ints | None = None,
+        lives: Sequence[int | None] | None = None,
     ) -> Self:
-        """One row per round, -1 for an empty slot; `rounds`: their numbers, by default 0, 1, 2 ..."""
+        """One row per round, -1 for an empty slot, nan for a payoff that has not come yet.
+
+        `rounds`: their rising numbers, by default 0, 1, 2 ...; `lives`: those of decisions (types.Decision.life).
+        """
         rows = np.asarray(slates)
-        if rows.ndim != 2 or not np.issubdtype(rows.dtype, np.integer):
+        numbers = np.arange(len(rows)) if rounds is None else np.asarray(rounds)
+        kinds = (rows.dtype, numbers.dtype)
+        if rows.ndim != 2 or not all(np.issubdtype(kind, np.integer) for kind in kinds):
             raise InvalidInput(
-                "slates must be a table of whole numbers, one row per round, -1 for an empty slot."
+                "slates must be a table of whole numbers, one row per round, -1 for an empty slot; and rounds must be "
+                "whole numbers."
             )
-        numbers = np.arange(len(rows)) if rounds is None else np.asarray(rounds, dtype=np.int64)
         chances, worths = (np.asarray(part, dtype=np.float64) for part in (propensities, payoffs))
-        if not len(rows) == len(numbers) == len(chances) == len(worths):
+        known = [None] * len(rows) if lives is None else list(lives)
+        if not len(rows) == len(numbers) == len(chances) == len(worths) == len(known):
             raise InvalidInput(
                 f"Each round has a slate, a propensity and a payoff; got {len(rows)} slates, {len(chances)} "
                 f"propensities, {len(worths)} payoffs and {len(numbers)} rounds."
             )
         made = cls(max(1, rows.shape[1]))
-        for round_, row, chance, worth in zip(
-            numbers.tolist(), rows.tolist(), chances.tolist(), worths.tolist(), strict=True
-        ):
-            made._append(round_, tuple(item for item in row if item != EMPTY_SLOT), chance, worth)
+        parts = (numbers.tolist(), rows.tolist(), chances.tolist(), worths.tolist(), known)
+        for round_, row, chance, worth, life in zip(*parts, strict=True):
+            slate = tuple(item for item in row if item != EMPTY_SLOT)
+            made._append(round_, slate, chance, None if np.isnan(worth) else worth, life)
         return made
 
     def table(self) -> pa.Table:
         """For files: `pyarrow.parquet.write_table(log.table(), path)`. As private as what people said."""
-        rows = [row.tolist() for row in self.slates]
-        kinds = (pa.int64(), pa.list_(pa.int32(), self.slots), pa.float64(), pa.float64())
-        parts = (self.rounds, rows, self.propensities, self.payoffs)
+        lives, rounds = ([name[part] for name in self._names] for part in (0, 1))
+        kinds = (pa.int64(), pa.list_(pa.int32(), self.slots), pa.float64(), pa.float64(), pa.int64())
+        parts = (rounds, self.slates.tolist(), self._propensities, self._payoffs, lives)
         arrays = [pa.array(part, type=kind) for part, kind in zip(parts, kinds, strict=True)]
-        return pa.Table.from_arrays(arrays, names=list(COLUMNS))
+        return pa.Table.from_arrays(arrays, names=[*COLUMNS, LIFE])
 
     @classmethod
     def from_table(cls, table: pa.Table) -> Self:
@@ -121,15 +167,17 @@ class Log:
         if missing := [name for name in COLUMNS if name not in table.column_names]:
             raise InvalidInput(f"A log has the columns {', '.join(COLUMNS)}; missing: {', '.join(missing)}.")
         listed = table["slate"].to_pylist()
-        if any(slate is None or None in slate for slate in listed):
+        if not all(slate is not None and all(type(item) is int for item in slate) for slate in listed):
             raise InvalidInput(
-                "Some slates are missing. A slate in which nothing was shown is an empty list."
+                "Some slates are missing, or their items are no whole numbers. A slate in which nothing was shown is "
+                "an empty list."
             )
         rows = np.full((len(listed), max(map(len, listed), default=1)), EMPTY_SLOT, dtype=np.int32)
         for row, slate in zip(rows, listed, strict=True):
             row[: len(slate)] = slate
-        numbers = (table[name].to_numpy() for name in ("propensity", "payoff", "round"))
-        return cls.from_arrays(rows, *numbers)
+        chances, payoffs, rounds = (table[name].to_numpy() for name in ("propensity", "payoff", "round"))
+        lives = table[LIFE].to_pylist() if LIFE in table.column_names else None
+        return cls.from_arrays(rows, chances, payoffs, rounds, lives)
 
     def shown(self) -> list[Slate]:
         """The slates, without empty slots."""
@@ -146,14 +194,26 @@ class Log:
     @property
     def rounds(self) -> Ints:
         """Their numbers."""
-        return np.array([number[0] for number in self._numbers], dtype=np.int64)
+        return np.array([number for _, number in self._names], dtype=np.int64)
 
     @property
     def propensities(self) -> Floats:
         """With what probability each slate was shown."""
-        return np.array([number[1] for number in self._numbers], dtype=np.float64)
+        return np.array(self._propensities, dtype=np.float64)
 
     @property
     def payoffs(self) -> Floats:
-        """What each slate earned. Private."""
-        return np.array([number[2] for number in self._numbers], dtype=np.float64)
+        """What each slate earned, 0 where nobody has answered. Private."""
+        return np.array([payoff or 0.0 for payoff in self._payoffs], dtype=np.float64)
+
+
+def counted(payoff: Any) -> float:
+    """What an answer counts as. Nothing is refused: one odd answer must not stop a service, nor weigh more."""
+    if not isinstance(payoff, (bool, np.bool_, int, float, np.integer, np.floating)) or payoff != payoff:
+        return 0.0
+    return float(min(max(payoff, 0), 1))  # before it is a float: whole numbers may be too large for one
+
+
+def _checked_decision(decision: object) -> None:
+    if not isinstance(decision, Decision):
+        raise InvalidInput(f"Log the decision that choose() returned; got {type(decision).__name__}.")

@@ -17,6 +17,7 @@ all policies that show this set it is one that orders it nearly as the log does,
 from __future__ import annotations
 
 import math
+import operator
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
@@ -154,9 +155,9 @@ def _checked(slates: Mapping[Any, float]) -> dict[Slate, float]:
     found: dict[Slate, float] = {}
     for given, chance in slates.items():
         try:
-            slate = tuple(int(item) for item in given)
+            slate = tuple(operator.index(item) for item in given)
         except (TypeError, ValueError) as error:
-            raise InvalidInput(f"A slate is a tuple of items; got {given!r}.") from error
+            raise InvalidInput(f"A slate is a tuple of items, whole numbers; got {given!r}.") from error
         if len(set(slate)) < len(slate) or min(slate, default=0) < 0:
             raise InvalidInput(f"A slate has different items from 0 on; got {slate}.")
         if not 0 <= chance <= 1:

@@ -5,11 +5,14 @@ r"""A private estimate: what another policy would have earned, in one noisy numb
 Weights are public: slates, their chances and the policy are. Payoffs are not. The sum of weight * payoff moves by at
 most the largest weight when one person's payoff changes, so that is how much noise it takes. `most_weight` cuts larger
 weights off: less noise, and a little less of the policy's payoff is seen. The interval knows about both, and about
-what could not be shown; it is that of `always`, with public bounds where the other looks at payoffs.
+what could not be shown. It is made as that of `always`, with public bounds where the other looks at payoffs; but noise
+is drawn for each release, so it holds with its confidence for each release by itself.
 
 Guarantee  (epsilon, 0) beyond what the log's learner has cost, for each round of a person in the log
            (docs/maths/off-policy.md, Theorem V6).
-Assumes    the policy is public, and did not look at answers; of no person more rounds than the ledger's unit has.
+Assumes    which rounds are in the log, and when it is evaluated, are public facts: rounds enter when they are chosen,
+           not when they are answered. The policy is fixed beforehand, or a function of what was published before each
+           round; so is `most_weight`. Of no person more rounds than the ledger's unit has.
            Whoever evaluates ten policies pays ten times: the ledger adds it up.
 Excludes   timing, and the memory of the process.
 """
@@ -25,13 +28,15 @@ import numpy as np
 from diminuendo import _validate
 from diminuendo.errors import InvalidInput
 from diminuendo.evaluate import intervals
-from diminuendo.evaluate.estimate import Estimate, about, checked_confidence
+from diminuendo.evaluate.estimate import Estimate, about, checked_confidence, refuse_upside_down
 from diminuendo.evaluate.estimators import weights_of
 from diminuendo.evaluate.log import Log
 from diminuendo.evaluate.policies import as_policy
+from diminuendo.privacy import calibrate
 from diminuendo.privacy.events import Laplace
 from diminuendo.privacy.ledger import Ledger
-from diminuendo.randomness.words import SecretRandomness
+from diminuendo.randomness import noise as noises
+from diminuendo.randomness.words import SecretRandomness, require_secret
 from diminuendo.sums.counts import PrivateCounts
 from diminuendo.types import Floats
 
@@ -55,6 +60,8 @@ def evaluate_privately(
     Published once: on a ledger that was opened again it is, under this name and for these weights, the same number.
     """
     checked_confidence(confidence)
+    require_secret(secret)
+    noises.checked_scale(calibrate.laplace_scale(epsilon, TICKS), "The scale of the noise")
     if len(log) < 1:
         raise InvalidInput("The log has no rounds.")
     weights = weights_of(log, as_policy(policy))
@@ -73,16 +80,17 @@ def evaluate_privately(
     counts.add(np.zeros(len(log), dtype=np.int64), shares)
     total = unit * float(counts.release(secret)[0])
     low, high = interval(weights, total, unit * counts.scale(1) / TICKS, confidence)
+    refuse_upside_down(low, high, confidence)
     return Estimate(
         total / len(log),
         low,
         high,
         confidence,
         "inverse-propensity",
-        "always",
+        "released",
         *about(weights),
         logged=math.nan,
-        private=True,
+        private=secret.secure,
     )
 
 

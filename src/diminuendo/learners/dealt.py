@@ -3,7 +3,8 @@ r"""Dealt rounds: each person is dealt to one slate of the open block and asked 
 A *block* is a handful of slates, how many rounds each is shown, and what its people are asked. Its rounds are dealt to
 its slates by a shuffle with public coins. When they have all been issued, the answers are added up per slate, published
 once with noise (sums/counts.py), and forgotten; then the next block is planned from all that was published. Every slate
-and every plan is post-processing of what was published, so it costs nothing, and propensities are public.
+and every plan is post-processing of what was published, so it costs nothing, and propensities are public. After a
+restart a deal that was kept goes on: what it shows may have been seen before, so its rounds have no propensity.
 
 Guarantee  (epsilon, 0), whatever people say, and whether they say it or not (docs/maths/counts.md, Theorem B2).
 Assumes    one answer per round. What comes after its block has closed has said nothing.
@@ -77,6 +78,7 @@ class DealtRounds(PrivateLearner):
         self._block = _no_block(self.slots)
         self._dealt: Items = np.zeros(0, dtype=np.int32)  # which slate each round of the block shows
         self._left: Ints = np.zeros(0, dtype=np.int64)  # how many rounds each slate has yet to come
+        self._dealt_now = False  # whether nobody can have seen this deal before
         self._published: Floats | None = None  # what was, and is not yet heard of
         self._places = np.full((self._desk.patience, 2), -1, dtype=np.int64)  # block and slate, on the desk
 
@@ -135,10 +137,17 @@ class DealtRounds(PrivateLearner):
 
     def _kept(self, block: Block, dealt: Items) -> tuple[Block, Items]:
         """The block as it was kept before a crash, if it was; else this one, which is kept now."""
-        mine = packed(block, dealt)
-        kept = self._counts.planned(lambda: mine, self._secret)
-        if not np.array_equal(kept, mine):
+        mine, drawn = packed(block, dealt), []
+
+        def draw() -> Ints:
+            drawn.append(True)
+            return mine
+
+        kept = self._counts.planned(draw, self._secret)
+        same = np.array_equal(kept, mine)
+        if not same:
             self._overruled()
+        self._dealt_now = bool(drawn) and same
         return unpacked(kept, self.slots)
 
     def _overruled(self) -> None:
@@ -164,7 +173,9 @@ class DealtRounds(PrivateLearner):
         self._left[slate] -= 1
         return True
 
-    def _propensity(self, row: Items) -> float:
+    def _propensity(self, row: Items) -> float | None:
+        if not self._dealt_now:  # its rounds may have been seen before a restart: they are certain, not drawn
+            return None
         same = (self._block.slates == row).all(axis=1)
         return float((self._left[same].sum() + 1) / (self._left.sum() + 1))
 
@@ -216,6 +227,7 @@ class DealtRounds(PrivateLearner):
         )
         if sound:
             self._begin(block, dealt)
+            self._dealt_now = False
             at = len(dealt) - int(left.sum())
             rest = np.bincount(dealt[max(0, at) :], minlength=len(left))
             sound = np.bool_(at >= 0 and np.array_equal(rest, left))

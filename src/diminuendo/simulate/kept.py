@@ -52,9 +52,12 @@ class Kept:
             for folder in (self._out / "rows", self._out / "hindsight"):
                 folder.mkdir(parents=True, exist_ok=True)
             self._lock = _locked(self._out)
-            for left in self._out.rglob(f"{_UNFINISHED}*"):
-                left.unlink(missing_ok=True)
             try:
+                for folder in (self._out, self._out / "rows", self._out / "hindsight"):
+                    for left in folder.glob(
+                        f"{_UNFINISHED}*"
+                    ):  # not below: other sweeps may be at work there
+                        left.unlink(missing_ok=True)
                 self._gather()
             except BaseException:
                 os.close(self._lock)

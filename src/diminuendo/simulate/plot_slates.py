@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from matplotlib import colormaps
 from matplotlib.figure import Figure
 
 from diminuendo.simulate.plot_style import panel, short
-from diminuendo.simulate.result import Result, Simulation
+from diminuendo.simulate.result import Result, Simulation, items_kept
 from diminuendo.types import Floats
 
 ROWS = 12
 """So many items; those of greedy's slate first, then those that were shown most."""
 MARK = "★ "
 """Before the names of greedy's items."""
+NOT_KEPT = "#c8c8c8"
+"""Grey: of an item that others were shown more often than, nothing is known."""
 
 
 def chosen_items(simulation: Simulation, runs: Sequence[Result]) -> list[int]:
@@ -32,10 +35,11 @@ def chosen_items(simulation: Simulation, runs: Sequence[Result]) -> list[int]:
 def slates_figure(simulation: Simulation, run: Result, items: Sequence[int]) -> Figure:
     """One run: rows are items, columns stretches of rounds; darker: shown to more of the people."""
     figure, axes = panel(1.25 + 0.235 * len(items))
-    grid = _grid(run, items)
+    grid = shares_of(run, items)
+    blues = colormaps["Blues"].with_extremes(bad=NOT_KEPT)
     edges = np.concatenate([[0], run.shown.ends])
     mesh = axes.pcolormesh(
-        edges, np.arange(len(items) + 1), grid, cmap="Blues", vmin=0, vmax=1, rasterized=True
+        edges, np.arange(len(items) + 1), grid, cmap=blues, vmin=0, vmax=1, rasterized=True
     )
     axes.invert_yaxis()
     slate = set(simulation.benchmarks.greedy.slate)
@@ -58,10 +62,12 @@ def label(simulation: Simulation, item: int, longest: int = 24) -> str:
     return (short(names[item], longest) if names else "") or f"item {item}"
 
 
-def _grid(run: Result, items: Sequence[int]) -> Floats:
-    """Shares by item and stretch; an item that is not among the most shown of the run was shown to hardly anybody."""
+def shares_of(run: Result, items: Sequence[int]) -> Floats:
+    """Shares by item and stretch; NaN where it was not kept, because others were shown more often."""
     known = dict(zip(run.shown.items, run.shown.shares, strict=True))
-    return np.array([known.get(item, [0.0] * len(run.shown.ends)) for item in items])
+    # Where there was room for more, everything that was shown is there.
+    other = np.nan if len(known) >= items_kept(run.slots) else 0.0
+    return np.array([known.get(item, [other] * len(run.shown.ends)) for item in items])
 
 
 def _flat(run: Result) -> bool:

@@ -1,4 +1,4 @@
-"""Where the budget went, as pictures: for what people were charged, and who was charged for it (spending.py)."""
+"""Where the budget went, as pictures: for what rounds were charged, and which (spending.py)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ HATCHES = ("", "//", "\\\\", "xx", "--", "||")
 
 
 def spending_figure(spent: dict[str, Spending]) -> Figure:
-    """One bar per learner: what a person was charged on average, for each purpose."""
+    """One bar per learner: what a round was charged on average, for each purpose."""
     learners = {name: records for name, records in spent.items() if records}
     purposes = list(dict.fromkeys(record["what"] for records in learners.values() for record in records))
     figure, axes = panel(1.5 + 0.42 * len(learners) + 0.2 * len(purposes))
@@ -35,7 +35,7 @@ def spending_figure(spent: dict[str, Spending]) -> Figure:
         )
     names = [f"{name} ({SIGNS[records[0]['unit']]})" for name, records in learners.items()]
     axes.set_yticks([-row for row in range(len(learners))], names)
-    axes.set(xlabel="charged to the average person", xlim=(0, 1.2), ylim=(0.5 - len(learners), 0.5))
+    axes.set(xlabel="charged for the average round", xlim=(0, 1.2), ylim=(0.5 - len(learners), 0.5))
     axes.set_xticks([0, 0.25, 0.5, 0.75, 1.0], ["0", "25 %", "50 %", "75 %", "100 %"])
     axes.grid(False, axis="y")
     figure.legend(
@@ -47,7 +47,7 @@ def spending_figure(spent: dict[str, Spending]) -> Figure:
 
 
 def arrival_figure(name: str, records: Spending) -> Figure:
-    """What each person was charged, by when she came."""
+    """What each round was charged, by when it was."""
     figure, axes = panel(3.2 + 0.2 * len(records))
     until = np.array(records[0]["until"], dtype=np.float64)
     edges, floor = np.concatenate([[0.0], until]), np.zeros(len(until))
@@ -57,7 +57,7 @@ def arrival_figure(name: str, records: Spending) -> Figure:
         floor = top
     axes.axhline(1, color=FAINT, linestyle="--", linewidth=1)
     axes.set(
-        xlabel="the round in which a person came", title=f"{short(name)}: charged to her", xlim=(0, until[-1])
+        xlabel="the round in which a person came", title=f"{short(name)}: charged for it", xlim=(0, until[-1])
     )
     axes.set_ylim(0, max(1.08, 1.05 * float(floor.max())))
     axes.set_yticks([0, 0.5, 1.0], ["0", "half", "all"])
@@ -72,7 +72,7 @@ def varies(records: Spending) -> bool:
 
 
 def average(record: dict[str, Any]) -> float:
-    """What the average person was charged."""
+    """What the average round was charged."""
     people: Floats = np.diff(np.array(record["until"], dtype=np.float64), prepend=0.0)
     return float(people @ np.array(record["shares"]) / people.sum())
 

@@ -21,7 +21,8 @@ CURVE_POINTS = 400
 
 SHOWN_ITEMS = 15
 SHOWN_STRETCHES = 60
-"""Of so many items it is kept how often they were shown, in each of so many stretches of rounds."""
+"""Of so many items, or two for each slot if that is more, it is kept how often they were shown, in each of so many
+stretches of rounds."""
 
 LARGE = ("curve", "shown", "spending")
 """What is in the rows on disk but not in the numbers as JSON."""
@@ -151,10 +152,15 @@ def cumulative(payoffs: Floats) -> list[float]:
     return [float(x) for x in np.cumsum(payoffs)[np.array(curve_rounds(len(payoffs))) - 1]]
 
 
+def items_kept(slots: int) -> int:
+    """Of how many items it is kept when they were shown."""
+    return max(SHOWN_ITEMS, 2 * slots)
+
+
 def shown_when(slates: Items, n_items: int) -> Shown:
     """Which items were shown when; ties go to the smaller item number."""
     counts = np.bincount(slates[slates != EMPTY_SLOT], minlength=n_items)
-    most = np.argsort(-counts, kind="stable")[:SHOWN_ITEMS]
+    most = np.argsort(-counts, kind="stable")[: items_kept(slates.shape[1])]
     most = most[counts[most] > 0]
     ends = np.unique(np.linspace(0, len(slates), SHOWN_STRETCHES + 1).astype(int))[1:]
     stretches = np.split(slates, ends[:-1])

@@ -5,9 +5,11 @@ for each purpose:
 
     {"what": "what each item is worth alone", "unit": "mu^2", "until": [80, 120, ...], "shares": [.89, .88, ...]}
 
-People who came before round until[0] are charged shares[0] of the budget asked for, those after them and before
-until[1] are charged shares[1], and so on. Shares are in the unit that the learner's accountant adds up, so that those
-of several purposes may be added: a person who is charged 1 in all has paid the whole epsilon.
+A round before round until[0] is charged shares[0] of what one round may cost, one after that and before until[1] is
+charged shares[1], and so on. Where everybody has one round, that is a share of the budget asked for; where a person may
+have several, they share the budget, and one round may cost only as much as leaves enough for the others. Shares are in
+the unit that the learner's accountant adds up, so that those of several purposes may be added: a person all of whose
+rounds are charged 1 has paid the whole epsilon.
 """
 
 from __future__ import annotations
@@ -88,7 +90,7 @@ def _purposes(learner: PrivateLearner) -> dict[str, Event]:
 
 
 def _shares(event: Event, budget: Budget, batches: int) -> list[float]:
-    """What a person of each batch is charged, as a share of all that one round may cost."""
+    """What a round of each batch is charged, as a share of all that one round may cost."""
     tally, limit = budget.counting.tally(event), budget.limit
     paid = [tally.common] * batches
     for (_, batch), cost in tally.columns.items():

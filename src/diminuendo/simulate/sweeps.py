@@ -1,7 +1,8 @@
 """Sweeps: learners x budgets x slots x rounds x seeds x streams, each combination a run of its own.
 
 What is finished is kept in `out` at once, so that a sweep that was stopped, killed or interrupted goes on where it was.
-The same seeds give the same rows, whoever does the work. Payoffs and regrets are for evaluation and are not private.
+The same seeds give the same rows, whoever does the work; only `seconds` differ, and `regret_to_optimum` where the
+optimum was not proven within its time limit. Payoffs and regrets are for evaluation and are not private.
 """
 
 from __future__ import annotations
@@ -12,9 +13,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from diminuendo import _validate
-from diminuendo.errors import InvalidInput
-from diminuendo.learners import Setting, learner_class
+from diminuendo.errors import DiminuendoError, InvalidInput
+from diminuendo.learners import Setting, learner_class, make
+from diminuendo.randomness import SeededCoins
 from diminuendo.simulate.kept import Kept
 from diminuendo.simulate.ray_workers import on_ray
 from diminuendo.simulate.result import Simulation, Sweep
@@ -22,7 +26,7 @@ from diminuendo.simulate.task import Look, Place, Run, Task, fingerprint, heeds_
 from diminuendo.simulate.workers import Outcome, how_many, on_cores, one_by_one
 from diminuendo.streams.clicks import MODELS
 from diminuendo.streams.people import People, Stream
-from diminuendo.types import FEEDBACKS, FeedbackKind, Progress
+from diminuendo.types import FEEDBACKS, FeedbackKind, Floats, Progress
 
 Tell = Callable[[str, int], Progress]
 """Called with what will be done and how much of it; gives what is called as it is being done."""
@@ -33,7 +37,7 @@ def sweep(
     *,
     slots: int | Sequence[int],
     rounds: int | Sequence[int | None] | None = None,
-    epsilons: float | Sequence[float] = 1.0,
+    epsilons: float | Sequence[float] | Floats = 1.0,
     learners: str | Sequence[str] = ("nonprivate", "random"),
     feedback: FeedbackKind = "full",
     delta: float = 1e-6,
@@ -85,6 +89,7 @@ def sweep(
     with Kept(out) as kept:
         kept.find(_longest_first(cells))
         left = [task for task in _longest_first(cells) if task not in kept]
+        _refuse_early(left)
         for outcome in _outcomes(left, crowds, jobs, ray, progress or (lambda what, size: lambda done: None)):
             kept.keep(outcome.task, outcome.found)
             for category, message in outcome.notes:
@@ -168,12 +173,28 @@ def _outcomes(
     """What comes of the tasks, in whatever order."""
     if not tasks:
         return iter(())
-    runs = sum(isinstance(task, Run) for task in tasks)
-    tick = tell(f"{runs:,} runs, people", sum(task.size for task in tasks))
+    runs, count = sum(isinstance(task, Run) for task in tasks), how_many(jobs, len(tasks))
+    where = "Ray" if ray is not None else "1 core" if count == 1 else f"{count} cores"
+    tick = tell(
+        f"{runs:,} {'run' if runs == 1 else 'runs'} on {where}, people", sum(task.size for task in tasks)
+    )
     if ray is not None:
-        return on_ray(tasks, streams, tick, how_many(jobs, len(tasks)), ray)
-    count = how_many(jobs, len(tasks))
+        return on_ray(tasks, streams, tick, count, ray)
     return one_by_one(tasks, streams, tick) if count == 1 else on_cores(tasks, streams, tick, count)
+
+
+def _refuse_early(tasks: Sequence[Task]) -> None:
+    """Make every learner once before any work is done: one that refuses its setting would stop all others later."""
+    for name, setting in dict.fromkeys(
+        (task.learner, task.setting) for task in tasks if isinstance(task, Run)
+    ):
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # they are heard when the learner runs
+                make(name, setting, coins=SeededCoins(0))
+        except DiminuendoError as error:
+            asked = f" at epsilon {setting.epsilon:g}" if heeds_budget(name, setting.feedback) else ""
+            raise type(error)(f"{name}{asked}: {error}") from error
 
 
 def _longest_first(cells: Sequence[_Cell]) -> list[Task]:
@@ -212,6 +233,8 @@ def _first(stream: Stream, rounds: int | None) -> Stream:
 
 def _several(given: Any, what: str) -> list[Any]:
     """One or several, each of them once."""
+    if isinstance(given, np.ndarray):
+        given = given.tolist()
     listed = [given] if isinstance(given, str) or not isinstance(given, Sequence) else given
     if not listed:
         raise InvalidInput(f"Name at least one {what}.")

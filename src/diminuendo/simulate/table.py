@@ -7,6 +7,7 @@ from rich import box
 from rich.table import Table
 from scipy.special import stdtrit
 
+from diminuendo.simulate.digits import upwards, upwards_short
 from diminuendo.simulate.result import NOTE, Result, Simulation, Sweep
 
 
@@ -42,7 +43,9 @@ def as_table(simulation: Simulation) -> Table:
         mean, half = mean_and_half_width(payoffs)
         speed = runs[0].rounds / float(np.median([run.seconds for run in runs]))
         first = runs[0]
-        promise = "none" if first.epsilon is None else f"ε={first.epsilon:.2g} δ={_short(first.delta)}"
+        promise = "none"
+        if first.epsilon is not None:
+            promise = f"ε={upwards(first.epsilon)} δ={upwards_short(first.delta or 0.0)}"
         table.add_row(
             name,
             f"{mean:.4f}",
@@ -72,7 +75,9 @@ def by_epsilon(simulation: Simulation) -> Table:
         for epsilon in simulation.epsilons:
             runs = simulation.by_learner(epsilon)[name]
             mean, half = mean_and_half_width([run.mean_payoff for run in runs])
-            spread = "" if np.isnan(half) or not reference else f"±{half / reference:.3f}".replace("0.", ".")
+            spread = (
+                "" if np.isnan(half) or not reference else f"±{half / reference:.3f}".replace("±0.", "±.")
+            )
             cells.append(_ratio(mean, reference) + spread)
         table.add_row(name, *cells)
     return table
@@ -96,11 +101,6 @@ def _empty(simulation: Simulation, caption: str) -> Table:
 def _best_first(simulation: Simulation) -> list[tuple[str, list[Result]]]:
     groups = simulation.by_learner()
     return sorted(groups.items(), key=lambda group: -float(np.mean([run.mean_payoff for run in group[1]])))
-
-
-def _short(delta: float | None) -> str:
-    """1e-6 rather than 1e-06."""
-    return f"{delta:.1g}".replace("e-0", "e-")
 
 
 def _ratio(value: float, reference: float) -> str:

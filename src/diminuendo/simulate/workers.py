@@ -1,14 +1,18 @@
 """Workers: who does the tasks of a sweep. This process, processes on all cores (joblib), or a Ray cluster.
 
 All of them do the same: take a task, find its people, work. Outcomes come back in any order, and the caller alone
-writes them down. Streams travel once to each worker, packed; nothing else is shared.
+writes them down. Streams travel packed; nothing else is shared. To processes on this machine they travel in a folder
+that only its owner may read, and not through pipes: a pipe holds little, and whoever fills one waits for ever for a
+reader that was killed.
 """
 
 from __future__ import annotations
 
 import os
 import pickle
+import shutil
 import signal
+import tempfile
 import threading
 import time
 import warnings
@@ -16,6 +20,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
 
 from cloudpickle import dumps
 from joblib import Parallel, delayed, effective_n_jobs
@@ -59,13 +64,23 @@ def on_cores(
     tasks: Sequence[Task], streams: Sequence[Stream], tick: Progress, count: int
 ) -> Iterator[Outcome]:
     """In `count` processes on this machine."""
+    ready = packed(streams)
+    with tempfile.TemporaryDirectory(prefix="diminuendo-") as folder:
+        for number, stream in enumerate(ready):
+            (Path(folder) / str(number)).write_bytes(stream)
+        del ready
+        yield from _in_pool(tasks, tick, count, folder)
+
+
+def _in_pool(tasks: Sequence[Task], tick: Progress, count: int, folder: str) -> Iterator[Outcome]:
+    """The same, with the streams in `folder`."""
     pool = Parallel(
         n_jobs=count,
         backend="loky",
         return_as="generator_unordered",
         batch_size=1,  # what is finished is to be written down at once
         initializer=_begin,
-        initargs=(os.getpid(), packed(streams)),
+        initargs=(os.getpid(), folder),
         idle_worker_timeout=IDLE_SECONDS,
     )
     outcomes = pool(delayed(_do_here)(task) for task in tasks)
@@ -103,19 +118,22 @@ def packed(streams: Sequence[Stream]) -> list[bytes]:
 
 # What follows happens in the workers.
 
-_packed: list[bytes] = []
+_folder = Path()
+"""Where the streams are."""
 
 
-def _begin(parent: int, streams: list[bytes]) -> None:
+def _begin(parent: int, folder: str) -> None:
     """Ctrl-C is for the parent, who ends its workers; if it can no longer do that, they end by themselves."""
-    _packed[:] = streams
+    global _folder
+    _folder = Path(folder)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+    threading.Thread(target=_end_with, args=(parent, folder), daemon=True).start()
 
 
-def _end_with(parent: int) -> None:
+def _end_with(parent: int, folder: str) -> None:
     while os.getppid() == parent:
         time.sleep(0.5)
+    shutil.rmtree(folder, ignore_errors=True)  # what people want is not left lying about
     os._exit(1)
 
 
@@ -125,7 +143,7 @@ def _do_here(task: Task) -> Outcome:
 
 @lru_cache(maxsize=2)
 def _unpacked(number: int) -> Stream:
-    stream: Stream = pickle.loads(_packed[number])
+    stream: Stream = pickle.loads((_folder / str(number)).read_bytes())
     return stream
 
 

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from diminuendo.simulate.plot import about, middle_epsilon, payoff_figure, regret_figure
 from diminuendo.simulate.plot_privacy import price_figure, shares
 from diminuendo.simulate.plot_seeds import seeds_figure
-from diminuendo.simulate.plot_slates import MARK, chosen_items, label, slates_figure
+from diminuendo.simulate.plot_slates import MARK, chosen_items, label, shares_of, slates_figure
 from diminuendo.simulate.plot_spending import SIGNS, arrival_figure, average, spending_figure, varies
 from diminuendo.simulate.plot_style import WIDTH, Look, looks, save, style
 from diminuendo.simulate.result import Result, Simulation
@@ -87,8 +87,8 @@ def _price(simulation: Simulation) -> Drawn:
     seen = f"Share of greedy's payoff. {'; '.join(said) if said else _shares(simulation, None)}."
     caption = "What is earned, as a share of what greedy earns in hindsight; bands and bars: 95 % interval of the mean "
     caption += "(Student's t). "
-    if len(epsilons) > 1:
-        caption += "Learners without privacy are the same for every epsilon. "
+    if len(epsilons) > 1 and any(run.asked_epsilon is None for run in simulation.results):
+        caption += "Learners that do not listen to epsilon are the same for every epsilon. "
     caption += "Then every run as a mark of its own, with the mean as a bar and a ring around the worst."
     worst, runs = _runs(simulation)
     pictures = [("price", seen, price_figure(simulation)), ("runs", f"Every run; the worst: {worst}.", runs)]
@@ -121,19 +121,29 @@ def _budget(simulation: Simulation) -> Drawn:
         f"{name}: " + ", ".join(f"{record['what']} {average(record):.1%}" for record in records)
         for name, records in spent.items()
     )
-    pictures = [("budget", f"Charged to the average person. {said}.", spending_figure(spent))]
+    pictures = [("budget", f"Charged for the average round. {said}.", spending_figure(spent))]
     for name, records in spent.items():
         if varies(records):
-            alt = f"What {name} charges a person, by the round in which she came."
+            alt = f"What {name} charges a round, by when it was."
             pictures.append((f"arrival-{name}", alt, arrival_figure(name, records)))
     epsilon = middle_epsilon(simulation)
     pure, rho, square = (SIGNS[unit] for unit in ("epsilon", "rho", "mu^2"))
     caption = (
-        f"At epsilon {epsilon:g}: what one person's answers are charged for, as a share of the budget asked for. Costs "
+        f"At epsilon {epsilon:g}: what one person's answers are charged for, as a share of {_whole(simulation)}. Costs "
         f"add up in the unit in brackets: {pure} where privacy is pure, {square} where noise is Gaussian, else {rho} "
         "(zCDP). What is not charged was asked for and not used. All of it is fixed before anybody comes, and public."
     )
     return "Where the budget went", caption, pictures
+
+
+def _whole(simulation: Simulation) -> str:
+    """What charges of one round are shares of."""
+    visits = simulation.results[0].visits
+    if visits == 1:
+        return "the budget asked for"
+    return (
+        f"what one of her rounds may cost; up to {visits:,} rounds of one person share the budget asked for"
+    )
 
 
 def _slates(simulation: Simulation) -> Drawn:
@@ -147,6 +157,8 @@ def _slates(simulation: Simulation) -> Drawn:
         f"The first run of each{asked}. Darker: shown to more of the people who came then. "
         f"{MARK.strip()} in hindsight greedy shows {slate}."
     )
+    if any(np.isnan(shares_of(run, items)).any() for run in runs):
+        caption += " Grey: not among the most shown items of the run; when it was shown is not kept."
     pictures = [
         (f"slates-{run.learner}", _seen(simulation, run), slates_figure(simulation, run, items))
         for run in runs

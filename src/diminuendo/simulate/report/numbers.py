@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from diminuendo.simulate.digits import upwards, upwards_short
 from diminuendo.simulate.plot import middle_epsilon
 from diminuendo.simulate.plot_privacy import shares
 from diminuendo.simulate.plot_style import mean_and_band
-from diminuendo.simulate.report.promise import upwards
 from diminuendo.simulate.result import Result, Simulation
 
 COLUMNS = (
@@ -38,7 +38,7 @@ class Headline(NamedTuple):
 def main_learner(simulation: Simulation) -> str:
     """Whom the report is about: `private`, else the first that promises something, else the first."""
     names = list(simulation.by_learner())
-    promising = [run.learner for run in simulation.results if run.asked_epsilon is not None]
+    promising = [run.learner for run in simulation.results if run.epsilon is not None and run.epsilon > 0]
     return "private" if "private" in names else (promising or names)[0]
 
 
@@ -76,7 +76,7 @@ def table_rows(simulation: Simulation) -> Iterator[list[str]]:
             first.played_by,
             "" if asked is None else f"{asked:g}",
             "nothing" if first.epsilon is None else upwards(first.epsilon),
-            "" if first.delta is None else f"{first.delta:.3g}".replace("e-0", "e-"),
+            "" if first.delta is None else upwards_short(first.delta),
             f"{mean:.4f}",
             "" if np.isnan(half) else f"{half:.4f}",
             _ratio(mean, reference),

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from decimal import ROUND_CEILING, Context, Decimal
+from decimal import ROUND_FLOOR, Context, Decimal
 from typing import Any
 
-DIGITS = 3
-"""Of numbers in the sentence."""
+from diminuendo.simulate.digits import DIGITS, as_written, plain, rounded_up, upwards
+
+SMALL = Decimal("0.1")
+"""Below, what e^epsilon is more than 1 gets all the digits: 1.01 would say ten times what epsilon 0.001 means."""
 
 
 def guarantee_sentence(guarantee: Mapping[str, Any], *, visits: int = 1) -> str:
@@ -61,22 +63,19 @@ def factor(epsilon: float) -> str:
     power = f"e^{upwards(epsilon)}"
     if epsilon > math.log(1e9):
         return f"{power} (more than a billion)"
-    grown = Decimal(upwards(epsilon)).exp()
-    return f"{power} = {_plain(_up(grown, max(DIGITS, grown.adjusted() + 1)))}"
-
-
-def upwards(value: float) -> str:
-    """A number in a few digits that is not less than it."""
-    return _plain(_up(_written(value), DIGITS))
+    grown = rounded_up(as_written(epsilon)).exp()
+    if grown - 1 < SMALL:
+        return f"{power} = {plain(1 + rounded_up(grown - 1))}"
+    return f"{power} = {plain(rounded_up(grown, max(DIGITS, grown.adjusted() + 1)))}"
 
 
 def chance(delta: float) -> str:
     """A small probability in words that is not less than it."""
-    times = math.floor(1 / _written(delta))
+    times = math.floor(1 / as_written(delta))
     for name, size in (("billion", 10**9), ("million", 10**6)):
         if times >= size:
             many = _down(Decimal(times) / size)
-            return f"one in {'a' if many == 1 else _plain(many)} {name}"
+            return f"one in {'a' if many == 1 else plain(many)} {name}"
     return f"one in {times:,}"
 
 
@@ -92,20 +91,5 @@ def _names(visits: int) -> str:
     return "" if visits == 1 else ", where everybody comes under one name of her own"
 
 
-def _written(value: float) -> Decimal:
-    """The number as people write it: .1 is a tenth, though the float is a little more."""
-    return Decimal(repr(float(value)))
-
-
-def _up(value: Decimal, digits: int) -> Decimal:
-    return Context(prec=digits, rounding=ROUND_CEILING).plus(value)
-
-
 def _down(value: Decimal) -> Decimal:
-    return Context(prec=DIGITS, rounding="ROUND_FLOOR").plus(value)
-
-
-def _plain(value: Decimal) -> str:
-    """Without an exponent, without zeros that say nothing."""
-    text = f"{value:,f}"
-    return text.rstrip("0").rstrip(".") if "." in text else text
+    return Context(prec=DIGITS, rounding=ROUND_FLOOR).plus(value)
