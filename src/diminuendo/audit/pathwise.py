@@ -48,6 +48,8 @@ RUNS = 12
 """How often the worst pair is walked with, times the effort."""
 CERTAIN = 8
 """How often where one view is proof, and passages are moved so that nearly every view is one."""
+CLOSE = 0.95
+"""Victims with this share of the worst are as bad, and the first of them is taken."""
 AIM = 0.9
 """Passages are moved for an epsilon that is this share of what their spread is worth."""
 FAR = 20.0
@@ -93,7 +95,9 @@ def pathwise(subject: Subject, epsilon: float, delta: float, effort: Effort, see
             scouts += _scouts(subject, setting, [growing(setting)], random)
     except Unwatched:
         return []
-    worst = max(scouts, key=lambda scout: scout.share)
+    most = max(scout.share for scout in scouts)
+    close = [scout for scout in scouts if scout.share >= CLOSE * most]
+    worst = min(close, key=lambda scout: scout.pair.victim)  # what comes early depends on the least noise
     promise, setting, twice = worst.promise, worst.pair.setting, max(scout.found.twice for scout in scouts)
     bare, scaled = (max(getattr(scout.found, what) for scout in scouts) for what in ("bare", "scaled"))
     runs = RUNS * effort.paths if promise.delta > 0 else CERTAIN
