@@ -43,7 +43,7 @@ def test_the_listed_law_is_that_of_the_oracle(n: int, k: int, rounds: int) -> No
         known[key] = known.get(key, 0.0) + chance
     length = len(
         next(iter(known))
-    )  # slates and probes; what follows is the same for all: no propensities, nothing told
+    )  # slates and probes; what follows is the same for all
     seen = {key[:length]: chance for key, chance in found.chances.items()}
     assert len(seen) == len(found.chances)
     assert seen.keys() == known.keys()
