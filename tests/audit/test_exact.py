@@ -41,9 +41,7 @@ def test_the_listed_law_is_that_of_the_oracle(n: int, k: int, rounds: int) -> No
         rows = [[-1 if item in slate[:i] else item for i, item in enumerate(slate)] for slate in path]
         key = np.array(rows, dtype=np.int32).tobytes() + np.full((rounds, 2), -1, dtype=np.int32).tobytes()
         known[key] = known.get(key, 0.0) + chance
-    length = len(
-        next(iter(known))
-    )  # slates and probes; what follows is the same for all
+    length = len(next(iter(known)))  # slates and probes; what follows is the same for all
     seen = {key[:length]: chance for key, chance in found.chances.items()}
     assert len(seen) == len(found.chances)
     assert seen.keys() == known.keys()
