@@ -22,6 +22,7 @@ from benchmarks.flat import flat
 from benchmarks.hindsight import hindsight
 from benchmarks.noise_costs import noise_costs
 from benchmarks.offline_greedy import offline_greedy
+from benchmarks.private_replay import private_replay
 from benchmarks.replay import replay
 from benchmarks.report import Disagreement, Part
 from benchmarks.selection import selection
@@ -31,6 +32,7 @@ WIDTH = 110
 
 PARTS: dict[str, Callable[[], Iterator[Part]]] = {
     "greedy": offline_greedy,
+    "private": private_replay,
     "replay": replay,
     "flat": flat,
     "hindsight": hindsight,

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from diminuendo.learners.belief import SHARES, SPREADS, Belief, of_singles
+from diminuendo.learners.belief import SHARES, SPREADS, TILE, Belief, of_singles
 from diminuendo.learners.running_means import RunningMeans
 from tests.kit.statistics import ALPHA
+from tests.learners import plain_belief
 
 ITEMS = 400
 SINCE = np.zeros(ITEMS, dtype=np.int64)
@@ -130,3 +131,22 @@ def test_an_item_is_judged_by_people_since_it_appeared() -> None:
     mean, deviation = means.add([0], np.array([60.0, 60.0, 0.0]), np.array([100.0, 100.0]), 10.0, since)
     np.testing.assert_allclose(mean, [0.6, 0.6, 0.0])
     np.testing.assert_allclose(deviation, [200**-0.5, 125**-0.5, np.inf])
+
+
+@pytest.mark.parametrize("items", [1, 7, TILE - 1, TILE, 3 * TILE + 5])
+def test_compiled_beliefs_are_the_plain_ones(items: int) -> None:
+    """Up to roundings: of sums of so many numbers in means, of differences of squares in variances."""
+    random = np.random.default_rng(items)
+    deviation = np.where(random.random(items) < 0.1, np.inf, random.uniform(0.01, 2.0, size=items))
+    deviation[0] = 0.5
+    worth = 10.0 * random.random(items) ** 4
+    singles, row = (scale * worth + random.normal(size=items) for scale in (1.0, 0.4))
+    first, plain = of_singles(singles, deviation), plain_belief.of_singles(singles, deviation)
+    errs = 1e3 * items * np.finfo(float).eps
+    scale = float(np.abs(singles).max()) ** 2
+    for found, expected in (
+        (first, plain),
+        (first.lose(row, deviation), plain_belief.lose(*first, row, deviation)),
+    ):
+        np.testing.assert_allclose(found.mean, expected[0], rtol=errs, atol=errs)
+        np.testing.assert_allclose(found.variance, expected[1], rtol=errs, atol=errs * scale)

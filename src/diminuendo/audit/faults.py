@@ -218,18 +218,21 @@ def unclipped() -> Iterator[None]:
 def without_minimum() -> Iterator[None]:
     """Rows are what items lose when one joins, also where they gain: nothing keeps them within the singles."""
 
-    def lose(
-        starts: Any, items: Any, left: Any, weights: Any, scales: Any, gains: Any, ceiling: float, joined: int,
-        lost: Any,
-    ) -> None:  # fmt: skip
-        for person in range(len(starts) - 1):
+    def now(starts: Any, items: Any, scales: Any, gains: Any, asked: Any, ceiling: float, joined: int) -> Any:
+        for person in np.flatnonzero(asked):
             for j in range(starts[person], starts[person + 1]):
                 here = items[j] != joined and gains[j] > 0
-                now = int(scales[person] * min(gains[j], ceiling)) if here else 0
-                lost[items[j]] += weights[person] * (left[j] - now)
-                left[j] = now
+                yield person, j, int(scales[person] * min(gains[j], ceiling)) if here else 0
 
-    with mock.patch.object(chain, "_lose", lose):
+    def lose(starts: Any, items: Any, left: Any, weights: Any, *more: Any) -> None:
+        for person, j, stays in now(starts, items, *more[:-1]):
+            more[-1][items[j]] += weights[person] * (left[j] - stays)
+
+    def fall(starts: Any, items: Any, left: Any, *more: Any) -> None:
+        for _, j, stays in now(starts, items, *more):
+            left[j] = stays
+
+    with mock.patch.multiple(chain, _lose=lose, _fall=fall):
         yield
 
 

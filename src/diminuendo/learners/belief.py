@@ -11,15 +11,16 @@ For every item a mean and a variance. Three kinds of numbers come in, each with 
     the rest  what is left after the last item of a chain, measured directly.
 
 All of this is computed from what was published, so it costs no privacy. Nothing is fitted but how common scales and
-shares are, by expectation maximisation over items.
+shares are, by expectation maximisation over items. Numbers lie part by part, so that compiled loops run along items;
+`tests/learners/plain_belief.py` has the same formulas as one would write them in numpy.
 """
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from diminuendo._jit import kernel
 from diminuendo.types import Floats
@@ -28,6 +29,28 @@ SCALES, STEPS = 14, 30
 SHARES = np.array([0.0, 0.05, 0.12, 0.25, 0.45, 0.7, 0.95])
 SPREADS = np.array([0.0, 0.03, 0.05, 0.08, 0.12, 0.15, 0.08])
 """Shares of a gain that can be lost, and how far around them: together they cover everything from 0 to 1."""
+
+TILE = 512
+"""Items that are looked at together: all their numbers stay in the fastest memory meanwhile."""
+
+LEAST = 1e-18
+"""Variances are at least this."""
+
+
+class Parts(NamedTuple):
+    """What an item may be like, one entry per part."""
+
+    share: Floats
+    """How much of what it had is measured ..."""
+    own: Floats
+    """... and the variance around that: by itself, ..."""
+    spread: Floats
+    """... and in proportion to the square of what it had."""
+    goes: bool
+    """Whether what is measured goes, and the rest stays; else it is what stays."""
+
+
+LOSSES = Parts(SHARES, np.zeros_like(SHARES), SPREADS**2, goes=True)
 
 
 class Belief(NamedTuple):
@@ -38,21 +61,7 @@ class Belief(NamedTuple):
 
     def lose(self, row: Floats, deviation: Floats) -> Belief:
         """After an item joined: `row` measures what every item lost."""
-        known = np.isfinite(deviation)
-        if not known.any():
-            return self
-        noise = np.where(known, deviation, 1.0)[:, None] ** 2
-        had, spread = self.mean[:, None], self.variance[:, None]
-        own = SPREADS**2 * (had * had + spread)
-        lost = SHARES**2 * spread + own  # the variance of the loss, before it is measured
-        measured = lost + noise
-        surprise = np.where(known, row, 0.0)[:, None] - SHARES * had
-        fit = -0.5 * (np.log(measured) + surprise**2 / measured)
-        shares = _posterior(fit, known)
-        along = SHARES * spread - lost  # the covariance of what stays with what is measured
-        stays = (1 - SHARES) * had + np.where(known[:, None], along / measured * surprise, 0.0)
-        left = (1 - SHARES) ** 2 * spread + own - np.where(known[:, None], along**2 / measured, 0.0)
-        return _mixed(shares, stays, left)
+        return _posterior(self, row, deviation, LOSSES) if np.isfinite(deviation).any() else self
 
     def see(self, gains: Floats, deviation: Floats) -> Belief:
         """After gains themselves were measured."""
@@ -68,50 +77,130 @@ def of_singles(singles: Floats, deviation: Floats) -> Belief:
     smallest = float(deviation[known].min()) / 10
     largest = 1.5 * max(float(np.abs(singles[known]).max()), 2 * smallest)
     scales = np.concatenate([[smallest / 10], np.geomspace(smallest, largest, SCALES)])
-    noise = np.where(known, deviation, 1.0)[:, None] ** 2
-    seen = np.where(known, singles, 0.0)[:, None]
-    whole = noise + scales**2
-    shares = _posterior(-0.5 * (np.log(whole) + seen**2 / whole), known)
-    trust = np.where(known[:, None], scales**2 / whole, 0.0)
-    return _mixed(shares, trust * seen, scales**2 * (1 - trust))
+    none = np.zeros_like(scales)
+    nothing = Belief(np.zeros(len(singles)), np.zeros(len(singles)))
+    return _posterior(nothing, singles, deviation, Parts(none, scales**2, none, goes=False))
 
 
-def _posterior(fit: Floats, known: NDArray[np.bool_]) -> Floats:
-    """(items, parts): how likely each part is for each item, parts being as common as all items together say.
+def _posterior(had: Belief, measured: Floats, deviation: Floats, parts: Parts) -> Belief:
+    """What is believed after a measurement, parts being as common as all items together say.
 
-    Where nothing was measured an item has the shares of all. Half an item of each kind is added, so that none dies out.
+    Where nothing was measured an item has the shares of all.
     """
-    likely: Floats = np.exp(fit - fit.max(axis=1, keepdims=True))
-    likely[~known] = 1.0
-    common = np.full(fit.shape[1], 0.5 / (fit.shape[1] - 1))
+    known = np.isfinite(deviation)
+    counts = known.astype(np.float64)
+    noise, seen = np.where(known, deviation, 1.0) ** 2, np.where(known, measured, 0.0)
+    likely, scratch = np.empty((len(parts.share), len(seen))), np.empty(len(seen))
+    _powers(had, seen, noise, parts, likely, scratch)
+    np.exp(likely, out=likely)
+    _weigh(had, noise, parts, likely)
+    likely[:, ~known] = 1.0
+    common = np.full(len(likely), 0.5 / (len(likely) - 1))
     common[0] = 0.5
-    _fit_common(likely, known, common, np.empty_like(common))
-    likely *= common
-    likely /= likely.sum(axis=1, keepdims=True)
-    return likely
+    _fit_common(likely, counts, common, np.empty((len(likely), TILE)), np.empty(TILE))
+    found = Belief(np.empty_like(seen), np.empty_like(seen))
+    _mix(had, seen, noise, counts, parts, likely, common, found, scratch)
+    return found
 
 
 @kernel
-def _fit_common(likely: Floats, known: NDArray[np.bool_], common: Floats, counts: Floats) -> None:
-    parts = len(common)
+def _powers(had: Belief, seen: Floats, noise: Floats, parts: Parts, powers: Floats, nearest: Floats) -> None:
+    """The logarithm of how likely the measurement is, but for its scale; 0 for the nearest part."""
+    mean, variance = had
+    nearest[:] = np.inf
+    for part in range(len(powers)):
+        share, own, spread, row = parts.share[part], parts.own[part], parts.spread[part], powers[part]
+        for i in range(len(row)):
+            varies = share * share * variance[i] + own + spread * (mean[i] * mean[i] + variance[i]) + noise[i]
+            surprise = seen[i] - share * mean[i]
+            row[i] = -0.5 * surprise * surprise / varies
+            nearest[i] = min(nearest[i], -row[i])
+    for part in range(len(powers)):
+        row = powers[part]
+        for i in range(len(row)):
+            row[i] += nearest[i]
+
+
+@kernel
+def _weigh(had: Belief, noise: Floats, parts: Parts, likely: Floats) -> None:
+    """The scale of each part's density."""
+    mean, variance = had
+    for part in range(len(likely)):
+        share, own, spread, row = parts.share[part], parts.own[part], parts.spread[part], likely[part]
+        for i in range(len(row)):
+            row[i] /= math.sqrt(
+                share * share * variance[i] + own + spread * (mean[i] * mean[i] + variance[i]) + noise[i]
+            )
+
+
+@kernel
+def _fit_common(likely: Floats, counts: Floats, common: Floats, sums: Floats, weights: Floats) -> None:
+    """How common each part is, by expectation maximisation over the items that count.
+
+    Half an item of each kind is added, so that none dies out. Sums run along places in a tile, which a processor
+    takes several at a time without changing the order of any addition.
+    """
     for _ in range(STEPS):
-        counts[:] = 0.5
-        for item in range(len(likely)):
-            if known[item]:
-                whole = 0.0
-                for part in range(parts):
-                    whole += likely[item, part] * common[part]
-                for part in range(parts):
-                    counts[part] += likely[item, part] * common[part] / whole
+        sums[:] = 0.0
+        for first in range(0, len(counts), TILE):
+            count = counts[first : first + TILE]
+            weight = weights[: len(count)]
+            weight[:] = 0.0
+            for part in range(len(likely)):
+                share, row = common[part], likely[part, first : first + TILE]
+                for i in range(len(count)):
+                    weight[i] += share * row[i]
+            for i in range(len(count)):
+                weight[i] = count[i] / weight[i]
+            for part in range(len(likely)):
+                total, row = sums[part], likely[part, first : first + TILE]
+                for i in range(len(count)):
+                    total[i] += row[i] * weight[i]
         whole = 0.0
-        for part in range(parts):
-            whole += counts[part]
-        for part in range(parts):
-            common[part] = counts[part] / whole
+        for part in range(len(likely)):
+            found = 0.0
+            for i in range(TILE):
+                found += sums[part, i]
+            common[part] = 0.5 + common[part] * found
+            whole += common[part]
+        for part in range(len(likely)):
+            common[part] /= whole
 
 
-def _mixed(shares: Floats, means: Floats, variances: Floats) -> Belief:
-    """One normal belief with the mean and variance of a mixture."""
-    mean = (shares * means).sum(axis=1)
-    second = (shares * (variances + means**2)).sum(axis=1)
-    return Belief(mean, np.maximum(second - mean**2, 1e-18))
+@kernel
+def _mix(
+    had: Belief,
+    seen: Floats,
+    noise: Floats,
+    counts: Floats,
+    parts: Parts,
+    likely: Floats,
+    common: Floats,
+    out: Belief,
+    whole: Floats,
+) -> None:
+    """One normal belief with the mean and variance of the mixture of all parts.
+
+    In each part what stays and what is measured are jointly normal; `along` is their covariance.
+    """
+    mean, variance = had
+    first, second = out
+    first[:] = 0.0
+    second[:] = 0.0
+    whole[:] = 0.0
+    for part in range(len(likely)):
+        share, own, spread, row = parts.share[part], parts.own[part], parts.spread[part], likely[part]
+        for i in range(len(row)):
+            itself = own + spread * (mean[i] * mean[i] + variance[i])
+            varies = share * share * variance[i] + itself
+            along = share * variance[i] - varies if parts.goes else varies
+            pull = counts[i] * along / (varies + noise[i])
+            stays = (1 - share) * mean[i] + pull * (seen[i] - share * mean[i])
+            left = (1 - share) * (1 - share) * variance[i] + itself - along * pull
+            weight = row[i] * common[part]
+            whole[i] += weight
+            first[i] += weight * stays
+            second[i] += weight * (left + stays * stays)
+    for i in range(len(whole)):
+        first[i] /= whole[i]
+        second[i] = max(second[i] / whole[i] - first[i] * first[i], LEAST)

@@ -89,6 +89,7 @@ class Walk:
     def __init__(self, keeper: Keeper, starts: Ints, items: Ints) -> None:
         self._keeper, self._starts, self._items = keeper, starts, items
         self._chain: list[int] = []
+        self.moved = np.zeros(len(keeper), dtype=np.bool_)
         self._scratch = np.zeros(keeper.n_items)
         self._parts: list[tuple[Segment, int, Any]] = []
         first, bags = 0, dict[int, Bag]()  # one of each size: people may have come one by one
@@ -102,38 +103,43 @@ class Walk:
                 _begin(segment.table, rows, at, state)
                 leaves = segment.family.leaves
                 bags[leaves] = bags.get(leaves) or new_bag(keeper.n_items, leaves)
-                made = rows, at, state, bags[leaves]
+                made = rows, at, state, np.empty(int(np.diff(at).max(initial=0))), bags[leaves]
             self._parts.append((segment, first, made))
             first += len(segment)
 
     def after(self, item: int) -> Floats:
         """The gain of every entry once `item` has joined."""
+        return self._asked(item, everybody=True)
+
+    def after_moving(self, item: int) -> Floats:
+        """The same, but only of those whom `item` has moved: for whom it changes anything. `moved` says who they are.
+
+        What the others would gain is what they would have gained before.
+        """
+        return self._asked(item, everybody=False)
+
+    def _asked(self, item: int, everybody: bool) -> Floats:
         self._chain.append(item)
         out = np.zeros(len(self._items))
         for segment, first, made in self._parts:
             if made is not None:
-                rows, at, state, bag = made
-                _after(
-                    segment.table,
-                    rows,
-                    at,
-                    state,
-                    item,
-                    bag,
-                    self._starts[first:],
-                    self._items,
-                    self._scratch,
-                    out,
-                )
+                rows, at, state, before, bag = made
+                moved = self.moved[first : first + len(rows)]
+                _join(segment.table, rows, at, state, before, item, moved)
+                if everybody:
+                    moved[:] = True
+                starts = self._starts[first:]
+                _ask(segment.table, rows, at, state, moved, bag, starts, self._items, self._scratch, out)
             elif segment.function is not None:
+                self.moved[first] = True
                 low, high = self._starts[first], self._starts[first + 1]
-                out[low:high] = _asked(segment.function, self._chain, self._keeper.n_items)[
+                out[low:high] = _said(segment.function, self._chain, self._keeper.n_items)[
                     self._items[low:high]
                 ]
         return out
 
 
-def _asked(function: Objective, chain: list[int], n_items: int) -> Floats:
+def _said(function: Objective, chain: list[int], n_items: int) -> Floats:
     try:
         found = np.asarray(function.gains(tuple(chain)), dtype=np.float64)
     except BaseException as error:  # whatever goes wrong inside, it is what this person said: nothing
@@ -224,12 +230,33 @@ def _fill(
 
 
 @kernel
-def _after(
+def _join(
     table: Table,
     rows: Ints,
     at: Ints,
     state: Floats,
+    before: Floats,
     joined: int,
+    moved: NDArray[np.bool_],
+) -> None:
+    """Everybody's prefix with one item more; `moved`: whose is another one now."""
+    for i in range(len(rows)):
+        size = at[i + 1] - at[i]
+        for j in range(size):
+            before[j] = state[at[i] + j]
+        add(table, rows[i], state, at[i], joined)
+        moved[i] = False
+        for j in range(size):
+            moved[i] |= before[j] != state[at[i] + j]
+
+
+@kernel
+def _ask(
+    table: Table,
+    rows: Ints,
+    at: Ints,
+    state: Floats,
+    moved: NDArray[np.bool_],
     bag: Bag,
     starts: Ints,
     items: Ints,
@@ -237,7 +264,8 @@ def _after(
     out: Floats,
 ) -> None:
     for i in range(len(rows)):
-        add(table, rows[i], state, at[i], joined)
+        if not moved[i]:
+            continue
         count = gains(table, rows[i], state, at[i], bag, 0)
         for j in range(count):
             scratch[bag.items[j]] = bag.gains[j]

@@ -130,7 +130,8 @@ class StoredQuestions:
         if self._elsewhere or not self._chain.goes_on():
             return None
         try:
-            sums = self._chain.row(item, self._walk.after(item), self._secret)
+            gains = self._walk.after_moving(item)
+            sums = self._chain.row(item, gains, self._secret, self._walk.moved)
         except OtherChain:
             self._elsewhere = True
             return None

@@ -7,10 +7,12 @@ count by their precision, which is a number for each question and batch of appea
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
 
+from diminuendo._jit import kernel
 from diminuendo.types import Floats, Ints
 
 
@@ -29,7 +31,7 @@ class RunningMeans:
     ) -> tuple[Floats, Floats]:
         """Take one more measurement; returns the mean over all of this key, and the deviation, item by item."""
         place = self._place(key)
-        self._sums[place] += _at(units, since) / sigma**2 * sums
+        _add_up(self._sums[place], units / sigma**2, since, sums)
         self._weights[place] += (units / sigma) ** 2
         return self._mean(place, since)
 
@@ -37,14 +39,11 @@ class RunningMeans:
         self, key: Sequence[int], sums: Ints | Floats, units: Floats, sigma: float, since: Ints
     ) -> tuple[Floats, Floats]:
         """What `add` would return. Changes nothing."""
-        mean, deviation = self.get(key, since)
-        old = np.where(np.isfinite(deviation), deviation, 1.0) ** -2.0 * np.isfinite(deviation)
-        each = _at(units, since)
-        weights = old + (each / sigma) ** 2
-        known = weights > 0
-        safe = np.where(known, weights, 1.0)
-        found = (old * mean + each / sigma**2 * sums) / safe
-        return np.where(known, found, 0.0), np.where(known, safe**-0.5, np.inf)
+        here = self._found(key)
+        held = np.zeros(len(since)) if here is None else self._sums[here].copy()
+        _add_up(held, units / sigma**2, since, sums)
+        weights = (units / sigma) ** 2
+        return _divided(held, weights if here is None else weights + self._weights[here], since)
 
     def get(self, key: Sequence[int], since: Ints) -> tuple[Floats, Floats]:
         """The mean so far and its deviation, infinite where nothing was measured. Changes nothing."""
@@ -54,10 +53,7 @@ class RunningMeans:
         return self._mean(here, since)
 
     def _mean(self, place: int, since: Ints) -> tuple[Floats, Floats]:
-        weights = _at(self._weights[place], since)
-        known = weights > 0
-        safe = np.where(known, weights, 1.0)
-        return np.where(known, self._sums[place] / safe, 0.0), np.where(known, safe**-0.5, np.inf)
+        return _divided(self._sums[place].copy(), self._weights[place], since)
 
     def _place(self, key: Sequence[int]) -> int:
         place = self._found(key)
@@ -96,7 +92,24 @@ class RunningMeans:
         )
 
 
-def _at(values: Floats, since: Ints) -> Floats:
-    """By item: the entry of the batch in which it appeared; 0 for items that have not."""
-    held: Floats = np.append(values, 0.0)[np.minimum(since, len(values))]
-    return held
+def _divided(sums: Floats, weights: Floats, since: Ints) -> tuple[Floats, Floats]:
+    """Means in place of sums, and deviations: infinite where nothing was measured."""
+    deviations = np.empty(len(sums))
+    _divide(sums, weights, since, deviations)
+    return sums, deviations
+
+
+@kernel
+def _add_up(total: Floats, each: Floats, since: Ints, sums: Ints | Floats) -> None:
+    """total += what was measured, by the factor of the batch in which an item appeared; 0 for those that have not."""
+    for item in range(len(total)):
+        if since[item] < len(each):
+            total[item] += each[since[item]] * sums[item]
+
+
+@kernel
+def _divide(sums: Floats, weights: Floats, since: Ints, deviations: Floats) -> None:
+    for item in range(len(sums)):
+        weight = weights[since[item]] if since[item] < len(weights) else 0.0
+        sums[item] = sums[item] / weight if weight > 0 else 0.0
+        deviations[item] = 1 / math.sqrt(weight) if weight > 0 else np.inf

@@ -39,7 +39,7 @@ from diminuendo.randomness.words import (
     require_secret,
     undo,
 )
-from diminuendo.types import Floats, Ints, Words
+from diminuendo.types import Ints, Words
 
 WIDEST = 2.0**50
 """Wider noise than this would leave no room in 64 bits."""
@@ -47,6 +47,9 @@ WIDEST = 2.0**50
 FRACTION = 2.0**-64
 SAFE = 2.0**-48
 """Floats decide how to round only where they are farther from a half than this share of the number."""
+
+EACH = 17
+"""Words that a number takes on average, about."""
 
 TIE, DRY = -1, -2
 
@@ -72,11 +75,12 @@ def _noise(count: int, sigma: float, secret: SecretRandomness) -> Ints:
         done = int(_draw(done, wholes, fractions, secret.handful))
         if done < count:
             if secret.handful.used[SHORT]:
-                secret.resume()
+                secret.resume(EACH * (count - done))
             else:  # a tie
                 noise[done], settled[done] = _slowly(sigma, lambda: int(secret.take(1)[0])), True
                 done += 1
-    unsure = _round(sigma, wholes, fractions, noise, settled)
+    unsure: NDArray[np.bool_] = np.zeros(count, dtype=np.bool_)
+    _round(sigma, wholes, fractions, noise, settled, unsure)
     for j in np.flatnonzero(unsure):
         digits = [int(fractions[j])]
         sign, k = (1, int(wholes[j])) if wholes[j] >= 0 else (-1, int(-wholes[j] - 1))
@@ -204,18 +208,24 @@ def _draw(done: int, wholes: Ints, fractions: Words, secret: SecretWords) -> int
     )
 
 
+@kernel
 def _round(
-    sigma: float, wholes: Ints, fractions: Words, noise: Ints, settled: NDArray[np.bool_]
-) -> NDArray[np.bool_]:
-    """Round where floats can; returns where they cannot."""
-    negative = wholes < 0
-    k = np.where(negative, -wholes - 1, wholes)
-    size: Floats = sigma * (k + fractions * FRACTION)
-    down = np.floor(size + 0.5)
-    unsure = np.abs(size + 0.5 - np.rint(size + 0.5)) <= SAFE * (size + 1)
-    free = ~settled
-    noise[free] = np.where(negative, -down, down)[free].astype(np.int64)  # others may hold anything
-    return np.asarray(unsure & free)
+    sigma: float,
+    wholes: Ints,
+    fractions: Words,
+    noise: Ints,
+    settled: NDArray[np.bool_],
+    unsure: NDArray[np.bool_],
+) -> None:
+    """Round where floats can; `unsure`: where they cannot."""
+    for j in range(len(wholes)):
+        if settled[j]:  # the others' numbers may be anything here
+            continue
+        k = wholes[j] if wholes[j] >= 0 else -wholes[j] - 1
+        size = sigma * (k + float(fractions[j]) * FRACTION)
+        down = np.floor(size + 0.5)
+        unsure[j] = abs(size + 0.5 - np.rint(size + 0.5)) <= SAFE * (size + 1)
+        noise[j] = int(down) if wholes[j] >= 0 else -int(down)
 
 
 # The slow path: the same algorithm on numbers that are written out as far as is needed.

@@ -28,6 +28,9 @@ USED, BEGUN, SHORT, VERDICTS = range(4)
 ASKED, OFFSET, RESIDUAL, DIFFERENCE, BITS = range(5)
 """Places in `question`: whether one is open; words the round had used when it came up; and what is asked."""
 
+MOST = 16
+"""So many times its size a purse is filled where many words are wanted: each time takes as long as a hundred words."""
+
 WINDOW = 2.0**-40
 """Floats decide a comparison only where they agree to one part in this, far more than any rounding."""
 
@@ -93,11 +96,14 @@ class _Purse(ABC, Generic[Handful]):
     def _fresh(self, count: int) -> Words:
         """The next words of this purse's own stream."""
 
-    def refill(self) -> None:
-        """Put fresh words behind the unused ones. Each call at least doubles the rest. Used words are wiped out."""
+    def refill(self, wanted: int = 0) -> None:
+        """Put fresh words behind the unused ones. Each call at least doubles the rest. Used words are wiped out.
+
+        `wanted`: about how many will be needed soon. A purse holds no more than a few times its size.
+        """
         old, used = self.handful.words, self.handful.used
         rest = old[used[USED] :]
-        fresh = self._fresh(max(self.size, len(rest)))
+        fresh = self._fresh(max(self.size, len(rest), min(wanted, MOST * self.size)))
         self.handful = self.handful._replace(words=np.concatenate([rest, fresh]))
         old[:] = 0
         used[USED] = used[BEGUN] = used[SHORT] = 0
@@ -164,12 +170,12 @@ class SecretRandomness(_Purse[SecretWords]):
     def _fresh(self, count: int) -> Words:
         return self.coins.secret(count)
 
-    def resume(self) -> None:
-        """Give an interrupted kernel what it lacked: words, or an exact verdict."""
+    def resume(self, wanted: int = 0) -> None:
+        """Give an interrupted kernel what it lacked: words, about so many, or an exact verdict."""
         if self.handful.question[ASKED]:
             self._answer()
         elif self.handful.used[SHORT]:
-            self.refill()
+            self.refill(wanted)
 
     def _answer(self) -> None:
         """Decide the open question exactly; the words of the fraction are those that come next in the round."""

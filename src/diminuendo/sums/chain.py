@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from diminuendo import _validate
-from diminuendo._jit import kernel
+from diminuendo._jit import inline, kernel
 from diminuendo.errors import InvalidInput
 from diminuendo.privacy.ledger import Paid
 from diminuendo.randomness import normal
@@ -63,10 +64,13 @@ class Chain:
         _weighted(self.starts, self.items, self._left, self._weights, total)
         return self._once("singles", -1, total, self._sigmas[0], secret)
 
-    def row(self, item: int, gains: Any, secret: SecretRandomness) -> Ints:
+    def row(
+        self, item: int, gains: Any, secret: SecretRandomness, asked: NDArray[np.bool_] | None = None
+    ) -> Ints:
         """The weighted sum of what each item loses when `item` joins the chain, with noise.
 
         `gains`: what each stored entry (see `items`) would add after the chain with `item`. Any numbers will do.
+        `asked`: of whom there are gains; the others lose nothing. Without it, of everybody.
         """
         now = as_floats(gains)
         if now.shape != self.items.shape:
@@ -74,12 +78,16 @@ class Chain:
         item = _validate.whole(item, 0, self._n_items - 1, "item")
         if item in self._chain:
             raise InvalidInput(f"An item joins a chain once; {item} is in it: {self._chain}.")
+        if asked is None:
+            asked = np.ones(len(self._weights), dtype=np.bool_)
+        if asked.shape != self._weights.shape:
+            raise InvalidInput(f"Expected yes or no for each stored person; got shape {asked.shape}.")
         part = self._part()
         self._refuse_unless_it_goes_on(part)
-        lost, left = np.zeros(self._n_items, dtype=np.int64), self._left.copy()
-        _lose(self.starts, self.items, left, self._weights, self._scales, now, self._ceiling, item, lost)
+        lost, entries = np.zeros(self._n_items, dtype=np.int64), (self.starts, self.items, self._left)
+        _lose(*entries, self._weights, self._scales, now, asked, self._ceiling, item, lost)
         found = self._once(part, item, lost, self._sigmas[1], secret)
-        self._left = left  # only now: what could not be kept may be tried again
+        _fall(*entries, self._scales, now, asked, self._ceiling, item)  # only now: else it may be tried again
         self._chain.append(item)
         return found
 
@@ -128,6 +136,14 @@ def _weighted(starts: Ints, items: Ints, left: Ints, weights: Ints, total: Ints)
             total[items[j]] += weights[person] * left[j]
 
 
+@inline
+def _now(item: int, joined: int, left: int, scale: float, gain: float, ceiling: float) -> int:
+    """What is left never rises and never falls below 0, so all losses together are at most what was there."""
+    if item == joined or not gain > 0.0:
+        return 0
+    return min(left, int(scale * min(gain, ceiling)))
+
+
 @kernel
 def _lose(
     starts: Ints,
@@ -136,15 +152,32 @@ def _lose(
     weights: Ints,
     scales: Floats,
     gains: Floats,
+    asked: NDArray[np.bool_],
     ceiling: float,
     joined: int,
     lost: Ints,
 ) -> None:
-    """What is left never rises and never falls below 0, so all losses together are at most what was there."""
+    """What everybody loses, added up."""
     for person in range(len(starts) - 1):
-        for j in range(starts[person], starts[person + 1]):
-            now = 0
-            if items[j] != joined and gains[j] > 0.0:
-                now = min(left[j], int(scales[person] * min(gains[j], ceiling)))
-            lost[items[j]] += weights[person] * (left[j] - now)
-            left[j] = now
+        if asked[person]:
+            for j in range(starts[person], starts[person + 1]):
+                now = _now(items[j], joined, left[j], scales[person], gains[j], ceiling)
+                lost[items[j]] += weights[person] * (left[j] - now)
+
+
+@kernel
+def _fall(
+    starts: Ints,
+    items: Ints,
+    left: Ints,
+    scales: Floats,
+    gains: Floats,
+    asked: NDArray[np.bool_],
+    ceiling: float,
+    joined: int,
+) -> None:
+    """What everybody has left."""
+    for person in range(len(starts) - 1):
+        if asked[person]:
+            for j in range(starts[person], starts[person + 1]):
+                left[j] = _now(items[j], joined, left[j], scales[person], gains[j], ceiling)
