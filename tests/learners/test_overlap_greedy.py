@@ -16,7 +16,7 @@ import diminuendo as dim
 from diminuendo import Functions, Oracle, People, SeededCoins, Setting
 from diminuendo.errors import InvalidInput, LedgerInUse, OverBudget
 from diminuendo.learners.drift import DriftTest
-from diminuendo.learners.keeper import Keeper, read, written
+from diminuendo.learners.keeper import Keeper, read, singles, written
 from diminuendo.learners.overlap_greedy import OverlapGreedy
 from diminuendo.learners.overlap_plan import batch_ends, overlap_plan
 from diminuendo.objectives import FAMILIES
@@ -25,6 +25,9 @@ from diminuendo.privacy.budget import Budget
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.randomness import SecretRandomness, normal
 from diminuendo.streams import drift, taste_groups
+from diminuendo.sums.schedule import Schedule
+from diminuendo.sums.stored import StoredPeople
+from diminuendo.sums.weights import UNIT
 from diminuendo.types import Floats, Ints
 
 BUDGET = Budget(1.0, 1e-6, accountant="continuous-gaussian")
@@ -209,6 +212,35 @@ def test_kept_people_say_what_they_said_and_survive_a_snapshot(name: str) -> Non
                     expected = one.gains(chain)
                     outside = [a for a in range(n_items) if a not in chain]
                     np.testing.assert_allclose(found[j][outside], expected[outside], atol=1e-12)
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_whom_an_item_does_not_move_need_not_be_asked(name: str) -> None:
+    """Rows of everybody, and of those who are moved, are the same numbers."""
+    still = 0
+    for family, n_items, matrices in FAMILIES[name].specimens():
+        people = People(family, tuple(np.asarray(matrix) for matrix in matrices), n_items)
+        rows = list(range(len(people)))
+        published = []
+        for everybody in (True, False):
+            stored = StoredPeople(
+                n_items, schedule=Schedule((len(people), 2 * len(people))), ledger=Ledger(BUDGET)
+            )
+            stored.add_rows(singles(people.family, people.table, rows, n_items), batch=0)
+            keeper, secret = Keeper(n_items), SecretRandomness(SeededCoins(1))
+            keeper.keep_rows(people.family, people.table, rows)
+            chain = stored.release(0, [UNIT], (1e9, 1e9))
+            walk = keeper.walk(chain.starts, chain.items)
+            found = [chain.singles(secret)]
+            for item in range(n_items):
+                if everybody:
+                    found.append(chain.row(item, walk.after(item), secret))
+                else:
+                    found.append(chain.row(item, walk.after_moving(item), secret, walk.moved))
+                    still += int((~walk.moved).sum())
+            published.append([*found, chain.rest(secret)])
+        np.testing.assert_array_equal(*published)
+    assert still > 0
 
 
 # Ledgers, crashes, processes.
