@@ -11,7 +11,7 @@ import pytest
 from scipy import special
 
 from diminuendo.errors import InvalidInput
-from diminuendo.randomness import PublicCoins, SecretRandomness, SeededCoins, SystemCoins, normal
+from diminuendo.randomness import PublicCoins, SecretRandomness, SeededCoins, SystemCoins, normal_slowly
 from diminuendo.randomness.normal import rounded_normal
 from diminuendo.types import Floats, Ints, Words
 from tests.kit.statistics import assert_follows, assert_rejects
@@ -50,7 +50,7 @@ def test_wide_noise_has_the_same_law() -> None:
 
 def test_the_slow_path_has_the_same_law() -> None:
     words = iter(np.random.Philox(9).random_raw(3_000_000).tolist())
-    drawn = np.array([normal._slowly(1.5, lambda: next(words)) for _ in range(30_000)])
+    drawn = np.array([normal_slowly.slowly(1.5, lambda: next(words)) for _ in range(30_000)])
     assert_follows(cells(drawn, 8), law(1.5, 8))
     assert_rejects(cells(drawn, 8), law(1.6, 8))
 
@@ -79,7 +79,7 @@ def test_fast_and_slow_agree_word_for_word() -> None:
             np.zeros(50, dtype=np.int64), 1000.25, SecretRandomness(Words64([*stream]), size=20_000)
         )
         position: Iterator[int] = iter(stream)
-        slow = [normal._slowly(1000.25, lambda position=position: next(position)) for _ in range(50)]  # type: ignore[misc]
+        slow = [normal_slowly.slowly(1000.25, lambda position=position: next(position)) for _ in range(50)]  # type: ignore[misc]
         np.testing.assert_array_equal(fast, slow)
 
 
@@ -93,8 +93,8 @@ def test_a_tie_is_decided_by_further_words() -> None:
         secret = SecretRandomness(Words64([*words, *rest]), size=len(words) + len(rest))
         given = int(rounded_normal(np.zeros(1, dtype=np.int64), 10.0, secret)[0])
         source = iter([*words, *rest])
-        assert given == normal._slowly(10.0, lambda source=source: next(source))  # type: ignore[misc]
-        one, other = (normal._Uniform(iter([half, digit]).__next__) for digit in further)
+        assert given == normal_slowly.slowly(10.0, lambda source=source: next(source))  # type: ignore[misc]
+        one, other = (normal_slowly._Uniform(iter([half, digit]).__next__) for digit in further)
         assert one.below(other) == falls
 
 
@@ -105,12 +105,12 @@ def test_rounding_is_exact_at_the_edge() -> None:
     for further, expected in ((0, 3), (1, 3)):  # at the half, and above: up
         digits = [edge, further, 7]
         supply = iter(digits[1:])
-        assert normal._rounded(sigma, 2, digits[:1], supply.__next__) == expected
+        assert normal_slowly.rounded(sigma, 2, digits[:1], supply.__next__) == expected
     digits = [edge - 1, (1 << 64) - 1, 0]
     supply = iter(digits[1:])
-    assert normal._rounded(sigma, 2, digits[:1], supply.__next__) == 2
+    assert normal_slowly.rounded(sigma, 2, digits[:1], supply.__next__) == 2
     third = Fraction(1.0 / 3)
-    found = normal._rounded(1.0 / 3, 1, [edge], iter([1]).__next__)
+    found = normal_slowly.rounded(1.0 / 3, 1, [edge], iter([1]).__next__)
     assert found == math.floor(third * Fraction(3, 2) + Fraction(1, 2))
 
 

@@ -18,6 +18,7 @@ import numpy as np
 
 from diminuendo.errors import InvalidInput, LedgerDamaged
 from diminuendo.privacy import _disk
+from diminuendo.privacy._attic import Attic
 from diminuendo.types import Ints
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
@@ -32,7 +33,7 @@ class Releases:
     """What was published, by name; in memory, or in a folder of files that survive the process."""
 
     def __init__(self, folder: str | Path | None = None) -> None:
-        self._kept: dict[str, Ints] = {}
+        self._kept = Attic()  # without a folder
         self._lock = threading.Lock()
         self._folder = None if folder is None else Path(folder)
         if self._folder is not None:
@@ -49,15 +50,17 @@ class Releases:
 
     def has(self, name: str) -> bool:
         """Whether there is a release of that name."""
-        return name in self._kept or (self._folder is not None and self._path(name).exists())
+        return name in self._kept if self._folder is None else self._path(name).exists()
 
     def once(self, name: str, draw: Callable[[], Ints]) -> Ints:
         """The release of that name; `draw` is called only if there is none yet."""
         self.check(name)
         with self._lock:
+            if self._folder is not None:
+                return self._on_disk(name, draw)
             if name not in self._kept:
-                self._kept[name] = np.array(draw()) if self._folder is None else self._on_disk(name, draw)
-            return self._kept[name].copy()
+                self._kept[name] = draw()
+            return self._kept[name]
 
     def _on_disk(self, name: str, draw: Callable[[], Ints]) -> Ints:
         path = self._path(name)

@@ -19,16 +19,13 @@ References Karney (2016), ACM Transactions on Mathematical Software 42; von Neum
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
-from fractions import Fraction
-
 import numpy as np
 from numpy.typing import NDArray
 
 from diminuendo import _validate
 from diminuendo._jit import inline, kernel
 from diminuendo.errors import InvalidInput
+from diminuendo.randomness.normal_slowly import rounded, slowly
 from diminuendo.randomness.words import (
     SHORT,
     USED,
@@ -77,14 +74,14 @@ def _noise(count: int, sigma: float, secret: SecretRandomness) -> Ints:
             if secret.handful.used[SHORT]:
                 secret.resume(EACH * (count - done))
             else:  # a tie
-                noise[done], settled[done] = _slowly(sigma, lambda: int(secret.take(1)[0])), True
+                noise[done], settled[done] = slowly(sigma, lambda: int(secret.take(1)[0])), True
                 done += 1
     unsure: NDArray[np.bool_] = np.zeros(count, dtype=np.bool_)
     _round(sigma, wholes, fractions, noise, settled, unsure)
     for j in np.flatnonzero(unsure):
         digits = [int(fractions[j])]
         sign, k = (1, int(wholes[j])) if wholes[j] >= 0 else (-1, int(-wholes[j] - 1))
-        noise[j] = sign * _rounded(sigma, k, digits, lambda: int(secret.take(1)[0]))
+        noise[j] = sign * rounded(sigma, k, digits, lambda: int(secret.take(1)[0]))
     return noise
 
 
@@ -226,82 +223,3 @@ def _round(
         down = np.floor(size + 0.5)
         unsure[j] = abs(size + 0.5 - np.rint(size + 0.5)) <= SAFE * (size + 1)
         noise[j] = int(down) if wholes[j] >= 0 else -int(down)
-
-
-# The slow path: the same algorithm on numbers that are written out as far as is needed.
-
-
-class _Uniform:
-    """A uniform number in (0, 1), word by word."""
-
-    def __init__(self, next_word: Callable[[], int]) -> None:
-        self.digits = [next_word()]
-        self.next_word = next_word
-
-    def digit(self, j: int) -> int:
-        while len(self.digits) <= j:
-            self.digits.append(self.next_word())
-        return self.digits[j]
-
-    def below(self, other: _Uniform) -> bool:
-        j = 0
-        while self.digit(j) == other.digit(j):
-            j += 1
-        return self.digit(j) < other.digit(j)
-
-
-def _slowly(sigma: float, next_word: Callable[[], int]) -> int:
-    """One number from fresh words."""
-
-    def half_power() -> bool:
-        last, even = _Uniform(next_word), True
-        if last.digit(0) >> 63:
-            return True
-        while True:
-            even = not even
-            fresh = _Uniform(next_word)
-            if not fresh.below(last):
-                return even
-            last = fresh
-
-    def uniform_below(bound: int) -> int:
-        bits = (bound - 1).bit_length()
-        while (found := next_word() & ((1 << bits) - 1)) >= bound:
-            pass
-        return found
-
-    def accepts(k: int, x: _Uniform) -> bool:
-        last, even = x, True
-        while True:
-            fresh = _Uniform(next_word)
-            if not fresh.below(last):
-                return even
-            part = uniform_below(2 * k + 2)
-            if part > 2 * k or (part == 2 * k and not _Uniform(next_word).below(x)):
-                return even
-            last, even = fresh, not even
-
-    sign = 1 - 2 * (next_word() & 1)
-    while True:
-        k = 0
-        while half_power():
-            k += 1
-        if not all(half_power() for _ in range(k * (k - 1))):
-            continue
-        x = _Uniform(next_word)
-        if all(accepts(k, x) for _ in range(k + 1)):
-            return sign * _rounded(sigma, k, x.digits, next_word)
-
-
-def _rounded(sigma: float, k: int, digits: list[int], next_word: Callable[[], int]) -> int:
-    """round(sigma * (k + x)), x written out in words as far as it takes."""
-    exact = Fraction(sigma)
-    while True:
-        low = Fraction(0)
-        for digit in reversed(digits):
-            low = (low + digit) / (1 << 64)
-        ends = (k + low, k + low + Fraction(1, 1 << 64 * len(digits)))
-        down, up = (math.floor(exact * end + Fraction(1, 2)) for end in ends)
-        if down == up:
-            return down
-        digits.append(next_word())
