@@ -34,7 +34,7 @@ check: .venv/developing  ## ruff and mypy strict
 	$(BIN)/mypy
 
 bench: .venv-bench/installed  ## ours, the peers and the floor in one run, as ratios
-	.venv-bench/bin/python -m benchmarks
+	.venv-bench/bin/python -m benchmarks --out benchmarks/results
 
 docs: .venv/developing  ## docs/reference.md from the program, and the site in out/docs; a broken link fails
 	$(BIN)/python -m diminuendo.cli.reference docs

@@ -4,28 +4,25 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import platform
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import numba
-import numpy as np
 from rich.console import Console
 
-import diminuendo
 from benchmarks.charges import charges
 from benchmarks.contributions import contributions
 from benchmarks.draws import draws
 from benchmarks.flat import flat
 from benchmarks.hindsight import hindsight
+from benchmarks.machine import machine
 from benchmarks.noise_costs import noise_costs
 from benchmarks.offline_greedy import offline_greedy
 from benchmarks.private_replay import private_replay
 from benchmarks.replay import replay
-from benchmarks.report import Disagreement, Part
+from benchmarks.report import HOLDS, Disagreement, Part
 from benchmarks.selection import selection
+from benchmarks.sweeps import sweeps
 
 WIDTH = 110
 """Of tables, whether on a screen or in a file."""
@@ -41,17 +38,24 @@ PARTS: dict[str, Callable[[], Iterator[Part]]] = {
     "noise": noise_costs,
     "add": contributions,
     "ledger": charges,
+    "sweep": sweeps,
 }
 
 
 def main() -> None:
     """Run the parts asked for, print each as it ends, and keep all as JSON if asked."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("--json", type=Path, metavar="FILE", help="also write all numbers to this file")
+    parser.add_argument(
+        "--out", type=Path, metavar="FOLDER", help="also write numbers.json and tables.md into this folder"
+    )
     parser.add_argument("--only", choices=PARTS, action="append", help="this part only; may be repeated")
     asked = parser.parse_args()
     console, errors = Console(width=WIDTH), Console(stderr=True)
-    console.print(f"{_versions()}\nThe best of several laps, taken in turns. Seconds vary, ratios less so.\n")
+    where = machine()
+    console.print(
+        "; ".join(f"{name} {what}" for name, what in where.items())
+        + "\nThe best of several laps, taken in turns. Seconds vary, ratios less so.\n"
+    )
     done: list[Part] = []
     for name in asked.only or PARTS:
         try:
@@ -61,16 +65,37 @@ def main() -> None:
         except Disagreement as found:
             errors.print(f"[red]Not the same computation, so no comparison:[/] {found}")
             sys.exit(1)
-    if asked.json:
-        kept = {"versions": _versions(), "parts": [part.as_json() for part in done]}
-        asked.json.write_text(json.dumps(kept, indent=2) + "\n")
+    console.print("All claims together", style="bold")
+    for part in done:
+        for line in part.verdicts:
+            console.print(f"  {part.name}: {line}", highlight=False, soft_wrap=True)
+    if asked.out:
+        asked.out.mkdir(parents=True, exist_ok=True)
+        kept = {"machine": where, "parts": [part.as_json() for part in done]}
+        (asked.out / "numbers.json").write_text(json.dumps(kept, indent=2) + "\n")
+        (asked.out / "tables.md").write_text(_page(where, done))
 
 
-def _versions() -> str:
-    return (
-        f"diminuendo {diminuendo.__version__}, Python {platform.python_version()}, numpy {np.__version__}, "
-        f"numba {numba.__version__}, {os.cpu_count()} cores"
-    )
+def _page(where: dict[str, str], done: list[Part]) -> str:
+    """All claims first, then the tables that they come from."""
+    lines = [
+        "# Benchmarks",
+        "",
+        "Written by `make bench`: ours, the peers and the floor in one run, the best of several laps taken in turns. "
+        "Seconds belong to the machine; ratios vary less.",
+        "",
+        *(f"- {name}: {what}" for name, what in where.items()),
+        "",
+        "## Claims",
+        "",
+        "| part | holds | claim |",
+        "| --- | --- | --- |",
+    ]
+    for part in done:
+        for line in part.verdicts:
+            said, claim = line.split(": ", 1)
+            lines.append(f"| {part.name} | {'yes' if said == HOLDS else '**no**'} | {claim} |")
+    return "\n".join([*lines, "", "## Tables", "", *(part.as_markdown() for part in done)])
 
 
 if __name__ == "__main__":

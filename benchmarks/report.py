@@ -11,6 +11,8 @@ from rich.table import Table
 
 Cell: TypeAlias = str | float | int | bool
 
+HOLDS, FAILS = "holds", "DOES NOT HOLD"
+
 
 class Disagreement(Exception):
     """Two competitors did not compute the same thing, so their times must not be compared."""
@@ -47,6 +49,26 @@ class Part:
         del kept["columns"]
         return kept
 
+    def as_markdown(self) -> str:
+        """The same for a page."""
+        lines = [
+            f"### {self.title}",
+            "",
+            _line(self.columns),
+            _line(["---", *["---:"] * (len(self.columns) - 1)]),
+        ]
+        lines += [_line([shown(cell) for cell in row]) for row in self.rows]
+        return "\n".join([*lines, "", *(f"- {note}" for note in self.notes), ""])
+
+    @property
+    def verdicts(self) -> list[str]:
+        """The sentences that say whether a claim holds."""
+        return [note for note in self.notes if note.startswith((HOLDS, FAILS))]
+
+
+def _line(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
 
 def shown(cell: Cell) -> str:
     """A number with four figures, as people write it."""
@@ -61,4 +83,4 @@ def shown(cell: Cell) -> str:
 
 def verdict(claim: str, holds: bool) -> str:
     """A claim and whether this run bears it out."""
-    return f"{'holds' if holds else 'DOES NOT HOLD'}: {claim}"
+    return f"{HOLDS if holds else FAILS}: {claim}"
