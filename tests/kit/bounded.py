@@ -1,0 +1,73 @@
+"""Every learner, with kernels that look at every index, and with purses that run dry all the time.
+
+Run as a program with NUMBA_BOUNDSCHECK=1 (tests/test_bounds.py): a kernel that reads past its words, or past any other
+array, ends it with an IndexError. Prints the names of learners whose slates were those of a run with full purses.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Iterable
+
+import numpy as np
+
+from diminuendo import SeededCoins, Setting
+from diminuendo._jit import kernel
+from diminuendo.learners import LEARNERS, Learner
+from diminuendo.objectives import FAMILIES
+from diminuendo.streams import People, taste_groups
+from diminuendo.types import FEEDBACKS, Ints
+
+FEW = 3
+"""Words to a purse."""
+
+
+@kernel
+def past_the_end(words: Ints) -> int:
+    """What must not happen."""
+    return int(words[len(words)])
+
+
+def made(name: str, people: People) -> Learner:
+    """With a seed."""
+    learner = LEARNERS[name]
+    feedback = next(kind for kind in FEEDBACKS if kind in learner.reads)
+    slots = min(3, people.n_items)
+    setting = Setting(people.n_items, slots, rounds=len(people), feedback=feedback, epsilon=1.0, delta=1e-6)
+    return learner.for_setting(setting, coins=SeededCoins(1))
+
+
+def check(name: str, people: People) -> None:
+    """The same slates, however often words run out."""
+    plenty, scarce = made(name, people), made(name, people)
+    for purse in (scarce._public, scarce._secret):
+        purse.size = FEW
+    if not np.array_equal(plenty.replay(people), scarce.replay(people)):
+        sys.exit(f"{name}: other slates when words run out")
+
+
+def families() -> Iterable[People]:
+    """People of every family, several times over."""
+    for family in FAMILIES.values():
+        for specimen, n_items, matrices in family.specimens():
+            yield People(specimen, tuple(np.tile(np.asarray(matrix), (8, 1)) for matrix in matrices), n_items)
+
+
+def main(everybody: bool) -> None:
+    """All learners; with `everybody`, on people of all families."""
+    warnings.simplefilter("ignore")  # of paper constants that do not fit so few people
+    try:
+        past_the_end(np.zeros(3, dtype=np.int64))
+        sys.exit("an index past the end was not noticed; set NUMBA_BOUNDSCHECK=1")
+    except IndexError:
+        pass
+    for name in LEARNERS:
+        crowds = families() if everybody else [taste_groups(90, 9, groups=3, items_per_group=4, seed=1)]
+        for people in crowds:
+            check(name, people)
+        print(name, flush=True)
+
+
+if __name__ == "__main__":
+    main("--families" in sys.argv)

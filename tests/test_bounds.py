@@ -1,0 +1,38 @@
+"""No kernel reads past an array, and none past its words: a build of all of them that looks at every index."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from diminuendo.learners import LEARNERS
+
+ROOT = Path(__file__).parent.parent
+
+
+def run_bounded(cache: Path, *options: str) -> list[str]:
+    """In a process of its own, since numba decides once whether to look, and keeps what it compiled."""
+    more = {"NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": str(cache)}
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.kit.bounded", *options],
+        cwd=ROOT,
+        env=os.environ | more,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-4000:]
+    return done.stdout.split()
+
+
+def test_no_kernel_reads_past_an_array(tmp_path: Path) -> None:
+    assert run_bounded(tmp_path) == list(LEARNERS)
+
+
+@pytest.mark.slow
+def test_nor_with_any_family_of_people(tmp_path: Path) -> None:
+    assert run_bounded(tmp_path, "--families") == list(LEARNERS)
