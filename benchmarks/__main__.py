@@ -23,6 +23,7 @@ from benchmarks.replay import replay
 from benchmarks.report import HOLDS, Disagreement, Part
 from benchmarks.selection import selection
 from benchmarks.sweeps import sweeps
+from benchmarks.threads import threads
 
 WIDTH = 110
 """Of tables, whether on a screen or in a file."""
@@ -39,6 +40,7 @@ PARTS: dict[str, Callable[[], Iterator[Part]]] = {
     "add": contributions,
     "ledger": charges,
     "sweep": sweeps,
+    "threads": threads,
 }
 
 
