@@ -12,7 +12,7 @@ demo: .venv/installed  ## set-up and main job: choose 5 of 294 things for 32,711
 	$(BIN)/diminuendo demo --out out/demo
 
 test: check browser  ## set-up, style, types and the whole test suite
-	$(BIN)/pytest -n auto
+	$(BIN)/pytest -n auto --dist worksteal
 
 # The report is looked at in a real browser too. Where it is missing and can be had, it is fetched; else that is skipped.
 browser:

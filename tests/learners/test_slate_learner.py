@@ -69,7 +69,7 @@ def test_steady_people_are_not_forgotten_and_changed_ones_are(name: str) -> None
         assert T // 2 < moved._since[0] < T, "noticed while it still mattered"
 
 
-@pytest.mark.parametrize(("n_items", "slots"), [(6, 3), (20, 4)])
+@pytest.mark.parametrize(("n_items", "slots"), [(6, 3), pytest.param(20, 4, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", [name for name in KINDS if KINDS[name].noisy])
 def test_a_sudden_fall_is_survived(name: str, n_items: int, slots: int) -> None:
     """Nearly everybody wants something, then nearly nobody: learning begins anew a few times, not for ever."""

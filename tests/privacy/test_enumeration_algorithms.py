@@ -250,7 +250,7 @@ WAYS: list[tuple[Resample, int | None]] = [
         pytest.param(
             case,
             id=f"N={case[0]},k={case[1]},T={case[2]},rate={case[3]}",
-            marks=[pytest.mark.slow] if case[1] == 2 and case[3] == 1.0 else [],
+            marks=[pytest.mark.slow] if case[1] == 2 or case[2] == 4 else [],
         )
         for case in CASES
     ],
