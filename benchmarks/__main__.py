@@ -20,8 +20,10 @@ from benchmarks.contributions import contributions
 from benchmarks.draws import draws
 from benchmarks.flat import flat
 from benchmarks.hindsight import hindsight
+from benchmarks.memory import memory
 from benchmarks.noise_costs import noise_costs
 from benchmarks.offline_greedy import offline_greedy
+from benchmarks.one_by_one import one_by_one
 from benchmarks.replay import replay
 from benchmarks.report import Disagreement, Part
 from benchmarks.selection import selection
@@ -39,6 +41,8 @@ PARTS: dict[str, Callable[[], Iterator[Part]]] = {
     "noise": noise_costs,
     "add": contributions,
     "ledger": charges,
+    "one-by-one": one_by_one,
+    "memory": memory,
 }
 
 

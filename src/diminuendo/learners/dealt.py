@@ -185,8 +185,10 @@ class DealtRounds(PrivateLearner):
     def _propensity(self, row: Items) -> float | None:
         if not self._dealt_now:  # its rounds may have been seen before a restart: they are certain, not drawn
             return None
-        same = sum(self._left.item(slate) for slate in self._alike[self._last])
-        return (same + 1) / (len(self._dealt) - self._at + 1)
+        same = 1
+        for slate in self._alike[self._last]:
+            same += self._left.item(slate)
+        return same / (len(self._dealt) - self._at + 1)
 
     # Learning.
 

@@ -38,10 +38,14 @@ class Desk:
         """
         number = self.issued.item(0)
         place = number % self.patience
-        self.rows[place], self.probes[place], self.waiting[place] = row, probe, counts
-        self.lives[place] = self.life
+        slot = probe.item(0)
+        self.rows[place], self.waiting[place], self.lives[place] = row, counts, self.life
+        if (
+            slot != NO_PROBE or self.probes.item(place, 0) != NO_PROBE
+        ):  # most rounds have none, as those before them
+            self.probes[place] = probe
         self.issued[0] = number + 1
-        probed = None if probe.item(0) == NO_PROBE else (probe.item(0), probe.item(1))
+        probed = None if slot == NO_PROBE else (slot, probe.item(1))
         return Decision(number, shown(row), probed, propensity, self.life)
 
     def look(self, decision: Decision) -> int | None:
