@@ -176,9 +176,9 @@ class DealtRounds(PrivateLearner):
     def _draw(self, row: Items, probe: Items) -> bool:
         slate = self._last = self._dealt.item(self._at)
         row[:] = self._block.slates[slate]
-        place = self.rounds % self._desk.patience
+        place, left = self.rounds % self._desk.patience, self._left
         self._places[place, 0], self._places[place, 1] = self._counts.lot, slate
-        self._left[slate] -= 1
+        left[slate] = left.item(slate) - 1
         self._at += 1
         return True
 

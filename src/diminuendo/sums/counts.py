@@ -90,7 +90,7 @@ class PrivateCounts:
 
     def add_one(self, cell: int, ticks: int) -> None:
         """The same for one cell."""
-        self._cells[cell] += min(max(ticks, 0), self.ticks)
+        self._cells[cell] = self._cells.item(cell) + min(max(ticks, 0), self.ticks)
 
     def release(self, secret: SecretRandomness) -> Floats:
         """Publish every cell, in units. Drawn once and kept before it is seen; the cells are still there."""
