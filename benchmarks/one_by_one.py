@@ -153,6 +153,11 @@ def _compare(part: Part, runs: dict[str, Timed]) -> None:
             )
         )
     part.notes.append(
+        "Where it does not hold: a round of ours is a few dozen small steps of Python (whether her answer counts, how "
+        "likely the slate was, which answers are out, Ctrl-C held back), however many items there are; obp's "
+        "epsilon-greedy is a division and a sort, in proportion to the items, and does not know who was asked what."
+    )
+    part.notes.append(
         f"{1 - ours.median / ours.mean:.0%} of the time of ours, bandit, goes into releases: after each, Markov "
         "chains work out what the totals of slates say about items. No peer does that."
     )
