@@ -48,6 +48,7 @@ FLOOR = "floor"
 
 DRAWS = "for each item 32 draws of what it may be worth, and 8 Markov chains"
 WHY = {
+    "overlap-greedy": "for each item 28 numbers, beside what was published so far: 12 for each item and release",
     "overlap-sums": "for each item 25 running sums, 11 of the open batch, and 25 of what was published",
     "boosted": "for each item the open batch, scratch, the running sum, what was published, its chance, and where "
     "that ends",
@@ -104,6 +105,7 @@ def memory() -> Iterator[Part]:
             not over,
         ),
         *reasons,
+        "Resting holds all that was published so far: the ledger keeps it, so that nothing is drawn twice.",
     ]
     yield part
 
