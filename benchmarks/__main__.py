@@ -16,8 +16,10 @@ from benchmarks.draws import draws
 from benchmarks.flat import flat
 from benchmarks.hindsight import hindsight
 from benchmarks.machine import machine
+from benchmarks.memory import memory
 from benchmarks.noise_costs import noise_costs
 from benchmarks.offline_greedy import offline_greedy
+from benchmarks.one_by_one import one_by_one
 from benchmarks.private_replay import private_replay
 from benchmarks.replay import replay
 from benchmarks.report import HOLDS, Disagreement, Part
@@ -41,6 +43,8 @@ PARTS: dict[str, Callable[[], Iterator[Part]]] = {
     "ledger": charges,
     "sweep": sweeps,
     "threads": threads,
+    "one-by-one": one_by_one,
+    "memory": memory,
 }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import threading
 import warnings
 from pathlib import Path
 from typing import Any
@@ -248,3 +249,36 @@ def test_ctrl_c_in_a_release_leaves_learner_and_sum_in_step(
     assert learner._made[0] == learner._sum.batch == 1
     learner.replay(people[learner.rounds :])
     assert learner.rounds == rounds
+
+
+def test_who_does_not_hear_ctrl_c_is_left_alone() -> None:
+    """Only the main thread hears of it, and only where something is to be called."""
+    seen: list[Any] = []
+
+    def elsewhere() -> None:
+        with Custody().undisturbed():
+            seen.append(signal.getsignal(signal.SIGINT))
+
+    worker = threading.Thread(target=elsewhere)
+    worker.start()
+    worker.join()
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        elsewhere()
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert seen == [before, signal.SIG_IGN]
+
+
+def test_the_handler_hears_of_the_first_ctrl_c_once_everything_is_done() -> None:
+    heard: list[Any] = []
+    before = signal.signal(signal.SIGINT, lambda number, frame: heard.append((number, frame)))
+    try:
+        with Custody().undisturbed(), Custody().whole():
+            signal.raise_signal(signal.SIGINT)
+            signal.raise_signal(signal.SIGINT)
+            assert not heard
+        assert [number for number, _ in heard] == [signal.SIGINT]
+        assert heard[0][1] is not None
+    finally:
+        signal.signal(signal.SIGINT, before)

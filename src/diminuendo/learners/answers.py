@@ -14,6 +14,8 @@ from diminuendo.types import Decision
 
 def read_payoff(learner: Learner, feedback: Any) -> float:
     """Bandit feedback at the door: one number, counted as the nearest in [0, 1]."""
+    if type(feedback) is float and 0.0 <= feedback <= 1.0:  # nearly always
+        return feedback
     if isinstance(feedback, bool) or not isinstance(feedback, (int, float, np.integer, np.floating)):
         raise WrongFeedback(
             f"{learner.name!r} learns from one number: give observe() the payoff in [0, 1], "

@@ -78,6 +78,9 @@ class DealtRounds(PrivateLearner):
         self._block = _no_block(self.slots)
         self._dealt: Items = np.zeros(0, dtype=np.int32)  # which slate each round of the block shows
         self._left: Ints = np.zeros(0, dtype=np.int64)  # how many rounds each slate has yet to come
+        self._at = 0  # how many rounds of the block are over
+        self._last = 0  # the slate of the last of them
+        self._alike: list[list[int]] = []  # for each slate, all that show the same, whatever they ask
         self._dealt_now = False  # whether nobody can have seen this deal before
         self._published: Floats | None = None  # what was, and is not yet heard of
         self._places = np.full((self._desk.patience, 2), -1, dtype=np.int64)  # block and slate, on the desk
@@ -98,6 +101,10 @@ class DealtRounds(PrivateLearner):
     def _add(self, slates: Ints, answers: NDArray[Any]) -> None:
         """Count these answers of people who were dealt to `slates` of the open block."""
 
+    @abstractmethod
+    def _add_one(self, slate: int, answer: Any) -> None:
+        """The same for one person, in plain numbers: arrays of one would take ten times as long."""
+
     @property
     def events(self) -> Laplace:
         """What the whole run costs one round: as much as one block, for none is in two."""
@@ -116,7 +123,7 @@ class DealtRounds(PrivateLearner):
     # Choosing.
 
     def _release_due(self) -> None:
-        if self._left.any():
+        if self._at < len(self._dealt):
             return
         if len(self._dealt) and self._published is None:
             self._published = self._release()
@@ -154,45 +161,48 @@ class DealtRounds(PrivateLearner):
         """Another block than the one just planned was kept."""
 
     def _begin(self, block: Block, dealt: Items) -> None:
-        self._block, self._dealt = block, dealt
+        self._block, self._dealt, self._at = block, dealt, 0
+        shown = [slate.tobytes() for slate in block.slates]
+        groups: dict[bytes, list[int]] = {}
+        for number, slate in enumerate(shown):
+            groups.setdefault(slate, []).append(number)
+        self._alike = [groups[slate] for slate in shown]
         self._left = np.bincount(dealt, minlength=len(block.sizes))
         widths = np.where(block.questions == WHICH, self.slots, 1)
         self._starts = np.concatenate([[0], np.cumsum(widths)])
         apart = np.repeat(np.where(block.questions == WHICH, 2, 1), widths)
         self._counts.open(apart)
 
-    @property
-    def _at(self) -> int:
-        """How many rounds of the block are over."""
-        return len(self._dealt) - int(self._left.sum())
-
     def _draw(self, row: Items, probe: Items) -> bool:
-        slate = self._dealt[self._at]
+        slate = self._last = self._dealt.item(self._at)
         row[:] = self._block.slates[slate]
-        self._places[self.rounds % self._desk.patience] = self._counts.lot, slate
-        self._left[slate] -= 1
+        place, left = self.rounds % self._desk.patience, self._left
+        self._places[place, 0], self._places[place, 1] = self._counts.lot, slate
+        left[slate] = left.item(slate) - 1
+        self._at += 1
         return True
 
     def _propensity(self, row: Items) -> float | None:
         if not self._dealt_now:  # its rounds may have been seen before a restart: they are certain, not drawn
             return None
-        same = (self._block.slates == row).all(axis=1)
-        return float((self._left[same].sum() + 1) / (self._left.sum() + 1))
+        same = 1
+        for slate in self._alike[self._last]:
+            same += self._left.item(slate)
+        return same / (len(self._dealt) - self._at + 1)
 
     # Learning.
 
     def _learn(self, place: int, answer: Any) -> None:
-        lot, slate = self._places[place]
-        if lot == self._counts.lot:
-            self._add(np.array([slate]), np.array([answer]))
+        if self._places.item(place, 0) == self._counts.lot:
+            self._add_one(self._places.item(place, 1), answer)
 
     def _replay(self, people: People, slates: Items, done: int) -> int:
-        at = self._at
-        dealt = self._dealt[at : at + len(people) - done]
+        dealt = self._dealt[self._at : self._at + len(people) - done]
         stop = done + len(dealt)
         slates[done:stop] = self._block.slates[dealt]
         self._add(dealt.astype(np.int64), self._answers(people, done, slates[done:stop]))
         self._left -= np.bincount(dealt, minlength=len(self._left))
+        self._at += len(dealt)
         return stop
 
     # What a snapshot holds.
@@ -231,7 +241,7 @@ class DealtRounds(PrivateLearner):
             at = len(dealt) - int(left.sum())
             rest = np.bincount(dealt[max(0, at) :], minlength=len(left))
             sound = np.bool_(at >= 0 and np.array_equal(rest, left))
-            self._left, self._places = left, places
+            self._left, self._places, self._at = left, places, at
         if not sound:
             raise InvalidInput("The snapshot holds a block that could not have been planned; it was altered.")
         self._counts.take(counts, len(dealt))

@@ -36,17 +36,21 @@ class Desk:
 
         Where the answer does not count, the decision is as one that has its answer already.
         """
-        number = int(self.issued[0])
+        number = self.issued.item(0)
         place = number % self.patience
-        self.rows[place], self.probes[place], self.waiting[place] = row, probe, counts
-        self.lives[place] = self.life
+        slot = probe.item(0)
+        self.rows[place], self.waiting[place], self.lives[place] = row, counts, self.life
+        if (
+            slot != NO_PROBE or self.probes.item(place, 0) != NO_PROBE
+        ):  # most rounds have none, as those before them
+            self.probes[place] = probe
         self.issued[0] = number + 1
-        probed = None if probe[0] == NO_PROBE else (int(probe[0]), int(probe[1]))
+        probed = None if slot == NO_PROBE else (slot, probe.item(1))
         return Decision(number, shown(row), probed, propensity, self.life)
 
     def look(self, decision: Decision) -> int | None:
         """Where a decision lies that may still be answered; None where it was answered already or has expired."""
-        issued = int(self.issued[0])
+        issued = self.issued.item(0)
         if not 0 <= decision.round < issued:
             raise InvalidInput(
                 f"Round {decision.round} was never chosen here ({issued} rounds so far). "
@@ -97,4 +101,5 @@ class Desk:
 
 def shown(row: Items) -> tuple[int, ...]:
     """The items of a row, without its empty slots."""
-    return tuple(int(item) for item in row if item != EMPTY_SLOT)
+    items: list[int] = row.tolist()
+    return tuple(item for item in items if item != EMPTY_SLOT) if EMPTY_SLOT in items else tuple(items)

@@ -40,16 +40,18 @@ Read = tuple[Table, int, int]
 
 def checked_objective(learner: Learner, feedback: Any) -> Objective:
     """An objective over the learner's items, or an error."""
-    if not isinstance(feedback, Objective):
+    known = type(feedback) is Person and type(feedback.index) is int
+    if not known and not isinstance(feedback, Objective):  # asked last: to look for methods takes long
         raise WrongFeedback(
             f"{learner.name!r} learns from full information: give observe() the person's objective "
             f"(with value() and gains()), not {type(feedback).__name__}."
         )
-    if isinstance(feedback, Person) and not (type(feedback) is Person and type(feedback.index) is int):
+    if not known and isinstance(feedback, Person):
         raise WrongFeedback(
             "A Person comes from People or person(); for an objective of your own write a class with n_items, "
             "value() and gains(), not derived from Person."
         )
     if feedback.n_items != learner.n_items:
         raise InvalidInput(f"The learner has {learner.n_items} items, the objective {feedback.n_items}.")
-    return feedback
+    objective: Objective = feedback
+    return objective

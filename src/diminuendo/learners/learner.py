@@ -80,6 +80,8 @@ class Learner(ABC):
         self._desk = Desk(self.slots, patience)
         self._desk.life = life_of(self.coins)
         self._custody = Custody()
+        self._blank: Items = np.full(self.slots, EMPTY_SLOT, dtype=np.int32)
+        self._no_probe: Items = np.full(3, NO_PROBE, dtype=np.int32)
 
     @staticmethod
     def _coins(coins: Coins | None) -> Coins:
@@ -99,7 +101,7 @@ class Learner(ABC):
     @property
     def rounds(self) -> int:
         """How many decisions were made so far."""
-        return int(self._desk.issued[0])
+        return self._desk.issued.item(0)
 
     @property
     @abstractmethod
@@ -125,8 +127,7 @@ class Learner(ABC):
             self._admit(1)
             self._release_due()
             counts = self._quota is None or self._quota.admits(person)
-            row = np.full(self.slots, EMPTY_SLOT, dtype=np.int32)
-            probe = np.full(3, NO_PROBE, dtype=np.int32)
+            row, probe = self._blank.copy(), self._no_probe.copy()
             with self._custody.undisturbed():  # drawn, counted and issued, or nothing of it
                 while not self._draw(row, probe):
                     self._resume()

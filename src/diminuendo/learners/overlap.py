@@ -17,14 +17,17 @@ from scipy import sparse
 
 from diminuendo import _validate
 from diminuendo.errors import InvalidInput, OverBudget, unless_ctrl_c
+from diminuendo.learners.desk import shown
 from diminuendo.learners.drift import DriftTest
 from diminuendo.learners.full_information import checked_objective
 from diminuendo.learners.greedy_chain import FAR, GreedyChain, Questions, checked_scores
 from diminuendo.learners.kept_people import round_at
+from diminuendo.learners.one_answer import Answer, Asker
 from diminuendo.learners.overlap_plan import LONGEST, OverlapPlan, overlap_plan, planned_events
 from diminuendo.learners.private_learner import PrivateLearner
 from diminuendo.learners.random_slates import draw_random_slates
 from diminuendo.learners.shelf import Shelf, draw_from_lists
+from diminuendo.objectives.person import Person
 from diminuendo.privacy.accountants import ACCOUNTANTS
 from diminuendo.privacy.budget import Budget, Guarantee
 from diminuendo.privacy.events import Event
@@ -68,9 +71,8 @@ class Overlap(PrivateLearner):
         self.clip = Clip()
         self.plan = self._made_plan(self.horizon if self._known_horizon else None)
         self._shelf = Shelf(self.n_items, self.slots, absent, eligible)
-        scores = (
-            None if prior is None else checked_scores(prior, self.n_items)
-        )  # whatever is refused is so before anything is paid
+        # Whatever is refused is so before anything is paid.
+        scores = None if prior is None else checked_scores(prior, self.n_items)
         first = self.plan.schedule.ends[0]
         many = first if prior_people is None else _validate.positive_int(prior_people, "prior_people")
         self._refuse_what_cannot_be_paid()
@@ -89,6 +91,7 @@ class Overlap(PrivateLearner):
         self._earned = np.zeros(1)  # the payoffs published so far
         self._chain = self._made_chain()
         self._drift = DriftTest()
+        self._asker = Asker(self.n_items)
         self._prior = None if scores is None else self._begin_with(scores, many)
 
     def _made_chain(self) -> GreedyChain:
@@ -199,17 +202,26 @@ class Overlap(PrivateLearner):
     def _learn(self, place: int, answer: Objective) -> None:
         batch, row = self.plan.schedule.batch_of(round_at(self._desk, place)), self._desk.rows[place]
         try:
-            worth = np.array(answer.gains(()), dtype=np.float64)
-            payoff = float(answer.value(tuple(int(item) for item in row if item != EMPTY_SLOT)))
+            said = self._said(answer, row, batch)
         except BaseException as error:  # whatever goes wrong inside, it is what this person said: nothing
             unless_ctrl_c(error)
             return
-        if worth.shape == (self.n_items,):
-            worth[self._shelf.since > batch] = 0.0
-            self._payoffs.add([payoff], [0], batch=min(batch, self._payoffs.batch))
+        if said is not None:
+            self._payoffs.add([said.payoff], [0], batch=min(batch, self._payoffs.batch))
             if batch >= self._marks[1]:
                 with self._custody.whole():
-                    self._keep(answer, worth, row, batch)
+                    self._keep(answer, said, batch)
+
+    def _said(self, answer: Objective, row: Items, batch: int) -> Answer | None:
+        """What a person says who was shown `row`; None where it has the wrong shape."""
+        if isinstance(answer, Person):
+            return self._asker.ask(answer, row, self._shelf.since, batch)
+        worth = np.array(answer.gains(()), dtype=np.float64)
+        payoff = float(answer.value(shown(row)))
+        if worth.shape != (self.n_items,):
+            return None
+        items = np.flatnonzero((worth > 0) & (self._shelf.since <= batch))
+        return Answer(items, worth[items], payoff)
 
     def _replay(self, people: People, slates: Items, done: int) -> int:
         # One batch at a time: should its release fail, everybody before it has been counted.
@@ -223,8 +235,8 @@ class Overlap(PrivateLearner):
         return stop
 
     @abstractmethod
-    def _keep(self, answer: Objective, worth: Floats, row: Items, batch: int) -> None:
-        """One person, who was shown `row`."""
+    def _keep(self, answer: Objective, said: Answer, batch: int) -> None:
+        """One person, and what she said."""
 
     @abstractmethod
     def _keep_rows(self, people: People, slates: Items, low: int, high: int, batch: int) -> None:

@@ -28,6 +28,7 @@ from diminuendo.errors import InvalidInput
 from diminuendo.learners.greedy_chain import Measured
 from diminuendo.learners.keeper import Walk, singles
 from diminuendo.learners.kept_people import KeptPeople
+from diminuendo.learners.one_answer import Answer
 from diminuendo.learners.overlap import Overlap
 from diminuendo.randomness.words import SecretRandomness
 from diminuendo.streams.people import People
@@ -51,8 +52,8 @@ class OverlapGreedy(Overlap):
         )
         self._kept = KeptPeople(self.n_items)
 
-    def _keep(self, answer: Objective, worth: Floats, row: Items, batch: int) -> None:
-        self._people.add(worth, batch=batch)
+    def _keep(self, answer: Objective, said: Answer, batch: int) -> None:
+        self._people.add(said.worth, said.items, batch=batch)
         self._kept.add(answer, batch)
 
     def _keep_rows(self, people: People, slates: Items, low: int, high: int, batch: int) -> None:

@@ -31,13 +31,14 @@ from diminuendo.errors import InvalidInput
 from diminuendo.learners.greedy_chain import Measured
 from diminuendo.learners.keeper import Keeper, singles
 from diminuendo.learners.nearby_rows import NearbyChain
+from diminuendo.learners.one_answer import Answer
 from diminuendo.learners.overlap import Overlap
 from diminuendo.learners.overlap_plan import OverlapPlan
 from diminuendo.streams.people import People
 from diminuendo.sums.chain_sums import SINGLES, ChainSums, Walk
 from diminuendo.sums.running_weights import RunningWeights, running_weights
 from diminuendo.sums.weights import UNIT
-from diminuendo.types import EMPTY_SLOT, Floats, Items, Objective
+from diminuendo.types import EMPTY_SLOT, Items, Objective
 
 
 @dataclass(frozen=True)
@@ -92,10 +93,10 @@ class OverlapSums(Overlap):
 
     # Nobody is kept.
 
-    def _keep(self, answer: Objective, worth: Floats, row: Items, batch: int) -> None:
+    def _keep(self, answer: Objective, said: Answer, batch: int) -> None:
         passing = Keeper(self.n_items)
         passing.keep(answer)
-        self._sums.add(worth, _along(passing), batch=batch)
+        self._sums.add(said.worth, _along(passing), batch=batch, indices=said.items)
 
     def _keep_rows(self, people: People, slates: Items, low: int, high: int, batch: int) -> None:
         passing, rows = Keeper(self.n_items), list(range(low, high))

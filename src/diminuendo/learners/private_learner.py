@@ -79,7 +79,7 @@ class PrivateLearner(Learner):
 
     def _admit(self, rounds: int) -> None:
         self._custody.check()
-        if self.rounds + rounds > self.horizon:
+        if self._desk.issued.item(0) + rounds > self.horizon:
             raise InvalidInput(
                 f"This learner was made for {self.horizon:,} rounds, and {self.rounds:,} are over; {rounds:,} more "
                 "would cost more privacy than was promised. Make a new one for the people to come."

@@ -62,6 +62,11 @@ class SlateClicks(SlateLearner):
         cells = self._starts[slates] + np.where(asked == WHICH, answers, 0)
         self._counts.add(cells[yes], np.ones(np.count_nonzero(yes), dtype=np.int64))
 
+    def _add_one(self, slate: int, answer: int) -> None:
+        asked = self._block.questions.item(slate)
+        if answer != NO_CLICK and (asked == WHICH or answer < asked):
+            self._counts.add_one(self._starts.item(slate) + (answer if asked == WHICH else 0), 1)
+
 
 class OpenSlateClicks(OpenTwin, SlateClicks):
     """The same without noise."""

@@ -11,6 +11,7 @@ Assumes    for learning: people much alike in the long run, with values that a f
 
 from __future__ import annotations
 
+import math
 from typing import Any, ClassVar
 
 import numpy as np
@@ -40,6 +41,10 @@ class SlateTotals(SlateLearner):
     def _add(self, slates: Ints, answers: NDArray[Any]) -> None:
         told = np.clip(np.nan_to_num(answers, nan=0.0), 0.0, 1.0)
         self._counts.add(slates, np.floor(told * self.ticks).astype(np.int64))
+
+    def _add_one(self, slate: int, answer: float) -> None:
+        told = min(max(answer, 0.0), 1.0) if answer == answer else 0.0  # what is not a number says nothing
+        self._counts.add_one(slate, math.floor(told * self.ticks))
 
 
 class OpenSlateTotals(OpenTwin, SlateTotals):

@@ -10,13 +10,13 @@ tell whose answers were counted, and to go on might count them twice; so it is t
 
 from __future__ import annotations
 
+import _signal  # what `signal` wraps: there each call looks for its answer among enums, and takes ten times as long
 import os
-import signal
 import threading
 import weakref
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any
+from collections.abc import Callable
+from types import FrameType, TracebackType
+from typing import Any, Self
 
 from diminuendo.errors import InvalidInput, LedgerInUse
 
@@ -46,21 +46,13 @@ class Custody:
                 "go on could count them twice. restore() the last snapshot, or make a new learner."
             )
 
-    @contextmanager
-    def undisturbed(self) -> Iterator[None]:
+    def undisturbed(self) -> Undisturbed:
         """A piece of work that Ctrl-C does not cut, and that may be taken up again if it fails."""
-        with _undisturbed():
-            yield
+        return Undisturbed()
 
-    @contextmanager
-    def whole(self) -> Iterator[None]:
+    def whole(self) -> Whole:
         """A piece of work that Ctrl-C does not cut, and that is not taken up again if it fails."""
-        with _undisturbed():
-            try:
-                yield
-            except BaseException:
-                self.torn = True
-                raise
+        return Whole(self)
 
 
 def refuse_copies(what: object) -> InvalidInput:
@@ -71,21 +63,51 @@ def refuse_copies(what: object) -> InvalidInput:
     )
 
 
-@contextmanager
-def _undisturbed() -> Iterator[None]:
-    """Ctrl-C waits until this is over. Only the main thread hears of it at all."""
-    handler = signal.getsignal(signal.SIGINT)
-    if threading.current_thread() is not threading.main_thread() or not callable(handler):
-        yield
-        return
-    heard: list[tuple[int, Any]] = []
-    signal.signal(signal.SIGINT, lambda number, frame: heard.append((number, frame)))
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, handler)
-        if heard:
-            handler(*heard[0])
+class Undisturbed:
+    """Ctrl-C waits until this is over. Only the main thread hears of it at all. Every round begins and ends one."""
+
+    __slots__ = ("_handler", "_heard")
+
+    def __init__(self) -> None:
+        self._handler: Callable[[int, FrameType | None], Any] | None = None
+        self._heard: tuple[int, FrameType | None] | None = None
+
+    def __call__(self, number: int, frame: FrameType | None) -> None:
+        """Ctrl-C was pressed: the first time is remembered."""
+        if self._heard is None:
+            self._heard = number, frame
+
+    def __enter__(self) -> Self:
+        handler = _signal.getsignal(_signal.SIGINT)
+        if callable(handler) and threading.current_thread() is threading.main_thread():
+            self._handler = handler
+            _signal.signal(_signal.SIGINT, self)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._handler is not None:
+            _signal.signal(_signal.SIGINT, self._handler)
+            if self._heard is not None:
+                self._handler(*self._heard)
+
+
+class Whole(Undisturbed):
+    """The same, where to fail is the end."""
+
+    __slots__ = ("_custody",)
+
+    def __init__(self, custody: Custody) -> None:
+        super().__init__()
+        self._custody = custody
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is not None:
+            self._custody.torn = True
+        super().__exit__(kind, error, trace)
 
 
 _ALL: weakref.WeakSet[Custody] = weakref.WeakSet()

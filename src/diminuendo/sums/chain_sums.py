@@ -36,7 +36,7 @@ from diminuendo.privacy.ledger import Ledger, Paid
 from diminuendo.privacy.rounding import rounded_up
 from diminuendo.randomness import noise, normal
 from diminuendo.randomness.words import SecretRandomness
-from diminuendo.sums.clip import Clip, as_floats, clip_all, dense_row
+from diminuendo.sums.clip import Clip, as_floats, clip_all, dense_row, sparse_row
 from diminuendo.sums.private_sum import csr_rows
 from diminuendo.sums.running_weights import RunningWeights
 from diminuendo.sums.schedule import Schedule
@@ -124,11 +124,15 @@ class ChainSums:
         self._chains[batch] = NOBODY
         self._chains[batch, : len(chain)] = [_validate.whole(a, 0, self.n_items - 1, "item") for a in chain]
 
-    def add(self, values: Any, walk: Walk, *, batch: int) -> None:
+    def add(self, values: Any, walk: Walk, *, batch: int, indices: Any = None) -> None:
         """One person: what each item is worth to her by itself, and how to ask on. She may come late."""
-        row = dense_row(values, self.n_items)
-        items = np.flatnonzero(row > 0)
-        self._add(np.array([0, len(items)]), items, row[items], walk, batch)
+        if indices is None:
+            row = dense_row(values, self.n_items)
+            items = np.flatnonzero(row > 0)
+            row = row[items]
+        else:
+            row, items = sparse_row(values, indices, self.n_items)
+        self._add(np.array([0, len(items)]), items, row, walk, batch)
 
     def add_rows(self, rows: Any, walk: Walk, *, batch: int) -> None:
         """Many people of one batch at once: one per row of a scipy CSR matrix."""

@@ -189,7 +189,7 @@ def sparse_row(values: object, indices: object, size: int) -> tuple[Floats, Ints
             f"Expected as many values as whole-number indices, in rows; got shapes {row.shape} and {places.shape}."
         )
     whole = np.ascontiguousarray(places, dtype=np.int64)
-    if not rising(np.array([0, len(whole)]), whole, size):
+    if not (0 <= whole.item(0) < size if len(whole) == 1 else rising(np.array([0, len(whole)]), whole, size)):
         raise InvalidInput(
             f"indices must rise, each once, from 0 to {size - 1}. Sort them and add up doubles."
         )

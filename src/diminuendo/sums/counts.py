@@ -88,6 +88,10 @@ class PrivateCounts:
         """Contributions, clipped to whole ticks of at most one unit each: to each of `cells` those of `ticks`."""
         np.add.at(self._cells, np.asarray(cells, dtype=np.int64), np.clip(ticks, 0, self.ticks))
 
+    def add_one(self, cell: int, ticks: int) -> None:
+        """The same for one cell."""
+        self._cells[cell] = self._cells.item(cell) + min(max(ticks, 0), self.ticks)
+
     def release(self, secret: SecretRandomness) -> Floats:
         """Publish every cell, in units. Drawn once and kept before it is seen; the cells are still there."""
         found = self._paid.once(f"{self._lot:06d}", lambda: self._drawn(secret), secret)
