@@ -18,6 +18,7 @@ import diminuendo
 from benchmarks.charges import charges
 from benchmarks.contributions import contributions
 from benchmarks.draws import draws
+from benchmarks.entry import entry
 from benchmarks.flat import flat
 from benchmarks.hindsight import hindsight
 from benchmarks.noise_costs import noise_costs
@@ -39,6 +40,7 @@ PARTS: dict[str, Callable[[], Iterator[Part]]] = {
     "noise": noise_costs,
     "add": contributions,
     "ledger": charges,
+    "import": entry,
 }
 
 

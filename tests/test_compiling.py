@@ -13,7 +13,7 @@ from rich.console import Console
 
 from diminuendo import _compiling
 from diminuendo._compiling import LINE, Once, told_by
-from diminuendo.cli import _run, app, screen
+from diminuendo.cli import app, main, screen
 from diminuendo.simulate import overheard
 
 
@@ -62,7 +62,7 @@ def test_commands_say_a_line_on_stderr(monkeypatch: pytest.MonkeyPatch) -> None:
     written = Console(file=io.StringIO(), width=200)
     monkeypatch.setattr(screen, "errors", written)
     monkeypatch.setattr(app, "app", compile_two_kernels)
-    _run()
+    main()
     assert written.file.getvalue() == f"{LINE}\n"  # type: ignore[attr-defined]
 
 

@@ -9,6 +9,8 @@ import sys
 import warnings
 from typing import Any, cast
 
+from diminuendo.cli.loading import loading
+
 _noted: set[str] = set()
 
 
@@ -22,22 +24,15 @@ def _note(message: Warning | str, category: type[Warning], *rest: Any, **more: A
 
 
 def main() -> None:
-    """Run a command; errors raised on purpose are shown as one sentence, not as a traceback, and so is Ctrl-C."""
-    try:
-        _run()
-    except KeyboardInterrupt:  # while something is being loaded: there is nothing yet to be kept
-        print("Interrupted.", file=sys.stderr)
-        sys.exit(130)
+    """Run a command; errors raised on purpose are shown as one sentence, not as a traceback."""
+    with loading():
+        from rich.markup import escape
 
-
-def _run() -> None:
-    from rich.markup import escape
-
-    from diminuendo._compiling import Once, told_by
-    from diminuendo.cli.app import app
-    from diminuendo.cli.files import sentence
-    from diminuendo.cli.screen import errors, say_plainly
-    from diminuendo.errors import DiminuendoError
+        from diminuendo._compiling import Once, told_by
+        from diminuendo.cli.app import app
+        from diminuendo.cli.files import sentence
+        from diminuendo.cli.screen import errors, say_plainly
+        from diminuendo.errors import DiminuendoError
 
     warnings.showwarning = cast(Any, _note)
     try:

@@ -10,6 +10,7 @@ import typer
 
 import diminuendo
 from diminuendo.cli.audit_command import audit_command
+from diminuendo.cli.loading import loading
 from diminuendo.cli.names import FEEDBACKS
 from diminuendo.cli.simulate_command import demo, simulate_command
 
@@ -70,10 +71,11 @@ def plan_command(
     ] = None,
 ) -> None:
     """Which learner to take, what it promises, and what a budget will cost; from public facts alone."""
-    from diminuendo import _validate
-    from diminuendo.cli.screen import console, progress_bars
-    from diminuendo.cli.show_plan import plottable, show_plan
-    from diminuendo.plan import plan
+    with loading():
+        from diminuendo import _validate
+        from diminuendo.cli.screen import console, progress_bars
+        from diminuendo.cli.show_plan import plottable, show_plan
+        from diminuendo.plan import plan
 
     kind = cast("FeedbackKind", _validate.one_of(feedback, FEEDBACKS, "--feedback"))
     found = plan(
@@ -118,8 +120,9 @@ def learners(
     ] = None,
 ) -> None:
     """What learners there are, what each promises, proves and keeps, and when to take it."""
-    from diminuendo.cli.screen import console
-    from diminuendo.cli.show_learners import learners_as_json, show_learners
+    with loading():
+        from diminuendo.cli.screen import console
+        from diminuendo.cli.show_learners import learners_as_json, show_learners
 
     written = json.dumps(learners_as_json(), indent=2, ensure_ascii=False)
     if str(json_file) == "-":
@@ -135,11 +138,12 @@ def learners(
 @app.command()
 def streams() -> None:
     """What streams have a name, and what files can be read."""
-    from rich import box
-    from rich.table import Table
+    with loading():
+        from rich import box
+        from rich.table import Table
 
-    from diminuendo.cli.screen import console
-    from diminuendo.streams import BUILTIN
+        from diminuendo.cli.screen import console
+        from diminuendo.streams import BUILTIN
 
     table = Table(title="Built-in streams", title_justify="left", box=box.SIMPLE_HEAD)
     table.add_column("name")
@@ -165,14 +169,15 @@ def ledger(
     json_file: Annotated[Path | None, typer.Option("--json", help="Write what it says to this file.")] = None,
 ) -> None:
     """Check a privacy ledger line by line and say what was spent on what."""
-    from rich import box
-    from rich.markup import escape
-    from rich.table import Table
+    with loading():
+        from rich import box
+        from rich.markup import escape
+        from rich.table import Table
 
-    from diminuendo.cli.screen import console
-    from diminuendo.privacy.events import to_json
-    from diminuendo.privacy.ledger import audit
-    from diminuendo.privacy.record import load
+        from diminuendo.cli.screen import console
+        from diminuendo.privacy.events import to_json
+        from diminuendo.privacy.ledger import audit
+        from diminuendo.privacy.record import load
 
     found = audit(file, expect=head)
     budget = found.budget

@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from diminuendo.cli.loading import loading
 from diminuendo.cli.names import FEEDBACKS
 
 
@@ -33,10 +34,11 @@ def audit_command(
     ] = None,
 ) -> None:
     """Try to break what learners promise. Exit code 1 where one leaks more, or where a planted fault is overlooked."""
-    from diminuendo.audit import EFFORTS, audit
-    from diminuendo.cli.screen import console, progress_bars, say_plainly
-    from diminuendo.cli.show_audit import show_audit
-    from diminuendo.learners import Setting
+    with loading():
+        from diminuendo.audit import EFFORTS, audit
+        from diminuendo.cli.screen import console, progress_bars, say_plainly
+        from diminuendo.cli.show_audit import show_audit
+        from diminuendo.learners import Setting
 
     for kind in FEEDBACKS:
         Setting(2, 1, 4, kind, epsilon, delta)  # refused before any work is done

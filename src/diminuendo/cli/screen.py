@@ -74,6 +74,6 @@ def _compiling_bar(bars: Progress) -> Teller:
         nonlocal count
         count += kernel is not None
         what = f"compiling for this machine, kept for next time: kernel {count}"
-        bars.update(task, description=what, visible=kernel is not None)
+        bars.update(task, description=what, visible=kernel is not None, refresh=True)
 
     return tell

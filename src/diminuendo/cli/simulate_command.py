@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar, cast
 
 import typer
 
+from diminuendo.cli.loading import loading
 from diminuendo.cli.names import CLICKS, FEEDBACKS, FROM_ROWS, STREAMS
 from diminuendo.errors import InvalidInput
 
@@ -31,11 +32,12 @@ def demo(
     seeds: Annotated[int, typer.Option(help="Runs of each learner.")] = 5,
 ) -> None:
     """Choose 5 of 294 things for 32,711 real visitors of a web site, and see how close to hindsight one gets."""
-    with _interruptible(out):
+    with loading():
         from diminuendo.cli.screen import progress_bars
         from diminuendo.simulate.sweeps import sweep
         from diminuendo.streams import msweb
 
+    with _interruptible(out):
         with progress_bars() as bars:
             found = sweep(
                 msweb(),
@@ -96,28 +98,28 @@ def simulate_command(
     json_file: Annotated[Path | None, typer.Option("--json", help="Write the numbers to this file.")] = None,
 ) -> None:
     """Run learners against streams and compare them with hindsight; several slots, budgets and rounds make a sweep."""
-    with _interruptible(out):
+    with loading():
         from diminuendo import _validate
-
-        kind = cast("FeedbackKind", _validate.one_of(feedback, FEEDBACKS, "--feedback"))
-        _validate.one_of(clicks, CLICKS, "--clicks")
-        ratings = _ratings(columns, scale) | {"keep_last": keep_last}
-        counts = _numbers(slots, int, "--slots")
-        cuts = None if rounds is None else _numbers(rounds, int, "--rounds")
-        budgets = _numbers(epsilon, float, "--epsilon")
-
+    # What was typed wrong is refused before anything else is loaded, and what cannot be read before the rest is.
+    kind = cast("FeedbackKind", _validate.one_of(feedback, FEEDBACKS, "--feedback"))
+    _validate.one_of(clicks, CLICKS, "--clicks")
+    ratings = _ratings(columns, scale) | {"keep_last": keep_last}
+    counts = _numbers(slots, int, "--slots")
+    cuts = None if rounds is None else _numbers(rounds, int, "--rounds")
+    budgets = _numbers(epsilon, float, "--epsilon")
+    with loading():
         from diminuendo.cli.screen import progress_bars
         from diminuendo.streams import open_stream
-
+    with progress_bars() as bars:
+        people = []
+        for source in stream:
+            path = Path(source)
+            reading = bars(f"reading {path.name}", path.stat().st_size) if path.is_file() else None
+            people.append(open_stream(source, objective, n_items=items, **ratings, progress=reading))
+    with loading():
+        from diminuendo.simulate.sweeps import sweep
+    with _interruptible(out):
         with progress_bars() as bars:
-            people = []
-            for source in stream:
-                path = Path(source)
-                reading = bars(f"reading {path.name}", path.stat().st_size) if path.is_file() else None
-                people.append(open_stream(source, objective, n_items=items, **ratings, progress=reading))
-
-            from diminuendo.simulate.sweeps import sweep
-
             found = sweep(
                 people,
                 slots=counts,
