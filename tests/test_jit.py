@@ -55,7 +55,10 @@ def run_at_terminal(
             check=True,
         )
         os.write(writing, b"end\n")
-        said = os.read(reading, 2**16).decode().splitlines()
+        heard = b""
+        while not heard.rstrip().endswith(b"end"):  # a terminal hands on what is written piece by piece
+            heard += os.read(reading, 2**16)
+        said = heard.decode().splitlines()
     finally:
         os.close(reading)
         os.close(writing)
