@@ -1,4 +1,5 @@
 # Everything a newcomer types. Each target sets up .venv by itself; python3 and make are enough.
+# pip is told not to compile modules: Python compiles those that are used when it first loads them, a fifth of all.
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -48,17 +49,17 @@ clean:  ## forget the environments and what was made
 	$(PYTHON) -m venv .venv
 
 .venv/installed: .venv/bin/python pyproject.toml
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --editable .
 	@touch $@
 
 .venv/developing: .venv/installed
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --editable '.[dev]'
 	@touch $@
 
 # The peers are heavy and disagree about versions, so they have an environment of their own. obp asks for torch, which
 # what is measured of it does not use: it comes without its dependencies, and where it cannot be had it is reported.
 .venv-bench/installed: pyproject.toml
 	$(PYTHON) -m venv .venv-bench
-	.venv-bench/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]'
+	.venv-bench/bin/python -m pip install --quiet --disable-pip-version-check --no-compile --editable '.[bench]'
 	.venv-bench/bin/python -m pip install --quiet --disable-pip-version-check --no-deps obp==0.4.1 || true
 	@touch $@

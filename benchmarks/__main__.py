@@ -13,6 +13,7 @@ from rich.console import Console
 from benchmarks.charges import charges
 from benchmarks.contributions import contributions
 from benchmarks.draws import draws
+from benchmarks.entry import entry
 from benchmarks.flat import flat
 from benchmarks.hindsight import hindsight
 from benchmarks.machine import machine
@@ -45,6 +46,7 @@ PARTS: dict[str, Callable[[], Iterator[Part]]] = {
     "threads": threads,
     "one-by-one": one_by_one,
     "memory": memory,
+    "import": entry,
 }
 
 

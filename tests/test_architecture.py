@@ -10,7 +10,7 @@ import diminuendo
 ROOT = Path(diminuendo.__file__).parent
 
 ORDER = [
-    ("errors", "types", "_jit", "_validate"),
+    ("errors", "types", "_lazy", "_compiling", "_jit", "_validate"),
     ("randomness",),
     ("privacy",),
     ("sums",),
@@ -30,7 +30,17 @@ ORDER = [
 """A package may import from its own line and the lines above; `diminuendo` itself only from `simulate` on."""
 
 RANK = {name: rank for rank, names in enumerate(ORDER) for name in names}
-MAY_ASK_THE_OUTSIDE = {"simulate", "audit", "cli", "streams", "randomness", "privacy", "_jit"}
+MAY_ASK_THE_OUTSIDE = {
+    "simulate",
+    "audit",
+    "cli",
+    "streams",
+    "randomness",
+    "privacy",
+    "_lazy",
+    "_compiling",
+    "_jit",
+}
 """Who may read a clock, a file, the environment or the system's randomness (docs/decisions/0002)."""
 MAY_READ_A_CLOCK = {"offline"}
 OUTSIDE = {"os", "sys", "random", "secrets", "time", "datetime", "pathlib", "socket", "subprocess"}

@@ -2,7 +2,9 @@
 
 numba keeps compiled code on disk, but looks only at the file that holds the outermost function to
 decide whether that code is still good. Our kernels call each other across files, so the stamp that
-numba compares is replaced by a fingerprint of every source file of the package.
+numba compares is replaced by a fingerprint of every source file of the package. And numba looks for a
+folder to write to when a kernel is declared, which for all of ours takes a tenth of a second; here it is
+looked for when a kernel is first called.
 """
 
 from __future__ import annotations
@@ -10,11 +12,15 @@ from __future__ import annotations
 import hashlib
 import pickle
 from collections.abc import Callable
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
+from numba.core import event
+from numba.core.caching import FunctionCache, NullCache
+
+from diminuendo import _compiling
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -36,12 +42,12 @@ def kernel(function: Function) -> Function:
     A kernel works on arrays it is given and allocates nothing. So numba's reference counting is left
     out, which on tables of many arrays would cost twenty times the work itself.
     """
-    return _cached(function, _nrt=False)
+    return _kept(function, _nrt=False)
 
 
 def allocating_kernel(function: Function) -> Function:
     """A kernel that may make arrays; for code that is not in the inner loop of a replay."""
-    return _cached(function)
+    return _kept(function)
 
 
 def inline(function: Function) -> Function:
@@ -49,15 +55,45 @@ def inline(function: Function) -> Function:
     return _compiled(function, forceinline=True, _nrt=False)
 
 
-def _cached(function: Function, **options: Any) -> Function:
-    try:
-        compiled: Any = _compiled(function, cache=True, **options)
-    except RuntimeError:  # no folder to write to, as on a read-only file system: compile in every process
-        return _compiled(function, **options)
-    file = compiled._cache._cache_file
-    file._source_stamp = fingerprint()
-    file._load_index = _or_nothing(file._load_index)
+def _compiled(function: Function, **options: Any) -> Function:
+    return cast(Function, numba.njit(nogil=True, error_model="numpy", **options)(function))
+
+
+def _kept(function: Function, **options: Any) -> Function:
+    compiled: Any = _compiled(function, **options)
+    compiled._cache = _Shelf(function)
     return cast(Function, compiled)
+
+
+class _Shelf(NullCache):
+    """One kernel's place on disk, looked for when it is first needed."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._function = function
+
+    @cached_property
+    def _place(self) -> Any:
+        try:
+            place: Any = cast(Any, FunctionCache)(self._function)
+        except RuntimeError:  # no folder to write to, as on a read-only file system: compile in every process
+            return NullCache()
+        file = place._cache_file
+        file._source_stamp = fingerprint()
+        file._load_index = _or_nothing(file._load_index)
+        return place
+
+    @property
+    def cache_path(self) -> str | None:
+        """The folder."""
+        return cast(str | None, self._place.cache_path)
+
+    def load_overload(self, signature: Any, context: Any) -> Any:
+        """What was compiled for these types, or None."""
+        return self._place.load_overload(signature, context)
+
+    def save_overload(self, signature: Any, compiled: Any) -> None:
+        """Keep what was compiled for these types."""
+        self._place.save_overload(signature, compiled)
 
 
 def _or_nothing(load: Callable[[], dict[Any, Any]]) -> Callable[[], dict[Any, Any]]:
@@ -72,5 +108,19 @@ def _or_nothing(load: Callable[[], dict[Any, Any]]) -> Callable[[], dict[Any, An
     return safely
 
 
-def _compiled(function: Function, **options: Any) -> Function:
-    return cast(Function, numba.njit(nogil=True, error_model="numpy", **options)(function))
+class _Heard(event.Listener):
+    """Passes on when a kernel of ours is being compiled; numba says nothing where one is found on disk."""
+
+    def on_start(self, told: Any) -> None:
+        """A kernel, or a function in it, is not on disk."""
+        function = told.data["dispatcher"].py_func
+        if function.__module__.startswith("diminuendo."):
+            _compiling.begin(function.__qualname__)
+
+    def on_end(self, told: Any) -> None:
+        """It is compiled, or was refused."""
+        if told.data["dispatcher"].py_func.__module__.startswith("diminuendo."):
+            _compiling.end()
+
+
+cast(Any, event.register)("numba:compile", _Heard())

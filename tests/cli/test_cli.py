@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import subprocess
 import sys
@@ -11,9 +12,11 @@ import pytest
 from typer.testing import CliRunner
 
 from diminuendo.cli.app import app
+from diminuendo.cli.files import sentence
+from diminuendo.errors import InvalidInput
 from diminuendo.learners import LEARNERS, ROLES
 from diminuendo.privacy import Budget, Gaussian, Ledger
-from diminuendo.streams import BUILTIN
+from diminuendo.streams import BUILTIN, read
 
 RUNNER = CliRunner()
 
@@ -104,12 +107,71 @@ def test_learners_and_streams_list_every_name() -> None:
         (["simulate", "msweb", "--slots", "300"], "at most the number of items"),
         (["simulate", "msweb", "--feedback", "gossip"], "'full', 'bandit'"),
         (["simulate", "msweb", "--epsilon", "1;2"], "numbers separated by commas"),
+        (["simulate", "semi.csv"], "semi.csv has semicolons between its columns; expected commas"),
+        (["simulate", "adversary", "--out", "semi.csv/x"], "semi.csv is a file; expected a folder"),
     ],
 )
-def test_errors_are_one_sentence(arguments: list[str], message: str) -> None:
+def test_errors_are_one_sentence(arguments: list[str], message: str, tmp_path: Path) -> None:
+    (tmp_path / "semi.csv").write_text("person;item;value\nada;Up;4,5\nbob;Up;3\n")
     ran = subprocess.run(
-        [sys.executable, "-m", "diminuendo", *arguments], capture_output=True, text=True, check=False
+        [sys.executable, "-m", "diminuendo", *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
     )
     assert ran.returncode == 2
     assert message in " ".join(ran.stderr.split())
     assert "Traceback" not in ran.stderr
+
+
+def test_what_the_file_system_says_is_said_in_words(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    told = {
+        "file/in/it": f"{tmp_path / 'file'} is a file; expected a folder.",
+        "no/such": f"There is no file or folder {tmp_path / 'no/such'}.",
+        ".": f"{tmp_path} is a folder; expected a file.",
+    }
+    for name, said in told.items():
+        with pytest.raises(OSError, match="Errno") as raised:
+            (tmp_path / name).write_text("")
+        assert sentence(raised.value).startswith(said)
+    assert sentence(PermissionError(13, "Permission denied", "/root")).startswith(
+        "There is no permission for /root."
+    )
+    assert sentence(OSError("as it is")) == "as it is"
+
+
+@pytest.mark.parametrize("mark", [";", "\t", "|"])
+@pytest.mark.parametrize("zipped", [False, True])
+def test_other_separators_are_recognised(mark: str, zipped: bool, tmp_path: Path) -> None:
+    path = tmp_path / ("ratings.csv.gz" if zipped else "ratings.csv")
+    rows = mark.join(("person", "item", "value")) + "\n" + mark.join(("ada", "Up, the film", "1")) + "\n"
+    path.write_bytes(gzip.compress(rows.encode()) if zipped else rows.encode())
+    with pytest.raises(InvalidInput, match="between its columns; expected commas") as raised:
+        read(path)
+    assert f"sep={mark!r}" in str(raised.value)
+    commas = rows.replace(", the film", "").replace(mark, ",").replace("ada", f"ada{mark}")
+    path.write_bytes(gzip.compress(commas.encode()) if zipped else commas.encode())
+    assert read(path).labels == ("Up",), "such a mark within a column is no separator"
+
+
+def test_ctrl_c_while_loading_is_one_word() -> None:
+    program = """
+import os, signal
+from diminuendo.cli.loading import loading
+signal.signal(signal.SIGINT, signal.default_int_handler)
+with loading():
+    pass
+try:
+    os.kill(os.getpid(), signal.SIGINT)
+except KeyboardInterrupt:
+    print("as ever")
+with loading():
+    try:
+        os.kill(os.getpid(), signal.SIGINT)
+    except BaseException:
+        print("caught by whoever is being imported")
+"""
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (ran.returncode, ran.stdout, ran.stderr) == (130, "as ever\n", "Interrupted.\n")

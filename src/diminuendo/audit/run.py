@@ -26,6 +26,7 @@ from diminuendo.audit.pathwise import pathwise
 from diminuendo.audit.subjects import Subject, shipped
 from diminuendo.errors import InvalidInput, OutOfRange
 from diminuendo.learners import LEARNERS, Setting
+from diminuendo.simulate.overheard import overheard, report_to
 from diminuendo.types import Progress
 
 Method = Callable[[Subject, float, float, Effort, int], list[Finding]]
@@ -127,14 +128,21 @@ def audit(
     tasks = [(method, name) for method in METHODS for name in promising]
     seeds = np.random.SeedSequence(seed).generate_state(len(tasks), dtype=np.uint64)
     tick = progress("attacking", len(tasks)) if progress else lambda done: None
-    runner = Parallel(n_jobs=min(jobs, len(tasks)), return_as="generator_unordered")
     found: dict[int, list[Finding]] = {}
-    for number, findings in runner(
+    attacks = (
         delayed(_attack)(number, method, name, faults, epsilon, delta, effort, int(seeds[number]))
         for number, (method, name) in enumerate(tasks)
-    ):
-        found[number] = findings
-        tick(1)
+    )
+    with overheard() as compiling:
+        runner = Parallel(
+            n_jobs=min(jobs, len(tasks)),
+            return_as="generator_unordered",
+            initializer=report_to,
+            initargs=(compiling,),
+        )
+        for number, findings in runner(attacks):
+            found[number] = findings
+            tick(1)
     in_order = tuple(finding for number in range(len(tasks)) for finding in found[number])
     left_out = tuple(name for name in wanted if name not in promising)
     return Audit(epsilon, delta, effort.name, seed, faults, tuple(promising), in_order, left_out)

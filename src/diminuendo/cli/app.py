@@ -1,29 +1,21 @@
-"""The commands."""
+"""The commands. What they need is loaded in them, so that help and the version come at once."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated, cast
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
-from rich import box
-from rich.markup import escape
-from rich.table import Table
 
 import diminuendo
-from diminuendo import _validate
 from diminuendo.cli.audit_command import audit_command
-from diminuendo.cli.screen import console, progress_bars
-from diminuendo.cli.show_learners import learners_as_json, show_learners
-from diminuendo.cli.show_plan import plottable, show_plan
+from diminuendo.cli.loading import loading
+from diminuendo.cli.names import FEEDBACKS
 from diminuendo.cli.simulate_command import demo, simulate_command
-from diminuendo.plan import plan
-from diminuendo.privacy.events import to_json
-from diminuendo.privacy.ledger import audit
-from diminuendo.privacy.record import load
-from diminuendo.streams import BUILTIN
-from diminuendo.types import FEEDBACKS, FeedbackKind
+
+if TYPE_CHECKING:
+    from diminuendo.types import FeedbackKind
 
 app = typer.Typer(
     help="Private online choice: show k of N things to a stream of people, learn from each, reveal nobody.",
@@ -31,6 +23,21 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+
+
+def _say_version(asked: bool) -> None:
+    if asked:
+        print(diminuendo.__version__)
+        raise typer.Exit
+
+
+@app.callback()
+def _before_commands(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_say_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    pass
 
 
 app.command()(demo)
@@ -45,7 +52,7 @@ def plan_command(
     rounds: Annotated[int, typer.Option(help="How many people will come.")],
     epsilon: Annotated[float, typer.Option(help="Privacy budget.")] = 1.0,
     delta: Annotated[float, typer.Option(help="Privacy budget; 0 for pure privacy.")] = 1e-6,
-    feedback: Annotated[str, typer.Option(help="What comes back: full, bandit or click.")] = "full",
+    feedback: Annotated[str, typer.Option(help=f"What comes back: {', '.join(FEEDBACKS)}.")] = "full",
     store: Annotated[
         bool, typer.Option("--store/--no-store", help="Whether what people said may be kept in memory.")
     ] = True,
@@ -64,7 +71,13 @@ def plan_command(
     ] = None,
 ) -> None:
     """Which learner to take, what it promises, and what a budget will cost; from public facts alone."""
-    kind = cast(FeedbackKind, _validate.one_of(feedback, FEEDBACKS, "--feedback"))
+    with loading():
+        from diminuendo import _validate
+        from diminuendo.cli.screen import console, progress_bars
+        from diminuendo.cli.show_plan import plottable, show_plan
+        from diminuendo.plan import plan
+
+    kind = cast("FeedbackKind", _validate.one_of(feedback, FEEDBACKS, "--feedback"))
     found = plan(
         items,
         slots,
@@ -107,6 +120,10 @@ def learners(
     ] = None,
 ) -> None:
     """What learners there are, what each promises, proves and keeps, and when to take it."""
+    with loading():
+        from diminuendo.cli.screen import console
+        from diminuendo.cli.show_learners import learners_as_json, show_learners
+
     written = json.dumps(learners_as_json(), indent=2, ensure_ascii=False)
     if str(json_file) == "-":
         print(written)
@@ -121,6 +138,13 @@ def learners(
 @app.command()
 def streams() -> None:
     """What streams have a name, and what files can be read."""
+    with loading():
+        from rich import box
+        from rich.table import Table
+
+        from diminuendo.cli.screen import console
+        from diminuendo.streams import BUILTIN
+
     table = Table(title="Built-in streams", title_justify="left", box=box.SIMPLE_HEAD)
     table.add_column("name")
     table.add_column("people", justify="right")
@@ -145,6 +169,16 @@ def ledger(
     json_file: Annotated[Path | None, typer.Option("--json", help="Write what it says to this file.")] = None,
 ) -> None:
     """Check a privacy ledger line by line and say what was spent on what."""
+    with loading():
+        from rich import box
+        from rich.markup import escape
+        from rich.table import Table
+
+        from diminuendo.cli.screen import console
+        from diminuendo.privacy.events import to_json
+        from diminuendo.privacy.ledger import audit
+        from diminuendo.privacy.record import load
+
     found = audit(file, expect=head)
     budget = found.budget
     table = Table(box=box.SIMPLE)
@@ -175,4 +209,4 @@ def ledger(
 @app.command()
 def version() -> None:
     """Print the version."""
-    console.print(diminuendo.__version__)
+    print(diminuendo.__version__)

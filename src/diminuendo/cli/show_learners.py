@@ -5,11 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 from rich import box
+from rich.cells import cell_len, set_cell_size
 from rich.table import Table
+from rich.text import Text
 
 from diminuendo.cli.screen import console
 from diminuendo.learners import ABOUT, LEARNERS, ROLES
 from diminuendo.learners.catalogue import CATALOGUE, READ_SO
+
+FACTS = ("learner", "feedback", "privacy", "regret", "keeps")
+"""What is said of each in a word or two."""
+WIDE = 100
+"""Columns of a screen that has room for a sentence beside the facts."""
 
 
 def show_learners() -> None:
@@ -21,19 +28,39 @@ def show_learners() -> None:
         plays = ", ".join(f"{learner} ({feedback})" for feedback, learner in by_feedback.items())
         roles.add_row(role, f"{ABOUT[role]}: {plays}")
     console.print(roles)
+    console.print(_table() if console.width >= WIDE else _lines())
+    console.print(READ_SO, style="dim", highlight=False, markup=False)
+
+
+def _table() -> Table:
+    """A row for each."""
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
     widths = {
         "privacy": 8,
         "keeps": 9,
     }  # what is longer takes two lines, so that there is room for when to take it
-    for name in ("learner", "feedback", "privacy", "regret", "keeps", "take it"):
+    for name in (*FACTS, "take it"):
         table.add_column(name, no_wrap=name in ("learner", "regret"), max_width=widths.get(name))
-    for name, learner in LEARNERS.items():
-        entry, reads = CATALOGUE[name], sorted(learner.reads)
-        feedback = "any" if len(reads) > 1 else reads[0]
-        table.add_row(name, feedback, entry.guarantee, entry.bound, entry.memory, entry.when)
-    console.print(table)
-    console.print(READ_SO, style="dim", highlight=False, markup=False)
+    for name in LEARNERS:
+        table.add_row(*_facts(name), CATALOGUE[name].when)
+    return table
+
+
+def _lines() -> Text:
+    """Two lines for each, where there is no room for a column that says when to take it."""
+    rows = [FACTS, *map(_facts, LEARNERS)]
+    widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
+    head, *told = ("  ".join(map(set_cell_size, row, widths)).rstrip() for row in rows)
+    lines = Text(f"{head}\n", style="bold")
+    for name, facts in zip(LEARNERS, told, strict=True):
+        lines.append(f"{facts}\n", style="not bold")
+        lines.append(f"    take it {CATALOGUE[name].when}\n", style="not bold dim")
+    return lines
+
+
+def _facts(name: str) -> tuple[str, ...]:
+    entry, reads = CATALOGUE[name], sorted(LEARNERS[name].reads)
+    return (name, "any" if len(reads) > 1 else reads[0], entry.guarantee, entry.bound, entry.memory)
 
 
 def learners_as_json() -> list[dict[str, Any]]:

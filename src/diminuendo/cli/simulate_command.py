@@ -8,29 +8,23 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, cast
 
 import typer
 
-from diminuendo import _validate
-from diminuendo.cli.screen import console, errors, progress_bars
+from diminuendo.cli.loading import loading
+from diminuendo.cli.names import CLICKS, FEEDBACKS, FROM_ROWS, STREAMS
 from diminuendo.errors import InvalidInput
-from diminuendo.learners import ROLES
-from diminuendo.simulate.kept import kept_rows
-from diminuendo.simulate.result import Sweep
-from diminuendo.simulate.sweeps import Tell, sweep
-from diminuendo.simulate.table import tables
-from diminuendo.streams import BUILTIN, msweb, open_stream
-from diminuendo.streams.builtin import FROM_ROWS
-from diminuendo.streams.clicks import MODELS
-from diminuendo.types import FEEDBACKS, FeedbackKind, Progress
+
+if TYPE_CHECKING:
+    from diminuendo.simulate.result import Sweep
+    from diminuendo.simulate.sweeps import Tell
+    from diminuendo.types import FeedbackKind, Progress
 
 Number = TypeVar("Number", int, float)
 
 DEMO_LEARNERS = ("nonprivate", "private", "fi-dp", "paper", "random")
 DEMO_EPSILONS = (0.1, 1.0, 10.0)
-
-COMPILES = "The first time this compiles, for about a minute."
 
 
 def demo(
@@ -38,6 +32,11 @@ def demo(
     seeds: Annotated[int, typer.Option(help="Runs of each learner.")] = 5,
 ) -> None:
     """Choose 5 of 294 things for 32,711 real visitors of a web site, and see how close to hindsight one gets."""
+    with loading():
+        from diminuendo.cli.screen import progress_bars
+        from diminuendo.simulate.sweeps import sweep
+        from diminuendo.streams import msweb
+
     with _interruptible(out):
         with progress_bars() as bars:
             found = sweep(
@@ -53,13 +52,13 @@ def demo(
 
 
 def simulate_command(
-    stream: Annotated[list[str], typer.Argument(help=f"Files, or some of: {', '.join(BUILTIN)}.")],
+    stream: Annotated[list[str], typer.Argument(help=f"Files, or some of: {', '.join(STREAMS)}.")],
     slots: Annotated[str, typer.Option(help="How many things are shown to each person; as 5 or 5,10.")] = "5",
     objective: Annotated[
         str | None, typer.Option(help=f"How to read the rows: {', '.join(FROM_ROWS)}. Default: noisy-or.")
     ] = None,
     feedback: Annotated[str, typer.Option(help=f"What comes back: {', '.join(FEEDBACKS)}.")] = "full",
-    clicks: Annotated[str, typer.Option(help=f"How people click: {', '.join(MODELS)}.")] = "cascade",
+    clicks: Annotated[str, typer.Option(help=f"How people click: {', '.join(CLICKS)}.")] = "cascade",
     learners: Annotated[
         str | None,
         typer.Option(
@@ -99,21 +98,33 @@ def simulate_command(
     json_file: Annotated[Path | None, typer.Option("--json", help="Write the numbers to this file.")] = None,
 ) -> None:
     """Run learners against streams and compare them with hindsight; several slots, budgets and rounds make a sweep."""
-    kind = cast(FeedbackKind, _validate.one_of(feedback, FEEDBACKS, "--feedback"))
-    _validate.one_of(clicks, MODELS, "--clicks")
+    with loading():
+        from diminuendo import _validate
+    # What was typed wrong is refused before anything else is loaded, and what cannot be read before the rest is.
+    kind = cast("FeedbackKind", _validate.one_of(feedback, FEEDBACKS, "--feedback"))
+    _validate.one_of(clicks, CLICKS, "--clicks")
     ratings = _ratings(columns, scale) | {"keep_last": keep_last}
+    counts = _numbers(slots, int, "--slots")
+    cuts = None if rounds is None else _numbers(rounds, int, "--rounds")
+    budgets = _numbers(epsilon, float, "--epsilon")
+    with loading():
+        from diminuendo.cli.screen import progress_bars
+        from diminuendo.streams import open_stream
+    with progress_bars() as bars:
+        people = []
+        for source in stream:
+            path = Path(source)
+            reading = bars(f"reading {path.name}", path.stat().st_size) if path.is_file() else None
+            people.append(open_stream(source, objective, n_items=items, **ratings, progress=reading))
+    with loading():
+        from diminuendo.simulate.sweeps import sweep
     with _interruptible(out):
         with progress_bars() as bars:
-            people = []
-            for source in stream:
-                path = Path(source)
-                reading = bars(f"reading {path.name}", path.stat().st_size) if path.is_file() else None
-                people.append(open_stream(source, objective, n_items=items, **ratings, progress=reading))
             found = sweep(
                 people,
-                slots=_numbers(slots, int, "--slots"),
-                rounds=None if rounds is None else _numbers(rounds, int, "--rounds"),
-                epsilons=_numbers(epsilon, float, "--epsilon"),
+                slots=counts,
+                rounds=cuts,
+                epsilons=budgets,
                 learners=_names(learners, feedback),
                 feedback=kind,
                 delta=delta,
@@ -148,6 +159,8 @@ def _ratings(columns: str | None, scale: str | None) -> dict[str, Any]:
 
 
 def _names(given: str | None, feedback: str) -> list[str]:
+    from diminuendo.learners import ROLES
+
     if given is None:
         return [role for role in ("private", "nonprivate") if feedback in ROLES[role]] + ["random"]
     return [name.strip() for name in given.split(",") if name.strip()]
@@ -169,6 +182,9 @@ def _interruptible(out: Path | None) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
+        from diminuendo.cli.screen import say_plainly
+        from diminuendo.simulate.kept import kept_rows
+
         said = "Interrupted. Nothing is kept without --out."
         if out is not None:
             count = kept_rows(out)
@@ -179,16 +195,17 @@ def _interruptible(out: Path | None) -> Iterator[None]:
                 else "Nothing was finished yet; start again with:"
             )
             said = f"Interrupted. {then}\n  {_typed()}"
-        errors.print(said, highlight=False, markup=False, soft_wrap=True)
+        say_plainly(said)
         raise typer.Exit(130) from None
 
 
 def _said(bars: Tell) -> Tell:
     """The bars; where there is no terminal to draw them on, a line when work begins."""
+    from diminuendo.cli.screen import errors, say_plainly
 
     def begin(what: str, size: int) -> Progress:
         if not errors.is_terminal:
-            errors.print(f"{what}: {size:,}. {COMPILES}", highlight=False, markup=False, soft_wrap=True)
+            say_plainly(f"{what}: {size:,}.")
         return bars(what, size)
 
     return begin
@@ -200,6 +217,9 @@ def _typed() -> str:
 
 
 def _show(found: Sweep, out: Path | None, json_file: Path | None) -> None:
+    from diminuendo.cli.screen import console
+    from diminuendo.simulate.table import tables
+
     for one, table in zip(found.simulations, tables(found), strict=True):
         console.print()
         console.print(table)

@@ -17,14 +17,16 @@ is well defined for every slate, and is what learners count too.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-import pyarrow as pa
 
 from diminuendo import _validate
 from diminuendo.errors import InvalidInput
 from diminuendo.types import EMPTY_SLOT, Decision, Floats, Ints, Items, Slate
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 COLUMNS = ("round", "slate", "propensity", "payoff")
 """Of a table. A payoff is null where nobody has answered yet."""
@@ -155,6 +157,8 @@ class Log:
 
     def table(self) -> pa.Table:
         """For files: `pyarrow.parquet.write_table(log.table(), path)`. As private as what people said."""
+        import pyarrow as pa  # here, because it takes its time to load
+
         lives, rounds = ([name[part] for name in self._names] for part in (0, 1))
         kinds = (pa.int64(), pa.list_(pa.int32(), self.slots), pa.float64(), pa.float64(), pa.int64())
         parts = (rounds, self.slates.tolist(), self._propensities, self._payoffs, lives)

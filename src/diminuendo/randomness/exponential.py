@@ -48,7 +48,7 @@ REJECTED, KEPT = 0, 1
 LARGEST_SCORE = 1 << 61
 
 
-@inline
+@kernel  # called from Python too, where what is inline would be compiled by every process anew
 def scale_bits(n_items: int) -> int:
     """The heaviest item weighs 2^this; the bounds of n of them still fit into 62 bits."""
     bits = 60

@@ -26,6 +26,7 @@ from cloudpickle import dumps
 from joblib import Parallel, delayed, effective_n_jobs
 
 from diminuendo.errors import DiminuendoError, InvalidInput
+from diminuendo.simulate.overheard import overheard, report_to
 from diminuendo.simulate.task import Found, Place, Task
 from diminuendo.streams.people import Stream
 from diminuendo.types import Progress
@@ -69,10 +70,13 @@ def on_cores(
         for number, stream in enumerate(ready):
             (Path(folder) / str(number)).write_bytes(stream)
         del ready
-        yield from _in_pool(tasks, tick, count, folder)
+        with overheard() as compiling:
+            yield from _in_pool(tasks, tick, count, folder, compiling)
 
 
-def _in_pool(tasks: Sequence[Task], tick: Progress, count: int, folder: str) -> Iterator[Outcome]:
+def _in_pool(
+    tasks: Sequence[Task], tick: Progress, count: int, folder: str, compiling: Path
+) -> Iterator[Outcome]:
     """The same, with the streams in `folder`."""
     pool = Parallel(
         n_jobs=count,
@@ -80,7 +84,7 @@ def _in_pool(tasks: Sequence[Task], tick: Progress, count: int, folder: str) -> 
         return_as="generator_unordered",
         batch_size=1,  # what is finished is to be written down at once
         initializer=_begin,
-        initargs=(os.getpid(), folder),
+        initargs=(os.getpid(), folder, compiling),
         idle_worker_timeout=IDLE_SECONDS,
     )
     outcomes = pool(delayed(_do_here)(task) for task in tasks)
@@ -122,10 +126,11 @@ _folder = Path()
 """Where the streams are."""
 
 
-def _begin(parent: int, folder: str) -> None:
+def _begin(parent: int, folder: str, compiling: Path) -> None:
     """Ctrl-C is for the parent, who ends its workers; if it can no longer do that, they end by themselves."""
     global _folder
     _folder = Path(folder)
+    report_to(compiling)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with, args=(parent, folder), daemon=True).start()
 

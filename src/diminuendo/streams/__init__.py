@@ -1,12 +1,20 @@
 """Streams: the people who arrive, in order; from memory, files, nowhere, or real life."""
 
+from typing import TYPE_CHECKING
+
+from diminuendo._lazy import lazily
 from diminuendo.streams.baskets import read_baskets
 from diminuendo.streams.builtin import BUILTIN, msweb, open_stream
 from diminuendo.streams.files import read
 from diminuendo.streams.people import Functions, People, Stream
 from diminuendo.streams.places import from_places, grid
-from diminuendo.streams.ratings import from_ratings, read_ratings
 from diminuendo.streams.synthetic import adversary, drift, sparse_display, taste_groups
+
+if TYPE_CHECKING:
+    from diminuendo.streams.ratings import from_ratings, read_ratings
+
+# pyarrow takes its time to load, and most streams do without.
+__getattr__, __dir__ = lazily(__name__, {"diminuendo.streams.ratings": ("from_ratings", "read_ratings")})
 
 __all__ = [
     "BUILTIN",

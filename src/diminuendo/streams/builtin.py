@@ -13,9 +13,8 @@ from diminuendo.errors import InvalidInput
 from diminuendo.objectives import BestMatch, Concave, NoisyOr
 from diminuendo.objectives.family import Family
 from diminuendo.streams.baskets import read_baskets
-from diminuendo.streams.files import read
+from diminuendo.streams.files import Scale, read
 from diminuendo.streams.people import People
-from diminuendo.streams.ratings import Scale
 from diminuendo.streams.synthetic import adversary, drift, taste_groups
 from diminuendo.types import Progress
 

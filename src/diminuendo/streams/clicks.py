@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from diminuendo import _validate
-from diminuendo._jit import inline, kernel
+from diminuendo._jit import kernel
 from diminuendo.objectives.family import Table, add, start, value
 from diminuendo.types import EMPTY_SLOT, Floats, Ints, Items, Objective, Slate, Words
 
@@ -42,7 +42,7 @@ def first_click(person: Objective, slate: Slate, luck: int, model: str) -> int |
     return None
 
 
-@inline
+@kernel  # called from Python too, where what is inline would be compiled by every process anew
 def uniform(word: np.uint64) -> float:
     """From 0 to just below 1."""
     return float(word >> np.uint64(11)) * 2.0**-53

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zipfile
 from pathlib import Path
+from typing import TypeAlias
 
 from scipy import sparse
 
@@ -12,8 +13,13 @@ from diminuendo.objectives import NoisyOr
 from diminuendo.objectives.family import Family
 from diminuendo.streams.baskets import read_baskets
 from diminuendo.streams.people import People
-from diminuendo.streams.ratings import COLUMNS, UNIT, Scale, read_ratings
 from diminuendo.types import Progress
+
+COLUMNS = ("person", "item", "value")
+"""Of ratings."""
+Scale: TypeAlias = tuple[float, float]
+"""The value that means nothing, and the value that means everything: (1, 5) for one to five stars."""
+UNIT: Scale = (0.0, 1.0)
 
 RATINGS = (".parquet", ".csv", ".csv.gz")
 SUFFIXES = (".npz", *RATINGS, ".txt", ".txt.gz")
@@ -41,6 +47,10 @@ def read(
         )
     try:
         if path.name.endswith(RATINGS):
+            from diminuendo.streams.ratings import (
+                read_ratings,  # here, because pyarrow takes its time to load
+            )
+
             columns, scale = columns or COLUMNS, scale or UNIT
             return read_ratings(
                 path,

@@ -7,9 +7,10 @@ a scale that is said beforehand: read off the data, it would be a release that n
 
 from __future__ import annotations
 
+import gzip
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -22,13 +23,14 @@ from scipy import sparse
 from diminuendo.errors import InvalidInput
 from diminuendo.objectives import NoisyOr
 from diminuendo.objectives.family import Family
+from diminuendo.streams.files import COLUMNS, UNIT, Scale
 from diminuendo.streams.people import People
 from diminuendo.types import Progress
 
-COLUMNS = ("person", "item", "value")
-Scale: TypeAlias = tuple[float, float]
-"""The value that means nothing, and the value that means everything: (1, 5) for one to five stars."""
-UNIT: Scale = (0.0, 1.0)
+SEPARATORS = {b";": "semicolons", b"\t": "tabs", b"|": "bars"}
+"""What some programs write between columns, where commas are expected."""
+LONGEST_HEAD = 2**16
+"""Bytes of a first line that are looked at."""
 
 
 def read_ratings(
@@ -136,6 +138,7 @@ def _batches(
                     progress(path.stat().st_size * batch.num_rows // max(1, source.metadata.num_rows))
                 yield batch
             return
+        _expect_commas(path)
         with path.open("rb") as raw:
             unpacked = pa.CompressedInputStream(raw, "gzip") if path.suffix == ".gz" else raw
             # Types are fixed beforehand; guessed from the first rows, they would not fit the later ones.
@@ -155,6 +158,19 @@ def _batches(
         raise InvalidInput(
             f"{path.name} cannot be read as ratings, where {columns[1]} is {kind} and {columns[2]} is a number: {error}"
         ) from error
+
+
+def _expect_commas(path: Path) -> None:
+    """Other separators are told by the first line; a reader for commas would complain of some later row."""
+    with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+        head = file.readline(LONGEST_HEAD)
+    for mark, name in SEPARATORS.items():
+        if b"," not in head and head.count(mark) >= len(COLUMNS) - 1:
+            raise InvalidInput(
+                f"{path.name} has {name} between its columns; expected commas. Save it with commas, and with points in "
+                f"numbers (4.5, not 4,5); or read it with pandas.read_csv(..., sep={mark.decode()!r}) and give its "
+                "columns to dim.from_ratings."
+            )
 
 
 def _expect(columns: tuple[str, str, str], found: list[str], file: str) -> None:
