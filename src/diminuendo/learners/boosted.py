@@ -25,13 +25,24 @@ from scipy import sparse
 
 from diminuendo._jit import inline, kernel
 from diminuendo.errors import InvalidInput
-from diminuendo.experts.capped_simplex import ONE, draw_pivotal, leader, running, spread, step_cost
+from diminuendo.experts.capped_simplex import (
+    ONE,
+    Borders,
+    bordered,
+    draw_bordered,
+    leader,
+    running,
+    spread,
+    step_cost,
+)
 from diminuendo.learners import chances
 from diminuendo.learners.released_sums import TICKS, ReleasedSums
+from diminuendo.learners.sheet import Sheet, begin_with, pour, stands, write_row
 from diminuendo.objectives.family import Bag, Table, add, gain, gains, new_bag, start
-from diminuendo.objectives.person import Person, largest_state
+from diminuendo.objectives.person import largest_state
 from diminuendo.randomness.words import UNFINISHED, PublicWords, begin, below, undo
 from diminuendo.streams.people import People
+from diminuendo.sums.collector import Pour
 from diminuendo.types import Floats, Ints, Items, Objective
 
 SHARE = 1 - math.exp(-1)
@@ -63,7 +74,10 @@ class Boosted(ReleasedSums):
         self._spread = spread(self.n_items, self.slots)
         self._cost = np.array([self._spread])  # what following has cost so far; the first rate is 1
         self._point = np.full(self.n_items, self.slots / self.n_items)
-        self._ends = running(self._point, self.slots)
+        self._led: tuple[Floats, float] | None = (
+            None  # what `leader` says of `_sums`, once there was a release
+        )
+        self._draw_by(running(self._point, self.slots))
 
     @property
     def bound(self) -> float:
@@ -82,15 +96,25 @@ class Boosted(ReleasedSums):
     def _follow(self, published: Floats) -> None:
         if self.n_items > self.slots:
             sums, step = SHARE * self._sums, SHARE * (published - self._sums)
-            self._cost += step_cost(sums, step, self.slots, self._spread / self._cost[0])
+            self._cost += step_cost(sums, step, self.slots, self._rate, self._led)
             self._move(published)
 
+    @property
+    def _rate(self) -> float:
+        return float(self._spread / self._cost[0])
+
     def _move(self, published: Floats) -> None:
-        self._point, _ = leader(SHARE * published, self.slots, self._spread / self._cost[0])
-        self._ends = running(self._point, self.slots)
+        self._led = leader(SHARE * published, self.slots, self._rate)
+        self._point = self._led[0]
+        self._draw_by(running(self._point, self.slots))
+
+    def _draw_by(self, ends: Ints) -> None:
+        """Draw slates from these running sums from now on."""
+        self._ends, self._borders = ends, bordered(ends)
+        self._most = int(np.diff(ends).max())
 
     def _draw_rows(self, slates: Items, done: int, until: int, words: Ints) -> int:
-        return int(_draw_slates(self._ends, slates, done, until, words, self._public.handful))
+        return int(_draw_slates(self._borders, slates, done, until, words, self._public.handful))
 
     def _propensity(self, row: Items) -> float:
         return float(chances.pivotal(self._ends, row))
@@ -98,13 +122,13 @@ class Boosted(ReleasedSums):
     def _gather(self, people: People, first: int, last: int, slates: Items, words: Ints) -> sparse.csr_array:
         return _gathered(people.table, first, last, people.family.leaves, self._ends, words[first:last])
 
+    def _pour(
+        self, table: Table, first: int, last: int, slates: Items, words: Ints, sheet: Sheet, into: Pour
+    ) -> int:
+        return int(_pour(table, first, last, self._ends, self._most, words, sheet, into))
+
     def _asked(self, person: Objective, row: Items, word: int) -> Floats:
         out = np.zeros(self.n_items)
-        if isinstance(person, Person):
-            index, leaves = person.index, person.family.leaves
-            rows = _gathered(person.table, index, index + 1, leaves, self._ends, np.array([word]))
-            out[rows.indices] = rows.data
-            return out
         _spell(self._ends, word, out)
         chosen = [int(item) for item in np.flatnonzero(out)]
         worth = person.value(chosen) if chosen else 0.0
@@ -122,20 +146,6 @@ class Boosted(ReleasedSums):
             raise InvalidInput("The snapshot holds a cost that could not have come about; it was altered.")
         if self._made[0] and self.n_items > self.slots:
             self._move(self._sums)
-
-
-def _gathered(table: Table, first: int, last: int, leaves: int, ends: Ints, words: Ints) -> sparse.csr_array:
-    """One row per person: what each item adds to her set, or what the set loses without it."""
-    n_items = len(ends) - 1
-    starts = np.zeros(last - first + 1, dtype=np.int64)
-    state, bag = np.empty(largest_state(table, first, last)), new_bag(n_items, leaves)
-    _count(table, first, last, state, bag, starts)
-    items, values = np.zeros(starts[-1], dtype=np.int64), np.zeros(starts[-1])
-    chosen, where = np.zeros(n_items, dtype=np.int32), np.full(n_items, -1)
-    _fill(table, first, last, ends, words, state, bag, chosen, where, starts, items, values)
-    rows = sparse.csr_array((values, items, starts), shape=(last - first, n_items))
-    rows.sort_indices()
-    return rows
 
 
 @inline
@@ -169,10 +179,12 @@ def _spell(ends: Ints, word: int, out: Floats) -> None:
 
 
 @kernel
-def _draw_slates(ends: Ints, slates: Items, done: int, until: int, words: Ints, coins: PublicWords) -> int:
+def _draw_slates(
+    borders: Borders, slates: Items, done: int, until: int, words: Ints, coins: PublicWords
+) -> int:
     while done < until:
         begin(coins)
-        if not draw_pivotal(ends, slates[done], coins):
+        if not draw_bordered(borders, slates[done], coins):
             undo(coins)
             return done
         word = below(WORD, coins)
@@ -182,6 +194,65 @@ def _draw_slates(ends: Ints, slates: Items, done: int, until: int, words: Ints, 
         words[done] = word
         done += 1
     return done
+
+
+@kernel
+def _pour(
+    table: Table, first: int, last: int, ends: Ints, most: int, words: Ints, sheet: Sheet, into: Pour
+) -> int:
+    """What these people contribute, into the batch; who comes next when the sheet is wider.
+
+    `most`: the largest share of any item, so that the shares of most items need not be looked up.
+    """
+    sheet.until[0] = 1
+    for person in range(first, last):
+        count = begin_with(table, person, sheet)
+        if count < 0:
+            return person
+        word, chosen = words[person - first], 0
+        level = _level(word)
+        for j in range(count):
+            item = sheet.bag.items[j]
+            if _spelled(word, item + 1) * ONE < level * most and _in_set(ends, word, level, item):
+                sheet.chosen[chosen] = item
+                chosen += 1
+        if chosen > 0:
+            _compare(table, person, sheet, count, chosen)
+        pour(sheet, count, 1, 1, into)
+    return last
+
+
+@inline
+def _compare(table: Table, person: int, sheet: Sheet, count: int, chosen: int) -> None:
+    """What each item adds to those that are chosen, or what they lose without it."""
+    start(table, person, sheet.state, 0)
+    for own in range(chosen):
+        add(table, person, sheet.state, 0, sheet.chosen[own])
+    write_row(table, person, sheet, count, 0)
+    for own in range(chosen):
+        start(table, person, sheet.state, 0)
+        for other in range(chosen):
+            if other != own:
+                add(table, person, sheet.state, 0, sheet.chosen[other])
+        item = sheet.chosen[own]
+        sheet.values[stands(sheet, count, item)] = gain(table, person, sheet.state, 0, item)
+
+
+# The same, slow and obvious, as rows of a matrix: what the above is compared with.
+
+
+def _gathered(table: Table, first: int, last: int, leaves: int, ends: Ints, words: Ints) -> sparse.csr_array:
+    """One row per person: what each item adds to her set, or what the set loses without it."""
+    n_items = len(ends) - 1
+    starts = np.zeros(last - first + 1, dtype=np.int64)
+    state, bag = np.empty(largest_state(table, first, last)), new_bag(n_items, leaves)
+    _count(table, first, last, state, bag, starts)
+    items, values = np.zeros(starts[-1], dtype=np.int64), np.zeros(starts[-1])
+    chosen, where = np.zeros(n_items, dtype=np.int32), np.full(n_items, -1)
+    _fill(table, first, last, ends, words, state, bag, chosen, where, starts, items, values)
+    rows = sparse.csr_array((values, items, starts), shape=(last - first, n_items))
+    rows.sort_indices()
+    return rows
 
 
 @kernel
