@@ -22,6 +22,7 @@ from benchmarks.flat import flat
 from benchmarks.hindsight import hindsight
 from benchmarks.noise_costs import noise_costs
 from benchmarks.offline_greedy import offline_greedy
+from benchmarks.released import released
 from benchmarks.replay import replay
 from benchmarks.report import Disagreement, Part
 from benchmarks.selection import selection
@@ -33,6 +34,7 @@ PARTS: dict[str, Callable[[], Iterator[Part]]] = {
     "greedy": offline_greedy,
     "replay": replay,
     "flat": flat,
+    "released": released,
     "hindsight": hindsight,
     "draws": draws,
     "select": selection,

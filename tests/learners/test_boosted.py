@@ -5,10 +5,11 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
-from scipy import sparse, stats
+from scipy import stats
 
 import diminuendo as dim
 from diminuendo import Oracle, People, SeededCoins
@@ -147,12 +148,12 @@ class Watched(Boosted):
         super()._start()
         self.each, self.own = np.zeros(self.n_items), 0.0
 
-    def _gather(self, people: People, first: int, last: int, slates: Items, words: Ints) -> sparse.csr_array:
-        rows = super()._gather(people, first, last, slates, words)
-        gained = SHARE * rows.sum(axis=0)
+    def _take_in(self, people: Any, first: int, rows: Items, words: Ints, batch: int) -> None:
+        super()._take_in(people, first, rows, words, batch)
+        last = first + len(rows)
+        gained = SHARE * _gathered(people.table, first, last, 1, self._ends, words).sum(axis=0)
         self.each += gained
         self.own += float(gained @ self._point)
-        return rows
 
 
 class Stubborn(Watched):
@@ -160,7 +161,7 @@ class Stubborn(Watched):
 
     def _move(self, published: Floats) -> None:
         self._point, _ = leader(SHARE * published, self.slots, 1.0)
-        self._ends = running(self._point, self.slots)
+        self._draw_by(running(self._point, self.slots))
 
 
 def against_the_point(kind: type[Watched], seed: int, rounds: int = 6_000) -> tuple[float, float]:

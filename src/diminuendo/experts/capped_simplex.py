@@ -23,9 +23,9 @@ from typing import NamedTuple
 import numpy as np
 
 from diminuendo._jit import inline
-from diminuendo.experts.stretches import Guide, find, guided, seek
-from diminuendo.randomness.words import UNFINISHED, PublicWords, below
-from diminuendo.types import Floats, Ints, Items
+from diminuendo.experts.stretches import Guide, find, guided, mask, seek
+from diminuendo.randomness.words import UNFINISHED, PublicWords, below, below_masked
+from diminuendo.types import Floats, Ints, Items, Words
 
 ONE = 1 << 40
 """The whole number that stands for probability 1."""
@@ -115,13 +115,17 @@ class Borders(NamedTuple):
     crossing: Ints
     inside: Ints
     beyond: Ints
+    masks: Words
+    """(k, 2) for the coins below what is not inside, and below what is not beyond (words.py)."""
 
 
 def bordered(ends: Ints) -> Borders:
     """Everything about running sums that no coin decides."""
     borders = ONE * np.arange(1, ends[-1] // ONE + 1)
     crossing = np.searchsorted(ends, borders - 1, side="right") - 1
-    return Borders(guided(ends[:, None]), crossing, borders - ends[crossing], ends[crossing + 1] - borders)
+    inside, beyond = borders - ends[crossing], ends[crossing + 1] - borders
+    masks = [[mask(ONE - int(part)) for part in both] for both in zip(inside, beyond, strict=True)]
+    return Borders(guided(ends[:, None]), crossing, inside, beyond, np.array(masks, dtype=np.uint64))
 
 
 @inline
@@ -132,12 +136,12 @@ def draw_bordered(borders: Borders, row: Items, coins: PublicWords) -> bool:
         crossing, inside, beyond = borders.crossing[unit], borders.inside[unit], borders.beyond[unit]
         stays = left
         if inside < ONE:
-            place = below(ONE - inside, coins)
+            place = below_masked(ONE - inside, borders.masks[unit, 0], coins)
             if place == UNFINISHED:
                 return False
             if place >= rest:
                 stays = seek(borders.guide, 0, unit * ONE + place)
-        toss = below(ONE - beyond, coins)
+        toss = below_masked(ONE - beyond, borders.masks[unit, 1], coins)
         if toss == UNFINISHED:
             return False
         if toss < inside:

@@ -2,9 +2,9 @@
 
 Items lie one after the other, each on a stretch as long as its share: item a holds the places from ends[a] to
 ends[a+1] - 1. To draw is to draw a place; the item is then found by halving (`find`), in log2 N steps that wait for
-memory. Where shares stay as they are for many draws a guide pays: places are cut into equal buckets, about two for each
-item, and for every bucket it is written down which item holds its first place. What is left to search is what lies in
-one bucket (`seek`): on average one item or two, and never more steps than halving takes.
+memory. Where shares stay as they are for many draws a guide pays: places are cut into equal buckets, one or
+two for each item, and for every bucket it is written down which item holds its first place. What is left to search is
+what lies in one bucket (`seek`): on average an item or two, and never more steps than halving takes.
 
 Several experts lie side by side, item by item: whoever leaves an item out needs its share with each of them.
 
@@ -18,8 +18,8 @@ from typing import NamedTuple
 import numpy as np
 
 from diminuendo._jit import inline, kernel
-from diminuendo.randomness.words import UNFINISHED, PublicWords, below
-from diminuendo.types import EMPTY_SLOT, Floats, Ints, Items
+from diminuendo.randomness.words import UNFINISHED, PublicWords, below_masked, mask_of
+from diminuendo.types import EMPTY_SLOT, Floats, Ints, Items, Words
 
 FINE = 1 << 40
 """Shares of items by a softmax are whole multiples of one part in this, and never 0."""
@@ -34,6 +34,10 @@ class Guide(NamedTuple):
     """(experts, buckets + 2); the last one stands for all places to come."""
     shifts: Ints
     """(experts,) a bucket has 2^shift places."""
+    masks: Words
+    """(experts,) for coins below all places (words.py)."""
+    kept: Ints
+    """(experts, slots) scratch: what share an expert has in the item that was drawn for a slot."""
 
 
 def softmax(scores: Floats) -> Ints:
@@ -44,13 +48,20 @@ def softmax(scores: Floats) -> Ints:
     return ends
 
 
+def mask(bound: int) -> int:
+    """What compiled draws below `bound` cut words with: `mask_of` (words.py), for Python."""
+    return (1 << (bound - 1).bit_length()) - 1
+
+
 def guided(ends: Ints) -> Guide:
     """A guide to these ends, (N + 1, experts), which begin with 0 and never fall."""
     totals = [int(total) for total in ends[-1]]
     shifts = [(total // (2 * (len(ends) - 1))).bit_length() for total in totals]
     buckets = max(total >> shift for total, shift in zip(totals, shifts, strict=True))
     firsts = np.empty((len(totals), buckets + 2), dtype=np.int32)
-    made = Guide(np.ascontiguousarray(ends), firsts, np.array(shifts, dtype=np.int64))
+    masks = np.array([mask(total) for total in totals], dtype=np.uint64)
+    kept = np.zeros((len(totals), len(totals)), dtype=np.int64)
+    made = Guide(np.ascontiguousarray(ends), firsts, np.array(shifts, dtype=np.int64), masks, kept)
     _write_firsts(made)
     return made
 
@@ -94,30 +105,30 @@ def seek(guide: Guide, expert: int, place: int) -> int:
 
 
 @inline
-def share(guide: Guide, expert: int, item: int) -> int:
-    """How many places the item has."""
-    return int(guide.ends[item + 1, expert] - guide.ends[item, expert])
+def draw_other(guide: Guide, slot: int, row: Items, taken: int, coins: PublicWords) -> int:
+    """The item of the slot's expert, in proportion to its stretch, among those not in the row yet; or UNFINISHED.
 
-
-@inline
-def draw_other(guide: Guide, expert: int, row: Items, taken: int, coins: PublicWords) -> int:
-    """An item in proportion to its stretch, among those that are not in the first slots of the row; or UNFINISHED.
-
-    Slots before `taken` are looked at; empty ones take nothing away.
+    Slots before `taken` are looked at, each filled by this function in this round, or empty. One expert after the other
+    waits for memory, so nothing is fetched that can be guessed: not the mask, which hardly ever changes, nor shares in
+    items that were drawn, which were all fetched together.
     """
-    left = guide.ends[len(guide.ends) - 1, expert]
-    for slot in range(taken):
-        if row[slot] != EMPTY_SLOT:
-            left -= share(guide, expert, row[slot])
-    place = below(left, coins)
+    left = guide.ends[len(guide.ends) - 1, slot]
+    for before in range(taken):
+        if row[before] != EMPTY_SLOT:
+            left -= guide.kept[slot, before]
+    mask = guide.masks[slot]
+    if np.uint64(left - 1) <= mask >> np.uint64(1):
+        mask = mask_of(left)
+    place = below_masked(left, mask, coins)
     if place == UNFINISHED:
         return UNFINISHED
-    passed = 0
-    while True:  # stretches that are left out are stepped over
-        found, before = seek(guide, expert, place + passed), 0
-        for slot in range(taken):
-            if EMPTY_SLOT < row[slot] <= found:
-                before += share(guide, expert, row[slot])
-        if before == passed:
-            return found
-        passed = before
+    found, passed, stepped = 0, 0, True
+    while stepped:  # over the stretches of items in the row
+        found, over = seek(guide, slot, place + passed), 0
+        for before in range(taken):
+            if EMPTY_SLOT < row[before] <= found:
+                over += guide.kept[slot, before]
+        stepped, passed = over != passed, over
+    for expert in range(len(guide.kept)):
+        guide.kept[expert, slot] = guide.ends[found + 1, expert] - guide.ends[found, expert]
+    return found

@@ -41,7 +41,6 @@ from diminuendo.learners.sheet import Sheet, begin_with, pour, stands, write_row
 from diminuendo.objectives.family import Bag, Table, add, gain, gains, new_bag, start
 from diminuendo.objectives.person import largest_state
 from diminuendo.randomness.words import UNFINISHED, PublicWords, begin, below, undo
-from diminuendo.streams.people import People
 from diminuendo.sums.collector import Pour
 from diminuendo.types import Floats, Ints, Items, Objective
 
@@ -118,9 +117,6 @@ class Boosted(ReleasedSums):
 
     def _propensity(self, row: Items) -> float:
         return float(chances.pivotal(self._ends, row))
-
-    def _gather(self, people: People, first: int, last: int, slates: Items, words: Ints) -> sparse.csr_array:
-        return _gathered(people.table, first, last, people.family.leaves, self._ends, words[first:last])
 
     def _pour(
         self, table: Table, first: int, last: int, slates: Items, words: Ints, sheet: Sheet, into: Pour
@@ -204,18 +200,20 @@ def _pour(
 
     `most`: the largest share of any item, so that the shares of most items need not be looked up.
     """
-    sheet.until[0] = 1
     for person in range(first, last):
         count = begin_with(table, person, sheet)
         if count < 0:
             return person
         word, chosen = words[person - first], 0
         level = _level(word)
+        some, highest = False, level * most
         for j in range(count):
-            item = sheet.bag.items[j]
-            if _spelled(word, item + 1) * ONE < level * most and _in_set(ends, word, level, item):
-                sheet.chosen[chosen] = item
-                chosen += 1
+            some |= _spelled(word, sheet.items[j] + 1) * ONE < highest
+        if some:
+            for j in range(count):
+                if _in_set(ends, word, level, sheet.bag.items[j]):
+                    sheet.chosen[chosen] = sheet.bag.items[j]
+                    chosen += 1
         if chosen > 0:
             _compare(table, person, sheet, count, chosen)
         pour(sheet, count, 1, 1, into)

@@ -29,7 +29,7 @@ from diminuendo.learners.sheet import Sheet, begin_with, pour, stands, write_row
 from diminuendo.objectives.family import Bag, Table, add, gains, new_bag, start
 from diminuendo.objectives.person import largest_state
 from diminuendo.randomness.words import UNFINISHED, PublicWords, begin, undo
-from diminuendo.streams.people import People, shown_before
+from diminuendo.streams.people import shown_before
 from diminuendo.sums.collector import Pour
 from diminuendo.types import Floats, Ints, Items, Objective
 
@@ -96,9 +96,6 @@ class NoisyHedge(ReleasedSums):
 
     def _propensity(self, row: Items) -> float:
         return float(chances.in_turn(self._ends, row))
-
-    def _gather(self, people: People, first: int, last: int, slates: Items, words: Ints) -> sparse.csr_array:
-        return _gathered(people.table, first, last, people.family.leaves, slates[first:last], self.n_items)
 
     def _pour(
         self, table: Table, first: int, last: int, slates: Items, words: Ints, sheet: Sheet, into: Pour

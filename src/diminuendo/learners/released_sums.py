@@ -17,7 +17,6 @@ from abc import abstractmethod
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy import sparse
 
 from diminuendo import _validate
 from diminuendo.errors import InvalidInput, unless_ctrl_c
@@ -134,14 +133,10 @@ class ReleasedSums(OneSum, PrivateLearner):
         """Slates, and a public word each, from `done` on; how far it came before it must be resumed."""
 
     @abstractmethod
-    def _gather(self, people: People, first: int, last: int, slates: Items, words: Ints) -> sparse.csr_array:
-        """What each of these people contributes."""
-
-    @abstractmethod
     def _pour(
         self, table: Table, first: int, last: int, slates: Items, words: Ints, sheet: Sheet, into: Pour
     ) -> int:
-        """Clip the same and add it to the open batch; who comes next when there is a wider sheet."""
+        """Add what each of these people contributes to the open batch; who comes next when there is a wider sheet."""
 
     @abstractmethod
     def _asked(self, person: Objective, row: Items, word: int) -> Floats:

@@ -15,6 +15,7 @@ import numpy as np
 
 from diminuendo._jit import inline
 from diminuendo.objectives.family import Bag, Table, gains, new_bag, start
+from diminuendo.objectives.rows import find
 from diminuendo.sums.clip import cannot_exceed, clip_row
 from diminuendo.sums.collector import Pour
 from diminuendo.types import Floats, Ints, Items
@@ -81,20 +82,18 @@ def write_row(table: Table, person: int, sheet: Sheet, count: int, row: int) -> 
     for j in range(count):
         sheet.values[at + j] = 0.0
     for j in range(gains(table, person, sheet.state, 0, sheet.bag, 0)):
-        where = stands(sheet, count, sheet.bag.items[j])
+        where = find(sheet.items, 0, count, sheet.bag.items[j])
         if where >= 0:
             sheet.values[at + where] = sheet.bag.gains[j]
 
 
 @inline
 def stands(sheet: Sheet, count: int, item: int) -> int:
-    """Where the item stands among those she cares about, or -1. No branch depends on it, so that searches overlap."""
-    low, size = 0, count
-    while size > 1:
-        half = size >> 1
-        low += half * (sheet.items[low + half] <= item)
-        size -= half
-    return low if count > 0 and sheet.items[low] == item else -1
+    """Where the item stands among those she cares about, or -1, which is what is to be expected."""
+    there = False
+    for j in range(count):
+        there |= sheet.items[j] == item
+    return find(sheet.items, 0, count, item) if there else -1
 
 
 @inline
@@ -106,13 +105,14 @@ def pour(sheet: Sheet, count: int, rows: int, slots: int, into: Pour) -> None:
         _write_out(sheet, count, rows, slots)
         rows = slots
     clip_row(into.rule, sheet.values, 0, rows * count, sheet.ticks)
-    for j in range(count):
-        item, slot = sheet.items[j], 0
-        for row in range(rows):
-            ticks = sheet.ticks[row * count + j]
-            for other in range(slot, sheet.until[row]):
-                into.cells[item, other] += ticks
-            slot = sheet.until[row]
+    begun = 0
+    for row in range(rows):
+        until = sheet.until[row] if slots > 1 else 1
+        for j in range(count):
+            item, ticks = sheet.items[j], sheet.ticks[row * count + j]
+            for slot in range(begun, until):
+                into.cells[item, slot] += ticks
+        begun = until
 
 
 @inline

@@ -101,11 +101,15 @@ def clip_row(rule: Rule, values: Floats, low: int, high: int, out: Ints) -> floa
     kind, bound, ceiling, ticks, limit, signed = rule
     size, norm = high - low, 0.0
     if cannot_exceed(rule, size):
-        for j in range(size):
-            entry = _cut(values[low + j], ceiling, signed)
-            whole = int(math.floor(abs(entry) * float(ticks)))
-            out[j] = -whole if entry < 0 else whole
-        return float(ticks)
+        lowest, scale = -ceiling if signed else 0.0, float(ticks)
+        for j in range(size):  # as below, without branches
+            entry = values[low + j]
+            entry = entry if abs(entry) >= 0.0 else 0.0
+            entry = entry if entry > lowest else lowest
+            entry = entry if entry < ceiling else ceiling
+            ticked = int(math.floor(abs(entry) * scale))
+            out[j] = -ticked if entry < 0 else ticked
+        return scale
     for j in range(low, high):
         entry = _cut(values[j], ceiling, signed)
         norm += abs(entry) if kind == L1 else entry * entry
