@@ -22,7 +22,7 @@ from benchmarks.floor import additions
 from benchmarks.report import Disagreement, Part, verdict
 from benchmarks.stopwatch import Competitor, race
 from diminuendo import People, SeededCoins
-from diminuendo.learners import boosted, noisy_hedge
+from diminuendo.learners import boosted_people, noisy_hedge
 from diminuendo.learners.boosted import Boosted
 from diminuendo.learners.noisy_hedge import NoisyHedge
 from diminuendo.learners.released_sums import ReleasedSums
@@ -147,7 +147,7 @@ def slow_rows(learner: ReleasedSums, people: People, slates: Items, words: Ints)
     """What people contribute, by the slow way, a row each."""
     leaves = people.family.leaves
     if isinstance(learner, Boosted):
-        return boosted._gathered(people.table, 0, len(people), leaves, learner._ends, words)
+        return boosted_people.gathered(people.table, 0, len(people), leaves, learner._ends, words)
     return noisy_hedge._gathered(people.table, 0, len(people), leaves, slates, learner.n_items)
 
 

@@ -9,7 +9,8 @@ import pytest
 from scipy import sparse
 
 from diminuendo import Coverage, NoisyOr, People, SeededCoins
-from diminuendo.learners import boosted, noisy_hedge
+from diminuendo.learners import boosted_people, noisy_hedge
+from diminuendo.learners.boosted import Boosted
 from diminuendo.learners.released_sums import ReleasedSums
 from diminuendo.learners.sheet import NARROW
 from diminuendo.objectives import FAMILIES
@@ -18,7 +19,7 @@ from diminuendo.randomness.words import PublicCoins
 from diminuendo.sums.collector import Collector
 from diminuendo.types import Ints, Items
 
-KINDS: list[type[ReleasedSums]] = [boosted.Boosted, noisy_hedge.NoisyHedge]
+KINDS: list[type[ReleasedSums]] = [Boosted, noisy_hedge.NoisyHedge]
 ROUNDS = 60
 
 
@@ -39,8 +40,8 @@ def somebody() -> list[People]:
 
 def slow_rows(learner: Any, people: People, slates: Items, words: Ints) -> Matrix:
     leaves = people.family.leaves
-    if isinstance(learner, boosted.Boosted):
-        return boosted._gathered(people.table, 0, len(people), leaves, learner._ends, words)
+    if isinstance(learner, Boosted):
+        return boosted_people.gathered(people.table, 0, len(people), leaves, learner._ends, words)
     return noisy_hedge._gathered(people.table, 0, len(people), leaves, slates, learner.n_items)
 
 

@@ -104,8 +104,9 @@ class Collector:
     def pouring(self, people: int, *, batch: int | None = None) -> Iterator[Pour | None]:
         """For compiled code that adds so many people's contributions itself; None, if they come too late.
 
-        Such code makes one call of `clip_row` for each person, with all that she contributes, and adds what comes out,
-        each whole number once. They are counted beforehand, and nobody else adds meanwhile.
+        Such code adds what `clip_row` makes of all that one person contributes, each whole number once; parts of it
+        may be clipped apart only where `cannot_exceed` says so of all of it. They are counted beforehand, and nobody
+        else adds meanwhile.
         """
         if self.clip.norm == "cell":
             raise InvalidInput("This sum takes one entry per person: add([value], [cell]).")
