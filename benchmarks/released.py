@@ -116,6 +116,11 @@ def between(kind: type[ReleasedSums], sizes: tuple[int, ...], n_people: int, lap
         + (", and who is in the set R." if kind is Boosted else "."),
         "rest: what is left of the whole; parts are timed by themselves, with warmer caches.",
     ]
+    if kind is Boosted:
+        parts.notes.append(
+            f"Why boosted is far above its floor: that is {NNZ} additions, and a slate alone takes {2 * SLOTS + 1} words "
+            f"and {SLOTS} look-ups; each of her items takes a hash, to know whether it is in R."
+        )
     yield rounds
     yield parts
 

@@ -35,7 +35,10 @@ def somebody() -> list[People]:
     wide = random.random((ROUNDS, n)) * (random.random((ROUNDS, 1)) > 0.5)
     covers = sparse.csr_array(random.random((n, 12)) < 0.3, dtype=float)
     topics = random.random((ROUNDS, 12)) * (random.random((ROUNDS, 12)) < 0.4) / 12
-    return [*found, People(NoisyOr(), wide), People(Coverage(covers), topics, n)]
+    eager = np.zeros((ROUNDS, n))  # too long together, all slots of them, though one slot is not
+    for row in eager:
+        row[random.choice(n, 4, replace=False)] = 0.99
+    return [*found, People(NoisyOr(), wide), People(NoisyOr(), eager), People(Coverage(covers), topics, n)]
 
 
 def slow_rows(learner: Any, people: People, slates: Items, words: Ints) -> Matrix:
