@@ -118,7 +118,7 @@ def between(kind: type[ReleasedSums], sizes: tuple[int, ...], n_people: int, lap
     ]
     if kind is Boosted:
         parts.notes.append(
-            f"Why boosted is far above its floor: that is {NNZ} additions, and a slate alone takes {2 * SLOTS + 1} words "
+            f"Why it is far above its floor: that is {NNZ} additions, and a slate alone takes {2 * SLOTS + 1} words "
             f"and {SLOTS} look-ups; each of her items takes a hash, to know whether it is in R."
         )
     yield rounds
