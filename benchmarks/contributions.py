@@ -18,7 +18,7 @@ from benchmarks.stopwatch import Competitor, race
 from diminuendo._jit import inline
 from diminuendo.objectives.rows import Matrix
 from diminuendo.sums.clip import Clip, Rule, clip_row
-from diminuendo.sums.private_sum import Collector
+from diminuendo.sums.collector import Collector
 from diminuendo.sums.schedule import equal
 from diminuendo.types import Floats, Ints
 

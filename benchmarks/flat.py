@@ -60,9 +60,9 @@ def _check(results: dict[str, Result]) -> None:
             raise Disagreement(f"Laps of ours with {n_items} items showed different slates.")
 
 
-def exponent(costs: Sequence[float]) -> float:
+def exponent(costs: Sequence[float], sizes: Sequence[int] = SIZES) -> float:
     """b of the best fit cost = a * items^b."""
-    return float(np.polyfit(np.log(SIZES), np.log(costs), 1)[0])
+    return float(np.polyfit(np.log(sizes), np.log(costs), 1)[0])
 
 
 def uniform_people(n_people: int, n_items: int, nnz: int, seed: int = 0) -> People:

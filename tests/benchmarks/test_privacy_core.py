@@ -22,7 +22,7 @@ from diminuendo.privacy.ledger import Ledger
 from diminuendo.randomness import SecretRandomness, noise, select
 from diminuendo.randomness.urns import TICKS, new_urns, probabilities
 from diminuendo.sums.clip import Clip
-from diminuendo.sums.private_sum import Collector
+from diminuendo.sums.collector import Collector
 from diminuendo.sums.schedule import equal
 
 RATE = 0.5

@@ -5,15 +5,17 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
-from scipy import sparse, stats
+from scipy import stats
 
 import diminuendo as dim
 from diminuendo import Oracle, People, SeededCoins
 from diminuendo.experts.capped_simplex import ONE, leader, running
-from diminuendo.learners.boosted import LENGTH, SHARE, WORD, Boosted, _gathered, _spell
+from diminuendo.learners.boosted import LENGTH, SHARE, WORD, Boosted
+from diminuendo.learners.boosted_people import gathered, spell
 from diminuendo.objectives import FAMILIES
 from diminuendo.streams import taste_groups
 from diminuendo.types import Floats, Ints, Items
@@ -91,11 +93,11 @@ def test_contributions_are_what_items_add_to_the_set(name: str) -> None:
         ends = running(np.full(n, 2 / n), 2)
         sizes = set()
         for word in range(0, WORD, WORD // 40):
-            rows = _gathered(
+            rows = gathered(
                 people.table, 0, len(people), family.leaves, ends, np.full(len(people), word)
             ).toarray()
             mask = np.zeros(n)
-            _spell(ends, word, mask)
+            spell(ends, word, mask)
             chosen = frozenset(np.flatnonzero(mask).tolist())
             sizes.add(len(chosen))
             for t, person in enumerate(people):
@@ -109,7 +111,7 @@ def test_functions_are_asked_the_same() -> None:
     learner = Boosted(n, 2, horizon=50, epsilon=1.0, delta=1e-6, coins=SeededCoins(1))
     for word in (7, WORD // 3, WORD - 1):
         mask = np.zeros(n)
-        _spell(learner._ends, word, mask)
+        spell(learner._ends, word, mask)
         expected = brute(f, frozenset(np.flatnonzero(mask).tolist()), n)
         found = learner._asked(Oracle(f, n), np.array([0, 1], dtype=np.int32), word)
         np.testing.assert_allclose(found, expected, atol=1e-12)
@@ -126,7 +128,7 @@ def test_sets_follow_their_law() -> None:
         learner._resume()
     drawn, mask = [], np.zeros(n)
     for word in words:
-        _spell(ends, int(word), mask)
+        spell(ends, int(word), mask)
         drawn.append(int(mask @ (1 << np.arange(n))))
     density = np.exp(LEVELS) / (math.e - 1)
     law, flat = (
@@ -147,12 +149,12 @@ class Watched(Boosted):
         super()._start()
         self.each, self.own = np.zeros(self.n_items), 0.0
 
-    def _gather(self, people: People, first: int, last: int, slates: Items, words: Ints) -> sparse.csr_array:
-        rows = super()._gather(people, first, last, slates, words)
-        gained = SHARE * rows.sum(axis=0)
+    def _take_in(self, people: Any, first: int, rows: Items, words: Ints, batch: int) -> None:
+        super()._take_in(people, first, rows, words, batch)
+        last = first + len(rows)
+        gained = SHARE * gathered(people.table, first, last, 1, self._ends, words).sum(axis=0)
         self.each += gained
         self.own += float(gained @ self._point)
-        return rows
 
 
 class Stubborn(Watched):
@@ -160,7 +162,7 @@ class Stubborn(Watched):
 
     def _move(self, published: Floats) -> None:
         self._point, _ = leader(SHARE * published, self.slots, 1.0)
-        self._ends = running(self._point, self.slots)
+        self._draw_by(running(self._point, self.slots))
 
 
 def against_the_point(kind: type[Watched], seed: int, rounds: int = 6_000) -> tuple[float, float]:

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from diminuendo import SeededCoins, Setting
+from diminuendo.experts.stretches import guided
 from diminuendo.learners import LEARNERS, Learner, chances
 from diminuendo.learners.blocks import Blocks
 from diminuendo.learners.desk import shown
@@ -53,6 +54,7 @@ def saved(learner: Learner) -> Callable[[], None]:
 
     def undo() -> None:
         learner._left[:], learner._deal[:] = left, deal
+        learner._count()
 
     return undo
 
@@ -91,11 +93,11 @@ def uneven(learner: Learner) -> None:
     if learner.name == "boosted":
         from diminuendo.experts.capped_simplex import running
 
-        learner._ends = running(np.array([0.9, 0.35, 0.95, 0.8]), SLOTS)  # type: ignore[attr-defined]
+        learner._draw_by(running(np.array([0.9, 0.35, 0.95, 0.8]), SLOTS))  # type: ignore[attr-defined]
     elif learner.name != "random":
-        ends = np.zeros((SLOTS, ITEMS + 1), dtype=np.int64)
-        np.cumsum(rng.integers(1, 100, (SLOTS, ITEMS)), axis=1, out=ends[:, 1:])
-        learner._ends = ends  # type: ignore[attr-defined]
+        ends = np.zeros((ITEMS + 1, SLOTS), dtype=np.int64)
+        np.cumsum(rng.integers(1, 100, (SLOTS, ITEMS)), axis=1, out=ends[1:].T)
+        learner._guide = guided(ends)  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("people", [2, 37])
@@ -128,8 +130,10 @@ def test_probes_are_part_of_the_law(name: str) -> None:
     assert_rejects(draws, np.array(experts))
     deal = learner._deal.copy()
     learner._deal[:] = learner._deal[0]  # as if one cell were all that is left
+    learner._count()
     wrong = law(learner)
     learner._deal[:] = deal
+    learner._count()
     assert_rejects(draws, wrong)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -98,12 +99,12 @@ class Watched(NoisyHedge):
         self.each, self.own = np.zeros((self.slots, self.n_items)), np.zeros(self.slots)
         super()._start()
 
-    def _gather(self, people: People, first: int, last: int, slates: Items, words: Ints) -> sparse.csr_array:
-        rows = super()._gather(people, first, last, slates, words)
-        gained, shares = rows.sum(axis=0).reshape(self.slots, self.n_items), np.diff(self._ends, axis=1)
+    def _take_in(self, people: Any, first: int, rows: Items, words: Ints, batch: int) -> None:
+        super()._take_in(people, first, rows, words, batch)
+        found = _gathered(people.table, first, first + len(rows), 1, rows, self.n_items)
+        gained, shares = found.sum(axis=0).reshape(self.slots, self.n_items), np.diff(self._ends, axis=1)
         self.each += gained
         self.own += (gained * shares).sum(axis=1) / shares.sum(axis=1)
-        return rows
 
 
 class Stubborn(Watched):

@@ -14,7 +14,7 @@ from scipy import sparse
 
 from diminuendo.errors import InvalidInput
 from diminuendo.sums.clip import Clip
-from diminuendo.sums.private_sum import Collector
+from diminuendo.sums.collector import Collector
 from diminuendo.sums.schedule import equal
 from diminuendo.types import Ints
 

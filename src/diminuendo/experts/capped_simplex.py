@@ -6,8 +6,9 @@ to the cost by how much the best value in hindsight grew beyond what the point i
 never negative). No horizon, no scale and no noise level has to be known for that (docs/maths/released.md, Theorem R2).
 
 A slate is drawn from a point by pivotal rounding of the items in order: k different items, item a with probability
-x_a. Along running sums of x one unit fills up after the other, and each takes one search and one toss, so a slate
-costs O(k log N). Probabilities are whole multiples of 2^-40 and draws follow them exactly (Lemma R4).
+x_a. Along running sums of x one unit fills up after the other, and each takes one search and one toss. What crosses
+the borders of units is known beforehand, and searches are guided (stretches.py), so a slate costs O(k). Probabilities
+are whole multiples of 2^-40 and draws follow them exactly (Lemma R4).
 
 References Hazan (2016), FnT Optimization 2, for leaders with a penalty; De Rooij, Van Erven, Grunwald & Koolen
            (2014), JMLR 15, for rates that follow the cost; Deville & Tille (1998), Biometrika 85; Chauvet (2012),
@@ -17,12 +18,14 @@ References Hazan (2016), FnT Optimization 2, for leaders with a penalty; De Rooi
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
 from diminuendo._jit import inline
-from diminuendo.randomness.words import UNFINISHED, PublicWords, below
-from diminuendo.types import Floats, Ints, Items
+from diminuendo.experts.stretches import Guide, find, guided, mask, seek
+from diminuendo.randomness.words import UNFINISHED, PublicWords, below, below_masked
+from diminuendo.types import Floats, Ints, Items, Words
 
 ONE = 1 << 40
 """The whole number that stands for probability 1."""
@@ -49,9 +52,14 @@ def leader(sums: Floats, slots: int, rate: float) -> tuple[Floats, float]:
     return x, float(x @ (sums - top)) + slots * top - penalty / rate
 
 
-def step_cost(sums: Floats, step: Floats, slots: int, rate: float) -> float:
-    """By how much the leader's value grows when `step` comes in, beyond what the leader before it gains."""
-    x, before = leader(sums, slots, rate)
+def step_cost(
+    sums: Floats, step: Floats, slots: int, rate: float, known: tuple[Floats, float] | None = None
+) -> float:
+    """By how much the leader's value grows when `step` comes in, beyond what the leader before it gains.
+
+    `known`: the leader of `sums` at this rate, with its value, where somebody has it already.
+    """
+    x, before = leader(sums, slots, rate) if known is None else known
     return max(0.0, leader(sums + step, slots, rate)[1] - before - float(x @ step))
 
 
@@ -67,19 +75,6 @@ def running(x: Floats, slots: int) -> Ints:
         step = np.clip(abs(missing) - (np.cumsum(step) - step), 0, step)
         units += step if missing > 0 else -step
     return np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(units)])
-
-
-@inline
-def find(ends: Ints, place: int) -> int:
-    """The item whose stretch ends[a] <= place < ends[a+1] holds `place`."""
-    low, high = 0, len(ends) - 1
-    while high - low > 1:
-        middle = (low + high) // 2
-        if ends[middle] <= place:
-            low = middle
-        else:
-            high = middle
-    return low
 
 
 @inline
@@ -103,6 +98,50 @@ def draw_pivotal(ends: Ints, row: Items, coins: PublicWords) -> bool:
             if place >= rest:
                 stays = find(ends, unit * ONE + place)
         toss = below(ONE - beyond, coins)
+        if toss == UNFINISHED:
+            return False
+        if toss < inside:
+            row[unit], left = crossing, stays
+        else:
+            row[unit], left = stays, crossing
+        rest = beyond
+    return True
+
+
+class Borders(NamedTuple):
+    """Where units end: the item that crosses the border, how much of it is inside, and how much beyond."""
+
+    guide: Guide
+    crossing: Ints
+    inside: Ints
+    beyond: Ints
+    masks: Words
+    """(k, 2) for the coins below what is not inside, and below what is not beyond (words.py)."""
+
+
+def bordered(ends: Ints) -> Borders:
+    """Everything about running sums that no coin decides."""
+    borders = ONE * np.arange(1, ends[-1] // ONE + 1)
+    crossing = np.searchsorted(ends, borders - 1, side="right") - 1
+    inside, beyond = borders - ends[crossing], ends[crossing + 1] - borders
+    masks = [[mask(ONE - int(part)) for part in both] for both in zip(inside, beyond, strict=True)]
+    return Borders(guided(ends[:, None]), crossing, inside, beyond, np.array(masks, dtype=np.uint64))
+
+
+@inline
+def draw_bordered(borders: Borders, row: Items, coins: PublicWords) -> bool:
+    """What `draw_pivotal` draws, with the same words."""
+    left, rest = -1, 0
+    for unit in range(len(row)):
+        crossing, inside, beyond = borders.crossing[unit], borders.inside[unit], borders.beyond[unit]
+        stays = left
+        if inside < ONE:
+            place = below_masked(ONE - inside, borders.masks[unit, 0], coins)
+            if place == UNFINISHED:
+                return False
+            if place >= rest:
+                stays = seek(borders.guide, 0, unit * ONE + place)
+        toss = below_masked(ONE - beyond, borders.masks[unit, 1], coins)
         if toss == UNFINISHED:
             return False
         if toss < inside:

@@ -23,9 +23,10 @@ import numpy as np
 from scipy import sparse
 
 from diminuendo.errors import InvalidInput
+from diminuendo.experts.stretches import guided, softmax
 from diminuendo.learners import chances
 from diminuendo.learners.blocks_draw import INSERTED, SHORT, draw_rounds
-from diminuendo.learners.blocks_plan import FINE, TICKS, Plan, Theorem
+from diminuendo.learners.blocks_plan import TICKS, Plan, Theorem
 from diminuendo.learners.desk import NO_PROBE
 from diminuendo.learners.kept_people import round_at
 from diminuendo.learners.one_sum import OneSum
@@ -37,7 +38,7 @@ from diminuendo.types import Floats, Ints, Items
 FAR = 50.0
 """Published numbers are not so many deviations away from what they can be; what is was altered."""
 
-CHANCES: dict[int, Callable[[Ints, Items, Ints, int], float]] = {
+CHANCES: dict[int, Callable[[Ints, Items, chances.Probes], float]] = {
     SHORT: chances.ended_by_probes,
     INSERTED: chances.moved_by_probes,
 }
@@ -99,7 +100,11 @@ class Blocks(OneSum):
             plan.dealt, dtype=np.int64
         )  # the probes of a block; those to come are in front
         self._left = np.array([self._dealt(0)], dtype=np.int64)
-        self._left_before = 0  # the round that was drawn last
+        self._count()
+        self._before = (
+            NO_PROBE,
+            0,
+        )  # the round that was drawn last: the cell that it probed, and what was left before
         self._move()
 
     def _dealt(self, block: int) -> int:
@@ -128,9 +133,17 @@ class Blocks(OneSum):
     def _move(self) -> None:
         """Draw by what was published."""
         scores = self.plan.rate / self.plan.probes * self._sums.reshape(self.slots, self.n_items)
-        shares = np.floor(FINE * np.exp(scores - scores.max(axis=1, keepdims=True))).astype(np.int64) + 1
-        self._ends = np.zeros((self.slots, self.n_items + 1), dtype=np.int64)
-        np.cumsum(shares, axis=1, out=self._ends[:, 1:])
+        self._guide = guided(softmax(scores))
+
+    @property
+    def _ends(self) -> Ints:
+        """(k, N + 1) running sums of everybody's shares."""
+        return self._guide.ends.T
+
+    def _count(self) -> None:
+        """Count the probes that are left, cell by cell."""
+        size = self.slots * self.n_items
+        self._counts = np.bincount(self._deal[: self._left[0]] % size, minlength=size)
 
     def _release_due(self) -> None:
         while self._made[0] < min(self.schedule.closed_by(self.rounds), len(self.schedule) - 1):
@@ -141,15 +154,17 @@ class Blocks(OneSum):
                 self._move()
                 self._made[0] += 1
                 self._left[0] = self._dealt(int(self._made[0]))
+                self._count()
                 self._published = None
 
     def _draw_rows(self, slates: Items, probes: Items, done: int, until: int) -> int:
         to_come = self.schedule.ends[int(self._made[0])] - self.rounds
         return int(
             draw_rounds(
-                self._ends,
+                self._guide,
                 self.way,
                 self._deal,
+                self._counts,
                 self._left,
                 to_come,
                 slates,
@@ -161,17 +176,20 @@ class Blocks(OneSum):
         )
 
     def _draw(self, row: Items, probe: Items) -> bool:
-        self._left_before = int(self._left[0])
-        return self._draw_rows(row[None, :], probe[None, :], 0, 1) == 1
+        left = int(self._left[0])
+        if self._draw_rows(row[None, :], probe[None, :], 0, 1) == 0:
+            return False
+        cell = NO_PROBE if probe[0] == NO_PROBE else int(probe[0]) * self.n_items + int(probe[1])
+        self._before = cell, left
+        return True
 
     def _propensity(self, row: Items) -> float | None:
         if self.way not in CHANCES:
             return None
-        probes = self._deal[: self._left_before]  # one of which was made, if the round that was drawn probes
         to_come = max(
             1, self.schedule.ends[int(self._made[0])] - self.rounds
         )  # of no matter where none is left
-        return float(CHANCES[self.way](self._ends, row, probes, to_come))
+        return float(CHANCES[self.way](self._ends, row, chances.Probes(self._counts, *self._before, to_come)))
 
     # Learning.
 
@@ -220,6 +238,7 @@ class Blocks(OneSum):
             sound = self.plan.dealt - left <= rounds - begun and left <= self.schedule.ends[made] - rounds
         if not sound:
             raise InvalidInput("The snapshot holds blocks that could not have come about; it was altered.")
+        self._count()
         self._move()
 
     def _closed(self, rounds: int) -> tuple[int, int]:

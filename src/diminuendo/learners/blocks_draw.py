@@ -8,7 +8,7 @@ probes in the block, and all orders of them, are equally likely. All or nothing:
 from __future__ import annotations
 
 from diminuendo._jit import inline, kernel
-from diminuendo.experts.capped_simplex import find
+from diminuendo.experts.stretches import Guide, draw_other
 from diminuendo.learners.desk import NO_PROBE
 from diminuendo.objectives.family import Table, add, start, value
 from diminuendo.randomness.words import UNFINISHED, PublicWords, begin, below, undo
@@ -29,43 +29,13 @@ def _in_row(row: Items, item: int, until: int) -> bool:
 
 
 @inline
-def _draw_other(ends: Ints, row: Items, coins: PublicWords) -> int:
-    """An item in proportion to its stretch, among those that are nowhere in the row; or UNFINISHED."""
-    left = ends[len(ends) - 1]
-    for item in row:
-        if item != EMPTY_SLOT:
-            left -= ends[item + 1] - ends[item]
-    place = below(left, coins)
-    if place == UNFINISHED:
-        return UNFINISHED
-    passed = 0
-    while True:  # the stretches of items in the row are taken out
-        found, taken = find(ends, place + passed), 0
-        for item in row:
-            if EMPTY_SLOT < item <= found:
-                taken += ends[item + 1] - ends[item]
-        if taken == passed:
-            return found
-        passed = taken
-
-
-@inline
-def _draw_experts(ends: Ints, way: int, row: Items, coins: PublicWords) -> bool:
+def _draw_experts(guide: Guide, way: int, row: Items, coins: PublicWords) -> bool:
     """Everybody's item: one after the other among those not taken, or, with FULL, each for himself."""
-    n_items = ends.shape[1] - 1
     for slot in range(len(row)):
-        row[slot] = EMPTY_SLOT
-    for slot in range(len(row)):
-        if way == FULL:
-            place = below(ends[slot, n_items], coins)
-            if place == UNFINISHED:
-                return False
-            row[slot] = find(ends[slot], place)
-        else:
-            item = _draw_other(ends[slot], row, coins)
-            if item == UNFINISHED:
-                return False
-            row[slot] = item
+        item = draw_other(guide, slot, row, 0 if way == FULL else slot, coins)
+        if item == UNFINISHED:
+            return False
+        row[slot] = item
     return True
 
 
@@ -77,11 +47,11 @@ def _leave_out_repeats(row: Items) -> None:
 
 
 @inline
-def _fill(ends: Ints, row: Items, coins: PublicWords) -> bool:
+def _fill(guide: Guide, row: Items, coins: PublicWords) -> bool:
     """Experts whose item is shown already draw another."""
     for slot in range(len(row)):
         if row[slot] == EMPTY_SLOT:
-            item = _draw_other(ends[slot], row, coins)
+            item = draw_other(guide, slot, row, len(row), coins)
             if item == UNFINISHED:
                 return False
             row[slot] = item
@@ -110,9 +80,10 @@ def _show_probe(way: int, row: Items, slot: int, item: int) -> None:
 
 @kernel
 def draw_rounds(
-    ends: Ints,
+    guide: Guide,
     way: int,
     deal: Ints,
+    counts: Ints,
     left: Ints,
     to_come: int,
     slates: Items,
@@ -123,21 +94,21 @@ def draw_rounds(
 ) -> int:
     """Slates, and probes (slot, item, 0), from `done` on, all in one block; how far it came.
 
-    `deal`: the probes of a block, of which the first left[0] are still to be made; `to_come`: rounds of the block,
-    with the first one here.
+    `deal`: the probes of a block, of which the first left[0] are still to be made, `counts` of each cell; `to_come`:
+    rounds of the block, with the first one here.
     """
-    slots, n_items = ends.shape[0], ends.shape[1] - 1
+    slots, n_items = len(guide.shifts), len(guide.ends) - 1
     while done < until:
         begin(coins)
         row = slates[done]
-        ready = _draw_experts(ends, way, row, coins)
+        ready = _draw_experts(guide, way, row, coins)
         coin = left[0]
         if ready and left[0] > 0:
             coin = below(to_come, coins)
             ready = coin != UNFINISHED
         if ready and coin >= left[0] and way == FULL:
             _leave_out_repeats(row)
-            ready = _fill(ends, row, coins)
+            ready = _fill(guide, row, coins)
         if not ready:
             undo(coins)
             return done
@@ -145,6 +116,7 @@ def draw_rounds(
         if coin < left[0]:
             cell = deal[coin] % (slots * n_items)
             left[0] -= 1
+            counts[cell] -= 1
             deal[coin], deal[left[0]] = deal[left[0]], deal[coin]
             probes[done, 0], probes[done, 1], probes[done, 2] = cell // n_items, cell % n_items, 0
             _show_probe(way, row, cell // n_items, cell % n_items)

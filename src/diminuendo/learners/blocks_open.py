@@ -16,7 +16,7 @@ from diminuendo.randomness.coins import Coins
 from diminuendo.randomness.words import SecretRandomness
 from diminuendo.sums import snapshots
 from diminuendo.sums.clip import Clip
-from diminuendo.sums.private_sum import Collector
+from diminuendo.sums.collector import Collector
 from diminuendo.types import Floats
 
 

@@ -17,6 +17,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
+from diminuendo.experts.stretches import FINE
 from diminuendo.sums.schedule import Schedule
 from diminuendo.types import Floats
 
@@ -24,8 +25,6 @@ SHARE = 1 - math.exp(-1)
 """What of the best slate ordered experts can be held to."""
 TICKS = 1 << 12
 """Whole numbers to one unit of payoff."""
-FINE = 1 << 40
-"""Shares of items are whole multiples of one part in this, and never 0."""
 MOST_PROBES = 64
 """So many probes of a cell in one block at most."""
 MOST_BLOCKS = 1 << 16

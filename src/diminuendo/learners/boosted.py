@@ -21,17 +21,25 @@ import math
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy import sparse
 
-from diminuendo._jit import inline, kernel
+from diminuendo._jit import kernel
 from diminuendo.errors import InvalidInput
-from diminuendo.experts.capped_simplex import ONE, draw_pivotal, leader, running, spread, step_cost
+from diminuendo.experts.capped_simplex import (
+    Borders,
+    bordered,
+    draw_bordered,
+    leader,
+    running,
+    spread,
+    step_cost,
+)
 from diminuendo.learners import chances
+from diminuendo.learners.boosted_people import pour_people, spell
 from diminuendo.learners.released_sums import TICKS, ReleasedSums
-from diminuendo.objectives.family import Bag, Table, add, gain, gains, new_bag, start
-from diminuendo.objectives.person import Person, largest_state
+from diminuendo.learners.sheet import Sheet
+from diminuendo.objectives.family import Table
 from diminuendo.randomness.words import UNFINISHED, PublicWords, begin, below, undo
-from diminuendo.streams.people import People
+from diminuendo.sums.collector import Pour
 from diminuendo.types import Floats, Ints, Items, Objective
 
 SHARE = 1 - math.exp(-1)
@@ -63,7 +71,10 @@ class Boosted(ReleasedSums):
         self._spread = spread(self.n_items, self.slots)
         self._cost = np.array([self._spread])  # what following has cost so far; the first rate is 1
         self._point = np.full(self.n_items, self.slots / self.n_items)
-        self._ends = running(self._point, self.slots)
+        self._led: tuple[Floats, float] | None = (
+            None  # what `leader` says of `_sums`, once there was a release
+        )
+        self._draw_by(running(self._point, self.slots))
 
     @property
     def bound(self) -> float:
@@ -82,30 +93,37 @@ class Boosted(ReleasedSums):
     def _follow(self, published: Floats) -> None:
         if self.n_items > self.slots:
             sums, step = SHARE * self._sums, SHARE * (published - self._sums)
-            self._cost += step_cost(sums, step, self.slots, self._spread / self._cost[0])
+            self._cost += step_cost(sums, step, self.slots, self._rate, self._led)
             self._move(published)
 
+    @property
+    def _rate(self) -> float:
+        return float(self._spread / self._cost[0])
+
     def _move(self, published: Floats) -> None:
-        self._point, _ = leader(SHARE * published, self.slots, self._spread / self._cost[0])
-        self._ends = running(self._point, self.slots)
+        self._led = leader(SHARE * published, self.slots, self._rate)
+        self._point = self._led[0]
+        self._draw_by(running(self._point, self.slots))
+
+    def _draw_by(self, ends: Ints) -> None:
+        """Draw slates from these running sums from now on."""
+        self._ends, self._borders = ends, bordered(ends)
+        self._most = int(np.diff(ends).max())
 
     def _draw_rows(self, slates: Items, done: int, until: int, words: Ints) -> int:
-        return int(_draw_slates(self._ends, slates, done, until, words, self._public.handful))
+        return int(_draw_slates(self._borders, slates, done, until, words, self._public.handful))
 
     def _propensity(self, row: Items) -> float:
         return float(chances.pivotal(self._ends, row))
 
-    def _gather(self, people: People, first: int, last: int, slates: Items, words: Ints) -> sparse.csr_array:
-        return _gathered(people.table, first, last, people.family.leaves, self._ends, words[first:last])
+    def _pour(
+        self, table: Table, first: int, last: int, slates: Items, words: Ints, sheet: Sheet, into: Pour
+    ) -> int:
+        return int(pour_people(table, first, last, self._ends, self._most, words, sheet, into))
 
     def _asked(self, person: Objective, row: Items, word: int) -> Floats:
         out = np.zeros(self.n_items)
-        if isinstance(person, Person):
-            index, leaves = person.index, person.family.leaves
-            rows = _gathered(person.table, index, index + 1, leaves, self._ends, np.array([word]))
-            out[rows.indices] = rows.data
-            return out
-        _spell(self._ends, word, out)
+        spell(self._ends, word, out)
         chosen = [int(item) for item in np.flatnonzero(out)]
         worth = person.value(chosen) if chosen else 0.0
         out = np.array(person.gains(chosen), dtype=np.float64)
@@ -124,55 +142,13 @@ class Boosted(ReleasedSums):
             self._move(self._sums)
 
 
-def _gathered(table: Table, first: int, last: int, leaves: int, ends: Ints, words: Ints) -> sparse.csr_array:
-    """One row per person: what each item adds to her set, or what the set loses without it."""
-    n_items = len(ends) - 1
-    starts = np.zeros(last - first + 1, dtype=np.int64)
-    state, bag = np.empty(largest_state(table, first, last)), new_bag(n_items, leaves)
-    _count(table, first, last, state, bag, starts)
-    items, values = np.zeros(starts[-1], dtype=np.int64), np.zeros(starts[-1])
-    chosen, where = np.zeros(n_items, dtype=np.int32), np.full(n_items, -1)
-    _fill(table, first, last, ends, words, state, bag, chosen, where, starts, items, values)
-    rows = sparse.csr_array((values, items, starts), shape=(last - first, n_items))
-    rows.sort_indices()
-    return rows
-
-
-@inline
-def _spelled(word: int, index: int) -> float:
-    """A number in [0, 1) with 53 bits: entry `index` of the sequence that SplitMix64 spells from `word`."""
-    mixed = np.uint64(word) + np.uint64(index + 1) * np.uint64(0x9E3779B97F4A7C15)
-    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    mixed ^= mixed >> np.uint64(31)
-    return float(mixed >> np.uint64(11)) * 2.0**-53
-
-
-@inline
-def _level(word: int) -> float:
-    """z, with density in proportion to e^z on [0, 1]."""
-    return math.log1p(_spelled(word, 0) * (math.e - 1.0))
-
-
-@inline
-def _in_set(ends: Ints, word: int, level: float, item: int) -> bool:
-    """Whether item is in R: with probability level * x_item, independently."""
-    return bool(_spelled(word, item + 1) * ONE < level * (ends[item + 1] - ends[item]))
-
-
 @kernel
-def _spell(ends: Ints, word: int, out: Floats) -> None:
-    """R as zeros and ones."""
-    level = _level(word)
-    for item in range(len(out)):
-        out[item] = 1.0 if _in_set(ends, word, level, item) else 0.0
-
-
-@kernel
-def _draw_slates(ends: Ints, slates: Items, done: int, until: int, words: Ints, coins: PublicWords) -> int:
+def _draw_slates(
+    borders: Borders, slates: Items, done: int, until: int, words: Ints, coins: PublicWords
+) -> int:
     while done < until:
         begin(coins)
-        if not draw_pivotal(ends, slates[done], coins):
+        if not draw_bordered(borders, slates[done], coins):
             undo(coins)
             return done
         word = below(WORD, coins)
@@ -182,53 +158,3 @@ def _draw_slates(ends: Ints, slates: Items, done: int, until: int, words: Ints, 
         words[done] = word
         done += 1
     return done
-
-
-@kernel
-def _count(table: Table, first: int, last: int, state: Floats, bag: Bag, starts: Ints) -> None:
-    """How many items each person cares about: nothing else ever adds anything."""
-    for person in range(first, last):
-        start(table, person, state, 0)
-        starts[person - first + 1] = starts[person - first] + gains(table, person, state, 0, bag, 0)
-
-
-@kernel
-def _fill(
-    table: Table,
-    first: int,
-    last: int,
-    ends: Ints,
-    words: Ints,
-    state: Floats,
-    bag: Bag,
-    chosen: Items,
-    where: Ints,
-    starts: Ints,
-    items: Ints,
-    values: Floats,
-) -> None:
-    """`where`: -1 everywhere, between people too."""
-    for person in range(first, last):
-        word, count, at = words[person - first], 0, starts[person - first]
-        level = _level(word)
-        start(table, person, state, 0)
-        for j in range(gains(table, person, state, 0, bag, 0)):
-            item = bag.items[j]
-            items[at + j], where[item] = item, at + j
-            if _in_set(ends, word, level, item):
-                chosen[count] = item
-                count += 1
-        start(table, person, state, 0)
-        for own in range(count):
-            add(table, person, state, 0, chosen[own])
-        for j in range(gains(table, person, state, 0, bag, 0)):
-            if where[bag.items[j]] >= 0:
-                values[where[bag.items[j]]] = bag.gains[j]
-        for own in range(count):
-            start(table, person, state, 0)
-            for other in range(count):
-                if other != own:
-                    add(table, person, state, 0, chosen[other])
-            values[where[chosen[own]]] = gain(table, person, state, 0, chosen[own])
-        for j in range(at, starts[person - first + 1]):
-            where[items[j]] = -1

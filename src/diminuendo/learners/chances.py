@@ -8,10 +8,13 @@ whoever keeps them can judge other slates later (docs/maths/off-policy.md, Lemma
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from diminuendo._jit import allocating_kernel, inline, kernel
-from diminuendo.experts.capped_simplex import ONE, find
+from diminuendo.experts.capped_simplex import ONE
+from diminuendo.experts.stretches import find
 from diminuendo.types import EMPTY_SLOT, Floats, Ints, Items
 
 
@@ -33,42 +36,57 @@ def in_turn(ends: Ints, row: Items) -> float:
     return _in_turn(ends, row, len(row))
 
 
-@kernel
-def ended_by_probes(ends: Ints, row: Items, probes: Ints, to_come: int) -> float:
-    """`row` is shown where a probe ends the slate with the item that is tried, or before it, if it is there already.
+class Probes(NamedTuple):
+    """What was left of a block before the round that is asked about."""
 
-    `probes`: those that are left of the block, slot * N + item, or that and multiples of k N; `to_come`: its rounds.
-    """
+    counts: Ints
+    """(k N,) how many probes of each slot and item there are now"""
+    made: int
+    """The cell, slot * N + item, that this round took away, or NO_PROBE."""
+    left: int
+    """How many probes there were, of all cells together."""
+    to_come: int
+    """Rounds of the block, with this one."""
+
+
+@inline
+def _left_of(probes: Probes, slot: int, item: int, n_items: int) -> int:
+    """How many probes there were of that slot and item."""
+    if item == EMPTY_SLOT:
+        return 0
+    cell = slot * n_items + item
+    return int(probes.counts[cell]) + (1 if cell == probes.made else 0)
+
+
+@kernel
+def ended_by_probes(ends: Ints, row: Items, probes: Probes) -> float:
+    """`row` is shown where a probe ends the slate with the item that is tried, or before it, if it is there already."""
     slots, n_items = ends.shape[0], ends.shape[1] - 1
-    length = 0
+    to_come, length = probes.to_come, 0
     while length < slots and row[length] != EMPTY_SLOT:
         length += 1
-    last = already = 0
-    for probe in probes:
-        slot, item = probe % (slots * n_items) // n_items, probe % n_items
-        if length > 0 and slot == length - 1 and item == row[length - 1]:
-            last += 1
-        elif slot == length:
-            for before in range(length):
-                already += row[before] == item
+    last = _left_of(probes, length - 1, row[length - 1], n_items) if length > 0 else 0
+    already = 0
+    if length < slots:
+        for before in range(length):
+            already += _left_of(probes, length, row[before], n_items)
     chance = _in_turn(ends, row, length)
-    chance *= (to_come - len(probes)) / to_come if length == slots else already / to_come
+    chance *= (to_come - probes.left) / to_come if length == slots else already / to_come
     if last > 0:
         chance += _in_turn(ends, row, length - 1) * last / to_come
     return chance
 
 
 @allocating_kernel
-def moved_by_probes(ends: Ints, row: Items, probes: Ints, to_come: int) -> float:
+def moved_by_probes(ends: Ints, row: Items, probes: Probes) -> float:
     """`row` is shown where a probe puts the item that is tried into its slot and moves the others down."""
     slots, n_items = ends.shape[0], ends.shape[1] - 1
-    here, already = np.zeros(slots, dtype=np.int64), 0
-    for probe in probes:
-        slot, item = probe % (slots * n_items) // n_items, probe % n_items
-        here[slot] += row[slot] == item
+    here, already, to_come = np.zeros(slots, dtype=np.int64), 0, probes.to_come
+    for slot in range(slots):
+        here[slot] = _left_of(probes, slot, row[slot], n_items)
         for before in range(slot):
-            already += row[before] == item
-    chance = _in_turn(ends, row, slots) * (to_come - len(probes) + already) / to_come
+            already += _left_of(probes, slot, row[before], n_items)
+    chance = _in_turn(ends, row, slots) * (to_come - probes.left + already) / to_come
     experts = np.empty(slots, dtype=row.dtype)
     for slot in range(slots):
         if here[slot] > 0:

@@ -21,14 +21,16 @@ from typing import ClassVar
 import numpy as np
 from scipy import sparse
 
-from diminuendo._jit import inline, kernel
-from diminuendo.experts.capped_simplex import find
+from diminuendo._jit import kernel
+from diminuendo.experts.stretches import Guide, draw_other, guided, softmax
 from diminuendo.learners import chances
 from diminuendo.learners.released_sums import TICKS, ReleasedSums
+from diminuendo.learners.sheet import Sheet, begin_with, pour, stands, write_row
 from diminuendo.objectives.family import Bag, Table, add, gains, new_bag, start
-from diminuendo.objectives.person import Person, largest_state
-from diminuendo.randomness.words import UNFINISHED, PublicWords, begin, below, undo
-from diminuendo.streams.people import People, shown_before
+from diminuendo.objectives.person import largest_state
+from diminuendo.randomness.words import UNFINISHED, PublicWords, begin, undo
+from diminuendo.streams.people import shown_before
+from diminuendo.sums.collector import Pour
 from diminuendo.types import Floats, Ints, Items, Objective
 
 WORK = 32
@@ -40,10 +42,6 @@ LEAST = 16
 def most_releases(rounds: int) -> int:
     """What buffered sums of so many people have room for in 64 bits."""
     return 1 << 16 if rounds <= 1 << 21 else 1 << 12
-
-
-FINE = float(1 << 40)
-"""Shares of items are whole multiples of one part in this, and never 0."""
 
 
 class NoisyHedge(ReleasedSums):
@@ -86,37 +84,79 @@ class NoisyHedge(ReleasedSums):
         self._move(published)
 
     def _move(self, published: Floats) -> None:
-        scores = self.rate * published.reshape(self.slots, self.n_items)
-        shares = np.floor(FINE * np.exp(scores - scores.max(axis=1, keepdims=True))).astype(np.int64) + 1
-        ends = np.zeros((self.slots, self.n_items + 1), dtype=np.int64)
-        np.cumsum(shares, axis=1, out=ends[:, 1:])
-        self._ends = ends
+        self._guide = guided(softmax(self.rate * published.reshape(self.slots, self.n_items)))
+
+    @property
+    def _ends(self) -> Ints:
+        """(k, N + 1) running sums of everybody's shares."""
+        return self._guide.ends.T
 
     def _draw_rows(self, slates: Items, done: int, until: int, words: Ints) -> int:
-        return int(_draw_slates(self._ends, slates, done, until, self._public.handful))
+        return int(_draw_slates(self._guide, slates, done, until, self._public.handful))
 
     def _propensity(self, row: Items) -> float:
         return float(chances.in_turn(self._ends, row))
 
-    def _gather(self, people: People, first: int, last: int, slates: Items, words: Ints) -> sparse.csr_array:
-        return _gathered(people.table, first, last, people.family.leaves, slates[first:last], self.n_items)
+    def _pour(
+        self, table: Table, first: int, last: int, slates: Items, words: Ints, sheet: Sheet, into: Pour
+    ) -> int:
+        return int(_pour(table, first, last, slates, sheet, into))
 
     def _asked(self, person: Objective, row: Items, word: int) -> Floats:
         out = np.zeros((self.slots, self.n_items))
-        if isinstance(person, Person):
-            index, leaves = person.index, person.family.leaves
-            rows = _gathered(person.table, index, index + 1, leaves, row[None, :], self.n_items)
-            out.ravel()[rows.indices] = rows.data
-        else:
-            for slot in range(self.slots):
-                shown = [int(item) for item in row[:slot]]
-                out[slot] = person.gains(shown)
-                out[slot, shown] = 0.0
+        for slot in range(self.slots):
+            shown = [int(item) for item in row[:slot]]
+            out[slot] = person.gains(shown)
+            out[slot, shown] = 0.0
         return out.ravel()
 
     def _restored(self) -> None:
         super()._restored()
         self._move(self._sums)
+
+
+@kernel
+def _draw_slates(guide: Guide, slates: Items, done: int, until: int, coins: PublicWords) -> int:
+    """Each slot in proportion to its expert's shares, among the items that are not shown yet; how far it came."""
+    while done < until:
+        begin(coins)
+        row = slates[done]
+        for slot in range(len(row)):
+            item = draw_other(guide, slot, row, slot, coins)
+            if item == UNFINISHED:
+                undo(coins)
+                return done
+            row[slot] = item
+        done += 1
+    return done
+
+
+@kernel
+def _pour(table: Table, first: int, last: int, slates: Items, sheet: Sheet, into: Pour) -> int:
+    """What these people contribute, into the batch; who comes next when the sheet is wider."""
+    slots = slates.shape[1]
+    for person in range(first, last):
+        count, row, seen = begin_with(table, person, sheet), 0, 0
+        if count < 0:
+            return person
+        for slot in range(slots):
+            sheet.until[row] = slot + 1
+            item = slates[person - first, slot]
+            where = stands(sheet, count, item)
+            if (
+                where >= 0 and slot + 1 < slots
+            ):  # for the slots to come it has been shown, and nothing is as before
+                sheet.chosen[seen] = where
+                seen, row = seen + 1, row + 1
+                add(table, person, sheet.state, 0, item)
+                write_row(table, person, sheet, count, row)
+                for before in range(seen):
+                    sheet.values[row * count + sheet.chosen[before]] = 0.0
+        pour(sheet, count, row + 1, slots, into)
+    return last
+
+
+# The same, slow and obvious, as rows of a matrix: what the above is compared with.
 
 
 def _gathered(
@@ -133,40 +173,6 @@ def _gathered(
     rows = sparse.csr_array((values[:used], items[:used], starts), shape=(last - first, slots * n_items))
     rows.sort_indices()
     return rows
-
-
-@inline
-def _not_yet_shown(ends: Ints, row: Items, slot: int, place: int) -> int:
-    """The item that holds `place` when the stretches of items in slots before `slot` are taken out."""
-    passed = 0
-    while True:
-        item, taken = find(ends, place + passed), 0
-        for before in range(slot):
-            if row[before] <= item:
-                taken += ends[row[before] + 1] - ends[row[before]]
-        if taken == passed:
-            return item
-        passed = taken
-
-
-@kernel
-def _draw_slates(ends: Ints, slates: Items, done: int, until: int, coins: PublicWords) -> int:
-    """Each slot in proportion to its expert's shares, among the items that are not shown yet; how far it came."""
-    n_items = ends.shape[1] - 1
-    while done < until:
-        begin(coins)
-        row = slates[done]
-        for slot in range(len(row)):
-            left = ends[slot, n_items]
-            for before in range(slot):
-                left -= ends[slot, row[before] + 1] - ends[slot, row[before]]
-            place = below(left, coins)
-            if place == UNFINISHED:
-                undo(coins)
-                return done
-            row[slot] = _not_yet_shown(ends[slot], row, slot, place)
-        done += 1
-    return done
 
 
 @kernel

@@ -17,7 +17,6 @@ from abc import abstractmethod
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy import sparse
 
 from diminuendo import _validate
 from diminuendo.errors import InvalidInput, unless_ctrl_c
@@ -25,6 +24,9 @@ from diminuendo.learners.full_information import checked_objective
 from diminuendo.learners.kept_people import round_at
 from diminuendo.learners.one_sum import OneSum
 from diminuendo.learners.private_learner import PrivateLearner
+from diminuendo.learners.sheet import NARROW, Sheet, new_sheet
+from diminuendo.objectives.family import Table
+from diminuendo.objectives.person import Person, largest_state
 from diminuendo.privacy.accountants import ACCOUNTANTS
 from diminuendo.privacy.budget import Budget, Guarantee
 from diminuendo.privacy.events import Event
@@ -32,12 +34,15 @@ from diminuendo.privacy.ledger import Ledger
 from diminuendo.randomness.coins import Coins
 from diminuendo.streams.people import People
 from diminuendo.sums.clip import Clip
+from diminuendo.sums.collector import Pour
 from diminuendo.sums.private_sum import PrivateSum
 from diminuendo.sums.schedule import Schedule, equal
 from diminuendo.types import Decision, FeedbackKind, Floats, Ints, Items, Objective
 
 TICKS = 1 << 12
 """Whole numbers to one unit of gain."""
+STRETCH = 1 << 12
+"""So many rounds are replayed in one go: more would let Ctrl-C wait, fewer take longer."""
 FAR = 50.0
 """Published numbers are not so many deviations away from what they can be; what is was altered."""
 
@@ -92,7 +97,9 @@ class ReleasedSums(OneSum, PrivateLearner):
             strategy=self.strategy,
             clip=self._clip,
             name=self.name,
+            across=self._size // self.n_items,
         )
+        self._sheet = new_sheet(self.n_items, 1, 1, self._size // self.n_items, NARROW)
         self._made = np.zeros(1, dtype=np.int64)  # releases
         self._sums = np.zeros(self._size)  # as published
         self._published: Floats | None = None  # what was, and is not yet in `_sums`
@@ -126,12 +133,14 @@ class ReleasedSums(OneSum, PrivateLearner):
         """Slates, and a public word each, from `done` on; how far it came before it must be resumed."""
 
     @abstractmethod
-    def _gather(self, people: People, first: int, last: int, slates: Items, words: Ints) -> sparse.csr_array:
-        """What each of these people contributes."""
+    def _pour(
+        self, table: Table, first: int, last: int, slates: Items, words: Ints, sheet: Sheet, into: Pour
+    ) -> int:
+        """Add what each of these people contributes to the open batch; who comes next when there is a wider sheet."""
 
     @abstractmethod
     def _asked(self, person: Objective, row: Items, word: int) -> Floats:
-        """What one person contributes, whoever she is."""
+        """What one person contributes, whoever she is: the slow way, for those whom nothing can compile."""
 
     @property
     def noise(self) -> float:
@@ -184,10 +193,12 @@ class ReleasedSums(OneSum, PrivateLearner):
         batch = self.schedule.batch_of(round_at(self._desk, place))
         if batch != self._sum.batch or batch == len(self.schedule) - 1:
             return
+        row, word = self._desk.rows[place], self._words[place]
         try:
-            gains = np.asarray(
-                self._asked(answer, self._desk.rows[place], int(self._words[place])), dtype=np.float64
-            )
+            if isinstance(answer, Person):
+                self._take_in(answer, answer.index, row[None, :], np.array([word]), batch)
+                return
+            gains = np.asarray(self._asked(answer, row, int(word)), dtype=np.float64)
         except BaseException as error:  # whatever goes wrong inside, it is what this person said: nothing
             unless_ctrl_c(error)
             return
@@ -195,13 +206,34 @@ class ReleasedSums(OneSum, PrivateLearner):
             self._sum.add(gains, batch=batch)
 
     def _replay(self, people: People, slates: Items, done: int) -> int:
-        words = np.zeros(len(people), dtype=np.int64)
         batch = self.schedule.batch_of(self.rounds)
-        end = min(len(people), done + self.schedule.ends[batch] - self.rounds)
-        stop = self._draw_rows(slates, done, end, words)
-        if stop > done and batch < len(self.schedule) - 1:
-            self._sum.add_rows(self._gather(people, done, stop, slates, words), batch=batch)
-        return stop
+        end = min(len(people), done + self.schedule.ends[batch] - self.rounds, done + STRETCH)
+        rows, words, drawn = slates[done:end], np.zeros(end - done, dtype=np.int64), 0
+        while (drawn := self._draw_rows(rows, drawn, len(rows), words)) < len(rows):
+            self._resume()
+        if batch < len(self.schedule) - 1:
+            self._take_in(people, done, rows, words, batch)
+        return end
+
+    def _take_in(self, people: People | Person, first: int, rows: Items, words: Ints, batch: int) -> None:
+        """What people from number `first` on say to these slates, into that batch if it is open."""
+        last, done, room = first + len(rows), first, NARROW
+        with self._sum.pouring(len(rows), batch=batch) as into:
+            while into is not None and done < last:
+                sheet, here = self._sheet_for(people, room), slice(done - first, None)
+                done = self._pour(people.table, done, last, rows[here], words[here], sheet, into)
+                room = 2 * len(sheet.items)
+
+    def _sheet_for(self, people: People | Person, room: int) -> Sheet:
+        """Scratch for one person after the other, made anew where there is not enough of it."""
+        if isinstance(people, Person):
+            size = int(largest_state(people.table, people.index, people.index + 1))
+        else:
+            size = people.largest_state
+        leaves, kept = people.family.leaves, self._sheet
+        if len(kept.items) < room or len(kept.state) < size or len(kept.bag.items) < leaves * self.n_items:
+            self._sheet = new_sheet(self.n_items, leaves, size, self._size // self.n_items, room)
+        return self._sheet
 
     # What a snapshot holds.
 

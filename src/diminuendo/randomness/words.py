@@ -244,13 +244,25 @@ def undo(handful: PublicWords | SecretWords) -> None:
 
 
 @inline
-def below(bound: int, handful: PublicWords | SecretWords) -> int:
-    """A whole number from 0 to bound - 1, uniformly, exactly; or UNFINISHED."""
+def mask_of(bound: int) -> np.uint64:
+    """All bits below the highest one of bound - 1, and that one."""
     mask = np.uint64(bound - 1)
     shift = np.uint64(1)
-    while shift < np.uint64(64):  # all bits below the highest one of bound - 1
+    while shift < np.uint64(64):
         mask |= mask >> shift
         shift *= np.uint64(2)
+    return mask
+
+
+@inline
+def below(bound: int, handful: PublicWords | SecretWords) -> int:
+    """A whole number from 0 to bound - 1, uniformly, exactly; or UNFINISHED."""
+    return below_masked(bound, mask_of(bound), handful)
+
+
+@inline
+def below_masked(bound: int, mask: np.uint64, handful: PublicWords | SecretWords) -> int:
+    """The same, for bounds whose mask is known beforehand."""
     while handful.used[USED] < len(handful.words):
         word = handful.words[handful.used[USED]] & mask
         handful.used[USED] += 1

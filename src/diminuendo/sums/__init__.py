@@ -1,7 +1,8 @@
 """Private running sums: what people contribute is added up, and published with noise now and then."""
 
 from diminuendo.sums.clip import Clip
-from diminuendo.sums.private_sum import Collector, PrivateSum
+from diminuendo.sums.collector import Collector
+from diminuendo.sums.private_sum import PrivateSum
 from diminuendo.sums.schedule import Schedule, equal, geometric
 from diminuendo.sums.stored import StoredPeople
 from diminuendo.sums.strategies import STRATEGIES

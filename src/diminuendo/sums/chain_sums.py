@@ -37,7 +37,7 @@ from diminuendo.privacy.rounding import rounded_up
 from diminuendo.randomness import noise, normal
 from diminuendo.randomness.words import SecretRandomness
 from diminuendo.sums.clip import Clip, as_floats, clip_all, dense_row, sparse_row
-from diminuendo.sums.private_sum import csr_rows
+from diminuendo.sums.collector import csr_rows
 from diminuendo.sums.running_weights import RunningWeights
 from diminuendo.sums.schedule import Schedule
 from diminuendo.types import Floats, Ints

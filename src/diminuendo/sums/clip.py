@@ -28,6 +28,9 @@ KINDS = {"l2": L2, "l1": L1, "cell": CELL}
 WIDEST = 1 << 30
 """A bound of more ticks than this, squared, would not fit."""
 
+SLACK = 1 + 2.0**-20
+"""More than what rounding can add to a sum of 2^30 floats."""
+
 
 @dataclass(frozen=True)
 class Clip:
@@ -97,6 +100,16 @@ def clip_row(rule: Rule, values: Floats, low: int, high: int, out: Ints) -> floa
     """values[low:high] as whole ticks in out[:high-low], whatever the values are; the scale that was used."""
     kind, bound, ceiling, ticks, limit, signed = rule
     size, norm = high - low, 0.0
+    if cannot_exceed(rule, size):
+        lowest, scale = -ceiling if signed else 0.0, float(ticks)
+        for j in range(size):  # as below, without branches
+            entry = values[low + j]
+            entry = entry if abs(entry) >= 0.0 else 0.0
+            entry = entry if entry > lowest else lowest
+            entry = entry if entry < ceiling else ceiling
+            ticked = int(math.floor(abs(entry) * scale))
+            out[j] = -ticked if entry < 0 else ticked
+        return scale
     for j in range(low, high):
         entry = _cut(values[j], ceiling, signed)
         norm += abs(entry) if kind == L1 else entry * entry
@@ -116,6 +129,21 @@ def clip_row(rule: Rule, values: Floats, low: int, high: int, out: Ints) -> floa
     while kind != CELL and whole > most:
         whole = _one_off(out, size, whole, kind)
     return scale
+
+
+@inline
+def cannot_exceed(rule: Rule, size: int) -> bool:
+    """Whether so many entries are within the bound, and still are in ticks, were each as large as it can be."""
+    kind, bound, ceiling, ticks, limit, _ = rule
+    largest = float(math.floor(ceiling * ticks))
+    if kind == L1:
+        return size * ceiling * SLACK <= bound and size * largest * SLACK <= limit
+    if kind == L2:
+        return (
+            size * ceiling * ceiling * SLACK <= bound * bound
+            and size * largest * largest * SLACK <= float(limit) * limit
+        )
+    return True
 
 
 @inline

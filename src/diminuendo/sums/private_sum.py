@@ -23,13 +23,11 @@ Excludes   timing, and the memory of the process: batches and encoders hold what
 from __future__ import annotations
 
 import math
-import threading
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from diminuendo import _validate
 from diminuendo.errors import InvalidInput, OverBudget
@@ -40,7 +38,8 @@ from diminuendo.privacy.rounding import raised, rounded_up
 from diminuendo.randomness import noise, normal
 from diminuendo.randomness.words import SecretRandomness
 from diminuendo.sums import snapshots
-from diminuendo.sums.clip import Clip, add_dense, add_sparse, as_floats, dense_row, rising, sparse_row
+from diminuendo.sums.clip import Clip
+from diminuendo.sums.collector import Collector
 from diminuendo.sums.schedule import Schedule
 from diminuendo.sums.strategies import STRATEGIES
 from diminuendo.types import Floats, Ints
@@ -56,106 +55,6 @@ ROOM = 1 << 61
 """No number inside may exceed this; what could is refused before anybody arrives."""
 
 
-class Collector:
-    """Clips and adds up what people contribute to the open batch. Several machines may each have one."""
-
-    def __init__(self, size: int, clip: Clip, schedule: Schedule) -> None:
-        self.size = _validate.positive_int(size, "size")
-        for value, kind in ((clip, Clip), (schedule, Schedule)):
-            if not isinstance(value, kind):
-                raise InvalidInput(f"{kind.__name__.lower()} must be a {kind.__name__}; got {value!r}.")
-        self.clip, self.schedule = clip, schedule
-        self._batch = np.zeros(self.size, dtype=np.int64)
-        self._marks = np.zeros(2, dtype=np.int64)  # the open batch, and how often somebody added
-        self._scratch = np.zeros(self.size, dtype=np.int64)
-        self._lock = threading.RLock()  # kernels let other threads run
-
-    def __repr__(self) -> str:
-        return (
-            f"<{type(self).__name__} of {self.size} entries, batch {self.batch} of {len(self.schedule)} open>"
-        )
-
-    @property
-    def batch(self) -> int:
-        """The open batch: whoever's slate is chosen now belongs to it."""
-        return int(self._marks[0])
-
-    def add(self, values: Any, indices: Any = None, *, batch: int | None = None) -> None:
-        """One person's contribution: a whole vector, or values at rising indices.
-
-        `batch` is the one that was open when her slate was chosen; if it has closed, nothing is added, and the reply
-        is the same.
-        """
-        if indices is None:
-            row = dense_row(values, self.size)
-            places = None
-        else:
-            row, places = sparse_row(values, indices, self.size)
-        if self.clip.norm == "cell" and (places is None or len(places) != 1):
-            raise InvalidInput("This sum takes one entry per person: add([value], [cell]).")
-        with self._lock:
-            if not self._counts(1, batch):
-                return
-            if places is None:
-                add_dense(self.clip.rule(), row, self._scratch, self._batch)
-            else:
-                starts = np.array([0, len(places)])
-                add_sparse(self.clip.rule(), starts, places, row, self._scratch, self._batch)
-
-    def add_rows(self, rows: Any, *, batch: int | None = None) -> None:
-        """Many people's contributions at once: one per row of a scipy CSR matrix."""
-        starts, places, values = csr_rows(rows, self.size)
-        if self.clip.norm == "cell" and (np.diff(starts) > 1).any():
-            raise InvalidInput("This sum takes one entry per person; some rows have more.")
-        with self._lock:
-            if self._counts(len(starts) - 1, batch):
-                add_sparse(self.clip.rule(), starts, places, values, self._scratch, self._batch)
-
-    def _counts(self, people: int, batch: int | None) -> bool:
-        """Whether so many contributions to that batch still count; they are counted if so."""
-        if batch is not None:
-            _validate.whole(batch, 0, self.batch, "batch")
-            if batch < self.batch:
-                return False
-        if self.batch == len(self.schedule):  # after the last release every answer is late
-            return False
-        if self._marks[1] + people > self.schedule.rounds:
-            raise InvalidInput(
-                f"More than the {self.schedule.rounds} contributions that this sum was made for."
-            )
-        self._marks[1] += people
-        return True
-
-    def _take(self) -> Ints:
-        with self._lock:
-            taken = self._batch.copy()
-            self._batch[:] = 0
-            self._marks[0] += 1
-            return taken
-
-
-def csr_rows(rows: Any, size: int) -> tuple[Ints, Ints, Floats]:
-    """A sparse matrix at the door, as (starts, places, values): places within range, each once a row, in order."""
-    try:
-        matrix = sparse.csr_array(rows)
-        if matrix.ndim != 2 or matrix.shape[1] != size:
-            raise InvalidInput(f"Expected rows of {size} numbers; got a matrix of shape {matrix.shape}.")
-        if np.iscomplexobj(matrix.data):
-            raise InvalidInput("Contributions are real numbers; got complex ones.")
-        if not rising(matrix.indptr, matrix.indices, size):
-            matrix.check_format(full_check=True)
-            matrix = matrix.copy()  # what belongs to the caller is left alone
-            matrix.has_canonical_format = False
-            matrix.sum_duplicates()  # also sorts; a place that came twice would count twice
-    except (ValueError, TypeError, IndexError) as error:
-        raise InvalidInput(f"Expected a sparse matrix with one person per row: {error}.") from error
-    starts, places = (part.astype(np.int64, copy=False) for part in (matrix.indptr, matrix.indices))
-    values = as_floats(matrix.data)
-    if len(values) < len(places) or not rising(starts, places, size):
-        raise InvalidInput("The matrix contradicts itself: its rows do not fit its values.")
-    return starts, places, values
-
-
 class PrivateSum(Collector):
     """A running sum, published once after each batch of the schedule, at a total cost of `cost`."""
 
@@ -169,8 +68,9 @@ class PrivateSum(Collector):
         strategy: str = "sqrt-toeplitz",
         clip: Clip | None = None,
         name: str = "sum",
+        across: int = 1,
     ) -> None:
-        super().__init__(size, Clip() if clip is None else clip, schedule)
+        super().__init__(size, Clip() if clip is None else clip, schedule, across)
         if not isinstance(ledger, Ledger):
             raise InvalidInput(f"A private sum is paid for on a Ledger; got {ledger!r}.")
         self.strategy = _validate.lookup(STRATEGIES, strategy, "strategy")(len(schedule))
@@ -235,14 +135,15 @@ class PrivateSum(Collector):
 
     def collector(self) -> Collector:
         """For another machine: clips and adds up by the same rule, to be merged before the batch is released."""
-        made = Collector(self.size, self.clip, self.schedule)
+        made = Collector(self.size, self.clip, self.schedule, self.across)
         made._marks[0] = self.batch
         return made
 
     def merge(self, other: Collector) -> None:
         """Take over what another machine collected. If its batch has closed meanwhile, that came too late."""
-        if type(other) is not Collector or (other.size, other.clip, other.schedule) != (
+        if type(other) is not Collector or (other.size, other.across, other.clip, other.schedule) != (
             self.size,
+            self.across,
             self.clip,
             self.schedule,
         ):
@@ -263,7 +164,10 @@ class PrivateSum(Collector):
 
     def restore(self, snapshot: bytes) -> None:
         """Go on from a snapshot of a sum that was made with the same arguments."""
-        snapshots.unpack(snapshot, self._facts(), self._arrays())
+        batch, *others = self._arrays()
+        batch = np.empty_like(batch)
+        snapshots.unpack(snapshot, self._facts(), [batch, *others])
+        self._batch[...] = batch.reshape(self._batch.shape)
         self._due = None
         if not 0 <= self.batch <= len(self.schedule):
             raise InvalidInput("The snapshot is of a batch that there is not; it was altered.")
@@ -273,4 +177,4 @@ class PrivateSum(Collector):
         return {"sum": repr(facts)}
 
     def _arrays(self) -> list[Any]:
-        return [self._batch, self._marks, *self._encoder.arrays, *self._decoder.arrays]
+        return [self._entries(), self._marks, *self._encoder.arrays, *self._decoder.arrays]

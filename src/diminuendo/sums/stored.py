@@ -35,7 +35,8 @@ from diminuendo.randomness import noise
 from diminuendo.sums import snapshots
 from diminuendo.sums.chain import Answers, Chain
 from diminuendo.sums.clip import Clip, clip_all, dense_row, rising, sparse_row
-from diminuendo.sums.private_sum import ROOM, csr_rows
+from diminuendo.sums.collector import csr_rows
+from diminuendo.sums.private_sum import ROOM
 from diminuendo.sums.schedule import Schedule
 from diminuendo.sums.weights import UNIT
 from diminuendo.types import Floats, Ints

@@ -1,0 +1,176 @@
+"""Guides find the item that halving finds, whatever the stretches, and draws with them are those of the slow way."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from diminuendo import SeededCoins
+from diminuendo._jit import kernel
+from diminuendo.experts.capped_simplex import ONE, Borders, bordered, draw_bordered, draw_pivotal, running
+from diminuendo.experts.stretches import Guide, draw_other, find, guided, mask, seek, softmax
+from diminuendo.randomness.words import UNFINISHED, PublicCoins, PublicWords, begin, below, mask_of, undo
+from diminuendo.types import EMPTY_SLOT, Floats, Ints, Items
+
+
+@kernel
+def _found(guide: Guide, expert: int, ends: Ints, wrong: Ints) -> None:
+    """How often the guide and halving disagree, over all places."""
+    for place in range(ends[-1]):
+        wrong[0] += seek(guide, expert, place) != find(ends, place)
+
+
+def disagreements(shares: Ints) -> int:
+    """`shares` are (experts, N)."""
+    ends = np.zeros((shares.shape[1] + 1, len(shares)), dtype=np.int64)
+    np.cumsum(shares, axis=1, out=ends[1:].T)
+    guide, wrong = guided(ends), np.zeros(1, dtype=np.int64)
+    for expert in range(len(shares)):
+        _found(guide, expert, np.ascontiguousarray(ends[:, expert]), wrong)
+    return int(wrong[0])
+
+
+def test_every_place_of_every_small_case() -> None:
+    """All shares from 0 to 3 of four items, and all pairs of two experts on two items."""
+    for shares in itertools.product(range(4), repeat=4):
+        if sum(shares):
+            assert disagreements(np.array([shares])) == 0, shares
+            if sum(shares[:2]) and sum(shares[2:]):
+                assert disagreements(np.array(shares).reshape(2, 2)) == 0, shares
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_every_place_of_uneven_stretches(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    for n in (1, 2, 7, 64, 300):
+        shares = np.floor(2.0 ** random.uniform(0, 12, size=(3, n))).astype(np.int64) - 1
+        shares[:, int(random.integers(n))] += 5_000  # nearly all of it, so that most items share a bucket
+        assert disagreements(shares) == 0
+
+
+def test_a_guide_that_is_off_by_one_is_noticed() -> None:
+    ends = np.arange(0, 44, 4)[:, None]
+    guide, wrong = guided(ends), np.zeros(1, dtype=np.int64)
+    guide.firsts[0, 3:-1] += 1
+    _found(guide, 0, np.ascontiguousarray(ends[:, 0]), wrong)
+    assert wrong[0] > 0
+
+
+@kernel
+def _masks(bounds: Ints, out: Ints) -> None:
+    for j in range(len(bounds)):
+        out[j] = np.int64(mask_of(bounds[j]))
+
+
+def test_masks_are_those_of_compiled_code() -> None:
+    bounds = np.array([*range(1, 40), *(2**j + d for j in (20, 40, 61) for d in (-1, 0, 1))])
+    out = np.zeros(len(bounds), dtype=np.int64)
+    _masks(bounds, out)
+    assert out.tolist() == [mask(int(bound)) for bound in bounds]
+
+
+# Whole slates.
+
+
+@kernel
+def _in_turn(guide: Guide, slow: bool, ends: Ints, rows: Items, done: int, coins: PublicWords) -> int:
+    """Experts in turn, by the guide; or slowly, by walking along the items that are left."""
+    while done < len(rows):
+        begin(coins)
+        for slot in range(rows.shape[1]):
+            item = UNFINISHED
+            if not slow:
+                item = draw_other(guide, slot, rows[done], slot, coins)
+            else:
+                left = 0
+                for other in range(ends.shape[1] - 1):
+                    if not _has(rows[done], slot, other):
+                        left += ends[slot, other + 1] - ends[slot, other]
+                place = below(left, coins)
+                for other in range(ends.shape[1] - 1):
+                    if place != UNFINISHED and item == UNFINISHED and not _has(rows[done], slot, other):
+                        place -= ends[slot, other + 1] - ends[slot, other]
+                        item = other if place < 0 else UNFINISHED
+            if item == UNFINISHED:
+                undo(coins)
+                return done
+            rows[done, slot] = item
+        done += 1
+    return done
+
+
+@kernel
+def _has(row: Items, slots: int, item: int) -> bool:
+    for slot in range(slots):
+        if row[slot] == item:
+            return True
+    return False
+
+
+def drawn(guide: Guide, slow: bool, slots: int) -> Items:
+    ends = np.ascontiguousarray(guide.ends.T)
+    rows, coins, done = np.full((2_000, slots), EMPTY_SLOT, dtype=np.int32), PublicCoins(SeededCoins(3)), 0
+    while (done := _in_turn(guide, slow, ends, rows, done, coins.handful)) < len(rows):
+        coins.resume()
+    return rows
+
+
+@pytest.mark.parametrize(("slots", "n"), [(1, 1), (1, 6), (3, 3), (4, 9), (5, 200)])
+def test_experts_in_turn_draw_what_the_slow_way_draws(slots: int, n: int) -> None:
+    random = np.random.default_rng(n)
+    for spread in (0.0, 2.0, 40.0):  # in the last, what is left after one item is next to nothing
+        guide = guided(softmax(random.normal(size=(slots, n)) * spread))
+        np.testing.assert_array_equal(drawn(guide, False, slots), drawn(guide, True, slots))
+
+
+@kernel
+def _pivotal(ends: Ints, rows: Items, done: int, coins: PublicWords) -> int:
+    while done < len(rows):
+        begin(coins)
+        if not draw_pivotal(ends, rows[done], coins):
+            undo(coins)
+            return done
+        done += 1
+    return done
+
+
+@kernel
+def _bordered(borders: Borders, rows: Items, done: int, coins: PublicWords) -> int:
+    while done < len(rows):
+        begin(coins)
+        if not draw_bordered(borders, rows[done], coins):
+            undo(coins)
+            return done
+        done += 1
+    return done
+
+
+def points() -> list[Floats]:
+    random, found = np.random.default_rng(8), []
+    for n, k in ((2, 1), (3, 3), (6, 2), (40, 7), (900, 4)):
+        for sharp in (0.0, 1.0, 9.0):
+            x = np.exp(sharp * random.normal(size=n))
+            for _ in range(50):  # to sum k, none above 1
+                x = np.minimum(1.0, x * k / x.sum())
+            found.append(x)
+    return found
+
+
+def all_drawn(draw: Callable[..., int], law: Any, slots: int) -> Items:
+    rows, coins, done = np.zeros((500, slots), dtype=np.int32), PublicCoins(SeededCoins(2)), 0
+    while (done := draw(law, rows, done, coins.handful)) < len(rows):
+        coins.resume()
+    return rows
+
+
+def test_borders_change_nothing_about_pivotal_rounding() -> None:
+    for x in points():
+        slots = round(float(x.sum()))
+        ends = running(x, slots)
+        assert ends[-1] == slots * ONE
+        found = all_drawn(_bordered, bordered(ends), slots)
+        np.testing.assert_array_equal(found, all_drawn(_pivotal, ends, slots))

@@ -1,0 +1,71 @@
+"""What people pour into a batch, compiled, is what the slow way makes of them: row by row, clipped, added."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from diminuendo import Coverage, NoisyOr, People, SeededCoins
+from diminuendo.learners import boosted_people, noisy_hedge
+from diminuendo.learners.boosted import Boosted
+from diminuendo.learners.released_sums import ReleasedSums
+from diminuendo.learners.sheet import NARROW
+from diminuendo.objectives import FAMILIES
+from diminuendo.objectives.rows import Matrix
+from diminuendo.randomness.words import PublicCoins
+from diminuendo.sums.collector import Collector
+from diminuendo.types import Ints, Items
+
+KINDS: list[type[ReleasedSums]] = [Boosted, noisy_hedge.NoisyHedge]
+ROUNDS = 60
+
+
+def somebody() -> list[People]:
+    """Every family; people who care about more than a sheet has room for at first; items that come in no order."""
+    found = []
+    for family in FAMILIES.values():
+        for specimen, n, matrices in family.specimens():
+            found.append(
+                People(specimen, tuple(np.tile(np.asarray(m), (ROUNDS, 1))[:ROUNDS] for m in matrices), n)
+            )
+    random, n = np.random.default_rng(1), 3 * NARROW
+    wide = random.random((ROUNDS, n)) * (random.random((ROUNDS, 1)) > 0.5)
+    covers = sparse.csr_array(random.random((n, 12)) < 0.3, dtype=float)
+    topics = random.random((ROUNDS, 12)) * (random.random((ROUNDS, 12)) < 0.4) / 12
+    eager = np.zeros((ROUNDS, n))  # too long together, all slots of them, though one slot is not
+    for row in eager:
+        row[random.choice(n, 4, replace=False)] = 0.99
+    return [*found, People(NoisyOr(), wide), People(NoisyOr(), eager), People(Coverage(covers), topics, n)]
+
+
+def slow_rows(learner: Any, people: People, slates: Items, words: Ints) -> Matrix:
+    leaves = people.family.leaves
+    if isinstance(learner, Boosted):
+        return boosted_people.gathered(people.table, 0, len(people), leaves, learner._ends, words)
+    return noisy_hedge._gathered(people.table, 0, len(people), leaves, slates, learner.n_items)
+
+
+@pytest.mark.parametrize("clip", [None, 0.7, 3.0])
+@pytest.mark.parametrize("kind", KINDS)
+def test_poured_is_gathered_clipped_and_added(kind: type[ReleasedSums], clip: float | None) -> None:
+    cared, seen = False, 0
+    for people in somebody():
+        slots = min(3, people.n_items)
+        learner = kind(people.n_items, slots, horizon=8 * ROUNDS, epsilon=0.01, delta=1e-6, clip=clip)
+        learner._public = PublicCoins(SeededCoins(people.n_items))
+        slates, words, done = np.zeros((ROUNDS, slots), dtype=np.int32), np.zeros(ROUNDS, dtype=np.int64), 0
+        while (done := learner._draw_rows(slates, done, ROUNDS, words)) < ROUNDS:
+            learner._resume()
+        learner._take_in(people, 0, slates, words, 0)
+        slow = Collector(learner._size, learner._clip, learner._sum.schedule)
+        slow.add_rows(slow_rows(learner, people, slates, words))
+        np.testing.assert_array_equal(learner._sum._entries(), slow._entries(), err_msg=repr(people))
+        assert learner._sum._marks.tolist() == slow._marks.tolist()
+        assert slow._batch.any()
+        seen += len(people)
+        cared |= bool((people.values(slates) > 0).any())
+    assert cared, "some people are shown what they care about"
+    assert seen > 5 * ROUNDS
