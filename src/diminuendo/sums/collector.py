@@ -51,7 +51,7 @@ class Collector:
         self._cells = np.zeros((self.size // self.across, self.across), dtype=np.int64)
         self._batch = self._cells.ravel() if self.across == 1 else self._cells.T  # entries in their order
         self._marks = np.zeros(2, dtype=np.int64)  # the open batch, and how often somebody added
-        self._scratch = np.zeros(self.size, dtype=np.int64)
+        self._scratch = np.zeros(0, dtype=np.int64)  # as long as the longest contribution so far
         self._lock = threading.RLock()  # kernels let other threads run
 
     def __repr__(self) -> str:
@@ -81,7 +81,7 @@ class Collector:
             if not self._counts(1, batch):
                 return
             if places is None and self.across == 1:
-                add_dense(self.clip.rule(), row, self._scratch, self._batch)
+                add_dense(self.clip.rule(), row, self._room(self.size), self._batch)
                 return
             places = np.arange(self.size) if places is None else places
             self._add(np.array([0, len(places)]), places, row)
@@ -98,7 +98,13 @@ class Collector:
     def _add(self, starts: Ints, places: Ints, values: Floats) -> None:
         if self.across > 1:
             places = places % len(self._cells) * self.across + places // len(self._cells)
-        add_sparse(self.clip.rule(), starts, places, values, self._scratch, self._cells.ravel())
+        scratch = self._room(int(np.diff(starts).max(initial=0)))
+        add_sparse(self.clip.rule(), starts, places, values, scratch, self._cells.ravel())
+
+    def _room(self, entries: int) -> Ints:
+        if len(self._scratch) < entries:
+            self._scratch = np.zeros(entries, dtype=np.int64)
+        return self._scratch
 
     @contextmanager
     def pouring(self, people: int, *, batch: int | None = None) -> Iterator[Pour | None]:
