@@ -91,6 +91,16 @@ def keep(residual: int, rate: float, difference: int, bits: int, secret: SecretW
     return UNFINISHED
 
 
+@inline
+def below_weight(residual: int, bound: int, secret: SecretWords) -> bool:
+    """Whether `keep` says KEPT of every weight that `bound` is the `weight_bound` of, or of any higher one.
+
+    A bound exceeds its weight by the part WINDOW and by 2; `keep` leaves one more window for rounding. Four are
+    more than both with what floats add here and there, so that nothing is said here that `keep` would not say.
+    """
+    return bool(residual + 1.0 <= (bound - 2.0) * (1 - 4 * secret.window[0]) - 1.0)
+
+
 def select(scores: Ints, rate: float, secret: SecretRandomness) -> int:
     """One item, with probability exactly in proportion to exp(rate * score). Scores are whole numbers (ticks)."""
     require_secret(secret)
