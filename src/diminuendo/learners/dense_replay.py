@@ -1,9 +1,9 @@
 """Replay of fixed-rate experts for people who name every item: the same slates, with the learning put off.
 
 For noisy-or what item a adds is missed * p[a], in every slot the same row of p with another factor. So gains can wait
-for a block of rounds and be added up together (randomness/waiting.py). Rounds in which too many items would change
-their classes, and people who do not name every item, are learned from as ever, by `learn_gains`: slates, words used
-and all that is learned are the same, bit for bit, whichever way a round goes.
+for a block of rounds and be added up together (randomness/waiting.py). People among them who do not name every item
+are learned from as ever, by `learn_gains`. Slates, words used and all that is learned are the same, bit for bit,
+whichever way a round goes.
 """
 
 from __future__ import annotations
@@ -14,14 +14,12 @@ from diminuendo.learners.ordered_experts import learn_gains
 from diminuendo.objectives.family import Bag
 from diminuendo.objectives.noisy_or import NoisyOrTable
 from diminuendo.privacy.meter import paid_for
-from diminuendo.randomness.urns import SHIFT, TICKS
+from diminuendo.randomness.urns import TICKS
 from diminuendo.randomness.waiting import (
-    SHORTEST,
     Waiting,
     add_up,
-    block_length,
     draw_while_waiting,
-    open_block,
+    look_ahead,
     ticks_of,
     wait,
 )
@@ -55,22 +53,23 @@ def replay_blocks(
     waiting: Waiting,
 ) -> int:
     """Rounds from `done` on until one must be resumed; nothing waits when it returns."""
+    urns, rows, going = experts.urns, table.values, True
     waiting.rounds[0] = 0
     waiting.passed[:] = False
-    length = block_length(experts.urns.marks[0, SHIFT])
-    while done < len(slates):
-        rounds = _full_rows(table, done, min(done + length, len(slates)), experts.urns.totals.shape[0])
-        blocked = rounds >= SHORTEST and open_block(experts.urns, waiting, rounds)
-        end = done + rounds if blocked else min(done + SHORTEST, len(slates))
-        while done < end and _next(experts, waiting, table.values, slates[done], before + done, paid, secret):
-            if blocked:
+    while going and done < len(slates):
+        look_ahead(waiting)
+        full = _full_rows(table, done, min(done + waiting.ahead[0], len(slates)), urns.totals.shape[0])
+        if full > 0 or waiting.rounds[0] > 0:
+            add_up(urns, waiting, rows, experts.best)
+        pause = done + max(full, 1)
+        while going and done < pause:
+            going = _next(experts, waiting, rows, slates[done], before + done, paid, secret)
+            if going and full > 0:
                 _put_off(experts, waiting, table, done, slates[done])
-            else:
+            elif going:
                 learn_gains(experts, table, done, slates[done], state, bag)
-            done += 1
-        add_up(experts.urns, waiting, table.values, experts.best)
-        if done < end:
-            break
+            done += going
+    add_up(urns, waiting, rows, experts.best)
     return done
 
 
@@ -109,20 +108,20 @@ def _next(
 @inline
 def _put_off(experts: HedgeState, waiting: Waiting, table: NoisyOrTable, person: int, row: Items) -> None:
     """`learn_gains` of a person who names every item: gains wait, but for those of shown items, which are none."""
-    rows, urns, begins = table.values, experts.urns, table.starts[person]
-    waiting.begins[waiting.rounds[0]] = begins
+    urns, rows, first, chances = experts.urns, table.values, table.starts[person], waiting.chances
+    for slot in range(len(row)):  # before anything else, so that they come from memory together
+        chances[slot] = 0.0 if row[slot] == EMPTY_SLOT else rows[first + row[slot]]
+    waiting.begins[waiting.rounds[0]] = first
     missed = 1.0
     for slot in range(len(row)):
         factor = missed * TICKS
         wait(urns, waiting, rows, slot, factor)
         for earlier in range(slot):
             if row[earlier] != EMPTY_SLOT:  # what will be added to it is taken away beforehand
-                shown = row[earlier]
-                urns.totals[shown, slot] -= ticks_of(factor, rows[begins + shown])
+                urns.totals[row[earlier], slot] -= ticks_of(factor, chances[earlier])
         if row[slot] != EMPTY_SLOT:
-            chance = rows[begins + row[slot]]
-            experts.own[slot] += ticks_of(factor, chance)
-            missed *= 1.0 - chance
+            experts.own[slot] += ticks_of(factor, chances[slot])
+            missed *= 1.0 - chances[slot]
             waiting.passed[row[slot]] = True
     for slot in range(len(row)):
         if row[slot] != EMPTY_SLOT:

@@ -98,7 +98,8 @@ def draw(urns: Urns, urn: int, secret: SecretWords) -> int:
         item, residual, sure = propose(urns, urn, secret)
         if sure:
             return item
-        kept = keep_at(urns, urn, residual, urns.totals[item, urn], secret)
+        difference = urns.totals[item, urn] - reference(urns, urn)
+        kept = keep(residual, urns.rate[urn], difference, urns.marks[urn, BITS], secret)
         if kept == UNFINISHED:
             return UNFINISHED
         if kept == KEPT:
@@ -132,10 +133,9 @@ def propose(urns: Urns, urn: int, secret: SecretWords) -> tuple[int, int, bool]:
 
 
 @inline
-def keep_at(urns: Urns, urn: int, residual: int, total: int, secret: SecretWords) -> int:
-    """Whether an item with this total is kept: KEPT, REJECTED or UNFINISHED."""
-    reference = (urns.marks[urn, BASE] + urns.marks[urn, TOP]) << urns.marks[urn, SHIFT]
-    return keep(residual, urns.rate[urn], total - reference, urns.marks[urn, BITS], secret)
+def reference(urns: Urns, urn: int) -> int:
+    """The total that would weigh 2^BITS: the upper edge of the top class."""
+    return int((urns.marks[urn, BASE] + urns.marks[urn, TOP]) << urns.marks[urn, SHIFT])
 
 
 @inline

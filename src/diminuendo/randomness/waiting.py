@@ -6,11 +6,11 @@ for each urn: item a gains floor(factor * row[a]) ticks. A draw that wants to kn
 item. At the end of the block everything is added at once, in tiles of items whose rows stay in the processor's cache.
 
 What must not wait is an item's step into the next class. Classes are many rounds wide, so few items can take one within
-a block. These, the near ones, are found when the block opens and followed from round to round, in the order of
-items, as `grow` would. All others stand where they stand, whatever they gain.
+a block. These, the near ones, are found before the block begins and followed from round to round, in the order of
+items, as `grow` would. All others stand where they stand, whatever they gain. Blocks are as long as that pays.
 
 So classes, orders and, after the block, totals are what `grow` makes of the same gains, bit for bit: all of it is
-whole numbers. Urns of a block keep their rates. Cost, assumptions and what is excluded are those of urns.py.
+whole numbers. Rates stay as they are. Cost, assumptions and what is excluded are those of urns.py.
 """
 
 from __future__ import annotations
@@ -21,41 +21,42 @@ import numpy as np
 from numpy.typing import NDArray
 
 from diminuendo._jit import inline
-from diminuendo.randomness.exponential import KEPT
-from diminuendo.randomness.urns import SHIFT, TICKS, WHOLE, Urns, climb, keep_at, propose
+from diminuendo.randomness.exponential import KEPT, OPEN, keep, keep_within
+from diminuendo.randomness.urns import BITS, SHIFT, TICKS, Urns, climb, propose, reference
 from diminuendo.randomness.words import UNFINISHED, SecretWords
 from diminuendo.types import Floats, Ints, Items
 
-LONGEST = 32
-"""Rounds of a block at most: then adding them up costs little beside reading the rows."""
-
-SHORTEST = 4
-"""Shorter blocks save too little. Also how many rows are added in one go."""
+SHORTEST, LONGEST = 4, 32
+"""Rounds of a block. In longer ones adding up would cost no less, since by then it is a small part of the work."""
 
 TILE = 128
-"""Items whose gains are added together: LONGEST rows of so many numbers fit into the cache nearest to the processor."""
+"""Items whose gains are added together: LONGEST rows of so many numbers stay in the processor's cache."""
 
-NEAR_SHARE = 8
-"""A block opens if at most one item in so many is near: to follow one costs many times what it costs to wait."""
+FOLLOWING = 4
+"""To follow an item in one round costs as much as to look at so many items in the end, as measured."""
 
 
 class Waiting(NamedTuple):
-    """What waits for each urn. Nothing of it has a meaning between calls."""
+    """What waits for each urn. When a kernel returns, nothing waits."""
 
     rounds: Ints
     """(1,) how many rounds wait."""
+    ahead: Ints
+    """(1,) for how many rounds what is near was found. The only thing here that lasts, and it only saves time."""
     begins: Ints
-    """(LONGEST,) where the row of each begins among the numbers of all people."""
+    """(LONGEST,) where the row of each waiting round begins among the numbers of all people."""
     factors: Floats
-    """(urns, LONGEST + SHORTEST) of each round, in ticks; 0 after the last."""
+    """(urns, LONGEST + 4) of each waiting round, in ticks; 0 after the last."""
     near: Items
-    """(urns, n / NEAR_SHARE) near items, in order ..."""
+    """(urns, n) near items, in order ..."""
     known: Ints
-    """... their totals, with all that waits ..."""
+    """(urns, n) ... their totals, with all that waits ..."""
     found: Ints
     """(urns,) ... and how many there are."""
     passed: NDArray[np.bool_]
     """(n,) items that gain nothing more in this round."""
+    chances: Floats
+    """(urns,) scratch: the number of each urn's own item in this round's row."""
     sums: NDArray[np.int32]
     """(urns, TILE) scratch."""
 
@@ -65,58 +66,38 @@ class Waiting(NamedTuple):
 
 def new_waiting(n_items: int, urns: int) -> Waiting:
     """Nothing waits."""
-    most = n_items // NEAR_SHARE + 1
     return Waiting(
         rounds=np.zeros(1, dtype=np.int64),
+        ahead=np.full(1, SHORTEST),
         begins=np.zeros(LONGEST, dtype=np.int64),
-        factors=np.zeros((urns, LONGEST + SHORTEST)),
-        near=np.zeros((urns, most), dtype=np.int32),
-        known=np.zeros((urns, most), dtype=np.int64),
+        factors=np.zeros((urns, LONGEST + 4)),
+        near=np.zeros((urns, n_items), dtype=np.int32),
+        known=np.zeros((urns, n_items), dtype=np.int64),
         found=np.zeros(urns, dtype=np.int64),
         passed=np.zeros(n_items, dtype=np.bool_),
+        chances=np.zeros(urns),
         sums=np.zeros((urns, TILE), dtype=np.int32),
     )
 
 
 @inline
-def block_length(shift: int) -> int:
-    """How many rounds should wait where classes are 2^shift ticks wide; below SHORTEST: none.
-
-    A longer block is added up more cheaply, and has more near items to follow: the root of the width balances the two.
-    """
-    return int(min(float(LONGEST), np.sqrt(2.0 ** (shift - WHOLE - 1))))
-
-
-@inline
-def open_block(urns: Urns, waiting: Waiting, rounds: int) -> bool:
-    """Find the items that may change their classes within so many rounds; False where they are too many."""
-    n, count = urns.totals.shape
-    most = n // NEAR_SHARE
-    waiting.rounds[0] = 0
-    waiting.found[:] = 0
-    for item in range(n):
-        for urn in range(count):
-            total, width = urns.totals[item, urn], 1 << urns.marks[urn, SHIFT]
-            if total == 0 or (total & (width - 1)) + rounds * TICKS >= width:
-                place = waiting.found[urn]
-                if place == most:
-                    return False
-                waiting.near[urn, place], waiting.known[urn, place] = item, total
-                waiting.found[urn] = place + 1
-    return True
-
-
-@inline
 def draw_while_waiting(urns: Urns, waiting: Waiting, rows: Floats, urn: int, secret: SecretWords) -> int:
     """`draw`, from totals and what waits."""
+    most = 0.0
+    for t in range(waiting.rounds[0]):
+        most += waiting.factors[urn, t]
     while True:
         item, residual, sure = propose(urns, urn, secret)
         if sure:
             return item
-        total = urns.totals[item, urn]
-        for t in range(waiting.rounds[0]):
-            total += ticks_of(waiting.factors[urn, t], rows[waiting.begins[t] + item])
-        kept = keep_at(urns, urn, residual, total, secret)
+        # What waits is at most so much, and mostly that says enough: its rows need not come from memory.
+        total, bits = urns.totals[item, urn], urns.marks[urn, BITS]
+        lowest = total - reference(urns, urn)
+        kept = keep_within(residual, urns.rate[urn], lowest, lowest + int(most) + 1, bits, secret)
+        if kept == OPEN:
+            for t in range(waiting.rounds[0]):
+                lowest += ticks_of(waiting.factors[urn, t], rows[waiting.begins[t] + item])
+            kept = keep(residual, urns.rate[urn], lowest, bits, secret)
         if kept == UNFINISHED:
             return UNFINISHED
         if kept == KEPT:
@@ -147,23 +128,43 @@ def wait(urns: Urns, waiting: Waiting, rows: Floats, urn: int, factor: float) ->
 
 @inline
 def add_up(urns: Urns, waiting: Waiting, rows: Floats, best: Ints) -> None:
-    """Add what waits to the totals, and note the best total of each urn."""
+    """Add what waits to the totals; note the best of each urn, and what is near in the rounds ahead."""
     n, count = urns.totals.shape
     rounds = waiting.rounds[0]
-    waiting.factors[:, rounds : rounds + SHORTEST] = 0.0
-    first = 0
-    while first < n and rounds > 0:
+    waiting.factors[:, rounds : rounds + 4] = 0.0
+    waiting.found[:] = 0
+    for first in range(0, n, TILE):
         size = min(TILE, n - first)
         for urn in range(count):
             _add_rows(waiting, rows, urn, first, waiting.sums[urn, :size])
-            top = best[urn]
+            top, found = best[urn], waiting.found[urn]
+            within = (1 << urns.marks[urn, SHIFT]) - 1
+            far = within - waiting.ahead[0] * TICKS
             for j in range(size):
                 total = urns.totals[first + j, urn] + waiting.sums[urn, j]
                 urns.totals[first + j, urn] = total
                 top = max(top, total)
-            best[urn] = top
-        first += size
+                if total & within > far or total == 0:
+                    waiting.near[urn, found], waiting.known[urn, found] = first + j, total
+                    found += 1
+            best[urn], waiting.found[urn] = top, found
     waiting.rounds[0] = 0
+
+
+@inline
+def look_ahead(waiting: Waiting) -> None:
+    """Choose for how many rounds to look ahead next: so that following costs no more than adding up, and not far less.
+
+    Twice the rounds have about twice the near items, each to be followed for twice as long.
+    """
+    followed, ahead = 0, waiting.ahead[0]
+    for urn in range(len(waiting.found)):
+        followed += waiting.found[urn] * ahead * FOLLOWING
+    looked_at = waiting.near.size
+    if followed > looked_at:
+        waiting.ahead[0] = max(SHORTEST, ahead // 2)
+    elif 4 * followed <= looked_at:
+        waiting.ahead[0] = min(LONGEST, ahead * 2)
 
 
 @inline
@@ -174,7 +175,7 @@ def _add_rows(waiting: Waiting, rows: Floats, urn: int, first: int, sums: NDArra
     """
     size, last, factors = len(sums), waiting.rounds[0] - 1, waiting.factors[urn]
     sums[:] = 0
-    for t in range(0, last + 1, SHORTEST):
+    for t in range(0, last + 1, 4):
         a, b = waiting.begins[t] + first, waiting.begins[min(t + 1, last)] + first
         c, d = waiting.begins[min(t + 2, last)] + first, waiting.begins[min(t + 3, last)] + first
         _add_four(
@@ -183,7 +184,7 @@ def _add_rows(waiting: Waiting, rows: Floats, urn: int, first: int, sums: NDArra
             rows[b : b + size],
             rows[c : c + size],
             rows[d : d + size],
-            factors[t : t + SHORTEST],
+            factors[t : t + 4],
         )
 
 
