@@ -17,6 +17,7 @@ from rich.console import Console
 import diminuendo
 from benchmarks.charges import charges
 from benchmarks.contributions import contributions
+from benchmarks.dense import dense
 from benchmarks.draws import draws
 from benchmarks.flat import flat
 from benchmarks.hindsight import hindsight
@@ -35,6 +36,7 @@ PARTS: dict[str, Callable[[], Iterator[Part]]] = {
     "flat": flat,
     "hindsight": hindsight,
     "draws": draws,
+    "dense": dense,
     "select": selection,
     "noise": noise_costs,
     "add": contributions,

@@ -2,7 +2,7 @@
 
 For noisy-or what item a adds is missed * p[a], in every slot the same row of p with another factor. So gains can wait
 for a block of rounds and be added up together (randomness/waiting.py). People among them who do not name every item
-are learned from as ever, by `learn_gains`. Slates, words used and all that is learned are the same, bit for bit,
+are learned from as ever, by `learn_person`. Slates, words used and all that is learned are the same, bit for bit,
 whichever way a round goes.
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from diminuendo._jit import inline, kernel
 from diminuendo.experts.hedge import HedgeState
-from diminuendo.learners.ordered_experts import learn_gains
+from diminuendo.learners.ordered_experts import learn_person
 from diminuendo.objectives.family import Bag
 from diminuendo.objectives.noisy_or import NoisyOrTable
 from diminuendo.privacy.meter import paid_for
@@ -56,21 +56,22 @@ def replay_blocks(
     urns, rows, going = experts.urns, table.values, True
     waiting.rounds[0] = 0
     waiting.passed[:] = False
-    while going and done < len(slates):
+    while True:
         look_ahead(waiting)
-        full = _full_rows(table, done, min(done + waiting.ahead[0], len(slates)), urns.totals.shape[0])
+        end = min(done + waiting.ahead[0], len(slates)) if going else done
+        full = _full_rows(table, done, end, urns.totals.shape[0])
         if full > 0 or waiting.rounds[0] > 0:
             add_up(urns, waiting, rows, experts.best)
+        if done == end:
+            return done
         pause = done + max(full, 1)
         while going and done < pause:
             going = _next(experts, waiting, rows, slates[done], before + done, paid, secret)
             if going and full > 0:
                 _put_off(experts, waiting, table, done, slates[done])
             elif going:
-                learn_gains(experts, table, done, slates[done], state, bag)
+                learn_person(experts, table, done, slates[done], state, bag)
             done += going
-    add_up(urns, waiting, rows, experts.best)
-    return done
 
 
 @inline
@@ -107,7 +108,7 @@ def _next(
 
 @inline
 def _put_off(experts: HedgeState, waiting: Waiting, table: NoisyOrTable, person: int, row: Items) -> None:
-    """`learn_gains` of a person who names every item: gains wait, but for those of shown items, which are none."""
+    """`learn_person` of a person who names every item: gains wait, but for those of shown items, which are none."""
     urns, rows, first, chances = experts.urns, table.values, table.starts[person], waiting.chances
     for slot in range(len(row)):  # before anything else, so that they come from memory together
         chances[slot] = 0.0 if row[slot] == EMPTY_SLOT else rows[first + row[slot]]

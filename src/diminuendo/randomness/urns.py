@@ -108,10 +108,9 @@ def draw(urns: Urns, urn: int, secret: SecretWords) -> int:
 
 @inline
 def propose(urns: Urns, urn: int, secret: SecretWords) -> tuple[int, int, bool]:
-    """An item by the bounds, its residual, and whether that needs no look at its total: kept anyway, or UNFINISHED.
+    """An item by the bounds, its residual, and whether its total need not be known: kept anyway, or UNFINISHED.
 
-    Whatever stands in a class weighs at least what bounds the class below, but for rounding. Most residuals are
-    lower than that, and then no draw waits for a total to come from memory.
+    Most residuals are below all weights of the item's class. Then no draw waits for a total to come from memory.
     """
     marks, starts, weights = urns.marks[urn], urns.starts[urn], urns.weights[urn]
     point = below(marks[BOUND], secret)
@@ -127,9 +126,27 @@ def propose(urns: Urns, urn: int, secret: SecretWords) -> tuple[int, int, bool]:
         level -= 1
     number = np.int64(np.uint64(point) // np.uint64(bound))
     residual = point - number * bound
-    item = int(urns.order[urn, starts[level] + number])
-    sure = level > 0 and below_weight(residual, weights[marks[TOP] - level + 1], secret)
-    return item, residual, sure
+    least = 0  # the lowest class: all that fell behind
+    if level > 0:
+        least = weights[marks[TOP] - level + 1]  # at its lower edge, where the class below has its upper one
+    elif marks[BASE] == 0:
+        least = bound  # untouched: all at the upper edge
+    return int(urns.order[urn, starts[level] + number]), residual, below_weight(residual, least, secret)
+
+
+@inline
+def draw_looking(urns: Urns, urn: int, secret: SecretWords) -> int:
+    """`draw` without the short cut: it looks at the total of every item proposed. What `draw` is held to."""
+    while True:
+        item, residual, _ = propose(urns, urn, secret)
+        if item == UNFINISHED:
+            return UNFINISHED
+        difference = urns.totals[item, urn] - reference(urns, urn)
+        kept = keep(residual, urns.rate[urn], difference, urns.marks[urn, BITS], secret)
+        if kept == UNFINISHED:
+            return UNFINISHED
+        if kept == KEPT:
+            return item
 
 
 @inline

@@ -26,8 +26,8 @@ from diminuendo.randomness.urns import BITS, SHIFT, TICKS, Urns, climb, propose,
 from diminuendo.randomness.words import UNFINISHED, SecretWords
 from diminuendo.types import Floats, Ints, Items
 
-SHORTEST, LONGEST = 4, 32
-"""Rounds of a block. In longer ones adding up would cost no less, since by then it is a small part of the work."""
+SHORTEST, LONGEST = 4, 64
+"""Rounds of a block. By the longest, going through the totals once is a small part of the work."""
 
 TILE = 128
 """Items whose gains are added together: LONGEST rows of so many numbers stay in the processor's cache."""
@@ -47,6 +47,8 @@ class Waiting(NamedTuple):
     """(LONGEST,) where the row of each waiting round begins among the numbers of all people."""
     factors: Floats
     """(urns, LONGEST + 4) of each waiting round, in ticks; 0 after the last."""
+    most: Ints
+    """(urns,) what waits for any one item, in ticks, at most."""
     near: Items
     """(urns, n) near items, in order ..."""
     known: Ints
@@ -54,7 +56,7 @@ class Waiting(NamedTuple):
     found: Ints
     """(urns,) ... and how many there are."""
     passed: NDArray[np.bool_]
-    """(n,) items that gain nothing more in this round."""
+    """(n,) items passed by: those that gain nothing more in this round."""
     chances: Floats
     """(urns,) scratch: the number of each urn's own item in this round's row."""
     sums: NDArray[np.int32]
@@ -71,6 +73,7 @@ def new_waiting(n_items: int, urns: int) -> Waiting:
         ahead=np.full(1, SHORTEST),
         begins=np.zeros(LONGEST, dtype=np.int64),
         factors=np.zeros((urns, LONGEST + 4)),
+        most=np.zeros(urns, dtype=np.int64),
         near=np.zeros((urns, n_items), dtype=np.int32),
         known=np.zeros((urns, n_items), dtype=np.int64),
         found=np.zeros(urns, dtype=np.int64),
@@ -83,9 +86,6 @@ def new_waiting(n_items: int, urns: int) -> Waiting:
 @inline
 def draw_while_waiting(urns: Urns, waiting: Waiting, rows: Floats, urn: int, secret: SecretWords) -> int:
     """`draw`, from totals and what waits."""
-    most = 0.0
-    for t in range(waiting.rounds[0]):
-        most += waiting.factors[urn, t]
     while True:
         item, residual, sure = propose(urns, urn, secret)
         if sure:
@@ -93,7 +93,7 @@ def draw_while_waiting(urns: Urns, waiting: Waiting, rows: Floats, urn: int, sec
         # What waits is at most so much, and mostly that says enough: its rows need not come from memory.
         total, bits = urns.totals[item, urn], urns.marks[urn, BITS]
         lowest = total - reference(urns, urn)
-        kept = keep_within(residual, urns.rate[urn], lowest, lowest + int(most) + 1, bits, secret)
+        kept = keep_within(residual, urns.rate[urn], lowest, lowest + waiting.most[urn], bits, secret)
         if kept == OPEN:
             for t in range(waiting.rounds[0]):
                 lowest += ticks_of(waiting.factors[urn, t], rows[waiting.begins[t] + item])
@@ -112,10 +112,14 @@ def ticks_of(factor: float, number: float) -> int:
 
 @inline
 def wait(urns: Urns, waiting: Waiting, rows: Floats, urn: int, factor: float) -> None:
-    """Every item gains floor(factor * row) in this urn, but those passed; of the round that `next_round` will end."""
+    """In the round under way every item gains floor(factor * row) in this urn, unless it is passed by.
+
+    What waits is added to those passed by all the same, so the caller takes it off their totals.
+    """
     t = waiting.rounds[0]
     begin = waiting.begins[t]
     waiting.factors[urn, t] = factor
+    waiting.most[urn] += ticks_of(factor, 1.0)
     for j in range(waiting.found[urn]):
         item = waiting.near[urn, j]
         if not waiting.passed[item]:
@@ -133,6 +137,7 @@ def add_up(urns: Urns, waiting: Waiting, rows: Floats, best: Ints) -> None:
     rounds = waiting.rounds[0]
     waiting.factors[:, rounds : rounds + 4] = 0.0
     waiting.found[:] = 0
+    waiting.most[:] = 0
     for first in range(0, n, TILE):
         size = min(TILE, n - first)
         for urn in range(count):
