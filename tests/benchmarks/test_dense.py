@@ -2,64 +2,70 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 
 from benchmarks import dense
 from benchmarks.report import Disagreement
-from diminuendo import SeededCoins
+from benchmarks.stopwatch import Result
+from diminuendo import SeededCoins, Setting
 from diminuendo.learners.dense_replay import names_all
 from diminuendo.learners.fi_dp import FiDpPaper
 from diminuendo.randomness import SecretRandomness
-from diminuendo.types import EMPTY_SLOT
+from diminuendo.types import EMPTY_SLOT, Floats, Items
+
+SIZE, ITEMS = 12, 70
+SETTING = Setting(ITEMS, dense.SLOTS, 60, "full", 1.0, 1e-6)
 
 
-@pytest.fixture
-def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_tiny_run(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in {
-        "PIECES": {70: 12},
+        "PIECES": {ITEMS: SIZE},
         "LAPS": 3,
-        "COMPARED": 2,
-        "HORIZON": 60,
-        "SEEDS": 20,
+        "COMPARED": 1,
+        "FEW": 100,
+        "SEEDS": 10,
         "MANY": 400,
         "ROUNDS": 30,
         "MANY_LAPS": 3,
+        "SPREADS": {"much": 8.0},
     }.items():
         monkeypatch.setattr(dense, name, value)
+    replayed, drawn = dense.dense()
+    assert [row[0] for row in replayed.rows] == [dense.OURS, dense.CHOICE, dense.TUNED, dense.SAXPY]
+    assert set(replayed.numbers) == {"numpy, choice / ours", "numpy, tuned / ours", "ours / saxpy"}
+    assert [row[0] for row in drawn.rows] == [dense.DRAWN, dense.LOOKED, dense.READ]
 
 
-@pytest.mark.usefixtures("tiny")
-def test_a_tiny_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    parts = list(dense.dense())
-    assert [len(part.rows) for part in parts] == [4, 3, 3]
-    assert set(parts[0].numbers) == {"numpy, choice / ours", "numpy, tuned / ours", "ours / saxpy"}
-    assert all(part.numbers["ours / floor"] > 0 for part in parts[1:])
+def test_competitors_that_do_something_else_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    pieces = [dense.dense_people(SIZE, ITEMS, seed) for seed in range(2)]
+    rows = [piece.table.values.reshape(SIZE, ITEMS) for piece in pieces]
+    ours = FiDpPaper.for_setting(SETTING, coins=SeededCoins(1))
+    slates = [ours.replay(piece) for piece in pieces]
+
+    def check(timed: list[Items], shown: list[Items], seed: int) -> None:
+        again = FiDpPaper.for_setting(SETTING, coins=SeededCoins(seed))
+        dense._check_replay(pieces, rows, shown, Result("ours", answers=timed), ours, again)
+
+    check(slates[1:], slates, 1)
+    with pytest.raises(Disagreement, match="Two runs"):
+        check(slates[:1], slates, 1)
+    with pytest.raises(Disagreement, match="round by round"):
+        check(slates[1:], slates, 2)
     learn = dense.PlainFiDp.learn
 
-    def careless(plain: Any, slate: Any, chances: Any) -> None:
-        learn(plain, np.full_like(slate, EMPTY_SLOT), chances)  # as if nothing were shown before
+    def careless(plain: dense.PlainFiDp, slate: Items, chances: Floats) -> None:
+        learn(plain, np.append(slate[:-2], [EMPTY_SLOT] * 2).astype(np.int32), chances)
 
     monkeypatch.setattr(dense.PlainFiDp, "learn", careless)
     with pytest.raises(Disagreement, match="Totals"):
-        dense._replayed(70, 12, {})
-    monkeypatch.undo()
+        check(slates[1:], slates, 1)
 
 
 def test_everybody_in_it_names_every_item() -> None:
     people = dense.dense_people(5, 70)
     assert names_all(people)
     assert (people.table.values > 0).all()
-
-
-@pytest.mark.usefixtures("tiny")
-def test_slates_of_another_run_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    replay = FiDpPaper.replay
-    monkeypatch.setattr(FiDpPaper, "replay", lambda learner, people: replay(learner, people)[::-1])
-    with pytest.raises(Disagreement, match="round by round"):
-        dense._replayed(70, 12, {})
 
 
 def test_numpy_learns_what_saxpys_add_but_for_what_is_shown() -> None:
