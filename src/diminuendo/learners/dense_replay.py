@@ -28,7 +28,7 @@ from diminuendo.streams.people import People, shown_before
 from diminuendo.types import EMPTY_SLOT, Floats, Ints, Items
 
 FEWEST_ITEMS = 64
-"""With fewer items there is nothing to gain."""
+"""With fewer items a round takes a few microseconds either way: not worth the time to compile a second kernel."""
 
 
 def names_all(people: People) -> bool:

@@ -45,6 +45,10 @@ from diminuendo.types import Ints
 
 REJECTED, KEPT, OPEN = 0, 1, 2
 
+WIDER = 4
+"""Where `keep` is foretold without the score, the window is so many times as wide: more than all that floats, and
+bounds on weights, may be off on the way."""
+
 LARGEST_SCORE = 1 << 61
 
 
@@ -93,12 +97,8 @@ def keep(residual: int, rate: float, difference: int, bits: int, secret: SecretW
 
 @inline
 def below_weight(residual: int, bound: int, secret: SecretWords) -> bool:
-    """Whether `keep` says KEPT of every weight that `bound` is the `weight_bound` of, or of any higher one.
-
-    A bound exceeds its weight by the part WINDOW and by 2; `keep` leaves one more window for rounding. Four are
-    more than both with what floats add here and there, so that nothing is said here that `keep` would not say.
-    """
-    return bool(residual + 1.0 <= (bound - 2.0) * (1 - 4 * secret.window[0]) - 1.0)
+    """Whether `keep` says KEPT of every weight from the one on that `bound` is the `weight_bound` of."""
+    return bool(residual + 1.0 <= (bound - 2.0) * (1 - WIDER * secret.window[0]) - 1.0)
 
 
 @inline
