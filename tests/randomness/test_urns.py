@@ -163,3 +163,21 @@ def test_totals_that_need_not_be_known_would_change_nothing(
         assert found[0] == found[1]
         assert len(set(found[0][0])) > 4
         assert (urns.marks[0, BASE] > 0) == (behind > 0)
+
+
+def test_what_fell_behind_is_not_taken_for_untouched() -> None:
+    """Words that fall on the lowest class, which chance hardly ever does: its items weigh far less than its bound."""
+    urns = new_urns(
+        50, 1, 0.2 / 2**21
+    )  # so low that classes are narrow, and the lowest has a bound that words can fall on
+    totals = np.where(np.arange(45) < 40, 3 << 21, 600 << 21)
+    grow_all(urns, 0, np.arange(45), totals)  # and five are untouched
+    assert urns.marks[0, BASE] > 0
+    lowest = int(urns.starts[0, 1] * urns.weights[0, urns.marks[0, TOP]])
+    points = urns.marks[0, BOUND] - 1 - np.arange(0, lowest, lowest // 200)
+    for way in (draw_many, look_many):
+        secret, out = SecretRandomness(SeededCoins(1), size=1_000), np.zeros(150, dtype=np.int64)
+        secret.refill()
+        secret.handful.words[: 2 * len(points) : 2] = points  # every other word is any
+        way(urns, 0, out, secret.handful)
+        assert ((out >= 40) & (out < 45)).all()

@@ -126,7 +126,7 @@ def propose(urns: Urns, urn: int, secret: SecretWords) -> tuple[int, int, bool]:
         level -= 1
     number = np.int64(np.uint64(point) // np.uint64(bound))
     residual = point - number * bound
-    least = 0  # the lowest class: all that fell behind
+    least = 2  # all that fell behind lies in the lowest class: a bound of 2 is one of no weight
     if level > 0:
         least = weights[marks[TOP] - level + 1]  # at its lower edge, where the class below has its upper one
     elif marks[BASE] == 0:
