@@ -167,9 +167,7 @@ def test_totals_that_need_not_be_known_would_change_nothing(
 
 def test_what_fell_behind_is_not_taken_for_untouched() -> None:
     """Words that fall on the lowest class, which chance hardly ever does: its items weigh far less than its bound."""
-    urns = new_urns(
-        50, 1, 0.2 / 2**21
-    )  # so low that classes are narrow, and the lowest has a bound that words can fall on
+    urns = new_urns(50, 1, 0.2 / 2**21)  # classes so narrow that words can fall on the lowest
     totals = np.where(np.arange(45) < 40, 3 << 21, 600 << 21)
     grow_all(urns, 0, np.arange(45), totals)  # and five are untouched
     assert urns.marks[0, BASE] > 0
