@@ -12,6 +12,7 @@ from rich.console import Console
 
 from benchmarks.charges import charges
 from benchmarks.contributions import contributions
+from benchmarks.dense import dense
 from benchmarks.draws import draws
 from benchmarks.entry import entry
 from benchmarks.flat import flat
@@ -40,6 +41,7 @@ PARTS: dict[str, Callable[[], Iterator[Part]]] = {
     "released": released,
     "hindsight": hindsight,
     "draws": draws,
+    "dense": dense,
     "select": selection,
     "noise": noise_costs,
     "add": contributions,

@@ -19,12 +19,13 @@ from diminuendo.randomness.urns import (
     UNTOUCHED,
     Urns,
     draw,
+    draw_looking,
     grow,
     new_urns,
     retune,
 )
 from diminuendo.randomness.urns import probabilities as law_of
-from diminuendo.randomness.words import SecretRandomness, SecretWords
+from diminuendo.randomness.words import WINDOW, SecretRandomness, SecretWords
 from diminuendo.types import Ints
 from tests.kit.statistics import assert_follows, assert_rejects
 
@@ -39,6 +40,12 @@ def grow_all(urns: Urns, urn: int, items: Ints, ticks: Ints) -> None:
 def draw_many(urns: Urns, urn: int, out: Ints, secret: SecretWords) -> None:
     for i in range(len(out)):
         out[i] = draw(urns, urn, secret)
+
+
+@kernel
+def look_many(urns: Urns, urn: int, out: Ints, secret: SecretWords) -> None:
+    for i in range(len(out)):
+        out[i] = draw_looking(urns, urn, secret)
 
 
 def draws_from(urns: Urns, urn: int, count: int, seed: int) -> Ints:
@@ -131,3 +138,44 @@ def test_the_law_survives_growth_far_beyond_the_window() -> None:
     assert_follows(found, law_of(urns, 0))
     wrong = law_of(urns, 0) ** 1.1
     assert_rejects(found, wrong / wrong.sum())
+
+
+@pytest.mark.parametrize("rate", [1e-3, 0.02, 0.5])
+@pytest.mark.parametrize("bits", [None, 20, 6])
+@pytest.mark.parametrize("window", [WINDOW, 1e-3])
+def test_totals_that_need_not_be_known_would_change_nothing(
+    rate: float, bits: int | None, window: float
+) -> None:
+    """Item for item and word for word: where classes are wide, narrow, far behind; with few and many bits."""
+    rng = np.random.default_rng(1)
+    for behind in (0, 40):  # so many items are far below the window of classes
+        urns = new_urns(50, 1, rate, bits)
+        gained = rng.integers(0, int(4 / rate) + 1, 50) * (rng.random(50) < 0.8)  # some are untouched
+        gained[behind:] += int(300 / rate) * (behind > 0)
+        grow_all(urns, 0, np.flatnonzero(gained), gained[gained > 0])
+        found = []
+        for way in (draw_many, look_many):
+            secret = SecretRandomness(SeededCoins(4), size=200_000, window=window)
+            secret.refill()
+            out = np.zeros(2_000, dtype=np.int64)
+            way(urns, 0, out, secret.handful)
+            found.append((out.tolist(), secret.handful.used.tolist(), secret.handful.question.tolist()))
+        assert found[0] == found[1]
+        assert len(set(found[0][0])) > 4
+        assert (urns.marks[0, BASE] > 0) == (behind > 0)
+
+
+def test_what_fell_behind_is_not_taken_for_untouched() -> None:
+    """Words that fall on the lowest class, which chance hardly ever does: its items weigh far less than its bound."""
+    urns = new_urns(50, 1, 0.2 / 2**21)  # classes so narrow that words can fall on the lowest
+    totals = np.where(np.arange(45) < 40, 3 << 21, 600 << 21)
+    grow_all(urns, 0, np.arange(45), totals)  # and five are untouched
+    assert urns.marks[0, BASE] > 0
+    lowest = int(urns.starts[0, 1] * urns.weights[0, urns.marks[0, TOP]])
+    points = urns.marks[0, BOUND] - 1 - np.arange(0, lowest, lowest // 200)
+    for way in (draw_many, look_many):
+        secret, out = SecretRandomness(SeededCoins(1), size=1_000), np.zeros(150, dtype=np.int64)
+        secret.refill()
+        secret.handful.words[: 2 * len(points) : 2] = points  # every other word is any
+        way(urns, 0, out, secret.handful)
+        assert ((out >= 40) & (out < 45)).all()

@@ -25,6 +25,7 @@ from diminuendo._jit import inline, kernel
 from diminuendo.experts.hedge import HedgeState, check_fixed, new_hedge
 from diminuendo.learners import constants
 from diminuendo.learners.constants import Calibration
+from diminuendo.learners.dense_replay import names_all, replay_blocks
 from diminuendo.learners.learner import Setting
 from diminuendo.learners.ordered_experts import HedgeExperts, learn_gains
 from diminuendo.learners.private_draws import PrivateDraws
@@ -34,6 +35,7 @@ from diminuendo.privacy.ledger import Ledger
 from diminuendo.privacy.meter import UNLIMITED, Meter, paid_for
 from diminuendo.randomness.coins import Coins
 from diminuendo.randomness.urns import draw
+from diminuendo.randomness.waiting import Waiting, new_waiting
 from diminuendo.randomness.words import UNFINISHED, SecretWords, begin, undo
 from diminuendo.streams.people import People, shown_before
 from diminuendo.types import EMPTY_SLOT, Floats, Ints, Items
@@ -43,6 +45,8 @@ class PrintedExperts(HedgeExperts):
     """k ordered Hedge experts with one fixed rate that may repeat each other's items, as printed."""
 
     rate: float
+    _waiting: Waiting | None = None
+    """Room for gains that wait, where people name every item."""
 
     @property
     @abstractmethod
@@ -60,20 +64,13 @@ class PrintedExperts(HedgeExperts):
 
     def _replay(self, people: People, slates: Items, done: int) -> int:
         state, bag = np.empty(people.largest_state), self._bag(people.family.leaves)
-        before = self.rounds - done
-        return int(
-            _replay(
-                self._experts,
-                people.table,
-                slates,
-                done,
-                before,
-                self._paid,
-                self._secret.handful,
-                state,
-                bag,
-            )
-        )
+        before, secret = self.rounds - done, self._secret.handful
+        common = self._experts, people.table, slates, done, before, self._paid, secret, state, bag
+        if not names_all(people):
+            return int(_replay(*common))
+        if self._waiting is None:
+            self._waiting = new_waiting(self.n_items, self.slots)
+        return int(replay_blocks(*common, self._waiting))
 
 
 class StreeterGolovin(PrintedExperts):

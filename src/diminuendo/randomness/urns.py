@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from diminuendo._jit import inline, kernel
-from diminuendo.randomness.exponential import KEPT, keep, scale_bits, weight_bound
+from diminuendo.randomness.exponential import KEPT, below_weight, keep, scale_bits, weight_bound
 from diminuendo.randomness.words import UNFINISHED, SecretWords, below
 from diminuendo.types import Floats, Ints
 
@@ -94,28 +94,65 @@ def new_urns(n_items: int, urns: int, rate: float, bits: int | None = None) -> U
 @inline
 def draw(urns: Urns, urn: int, secret: SecretWords) -> int:
     """An item, with probability exactly in proportion to exp(rate * total); or UNFINISHED."""
-    top = urns.marks[urn, TOP]
-    reference = (urns.marks[urn, BASE] + top) << urns.marks[urn, SHIFT]
     while True:
-        point = below(urns.marks[urn, BOUND], secret)
-        if point == UNFINISHED:
-            return UNFINISHED
-        level = top
-        while True:
-            bound = urns.weights[urn, top - level]
-            block = (urns.starts[urn, level + 1] - urns.starts[urn, level]) * bound
-            if point < block:
-                break
-            point -= block
-            level -= 1
-        item = urns.order[urn, urns.starts[urn, level] + point // bound]
-        kept = keep(
-            point % bound, urns.rate[urn], urns.totals[item, urn] - reference, urns.marks[urn, BITS], secret
-        )
+        item, residual, sure = propose(urns, urn, secret)
+        if sure:
+            return item
+        difference = urns.totals[item, urn] - reference(urns, urn)
+        kept = keep(residual, urns.rate[urn], difference, urns.marks[urn, BITS], secret)
         if kept == UNFINISHED:
             return UNFINISHED
         if kept == KEPT:
-            return int(item)
+            return item
+
+
+@inline
+def propose(urns: Urns, urn: int, secret: SecretWords) -> tuple[int, int, bool]:
+    """An item by the bounds, its residual, and whether its total need not be known: kept anyway, or UNFINISHED.
+
+    Most residuals are below all weights of the item's class. Then no draw waits for a total to come from memory.
+    """
+    marks, starts, weights = urns.marks[urn], urns.starts[urn], urns.weights[urn]
+    point = below(marks[BOUND], secret)
+    if point == UNFINISHED:
+        return UNFINISHED, 0, True
+    level = marks[TOP]
+    while True:
+        bound = weights[marks[TOP] - level]
+        block = (starts[level + 1] - starts[level]) * bound
+        if point < block:
+            break
+        point -= block
+        level -= 1
+    number = np.int64(np.uint64(point) // np.uint64(bound))
+    residual = point - number * bound
+    least = 2  # all that fell behind lies in the lowest class: a bound of 2 is one of no weight
+    if level > 0:
+        least = weights[marks[TOP] - level + 1]  # at its lower edge, where the class below has its upper one
+    elif marks[BASE] == 0:
+        least = bound  # untouched: all at the upper edge
+    return int(urns.order[urn, starts[level] + number]), residual, below_weight(residual, least, secret)
+
+
+@inline
+def draw_looking(urns: Urns, urn: int, secret: SecretWords) -> int:
+    """`draw` without the short cut: it looks at the total of every item proposed. What `draw` is held to."""
+    while True:
+        item, residual, _ = propose(urns, urn, secret)
+        if item == UNFINISHED:
+            return UNFINISHED
+        difference = urns.totals[item, urn] - reference(urns, urn)
+        kept = keep(residual, urns.rate[urn], difference, urns.marks[urn, BITS], secret)
+        if kept == UNFINISHED:
+            return UNFINISHED
+        if kept == KEPT:
+            return item
+
+
+@inline
+def reference(urns: Urns, urn: int) -> int:
+    """The total that would weigh 2^BITS: the upper edge of the top class."""
+    return int((urns.marks[urn, BASE] + urns.marks[urn, TOP]) << urns.marks[urn, SHIFT])
 
 
 @inline
@@ -123,12 +160,18 @@ def grow(urns: Urns, urn: int, item: int, ticks: int) -> None:
     """total[item] += ticks, for ticks > 0."""
     old = urns.totals[item, urn]
     urns.totals[item, urn] = old + ticks
+    climb(urns, urn, item, old, old + ticks)
+
+
+@inline
+def climb(urns: Urns, urn: int, item: int, old: int, total: int) -> None:
+    """Put an item whose total was `old` where it belongs now, for total > old."""
     if old == 0:
         urns.marks[urn, UNTOUCHED] -= 1
         _swap(urns, urn, item, urns.marks[urn, UNTOUCHED])
     shift, base = urns.marks[urn, SHIFT], urns.marks[urn, BASE]
     before = 0 if old == 0 else _class(old, shift, base)
-    after = _class(old + ticks, shift, base)
+    after = _class(total, shift, base)
     if after >= CLASSES:
         _slide(urns, urn, after - CLASSES // 2)
         before = max(0, before - (after - CLASSES // 2))
