@@ -14,7 +14,7 @@ import numpy as np
 
 from diminuendo.types import Ints
 
-ROOM = 1 << 24
+ROOM = 1 << 22
 """Bytes that stay in memory."""
 
 
