@@ -29,10 +29,14 @@ def run_bounded(cache: Path, *options: str) -> list[str]:
     return done.stdout.split()
 
 
-def test_no_kernel_reads_past_an_array(tmp_path: Path) -> None:
-    assert run_bounded(tmp_path) == list(LEARNERS)
+SOME = ("random", "fi-dp", "boosted", "noisy-hedge", "bandit-blocks", "ranked-clicks")
+"""One learner for each way in which kernels read words: compiling takes a minute and a half for all of them."""
+
+
+def test_kernels_do_not_read_past_an_array(tmp_path: Path) -> None:
+    assert run_bounded(tmp_path, *SOME) == list(SOME)
 
 
 @pytest.mark.slow
-def test_nor_with_any_family_of_people(tmp_path: Path) -> None:
-    assert run_bounded(tmp_path, "--families") == list(LEARNERS)
+def test_no_kernel_does_whatever_the_family_of_people(tmp_path: Path) -> None:
+    assert run_bounded(tmp_path, "--families", *LEARNERS) == list(LEARNERS)

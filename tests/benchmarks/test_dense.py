@@ -18,6 +18,7 @@ SIZE, ITEMS = 12, 70
 SETTING = Setting(ITEMS, dense.SLOTS, 60, "full", 1.0, 1e-6)
 
 
+@pytest.mark.slow
 def test_a_tiny_run(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in {
         "PIECES": {ITEMS: SIZE},

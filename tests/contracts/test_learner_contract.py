@@ -78,9 +78,14 @@ def check_extreme_sizes_work(case: Case) -> None:
         assert slates.max() < n_items
 
 
-def check_replay_is_the_loop_for_every_family(case: Case) -> None:
-    for family in FAMILIES.values():
-        for specimen, n_items, matrices in family.specimens():
+def check_replay_is_the_loop(case: Case) -> None:
+    """For one family, another one for the next learner; all of them in the slow suite."""
+    replay_is_the_loop(case, list(FAMILIES)[list(LEARNERS).index(case.kind.name) % len(FAMILIES)])
+
+
+def replay_is_the_loop(case: Case, *families: str) -> None:
+    for name in families:
+        for specimen, n_items, matrices in FAMILIES[name].specimens():
             many = tuple(np.tile(np.asarray(matrix), (40, 1)) for matrix in matrices)
             people = People(specimen, many, n_items)
             quick = replay(case.fresh(n_items=n_items, slots=2, rounds=len(people)), people, case.feedback)
@@ -314,6 +319,12 @@ CHECKS = [thing for name, thing in sorted(globals().items()) if name.startswith(
 @pytest.mark.parametrize("case", list(cases()), ids=repr)
 def test_learner(case: Case, check: Callable[[Case], None]) -> None:
     check(case)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", list(cases()), ids=repr)
+def test_replay_is_the_loop_for_every_family(case: Case) -> None:
+    replay_is_the_loop(case, *FAMILIES)
 
 
 def test_every_learner_is_a_case_and_has_its_own_name() -> None:

@@ -1,4 +1,4 @@
-"""Every learner, with kernels that look at every index, and with purses that run dry all the time.
+"""Learners, with kernels that look at every index, and with purses that run dry all the time.
 
 Run as a program with NUMBA_BOUNDSCHECK=1 (tests/test_bounds.py): a kernel that reads past its words, or past any other
 array, ends it with an IndexError. Prints the names of learners whose slates were those of a run with full purses.
@@ -54,15 +54,15 @@ def families() -> Iterable[People]:
             yield People(specimen, tuple(np.tile(np.asarray(matrix), (8, 1)) for matrix in matrices), n_items)
 
 
-def main(everybody: bool) -> None:
-    """All learners; with `everybody`, on people of all families."""
+def main(everybody: bool, names: list[str]) -> None:
+    """These learners; with `everybody`, on people of all families."""
     warnings.simplefilter("ignore")  # of paper constants that do not fit so few people
     try:
         past_the_end(np.zeros(3, dtype=np.int64))
         sys.exit("an index past the end was not noticed; set NUMBA_BOUNDSCHECK=1")
     except IndexError:
         pass
-    for name in LEARNERS:
+    for name in names:
         crowds = families() if everybody else [taste_groups(90, 9, groups=3, items_per_group=4, seed=1)]
         for people in crowds:
             check(name, people)
@@ -70,4 +70,4 @@ def main(everybody: bool) -> None:
 
 
 if __name__ == "__main__":
-    main("--families" in sys.argv)
+    main("--families" in sys.argv, [name for name in sys.argv[1:] if name in LEARNERS])

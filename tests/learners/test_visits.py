@@ -452,11 +452,17 @@ BLIND = {
 """So much noise, or so low a rate, that 300 people do not show."""
 
 
-@pytest.mark.parametrize("visits", [1, 3])
-def test_silent_rounds_leave_learners_as_if_nobody_had_answered(visits: int) -> None:
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[] if name in ("noisy-or", "coverage") else pytest.mark.slow)
+        for name in FAMILIES
+    ],
+)
+def test_silent_rounds_leave_learners_as_if_nobody_had_answered(name: str) -> None:
     """Every family of objectives: whoever is over the quota contributes nothing at all."""
-    for family in FAMILIES.values():
-        for specimen, n_items, matrices in family.specimens():
+    for visits in (1, 3):
+        for specimen, n_items, matrices in FAMILIES[name].specimens():
             people = People(specimen, tuple(np.tile(np.asarray(m), (9, 1)) for m in matrices), n_items)
             counts = np.random.default_rng(visits).random(len(people)) < 0.5
             quiet = silenced(people, counts)

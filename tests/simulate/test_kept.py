@@ -245,8 +245,9 @@ def test_a_worker_in_a_long_run_ends_with_its_parent(tmp_path: Path) -> None:
     folder = tmp_path / "streams"
     folder.mkdir()
     (folder / "0").write_bytes(b"what people want")
-    at_work = "import os, sys, time; from diminuendo.simulate.workers import _begin; "
-    at_work += "_begin(os.getppid(), sys.argv[1]); print(os.getpid(), flush=True); time.sleep(600)"
+    at_work = "import os, pathlib, sys, time; from diminuendo.simulate.workers import _begin; "
+    at_work += "_begin(os.getppid(), sys.argv[1], pathlib.Path(sys.argv[1])); "
+    at_work += "print(os.getpid(), flush=True); time.sleep(600)"
     parent = subprocess.Popen(
         ["/bin/sh", "-c", '"$0" -c "$1" "$2" & wait', sys.executable, at_work, str(folder)],
         stdout=subprocess.PIPE,
@@ -311,7 +312,7 @@ def test_streams_travel_where_nobody_else_can_read_and_are_removed(
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     seen: list[tuple[int, list[str]]] = []
 
-    def look(tasks: Any, tick: Any, count: int, folder: str) -> Any:
+    def look(tasks: Any, tick: Any, count: int, folder: str, compiling: Path) -> Any:
         seen.append((os.stat(folder).st_mode & 0o777, [path.name for path in Path(folder).iterdir()]))
         raise KeyboardInterrupt
 
