@@ -148,10 +148,13 @@ class Learner(ABC):
                 self._desk.close(place)
                 self._learn(place, answer)
 
-    def _resume(self) -> None:
+    def _resume(self, rounds: int = 1) -> None:
         """Give an interrupted kernel what it lacked."""
-        self._public.resume()
-        self._secret.resume()
+        wanted = rounds * (
+            2 * self.slots + 2
+        )  # about; the fewer returns, the less threads wait for each other
+        self._public.resume(wanted)
+        self._secret.resume(wanted)
 
     def _admit(self, rounds: int) -> None:  # noqa: B027  most learners may go on for ever
         """Refuse, before anything is changed, more rounds than this learner was made for."""
@@ -211,7 +214,7 @@ class Learner(ABC):
                     done = self._replay(people, slates, done)
                     self._desk.pass_by(slates[before:done])
                 if done < len(people):
-                    self._resume()
+                    self._resume(len(people) - done)
             if progress:
                 progress(done - before)
         return slates

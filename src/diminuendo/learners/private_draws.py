@@ -136,8 +136,8 @@ class PrivateDraws(PrivateLearner):
             "delta": self.budget.delta,
         }
 
-    def _resume(self) -> None:
-        super()._resume()
+    def _resume(self, rounds: int = 1) -> None:
+        super()._resume(rounds)
         for number, expert in self._wanted:
             self._meter.pay(number, expert)
 

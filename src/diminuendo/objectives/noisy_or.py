@@ -63,6 +63,8 @@ def _value(table: NoisyOrTable, person: int, state: Floats, at: int) -> float:
 
 
 def _gain(table: NoisyOrTable, person: int, state: Floats, at: int, item: int) -> float:
+    if state[at] == 0.0:  # nothing is left to gain: no need to look for the item
+        return 0.0
     where = find(table.columns, table.starts[person], table.starts[person + 1], item)
     if where < 0:
         return 0.0
@@ -80,6 +82,8 @@ def _gains(table: NoisyOrTable, person: int, state: Floats, at: int, bag: Bag, c
 
 
 def _add(table: NoisyOrTable, person: int, state: Floats, at: int, item: int) -> None:
+    if state[at] == 0.0:
+        return
     where = find(table.columns, table.starts[person], table.starts[person + 1], item)
     if where >= 0:
         state[at] *= 1.0 - table.values[where]

@@ -140,10 +140,10 @@ class PublicCoins(_Purse[PublicWords]):
     def _fresh(self, count: int) -> Words:
         return self.coins.public(count)
 
-    def resume(self) -> None:
-        """Give an interrupted kernel what it lacked, if it was this."""
+    def resume(self, wanted: int = 0) -> None:
+        """Give an interrupted kernel what it lacked, if it was this: about so many words."""
         if self.handful.used[SHORT]:
-            self.refill()
+            self.refill(wanted)
 
 
 class SecretRandomness(_Purse[SecretWords]):
