@@ -54,8 +54,15 @@ def test_one_line_however_many_kernels() -> None:
 def test_a_screen_that_is_gone_is_no_reason_to_fail() -> None:
     closed = io.StringIO()
     closed.close()
-    with told_by(Once(lambda line: print(line, file=closed))):
+    tried: list[str] = []
+
+    def tell(line: str) -> None:
+        tried.append(line)
+        print(line, file=closed)
+
+    with told_by(Once(tell)):
         compile_two_kernels()
+    assert tried == [LINE]
 
 
 def test_commands_say_a_line_on_stderr(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ import io
 import re
 import shlex
 from collections.abc import Iterator
-from contextlib import redirect_stderr, redirect_stdout
+from contextlib import redirect_stderr, redirect_stdout, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -55,9 +55,10 @@ def blocks(page: Path) -> list[Block]:
     ]
 
 
-def run_page(page: Path, *, slow: bool = False) -> None:
-    """Run what can be run; what is printed must be what the page says is printed."""
+def run_page(page: Path, *, slow: bool = False) -> int:
+    """Run what can be run; what is printed must be what the page says is printed. How many blocks that were."""
     names: dict[str, object] = {"__name__": "__main__"}
+    ran = 0
     for block in blocks(page):
         if block.slow and not slow:
             continue
@@ -65,6 +66,8 @@ def run_page(page: Path, *, slow: bool = False) -> None:
             run_python(block, names)
         elif block.language == "console":
             run_console(block)
+        ran += block.language in ("python", "console")
+    return ran
 
 
 def run_python(block: Block, names: dict[str, object]) -> None:
@@ -123,9 +126,8 @@ def check_shown(block: Block) -> None:
             known = cast(Any, get_command(app)).commands
             assert words[1] in known, f"{block}: {line}"
             try:
-                known[words[1]].make_context(words[1], words[2:])
-            except typer.Exit:
-                pass  # --help
+                with suppress(typer.Exit):  # --help
+                    known[words[1]].make_context(words[1], words[2:])
             except Exception as error:
                 raise AssertionError(f"{block}: {line}: {error}") from error
 

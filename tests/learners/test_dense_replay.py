@@ -81,7 +81,8 @@ def test_blocks_are_the_ordinary_replay(
 ) -> None:
     """Whether classes are wide or narrow, few items or several tiles, and wherever the replay is cut."""
     people = full(chances(3 * LONGEST + 7, items))
-    agree(monkeypatch, people, slots, rate, cuts=(1, 2, SHORTEST, LONGEST + 1, 3 * LONGEST))
+    learner = agree(monkeypatch, people, slots, rate, cuts=(1, 2, SHORTEST, LONGEST + 1, 3 * LONGEST))
+    assert learner.rounds == len(people)
 
 
 def test_classes_that_slide_out_of_the_window(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -137,7 +137,7 @@ def _weighted(starts: Ints, items: Ints, left: Ints, weights: Ints, total: Ints)
 
 
 @inline
-def _now(item: int, joined: int, left: int, scale: float, gain: float, ceiling: float) -> int:
+def stays(item: int, joined: int, left: int, scale: float, gain: float, ceiling: float) -> int:
     """What is left never rises and never falls below 0, so all losses together are at most what was there."""
     if item == joined or not gain > 0.0:
         return 0
@@ -161,7 +161,7 @@ def _lose(
     for person in range(len(starts) - 1):
         if asked[person]:
             for j in range(starts[person], starts[person + 1]):
-                now = _now(items[j], joined, left[j], scales[person], gains[j], ceiling)
+                now = stays(items[j], joined, left[j], scales[person], gains[j], ceiling)
                 lost[items[j]] += weights[person] * (left[j] - now)
 
 
@@ -180,4 +180,4 @@ def _fall(
     for person in range(len(starts) - 1):
         if asked[person]:
             for j in range(starts[person], starts[person + 1]):
-                left[j] = _now(items[j], joined, left[j], scales[person], gains[j], ceiling)
+                left[j] = stays(items[j], joined, left[j], scales[person], gains[j], ceiling)

@@ -36,6 +36,7 @@ from diminuendo.privacy.ledger import Ledger, Paid
 from diminuendo.privacy.rounding import rounded_up
 from diminuendo.randomness import noise, normal
 from diminuendo.randomness.words import SecretRandomness
+from diminuendo.sums.chain import stays
 from diminuendo.sums.clip import Clip, as_floats, clip_all, dense_row, sparse_row
 from diminuendo.sums.collector import csr_rows
 from diminuendo.sums.running_weights import RunningWeights
@@ -279,11 +280,10 @@ def _fall(
     joined: int,
     now: Ints,
 ) -> None:
-    """What is left never rises and never falls below 0, so all losses together are at most what was there."""
+    """What everybody has left (chain.py)."""
     for person in range(len(starts) - 1):
         for j in range(starts[person], starts[person + 1]):
-            if items[j] != joined and gains[j] > 0.0:
-                now[j] = min(left[j], int(scales[person] * min(gains[j], ceiling)))
+            now[j] = stays(items[j], joined, left[j], scales[person], gains[j], ceiling)
 
 
 @kernel
