@@ -1,7 +1,8 @@
 """The peers: apricot-select and submodlib-py, each fed what it likes best.
 
-Both choose by greedy from the same 0/1 matrix of people and items. They are optional: a peer that is not
-installed is reported as missing. Where a library has a step that it repeats in every call but need
+Both choose by greedy from the same matrix of people and items: the first item that a person wants, or, where the best
+match counts, submodlib alone (apricot knows facilities only where people and sites are the same). They are optional: a
+peer that is not installed is reported as missing. Where a library has a step that it repeats in every call but need
 not (apricot compiles, submodlib copies sets), it also competes bare, without that step.
 """
 
@@ -9,6 +10,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import cache, partial
 from itertools import pairwise
 from types import ModuleType
@@ -47,7 +49,13 @@ def peers(matrix: Matrix, slots: int) -> Iterator[Competitor]:
     if installed("apricot"):
         yield from _apricot(matrix, slots)
     if installed("submodlib"):
-        yield from _submodlib(matrix, slots)
+        yield from _submodlib(_SetCover(matrix), slots)
+
+
+def best_match_peers(matrix: Matrix, slots: int) -> Iterator[Competitor]:
+    """The same where the best match counts; each answers with (slate, sum of best matches)."""
+    if installed("submodlib"):
+        yield from _submodlib(_Facilities(matrix), slots)
 
 
 def _apricot(matrix: Matrix, slots: int) -> Iterator[Competitor]:
@@ -62,9 +70,9 @@ def _apricot(matrix: Matrix, slots: int) -> Iterator[Competitor]:
         turned.indptr = turned.indptr.astype(np.int32)
         return turned
 
-    def select(optimizer: str, turned: Any) -> tuple[Slate, int]:
+    def select(optimizer: str, turned: Any) -> tuple[Slate, float]:
         selected = apricot.MaxCoverageSelection(slots, optimizer=optimizer).fit(turned)
-        return tuple(int(item) for item in selected.ranking), round(float(selected.gains.sum()))
+        return tuple(int(item) for item in selected.ranking), float(selected.gains.sum())
 
     for method, optimizer in (("lazy", "lazy"), ("plain", "naive")):
         run = partial(select, optimizer)
@@ -83,24 +91,53 @@ def _factories() -> tuple[Factories, Factories]:
     return originals, {name: cache(original) for name, original in originals.items()}
 
 
-def _submodlib(matrix: Matrix, slots: int) -> Iterator[Competitor]:
-    submodlib: Any = importlib.import_module("submodlib")
-    n_people, n_items = matrix.shape
+@dataclass(frozen=True)
+class _SetCover:
+    """What an item covers, as submodlib takes it: sets of people."""
 
-    def sets() -> list[set[int]]:
-        turned = matrix.T.tocsr()
+    matrix: Matrix
+
+    def given(self) -> list[set[int]]:
+        turned = self.matrix.T.tocsr()
         return [set(turned.indices[low:high].tolist()) for low, high in pairwise(turned.indptr)]
 
-    def build(cover: list[set[int]]) -> Any:
-        return submodlib.SetCoverFunction(n_items, cover, n_people)
+    def build(self, given: list[set[int]]) -> Any:
+        submodlib: Any = importlib.import_module("submodlib")
+        n_people, n_items = self.matrix.shape
+        return submodlib.SetCoverFunction(n_items, given, n_people)
 
-    def select(optimizer: str, built: Any) -> tuple[Slate, int]:
+
+@dataclass(frozen=True)
+class _Facilities:
+    """How well an item serves a person, as submodlib takes it: a full matrix of short floats."""
+
+    matrix: Matrix
+
+    def given(self) -> Any:
+        return self.matrix.toarray().astype(np.float32)
+
+    def build(self, given: Any) -> Any:
+        submodlib: Any = importlib.import_module("submodlib")
+        n_people, n_items = self.matrix.shape
+        return submodlib.FacilityLocationFunction(
+            n=n_items, n_rep=n_people, sijs=given, mode="dense", separate_rep=True
+        )
+
+
+def _submodlib(function: _SetCover | _Facilities, slots: int) -> Iterator[Competitor]:
+    def select(optimizer: str, built: Any) -> tuple[Slate, float]:
         picked = built.maximize(slots, optimizer=optimizer, show_progress=False)
-        return tuple(int(item) for item, _ in picked), round(sum(gain for _, gain in picked))
+        return tuple(int(item) for item, _ in picked), sum(gain for _, gain in picked)
 
-    def build_and_select(optimizer: str, cover: list[set[int]]) -> tuple[Slate, int]:
-        return select(optimizer, build(cover))
+    def build_and_select(optimizer: str, given: Any) -> tuple[Slate, float]:
+        return select(optimizer, function.build(given))
 
     for method, optimizer in (("lazy", "LazyGreedy"), ("plain", "NaiveGreedy")):
-        yield Competitor(f"submodlib {method}", lambda _: sets(), partial(build_and_select, optimizer))
-        yield Competitor(f"submodlib {method}{BARE}", lambda _: build(sets()), partial(select, optimizer))
+        yield Competitor(
+            f"submodlib {method}", lambda _: function.given(), partial(build_and_select, optimizer)
+        )
+        yield Competitor(
+            f"submodlib {method}{BARE}",
+            lambda _: function.build(function.given()),
+            partial(select, optimizer),
+        )

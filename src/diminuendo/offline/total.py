@@ -88,6 +88,16 @@ class PeopleTotal:
         starts, people = self._fans
         return float(_gain(self.people.table, people[starts[item] : starts[item + 1]], self._state, item))
 
+    def move(self, item: int, gains: Floats) -> float:
+        """prefix := prefix + item, what that adds, and `gains` taken along to the new prefix, up to rounding.
+
+        Only those who gain from the item are moved, and asked what else they would gain. The others' gains stay: if
+        f(S + a) is f(S), then f(S + a + b) - f(S + a) is at least f(S + b) - f(S), as f never falls, and diminishing
+        returns let it be no more.
+        """
+        self.prefix.append(item)
+        return float(_move(self.people.table, len(self.people), self._state, self._bag, item, gains))
+
     def ceiling(self, x: Floats) -> tuple[float, Floats]:
         """(h, g) with F(S) <= h + sum of g over S for every set S; they are equal where x is the set S."""
         slope = np.zeros(self.n_items)
@@ -164,6 +174,22 @@ def _gains(table: Table, n: int, state: Floats, bag: Bag, out: Floats) -> None:
     for t in range(n):
         for j in range(gains(table, t, state, offset(table, t), bag, 0)):
             out[bag.items[j]] += bag.gains[j]
+
+
+@kernel
+def _move(table: Table, n: int, state: Floats, bag: Bag, item: int, out: Floats) -> float:
+    total = 0.0
+    for t in range(n):
+        at = offset(table, t)
+        gained = gain(table, t, state, at, item)
+        total += gained
+        if gained > 0.0:
+            for j in range(gains(table, t, state, at, bag, 0)):
+                out[bag.items[j]] -= bag.gains[j]
+            add(table, t, state, at, item)
+            for j in range(gains(table, t, state, at, bag, 0)):
+                out[bag.items[j]] += bag.gains[j]
+    return total
 
 
 @kernel
