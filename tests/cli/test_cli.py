@@ -109,6 +109,12 @@ def test_learners_and_streams_list_every_name() -> None:
         (["simulate", "msweb", "--epsilon", "1;2"], "numbers separated by commas"),
         (["simulate", "semi.csv"], "semi.csv has semicolons between its columns; expected commas"),
         (["simulate", "adversary", "--out", "semi.csv/x"], "semi.csv is a file; expected a folder"),
+        (["simulate", "msweb", "--json", "."], ". is a folder; expected a file"),
+        (["audit", "--out", "semi.csv"], "semi.csv is a file; expected a folder"),
+        (
+            ["plan", "--items=9", "--slots=2", "--rounds=99", "--plot=semi.csv/a.png"],
+            "semi.csv is a file; expected a folder",
+        ),
     ],
 )
 def test_errors_are_one_sentence(arguments: list[str], message: str, tmp_path: Path) -> None:
@@ -123,6 +129,8 @@ def test_errors_are_one_sentence(arguments: list[str], message: str, tmp_path: P
     assert ran.returncode == 2
     assert message in " ".join(ran.stderr.split())
     assert "Traceback" not in ran.stderr
+    assert not ran.stdout, "before any work was done"
+    assert [file.name for file in tmp_path.iterdir()] == ["semi.csv"]
 
 
 def test_what_the_file_system_says_is_said_in_words(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import typer
 
 import diminuendo
 from diminuendo.cli.audit_command import audit_command
+from diminuendo.cli.files import make_room
 from diminuendo.cli.loading import loading
 from diminuendo.cli.names import FEEDBACKS
 from diminuendo.cli.simulate_command import demo, simulate_command
@@ -92,6 +93,7 @@ def plan_command(
     )
     if plot is not None:
         plottable(found, plot)  # refused before any work is done
+    make_room(plot, json_file)
     with progress_bars() as bars:
         found = found.with_prices(progress=bars)
     written = json.dumps(found.as_json(), indent=2, allow_nan=False)
@@ -108,7 +110,6 @@ def plan_command(
     if plot is not None:
         console.print(f"Plot: {plot}", highlight=False, markup=False)
     if json_file is not None:
-        json_file.parent.mkdir(parents=True, exist_ok=True)
         json_file.write_text(written + "\n")
         console.print(f"Numbers: {json_file}", highlight=False, markup=False)
 
@@ -124,13 +125,13 @@ def learners(
         from diminuendo.cli.screen import console
         from diminuendo.cli.show_learners import learners_as_json, show_learners
 
+    make_room(json_file)
     written = json.dumps(learners_as_json(), indent=2, ensure_ascii=False)
     if str(json_file) == "-":
         print(written)
         return
     show_learners()
     if json_file is not None:
-        json_file.parent.mkdir(parents=True, exist_ok=True)
         json_file.write_text(written + "\n")
         console.print(f"Catalogue: {json_file}", highlight=False, markup=False)
 
@@ -179,6 +180,7 @@ def ledger(
         from diminuendo.privacy.ledger import audit
         from diminuendo.privacy.record import load
 
+    make_room(json_file)
     found = audit(file, expect=head)
     budget = found.budget
     table = Table(box=box.SIMPLE)

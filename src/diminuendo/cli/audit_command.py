@@ -9,8 +9,11 @@ from typing import Annotated
 
 import typer
 
+from diminuendo.cli.files import make_room
 from diminuendo.cli.loading import loading
 from diminuendo.cli.names import FEEDBACKS
+
+PLOT = "audit.png"
 
 
 def audit_command(
@@ -42,6 +45,7 @@ def audit_command(
 
     for kind in FEEDBACKS:
         Setting(2, 1, 4, kind, epsilon, delta)  # refused before any work is done
+    make_room(json_file, out / PLOT if out else None)
     effort = EFFORTS["quick" if quick else "full"]
     try:
         with progress_bars() as bars:
@@ -62,10 +66,9 @@ def audit_command(
     if out is not None:
         from diminuendo.audit.plot_audit import plot_audit  # here, because matplotlib takes its time to load
 
-        console.print(f"Plot: {plot_audit(found, out / 'audit.png')}", highlight=False, markup=False)
+        console.print(f"Plot: {plot_audit(found, out / PLOT)}", highlight=False, markup=False)
         json_file = json_file or out / "audit.json"
     if json_file is not None:
-        json_file.parent.mkdir(parents=True, exist_ok=True)
         json_file.write_text(json.dumps(found.as_json(), indent=2, allow_nan=False) + "\n")
         console.print(f"Findings: {json_file}", highlight=False, markup=False)
     if not found.passed:

@@ -1,4 +1,4 @@
-"""What the file system says, as sentences: what was found, and what to do."""
+"""Files that commands write, and what the file system says, as sentences: what was found, and what to do."""
 
 from __future__ import annotations
 
@@ -19,6 +19,18 @@ SENTENCES = {
     errno.ENOSPC: "The disk is full; {name} was not written. Make room, or name a place on another disk.",
     errno.ENAMETOOLONG: "{name} is too long a name. Name a shorter one.",
 }
+
+
+def make_room(*files: Path | None) -> None:
+    """Make the folders of files that are to be written, and raise now, before the work, what writing would raise."""
+    for file in files:
+        if file is None or str(file) == "-":
+            continue
+        file.parent.mkdir(parents=True, exist_ok=True)
+        there = file.exists()
+        file.open("a").close()
+        if not there:
+            file.unlink()
 
 
 def sentence(error: OSError) -> str:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar, cast
 
 import typer
 
+from diminuendo.cli.files import make_room
 from diminuendo.cli.loading import loading
 from diminuendo.cli.names import CLICKS, FEEDBACKS, FROM_ROWS, STREAMS
 from diminuendo.errors import InvalidInput
@@ -107,6 +108,7 @@ def simulate_command(
     counts = _numbers(slots, int, "--slots")
     cuts = None if rounds is None else _numbers(rounds, int, "--rounds")
     budgets = _numbers(epsilon, float, "--epsilon")
+    make_room(json_file)
     with loading():
         from diminuendo.cli.screen import progress_bars
         from diminuendo.streams import open_stream
@@ -234,6 +236,5 @@ def _show(found: Sweep, out: Path | None, json_file: Path | None) -> None:
         console.print(f"Report: {report}", highlight=False, markup=False)
         console.print(f"Rows: {out / 'results.parquet'}", highlight=False, markup=False)
     if json_file is not None:
-        json_file.parent.mkdir(parents=True, exist_ok=True)
         json_file.write_text(json.dumps(found.as_json(), indent=2) + "\n")
         console.print(f"Numbers: {json_file}", highlight=False, markup=False)
