@@ -16,9 +16,9 @@ from diminuendo import Oracle, People, SeededCoins
 from diminuendo.experts.capped_simplex import ONE, leader, running
 from diminuendo.learners.boosted import LENGTH, SHARE, WORD, Boosted
 from diminuendo.learners.boosted_people import gathered, spell
-from diminuendo.objectives import FAMILIES
 from diminuendo.streams import taste_groups
 from diminuendo.types import Floats, Ints, Items
+from tests.kit.families import families, specimens
 from tests.kit.statistics import ALPHA, assert_follows, assert_rejects
 
 Sets = Callable[[frozenset[int]], float]
@@ -86,9 +86,9 @@ def test_following_the_direction_comes_within_one_minus_one_over_e(which: int) -
 # What the program computes.
 
 
-@pytest.mark.parametrize("name", FAMILIES)
+@families
 def test_contributions_are_what_items_add_to_the_set(name: str) -> None:
-    for family, n, matrices in FAMILIES[name].specimens():
+    for family, n, matrices in specimens(name):
         people = People(family, tuple(np.asarray(matrix) for matrix in matrices), n)
         ends = running(np.full(n, 2 / n), 2)
         sizes = set()

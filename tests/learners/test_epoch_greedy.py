@@ -23,7 +23,6 @@ from diminuendo.learners import epoch_greedy
 from diminuendo.learners.epoch_greedy import EpochGreedy, Epochs
 from diminuendo.learners.kept_people import Asking, KeptPeople, round_at
 from diminuendo.learners.replay import loop
-from diminuendo.objectives import FAMILIES
 from diminuendo.objectives.tape import record
 from diminuendo.offline.private_greedy import FunctionScores, PeopleScores
 from diminuendo.privacy.budget import Budget
@@ -33,6 +32,7 @@ from diminuendo.randomness.urns import TICKS
 from diminuendo.streams import taste_groups
 from diminuendo.types import Floats, Ints
 from tests.kit.enumeration import Law, Person, Stream, all_people, covering_people, mask, unit, worst
+from tests.kit.families import families, specimens
 from tests.kit.statistics import assert_follows, assert_rejects
 
 ROUNDING = 1e-12
@@ -346,36 +346,36 @@ def test_epochs_double_or_not_whatever_the_horizon() -> None:
 
 
 @pytest.mark.parametrize("epoch", [None, 7])
-def test_replay_is_the_loop(epoch: int | None) -> None:
-    for family in FAMILIES.values():
-        for specimen, n_items, matrices in family.specimens():
-            people = People(specimen, tuple(np.tile(np.asarray(m), (20, 1)) for m in matrices), n_items)
-            quick, slow = (
-                EpochGreedy(n_items, 2, horizon=len(people), epsilon=2.0, epoch=epoch, coins=SeededCoins(3))
-                for _ in range(2)
-            )
-            np.testing.assert_array_equal(quick.replay(people), loop(slow, people), err_msg=repr(specimen))
-            assert quick.snapshot() == slow.snapshot()
+@families
+def test_replay_is_the_loop(name: str, epoch: int | None) -> None:
+    for specimen, n_items, matrices in specimens(name):
+        people = People(specimen, tuple(np.tile(np.asarray(m), (20, 1)) for m in matrices), n_items)
+        quick, slow = (
+            EpochGreedy(n_items, 2, horizon=len(people), epsilon=2.0, epoch=epoch, coins=SeededCoins(3))
+            for _ in range(2)
+        )
+        np.testing.assert_array_equal(quick.replay(people), loop(slow, people), err_msg=repr(specimen))
+        assert quick.snapshot() == slow.snapshot()
 
 
-def test_people_say_what_private_greedy_hears() -> None:
+@families
+def test_people_say_what_private_greedy_hears(name: str) -> None:
     """Scores along a chain are those of offline/private_greedy.py, with part of a table, and functions among them."""
-    for family in FAMILIES.values():
-        for specimen, n_items, matrices in family.specimens():
-            people = People(specimen, tuple(np.asarray(matrix) for matrix in matrices), n_items)
-            some = list(range(len(people)))[::2]
-            functions = Functions([lambda s: min(1.0, 0.3 * len(s)), lambda s: float(len(s) > 1)], n_items)
-            kept = KeptPeople(n_items)
-            kept.add(functions[0], 0)
-            kept.add_rows(specimen, people.table, some, 0)
-            kept.add(functions[1], 0)
-            asking = Asking(kept.keeper)
-            one, other = PeopleScores(people[np.array(some)]), FunctionScores(functions)
-            for item in range(min(3, n_items)):
-                expected = one.given(asking.chosen) + other.given(asking.chosen)
-                outside = [a for a in range(n_items) if a not in asking.chosen]
-                np.testing.assert_array_equal(asking.scores()[outside], expected[outside])
-                asking.join(item)
+    for specimen, n_items, matrices in specimens(name):
+        people = People(specimen, tuple(np.asarray(matrix) for matrix in matrices), n_items)
+        some = list(range(len(people)))[::2]
+        functions = Functions([lambda s: min(1.0, 0.3 * len(s)), lambda s: float(len(s) > 1)], n_items)
+        kept = KeptPeople(n_items)
+        kept.add(functions[0], 0)
+        kept.add_rows(specimen, people.table, some, 0)
+        kept.add(functions[1], 0)
+        asking = Asking(kept.keeper)
+        one, other = PeopleScores(people[np.array(some)]), FunctionScores(functions)
+        for item in range(min(3, n_items)):
+            expected = one.given(asking.chosen) + other.given(asking.chosen)
+            outside = [a for a in range(n_items) if a not in asking.chosen]
+            np.testing.assert_array_equal(asking.scores()[outside], expected[outside])
+            asking.join(item)
 
 
 @pytest.mark.parametrize(

@@ -13,10 +13,10 @@ from scipy import sparse
 import diminuendo as dim
 from diminuendo import People, SeededCoins
 from diminuendo.learners.noisy_hedge import NoisyHedge, _gathered
-from diminuendo.objectives import FAMILIES
 from diminuendo.streams import taste_groups
 from diminuendo.sums.strategies import STRATEGIES
 from diminuendo.types import Floats, Ints, Items
+from tests.kit.families import families, specimens
 from tests.kit.statistics import assert_follows, assert_rejects
 
 
@@ -61,9 +61,9 @@ def test_an_item_that_has_everything_is_shown_once() -> None:
     assert all(len(set(row)) == 3 for row in rows.tolist())
 
 
-@pytest.mark.parametrize("name", FAMILIES)
+@families
 def test_contributions_are_what_items_add_to_the_slots_before(name: str) -> None:
-    for family, n, matrices in FAMILIES[name].specimens():
+    for family, n, matrices in specimens(name):
         people = People(family, tuple(np.asarray(matrix) for matrix in matrices), n)
         for slate in itertools.permutations(range(n), 3):
             slates = np.tile(np.array(slate, dtype=np.int32), (len(people), 1))

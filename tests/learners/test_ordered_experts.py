@@ -5,17 +5,14 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import pytest
 from numpy.typing import NDArray
 
-from diminuendo import Oracle, OrderedExperts, People, SeededCoins
+from diminuendo import NoisyOr, Oracle, OrderedExperts, People, SeededCoins
 from diminuendo.learners.ordered_experts import ATTEMPTS
-from diminuendo.objectives import FAMILIES
 from diminuendo.randomness.urns import TICKS, probabilities
 from diminuendo.types import Objective
+from tests.kit.families import families, specimens
 from tests.kit.statistics import assert_follows, assert_rejects
-
-SPECIMENS = [specimen for family in FAMILIES.values() for specimen in family.specimens()]
 
 
 def ticks_by_definition(person: Objective, slate: NDArray[np.integer], n_items: int) -> NDArray[np.int64]:
@@ -30,22 +27,22 @@ def ticks_by_definition(person: Objective, slate: NDArray[np.integer], n_items: 
     return added
 
 
-@pytest.mark.parametrize("specimen", SPECIMENS, ids=lambda s: repr(s[0])[:40])
-def test_totals_are_sums_of_gains(specimen: tuple) -> None:  # type: ignore[type-arg]
+@families
+def test_totals_are_sums_of_gains(name: str) -> None:
     """Within one tick per person and cell: gains and differences of values round differently."""
-    family, n_items, matrices = specimen
-    people = People(family, tuple(np.tile(np.asarray(matrix), (10, 1)) for matrix in matrices), n_items)
-    learner = OrderedExperts(n_items, 3, coins=SeededCoins(2))
-    slates = learner.replay(people)
-    expected = sum(ticks_by_definition(people[t], slates[t], n_items) for t in range(len(people)))
-    assert np.abs(learner._experts.urns.totals.T - expected).max() <= len(people)
-    assert np.array(expected).max() > 5 * TICKS / 4
+    for family, n_items, matrices in specimens(name):
+        people = People(family, tuple(np.tile(np.asarray(matrix), (10, 1)) for matrix in matrices), n_items)
+        learner = OrderedExperts(n_items, 3, coins=SeededCoins(2))
+        slates = learner.replay(people)
+        expected = sum(ticks_by_definition(people[t], slates[t], n_items) for t in range(len(people)))
+        assert np.abs(learner._experts.urns.totals.T - expected).max() <= len(people)
+        assert np.array(expected).max() > 5 * TICKS / 4
 
 
 def test_slates_are_full_and_new_items_follow_their_law() -> None:
     """The second expert, whose law is far from uniform, may not repeat the first one's item."""
     learner = OrderedExperts(4, 4, rate=0.2, coins=SeededCoins(1))
-    learner.replay(People(SPECIMENS[0][0], np.tile([[0.9, 0.1, 0.5, 0.0]], (30, 1))))
+    learner.replay(People(NoisyOr(), np.tile([[0.9, 0.1, 0.5, 0.0]], (30, 1))))
     slates = np.array([learner.choose().slate for _ in range(12_000)])
     assert (np.sort(slates, axis=1) == np.arange(4)).all()
     law = probabilities(learner._experts.urns, 1)
@@ -60,7 +57,7 @@ def test_slates_are_full_and_new_items_follow_their_law() -> None:
 
 def test_an_expert_that_can_only_repeat_itself_takes_any_other_item() -> None:
     learner = OrderedExperts(5, 3, rate=50.0, coins=SeededCoins(1))
-    people = People(SPECIMENS[0][0], np.tile([[1.0, 0.0, 0.0, 0.0, 0.0]], (20, 1)))
+    people = People(NoisyOr(), np.tile([[1.0, 0.0, 0.0, 0.0, 0.0]], (20, 1)))
     learner.replay(people)
     learner._experts.urns.totals[:, 1] = learner._experts.urns.totals[:, 0]
     learner._experts.best[1] = learner._experts.best[0]
@@ -72,7 +69,7 @@ def test_an_expert_that_can_only_repeat_itself_takes_any_other_item() -> None:
 
 
 def test_a_function_teaches_what_a_table_teaches() -> None:
-    family, n_items, matrices = SPECIMENS[0]
+    family, n_items, matrices = next(specimens("noisy-or"))
     people = People(family, tuple(np.asarray(matrix) for matrix in matrices), n_items)
     by_table, by_function = (OrderedExperts(n_items, 3, coins=SeededCoins(5)) for _ in range(2))
     for t in range(len(people)):
@@ -87,7 +84,7 @@ def test_a_function_teaches_what_a_table_teaches() -> None:
 
 
 def test_answers_out_of_order_teach_the_same() -> None:
-    family, n_items, matrices = SPECIMENS[0]
+    family, n_items, matrices = next(specimens("noisy-or"))
     people = People(family, tuple(np.asarray(matrix) for matrix in matrices), n_items)
     forward, backward = (OrderedExperts(n_items, 2, coins=SeededCoins(5)) for _ in range(2))
     for learner, order in ((forward, [0, 1, 2, 3]), (backward, [3, 1, 0, 2])):

@@ -19,7 +19,6 @@ from diminuendo.learners.drift import DriftTest
 from diminuendo.learners.keeper import Keeper, read, singles, written
 from diminuendo.learners.overlap_greedy import OverlapGreedy
 from diminuendo.learners.overlap_plan import batch_ends, overlap_plan
-from diminuendo.objectives import FAMILIES
 from diminuendo.privacy.accountants import ACCOUNTANTS
 from diminuendo.privacy.budget import Budget
 from diminuendo.privacy.ledger import Ledger
@@ -29,6 +28,7 @@ from diminuendo.sums.schedule import Schedule
 from diminuendo.sums.stored import StoredPeople
 from diminuendo.sums.weights import UNIT
 from diminuendo.types import Floats, Ints
+from tests.kit.families import families, specimens
 
 BUDGET = Budget(1.0, 1e-6, accountant="continuous-gaussian")
 
@@ -189,9 +189,9 @@ def test_a_drop_is_noticed_and_noise_is_not() -> None:
     assert not wide.changed(0.2, 0.3)
 
 
-@pytest.mark.parametrize("name", FAMILIES)
+@families
 def test_kept_people_say_what_they_said_and_survive_a_snapshot(name: str) -> None:
-    for family, n_items, matrices in FAMILIES[name].specimens():
+    for family, n_items, matrices in specimens(name):
         people = People(family, tuple(np.asarray(matrix) for matrix in matrices), n_items)
         keeper, again = Keeper(n_items), Keeper(n_items)
         for person in people:
@@ -214,11 +214,11 @@ def test_kept_people_say_what_they_said_and_survive_a_snapshot(name: str) -> Non
                     np.testing.assert_allclose(found[j][outside], expected[outside], atol=1e-12)
 
 
-@pytest.mark.parametrize("name", FAMILIES)
+@families
 def test_whom_an_item_does_not_move_need_not_be_asked(name: str) -> None:
     """Rows of everybody, and of those who are moved, are the same numbers."""
     still = 0
-    for family, n_items, matrices in FAMILIES[name].specimens():
+    for family, n_items, matrices in specimens(name):
         people = People(family, tuple(np.asarray(matrix) for matrix in matrices), n_items)
         rows = list(range(len(people)))
         published = []

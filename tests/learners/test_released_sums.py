@@ -18,7 +18,6 @@ from diminuendo.learners.boosted import Boosted
 from diminuendo.learners.noisy_hedge import NoisyHedge
 from diminuendo.learners.released_sums import ReleasedSums
 from diminuendo.learners.replay import loop
-from diminuendo.objectives import FAMILIES
 from diminuendo.privacy.accountants import ACCOUNTANTS
 from diminuendo.privacy.budget import Budget
 from diminuendo.privacy.events import ContinuousGaussian
@@ -26,6 +25,7 @@ from diminuendo.privacy.ledger import Ledger
 from diminuendo.randomness import SecretRandomness, normal
 from diminuendo.streams import taste_groups
 from diminuendo.types import Ints
+from tests.kit.families import families, specimens
 
 KINDS: list[type[ReleasedSums]] = [Boosted, NoisyHedge]
 BUDGET = Budget(1.0, 1e-6, accountant="continuous-gaussian")
@@ -142,15 +142,15 @@ def test_the_budget_is_used_and_not_exceeded(kind: type[ReleasedSums], rounds: i
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("clip", [None, 0.7])
-def test_replay_is_the_loop(kind: type[ReleasedSums], clip: float | None) -> None:
-    for family in FAMILIES.values():
-        for specimen, n, matrices in family.specimens():
-            people = People(specimen, tuple(np.tile(np.asarray(m), (30, 1)) for m in matrices), n)
-            quick, slow = (made(kind, n, 2, len(people), clip=clip) for _ in range(2))
-            slates = quick.replay(people)
-            np.testing.assert_array_equal(slates, loop(slow, people), err_msg=repr(specimen))
-            np.testing.assert_array_equal(quick._sums, slow._sums)
-            assert all(len(set(row)) == 2 for row in slates.tolist())
+@families
+def test_replay_is_the_loop(name: str, kind: type[ReleasedSums], clip: float | None) -> None:
+    for specimen, n, matrices in specimens(name):
+        people = People(specimen, tuple(np.tile(np.asarray(m), (30, 1)) for m in matrices), n)
+        quick, slow = (made(kind, n, 2, len(people), clip=clip) for _ in range(2))
+        slates = quick.replay(people)
+        np.testing.assert_array_equal(slates, loop(slow, people), err_msg=repr(specimen))
+        np.testing.assert_array_equal(quick._sums, slow._sums)
+        assert all(len(set(row)) == 2 for row in slates.tolist())
 
 
 @pytest.mark.parametrize("kind", KINDS)

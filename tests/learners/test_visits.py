@@ -25,7 +25,6 @@ from diminuendo.learners.private_learner import PrivateLearner
 from diminuendo.learners.quota import Quota, hashed, silenced
 from diminuendo.learners.replay import loop, replay
 from diminuendo.learners.snapshots import named
-from diminuendo.objectives import FAMILIES
 from diminuendo.privacy import curves
 from diminuendo.privacy.accountants import ACCOUNTANTS
 from diminuendo.privacy.budget import Budget, Unit
@@ -36,6 +35,7 @@ from diminuendo.simulate import simulate
 from diminuendo.streams import taste_groups
 from diminuendo.types import Decision
 from tests.kit.enumeration import Law, Stream, all_people, bandit_law, full_information_law, mask
+from tests.kit.families import families, specimens
 
 N_ITEMS, SLOTS, ROUNDS = 12, 3, 300
 PEOPLE = taste_groups(ROUNDS, N_ITEMS, groups=4, items_per_group=5, seed=1)
@@ -452,17 +452,11 @@ BLIND = {
 """So much noise, or so low a rate, that 300 people do not show."""
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(name, marks=[] if name in ("noisy-or", "coverage") else pytest.mark.slow)
-        for name in FAMILIES
-    ],
-)
+@families
 def test_silent_rounds_leave_learners_as_if_nobody_had_answered(name: str) -> None:
     """Every family of objectives: whoever is over the quota contributes nothing at all."""
     for visits in (1, 3):
-        for specimen, n_items, matrices in FAMILIES[name].specimens():
+        for specimen, n_items, matrices in specimens(name):
             people = People(specimen, tuple(np.tile(np.asarray(m), (9, 1)) for m in matrices), n_items)
             counts = np.random.default_rng(visits).random(len(people)) < 0.5
             quiet = silenced(people, counts)
