@@ -18,12 +18,24 @@ from diminuendo.streams.builtin import BUILTIN, FROM_ROWS
 from diminuendo.streams.clicks import MODELS
 from diminuendo.types import FEEDBACKS
 
-HEAVY = ["numpy", "scipy", "numba", "pyarrow", "opendp", "matplotlib", "joblib", "rich", "typer"]
+HEAVY = [
+    "numpy",
+    "scipy",
+    "scipy.sparse",
+    "scipy.special",
+    "numba",
+    "pyarrow",
+    "opendp",
+    "matplotlib",
+    "joblib",
+    "rich",
+    "typer",
+]
 
 FIRST_USE = """
 people = diminuendo.msweb()[:50]
 setting = diminuendo.Setting(people.n_items, slots=2, rounds=len(people), feedback="full", epsilon=1.0, delta=1e-6)
-diminuendo.make("private", setting)
+diminuendo.make("private", setting).replay(people)
 """
 
 
@@ -39,7 +51,7 @@ def test_opening_the_package_loads_nothing_heavy() -> None:
     assert loaded("import diminuendo; dir(diminuendo); diminuendo.DiminuendoError") == set()
 
 
-def test_choosing_for_people_loads_no_files_no_plots_and_no_screen() -> None:
+def test_choosing_for_people_loads_no_files_no_plots_no_screen_and_little_of_scipy() -> None:
     assert loaded(f"import diminuendo\n{FIRST_USE}") == {"numpy", "scipy", "numba"}
 
 
