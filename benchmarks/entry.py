@@ -3,6 +3,10 @@
 Each is a new process, as it is for her. First use is an import, a stream, a private learner and a replay of all its
 people. The floors are Python itself and the libraries: numpy, numba, and what any program pays that imports numba and
 scipy and calls one compiled function, kept on disk, that adds two numbers.
+
+Of each lap the lesser of two times counts. The clock also counts others who use the machine; the processor's seconds
+also count threads that numpy starts and nobody waits for. On a machine of her own a newcomer waits no longer than
+either says, as long as files are in memory, which they are after the first lap.
 """
 
 from __future__ import annotations
@@ -92,27 +96,32 @@ def _entry(folder: Path) -> Part:
             Competitor("replay", lambda _: _learner(), _replayed),
         ],
         laps=LAPS,
+        fewest=LAPS,
     )
     ran: dict[str, list[Ran]] = {name: results[name].answers for name in programs} | {COLD: cold}
     (expected, *_), work = results["replay"].answers, min(own for _, own in results["replay"].answers)
     agreed([one.printed for one in (*ran[COLD], *ran[WARM])], expected[0])
     clock = {name: min(one.seconds for one in ran[name]) for name in ran}
     own = {name: min(one.own for one in ran[name]) for name in ran}
+    waited = {name: min(clock[name], own[name]) for name in ran}
     part = Part(
         "import",
         "What a newcomer waits for: a new process each time, msweb, 5 slots",
-        ["process", "seconds", "of the processor", "/ python", "/ libraries", "laps"],
+        ["process", "seconds", "of the processor", "/ numba", "/ libraries", "laps"],
     )
     for name in ran:
-        ratios = (own[name] / own[PYTHON], own[name] / own[LIBRARIES])
+        ratios = (waited[name] / waited[NUMBA], waited[name] / waited[LIBRARIES])
         part.rows.append([name, clock[name], own[name], *ratios, len(ran[name])])
-    libraries, first = own[LIBRARIES], own[WARM]
-    part.numbers |= {"replay": work, "first use / (libraries + replay)": first / (libraries + work)}
+    libraries, first = waited[NUMBA], waited[WARM]
+    part.numbers |= {"replay": work, "first use / (numba + replay)": first / (libraries + work)}
     part.notes += [
-        "Ratios and verdicts are of the processor's seconds: on a machine that others use, too, the clock counts them.",
-        f"Of first use, {libraries:.2f} s are the libraries', {work:.2f} s are the replay, and "
+        "Ratios and verdicts are of the lesser of the two times: the clock counts others who use the machine, the "
+        "processor's seconds count threads that nobody waits for.",
+        f"Of first use, {libraries:.2f} s are numba's and numpy's, {work:.2f} s are the replay, and "
         f"{first - libraries - work:.2f} s the rest: our modules, kernels from disk, reading the people.",
-        verdict(f"the package opens in {OPENS_IN} s", own[OPEN] < OPENS_IN),
+        f"{LIBRARIES} takes {waited[LIBRARIES] / libraries:.1f} times as long as numba alone: before numba reads a "
+        "kernel, it gets ready to compile. Ours are read without.",
+        verdict(f"the package opens in {OPENS_IN} s", waited[OPEN] < OPENS_IN),
         verdict(f"first use begins and ends in {BEGINS_IN:g} s", first < BEGINS_IN),
     ]
     return part

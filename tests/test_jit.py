@@ -28,6 +28,21 @@ from diminuendo.objectives.person import _value_of
 print(person(NoisyOr(), {0: 0.5}, 2).value([0]), sum(_value_of.stats.cache_hits.values()))
 """
 
+ALLOCATING = """
+import numpy as np
+from diminuendo._jit import allocating_kernel
+
+@allocating_kernel
+def made(n):
+    return np.ones(n)
+"""
+
+USING_IT = """
+import sys
+from allocating import made
+print(made(2).sum(), sum(made.stats.cache_hits.values()), "numba.np.linalg" in sys.modules)
+"""
+
 
 NO_FOLDER = """
 import numba.core.caching
@@ -81,6 +96,14 @@ def test_a_change_in_another_file_is_noticed(tmp_path: Path) -> None:
     assert run_at_terminal(tmp_path, terminal=False) == (["1.5", "0"], [])
     family.write_text(family.read_text().replace("NoisyOrTable", "OtherTable"))
     assert run(tmp_path) == ["1.5", "0"]  # although what is on disk names a type that is no more
+
+
+def test_what_is_on_disk_is_loaded_without_what_compiles(tmp_path: Path) -> None:
+    """Also what makes arrays, for which some of numba must be ready."""
+    (tmp_path / "diminuendo").symlink_to(Path(diminuendo.__file__).parent)
+    (tmp_path / "allocating.py").write_text(ALLOCATING)
+    assert run(tmp_path, USING_IT) == ["2.0", "0", "True"]
+    assert run(tmp_path, USING_IT) == ["2.0", "1", "False"]
 
 
 def test_no_folder_to_write_to_is_no_reason_to_fail() -> None:

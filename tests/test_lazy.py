@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import gc
 import os
 import pickle
 import subprocess
@@ -13,17 +14,30 @@ import pytest
 
 import diminuendo
 import diminuendo.streams
+from diminuendo._lazy import lazily
 from diminuendo.cli import names
 from diminuendo.streams.builtin import BUILTIN, FROM_ROWS
 from diminuendo.streams.clicks import MODELS
 from diminuendo.types import FEEDBACKS
 
-HEAVY = ["numpy", "scipy", "numba", "pyarrow", "opendp", "matplotlib", "joblib", "rich", "typer"]
+HEAVY = [
+    "numpy",
+    "scipy",
+    "scipy.sparse",
+    "scipy.special",
+    "numba",
+    "pyarrow",
+    "opendp",
+    "matplotlib",
+    "joblib",
+    "rich",
+    "typer",
+]
 
 FIRST_USE = """
 people = diminuendo.msweb()[:50]
 setting = diminuendo.Setting(people.n_items, slots=2, rounds=len(people), feedback="full", epsilon=1.0, delta=1e-6)
-diminuendo.make("private", setting)
+diminuendo.make("private", setting).replay(people)
 """
 
 
@@ -39,7 +53,7 @@ def test_opening_the_package_loads_nothing_heavy() -> None:
     assert loaded("import diminuendo; dir(diminuendo); diminuendo.DiminuendoError") == set()
 
 
-def test_choosing_for_people_loads_no_files_no_plots_and_no_screen() -> None:
+def test_choosing_for_people_loads_no_files_no_plots_no_screen_and_little_of_scipy() -> None:
     assert loaded(f"import diminuendo\n{FIRST_USE}") == {"numpy", "scipy", "numba"}
 
 
@@ -88,6 +102,20 @@ def test_a_name_that_is_not_there_is_refused_as_ever() -> None:
 def test_loaded_late_is_the_same_thing() -> None:
     assert pickle.loads(pickle.dumps(diminuendo.NoisyOr)) is diminuendo.NoisyOr
     assert diminuendo.replay.__module__ == "diminuendo.learners.replay"
+
+
+@pytest.mark.parametrize("collecting", [True, False])
+def test_garbage_is_collected_as_before(collecting: bool) -> None:
+    load, _ = lazily("tests", {"tests.test_lazy": ("HEAVY", "magic")})
+    before = gc.isenabled()
+    try:
+        (gc.enable if collecting else gc.disable)()
+        assert load("HEAVY") == HEAVY
+        with pytest.raises(AttributeError, match="magic"):
+            load("magic")
+        assert gc.isenabled() == collecting
+    finally:
+        (gc.enable if before else gc.disable)()
 
 
 def test_help_names_what_there_is() -> None:

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from diminuendo import Concave, Coverage, NoisyOr, Oracle, People, check
+from diminuendo import FAMILIES, Concave, Coverage, NoisyOr, Oracle, People, check
 from diminuendo.errors import InvalidInput
 from diminuendo.experts import Hedge
+from diminuendo.objectives import Family
 
 
 def in_format(rows: np.ndarray, format_: Any) -> Any:
@@ -37,6 +38,26 @@ def test_every_sound_format_is_read(format_: str) -> None:
     rows = np.array([[0.5, 0, 1], [0, 0, 0.25]])
     people = People(NoisyOr(), in_format(rows, format_))
     np.testing.assert_array_equal(people.matrices[0].toarray(), rows)
+
+
+@pytest.mark.parametrize("kind", FAMILIES.values())
+def test_some_people_in_a_row_are_those_people(kind: type[Family]) -> None:
+    for family, n_items, matrices in kind.specimens():
+        people = People(family, matrices, n_items)
+        everybody = np.arange(len(people))
+        for some in (
+            slice(1, 3),
+            slice(None),
+            slice(-1, None),
+            slice(2, 1),
+            slice(9, 12),
+            slice(None, None, 2),
+        ):
+            for found, matrix in zip(people[some].matrices, people.matrices, strict=True):
+                wanted = matrix[everybody[some]]
+                assert found.shape == wanted.shape
+                np.testing.assert_array_equal(found.toarray(), wanted.toarray())
+            np.testing.assert_array_equal(people[some].luck, people.luck[some])
 
 
 def test_arrays_that_do_not_fit_together() -> None:

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from diminuendo.privacy import adaptive_range, calibrate, curves, events
+from diminuendo.privacy import adaptive_range, calibrate, curves, events, normal_tail
 from diminuendo.privacy.accountants import ACCOUNTANTS
 from tests.kit import examples, oracles
 from tests.kit.oracles import HAIR, between, check_delta, exact, mp
@@ -270,3 +270,20 @@ def test_adaptive_numbers() -> None:
         assert c - 1e-4 <= adaptive_range.constant(count) <= c + 1e-4
     assert adaptive_range.constant(10**4) <= 1.005
     assert adaptive_range.constant(10**5) <= 1.002
+
+
+@given(between(1e-3, 1e8).flatmap(lambda size: st.sampled_from([size, -size])))
+@example(0.0)
+@example(-1.0)
+@example(math.nextafter(-1.0, 0.0))
+@example(-normal_tail.FAR)
+@example(math.nextafter(-normal_tail.FAR, 0.0))
+def test_the_normal_tail_errs_by_a_few_roundings(x: float) -> None:
+    wanted = (
+        mp.log1p(-mp.erfc(exact(x) / mp.sqrt(2)) / 2)
+        if x > 0
+        else mp.log(mp.erfc(-exact(x) / mp.sqrt(2)) / 2)
+    )
+    allowed = normal_tail.ROUNDINGS * 2.0**-53 * (1 + abs(wanted))
+    assert abs(normal_tail.log_normal(x) - wanted) <= allowed
+    assert 16 * normal_tail.ROUNDINGS * 2.0**-53 <= curves.SLACK, "what is allowed for there is far more"

@@ -20,7 +20,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
-from scipy import sparse
+import scipy
 
 from diminuendo.errors import InvalidInput
 from diminuendo.experts.stretches import guided, softmax
@@ -213,7 +213,7 @@ class Blocks(OneSum):
             cells = probed[:, 0].astype(np.int64) * self.n_items + probed[:, 1]
             worths = self._worths(people, rounds, slates, probed)
             shape = (len(rounds), self.slots * self.n_items)
-            rows = sparse.csr_array((worths, cells, np.arange(len(rounds) + 1)), shape=shape)
+            rows = scipy.sparse.csr_array((worths, cells, np.arange(len(rounds) + 1)), shape=shape)
             self._sum.add_rows(rows, batch=block)
         return done + count
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy import sparse
+import scipy
 
 from diminuendo._jit import inline, kernel
 from diminuendo.experts.capped_simplex import ONE
@@ -95,7 +95,9 @@ def _compare(table: Table, person: int, sheet: Sheet, count: int, chosen: int) -
         sheet.values[stands(sheet, count, item)] = gain(table, person, sheet.state, 0, item)
 
 
-def gathered(table: Table, first: int, last: int, leaves: int, ends: Ints, words: Ints) -> sparse.csr_array:
+def gathered(
+    table: Table, first: int, last: int, leaves: int, ends: Ints, words: Ints
+) -> scipy.sparse.csr_array:
     """One row per person: what each item adds to her set, or what the set loses without it."""
     n_items = len(ends) - 1
     starts = np.zeros(last - first + 1, dtype=np.int64)
@@ -104,7 +106,7 @@ def gathered(table: Table, first: int, last: int, leaves: int, ends: Ints, words
     items, values = np.zeros(starts[-1], dtype=np.int64), np.zeros(starts[-1])
     chosen, where = np.zeros(n_items, dtype=np.int32), np.full(n_items, -1)
     _fill(table, first, last, ends, words, state, bag, chosen, where, starts, items, values)
-    rows = sparse.csr_array((values, items, starts), shape=(last - first, n_items))
+    rows = scipy.sparse.csr_array((values, items, starts), shape=(last - first, n_items))
     rows.sort_indices()
     return rows
 

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from scipy.special import betainc
+import scipy
 
 from diminuendo import _validate
 from diminuendo.errors import InvalidInput, OutOfRange
@@ -158,7 +158,9 @@ def exploring_cap(rounds: int, share: float) -> int:
     )  # more than `high` come up with probability at most 1/T; more than `low`, with more
     while high - low > 1:
         middle = (low + high) // 2
-        if betainc(middle + 1.0, rounds - middle, share) <= 1 / rounds:  # more than `middle` come up
+        if (
+            scipy.special.betainc(middle + 1.0, rounds - middle, share) <= 1 / rounds
+        ):  # more than `middle` come up
             high = middle
         else:
             low = middle

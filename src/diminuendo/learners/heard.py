@@ -12,8 +12,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.special import log_ndtr
 
 from diminuendo._jit import inline
 from diminuendo.errors import InvalidInput
@@ -36,8 +36,8 @@ def log_likelihood(said: float, people: int, scale: float) -> Floats:
     if scale == 0:
         return np.asarray(-0.5 * (off / spread) ** 2 - np.log(spread))
     ratio = spread / scale
-    right = -off / scale + log_ndtr(off / spread - ratio)
-    left = off / scale + log_ndtr(-off / spread - ratio)
+    right = -off / scale + scipy.special.log_ndtr(off / spread - ratio)
+    left = off / scale + scipy.special.log_ndtr(-off / spread - ratio)
     return np.asarray(np.logaddexp(right, left) + ratio**2 / 2)
 
 

@@ -12,9 +12,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import sparse
 
+from diminuendo._csr import SparseRows
 from diminuendo._jit import kernel
 from diminuendo.errors import unless_ctrl_c
 from diminuendo.objectives.family import Bag, Family, Table, add, gains, new_bag, offset, start
@@ -162,11 +163,11 @@ def written(keeper: Keeper) -> tuple[NDArray[np.bool_], dict[str, NDArray[Any]]]
             if not (found and found[-1][0] == record):
                 found.append((record, [[] for _ in parts]))
             for rows, matrix in zip(found[-1][1], parts, strict=True):
-                rows.append(sparse.csr_array(matrix)[segment.rows])
+                rows.append(scipy.sparse.csr_array(matrix)[segment.rows])
     families, arrays = [record for record, _ in found], {}
     for number, (_, parts_of) in enumerate(found):
         for part, several in enumerate(parts_of):
-            whole = sparse.csr_array(sparse.vstack(several))
+            whole = scipy.sparse.csr_array(scipy.sparse.vstack(several))
             for name, dtype in (("indptr", np.int64), ("indices", np.int64), ("data", np.float64)):
                 arrays[f"{number}.{part}.{name}"] = getattr(whole, name).astype(dtype)
     arrays["families"] = np.frombuffer(json.dumps(families).encode(), dtype=np.uint8)
@@ -182,12 +183,12 @@ def read(keeper: Keeper, arrays: dict[str, NDArray[Any]]) -> None:
             indptr, indices, data = (
                 arrays[f"{segment}.{part}.{name}"] for name in ("indptr", "indices", "data")
             )
-            matrices.append(sparse.csr_array((data, indices, indptr), shape=(len(indptr) - 1, width)))
+            matrices.append(scipy.sparse.csr_array((data, indices, indptr), shape=(len(indptr) - 1, width)))
         table = family.table(matrices, keeper.n_items)
         keeper.keep_rows(family, table, list(range(matrices[0].shape[0])))
 
 
-def singles(family: Family, table: Table, rows: list[int], n_items: int) -> sparse.csr_array:
+def singles(family: Family, table: Table, rows: list[int], n_items: int) -> SparseRows:
     """What each item is worth by itself to each of these people."""
     index = np.array(rows, dtype=np.int64)
     at = np.zeros(len(index) + 1, dtype=np.int64)
@@ -198,7 +199,7 @@ def singles(family: Family, table: Table, rows: list[int], n_items: int) -> spar
     _count(table, index, at, state, bag, starts)
     items, values = np.empty(starts[-1], dtype=np.int64), np.empty(starts[-1])
     _fill(table, index, at, state, bag, starts, items, values)
-    return sparse.csr_array((values, items, starts), shape=(len(index), n_items))
+    return SparseRows(starts, items, values, (len(index), n_items))
 
 
 @kernel

@@ -19,7 +19,7 @@ import math
 from typing import ClassVar
 
 import numpy as np
-from scipy import sparse
+import scipy
 
 from diminuendo._jit import kernel
 from diminuendo.experts.stretches import Guide, draw_other, guided, softmax
@@ -161,7 +161,7 @@ def _pour(table: Table, first: int, last: int, slates: Items, sheet: Sheet, into
 
 def _gathered(
     table: Table, first: int, last: int, leaves: int, slates: Items, n_items: int
-) -> sparse.csr_array:
+) -> scipy.sparse.csr_array:
     """One row per person: for every slot what each item would have added to the slots before it."""
     slots = slates.shape[1]
     starts = np.zeros(last - first + 1, dtype=np.int64)
@@ -170,7 +170,9 @@ def _gathered(
     items, values = np.zeros(room, dtype=np.int64), np.zeros(room)
     _fill(table, first, last, slates, n_items, state, bag, starts, items, values)
     used = starts[-1]
-    rows = sparse.csr_array((values[:used], items[:used], starts), shape=(last - first, slots * n_items))
+    rows = scipy.sparse.csr_array(
+        (values[:used], items[:used], starts), shape=(last - first, slots * n_items)
+    )
     rows.sort_indices()
     return rows
 

@@ -13,9 +13,9 @@ from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy import sparse
 
 from diminuendo import _validate
+from diminuendo._csr import SparseRows
 from diminuendo.errors import InvalidInput, OverBudget, unless_ctrl_c
 from diminuendo.learners.desk import shown
 from diminuendo.learners.drift import DriftTest
@@ -229,8 +229,8 @@ class Overlap(PrivateLearner):
         end = min(len(people), done + self.plan.schedule.ends[batch] - self.rounds)
         stop = done + self._show(slates[done:end])
         if stop > done:
-            payoffs = people[done:stop].values(slates[done:stop])
-            self._payoffs.add_rows(sparse.csr_array(payoffs[:, None]))
+            payoffs, each = people.values_of(slates[done:stop], done), np.arange(stop - done + 1)
+            self._payoffs.add_rows(SparseRows(each, np.zeros_like(each[1:]), payoffs, (stop - done, 1)))
             self._keep_rows(people, slates, done, stop, batch)
         return stop
 

@@ -20,8 +20,8 @@ from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import sparse
 
 from diminuendo import _validate
 from diminuendo.errors import InvalidInput
@@ -145,9 +145,9 @@ def silenced(people: People, counts: NDArray[np.bool_]) -> People:
         return people
     parts = []
     for part in people.matrices:
-        rows = sparse.csr_array(part)
+        rows = scipy.sparse.csr_array(part)
         lengths = np.diff(rows.indptr)
         kept = np.repeat(counts, lengths)
         starts = np.concatenate([[0], np.cumsum(np.where(counts, lengths, 0))])
-        parts.append(sparse.csr_array((rows.data[kept], rows.indices[kept], starts), shape=rows.shape))
+        parts.append(scipy.sparse.csr_array((rows.data[kept], rows.indices[kept], starts), shape=rows.shape))
     return people.with_rows(tuple(parts))

@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy.special import betainc
+import scipy
 
 from diminuendo.privacy import curves
 
@@ -32,7 +32,7 @@ def delta_over_coins(later: int, explores: float, again: float, rate: float, eps
     ends = np.unique(np.append(ends, later))
     upto = np.ones(len(ends))  # the distribution function of the binomial law, as a beta integral
     inner = ends < later
-    upto[inner] = betainc(later - ends[inner], ends[inner] + 1.0, 1 - again)
+    upto[inner] = scipy.special.betainc(later - ends[inner], ends[inner] + 1.0, 1 - again)
     inside = np.diff(upto, prepend=0.0).clip(0.0) + ROUNDING
     costs = [curves.zcdp_delta((1.0 + m) * rate * rate / 8 * (1 + ROUNDING), epsilon) for m in ends]
     return min(1.0, explores * float(inside @ np.array(costs)) * (1 + 1e3 * ROUNDING))

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from typing import ClassVar, NamedTuple
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import sparse
 
 from diminuendo.errors import InvalidInput
 from diminuendo.objectives.family import Bag, Family, Kernels, close, put, register
@@ -44,14 +44,14 @@ class Coverage(Family):
     name: ClassVar[str] = "coverage"
 
     def __post_init__(self) -> None:
-        marks = sparse.csr_array(self.incidence, copy=True)
+        marks = scipy.sparse.csr_array(self.incidence, copy=True)
         marks.sum_duplicates()
         marks.eliminate_zeros()
         marks.data = np.ones_like(marks.data, dtype=np.float64)
         object.__setattr__(
             self, "_topics_of", checked_rows(marks, marks.shape[1], column="topic", quantity="mark")
         )
-        flipped = sparse.csr_array(marks.T)
+        flipped = scipy.sparse.csr_array(marks.T)
         object.__setattr__(
             self, "_items_of", checked_rows(flipped, marks.shape[0], column="item", quantity="mark")
         )
@@ -81,7 +81,7 @@ class Coverage(Family):
             )
         (width,) = self.columns(n_items)
         rows = checked_rows(matrices[0], width, column="topic", quantity="weight")
-        sums: Floats = sparse.csr_array(
+        sums: Floats = scipy.sparse.csr_array(
             (rows.values, rows.columns, rows.starts), shape=(len(rows.starts) - 1, width)
         ).sum(axis=1)
         heavy = (

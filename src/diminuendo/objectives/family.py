@@ -18,8 +18,8 @@ from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 from numba.extending import overload
-from scipy import sparse
 
+from diminuendo._csr import SparseRows
 from diminuendo._jit import inline
 from diminuendo.objectives.rows import Matrix
 from diminuendo.types import Floats, Items
@@ -184,9 +184,12 @@ class Family(ABC):
 
     def matrices(self, table: Table, n_items: int) -> tuple[Matrix, ...]:
         """The private matrices of a table, without copying."""
+        return tuple(part.as_scipy() for part in self.rows(table, n_items))
+
+    def rows(self, table: Table, n_items: int) -> tuple[SparseRows, ...]:
+        """The same for our own code."""
         (width,) = self.columns(n_items)
-        shape = (len(table.starts) - 1, width)
-        return (sparse.csr_array((table.values, table.columns, table.starts), shape=shape, copy=False),)
+        return (SparseRows(table.starts, table.columns, table.values, (len(table.starts) - 1, width)),)
 
     @classmethod
     @abstractmethod

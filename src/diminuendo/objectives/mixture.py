@@ -16,6 +16,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
+from diminuendo._csr import SparseRows
 from diminuendo.errors import InvalidInput
 from diminuendo.objectives import family as f
 from diminuendo.objectives.best_match import BestMatch
@@ -91,13 +92,13 @@ class Mixture(Family):
             folded, its_share = PairTable(table, folded, float(share), its_share), 1.0
         return folded
 
-    def matrices(self, table: Table, n_items: int) -> tuple[Matrix, ...]:
-        """The parts' matrices, one after the other."""
-        found: tuple[Matrix, ...] = ()
+    def rows(self, table: Table, n_items: int) -> tuple[SparseRows, ...]:
+        """The parts' rows, one after the other."""
+        found: tuple[SparseRows, ...] = ()
         for part in self.parts[:-1]:
-            found += part.matrices(table.left, n_items)
+            found += part.rows(table.left, n_items)
             table = table.right
-        return found + self.parts[-1].matrices(table, n_items)
+        return found + self.parts[-1].rows(table, n_items)
 
     @classmethod
     def specimens(cls) -> Iterator[tuple[Family, int, tuple[Matrix, ...]]]:

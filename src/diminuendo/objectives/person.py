@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from diminuendo import _validate
+from diminuendo._csr import SparseRows
 from diminuendo._jit import kernel
 from diminuendo.errors import InvalidInput
 from diminuendo.objectives.family import Bag, Family, Table, add, gains, new_bag, offset, start, value
@@ -64,10 +63,7 @@ def person(family: Family, row: Mapping[int, float] | Sequence[Mapping[int, floa
     for part, width in zip(parts, widths, strict=True):
         columns = np.array(sorted(part), dtype=np.int64)
         values = np.array([part[int(column)] for column in columns], dtype=np.float64)
-        matrix: Any = sparse.csr_array((1, width), dtype=np.float64)
-        matrix.indptr = np.array([0, len(columns)])
-        matrix.indices, matrix.data = columns, values  # unchecked here: the family's door checks
-        matrices.append(matrix)
+        matrices.append(SparseRows(np.array([0, len(columns)]), columns, values, (1, width)))  # checked below
     return Person(family, n_items, family.table(matrices, n_items), 0)
 
 

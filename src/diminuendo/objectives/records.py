@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy import sparse
+import scipy
 
 from diminuendo.errors import InvalidInput
 from diminuendo.objectives.best_match import BestMatch
@@ -22,7 +22,7 @@ def to_record(family: Family) -> dict[str, Any]:
         parts = [to_record(part) for part in family.parts]
         return {"family": family.name, "parts": parts, "shares": list(family.shares)}
     if isinstance(family, Coverage):
-        marks = sparse.csr_array(family.incidence)
+        marks = scipy.sparse.csr_array(family.incidence)
         arrays = {name: getattr(marks, name).tolist() for name in ("indptr", "indices")}
         return {"family": family.name, "shape": list(marks.shape)} | arrays
     if isinstance(family, Concave):
@@ -40,7 +40,9 @@ def from_record(record: dict[str, Any]) -> Family:
         return Mixture(tuple(from_record(part) for part in facts["parts"]), tuple(facts["shares"]))
     if name == Coverage.name:
         ones = np.ones(len(facts["indices"]))
-        return Coverage(sparse.csr_array((ones, facts["indices"], facts["indptr"]), shape=facts["shape"]))
+        return Coverage(
+            scipy.sparse.csr_array((ones, facts["indices"], facts["indptr"]), shape=facts["shape"])
+        )
     kinds: dict[str, type[Family]] = {kind.name: kind for kind in (NoisyOr, BestMatch, Concave)}
     if name not in kinds:
         raise InvalidInput(f"There is no family called {name!r}.")

@@ -5,12 +5,12 @@ Every refusal names the row, the value and the rule. An empty row is a person wh
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, TypeAlias, cast
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
+from diminuendo._csr import from_dense, is_sparse
 from diminuendo._jit import inline
 from diminuendo.errors import InvalidInput
 from diminuendo.types import Floats, Items
@@ -76,11 +76,11 @@ def checked_rows(matrix: Matrix, n_columns: int, *, column: str, quantity: str) 
 
 
 def _arrays(matrix: Any) -> tuple[NDArray[np.int64], NDArray[np.int64], Floats, tuple[int, int]]:
-    if not sparse.issparse(cast(object, matrix)):
+    if not is_sparse(matrix):
         dense = np.atleast_2d(np.asarray(matrix, dtype=np.float64))
         if dense.ndim != 2:
             raise InvalidInput(f"Rows of people form a two-dimensional array; got {dense.ndim} dimensions.")
-        matrix = sparse.csr_array(dense)
+        matrix = from_dense(dense)
     elif matrix.format != "csr":
         _check_before_conversion(matrix)
         matrix = matrix.tocsr()

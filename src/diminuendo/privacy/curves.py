@@ -12,8 +12,7 @@ from __future__ import annotations
 
 import math
 
-from scipy import special
-
+from diminuendo.privacy.normal_tail import log_normal
 from diminuendo.privacy.rounding import greatest, least
 
 SLACK = 2.0**-44
@@ -65,8 +64,8 @@ def gaussian_delta(mu: float, epsilon: float) -> float:
     """The delta at epsilon of Gaussian noise in real arithmetic, sensitivity over deviation = mu (Theorem A3)."""
     if mu == 0.0:
         return 0.0
-    first = float(special.log_ndtr(-epsilon / mu + mu / 2))
-    second = epsilon + float(special.log_ndtr(-epsilon / mu - mu / 2))
+    first = log_normal(-epsilon / mu + mu / 2)
+    second = epsilon + log_normal(-epsilon / mu - mu / 2)
     slack = SLACK * (abs(first) + abs(second) + 2 * abs(epsilon) + 1)
     return min(1.0, math.exp(first + slack) * -math.expm1(min(0.0, second - first - 2 * slack))) or math.ulp(
         0.0

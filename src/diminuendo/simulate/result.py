@@ -162,7 +162,9 @@ def shown_when(slates: Items, n_items: int) -> Shown:
     counts = np.bincount(slates[slates != EMPTY_SLOT], minlength=n_items)
     most = np.argsort(-counts, kind="stable")[: items_kept(slates.shape[1])]
     most = most[counts[most] > 0]
-    ends = np.unique(np.linspace(0, len(slates), SHOWN_STRETCHES + 1).astype(int))[1:]
-    stretches = np.split(slates, ends[:-1])
-    shares = [[float((part == item).any(axis=1).mean()) for part in stretches] for item in most]
-    return Shown([int(item) for item in most], [int(end) for end in ends], shares)
+    marks = np.unique(np.linspace(0, len(slates), SHOWN_STRETCHES + 1).astype(int))
+    shares, by_slot = [], np.ascontiguousarray(slates.T)
+    for item in most:
+        there = (by_slot == item).any(axis=0).astype(np.int64)
+        shares.append((np.add.reduceat(there, marks[:-1]) / np.diff(marks)).tolist())
+    return Shown(most.tolist(), marks[1:].tolist(), shares)

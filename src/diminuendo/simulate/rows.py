@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -91,10 +91,16 @@ def each_once(tables: Sequence[Any]) -> Any:
 
 def _row(key: str, result: Result) -> dict[str, Any]:
     written = {name: json.dumps(getattr(result, name)) for name in _AS_JSON}
-    return {"key": key, "version": diminuendo.__version__} | asdict(result) | written
+    parts = _fields(result) | {"shown": _fields(result.shown)} | written
+    return {"key": key, "version": diminuendo.__version__} | parts
+
+
+def _fields(record: Result | Shown) -> dict[str, Any]:
+    """What `asdict` makes of it, without copying number by number."""
+    return {field.name: getattr(record, field.name) for field in fields(record)}
 
 
 def _result(row: dict[str, Any]) -> Result:
-    fields = {name: value for name, value in row.items() if name not in ("key", "version")}
-    read = {name: json.loads(fields[name]) for name in _AS_JSON}
-    return Result(**fields | read | {"shown": Shown(**fields["shown"])})
+    found = {name: value for name, value in row.items() if name not in ("key", "version")}
+    read = {name: json.loads(found[name]) for name in _AS_JSON}
+    return Result(**found | read | {"shown": Shown(**found["shown"])})

@@ -15,6 +15,7 @@ rounds are charged 1 has paid the whole epsilon.
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import Any
 
 from diminuendo.learners.blocks_private import PrivateBlocks
@@ -59,7 +60,7 @@ def spending(learner: Learner) -> list[dict[str, Any]]:
             "what": what,
             "unit": UNITS[budget.accountant],
             "until": until,
-            "shares": _shares(event, budget, len(until)),
+            "shares": list(_shares(event, budget, len(until))),
         }
         for what, event in _purposes(learner).items()
     ]
@@ -89,11 +90,12 @@ def _purposes(learner: PrivateLearner) -> dict[str, Event]:
     return {SINGLES: Composed(tuple(parts[0])), ROWS: Composed(tuple(parts[1])), PAYOFFS: plan.drift}
 
 
-def _shares(event: Event, budget: Budget, batches: int) -> list[float]:
-    """What a round of each batch is charged, as a share of all that one round may cost."""
+@lru_cache(maxsize=64)
+def _shares(event: Event, budget: Budget, batches: int) -> tuple[float, ...]:
+    """What a round of each batch is charged, as a share of all that one round may cost. The same for every seed."""
     tally, limit = budget.counting.tally(event), budget.limit
     paid = [tally.common] * batches
     for (_, batch), cost in tally.columns.items():
         if batch < batches:
             paid[batch] += cost
-    return [float(cost / limit) for cost in paid]
+    return tuple(float(cost / limit) for cost in paid)

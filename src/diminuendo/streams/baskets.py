@@ -17,8 +17,8 @@ from typing import BinaryIO, cast
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
+from diminuendo._csr import SparseRows
 from diminuendo.errors import InvalidInput
 from diminuendo.objectives import NoisyOr
 from diminuendo.objectives.family import Family
@@ -72,8 +72,8 @@ def read_baskets(
         bad = int(np.argmax(twice))
         raise InvalidInput(f"{path.name}, line {person[bad] + 1}: item {column[bad]} is there twice.")
     starts = np.searchsorted(person, np.arange(n_people + 1))
-    matrix = sparse.csr_array((np.full(len(column), value), column, starts), shape=(n_people, max(1, width)))
-    return People(family or NoisyOr(), matrix, name=name or path.name.split(".")[0])
+    rows = SparseRows(starts, column, np.full(len(column), value), (n_people, max(1, width)))
+    return People(family or NoisyOr(), rows, name=name or path.name.split(".")[0])
 
 
 def _readable(path: Path, progress: Progress | None) -> Iterator[bytes]:

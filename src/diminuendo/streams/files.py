@@ -6,7 +6,7 @@ import zipfile
 from pathlib import Path
 from typing import TypeAlias
 
-from scipy import sparse
+import scipy
 
 from diminuendo.errors import InvalidInput
 from diminuendo.objectives import NoisyOr
@@ -84,7 +84,7 @@ def _read(path: Path, family: Family | None, n_items: int | None, progress: Prog
 def _read_npz(path: Path, family: Family | None, n_items: int | None) -> People:
     try:
         with path.open("rb") as file:
-            matrix = sparse.load_npz(file)
+            matrix = scipy.sparse.load_npz(file)
     except (ValueError, KeyError, EOFError, OSError, zipfile.BadZipFile) as error:
         raise InvalidInput(
             f"{path.name} is not a scipy sparse matrix; write one with scipy.sparse.save_npz(path, matrix)."

@@ -14,9 +14,9 @@ from typing import Any, Protocol, Self, overload
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
 from diminuendo import _validate
+from diminuendo._csr import is_sparse
 from diminuendo._jit import inline, kernel
 from diminuendo.errors import InvalidInput
 from diminuendo.objectives.family import Family, Table, add, new_bag, start, value
@@ -136,7 +136,12 @@ class People(Clicking):
             if not -len(self) <= person < len(self):
                 raise IndexError(f"There are {len(self)} people; got number {person}.")
             return Person(self.family, self.n_items, self.table, int(person) % len(self))
-        some = self.with_rows(tuple(part[person] for part in self.matrices))
+        if isinstance(person, slice) and person.step in (None, 1):
+            first, last, _ = person.indices(len(self))
+            rows = self.family.rows(self.table, self.n_items)
+            some = self.with_rows(tuple(part.between(first, max(first, last)) for part in rows))
+        else:
+            some = self.with_rows(tuple(part[person] for part in self.matrices))
         some._luck = self.luck[person]
         return some
 
@@ -238,7 +243,7 @@ def slate_rows(slates: SlateLike | NDArray[np.integer], n_people: int, n_items: 
 
 
 def _two_dimensional(part: Matrix) -> Matrix:
-    found: Any = part if sparse.issparse(part) else np.atleast_2d(np.asarray(part, dtype=np.float64))
+    found: Any = part if is_sparse(part) else np.atleast_2d(np.asarray(part, dtype=np.float64))
     if len(found.shape) != 2:
         raise InvalidInput(f"Rows of people form a two-dimensional array; got shape {found.shape}.")
     return found

@@ -7,8 +7,8 @@ The sites are public and must not be chosen from the people; a fixed grid will d
 from __future__ import annotations
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
-from scipy import sparse
 
 from diminuendo import _validate
 from diminuendo.errors import InvalidInput
@@ -32,12 +32,12 @@ def from_places(
     reach = _validate.positive_float(reach_km, "reach_km")
     kilometres = _validate.lookup(DISTANCES, distance, "distance")
     where, candidates = _degrees(points, "points"), _degrees(sites, "sites")
-    parts = [sparse.csr_array((0, len(candidates)))]
+    parts = [scipy.sparse.csr_array((0, len(candidates)))]
     at_once = max(1, _CELLS_AT_ONCE // len(candidates))  # never all people times sites in memory
     for low in range(0, len(where), at_once):
         served = np.maximum(0.0, 1.0 - kilometres(where[low : low + at_once], candidates) / reach)
-        parts.append(sparse.csr_array(served))
-    return People(BestMatch(), sparse.csr_array(sparse.vstack(parts)), len(candidates), name=name)
+        parts.append(scipy.sparse.csr_array(served))
+    return People(BestMatch(), scipy.sparse.csr_array(scipy.sparse.vstack(parts)), len(candidates), name=name)
 
 
 def grid(south: float, north: float, west: float, east: float, rows: int, columns: int) -> Floats:

@@ -17,8 +17,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet
+import scipy
 from numpy.typing import ArrayLike, NDArray
-from scipy import sparse
 
 from diminuendo.errors import InvalidInput
 from diminuendo.objectives import NoisyOr
@@ -122,7 +122,7 @@ def _people(
     person, item, values = person[~twice], item[~twice], values[~twice]
     n_people, width = len(people.dictionary), len(labels) if labels is not None else int(n_items or 0)
     starts = np.searchsorted(person, np.arange(n_people + 1))
-    matrix = sparse.csr_array((values, item, starts), shape=(n_people, width))
+    matrix = scipy.sparse.csr_array((values, item, starts), shape=(n_people, width))
     return People(family, matrix, name=name, labels=labels)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 
 import numpy as np
-from scipy import sparse
+import scipy
 
 from diminuendo import _validate
 from diminuendo.errors import InvalidInput
@@ -44,7 +44,9 @@ def taste_groups(
     group = rng.choice(groups, size=n_people, p=weights / weights.sum())
     likely = rng.beta(8 * means[group], 8 * (1 - means[group]))
     starts = np.arange(n_people + 1) * items_per_group
-    matrix = sparse.csr_array((likely.ravel(), favourites[group].ravel(), starts), shape=(n_people, n_items))
+    matrix = scipy.sparse.csr_array(
+        (likely.ravel(), favourites[group].ravel(), starts), shape=(n_people, n_items)
+    )
     return People(NoisyOr(), matrix, name="taste-groups")
 
 
@@ -62,7 +64,7 @@ def sparse_display(n_people: int, n_items: int, nnz: int, *, skew: float = 0.0, 
         if len(distinct) < nnz:
             distinct = rng.choice(n_items, nnz, replace=False)
         rows[t] = np.sort(rng.choice(distinct, nnz, replace=False))
-    matrix = sparse.csr_array(
+    matrix = scipy.sparse.csr_array(
         (rng.random(n_people * nnz), rows.ravel(), np.arange(n_people + 1) * nnz), shape=(n_people, n_items)
     )
     return People(NoisyOr(), matrix, name=f"sparse-{n_items}")
@@ -78,7 +80,7 @@ def drift(people: People, *, changes: int = 1, seed: int = 0) -> People:
         spells.append(
             part.matrices if spell == 0 else part.permuted(rng.permutation(people.n_items)).matrices
         )
-    parts = tuple(sparse.csr_array(sparse.vstack(leaf)) for leaf in zip(*spells, strict=True))
+    parts = tuple(scipy.sparse.csr_array(scipy.sparse.vstack(leaf)) for leaf in zip(*spells, strict=True))
     return people.with_rows(parts, name=f"{people.name}-drift", labels=None)
 
 
@@ -98,5 +100,5 @@ def adversary(n_people: int = 20_000, n_items: int = 10) -> People:
     wanted = np.arange(n_people) % 2  # round 0: item 0 by half; then 1, 0, 1, 0, ... in full
     values = np.ones(n_people)
     values[0] = 0.5
-    matrix = sparse.csr_array((values, wanted, np.arange(n_people + 1)), shape=(n_people, n_items))
+    matrix = scipy.sparse.csr_array((values, wanted, np.arange(n_people + 1)), shape=(n_people, n_items))
     return People(NoisyOr(), matrix, name="adversary")

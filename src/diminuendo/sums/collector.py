@@ -13,9 +13,10 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import sparse
+import scipy
 
 from diminuendo import _validate
+from diminuendo._csr import SparseRows
 from diminuendo.errors import InvalidInput
 from diminuendo.sums.clip import Clip, Rule, add_dense, add_sparse, as_floats, dense_row, rising, sparse_row
 from diminuendo.sums.schedule import Schedule
@@ -149,12 +150,13 @@ class Collector:
 def csr_rows(rows: Any, size: int) -> tuple[Ints, Ints, Floats]:
     """A sparse matrix at the door, as (starts, places, values): places within range, each once a row, in order."""
     try:
-        matrix = sparse.csr_array(rows)
-        if matrix.ndim != 2 or matrix.shape[1] != size:
+        matrix: Any = rows if isinstance(rows, SparseRows) else scipy.sparse.csr_array(rows)
+        if len(matrix.shape) != 2 or matrix.shape[1] != size:
             raise InvalidInput(f"Expected rows of {size} numbers; got a matrix of shape {matrix.shape}.")
         if np.iscomplexobj(matrix.data):
             raise InvalidInput("Contributions are real numbers; got complex ones.")
         if not rising(matrix.indptr, matrix.indices, size):
+            matrix = matrix.as_scipy() if isinstance(matrix, SparseRows) else matrix
             matrix.check_format(full_check=True)
             matrix = matrix.copy()  # what belongs to the caller is left alone
             matrix.has_canonical_format = False
