@@ -110,13 +110,16 @@ class _Disk(FunctionCache):
     def load_overload(self, signature: Any, context: Any) -> Any:
         """What was compiled for these types, or None; then numba compiles, and gets ready there."""
         place = cast(Any, self)
-        with place._guard_against_spurious_io_errors():
-            found = place._cache_file.load(place._index_key(signature, context.codegen()))
-            if found is None:
-                return None
-            if ALLOCATES in pickle.dumps(found[0]):  # the code itself
-                cast(Any, rtsys).initialize(context)  # else it would jump to nowhere
-            return place._impl.rebuild(context, found)
+        try:
+            with place._guard_against_spurious_io_errors():
+                found = place._cache_file.load(place._index_key(signature, context.codegen()))
+                if found is None:
+                    return None
+                if ALLOCATES in pickle.dumps(found[0]):  # the code itself
+                    cast(Any, rtsys).initialize(context)  # else it would jump to nowhere
+                return place._impl.rebuild(context, found)
+        except AttributeError:  # another numba, with other names inside: then as numba does it
+            return cast(Any, super()).load_overload(signature, context)
 
 
 def _or_nothing(load: Callable[[], dict[Any, Any]]) -> Callable[[], dict[Any, Any]]:
