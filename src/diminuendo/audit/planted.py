@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from diminuendo.learners.boosted import Boosted
-from diminuendo.learners.kept_people import round_at
+from diminuendo.learners.desk import round_at
 from diminuendo.learners.learner import Learner
 from diminuendo.learners.slate_totals import SlateTotals
 from diminuendo.randomness.coins import Coins, SeededCoins

@@ -27,8 +27,7 @@ from diminuendo.experts.stretches import guided, softmax
 from diminuendo.learners import chances
 from diminuendo.learners.blocks_draw import INSERTED, SHORT, draw_rounds
 from diminuendo.learners.blocks_plan import TICKS, Plan, Theorem
-from diminuendo.learners.desk import NO_PROBE
-from diminuendo.learners.kept_people import round_at
+from diminuendo.learners.desk import NO_PROBE, round_at
 from diminuendo.learners.one_sum import OneSum
 from diminuendo.randomness.words import SecretRandomness
 from diminuendo.streams.people import People

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from diminuendo import _validate
 from diminuendo.errors import InvalidInput
-from diminuendo.types import EMPTY_SLOT, Decision, Ints, Items
+from diminuendo.types import EMPTY_SLOT, Decision, Ints, Items, Slate, decided
 
 NO_PROBE = -1
 
@@ -28,45 +28,56 @@ class Desk:
         self.waiting: NDArray[np.bool_] = np.zeros(self.patience, dtype=np.bool_)
         self.lives: Ints = np.zeros(self.patience, dtype=np.int64)  # of decisions, as in types.Decision
         self.life = 0
+        self._slates: dict[int, Slate] = {}  # what the rows at some places show, as it was handed out
 
     def issue(
-        self, row: Items, probe: Items, counts: bool = True, propensity: float | None = None
+        self,
+        row: Items,
+        probe: Items | None,
+        counts: bool = True,
+        propensity: float | None = None,
+        slate: Slate | None = None,
     ) -> Decision:
         """Hand out the next decision: `row` is shown (EMPTY_SLOT skipped), `probe` starts with slot and item.
 
-        Where the answer does not count, the decision is as one that has its answer already.
+        Where the answer does not count, the decision is as one that has its answer already. `slate`: what `row` shows,
+        from those who know.
         """
-        number = self.issued.item(0)
+        number, life = self.issued.item(0), self.life
         place = number % self.patience
-        slot = probe.item(0)
-        self.rows[place], self.waiting[place], self.lives[place] = row, counts, self.life
-        if (
-            slot != NO_PROBE or self.probes.item(place, 0) != NO_PROBE
-        ):  # most rounds have none, as those before them
+        if slate is None:
+            slate = shown(row)
+        self.rows[place], self.waiting[place], self.lives[place] = row, counts, life
+        self._slates[place] = slate
+        probed = None
+        if probe is not None and probe.item(0) != NO_PROBE:
             self.probes[place] = probe
+            probed = probe.item(0), probe.item(1)
+        elif self.probes.item(place, 0) != NO_PROBE:  # most rounds have none, as those before them
+            self.probes[place] = NO_PROBE
         self.issued[0] = number + 1
-        probed = None if slot == NO_PROBE else (slot, probe.item(1))
-        return Decision(number, shown(row), probed, propensity, self.life)
+        return decided(number, slate, probed, propensity, life)
 
     def look(self, decision: Decision) -> int | None:
         """Where a decision lies that may still be answered; None where it was answered already or has expired."""
-        issued = self.issued.item(0)
-        if not 0 <= decision.round < issued:
+        issued, number = self.issued.item(0), decision.round
+        if not 0 <= number < issued:
             raise InvalidInput(
                 f"Round {decision.round} was never chosen here ({issued} rounds so far). "
                 "Answer with the decision that choose() returned, to the learner that returned it."
             )
-        if decision.round < issued - self.patience:
+        if number < issued - self.patience:
             return None
-        place = decision.round % self.patience
-        if decision.slate != shown(
-            self.rows[place]
-        ):  # asked first: what is said must not depend on who answered
+        place = number % self.patience
+        slate = self._slates.get(place)
+        if slate is None:  # restored from a snapshot, or passed by
+            slate = shown(self.rows[place])
+        if decision.slate != slate:  # asked first: what is said must not depend on who answered
             raise InvalidInput(
                 f"Round {decision.round} showed another slate. Answer with the decision that choose() returned, "
                 "to the learner that returned it."
             )
-        mine = self.waiting[place] and decision.life == self.lives[place]
+        mine = self.waiting.item(place) and decision.life == self.lives.item(place)
         return place if mine else None  # one of before a crash came too late
 
     def close(self, place: int) -> None:
@@ -83,6 +94,7 @@ class Desk:
     def pass_by(self, rows: Items) -> None:
         """These decisions were made and answered without coming to the desk."""
         last = int(self.issued[0]) + len(rows)
+        self._slates.clear()
         recent = rows[-self.patience :]
         places = np.arange(last - len(recent), last) % self.patience
         self.rows[places], self.probes[places], self.waiting[places] = recent, NO_PROBE, False
@@ -97,6 +109,12 @@ class Desk:
         inside = (probed >= 0).all() and (probed[:, 0] < slots).all() and (probed[:, 1] < n_items).all()
         if not (sound and inside):
             raise InvalidInput("The snapshot holds decisions that could not have been made; it was altered.")
+
+
+def round_at(desk: Desk, place: int) -> int:
+    """The round whose decision lies at that place of the desk."""
+    last: int = desk.issued.item(0) - 1
+    return last - (last - place) % desk.patience
 
 
 def shown(row: Items) -> tuple[int, ...]:

@@ -17,11 +17,10 @@ from scipy import sparse
 
 from diminuendo import _validate
 from diminuendo.errors import InvalidInput, OverBudget, unless_ctrl_c
-from diminuendo.learners.desk import shown
+from diminuendo.learners.desk import round_at, shown
 from diminuendo.learners.drift import DriftTest
 from diminuendo.learners.full_information import checked_objective
 from diminuendo.learners.greedy_chain import FAR, GreedyChain, Questions, checked_scores
-from diminuendo.learners.kept_people import round_at
 from diminuendo.learners.one_answer import Answer, Asker
 from diminuendo.learners.overlap_plan import LONGEST, OverlapPlan, overlap_plan, planned_events
 from diminuendo.learners.private_learner import PrivateLearner

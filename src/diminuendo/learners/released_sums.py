@@ -20,8 +20,8 @@ import numpy as np
 
 from diminuendo import _validate
 from diminuendo.errors import InvalidInput, unless_ctrl_c
+from diminuendo.learners.desk import round_at
 from diminuendo.learners.full_information import checked_objective
-from diminuendo.learners.kept_people import round_at
 from diminuendo.learners.one_sum import OneSum
 from diminuendo.learners.private_learner import PrivateLearner
 from diminuendo.learners.sheet import NARROW, Sheet, new_sheet
