@@ -100,7 +100,7 @@ class LastCountedAgain(Planted, Boosted):
         number = round_at(self._desk, place)
         batch = self.schedule.batch_of(number)
         if self.broken and batch >= 2 and number + 1 == self.schedule.ends[batch]:
-            self._last = answer, self._desk.rows[place].copy(), int(self._words[place])
+            self._last = answer, self._desk.row_at(place).copy(), int(self._words[place])
 
     def _release_due(self) -> None:
         made = int(self._made[0])

@@ -197,7 +197,7 @@ class Blocks(OneSum):
         if probe[0] != NO_PROBE:
             block = self.schedule.closed_by(round_at(self._desk, place))
             cell = int(probe[0]) * self.n_items + int(probe[1])
-            self._sum.add([self._worth(self._desk.rows[place], probe, answer)], [cell], batch=block)
+            self._sum.add([self._worth(self._desk.row_at(place), probe, answer)], [cell], batch=block)
 
     def _replay(self, people: People, slates: Items, done: int) -> int:
         block, last = int(self._made[0]), len(self.schedule) - 1

@@ -23,12 +23,36 @@ class Desk:
     def __init__(self, slots: int, patience: int) -> None:
         self.patience = _validate.positive_int(patience, "patience")
         self.issued: Ints = np.zeros(1, dtype=np.int64)
-        self.rows: Items = np.full((self.patience, slots), EMPTY_SLOT, dtype=np.int32)
+        self._rows: Items = np.full((self.patience, slots), EMPTY_SLOT, dtype=np.int32)
         self.probes: Items = np.full((self.patience, 3), NO_PROBE, dtype=np.int32)
         self.waiting: NDArray[np.bool_] = np.zeros(self.patience, dtype=np.bool_)
-        self.lives: Ints = np.zeros(self.patience, dtype=np.int64)  # of decisions, as in types.Decision
+        self._lives: Ints = np.zeros(self.patience, dtype=np.int64)  # of decisions, as in types.Decision
         self.life = 0
-        self._slates: dict[int, Slate] = {}  # what the rows at some places show, as it was handed out
+        self._handed: dict[int, tuple[Decision, Items]] = {}  # by place; not yet in `_rows` and `_lives`
+
+    @property
+    def rows(self) -> Items:
+        """The slots of all decisions on the desk."""
+        self._write()
+        return self._rows
+
+    @property
+    def lives(self) -> Ints:
+        """Of all decisions on the desk."""
+        self._write()
+        return self._lives
+
+    def _write(self) -> None:
+        """What was handed out into arrays: only when somebody wants them, who holds the learner's lock."""
+        for place, (decision, row) in self._handed.items():
+            self._rows[place], self._lives[place] = row, decision.life
+        self._handed.clear()
+
+    def row_at(self, place: int) -> Items:
+        """The slots of the decision at that place; to be read only."""
+        handed = self._handed.get(place)
+        row: Items = self._rows[place] if handed is None else handed[1]
+        return row
 
     def issue(
         self,
@@ -41,22 +65,19 @@ class Desk:
         """Hand out the next decision: `row` is shown (EMPTY_SLOT skipped), `probe` starts with slot and item.
 
         Where the answer does not count, the decision is as one that has its answer already. `slate`: what `row` shows,
-        from those who know.
+        from those who know. The desk keeps `row` itself, which must not change any more.
         """
-        number, life = self.issued.item(0), self.life
-        place = number % self.patience
-        if slate is None:
-            slate = shown(row)
-        self.rows[place], self.waiting[place], self.lives[place] = row, counts, life
-        self._slates[place] = slate
-        probed = None
+        number = self.issued.item(0)
+        place, probed = number % self.patience, None
         if probe is not None and probe.item(0) != NO_PROBE:
             self.probes[place] = probe
             probed = probe.item(0), probe.item(1)
         elif self.probes.item(place, 0) != NO_PROBE:  # most rounds have none, as those before them
             self.probes[place] = NO_PROBE
+        decision = decided(number, shown(row) if slate is None else slate, probed, propensity, self.life)
+        self._handed[place], self.waiting[place] = (decision, row), counts
         self.issued[0] = number + 1
-        return decided(number, slate, probed, propensity, life)
+        return decision
 
     def look(self, decision: Decision) -> int | None:
         """Where a decision lies that may still be answered; None where it was answered already or has expired."""
@@ -69,15 +90,19 @@ class Desk:
         if number < issued - self.patience:
             return None
         place = number % self.patience
-        slate = self._slates.get(place)
-        if slate is None:  # restored from a snapshot, or passed by
-            slate = shown(self.rows[place])
+        handed = self._handed.get(place)
+        if handed is None:
+            slate, life = shown(self._rows[place]), self._lives.item(place)
+        elif handed[0] is decision:  # nearly always
+            return place if self.waiting.item(place) else None
+        else:
+            slate, life = handed[0].slate, handed[0].life
         if decision.slate != slate:  # asked first: what is said must not depend on who answered
             raise InvalidInput(
                 f"Round {decision.round} showed another slate. Answer with the decision that choose() returned, "
                 "to the learner that returned it."
             )
-        mine = self.waiting.item(place) and decision.life == self.lives.item(place)
+        mine = self.waiting.item(place) and decision.life == life
         return place if mine else None  # one of before a crash came too late
 
     def close(self, place: int) -> None:
@@ -88,17 +113,16 @@ class Desk:
         """The slots of a decision that has not expired, -1 where a slot is empty."""
         if not max(0, self.issued[0] - self.patience) <= decision.round < self.issued[0]:
             raise InvalidInput(f"Round {decision.round} has expired, or was never chosen here.")
-        row: Items = self.rows[decision.round % self.patience].copy()
-        return row
+        return self.row_at(decision.round % self.patience).copy()
 
     def pass_by(self, rows: Items) -> None:
         """These decisions were made and answered without coming to the desk."""
         last = int(self.issued[0]) + len(rows)
-        self._slates.clear()
+        self._write()
         recent = rows[-self.patience :]
         places = np.arange(last - len(recent), last) % self.patience
-        self.rows[places], self.probes[places], self.waiting[places] = recent, NO_PROBE, False
-        self.lives[places] = self.life
+        self._rows[places], self.probes[places], self.waiting[places] = recent, NO_PROBE, False
+        self._lives[places] = self.life
         self.issued[0] = last
 
     def check(self, n_items: int) -> None:

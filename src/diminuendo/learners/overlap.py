@@ -199,7 +199,7 @@ class Overlap(PrivateLearner):
         return checked_objective(self, feedback)
 
     def _learn(self, place: int, answer: Objective) -> None:
-        batch, row = self.plan.schedule.batch_of(round_at(self._desk, place)), self._desk.rows[place]
+        batch, row = self.plan.schedule.batch_of(round_at(self._desk, place)), self._desk.row_at(place)
         try:
             said = self._said(answer, row, batch)
         except BaseException as error:  # whatever goes wrong inside, it is what this person said: nothing

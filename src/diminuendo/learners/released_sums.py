@@ -193,7 +193,7 @@ class ReleasedSums(OneSum, PrivateLearner):
         batch = self.schedule.batch_of(round_at(self._desk, place))
         if batch != self._sum.batch or batch == len(self.schedule) - 1:
             return
-        row, word = self._desk.rows[place], self._words[place]
+        row, word = self._desk.row_at(place), self._words[place]
         try:
             if isinstance(answer, Person):
                 self._take_in(answer, answer.index, row[None, :], np.array([word]), batch)

@@ -77,7 +77,7 @@ class Undisturbed:
 
     def __enter__(self) -> Self:
         handler = _signal.getsignal(_signal.SIGINT)
-        if callable(handler) and get_ident() == threading.main_thread().ident:
+        if callable(handler) and get_ident() == _MAIN:
             self._handler = handler
             _signal.signal(_signal.SIGINT, self)
         return self
@@ -107,9 +107,12 @@ class Whole(Undisturbed):
 
 
 _ALL: weakref.WeakSet[Custody] = weakref.WeakSet()
+_MAIN = threading.main_thread().ident  # looked up once: every round asks
 
 
 def _in_a_child() -> None:
+    global _MAIN
+    _MAIN = get_ident()
     for custody in _ALL:
         custody.lock = threading.RLock()  # the old one may be held by a thread that is not here
         custody.here = False
