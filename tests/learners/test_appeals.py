@@ -85,6 +85,57 @@ def test_the_best_slate_is_greedy_then_no_exchange_helps(heard: Heard, seed: int
             assert value((*found[:i], a, *found[i + 1 :])) <= value(found) * (1 + 1e-8)
 
 
+def test_nobody_who_is_not_looked_at_would_have_been_chosen() -> None:
+    """Many items of which few were shown together: nearly all are ruled out by a bound, and the best is the best."""
+    many, slots = 80, 4
+    heard = Heard(many, slots)
+    for shown in ((0, 1, 2, 3), (3, 40, 41, 2), (70, 0, 5, 6)):
+        heard.add(np.array(shown, dtype=np.int32), slots, 10, np.array([3.0]), 1.0)
+    couples = [tuple(couple) for couple in heard.evidence().couples.tolist()]
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        laps = rng.uniform(
+            -0.3, 0.95 if seed % 2 else 0.0, (5, len(couples))
+        )  # things that go together, or not
+        draws = Draws(rng.lognormal(-3.0 + seed / 4, 0.5, (5, many)), laps)
+        draws.appeals[:, heard.shown > 0] *= 2.0
+        slate, chosen = np.zeros(slots, dtype=np.int32), list[int]()
+        best_slate(draws, np.arange(5), heard.neighbours(), slate, 0)
+        for _ in range(slots):
+            paid = [
+                -1.0
+                if a in chosen
+                else sum(
+                    worth((*chosen, a), draws.appeals[d], dict(zip(couples, laps[d], strict=True)))
+                    for d in range(5)
+                )
+                for a in range(many)
+            ]
+            chosen.append(int(np.argmax(paid)))
+        assert slate.tolist() == chosen
+
+
+def test_a_move_that_is_given_up_early_would_have_been_refused() -> None:
+    """Where nothing is known of what rows can add, all of them are looked at: the same chain, the same coins."""
+    rng, heard = np.random.default_rng(3), Heard(N, K)
+    for people in (20, 300, 4_000) * 5:
+        slate = rng.permutation(N)[:K].astype(np.int32)
+        question = int(rng.integers(K + 1))
+        said = rng.uniform(0, people / K, K if question == WHICH else 1)
+        heard.add(slate, question, people, said, 2.0)
+    evidence = heard.evidence()
+    assert evidence.which.any()
+    assert not evidence.which.all()
+    ends = []
+    for ceilings in (evidence.ceilings, np.full_like(evidence.ceilings, np.inf), evidence.ceilings - 20.0):
+        chain, coins = new_chain(N, heard.n_pairs), np.random.default_rng(4)
+        for _ in range(40):
+            sweep(evidence._replace(ceilings=ceilings), chain, coins)
+        ends.append((*(part.tolist() for part in chain), coins.random()))
+    assert ends[0] == ends[1]
+    assert ends[0] != ends[2], "moves are given up, and by too low a ceiling wrongly"
+
+
 @pytest.mark.parametrize(("people", "said", "scale"), [(20, 7.0, 2.0), (500, 120.0, 10.0), (4, -3.0, 1.0)])
 def test_the_likelihood_is_a_convolution(people: int, said: float, scale: float) -> None:
     """Normal plus Laplace, integrated numerically; up to the constant log(2 scale)."""

@@ -11,8 +11,8 @@ import pytest
 
 from diminuendo import SeededCoins, Setting
 from diminuendo.errors import InvalidInput, WrongFeedback
-from diminuendo.learners import LEARNERS
-from diminuendo.learners.dealt import WHICH, Block, DealtRounds, merged
+from diminuendo.learners import LEARNERS, snapshots
+from diminuendo.learners.dealt import WHICH, Block, DealtRounds, alike_from, merged
 from diminuendo.learners.open_twin import OpenTwin
 from diminuendo.learners.slate_clicks import SlateClicks
 from diminuendo.learners.slate_learner import SlateLearner
@@ -22,7 +22,7 @@ from diminuendo.privacy.ledger import Ledger
 from diminuendo.randomness import noise
 from diminuendo.streams import taste_groups
 from diminuendo.sums import counts
-from diminuendo.types import Decision, Ints
+from diminuendo.types import Decision, Ints, decided
 from tests.kit import statistics
 
 LEARNING: dict[str, type[SlateLearner]] = {
@@ -174,6 +174,44 @@ def test_propensities_are_what_they_say(name: str) -> None:
         assert not left.any()
     statistics.assert_follows(third, sizes / 10)
     statistics.assert_rejects(third, np.array([0.3, 0.6, 0.1]))
+
+
+def test_rounds_that_show_the_same_are_alike_whatever_they_ask() -> None:
+    slates = np.array([[0, 1], [2, 3], [0, 1], [1, 0]], dtype=np.int32)
+    dealt = np.random.default_rng(1).integers(4, size=50).astype(np.int32)
+    shown = [slates[slate].tolist() for slate in dealt]
+    expected = [shown[at:].count(slate) for at, slate in enumerate(shown)]
+    assert alike_from(slates, dealt).tolist() == expected
+
+
+@pytest.mark.parametrize("name", LEARNING)
+def test_snapshots_count_rounds_once(name: str) -> None:
+    """Which slate a round was dealt to follows from its number. What older ones say of it is passed over."""
+    learner = LEARNING[name](6, 2, horizon=300, epsilon=1.0, coins=SeededCoins(3))
+    for _ in range(7):
+        decision = learner.choose()
+    header, found = snapshots.unpacked(learner.snapshot(), name)
+    facts = {fact: value for fact, value in header.items() if fact != "format"}
+    older = snapshots.packed(facts, found | {"extra.places": np.zeros((9, 2), dtype=np.int64)})
+    again = LEARNING[name].restore(older)
+    again.observe(decision, 1)
+    learner.observe(decision, 1)
+    assert learner._counts._cells.any()
+    np.testing.assert_array_equal(again._counts._cells, learner._counts._cells)
+    assert again.choose().slate == learner.choose().slate
+    found["desk.0"][0] = 6
+    with pytest.raises(InvalidInput, match="altered"):
+        LEARNING[name].restore(snapshots.packed(facts, found))
+
+
+def test_decisions_are_what_they_would_be_by_the_front_door() -> None:
+    made = decided(7, (3, 1), (0, 3), 0.25, 5)
+    expected = Decision(7, (3, 1), (0, 3), 0.25, 5)
+    assert made == expected
+    assert hash(made) == hash(expected)
+    assert repr(made) == repr(expected)
+    with pytest.raises(AttributeError):
+        made.slate = (1, 3)  # type: ignore[misc]
 
 
 def test_the_same_slate_with_the_same_question_is_one_number() -> None:

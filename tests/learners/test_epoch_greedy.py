@@ -20,8 +20,9 @@ import diminuendo as dim
 from diminuendo import Functions, Oracle, People, SeededCoins
 from diminuendo.errors import InvalidInput, OverBudget
 from diminuendo.learners import epoch_greedy
+from diminuendo.learners.desk import round_at
 from diminuendo.learners.epoch_greedy import EpochGreedy, Epochs
-from diminuendo.learners.kept_people import Asking, KeptPeople, round_at
+from diminuendo.learners.kept_people import Asking, KeptPeople
 from diminuendo.learners.replay import loop
 from diminuendo.objectives.tape import record
 from diminuendo.offline.private_greedy import FunctionScores, PeopleScores

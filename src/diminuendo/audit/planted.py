@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from diminuendo.learners.boosted import Boosted
-from diminuendo.learners.kept_people import round_at
+from diminuendo.learners.desk import round_at
 from diminuendo.learners.learner import Learner
 from diminuendo.learners.slate_totals import SlateTotals
 from diminuendo.randomness.coins import Coins, SeededCoins
@@ -100,7 +100,7 @@ class LastCountedAgain(Planted, Boosted):
         number = round_at(self._desk, place)
         batch = self.schedule.batch_of(number)
         if self.broken and batch >= 2 and number + 1 == self.schedule.ends[batch]:
-            self._last = answer, self._desk.rows[place].copy(), int(self._words[place])
+            self._last = answer, self._desk.row_at(place).copy(), int(self._words[place])
 
     def _release_due(self) -> None:
         made = int(self._made[0])

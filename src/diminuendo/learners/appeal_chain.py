@@ -33,6 +33,8 @@ LEAST, MOST = -0.3, 0.95
 CENTRE, WIDTH, APART = range(3)
 LEADING = 2.0
 """Leading items are so many widths above the centre: two or three in a hundred."""
+ROUNDING = 1.0
+"""Sums of logarithms of likelihoods are rounded by far less, in whatever order they are added."""
 
 
 class Chain(NamedTuple):
@@ -65,19 +67,46 @@ def _row(evidence: Evidence, row: int, appeals: Floats, overlaps: Floats, kept: 
 
 
 @kernel
-def _rows(
-    evidence: Evidence, rows: Ints, count: int, appeals: Floats, overlaps: Floats, kept: Floats, out: Floats
-) -> float:
+def _accepted(
+    evidence: Evidence,
+    rows: Ints,
+    count: int,
+    appeals: Floats,
+    overlaps: Floats,
+    kept: Floats,
+    out: Floats,
+    old: float,
+    known: float,
+    coins: Any,
+) -> tuple[bool, float]:
+    """Whether a move is accepted by which these rows are as likely as `out` says, and their sum, which was `old`.
+
+    A move that loses needs a coin, and many lose so much that a few rows tell. What the others can add at most is
+    known; so the coin is tossed as soon as it is certain that one is needed, and the rest of the rows are not looked
+    at as soon as it is certain that it fails. The verdict is the same, and so are the coins.
+    """
+    hope = known - old
+    for r in range(count):
+        hope += evidence.ceilings[rows[r]]
+    tossed, coin, least = False, 0.0, -ROUNDING
+    for r in range(count - 1, -1, -1):  # what was heard last is about the most people, and tells most
+        row = rows[r]
+        out[r] = _row(evidence, row, appeals, overlaps, kept)
+        hope += out[r] - evidence.ceilings[row]
+        if hope < least and not tossed:
+            tossed, coin = True, coins.random()
+            least = (math.log(coin) if coin > 0 else -math.inf) - ROUNDING
+        if hope < least:
+            return False, old
     total = 0.0
     for r in range(count):
-        out[r] = _row(evidence, rows[r], appeals, overlaps, kept)
         total += out[r]
-    return total
-
-
-@inline
-def _accept(gain: float, coins: Any) -> bool:
-    return gain >= 0 or coins.random() < math.exp(gain)
+    gain = total - old + known
+    if gain >= 0:
+        return True, total
+    if not tossed:
+        coin = coins.random()
+    return coin < math.exp(gain), total
 
 
 @inline
@@ -97,7 +126,8 @@ def _sweep(evidence: Evidence, appeals: Floats, overlaps: Floats, prior: Floats,
     n_items, n_rows, k = len(appeals), len(evidence.lengths), evidence.slates.shape[1]
     kept, likely = np.empty(k), np.empty(n_rows)
     rows, new = np.empty(2 * n_rows + 1, dtype=np.int64), np.empty(2 * n_rows + 1)
-    _rows(evidence, np.arange(n_rows), n_rows, appeals, overlaps, kept, likely)
+    for row in range(n_rows):
+        likely[row] = _row(evidence, row, appeals, overlaps, kept)
     _move_appeals(evidence, appeals, overlaps, prior, kept, likely, new, coins)
     # How large the appeals of good items are: by the prior, since a step must not depend on what it changes.
     leader = math.exp(prior[CENTRE] + LEADING * prior[WIDTH])
@@ -107,7 +137,7 @@ def _sweep(evidence: Evidence, appeals: Floats, overlaps: Floats, prior: Floats,
     return _move_overlaps(evidence, appeals, overlaps, prior, leader, kept, likely, new, coins)
 
 
-@allocating_kernel
+@kernel
 def _move_appeals(
     evidence: Evidence,
     appeals: Floats,
@@ -136,15 +166,15 @@ def _move_appeals(
                 to = from_ + (0.6 if move == 1 else 0.1) * coins.standard_normal()
                 known = ((from_ - centre) ** 2 - (to - centre) ** 2) / (2 * width**2)
             appeals[item] = math.exp(to)
-            found = _rows(evidence, rows, len(rows), appeals, overlaps, kept, new)
-            if _accept(found - old + known, coins):
+            yes, found = _accepted(evidence, rows, len(rows), appeals, overlaps, kept, new, old, known, coins)
+            if yes:
                 old = found
                 _keep(likely, rows, len(rows), new)
             else:
                 appeals[item] = before
 
 
-@allocating_kernel
+@kernel
 def _who_was_it(
     evidence: Evidence,
     appeals: Floats,
@@ -165,39 +195,39 @@ def _who_was_it(
     b = evidence.slates[row, int(coins.random() * length)]
     if a == b:
         return
-    count, old = 0, 0.0
-    for place in range(evidence.row_starts[a], evidence.row_starts[a + 1]):
+    of_a, of_b, known, part = appeals[a], appeals[b], 0.0, 0.0
+    if attempt % 2 == 1:
+        part = leader * (0.3 if attempt % 4 == 1 else 0.075) * coins.standard_normal()
+        if of_a + part <= 0 or of_b - part <= 0:
+            return
+    count, old, at, end = 0, 0.0, evidence.row_starts[a], evidence.row_starts[a + 1]
+    for place in range(at, end):
         rows[count] = evidence.rows[place]
         old += likely[rows[count]]
         count += 1
     for place in range(evidence.row_starts[b], evidence.row_starts[b + 1]):
-        other, both = evidence.rows[place], False
-        for i in range(evidence.lengths[other]):
-            both = both or evidence.slates[other, i] == a
-        if not both:
+        other = evidence.rows[place]
+        while at < end and evidence.rows[at] < other:  # both lists rise
+            at += 1
+        if at == end or evidence.rows[at] != other:
             rows[count] = other
             old += likely[other]
             count += 1
-    of_a, of_b, known = appeals[a], appeals[b], 0.0
     if attempt % 2 == 0:
         appeals[a], appeals[b] = of_b, of_a
     else:
-        part = leader * (0.3 if attempt % 4 == 1 else 0.075) * coins.standard_normal()
-        if of_a + part <= 0 or of_b - part <= 0:
-            return
         appeals[a], appeals[b] = of_a + part, of_b - part
         centre, width = prior[CENTRE], prior[WIDTH]
         for was, is_ in ((of_a, appeals[a]), (of_b, appeals[b])):
             known += math.log(was / is_)
             known += ((math.log(was) - centre) ** 2 - (math.log(is_) - centre) ** 2) / (2 * width**2)
-    found = _rows(evidence, rows, count, appeals, overlaps, kept, new)
-    if _accept(found - old + known, coins):
+    if _accepted(evidence, rows, count, appeals, overlaps, kept, new, old, known, coins)[0]:
         _keep(likely, rows, count, new)
     else:
         appeals[a], appeals[b] = of_a, of_b
 
 
-@allocating_kernel
+@kernel
 def _move_overlaps(
     evidence: Evidence,
     appeals: Floats,
@@ -228,8 +258,10 @@ def _move_overlaps(
                 if to == before or not LEAST <= to <= MOST:
                     continue
                 overlaps[pair] = to
-                found = _rows(evidence, rows, len(rows), appeals, overlaps, kept, new)
-                if _accept(found - old, coins):
+                yes, found = _accepted(
+                    evidence, rows, len(rows), appeals, overlaps, kept, new, old, 0.0, coins
+                )
+                if yes:
                     old = found
                     _keep(likely, rows, len(rows), new)
                 else:

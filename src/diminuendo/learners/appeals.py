@@ -23,6 +23,8 @@ from diminuendo._jit import allocating_kernel, inline
 from diminuendo.types import Floats, Ints, Items
 
 NO_PAIR = -1
+ROUNDING = 1e-9
+"""A payoff is rounded by far less, however it is worked out."""
 
 
 class Neighbours(NamedTuple):
@@ -97,11 +99,52 @@ def _joined(
     return float(appeal + left)
 
 
+@inline
+def _pays(
+    item: int,
+    slate: Items,
+    slot: int,
+    marks: Ints,
+    pairs: Ints,
+    draws: Draws,
+    which: Ints,
+    kept: Floats,
+    without: Floats,
+) -> float:
+    """What a slate pays with that item in `slot`, summed over draws."""
+    for j in range(len(slate)):
+        pairs[j] = marks[j, item] if j != slot else NO_PAIR
+    total = 0.0
+    for d in range(len(which)):
+        appeals, overlaps = draws.appeals[which[d]], draws.overlaps[which[d]]
+        total += 1 - math.exp(-_joined(item, slate, slot, pairs, appeals, overlaps, kept[d], without[d]))
+    return total
+
+
+@inline
+def _seat(neighbours: Neighbours, item: int, by: int, beside: Ints) -> None:
+    """An item joins the slate, or leaves it; beside[a]: with how many of the slate a was shown."""
+    for place in range(neighbours.starts[item], neighbours.starts[item + 1]):
+        beside[neighbours.items[place]] += by
+
+
 @allocating_kernel
 def _best_for_slot(
-    slot: int, length: int, slate: Items, used: NDArray[np.bool_], draws: Draws, which: Ints, marks: Ints
+    slot: int,
+    length: int,
+    slate: Items,
+    used: NDArray[np.bool_],
+    draws: Draws,
+    which: Ints,
+    marks: Ints,
+    beside: Ints,
+    most: Floats,
 ) -> tuple[int, float]:
-    """Which item of those that are not used pays most in `slot` of a slate of that length, summed over draws."""
+    """Which item of those that are not used pays most in `slot` of a slate of that length, summed over draws.
+
+    An item that was shown with none of the others adds at most its appeal, times exp(-appeal) of the others. That is a
+    product to each draw and no exponential, and for nearly all items it is less than what the best of them pays.
+    """
     k, n_items = length, draws.appeals.shape[1]
     others = slate[:k]
     kept, pairs, between = (
@@ -126,16 +169,22 @@ def _best_for_slot(
         without[d] = appeal
         for i in range(count):
             kept[d, order[i]] = spare[i]
+    most[:] = len(which) * ROUNDING
+    for d in range(len(which)):
+        appeals, others_leave = draws.appeals[which[d]], math.exp(-without[d])
+        most += 1 - others_leave
+        for item in range(n_items):
+            most[item] += others_leave * appeals[item]
+    first = 0
+    for item in range(n_items):
+        if not used[item] and (used[first] or most[item] > most[first]):
+            first = item
+    enough = _pays(first, others, slot, marks, pairs, draws, which, kept, without)
     best, found = -1.0, 0
     for item in range(n_items):
-        if used[item]:
+        if used[item] or (most[item] < enough and beside[item] == 0):
             continue
-        for j in range(k):
-            pairs[j] = marks[j, item] if j != slot else NO_PAIR
-        total = 0.0
-        for d in range(len(which)):
-            appeals, overlaps = draws.appeals[which[d]], draws.overlaps[which[d]]
-            total += 1 - math.exp(-_joined(item, others, slot, pairs, appeals, overlaps, kept[d], without[d]))
+        total = _pays(item, others, slot, marks, pairs, draws, which, kept, without)
         if total > best:
             best, found = total, item
     return found, best
@@ -149,19 +198,22 @@ def best_slate(draws: Draws, which: Ints, neighbours: Neighbours, slate: Items, 
     """
     k, n_items = len(slate), draws.appeals.shape[1]
     marks, used = np.empty((k, n_items), dtype=np.int64), np.zeros(n_items, dtype=np.bool_)
-    best = 0.0
+    beside, most, best = np.zeros(n_items, dtype=np.int64), np.empty(n_items), 0.0
     for i in range(k):
-        slate[i], best = _best_for_slot(i, i + 1, slate, used, draws, which, marks)
+        slate[i], best = _best_for_slot(i, i + 1, slate, used, draws, which, marks, beside, most)
         used[slate[i]] = True
+        _seat(neighbours, slate[i], 1, beside)
         mark(neighbours, slate[i], marks[i])
     for _ in range(passes):
         moved = False
         for i in range(k):
             before = slate[i]
-            found, worth = _best_for_slot(i, k, slate, used, draws, which, marks)
+            found, worth = _best_for_slot(i, k, slate, used, draws, which, marks, beside, most)
             if worth > best * (1 + 1e-9):
                 slate[i], best, moved = found, worth, True
                 used[before], used[found] = False, True
+                _seat(neighbours, before, -1, beside)
+                _seat(neighbours, found, 1, beside)
                 mark(neighbours, found, marks[i])
         if not moved:
             break

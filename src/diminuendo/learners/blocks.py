@@ -27,8 +27,7 @@ from diminuendo.experts.stretches import guided, softmax
 from diminuendo.learners import chances
 from diminuendo.learners.blocks_draw import INSERTED, SHORT, draw_rounds
 from diminuendo.learners.blocks_plan import TICKS, Plan, Theorem
-from diminuendo.learners.desk import NO_PROBE
-from diminuendo.learners.kept_people import round_at
+from diminuendo.learners.desk import NO_PROBE, round_at
 from diminuendo.learners.one_sum import OneSum
 from diminuendo.randomness.words import SecretRandomness
 from diminuendo.streams.people import People
@@ -198,7 +197,7 @@ class Blocks(OneSum):
         if probe[0] != NO_PROBE:
             block = self.schedule.closed_by(round_at(self._desk, place))
             cell = int(probe[0]) * self.n_items + int(probe[1])
-            self._sum.add([self._worth(self._desk.rows[place], probe, answer)], [cell], batch=block)
+            self._sum.add([self._worth(self._desk.row_at(place), probe, answer)], [cell], batch=block)
 
     def _replay(self, people: People, slates: Items, done: int) -> int:
         block, last = int(self._made[0]), len(self.schedule) - 1

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from diminuendo.errors import InvalidInput
+from diminuendo.learners.desk import round_at
 from diminuendo.learners.private_learner import PrivateLearner
 from diminuendo.privacy.accountants import ACCOUNTANTS
 from diminuendo.privacy.budget import Budget, Guarantee
@@ -29,7 +30,7 @@ from diminuendo.privacy.ledger import Ledger
 from diminuendo.randomness.coins import Coins
 from diminuendo.streams.people import People
 from diminuendo.sums.counts import PrivateCounts
-from diminuendo.types import Floats, Ints, Items
+from diminuendo.types import Floats, Ints, Items, Slate
 
 WHICH = 0
 """The question which slot was clicked first. Any other question is a number e: was one of the first e? Of payoffs, as
@@ -77,13 +78,17 @@ class DealtRounds(PrivateLearner):
         self._counts = PrivateCounts(cost=cost, ticks=self.ticks, ledger=paid_on, name=self.name, about=about)
         self._block = _no_block(self.slots)
         self._dealt: Items = np.zeros(0, dtype=np.int32)  # which slate each round of the block shows
-        self._left: Ints = np.zeros(0, dtype=np.int64)  # how many rounds each slate has yet to come
-        self._at = 0  # how many rounds of the block are over
-        self._last = 0  # the slate of the last of them
-        self._alike: list[list[int]] = []  # for each slate, all that show the same, whatever they ask
+        self._first = self._end = (
+            0  # the rounds with which the block begins, and with which the next one will
+        )
+        self._shows: list[
+            tuple[Items, Slate]
+        ] = []  # each slate of the block, as it is kept and as it is handed out
+        self._alike: Ints | None = (
+            None  # for each round, how many show the same from there on; counted when asked
+        )
         self._dealt_now = False  # whether nobody can have seen this deal before
         self._published: Floats | None = None  # what was, and is not yet heard of
-        self._places = np.full((self._desk.patience, 2), -1, dtype=np.int64)  # block and slate, on the desk
 
     @abstractmethod
     def _plan(self, coins: np.random.Generator) -> Block:
@@ -123,7 +128,7 @@ class DealtRounds(PrivateLearner):
     # Choosing.
 
     def _release_due(self) -> None:
-        if self._at < len(self._dealt):
+        if self._desk.issued.item(0) < self._end:
             return
         if len(self._dealt) and self._published is None:
             self._published = self._release()
@@ -160,49 +165,52 @@ class DealtRounds(PrivateLearner):
     def _overruled(self) -> None:
         """Another block than the one just planned was kept."""
 
-    def _begin(self, block: Block, dealt: Items) -> None:
-        self._block, self._dealt, self._at = block, dealt, 0
-        shown = [slate.tobytes() for slate in block.slates]
-        groups: dict[bytes, list[int]] = {}
-        for number, slate in enumerate(shown):
-            groups.setdefault(slate, []).append(number)
-        self._alike = [groups[slate] for slate in shown]
-        self._left = np.bincount(dealt, minlength=len(block.sizes))
+    def _begin(self, block: Block, dealt: Items, over: int = 0) -> None:
+        """Go on with this block, of which so many rounds are over."""
+        self._block, self._dealt, self._alike = block, dealt, None
+        self._first = self.rounds - over
+        self._end = self._first + len(dealt)
+        self._shows = [(row, tuple(row.tolist())) for row in block.slates]
         widths = np.where(block.questions == WHICH, self.slots, 1)
         self._starts = np.concatenate([[0], np.cumsum(widths)])
         apart = np.repeat(np.where(block.questions == WHICH, 2, 1), widths)
         self._counts.open(apart)
 
+    @property
+    def _at(self) -> int:
+        """How many rounds of the block are over. Nothing but the desk counts them, so nothing can be out of step."""
+        return self.rounds - self._first
+
+    def _drawn(self) -> tuple[Items, None, Slate]:
+        row, slate = self._shows[self._dealt.item(self._desk.issued.item(0) - self._first)]
+        return row, None, slate
+
     def _draw(self, row: Items, probe: Items) -> bool:
-        slate = self._last = self._dealt.item(self._at)
-        row[:] = self._block.slates[slate]
-        place, left = self.rounds % self._desk.patience, self._left
-        self._places[place, 0], self._places[place, 1] = self._counts.lot, slate
-        left[slate] = left.item(slate) - 1
-        self._at += 1
+        row[:] = self._drawn()[0]
         return True
 
     def _propensity(self, row: Items) -> float | None:
         if not self._dealt_now:  # its rounds may have been seen before a restart: they are certain, not drawn
             return None
-        same = 1
-        for slate in self._alike[self._last]:
-            same += self._left.item(slate)
-        return same / (len(self._dealt) - self._at + 1)
+        if self._alike is None:
+            self._alike = alike_from(self._block.slates, self._dealt)
+        number = self._desk.issued.item(0)
+        chance: float = self._alike.item(number - self._first) / (self._end - number)
+        return chance
 
     # Learning.
 
     def _learn(self, place: int, answer: Any) -> None:
-        if self._places.item(place, 0) == self._counts.lot:
-            self._add_one(self._places.item(place, 1), answer)
+        turn = round_at(self._desk, place) - self._first
+        if 0 <= turn < len(self._dealt):
+            self._add_one(self._dealt.item(turn), answer)
 
     def _replay(self, people: People, slates: Items, done: int) -> int:
-        dealt = self._dealt[self._at : self._at + len(people) - done]
+        at = self._at
+        dealt = self._dealt[at : at + len(people) - done]
         stop = done + len(dealt)
         slates[done:stop] = self._block.slates[dealt]
         self._add(dealt.astype(np.int64), self._answers(people, done, slates[done:stop]))
-        self._left -= np.bincount(dealt, minlength=len(self._left))
-        self._at += len(dealt)
         return stop
 
     # What a snapshot holds.
@@ -211,46 +219,38 @@ class DealtRounds(PrivateLearner):
         if self._published is not None:
             raise InvalidInput("A release is under way; call choose() again before a snapshot.")
         found: dict[str, NDArray[Any]] = dict(self._block._asdict())
-        found |= {"dealt": self._dealt, "left": self._left, "places": self._places}
+        left = np.bincount(self._dealt[self._at :], minlength=len(self._block.sizes))
+        found |= {"dealt": self._dealt, "left": left}
         return found | {f"counts.{name}": part for name, part in self._counts.arrays().items()}
 
     def _take_extra(self, found: dict[str, NDArray[Any]]) -> None:
-        names = ("slates", "sizes", "questions", "dealt", "left", "places")
+        names = ("slates", "sizes", "questions", "dealt", "left")
         mine = {name: found.pop(name, np.empty(0)) for name in names}
         counts = {name: found.pop(f"counts.{name}", None) for name in ("lot", "cells")}
+        found.pop("places", None)  # which older snapshots hold: it follows from the rest
         super()._take_extra(found)
         block = Block(mine["slates"], mine["sizes"], mine["questions"])
-        dealt, left, places = mine["dealt"], mine["left"], mine["places"]
-        kinds = (np.int32, np.int64, np.int64, np.int32, np.int64, np.int64)
+        dealt, left = mine["dealt"], mine["left"]
+        kinds = (np.int32, np.int64, np.int64, np.int32, np.int64)
         shapes = ((len(block.sizes), self.slots), *[(len(block.sizes),)] * 2)
         sound = (
             all(part.dtype == kind for part, kind in zip(mine.values(), kinds, strict=True))
             and tuple(part.shape for part in block) == shapes
             and (dealt.ndim, left.shape) == (1, block.sizes.shape)
-            and places.shape == self._places.shape
             and ((block.slates >= 0) & (block.slates < self.n_items)).all()
             and all(len(set(slate)) == self.slots for slate in block.slates.tolist())
             and ((block.questions >= WHICH) & (block.questions <= self.slots)).all()
             and ((dealt >= 0) & (dealt < len(block.sizes))).all()
-            and (places >= -1).all()
-            and ((places[:, 0] == -1) == (places[:, 1] == -1)).all()
         )
         if sound:
-            self._begin(block, dealt)
+            over = len(dealt) - int(left.sum())
+            rest = np.bincount(dealt[max(0, over) :], minlength=len(left))
+            sound = np.bool_(0 <= over <= self.rounds and np.array_equal(rest, left))
+            self._begin(block, dealt, over)
             self._dealt_now = False
-            at = len(dealt) - int(left.sum())
-            rest = np.bincount(dealt[max(0, at) :], minlength=len(left))
-            sound = np.bool_(at >= 0 and np.array_equal(rest, left))
-            self._left, self._places, self._at = left, places, at
         if not sound:
             raise InvalidInput("The snapshot holds a block that could not have been planned; it was altered.")
         self._counts.take(counts, len(dealt))
-
-    def _restored(self) -> None:
-        super()._restored()
-        lot, open_ = self._counts.lot, self._places[:, 0] == self._counts.lot
-        if (self._places[:, 0] > lot).any() or (self._places[open_, 1] >= len(self._left)).any():
-            raise InvalidInput("The snapshot holds decisions that could not have been made; it was altered.")
 
 
 def _no_block(slots: int) -> Block:
@@ -266,6 +266,16 @@ def merged(blocks: list[tuple[Items, int, int]]) -> Block:
         found.setdefault((row.tobytes(), question), [row, 0, question])[1] += size
     rows, sizes, questions = (list(part) for part in zip(*found.values(), strict=True))
     return Block(np.array(rows, dtype=np.int32), np.array(sizes), np.array(questions))
+
+
+def alike_from(slates: Items, dealt: Items) -> Ints:
+    """For each round of a deal, how many rounds from it on show the same items in the same order, whatever they ask."""
+    same = np.unique(slates, axis=0, return_inverse=True)[1].reshape(-1)[dealt]
+    order = np.argsort(same, kind="stable")
+    ends = np.cumsum(np.bincount(same))
+    alike = np.empty(len(dealt), dtype=np.int64)
+    alike[order] = ends[same[order]] - np.arange(len(dealt))
+    return alike
 
 
 def packed(block: Block, dealt: Items) -> Ints:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from diminuendo import _validate
 from diminuendo.errors import InvalidInput
-from diminuendo.types import EMPTY_SLOT, Decision, Ints, Items
+from diminuendo.types import EMPTY_SLOT, Decision, Ints, Items, Slate, decided
 
 NO_PROBE = -1
 
@@ -23,50 +23,86 @@ class Desk:
     def __init__(self, slots: int, patience: int) -> None:
         self.patience = _validate.positive_int(patience, "patience")
         self.issued: Ints = np.zeros(1, dtype=np.int64)
-        self.rows: Items = np.full((self.patience, slots), EMPTY_SLOT, dtype=np.int32)
+        self._rows: Items = np.full((self.patience, slots), EMPTY_SLOT, dtype=np.int32)
         self.probes: Items = np.full((self.patience, 3), NO_PROBE, dtype=np.int32)
         self.waiting: NDArray[np.bool_] = np.zeros(self.patience, dtype=np.bool_)
-        self.lives: Ints = np.zeros(self.patience, dtype=np.int64)  # of decisions, as in types.Decision
+        self._lives: Ints = np.zeros(self.patience, dtype=np.int64)  # of decisions, as in types.Decision
         self.life = 0
+        self._handed: dict[int, tuple[Decision, Items]] = {}  # by place; not yet in `_rows` and `_lives`
+
+    @property
+    def rows(self) -> Items:
+        """The slots of all decisions on the desk."""
+        self._write()
+        return self._rows
+
+    @property
+    def lives(self) -> Ints:
+        """Of all decisions on the desk."""
+        self._write()
+        return self._lives
+
+    def _write(self) -> None:
+        """What was handed out into arrays: only when somebody wants them, who holds the learner's lock."""
+        for place, (decision, row) in self._handed.items():
+            self._rows[place], self._lives[place] = row, decision.life
+        self._handed.clear()
+
+    def row_at(self, place: int) -> Items:
+        """The slots of the decision at that place; to be read only."""
+        handed = self._handed.get(place)
+        row: Items = self._rows[place] if handed is None else handed[1]
+        return row
 
     def issue(
-        self, row: Items, probe: Items, counts: bool = True, propensity: float | None = None
+        self,
+        row: Items,
+        probe: Items | None,
+        counts: bool = True,
+        propensity: float | None = None,
+        slate: Slate | None = None,
     ) -> Decision:
         """Hand out the next decision: `row` is shown (EMPTY_SLOT skipped), `probe` starts with slot and item.
 
-        Where the answer does not count, the decision is as one that has its answer already.
+        Where the answer does not count, the decision is as one that has its answer already. `slate`: what `row` shows,
+        from those who know. The desk keeps `row` itself, which must not change any more.
         """
         number = self.issued.item(0)
-        place = number % self.patience
-        slot = probe.item(0)
-        self.rows[place], self.waiting[place], self.lives[place] = row, counts, self.life
-        if (
-            slot != NO_PROBE or self.probes.item(place, 0) != NO_PROBE
-        ):  # most rounds have none, as those before them
+        place, probed = number % self.patience, None
+        if probe is not None and probe.item(0) != NO_PROBE:
             self.probes[place] = probe
+            probed = probe.item(0), probe.item(1)
+        elif self.probes.item(place, 0) != NO_PROBE:  # most rounds have none, as those before them
+            self.probes[place] = NO_PROBE
+        decision = decided(number, shown(row) if slate is None else slate, probed, propensity, self.life)
+        self._handed[place], self.waiting[place] = (decision, row), counts
         self.issued[0] = number + 1
-        probed = None if slot == NO_PROBE else (slot, probe.item(1))
-        return Decision(number, shown(row), probed, propensity, self.life)
+        return decision
 
     def look(self, decision: Decision) -> int | None:
         """Where a decision lies that may still be answered; None where it was answered already or has expired."""
-        issued = self.issued.item(0)
-        if not 0 <= decision.round < issued:
+        issued, number = self.issued.item(0), decision.round
+        if not 0 <= number < issued:
             raise InvalidInput(
                 f"Round {decision.round} was never chosen here ({issued} rounds so far). "
                 "Answer with the decision that choose() returned, to the learner that returned it."
             )
-        if decision.round < issued - self.patience:
+        if number < issued - self.patience:
             return None
-        place = decision.round % self.patience
-        if decision.slate != shown(
-            self.rows[place]
-        ):  # asked first: what is said must not depend on who answered
+        place = number % self.patience
+        handed = self._handed.get(place)
+        if handed is None:
+            slate, life = shown(self._rows[place]), self._lives.item(place)
+        elif handed[0] is decision:  # nearly always
+            return place if self.waiting.item(place) else None
+        else:
+            slate, life = handed[0].slate, handed[0].life
+        if decision.slate != slate:  # asked first: what is said must not depend on who answered
             raise InvalidInput(
                 f"Round {decision.round} showed another slate. Answer with the decision that choose() returned, "
                 "to the learner that returned it."
             )
-        mine = self.waiting[place] and decision.life == self.lives[place]
+        mine = self.waiting.item(place) and decision.life == life
         return place if mine else None  # one of before a crash came too late
 
     def close(self, place: int) -> None:
@@ -77,16 +113,16 @@ class Desk:
         """The slots of a decision that has not expired, -1 where a slot is empty."""
         if not max(0, self.issued[0] - self.patience) <= decision.round < self.issued[0]:
             raise InvalidInput(f"Round {decision.round} has expired, or was never chosen here.")
-        row: Items = self.rows[decision.round % self.patience].copy()
-        return row
+        return self.row_at(decision.round % self.patience).copy()
 
     def pass_by(self, rows: Items) -> None:
         """These decisions were made and answered without coming to the desk."""
         last = int(self.issued[0]) + len(rows)
+        self._write()
         recent = rows[-self.patience :]
         places = np.arange(last - len(recent), last) % self.patience
-        self.rows[places], self.probes[places], self.waiting[places] = recent, NO_PROBE, False
-        self.lives[places] = self.life
+        self._rows[places], self.probes[places], self.waiting[places] = recent, NO_PROBE, False
+        self._lives[places] = self.life
         self.issued[0] = last
 
     def check(self, n_items: int) -> None:
@@ -97,6 +133,12 @@ class Desk:
         inside = (probed >= 0).all() and (probed[:, 0] < slots).all() and (probed[:, 1] < n_items).all()
         if not (sound and inside):
             raise InvalidInput("The snapshot holds decisions that could not have been made; it was altered.")
+
+
+def round_at(desk: Desk, place: int) -> int:
+    """The round whose decision lies at that place of the desk."""
+    last: int = desk.issued.item(0) - 1
+    return last - (last - place) % desk.patience
 
 
 def shown(row: Items) -> tuple[int, ...]:

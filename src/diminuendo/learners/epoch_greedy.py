@@ -32,8 +32,9 @@ from numpy.typing import NDArray
 
 from diminuendo import _validate
 from diminuendo.errors import InvalidInput
+from diminuendo.learners.desk import round_at
 from diminuendo.learners.full_information import checked_objective
-from diminuendo.learners.kept_people import Asking, KeptPeople, round_at
+from diminuendo.learners.kept_people import Asking, KeptPeople
 from diminuendo.learners.private_learner import PrivateLearner
 from diminuendo.learners.random_slates import draw_random, draw_random_slates
 from diminuendo.offline.private_greedy import rate_per_tick

@@ -182,7 +182,7 @@ class FiPure(FullInformation, PrivateLearner):
     def _learn(self, place: int, answer: Read) -> None:
         table, person, leaves = answer
         state = np.empty(largest_state(table, person, person + 1))
-        _learn_person(self._experts, place, table, person, self._desk.rows[place], state, self._bag(leaves))
+        _learn_person(self._experts, place, table, person, self._desk.row_at(place), state, self._bag(leaves))
 
     def _replay(self, people: People, slates: Items, done: int) -> int:
         return int(

@@ -51,6 +51,8 @@ class Evidence(NamedTuple):
     """Whether there is a table for each slot; else one for all of them."""
     tables: NDArray[np.float32]
     """(rows, slots, GRID) logarithms of likelihoods."""
+    ceilings: Floats
+    """Of each row, what no chance exceeds."""
     pairs: Ints
     """(rows, slots, slots) numbers of pairs."""
     row_starts: Ints
@@ -86,6 +88,7 @@ class Heard:
         self._tables = np.zeros((64, self.slots, GRID), dtype=np.float32)
         self._said: list[tuple[Items, int, int, Floats, float]] = []
         self._evidence: Evidence | None = None
+        self._neighbours: Neighbours | None = None
         self.shown = np.zeros(self.n_items, dtype=np.int64)
         """To how many people each item was shown."""
 
@@ -111,7 +114,7 @@ class Heard:
         for i, a in enumerate(key[1:]):
             for b in key[1 : i + 1]:
                 self._pairs.setdefault((min(a, b), max(a, b)), len(self._pairs))
-        self._evidence = None
+        self._evidence = self._neighbours = None
 
     def evidence(self) -> Evidence:
         """All of it, for kernels."""
@@ -134,10 +137,17 @@ class Heard:
         below = np.tril(np.ones((k, k), dtype=np.bool_)) & (pairs != NO_PAIR)
         by_item = _listed(slates[asked], np.nonzero(asked)[0], self.n_items)
         by_pair = _listed(pairs[below], np.nonzero(below)[0], len(couples))
-        return Evidence(slates, lengths, which, self._tables, pairs, *by_item, couples, *by_pair)
+        # A row without the question which has one table, and zeros in the place of others.
+        ceilings = self._tables[:rows].max(axis=2).astype(np.float64).sum(axis=1)
+        return Evidence(slates, lengths, which, self._tables, ceilings, pairs, *by_item, couples, *by_pair)
 
     def neighbours(self) -> Neighbours:
         """Who was shown with whom."""
+        if self._neighbours is None:
+            self._neighbours = self._listed_neighbours()
+        return self._neighbours
+
+    def _listed_neighbours(self) -> Neighbours:
         couples = self.evidence().couples
         ones, others = couples.ravel(), couples[:, ::-1].ravel()
         numbers = np.repeat(np.arange(len(couples)), 2)

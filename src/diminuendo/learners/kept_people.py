@@ -20,17 +20,10 @@ from numpy.typing import NDArray
 
 from diminuendo._jit import inline, kernel
 from diminuendo.errors import InvalidInput, unless_ctrl_c
-from diminuendo.learners.desk import Desk
 from diminuendo.learners.keeper import Keeper, read, written
 from diminuendo.objectives.family import Bag, Family, Table, add, gains, new_bag, offset, start
 from diminuendo.randomness.urns import TICKS, to_ticks
 from diminuendo.types import Floats, Ints, Objective
-
-
-def round_at(desk: Desk, place: int) -> int:
-    """The round whose decision lies at that place of the desk."""
-    last = int(desk.issued[0]) - 1
-    return last - (last - place) % desk.patience
 
 
 class KeptPeople:

@@ -24,11 +24,11 @@ from diminuendo.learners import snapshots
 from diminuendo.learners.desk import NO_PROBE, Desk
 from diminuendo.learners.quota import Identity, Quota, silenced
 from diminuendo.privacy.budget import Guarantee
-from diminuendo.privacy.custody import Custody
+from diminuendo.privacy.custody import Custody, Undisturbed
 from diminuendo.randomness.coins import Coins, SystemCoins, life_of
 from diminuendo.randomness.words import PublicCoins, SecretRandomness
 from diminuendo.streams.people import People
-from diminuendo.types import EMPTY_SLOT, FEEDBACKS, Decision, FeedbackKind, Items, Progress
+from diminuendo.types import EMPTY_SLOT, FEEDBACKS, Decision, FeedbackKind, Items, Progress, Slate
 
 
 @dataclass(frozen=True)
@@ -111,11 +111,8 @@ class Learner(ABC):
     @property
     def parameters(self) -> dict[str, Any]:
         """The public numbers that it was made with."""
-        return {
-            name: value
-            for name, value in self._config().items()
-            if name not in ("n_items", "slots", "patience")
-        }
+        known = ("n_items", "slots", "patience")
+        return {name: value for name, value in self._config().items() if name not in known}
 
     def choose(self, person: Identity | None = None) -> Decision:
         """The slate for the next person. `person`: who she is, a public fact; without it, somebody who comes once.
@@ -123,24 +120,21 @@ class Learner(ABC):
         Private learners are made for people who have up to `visits` rounds. In the rounds after those a slate is
         shown as ever, and her answer changes nothing.
         """
+        quota = self._quota
         with self._custody.lock:
             self._admit(1)
             self._release_due()
-            counts = self._quota is None or self._quota.admits(person)
-            row, probe = self._blank.copy(), self._no_probe.copy()
-            with self._custody.undisturbed():  # drawn, counted and issued, or nothing of it
-                while not self._draw(row, probe):
-                    self._resume()
-                if self._quota is not None:
-                    self._quota.count(person)
-                return self._desk.issue(row, probe, counts, self._propensity(row))
+            counts = quota is None or quota.admits(person)
+            with Undisturbed():  # drawn, counted and issued, or nothing of it
+                row, probe, slate = self._drawn()
+                if person is not None and quota is not None:
+                    quota.count(person)
+                return self._desk.issue(row, probe, counts, self._propensity(row), slate)
 
     def observe(self, decision: Decision, feedback: Any) -> None:
         """What the person said to `decision`. Late and second answers change nothing, and look the same."""
         if not isinstance(decision, Decision):
-            raise InvalidInput(
-                f"Answer with the decision that choose() returned; got {type(decision).__name__}."
-            )
+            raise InvalidInput(f"Answer with what choose() returned; got {type(decision).__name__}.")
         answer = self._read(decision, feedback)
         with self._custody.lock:
             place = self._desk.look(decision)
@@ -150,9 +144,8 @@ class Learner(ABC):
 
     def _resume(self, rounds: int = 1) -> None:
         """Give an interrupted kernel what it lacked."""
-        wanted = rounds * (
-            2 * self.slots + 2
-        )  # about; the fewer returns, the less threads wait for each other
+        # About how many are wanted: the fewer returns, the less threads wait for each other.
+        wanted = rounds * (2 * self.slots + 2)
         self._public.resume(wanted)
         self._secret.resume(wanted)
 
@@ -169,6 +162,13 @@ class Learner(ABC):
     def row_of(self, decision: Decision) -> Items:
         """The slots of a recent decision one by one, -1 where a slot is empty."""
         return self._desk.row(decision)
+
+    def _drawn(self) -> tuple[Items, Items | None, Slate | None]:
+        """The next slate, drawn; its probe, if it may have one; and what it shows, if that is known already."""
+        row, probe = self._blank.copy(), self._no_probe.copy()
+        while not self._draw(row, probe):
+            self._resume()
+        return row, probe, None
 
     @abstractmethod
     def _draw(self, row: Items, probe: Items) -> bool:

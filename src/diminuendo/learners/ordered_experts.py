@@ -19,8 +19,7 @@ import numpy as np
 from diminuendo._jit import inline, kernel
 from diminuendo.experts.hedge import HedgeState, learn, learned, new_hedge, rebuild, settle
 from diminuendo.learners.full_information import FullInformation, Read
-from diminuendo.objectives.family import Bag, Table, add, gains, start
-from diminuendo.objectives.person import largest_state
+from diminuendo.objectives.family import Bag, Table, add, gains, offset, start
 from diminuendo.privacy.budget import Guarantee, no_privacy
 from diminuendo.randomness.coins import Coins
 from diminuendo.randomness.urns import draw, to_ticks
@@ -36,14 +35,17 @@ class HedgeExperts(FullInformation):
     """k Hedge experts that learn every item's gain."""
 
     _experts: HedgeState
+    _room: Floats = np.empty(0)
+    """For the state of the person who is learned from."""
 
     def _state(self) -> Any:
         return learned(self._experts)
 
     def _learn(self, place: int, answer: Read) -> None:
         table, person, leaves = answer
-        state = np.empty(largest_state(table, person, person + 1))
-        learn_person(self._experts, table, person, self._desk.rows[place], state, self._bag(leaves))
+        row, bag = self._desk.row_at(place), self._bag(leaves)
+        while wanted := _learn_one(self._experts, table, person, row, self._room, bag):
+            self._room = np.empty(wanted)
 
 
 class OrderedExperts(HedgeExperts):
@@ -147,6 +149,16 @@ def _draw_slate(experts: HedgeState, row: Items, secret: SecretWords) -> bool:
 def learn_person(experts: HedgeState, table: Table, person: int, row: Items, state: Floats, bag: Bag) -> None:
     """`learn_gains`, to be called from outside."""
     learn_gains(experts, table, person, row, state, bag)
+
+
+@kernel
+def _learn_one(experts: HedgeState, table: Table, person: int, row: Items, state: Floats, bag: Bag) -> int:
+    """`learn_gains`, and 0; or nothing, and how much room her state takes, where there is less."""
+    size = offset(table, person + 1) - offset(table, person)
+    if size > len(state):
+        return size
+    learn_gains(experts, table, person, row, state, bag)
+    return 0
 
 
 @kernel

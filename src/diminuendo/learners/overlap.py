@@ -17,11 +17,10 @@ import numpy as np
 from diminuendo import _validate
 from diminuendo._csr import SparseRows
 from diminuendo.errors import InvalidInput, OverBudget, unless_ctrl_c
-from diminuendo.learners.desk import shown
+from diminuendo.learners.desk import round_at, shown
 from diminuendo.learners.drift import DriftTest
 from diminuendo.learners.full_information import checked_objective
 from diminuendo.learners.greedy_chain import FAR, GreedyChain, Questions, checked_scores
-from diminuendo.learners.kept_people import round_at
 from diminuendo.learners.one_answer import Answer, Asker
 from diminuendo.learners.overlap_plan import LONGEST, OverlapPlan, overlap_plan, planned_events
 from diminuendo.learners.private_learner import PrivateLearner
@@ -200,7 +199,7 @@ class Overlap(PrivateLearner):
         return checked_objective(self, feedback)
 
     def _learn(self, place: int, answer: Objective) -> None:
-        batch, row = self.plan.schedule.batch_of(round_at(self._desk, place)), self._desk.rows[place]
+        batch, row = self.plan.schedule.batch_of(round_at(self._desk, place)), self._desk.row_at(place)
         try:
             said = self._said(answer, row, batch)
         except BaseException as error:  # whatever goes wrong inside, it is what this person said: nothing

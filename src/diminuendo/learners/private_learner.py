@@ -78,7 +78,9 @@ class PrivateLearner(Learner):
         return super()._facts() | {"ledger": self._given is not None}
 
     def _admit(self, rounds: int) -> None:
-        self._custody.check()
+        custody = self._custody
+        if custody.torn or not custody.here:
+            custody.check()
         if self._desk.issued.item(0) + rounds > self.horizon:
             raise InvalidInput(
                 f"This learner was made for {self.horizon:,} rounds, and {self.rounds:,} are over; {rounds:,} more "

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from typing import Any, TypeAlias
+from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
 import scipy
@@ -48,7 +48,8 @@ class Quota:
     def admits(self, person: Identity | None) -> bool:
         """Whether what this person answers in her next round counts. Changes nothing."""
         if person is None:
-            self._refuse_nameless()
+            if self.visits > 1:
+                self._refuse_nameless()
             return True
         return self._rounds.get(hashed(person), 0) < self.visits
 
@@ -61,7 +62,8 @@ class Quota:
     def count_all(self, persons: Sequence[Identity] | NDArray[Any] | None, rounds: int) -> NDArray[np.bool_]:
         """Count that many rounds, one of each of `persons` in this order; for each, whether its answer counts."""
         if persons is None:
-            self._refuse_nameless()
+            if self.visits > 1:
+                self._refuse_nameless()
             return np.ones(rounds, dtype=np.bool_)
         keys, who = _numbered(persons, rounds)
         before = np.array([self._rounds.get(key, 0) for key in keys], dtype=np.int64)
@@ -99,13 +101,12 @@ class Quota:
         if not sound or len(self._rounds) < len(rounds):
             raise InvalidInput("The snapshot holds visits that could not have come about; it was altered.")
 
-    def _refuse_nameless(self) -> None:
-        if self.visits > 1:
-            raise InvalidInput(
-                f"With visits={self.visits} one person may have several rounds, so the learner must know whose round "
-                "this is: choose(person=...) or replay(people, persons=...), with a number or a text that is always "
-                "the same for the same person. If nobody comes twice, make the learner with visits=1."
-            )
+    def _refuse_nameless(self) -> NoReturn:
+        raise InvalidInput(
+            f"With visits={self.visits} one person may have several rounds, so the learner must know whose round this "
+            "is: choose(person=...) or replay(people, persons=...), with a number or a text that is always the same "
+            "for the same person. If nobody comes twice, make the learner with visits=1."
+        )
 
 
 def hashed(person: Identity) -> bytes:

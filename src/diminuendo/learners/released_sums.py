@@ -20,8 +20,8 @@ import numpy as np
 
 from diminuendo import _validate
 from diminuendo.errors import InvalidInput, unless_ctrl_c
+from diminuendo.learners.desk import round_at
 from diminuendo.learners.full_information import checked_objective
-from diminuendo.learners.kept_people import round_at
 from diminuendo.learners.one_sum import OneSum
 from diminuendo.learners.private_learner import PrivateLearner
 from diminuendo.learners.sheet import NARROW, Sheet, new_sheet
@@ -193,7 +193,7 @@ class ReleasedSums(OneSum, PrivateLearner):
         batch = self.schedule.batch_of(round_at(self._desk, place))
         if batch != self._sum.batch or batch == len(self.schedule) - 1:
             return
-        row, word = self._desk.rows[place], self._words[place]
+        row, word = self._desk.row_at(place), self._words[place]
         try:
             if isinstance(answer, Person):
                 self._take_in(answer, answer.index, row[None, :], np.array([word]), batch)

@@ -176,7 +176,7 @@ class SlateLearner(DealtRounds):
     def _restored(self) -> None:
         super()._restored()
         row, mean, unsure = self._leading
-        sound = row == NOBODY or (0 <= row < len(self._left) and row == int(row))
+        sound = row == NOBODY or (0 <= row < len(self._block.sizes) and row == int(row))
         sound = sound and 0 <= mean <= 1 and 0 <= unsure <= 1
         if not sound or not 0 <= self._since[0] <= self.rounds:
             raise InvalidInput("The snapshot holds a plan that could not have been made; it was altered.")

@@ -11,7 +11,6 @@ Assumes    for learning: people much alike in the long run, with values that a f
 
 from __future__ import annotations
 
-import math
 from typing import Any, ClassVar
 
 import numpy as np
@@ -43,8 +42,9 @@ class SlateTotals(SlateLearner):
         self._counts.add(slates, np.floor(told * self.ticks).astype(np.int64))
 
     def _add_one(self, slate: int, answer: float) -> None:
-        told = min(max(answer, 0.0), 1.0) if answer == answer else 0.0  # what is not a number says nothing
-        self._counts.add_one(slate, math.floor(told * self.ticks))
+        if not 0.0 <= answer <= 1.0:
+            answer = 1.0 if answer > 1.0 else 0.0  # what is not a number says nothing
+        self._counts.add_one(slate, int(answer * self.ticks))
 
 
 class OpenSlateTotals(OpenTwin, SlateTotals):

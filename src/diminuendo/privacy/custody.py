@@ -15,6 +15,7 @@ import os
 import threading
 import weakref
 from collections.abc import Callable
+from threading import get_ident
 from types import FrameType, TracebackType
 from typing import Any, Self
 
@@ -66,11 +67,8 @@ def refuse_copies(what: object) -> InvalidInput:
 class Undisturbed:
     """Ctrl-C waits until this is over. Only the main thread hears of it at all. Every round begins and ends one."""
 
-    __slots__ = ("_handler", "_heard")
-
-    def __init__(self) -> None:
-        self._handler: Callable[[int, FrameType | None], Any] | None = None
-        self._heard: tuple[int, FrameType | None] | None = None
+    _handler: Callable[[int, FrameType | None], Any] | None = None
+    _heard: tuple[int, FrameType | None] | None = None
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
         """Ctrl-C was pressed: the first time is remembered."""
@@ -79,7 +77,7 @@ class Undisturbed:
 
     def __enter__(self) -> Self:
         handler = _signal.getsignal(_signal.SIGINT)
-        if callable(handler) and threading.current_thread() is threading.main_thread():
+        if callable(handler) and get_ident() == _MAIN:
             self._handler = handler
             _signal.signal(_signal.SIGINT, self)
         return self
@@ -87,19 +85,17 @@ class Undisturbed:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._handler is not None:
-            _signal.signal(_signal.SIGINT, self._handler)
+        handler = self._handler
+        if handler is not None:
+            _signal.signal(_signal.SIGINT, handler)
             if self._heard is not None:
-                self._handler(*self._heard)
+                handler(*self._heard)
 
 
 class Whole(Undisturbed):
     """The same, where to fail is the end."""
 
-    __slots__ = ("_custody",)
-
     def __init__(self, custody: Custody) -> None:
-        super().__init__()
         self._custody = custody
 
     def __exit__(
@@ -111,9 +107,12 @@ class Whole(Undisturbed):
 
 
 _ALL: weakref.WeakSet[Custody] = weakref.WeakSet()
+_MAIN = threading.main_thread().ident  # looked up once: every round asks
 
 
 def _in_a_child() -> None:
+    global _MAIN
+    _MAIN = get_ident()
     for custody in _ALL:
         custody.lock = threading.RLock()  # the old one may be held by a thread that is not here
         custody.here = False

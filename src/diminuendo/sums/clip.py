@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -89,6 +90,10 @@ class Clip:
 
     def rule(self) -> Rule:
         """For kernels."""
+        return self._rule
+
+    @cached_property
+    def _rule(self) -> Rule:
         return KINDS[self.norm], self.bound, self.ceiling, self.ticks, self.limit, self.signed
 
 

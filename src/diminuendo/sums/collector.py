@@ -63,7 +63,8 @@ class Collector:
     @property
     def batch(self) -> int:
         """The open batch: whoever's slate is chosen now belongs to it."""
-        return int(self._marks[0])
+        open_: int = self._marks.item(0)
+        return open_
 
     def add(self, values: Any, indices: Any = None, *, batch: int | None = None) -> None:
         """One person's contribution: a whole vector, or values at rising indices.
@@ -85,7 +86,7 @@ class Collector:
                 add_dense(self.clip.rule(), row, self._room(self.size), self._batch)
                 return
             places = np.arange(self.size) if places is None else places
-            self._add(np.array([0, len(places)]), places, row)
+            self._add(np.array([0, len(places)]), places, row, len(places))
 
     def add_rows(self, rows: Any, *, batch: int | None = None) -> None:
         """Many people's contributions at once: one per row of a scipy CSR matrix."""
@@ -94,13 +95,12 @@ class Collector:
             raise InvalidInput("This sum takes one entry per person; some rows have more.")
         with self._lock:
             if self._counts(len(starts) - 1, batch):
-                self._add(starts, places, values)
+                self._add(starts, places, values, int(np.diff(starts).max(initial=0)))
 
-    def _add(self, starts: Ints, places: Ints, values: Floats) -> None:
+    def _add(self, starts: Ints, places: Ints, values: Floats, longest: int) -> None:
         if self.across > 1:
             places = places % len(self._cells) * self.across + places // len(self._cells)
-        scratch = self._room(int(np.diff(starts).max(initial=0)))
-        add_sparse(self.clip.rule(), starts, places, values, scratch, self._cells.ravel())
+        add_sparse(self.clip.rule(), starts, places, values, self._room(longest), self._cells.ravel())
 
     def _room(self, entries: int) -> Ints:
         if len(self._scratch) < entries:
@@ -122,17 +122,16 @@ class Collector:
 
     def _counts(self, people: int, batch: int | None) -> bool:
         """Whether so many contributions to that batch still count; they are counted if so."""
-        if batch is not None:
-            _validate.whole(batch, 0, self.batch, "batch")
-            if batch < self.batch:
-                return False
-        if self.batch == len(self.schedule):  # after the last release every answer is late
+        open_, added = self._marks.item(0), self._marks.item(1) + people
+        if batch is not None and _validate.whole(batch, 0, open_, "batch") < open_:
             return False
-        if self._marks[1] + people > self.schedule.rounds:
+        if open_ == len(self.schedule):  # after the last release every answer is late
+            return False
+        if added > self.schedule.rounds:
             raise InvalidInput(
                 f"More than the {self.schedule.rounds} contributions that this sum was made for."
             )
-        self._marks[1] += people
+        self._marks[1] = added
         return True
 
     def _take(self) -> Ints:

@@ -90,7 +90,8 @@ class PrivateCounts:
 
     def add_one(self, cell: int, ticks: int) -> None:
         """The same for one cell."""
-        self._cells[cell] = self._cells.item(cell) + min(max(ticks, 0), self.ticks)
+        clipped = 0 if ticks < 0 else min(ticks, self.ticks)
+        self._cells[cell] = self._cells.item(cell) + clipped
 
     def release(self, secret: SecretRandomness) -> Floats:
         """Publish every cell, in units. Drawn once and kept before it is seen; the cells are still there."""
