@@ -56,7 +56,7 @@ def test_chances_are_the_definition(heard: Heard, seed: int) -> None:
     draws, overlaps = made(heard, seed)
     for slate in itertools.permutations(range(N), K):
         out = np.zeros((len(overlaps), K))
-        chances(np.array(slate, dtype=np.int32), draws, heard.neighbours(), out)
+        chances(np.array(slate, dtype=np.int32), draws, np.arange(len(out)), heard.neighbours(), out)
         for draw, i in itertools.product(range(len(overlaps)), range(K)):
             expected = worth(slate[: i + 1], draws.appeals[draw], overlaps[draw])
             assert out[draw, i] == pytest.approx(expected, abs=1e-12)
