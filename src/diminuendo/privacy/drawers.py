@@ -96,8 +96,8 @@ class Drawer:
         if isinstance(where, int | np.integer) and len(self.shape) == 2:
             self._put(range(self._rows)[where], np.broadcast_to(values, (self._width,)))
             return
-        every: Any = values
-        if not (where is ... or where == slice(None)):
+        every, whole = values, where is ... or (isinstance(where, slice) and where == slice(None))
+        if not whole:
             every = np.asarray(self)
             every[where] = values
         for row, new in enumerate(np.broadcast_to(every, self.shape).reshape(self._rows, self._width)):
