@@ -5,13 +5,15 @@ people where they are kept. A learner has a process of its own. Python's tracer 
 or not; what the system gave out (resident) stands beside it, so that nothing hides from the tracer. Kernels are
 compiled before, on a few items, and the people themselves are there before anything is counted.
 
-Resting: between two calls. Peak: the most at any time of making it, or of playing and releasing.
+Resting: between two calls. Peak: the most at any time of making it, or of playing and releasing. In files: what was
+published, and what follows from it, lies in nameless files until it is looked at; that is no memory, and is told.
 """
 
 from __future__ import annotations
 
 import gc
 import json
+import stat
 import subprocess
 import sys
 import tracemalloc
@@ -27,6 +29,8 @@ from benchmarks.report import Disagreement, Part, verdict
 from diminuendo import Learner, People, SeededCoins, Setting
 from diminuendo.learners import make
 from diminuendo.learners.catalogue import CATALOGUE
+from diminuendo.sums.blt import Blt
+from diminuendo.sums.chain_sums import RESTS
 from diminuendo.types import FeedbackKind
 
 N_ITEMS, SLOTS, NNZ = 1_000_000, 10, 50
@@ -46,20 +50,20 @@ LEARNERS: tuple[tuple[str, FeedbackKind], ...] = (
 )
 FLOOR = "floor"
 
-DRAWS = "for each item 32 draws of what it may be worth, and 8 Markov chains"
 WHY = {
-    "overlap-greedy": "for each item 28 numbers, beside what was published so far: 12 for each item and release",
-    "overlap-sums": "for each item 25 running sums, 11 of the open batch, and 25 of what was published",
-    "boosted": "for each item the open batch, scratch, the running sum, what was published, its chance, and where "
-    "that ends",
-    "noisy-hedge": "for each slot and item the open batch, scratch, two buffers each of encoder and decoder, the "
-    "running sum, what was published, where its share ends",
-    "bandit-blocks": "for each slot and item the open batch, scratch, the running sum, what was published, where its "
-    "share ends, its place in the deal",
-    "slate-totals": DRAWS,
-    "slate-clicks": DRAWS,
+    "overlap-sums": "for each item that somebody named 25 running sums and 11 of the open batch",
+    "boosted": "for each item the open batch, scratch, its chance, and where that ends",
+    "noisy-hedge": "for each slot and item the open batch, where its share ends, and a guide to that; two buffers of "
+    "the encoder where somebody named the item",
+    "bandit-blocks": "for each slot and item the open batch, where its share ends, a guide to that, its place in the "
+    "deal",
+    "slate-totals": "for each item 16 draws of what it may be worth",
+    "slate-clicks": "for each item 16 draws of what it may be worth",
 }
 """What takes most of the room of those that are over."""
+
+NAMED = {"overlap-sums": (1 + 2 * SLOTS + RESTS) + (1 + SLOTS), "noisy-hedge": SLOTS * len(Blt(8).theta)}
+"""Numbers for each item that somebody named: running sums and the open batch; buffers of an encoder of 8 batches."""
 
 GOAL, ONE_SUM_GOAL = 3.0, 6.0
 """Times the floor at rest; `boosted` has a floor of one number for each item, and so less to spread things over."""
@@ -79,6 +83,8 @@ class Used:
     resident: int
     """By the system: at rest after people."""
     resident_peak: int
+    in_files: int
+    """In nameless files, at rest after people."""
 
 
 def memory() -> Iterator[Part]:
@@ -86,7 +92,18 @@ def memory() -> Iterator[Part]:
     part = Part(
         "memory",
         f"Memory at {N_ITEMS:,} items, {SLOTS} slots, MB: made, and after {N_PEOPLE:,} people of {NNZ} items each",
-        ["who", "floor", "made", "its peak", "resting", "peak", "resident", "its peak ", "resting / floor"],
+        [
+            "who",
+            "floor",
+            "made",
+            "its peak",
+            "resting",
+            "peak",
+            "resident",
+            "its peak ",
+            "in files",
+            "resting / floor",
+        ],
     )
     check_tracer(measured_apart(FLOOR, "full"))
     over, reasons = list[str](), list[str]()
@@ -105,7 +122,11 @@ def memory() -> Iterator[Part]:
             not over,
         ),
         *reasons,
-        "Resting holds all that was published so far: the ledger keeps it, so that nothing is drawn twice.",
+        "In files is all that was published so far: the ledger keeps it, so that nothing is drawn twice.",
+        f"overlap-sums and noisy-hedge hold sums of items that somebody named, {N_PEOPLE * NNZ:,} at most. Of each "
+        f"there are {NAMED['overlap-sums']} numbers and {NAMED['noisy-hedge']}: were it all items, that alone would be "
+        + " and ".join(f"{numbers / SLOTS:.2g}" for numbers in NAMED.values())
+        + " times the floor.",
     ]
     yield part
 
@@ -153,7 +174,7 @@ def measured(name: str, feedback: FeedbackKind) -> Used:
     at_last = tracemalloc.get_traced_memory()
     resident, highest = (_resident(what) - before for what in ("VmRSS", "VmHWM"))
     del kept
-    return Used(*at_first, *at_last, resident, highest)
+    return Used(*at_first, *at_last, resident, highest, _in_files())
 
 
 def made(name: str, feedback: FeedbackKind, n_items: int) -> Learner:
@@ -173,6 +194,18 @@ def _resident(what: str) -> int:
         if line.startswith(f"{what}:"):
             return int(line.split()[1]) * 1024
     raise RuntimeError(f"The system does not tell {what}.")
+
+
+def _in_files() -> int:
+    """Bytes in files that this process holds open and that have no name."""
+    found = 0
+    for handle in Path("/proc/self/fd").iterdir():
+        try:
+            held = handle.stat()
+        except OSError:  # was that of this very list
+            continue
+        found += held.st_size if stat.S_ISREG(held.st_mode) and held.st_nlink == 0 else 0
+    return found
 
 
 def _forget_peak() -> None:

@@ -92,7 +92,7 @@ def test_every_call_counts_at_its_best() -> None:
 
 def test_a_tracer_that_misses_arrays_is_not_believed() -> None:
     known = floor_of(FLOOR)
-    check_tracer(Used(known, known, known, known, known, known))
+    check_tracer(Used(known, known, known, known, known, known, 0))
     for seen in ((known // 2, known), (known, known * 2)):
         with pytest.raises(Disagreement, match="sees"):
-            check_tracer(Used(known, known, seen[0], known, seen[1], known))
+            check_tracer(Used(known, known, seen[0], known, seen[1], known, 0))

@@ -14,7 +14,7 @@ from diminuendo.learners.appeal_chain import PRIOR_APART, PRIOR_WIDTH, WISHES, n
 from diminuendo.learners.appeals import Draws, best_slate, chances
 from diminuendo.learners.dealt import WHICH
 from diminuendo.learners.heard import CHANCES, GRID, ROUNDING, Heard, log_likelihood, look_up
-from diminuendo.learners.slate_beliefs import Beliefs
+from diminuendo.learners.slate_beliefs import CHAINS, KEPT, Beliefs
 from diminuendo.types import Floats
 from tests.kit.statistics import ALPHA
 
@@ -56,7 +56,7 @@ def test_chances_are_the_definition(heard: Heard, seed: int) -> None:
     draws, overlaps = made(heard, seed)
     for slate in itertools.permutations(range(N), K):
         out = np.zeros((len(overlaps), K))
-        chances(np.array(slate, dtype=np.int32), draws, heard.neighbours(), out)
+        chances(np.array(slate, dtype=np.int32), draws, np.arange(len(out)), heard.neighbours(), out)
         for draw, i in itertools.product(range(len(overlaps)), range(K)):
             expected = worth(slate[: i + 1], draws.appeals[draw], overlaps[draw])
             assert out[draw, i] == pytest.approx(expected, abs=1e-12)
@@ -282,3 +282,21 @@ def test_beliefs_find_who_it_was() -> None:
     kept.think(5, one)
     beliefs.think(5, other)
     np.testing.assert_array_equal(kept.best(8, 1), beliefs.best(8, 1))
+    leader = beliefs.best(KEPT, 2)
+    for ahead in (16, KEPT, 40):  # after a rest nothing is different
+        kept.rest(ahead)
+        assert len(kept.arrays()["draws.appeals"]) == max(CHAINS, KEPT - ahead)
+        if ahead == KEPT:
+            held, kept = kept.arrays(), Beliefs(30, 3)
+            kept.take(held)
+        for sweeps in (ahead // 2, ahead - ahead // 2):
+            kept.think(sweeps, one)
+            beliefs.think(sweeps, other)
+        np.testing.assert_array_equal(kept.best(8, 1), beliefs.best(8, 1))
+        np.testing.assert_array_equal(kept.rivals(7, leader), beliefs.rivals(7, leader))
+        np.testing.assert_array_equal(kept.chances(leader), beliefs.chances(leader))
+        for name, part in beliefs.arrays().items():
+            np.testing.assert_array_equal(kept.arrays()[name], part)
+    kept.rest(KEPT)
+    assert kept.chances(leader).shape == (CHAINS, 3), "of those that are there"
+    np.testing.assert_array_equal(kept.best(CHAINS, 1), beliefs.best(CHAINS, 1))

@@ -204,7 +204,7 @@ def test_the_rate_falls_and_the_sums_are_followed() -> None:
         learner.replay(people[first : first + 500])
         rates.append(learner._spread / learner._cost[0])
     assert all(later <= before for before, later in itertools.pairwise(rates))
-    x, _ = leader(SHARE * learner._sums, 3, rates[-1])
+    x, _ = leader(SHARE * np.asarray(learner._sums), 3, rates[-1])
     np.testing.assert_allclose(learner._point, x)
 
 

@@ -212,7 +212,7 @@ def test_sums_are_what_people_said_times_their_weights_also_when_late() -> None:
             if t not in missing and sums._within[place, batch]:
                 for item, ticks in by_hand(wishes[t], sums._chain(batch))[question].items():
                     expected[item] += ticks * learner.plan.running.often[batch]
-        np.testing.assert_array_equal(sums._sums[place], expected)
+        np.testing.assert_array_equal(sums._sums.rows(np.array([place]))[0], expected)
         seen += int(expected.any())
     assert seen > 5
     batches = [batch for batch in range(6) if sums._chain(batch)]
@@ -231,8 +231,8 @@ def test_rows_and_rest_of_anybody_add_up_to_her_singles(seed: int) -> None:
             lambda starts, items: lambda item: random.choice(anything, size=len(items)),
             batch=0,
         )
-        singles, *parts = sums._open
-        assert (sums._open >= 0).all()
+        singles, *parts = np.asarray(sums._open)
+        assert (sums._open.cells >= 0).all()
         np.testing.assert_array_equal(np.sum(parts, axis=0), singles)
         assert (singles.astype(float) ** 2).sum() <= (10 * 1024) ** 2
     assert all(part.any() for part in parts[:-1])
@@ -263,10 +263,10 @@ def test_a_late_answer_does_not_enter_a_sum_that_was_begun_after_her_batch() -> 
         sums.ask([item], batch=batch)
         sums.release(batch, (1e9, 1e9), secret)
     sums.add(np.eye(9)[0], lambda starts, items: lambda item: np.zeros(len(items)), batch=0)
-    places = np.flatnonzero(sums._sums.any(axis=1))
+    places = np.flatnonzero(sums._sums.cells.any(axis=1))
     assert places.tolist() == [0], "singles only: the first row of item 0 was given up"
     sums.add(np.eye(9)[0], lambda starts, items: lambda item: np.zeros(len(items)), batch=5)
-    assert len(np.flatnonzero(sums._sums.any(axis=1))) == 2
+    assert len(np.flatnonzero(sums._sums.cells.any(axis=1))) == 2
 
 
 def test_when_memory_begins_anew_the_open_batch_stays_and_nobody_else() -> None:
@@ -278,9 +278,9 @@ def test_when_memory_begins_anew_the_open_batch_stays_and_nobody_else() -> None:
         if batch:
             sums.forget()
         sums.release(batch, (1e9, 1e9), secret)
-    assert sums._sums[0].tolist() == [0, 1024 * weights.often[1], 0]
+    assert sums._sums.rows([0])[0].tolist() == [0, 1024 * weights.often[1], 0]
     sums.add(np.eye(3)[2], lambda starts, items: lambda item: np.ones(len(items)), batch=0)
-    assert sums._sums[0, 2] == 0, "late, and forgotten"
+    assert sums._sums.rows([0])[0, 2] == 0, "late, and forgotten"
 
 
 def test_the_nearest_row_stands_in_and_says_how_far_it_is_off() -> None:
@@ -389,8 +389,9 @@ def test_a_snapshot_goes_on_as_it_was() -> None:
 def test_an_altered_snapshot_is_refused() -> None:
     learner = OverlapSums(12, 3, horizon=500, coins=SeededCoins(4), **MADE)
     learner.replay(taste_groups(310, 12, groups=4, items_per_group=5, seed=1))
+    array: Any
     for array, value in (
-        (learner._sums._sums, 1 << 60),
+        (learner._sums._sums._cells, 1 << 60),
         (learner._sums._chains, 99),
         (learner._sums._keys, -7),
     ):
@@ -522,6 +523,6 @@ def test_someone_who_raises_has_said_nothing() -> None:
     learner = OverlapSums(8, 2, horizon=40, coins=SeededCoins(1), **MADE)
     for _ in range(40):
         learner.observe(learner.choose(), Oracle(broken, 8))
-    assert not learner._sums._sums.any()
-    assert not learner._sums._open.any()
+    assert not learner._sums._sums.cells.any()
+    assert not learner._sums._open.cells.any()
     assert math.isfinite(learner.guarantee.epsilon)

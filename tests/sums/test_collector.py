@@ -57,6 +57,43 @@ def test_how_a_batch_lies_in_memory_changes_nothing(across: int) -> None:
         Collector(SIZE, Clip(), equal(5, 1), 5)
 
 
+@pytest.mark.parametrize("across", [1, 3])
+def test_cells_are_wide_enough_for_whoever_came(across: int) -> None:
+    """Whoever is counted fits: one by one, in rows, from another machine and from a snapshot."""
+    clip, more = Clip("cell", ticks=1 << 29), {"cost": BUDGET.share(), "strategy": "independent"}
+
+    def sum_() -> PrivateSum:
+        named: dict[str, Any] = more | {"ledger": Ledger(BUDGET), "across": across}
+        return PrivateSum(6, schedule=equal(99, 2), clip=clip, **named)
+
+    total = sum_()
+    for people in range(1, 4):
+        total.add([1.0], [2])
+        assert total._entries().tolist() == [0, 0, people << 29, 0, 0, 0]
+    assert total._cells.dtype == np.int32
+    other = total.collector()
+    other.add_rows(sparse.csr_array(np.eye(6)[[2, 3, 3, 3, 3, 3]]))
+    assert other._cells.dtype == np.int64
+    total.merge(other)
+    expected = [0, 0, 4 << 29, 5 << 29, 0, 0]
+    assert total._entries().tolist() == expected
+    saved, next_ = total.snapshot(), total._take()
+    assert next_.tolist() == expected
+    assert total._cells.dtype == np.int32, "narrow again"
+    again = sum_()
+    again.restore(saved)
+    assert again._entries().tolist() == expected
+    again.add([1.0], [3])
+    assert again._entries().tolist() == [0, 0, 4 << 29, 6 << 29, 0, 0]
+    third = sum_()
+    total.add([1.0], [5])
+    saved = total.snapshot()
+    third.restore(saved)
+    for _ in range(4):
+        third.add([1.0], [5])
+    assert third._entries().tolist() == [0, 0, 0, 0, 0, 5 << 29], "what was there before counts"
+
+
 def test_whoever_pours_is_counted() -> None:
     total, secret = made(3), SecretRandomness(SeededCoins(1))
     with total.pouring(30, batch=0) as into:

@@ -42,9 +42,10 @@ class Guide(NamedTuple):
 
 def softmax(scores: Floats) -> Ints:
     """(N + 1, experts) ends for shares in proportion to exp(scores); scores are (experts, N)."""
-    shares = np.floor(float(FINE) * np.exp(scores - scores.max(axis=1, keepdims=True))).astype(np.int64) + 1
     ends = np.zeros((scores.shape[1] + 1, len(scores)), dtype=np.int64)
-    np.cumsum(shares, axis=1, out=ends[1:].T)
+    for expert, row in enumerate(scores):  # one by one: each step would take as much room as all ends
+        shares = np.floor(float(FINE) * np.exp(row - row.max())).astype(np.int64) + 1
+        np.cumsum(shares, out=ends[1:, expert])
     return ends
 
 

@@ -220,8 +220,8 @@ def best_slate(draws: Draws, which: Ints, neighbours: Neighbours, slate: Items, 
 
 
 @allocating_kernel
-def chances(slate: Items, draws: Draws, neighbours: Neighbours, out: Floats) -> None:
-    """out[d, i]: what the first i + 1 items pay, or how likely a click within them is, in draw d."""
+def chances(slate: Items, draws: Draws, which: Ints, neighbours: Neighbours, out: Floats) -> None:
+    """out[d, i]: what the first i + 1 items pay, or how likely a click within them is, in draw which[d]."""
     k = len(slate)
     marks = np.empty(draws.appeals.shape[1], dtype=np.int64)
     pairs, kept = np.empty((k, k), dtype=np.int64), np.empty(k)
@@ -229,8 +229,8 @@ def chances(slate: Items, draws: Draws, neighbours: Neighbours, out: Floats) -> 
         mark(neighbours, slate[j], marks)
         for i in range(k):
             pairs[i, j] = marks[slate[i]]
-    for draw in range(out.shape[0]):
+    for d in range(len(which)):
         appeal = 0.0
         for i in range(k):
-            appeal = join(slate, pairs, i, draws.appeals[draw], draws.overlaps[draw], kept, appeal)
-            out[draw, i] = 1 - math.exp(-appeal)
+            appeal = join(slate, pairs, i, draws.appeals[which[d]], draws.overlaps[which[d]], kept, appeal)
+            out[d, i] = 1 - math.exp(-appeal)

@@ -21,14 +21,16 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 import scipy
+from numpy.typing import NDArray
 
 from diminuendo.errors import InvalidInput
 from diminuendo.experts.stretches import guided, softmax
 from diminuendo.learners import chances
-from diminuendo.learners.blocks_draw import INSERTED, SHORT, draw_rounds
+from diminuendo.learners.blocks_draw import INSERTED, SHORT, count_cells, draw_rounds
 from diminuendo.learners.blocks_plan import TICKS, Plan, Theorem
 from diminuendo.learners.desk import NO_PROBE, round_at
 from diminuendo.learners.one_sum import OneSum
+from diminuendo.privacy.drawers import Drawer
 from diminuendo.randomness.words import SecretRandomness
 from diminuendo.streams.people import People
 from diminuendo.sums.schedule import Schedule
@@ -93,11 +95,12 @@ class Blocks(OneSum):
     def _begin(self, plan: Plan, sum_: BlockSum) -> None:
         self.plan, self.schedule, self._sum = plan, plan.schedule, sum_
         self._made = np.zeros(1, dtype=np.int64)  # releases
-        self._sums = np.zeros(self.slots * self.n_items)  # as published
+        self._sums = Drawer((self.slots * self.n_items,))  # as published
         self._published: Floats | None = None  # what was, and is not yet in `_sums`
-        self._deal = np.arange(
-            plan.dealt, dtype=np.int64
-        )  # the probes of a block; those to come are in front
+        kind = np.int32 if plan.dealt <= np.iinfo(np.int32).max else np.int64
+        self._deal: NDArray[Any] = np.arange(
+            plan.dealt, dtype=kind
+        )  # the probes of a block; those to come first
         self._left = np.array([self._dealt(0)], dtype=np.int64)
         self._count()
         self._before = (
@@ -131,7 +134,8 @@ class Blocks(OneSum):
 
     def _move(self) -> None:
         """Draw by what was published."""
-        scores = self.plan.rate / self.plan.probes * self._sums.reshape(self.slots, self.n_items)
+        sums = np.asarray(self._sums).reshape(self.slots, self.n_items)
+        scores = self.plan.rate / self.plan.probes * sums
         self._guide = guided(softmax(scores))
 
     @property
@@ -142,7 +146,10 @@ class Blocks(OneSum):
     def _count(self) -> None:
         """Count the probes that are left, cell by cell."""
         size = self.slots * self.n_items
-        self._counts = np.bincount(self._deal[: self._left[0]] % size, minlength=size)
+        self._counts: NDArray[np.uint8] = np.zeros(
+            size, dtype=np.uint8
+        )  # of each there are MOST_PROBES at most
+        count_cells(self._deal, self._left[0], self._counts)
 
     def _release_due(self) -> None:
         while self._made[0] < min(self.schedule.closed_by(self.rounds), len(self.schedule) - 1):
@@ -228,7 +235,7 @@ class Blocks(OneSum):
         sound = (
             made == self._sum.batch
             and made in (min(closed, len(self.schedule) - 1) for closed in self._closed(rounds))
-            and (np.abs(self._sums) <= most).all()
+            and (np.abs(np.asarray(self._sums)) <= most).all()
             and 0 <= left <= self._dealt(made)
             and (np.sort(self._deal) == np.arange(self.plan.dealt)).all()
         )

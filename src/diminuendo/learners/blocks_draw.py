@@ -7,6 +7,11 @@ probes in the block, and all orders of them, are equally likely. All or nothing:
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
 from diminuendo._jit import inline, kernel
 from diminuendo.experts.stretches import Guide, draw_other
 from diminuendo.learners.desk import NO_PROBE
@@ -79,11 +84,18 @@ def _show_probe(way: int, row: Items, slot: int, item: int) -> None:
 
 
 @kernel
+def count_cells(deal: NDArray[Any], left: int, counts: NDArray[np.uint8]) -> None:
+    """Of each cell, how often it is among the first `left` probes; `counts` begin at 0."""
+    for j in range(left):
+        counts[deal[j] % len(counts)] += np.uint8(1)
+
+
+@kernel
 def draw_rounds(
     guide: Guide,
     way: int,
-    deal: Ints,
-    counts: Ints,
+    deal: NDArray[Any],
+    counts: NDArray[np.uint8],
     left: Ints,
     to_come: int,
     slates: Items,
@@ -114,9 +126,9 @@ def draw_rounds(
             return done
         probes[done, 0] = probes[done, 1] = probes[done, 2] = NO_PROBE
         if coin < left[0]:
-            cell = deal[coin] % (slots * n_items)
+            cell = int(deal[coin]) % (slots * n_items)
             left[0] -= 1
-            counts[cell] -= 1
+            counts[cell] -= np.uint8(1)
             deal[coin], deal[left[0]] = deal[left[0]], deal[coin]
             probes[done, 0], probes[done, 1], probes[done, 2] = cell // n_items, cell % n_items, 0
             _show_probe(way, row, cell // n_items, cell % n_items)

@@ -34,11 +34,13 @@ class OpenSum(Collector):
 
     def snapshot(self) -> bytes:
         """What was added so far."""
-        return snapshots.packed(self._facts(), [self._batch, self._marks, self._total])
+        return snapshots.packed(self._facts(), [self._entries(), self._marks, self._total])
 
     def restore(self, snapshot: bytes) -> None:
         """Go on from a snapshot of a sum that was made with the same arguments."""
-        snapshots.unpack(snapshot, self._facts(), [self._batch, self._marks, self._total])
+        batch = self._entries()
+        snapshots.unpack(snapshot, self._facts(), [batch, self._marks, self._total])
+        self._fill(batch)
         if not 0 <= self.batch <= len(self.schedule):
             raise InvalidInput("The snapshot is of a batch that there is not; it was altered.")
 

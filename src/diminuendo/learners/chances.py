@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from diminuendo._jit import allocating_kernel, inline, kernel
 from diminuendo.experts.capped_simplex import ONE
@@ -39,7 +40,7 @@ def in_turn(ends: Ints, row: Items) -> float:
 class Probes(NamedTuple):
     """What was left of a block before the round that is asked about."""
 
-    counts: Ints
+    counts: NDArray[np.uint8]
     """(k N,) how many probes of each slot and item there are now"""
     made: int
     """The cell, slot * N + item, that this round took away, or NO_PROBE."""

@@ -36,9 +36,10 @@ class Beliefs:
     def forget(self) -> None:
         """Begin anew: nothing was heard."""
         self.heard.forget()
-        self._chains = [new_chain(self.n_items) for _ in range(CHAINS)]
-        self._draws = Draws(np.zeros((KEPT, self.n_items)), np.zeros((KEPT, 0)))
-        self._thoughts = 0
+        start = new_chain(self.n_items)  # the appeals of which are never written to
+        self._chains = [start._replace(prior=start.prior.copy()) for _ in range(CHAINS)]
+        self._draws = Draws(np.zeros((0, self.n_items)), np.zeros((KEPT, 0)))
+        self._thoughts = self._held = 0
 
     def hear(self, slate: Items, question: int, people: int, said: Floats, scale: float) -> None:
         """A number, or one per slot, was published about a slate."""
@@ -47,12 +48,42 @@ class Beliefs:
     def think(self, sweeps: int, coins: np.random.Generator) -> None:
         """Let the chains go on."""
         self._make_room(self.heard.n_pairs)
+        self._unfold()
         evidence = self.heard.evidence()
         for _ in range(sweeps):
-            chain, at = self._chains[self._thoughts % CHAINS], self._thoughts % KEPT
+            which, at = self._thoughts % CHAINS, self._thoughts % KEPT
+            appeals = self._draws.appeals[at]  # where a chain stands is its last draw, and lies there
+            appeals[:] = self._chains[which].appeals
+            chain = self._chains[which] = self._chains[which]._replace(appeals=appeals)
             sweep(evidence, chain, coins)
-            self._draws.appeals[at], self._draws.overlaps[at] = chain.appeals, chain.overlaps
-            self._thoughts += 1
+            self._draws.overlaps[at] = chain.overlaps
+            self._thoughts, self._held = self._thoughts + 1, min(self._held + 1, KEPT)
+
+    def rest(self, ahead: int) -> None:
+        """Nothing is asked until after `ahead` more sweeps: the draws that those take the place of are let go."""
+        count = max(CHAINS, KEPT - ahead)
+        if count < self._held:
+            self._held = count
+            self._lay(self._draws.appeals[self._places()], np.arange(count))
+
+    def _unfold(self) -> None:
+        """Every draw in its place, and room for those that were let go."""
+        if len(self._draws.appeals) < KEPT:
+            appeals, places = np.zeros((KEPT, self.n_items)), self._places()
+            appeals[places] = self._draws.appeals
+            self._lay(appeals, places)
+
+    def _lay(self, appeals: Floats, rows: Ints) -> None:
+        """The draws that are held, by their places, are in these rows; chains stand where they stood."""
+        row_of = dict(zip(self._places().tolist(), rows.tolist(), strict=True))
+        self._draws = self._draws._replace(appeals=appeals)
+        for thought in range(self._thoughts - min(CHAINS, self._held), self._thoughts):
+            which, row = thought % CHAINS, row_of[thought % KEPT]
+            self._chains[which] = self._chains[which]._replace(appeals=appeals[row])
+
+    def _places(self) -> Ints:
+        """The places of all draws that are held, rising."""
+        return np.sort(self._last(KEPT))
 
     def _make_room(self, pairs: int) -> None:
         """Pairs that were not shown together before have no overlap, also in what was thought before."""
@@ -66,17 +97,19 @@ class Beliefs:
 
     def _last(self, count: int) -> Ints:
         """Where the last `count` draws lie."""
-        count = min(count, self._thoughts, KEPT)
+        count = min(count, self._held)
         return np.asarray((self._thoughts - 1 - np.arange(count)) % KEPT)
 
     def best(self, draws: int, passes: int) -> Items:
         """The slate that pays most on average over the last so many draws."""
+        self._unfold()
         slate = np.zeros(self.slots, dtype=np.int32)
         best_slate(self._draws, self._last(draws), self.heard.neighbours(), slate, passes)
         return slate
 
     def rivals(self, back: int, leader: Items) -> Items:
         """What the slate that is best for a single draw, so many draws ago, has that `leader` has not."""
+        self._unfold()
         slate = np.zeros(self.slots, dtype=np.int32)
         draw = np.array([(self._thoughts - 1 - back) % KEPT])
         best_slate(self._draws, draw, self.heard.neighbours(), slate, 1)
@@ -84,16 +117,18 @@ class Beliefs:
 
     def chances(self, slate: Items) -> Floats:
         """For each draw and slot: how likely a click is up to there."""
-        kept = min(self._thoughts, KEPT)
-        out = np.zeros((kept, self.slots))
-        chances(slate, self._draws, self.heard.neighbours(), out)
+        self._unfold()
+        out = np.zeros((self._held, self.slots))
+        chances(slate, self._draws, self._places(), self.heard.neighbours(), out)
         return out
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """For a snapshot."""
         chains = zip(Chain._fields, zip(*self._chains, strict=True), strict=True)
         chain = {f"chain.{name}": np.stack(parts) for name, parts in chains}
-        draws = {f"draws.{name}": part for name, part in self._draws._asdict().items()}
+        whole = len(self._draws.appeals) == KEPT
+        held = self._draws.appeals[self._places()] if whole else self._draws.appeals
+        draws = {"draws.appeals": held, "draws.overlaps": self._draws.overlaps}
         heard = {f"heard.{name}": part for name, part in self.heard.arrays().items()}
         return chain | draws | heard | {"thoughts": np.array([self._thoughts])}
 
@@ -105,9 +140,9 @@ class Beliefs:
         chain = Chain(*(found.pop(f"chain.{name}", nothing) for name in Chain._fields))
         draws = Draws(*(found.pop(f"draws.{name}", nothing) for name in Draws._fields))
         thoughts = found.pop("thoughts", nothing)
-        pairs = draws.overlaps.size // KEPT
+        pairs, held = draws.overlaps.size // KEPT, len(draws.appeals)
         sizes = self.n_items, pairs
-        shapes = (*[(CHAINS, size) for size in (*sizes, 3)], *[(KEPT, size) for size in sizes], (1,))
+        shapes = (*[(CHAINS, size) for size in (*sizes, 3)], (held, self.n_items), (KEPT, pairs), (1,))
         parts = (*chain, *draws, thoughts)
         kinds = (*[np.dtype(np.float64)] * 5, np.dtype(np.int64))
         sound = (
@@ -122,8 +157,10 @@ class Beliefs:
             and all(((part >= LEAST) & (part <= MOST)).all() for part in (chain.overlaps, draws.overlaps))
             and (chain.prior[:, WIDTH] > 0).all()
             and 0 <= thoughts[0] < 1 << 62
+            and min(CHAINS, thoughts[0]) <= held <= min(KEPT, thoughts[0])
         )
         if not sound:
             raise InvalidInput("The snapshot holds beliefs that could not have been formed; it was altered.")
         self._chains = [Chain(*parts) for parts in zip(*chain, strict=True)]
-        self._draws, self._thoughts = draws, int(thoughts[0])
+        self._draws, self._thoughts, self._held = draws, int(thoughts[0]), held
+        self._lay(draws.appeals, self._places() if held == KEPT else np.arange(held))

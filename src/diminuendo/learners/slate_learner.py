@@ -72,6 +72,13 @@ class SlateLearner(DealtRounds):
     # Planning.
 
     def _plan(self, coins: np.random.Generator) -> Block:
+        wary = int(WARY * min(2.0, max(1.0, self.events.epsilon**-0.5)))
+        block = self._planned(SWEEPS * wary, wary, coins)
+        self._beliefs.rest(SWEEPS * wary)
+        return block
+
+    def _planned(self, sweeps: int, wary: int, coins: np.random.Generator) -> Block:
+        """The next block; before each exploring slate, but at first, there are so many sweeps."""
         self._leading[:] = NOBODY, 0.0, 0.0
         lately, left = self.rounds - int(self._since[0]), self.horizon - int(self._since[0])
         n, k = self.n_items, self.slots
@@ -80,10 +87,9 @@ class SlateLearner(DealtRounds):
             return self._first_block(int(few), int(AT_FIRST * left), coins)
         few = int(max(4, min(few, AT_FIRST * left * k / n)))
         people = int(max(few, lately / GROWTH))
-        wary = int(WARY * min(2.0, max(1.0, self.events.epsilon**-0.5)))
         planned = []
         for draws in (BOLD, wary):
-            self._beliefs.think(SWEEPS * wary, coins)
+            self._beliefs.think(sweeps, coins)
             planned.append(self._asked(self._beliefs.best(draws, 1), people))
         share = (n * left**2) ** (1 / 3) / lately
         if share >= 1:

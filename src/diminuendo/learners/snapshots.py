@@ -57,8 +57,8 @@ def taken(found: Arrays, part: str) -> Arrays:
 
 
 def named(name: str, value: Any) -> Arrays:
-    """An array, or tuples of arrays within tuples, under names of their own."""
-    if isinstance(value, np.ndarray):
+    """An array, or what is looked at as one, or tuples of them within tuples, under names of their own."""
+    if hasattr(value, "__array__"):
         return {name: value}
     arrays: Arrays = {}
     for index, part in enumerate(value):

@@ -1,21 +1,18 @@
 """The attic: arrays by name, in memory as long as they are small together, in a nameless file beyond that.
 
 A ledger that is not on disk must remember every vector it has published, since none may be drawn twice. With a million
-items that is more than all else a learner holds. What was published longest ago goes to a file that nobody else can
-open, and that is gone with the process; it is read again if anybody asks.
+items that is more than all else a learner holds. What was published longest ago goes to a nameless file (drawers.py)
+first, and what is too large by itself at once; it is read again if anybody asks.
 """
 
 from __future__ import annotations
 
-import tempfile
-from typing import IO, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from diminuendo.privacy.drawers import SMALL, NamelessFile
 from diminuendo.types import Ints
-
-ROOM = 1 << 22
-"""Bytes that stay in memory."""
 
 
 class _Place(NamedTuple):
@@ -27,12 +24,11 @@ class _Place(NamedTuple):
 class Attic:
     """Whoever calls sees to it that only one thread does."""
 
-    def __init__(self, room: int = ROOM) -> None:
+    def __init__(self, room: int = SMALL) -> None:
         self._room, self._held = room, 0
         self._here: dict[str, Ints] = {}
         self._away: dict[str, _Place] = {}
-        self._file: IO[bytes] | None = None
-        self._end = 0
+        self._file, self._end = NamelessFile(), 0
 
     def __repr__(self) -> str:
         return f"<Attic of {len(self._here) + len(self._away)}>"
@@ -45,26 +41,23 @@ class Attic:
         if name in self._here:
             return self._here[name].copy()
         place = self._away[name]
-        size = int(np.prod(place.shape)) * place.dtype.itemsize
-        found = np.frombuffer(self._read(place.offset, size), dtype=place.dtype)
-        return found.reshape(place.shape).copy()
+        found = np.empty(place.shape, dtype=place.dtype)
+        self._file.read(place.offset, found)
+        return found
 
     def __setitem__(self, name: str, values: Ints) -> None:
         """To be kept for good, under a name that is new."""
-        self._here[name] = np.array(values)
+        self._here[name] = np.ascontiguousarray(values)
         self._held += self._here[name].nbytes
-        while self._held > self._room and len(self._here) > 1 and self._put_away(next(iter(self._here))):
+        while self._held > self._room and self._put_away(next(iter(self._here))):
             pass
+        if name in self._here:
+            self._here[name] = np.array(values)  # whoever gave it may change it
 
     def _put_away(self, name: str) -> bool:
         values = self._here[name]
         try:
-            if self._file is None:
-                self._file = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115  # as long as this object
-            data, done = values.tobytes(), 0
-            self._file.seek(self._end)
-            while done < len(data):
-                done += self._file.write(data[done:])
+            self._file.write(self._end, values)
         except OSError:  # no room there either: it stays
             return False
         self._away[name] = _Place(self._end, values.shape, values.dtype)
@@ -72,22 +65,6 @@ class Attic:
         self._held -= values.nbytes
         del self._here[name]
         return True
-
-    def _read(self, offset: int, size: int) -> bytes:
-        assert self._file is not None, "whatever is away is in the file"
-        parts: list[bytes] = []
-        self._file.seek(offset)
-        while size > 0:
-            part = self._file.read(size)
-            if not part:
-                raise OSError("The file of what was published has been cut short.")
-            parts.append(part)
-            size -= len(part)
-        return b"".join(parts)
-
-    def __del__(self) -> None:
-        if self._file is not None:
-            self._file.close()
 
     def __getstate__(self) -> dict[str, Any]:
         """A copy has everything in memory, and a file of its own when it needs one."""
@@ -98,6 +75,6 @@ class Attic:
             "_held": held,
             "_here": every,
             "_away": {},
-            "_file": None,
+            "_file": NamelessFile(),
             "_end": 0,
         }

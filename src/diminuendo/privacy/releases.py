@@ -26,7 +26,9 @@ NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
 
 def digest(values: Ints) -> str:
     """A hash of a released vector."""
-    return hashlib.sha256(repr((values.shape, values.dtype.str)).encode() + values.tobytes()).hexdigest()
+    found = hashlib.sha256(repr((values.shape, values.dtype.str)).encode())
+    found.update(np.ascontiguousarray(values).reshape(-1).view(np.uint8).data)
+    return found.hexdigest()
 
 
 class Releases:
@@ -58,9 +60,11 @@ class Releases:
         with self._lock:
             if self._folder is not None:
                 return self._on_disk(name, draw)
-            if name not in self._kept:
-                self._kept[name] = draw()
-            return self._kept[name]
+            if name in self._kept:
+                return self._kept[name]
+            drawn = np.asarray(draw())
+            self._kept[name] = drawn
+            return drawn
 
     def _on_disk(self, name: str, draw: Callable[[], Ints]) -> Ints:
         path = self._path(name)

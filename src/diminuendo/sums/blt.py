@@ -23,7 +23,9 @@ import numpy as np
 
 from diminuendo._jit import kernel
 from diminuendo.errors import InvalidInput
+from diminuendo.privacy.drawers import Drawer
 from diminuendo.sums.strategy import Decoder, Encoder, Strategy
+from diminuendo.sums.touched import Touched
 from diminuendo.types import Floats, Ints
 
 PARAMETERS: dict[int, tuple[tuple[float, ...], tuple[float, ...]]] = {
@@ -135,29 +137,40 @@ def _times(factor: int, numbers: Ints) -> Ints:
 class _Buffers(Encoder):
     def __init__(self, theta: Ints, omega: Ints, guard: int, size: int) -> None:
         self._theta, self._omega, self._guard = theta, omega, guard
-        self._buffers = np.zeros((len(theta), size), dtype=np.int64)
+        self._buffers = Touched(len(theta), size)
         self.arrays = (self._buffers,)
 
     def encode(self, batch: Ints) -> Ints:
-        earlier = np.zeros(len(batch), dtype=np.int64)
-        for i, buffer in enumerate(self._buffers):
+        places, buffers = self._buffers.with_those_of(batch)
+        here = batch if places is None else batch[places]
+        earlier = np.zeros(len(here), dtype=np.int64)
+        for i, buffer in enumerate(buffers):
             earlier += _times(self._omega[i], buffer)
-            self._buffers[i] = _times(self._theta[i], buffer) + (batch << self._guard)
-        return np.asarray((batch << UNIT_BITS) + (earlier >> (self._guard - UNIT_BITS)))[None, :]
+            buffer[:] = _times(self._theta[i], buffer)
+            buffer += here << self._guard
+        earlier >>= self._guard - UNIT_BITS
+        rows = batch[None, :] << UNIT_BITS
+        rows[0, slice(None) if places is None else places] += earlier
+        return rows
 
 
 class _Unwound(Decoder):
     def __init__(self, theta: Floats, omega: Floats, size: int) -> None:
         self._theta, self._omega = theta, omega
-        self._buffers, self._running = np.zeros((len(theta), size)), np.zeros(size)
+        self._buffers, self._running = Drawer((len(theta), size)), Drawer((size,))
         self.arrays = (self._buffers, self._running)
 
     def decode(self, rows: Ints) -> Floats:
-        batch = rows[0] / 2.0**UNIT_BITS - self._omega @ self._buffers
-        self._buffers *= self._theta[:, None]
-        self._buffers += batch
-        self._running += batch
-        return self._running.copy()
+        buffers = np.asarray(self._buffers)
+        batch: Floats = rows[0] / 2.0**UNIT_BITS
+        batch -= self._omega @ buffers
+        buffers *= self._theta[:, None]
+        buffers += batch
+        self._buffers[...] = buffers
+        del buffers
+        batch += np.asarray(self._running)
+        self._running[...] = batch
+        return batch
 
 
 __all__ = ["Blt"]

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy
+from numpy.typing import NDArray
 
 from diminuendo import _validate
 from diminuendo._csr import SparseRows
@@ -22,12 +23,16 @@ from diminuendo.sums.clip import Clip, Rule, add_dense, add_sparse, as_floats, d
 from diminuendo.sums.schedule import Schedule
 from diminuendo.types import Floats, Ints
 
+NARROW = np.iinfo(np.int32)
+"""Cells of an open batch have 32 bits as long as nobody could add more, and 64 from then on."""
+
 
 class Pour(NamedTuple):
     """What compiled code needs of the open batch: entry e is cells[e % n, e // n], for n rows of cells."""
 
     rule: Rule
-    cells: Ints
+    cells: NDArray[Any]
+    """Of 32 bits or 64: enough for the people who are counted."""
 
     def __repr__(self) -> str:
         return "<Pour>"
@@ -49,8 +54,8 @@ class Collector:
             if not isinstance(value, kind):
                 raise InvalidInput(f"{kind.__name__.lower()} must be a {kind.__name__}; got {value!r}.")
         self.clip, self.schedule = clip, schedule
-        self._cells = np.zeros((self.size // self.across, self.across), dtype=np.int64)
-        self._batch = self._cells.ravel() if self.across == 1 else self._cells.T  # entries in their order
+        self._cells: NDArray[Any] = np.zeros((self.size // self.across, self.across), dtype=NARROW.dtype)
+        self._most = 0  # no cell holds more than this, whatever people said
         self._marks = np.zeros(2, dtype=np.int64)  # the open batch, and how often somebody added
         self._scratch = np.zeros(0, dtype=np.int64)  # as long as the longest contribution so far
         self._lock = threading.RLock()  # kernels let other threads run
@@ -59,6 +64,22 @@ class Collector:
         return (
             f"<{type(self).__name__} of {self.size} entries, batch {self.batch} of {len(self.schedule)} open>"
         )
+
+    def _empty(self) -> None:
+        """Nobody is in the batch."""
+        self._cells[...] = 0
+        self._cells, self._most = self._cells.astype(NARROW.dtype, copy=False), 0
+
+    @property
+    def _batch(self) -> NDArray[Any]:
+        """The cells, as entries in their order."""
+        return self._cells.ravel() if self.across == 1 else self._cells.T
+
+    def _expect(self, more: int) -> None:
+        """So much may be added to a cell: take wider ones where it might not fit."""
+        self._most += more
+        if self._most > NARROW.max and self._cells.dtype == NARROW.dtype:
+            self._cells = self._cells.astype(np.int64)
 
     @property
     def batch(self) -> int:
@@ -132,18 +153,25 @@ class Collector:
                 f"More than the {self.schedule.rounds} contributions that this sum was made for."
             )
         self._marks[1] = added
+        self._expect(people * self.clip.largest)
         return True
 
     def _take(self) -> Ints:
         with self._lock:
-            taken = self._batch.flatten()
-            self._batch[...] = 0
+            taken = self._entries()
+            self._empty()
             self._marks[0] += 1
             return taken
 
     def _entries(self) -> Ints:
-        """The open batch in one row."""
-        return self._batch.ravel()
+        """A copy of the open batch in one row."""
+        return self._batch.astype(np.int64, order="C").ravel()
+
+    def _fill(self, entries: Ints) -> None:
+        """Another batch instead, as from a snapshot."""
+        self._empty()
+        self._expect(max(abs(int(entries.min())), abs(int(entries.max()))))
+        self._batch[...] = entries.reshape(self._batch.shape)
 
 
 def csr_rows(rows: Any, size: int) -> tuple[Ints, Ints, Floats]:

@@ -10,6 +10,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from diminuendo.privacy.drawers import Drawer
 from diminuendo.sums.strategy import Decoder, Encoder, Strategy
 from diminuendo.types import Floats, Ints
 
@@ -42,12 +43,14 @@ class _Itself(Encoder):
 
 class _Sum(Decoder):
     def __init__(self, size: int) -> None:
-        self.arrays = (np.zeros(size),)
+        self._running = Drawer((size,))
+        self.arrays = (self._running,)
 
     def decode(self, rows: Ints) -> Floats:
-        (running,) = self.arrays
+        running = np.asarray(self._running)
         running += rows[0]
-        return running.copy()
+        self._running[...] = running
+        return running
 
 
 __all__ = ["Independent"]

@@ -27,8 +27,6 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
-import numpy as np
-
 from diminuendo import _validate
 from diminuendo.errors import InvalidInput, OverBudget
 from diminuendo.privacy import calibrate
@@ -118,13 +116,19 @@ class PrivateSum(Collector):
             raise OverBudget(f"All {len(self.schedule)} releases that were paid for have been made.")
         if self._due is None:
             self._due = self._encoder.encode(self._take())
-        rows = self._due
+        released = self._kept(self._due, secret)
+        self._due = None
+        running = self._decoder.decode(released)
+        running /= self.clip.ticks
+        return running
+
+    def _kept(self, rows: Ints, secret: SecretRandomness) -> Ints:
+        """What is published of these combinations."""
         sampler = SAMPLERS[type(self.event)]
         released = self._paid.once(f"{self.batch - 1:06d}", lambda: sampler(rows, self.scale, secret), secret)
         if released.shape != rows.shape:
             raise InvalidInput(f"What was published as {self._paid.name!r} before is of another size.")
-        self._due = None
-        return np.asarray(self._decoder.decode(released) / self.clip.ticks)
+        return released
 
     def deviation(self, release: int) -> float:
         """The standard deviation of the noise in every entry, in units, after so many releases (from 1)."""
@@ -152,8 +156,10 @@ class PrivateSum(Collector):
             raise InvalidInput(f"Batch {other.batch} has not begun here; batch {self.batch} is open.")
         with self._lock, other._lock:
             if self._counts(int(other._marks[1]), other.batch):
-                self._batch += other._batch
-            other._batch[:] = 0
+                self._cells += other._cells.astype(
+                    self._cells.dtype, copy=False
+                )  # fits: so many were expected
+            other._empty()
             other._marks[:] = self.batch, 0
 
     def snapshot(self) -> bytes:
@@ -165,9 +171,8 @@ class PrivateSum(Collector):
     def restore(self, snapshot: bytes) -> None:
         """Go on from a snapshot of a sum that was made with the same arguments."""
         batch, *others = self._arrays()
-        batch = np.empty_like(batch)
         snapshots.unpack(snapshot, self._facts(), [batch, *others])
-        self._batch[...] = batch.reshape(self._batch.shape)
+        self._fill(batch)
         self._due = None
         if not 0 <= self.batch <= len(self.schedule):
             raise InvalidInput("The snapshot is of a batch that there is not; it was altered.")

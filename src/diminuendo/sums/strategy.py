@@ -12,13 +12,15 @@ from abc import ABC, abstractmethod
 from typing import ClassVar
 
 from diminuendo import _validate
+from diminuendo.privacy.drawers import Drawer
+from diminuendo.sums.touched import Touched
 from diminuendo.types import Floats, Ints
 
 
 class Encoder(ABC):
     """From the sum of each batch in turn to the combinations to release. Holds what people contributed."""
 
-    arrays: tuple[Ints, ...]
+    arrays: tuple[Ints | Touched, ...]
     """Everything it remembers, for snapshots; changed in place."""
 
     def __repr__(self) -> str:
@@ -32,12 +34,12 @@ class Encoder(ABC):
 class Decoder(ABC):
     """From what was released after each batch in turn to the running sum. Holds nothing that was not released."""
 
-    arrays: tuple[Floats, ...]
+    arrays: tuple[Floats | Drawer, ...]
     """Everything it remembers, for snapshots; changed in place."""
 
     @abstractmethod
     def decode(self, rows: Ints) -> Floats:
-        """The estimate of the sum over all batches so far."""
+        """The estimate of the sum over all batches so far, in an array of its own."""
 
 
 class Strategy(ABC):
