@@ -10,7 +10,7 @@ import diminuendo
 ROOT = Path(diminuendo.__file__).parent
 
 ORDER = [
-    ("errors", "types", "_lazy", "_compiling", "_jit", "_validate"),
+    ("errors", "types", "_lazy", "_compiling", "_jit", "_fetch", "_validate"),
     ("randomness",),
     ("privacy",),
     ("sums",),

@@ -84,9 +84,11 @@ class Desk:
         """These decisions were made and answered without coming to the desk."""
         last = int(self.issued[0]) + len(rows)
         recent = rows[-self.patience :]
-        places = np.arange(last - len(recent), last) % self.patience
-        self.rows[places], self.probes[places], self.waiting[places] = recent, NO_PROBE, False
-        self.lives[places] = self.life
+        first = (last - len(recent)) % self.patience
+        ahead = min(len(recent), self.patience - first)  # the rest goes round, to the first places
+        self.rows[first : first + ahead], self.rows[: len(recent) - ahead] = recent[:ahead], recent[ahead:]
+        for places in (slice(first, first + ahead), slice(len(recent) - ahead)):
+            self.probes[places], self.waiting[places], self.lives[places] = NO_PROBE, False, self.life
         self.issued[0] = last
 
     def check(self, n_items: int) -> None:
