@@ -118,7 +118,7 @@ def between(kind: type[ReleasedSums], sizes: tuple[int, ...], n_people: int, lap
     ]
     if kind is Boosted:
         parts.notes.append(
-            f"Beyond the {NNZ} additions of the floor, a slate takes {2 * SLOTS + 1} words and {SLOTS} look-ups, and each "
+            f"Beyond the {NNZ} additions of the floor, a slate takes {2 * SLOTS + 1} words and {SLOTS} look-ups, each "
             "of her items a hash, to know whether it is in R. With 1,000 items one person in three has some there, and "
             "is asked again for each."
         )

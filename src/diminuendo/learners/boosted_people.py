@@ -17,10 +17,11 @@ from diminuendo.experts.capped_simplex import ONE
 from diminuendo.learners.sheet import (
     Sheet,
     care_about,
+    clip_bag,
     fetch_cells,
     in_order,
     pour,
-    pour_bag,
+    pour_clipped,
     stands,
     write_row,
 )
@@ -69,16 +70,15 @@ def spell(ends: Ints, word: int, out: Floats) -> None:
 
 
 @inline
-def _may_hold(word: int, level: float, most: int, items: Items) -> bool:
-    """False: none of these items is in R, were each of them as likely as the likeliest, by 31 bits of its number.
+def _may_hold(word: int, most: int, items: Items) -> bool:
+    """False: none of these is in R, were the level 1 and each as likely as the likeliest, by 31 bits of its number.
 
     A number n of 53 bits says yes if n * ONE / 2^53 < share, and then its leading bits are at most those of that bound.
     """
     least = ~np.uint64(0)
     for item in items:
         least = min(least, _mixed(word, int(item) + 1))
-    bound = np.uint64(math.ceil(level * most * (2.0**53 / ONE)))
-    return bool(least >> np.uint64(33) <= bound >> np.uint64(22))
+    return bool(least >> np.uint64(33) <= np.uint64(most) * np.uint64(2**53 // ONE) >> np.uint64(22))
 
 
 @kernel
@@ -87,31 +87,35 @@ def pour_people(
 ) -> int:
     """What these people contribute, into the batch; who comes next when the sheet is wider.
 
-    `most`: the largest share of any item, so that the shares of most items need not be looked up.
+    `most`: the largest share of any item, so that the shares of most items need not be looked up. What a person adds
+    is added when the next one's cells have been asked for.
     """
-    cells = into.cells.reshape(-1)
+    cells, waiting = into.cells.reshape(-1), 0
     for person in range(first, last):
         count = care_about(table, person, sheet)
         if count < 0:
-            return person
+            last = person
+            break
         word, items = words[person - first], sheet.bag.items[:count]
-        level = _level(word)
         fetch_cells(items, cells)
-        some = _may_hold(word, level, most, items)
+        pour_clipped(sheet, waiting, cells)
+        waiting, some = 0, _may_hold(word, most, items)
         if some or not cannot_exceed(into.rule, count):
             in_order(sheet, count)
             if some:
-                _choose(table, person, ends, word, level, sheet, count)
+                _choose(table, person, ends, word, sheet, count)
             pour(sheet, count, 1, 1, into)
         else:  # none of it is in R: what each item adds to nothing, in whatever order
-            pour_bag(sheet, count, into.rule, cells)
+            clip_bag(sheet, count, into.rule)
+            waiting = count
+    pour_clipped(sheet, waiting, cells)
     return last
 
 
 @inline
-def _choose(table: Table, person: int, ends: Ints, word: int, level: float, sheet: Sheet, count: int) -> None:
+def _choose(table: Table, person: int, ends: Ints, word: int, sheet: Sheet, count: int) -> None:
     """Compare with what is in R, if anything is."""
-    chosen = 0
+    level, chosen = _level(word), 0
     for j in range(count):
         if _in_set(ends, word, level, sheet.bag.items[j]):
             sheet.chosen[chosen] = sheet.bag.items[j]

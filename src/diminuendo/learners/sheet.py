@@ -136,11 +136,18 @@ def fetch_cells(items: Items, cells: Ints) -> None:
 
 
 @inline
-def pour_bag(sheet: Sheet, count: int, rule: Rule, cells: Ints) -> None:
-    """`pour` straight from the bag, where numbers depend neither on each other nor on their order; an entry an item."""
+def clip_bag(sheet: Sheet, count: int, rule: Rule) -> None:
+    """What is in the bag, clipped, an entry an item; where numbers depend neither on each other nor on their order."""
     clip_row(rule, sheet.bag.gains, 0, count, sheet.ticks)
     for j in range(count):
-        cells[sheet.bag.items[j]] += sheet.ticks[j]
+        sheet.items[j] = sheet.bag.items[j]
+
+
+@inline
+def pour_clipped(sheet: Sheet, count: int, cells: Ints) -> None:
+    """Add so many numbers that were clipped before."""
+    for j in range(count):
+        cells[sheet.items[j]] += sheet.ticks[j]
 
 
 @inline
