@@ -32,7 +32,8 @@ def somebody() -> list[People]:
                 People(specimen, tuple(np.tile(np.asarray(m), (ROUNDS, 1))[:ROUNDS] for m in matrices), n)
             )
     random, n = np.random.default_rng(1), 3 * NARROW
-    wide = random.random((ROUNDS, n)) * (random.random((ROUNDS, 1)) > 0.5)
+    wide = random.random((ROUNDS, n))  # every second: those before them have few items, poured a little later
+    wide *= random.random((ROUNDS, n)) < np.where(np.arange(ROUNDS)[:, None] % 2, 1.0, 0.01)
     covers = sparse.csr_array(random.random((n, 12)) < 0.3, dtype=float)
     topics = random.random((ROUNDS, 12)) * (random.random((ROUNDS, 12)) < 0.4) / 12
     eager = np.zeros((ROUNDS, n))  # too long together, all slots of them, though one slot is not
