@@ -40,8 +40,16 @@ def spread(n_items: int, slots: int) -> float:
     return slots * math.log(n_items / slots)
 
 
-def leader(sums: Floats, slots: int, rate: float) -> tuple[Floats, float]:
-    """The point that follows `sums`, and its value: <sums, x> less the penalty, which is 0 for the uniform point."""
+class Lead(NamedTuple):
+    """What there is to know about a leader, but for its point, which follows from it (`leading`)."""
+
+    level: float
+    value: float
+    """<sums, x> less the penalty, which is 0 for the uniform point."""
+
+
+def leader(sums: Floats, slots: int, rate: float) -> tuple[Floats, Lead]:
+    """The point that follows `sums`, and what it takes to find it again."""
     top = float(sums.max())
     scaled = rate * (sums - top)
     falling = -np.sort(-scaled)
@@ -50,21 +58,32 @@ def leader(sums: Floats, slots: int, rate: float) -> tuple[Floats, float]:
     ]  # log of what the items from m on weigh together
     levels = rest - np.log(slots - np.arange(slots))
     level = float(levels[np.argmax(falling[:slots] <= levels)])  # as few items at 1 as possible
-    logs = np.minimum(0.0, scaled - level)
-    x = np.exp(logs)
+    x, logs = _point(scaled, level)
     penalty = float(x @ logs) + spread(len(sums), slots)
-    return x, float(x @ (sums - top)) + slots * top - penalty / rate
+    return x, Lead(level, float(x @ (sums - top)) + slots * top - penalty / rate)
 
 
-def step_cost(
-    sums: Floats, step: Floats, slots: int, rate: float, known: tuple[Floats, float] | None = None
-) -> float:
+def _point(scaled: Floats, level: float) -> tuple[Floats, Floats]:
+    """x, and its logarithms."""
+    logs = np.minimum(0.0, scaled - level)
+    return np.exp(logs), logs
+
+
+def leading(sums: Floats, rate: float, level: float) -> Floats:
+    """The point that follows `sums`, where its level is known: the same numbers, without a search."""
+    return _point(rate * (sums - float(sums.max())), level)[0]
+
+
+def step_cost(sums: Floats, step: Floats, slots: int, rate: float, known: Lead | None = None) -> float:
     """By how much the leader's value grows when `step` comes in, beyond what the leader before it gains.
 
-    `known`: the leader of `sums` at this rate, with its value, where somebody has it already.
+    `known`: the leader of `sums` at this rate, where somebody has it already.
     """
-    x, before = leader(sums, slots, rate) if known is None else known
-    return max(0.0, leader(sums + step, slots, rate)[1] - before - float(x @ step))
+    if known is None:
+        x, known = leader(sums, slots, rate)
+    else:
+        x = leading(sums, rate, known.level)
+    return max(0.0, leader(sums + step, slots, rate)[1].value - known.value - float(x @ step))
 
 
 def running(x: Floats, slots: int) -> Ints:

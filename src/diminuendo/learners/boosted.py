@@ -27,6 +27,7 @@ from diminuendo.errors import InvalidInput
 from diminuendo.experts.capped_simplex import (
     AT_ONCE,
     Borders,
+    Lead,
     bordered,
     draw_places,
     leader,
@@ -74,11 +75,8 @@ class Boosted(ReleasedSums):
     def _start(self) -> None:
         self._spread = spread(self.n_items, self.slots)
         self._cost = np.array([self._spread])  # what following has cost so far; the first rate is 1
-        self._point: Floats = np.broadcast_to(self.slots / self.n_items, self.n_items)
-        self._led: tuple[Floats, float] | None = (
-            None  # what `leader` says of `_sums`, once there was a release
-        )
-        self._draw_by(running(self._point, self.slots))
+        self._led: Lead | None = None  # what `leader` says of `_sums`, once there was a release
+        self._draw_by(np.broadcast_to(self.slots / self.n_items, self.n_items))
 
     @property
     def bound(self) -> float:
@@ -105,12 +103,12 @@ class Boosted(ReleasedSums):
         return float(self._spread / self._cost[0])
 
     def _move(self, published: Floats) -> None:
-        self._led = leader(SHARE * published, self.slots, self._rate)
-        self._point = self._led[0]
-        self._draw_by(running(self._point, self.slots))
+        point, self._led = leader(SHARE * published, self.slots, self._rate)
+        self._draw_by(point)
 
-    def _draw_by(self, ends: Ints) -> None:
-        """Draw slates from these running sums from now on."""
+    def _draw_by(self, point: Floats) -> None:
+        """Draw slates from this point from now on: of it, running sums are kept."""
+        ends = running(point, self.slots)
         self._ends, self._borders = ends, bordered(ends)
         self._most = int(np.diff(ends).max())
 
