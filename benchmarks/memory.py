@@ -50,8 +50,8 @@ DRAWS = "for each item 32 draws of what it may be worth, and 8 Markov chains"
 WHY = {
     "overlap-greedy": "for each item 28 numbers, beside what was published so far: 12 for each item and release",
     "overlap-sums": "for each item 25 running sums, 11 of the open batch, and 25 of what was published",
-    "boosted": "for each item the open batch, scratch, the running sum, what was published, its chance, and where "
-    "that ends",
+    "boosted": "for each item the open batch, scratch for people who care about all of them, the running sum, what was "
+    "published, where its chance ends, and a table by which that is found in one look",
     "noisy-hedge": "for each slot and item the open batch, scratch, two buffers each of encoder and decoder, the "
     "running sum, what was published, where its share ends",
     "bandit-blocks": "for each slot and item the open batch, scratch, the running sum, what was published, where its "
