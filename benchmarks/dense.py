@@ -175,8 +175,8 @@ def _replayed(n_items: int, size: int, laws: dict[str, float]) -> Part:
     part.numbers[f"{TUNED} / ours"] = results[TUNED].run / results[OURS].run
     part.notes += [
         f"Everybody goes on from lap to lap, each of {size} people; the best lap counts.",
-        "Beside the additions ours has draws, which do not grow with the number of items, and returns to Python for "
-        "words and payments every hundred rounds or so: that weighs more where items are few.",
+        "Beside the additions ours has draws, which do not grow with the number of items, and what a call from Python "
+        "takes: that weighs more where items are few. With a ledger, it also returns for a hundred payments.",
         f"p of its law: first slots of {SEEDS} runs with {SMALL} items at rate {FAST}, where laws are known.",
         f"Checked: the first {COMPARED * size} slates are those of `choose` and `observe`, round by round; all "
         "totals are those that numpy adds up from the same slates.",

@@ -52,7 +52,8 @@ FLOOR = "floor"
 
 WHY = {
     "overlap-sums": "for each item that somebody named 25 running sums and 11 of the open batch",
-    "boosted": "for each item the open batch, scratch, its chance, and where that ends",
+    "boosted": "for each item the open batch, scratch for people who care about all of them, where its chance ends, "
+    "and a table by which that is found in one look",
     "noisy-hedge": "for each slot and item the open batch, where its share ends, and a guide to that; two buffers of "
     "the encoder where somebody named the item",
     "bandit-blocks": "for each slot and item the open batch, where its share ends, a guide to that, its place in the "

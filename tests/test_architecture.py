@@ -10,7 +10,7 @@ import diminuendo
 ROOT = Path(diminuendo.__file__).parent
 
 ORDER = [
-    ("errors", "types", "_lazy", "_compiling", "_jit", "_validate", "_csr"),
+    ("errors", "types", "_lazy", "_compiling", "_jit", "_fetch", "_validate", "_csr"),
     ("randomness",),
     ("privacy",),
     ("sums",),

@@ -11,7 +11,7 @@ import pytest
 
 from diminuendo import SeededCoins
 from diminuendo._jit import kernel
-from diminuendo.experts.capped_simplex import ONE, draw_pivotal, leader, running, spread, step_cost
+from diminuendo.experts.capped_simplex import ONE, draw_pivotal, leader, leading, running, spread, step_cost
 from diminuendo.randomness.words import PublicCoins, PublicWords, begin, undo
 from diminuendo.types import Floats, Ints, Items
 from tests.kit.statistics import assert_follows, assert_rejects
@@ -30,7 +30,9 @@ def value(sums: Floats, x: Floats, rate: float) -> float:
 def test_a_leader_is_the_best_point(n: int, k: int, rate: float) -> None:
     random = np.random.default_rng(n * k)
     sums = random.normal(size=n) * 3
-    x, best = leader(sums, k, rate)
+    x, lead = leader(sums, k, rate)
+    best = lead.value
+    np.testing.assert_array_equal(leading(sums, rate, lead.level), x)
     assert x.sum() == pytest.approx(k, rel=1e-12)
     assert ((x >= 0) & (x <= 1)).all()
     assert best == pytest.approx(value(sums, x, rate), rel=1e-9)

@@ -11,17 +11,19 @@ import pytest
 
 from diminuendo import SeededCoins
 from diminuendo._jit import kernel
-from diminuendo.experts.capped_simplex import ONE, Borders, bordered, draw_bordered, draw_pivotal, running
+from diminuendo.experts.capped_simplex import ONE, Borders, bordered, draw_pivotal, draw_places, running
+from diminuendo.experts.cuts import Cuts, cut, look_up
 from diminuendo.experts.stretches import Guide, draw_other, find, guided, mask, seek, softmax
 from diminuendo.randomness.words import UNFINISHED, PublicCoins, PublicWords, begin, below, mask_of, undo
 from diminuendo.types import EMPTY_SLOT, Floats, Ints, Items
 
 
 @kernel
-def _found(guide: Guide, expert: int, ends: Ints, wrong: Ints) -> None:
-    """How often the guide and halving disagree, over all places."""
+def _found(guide: Guide, expert: int, cuts: Cuts, ends: Ints, wrong: Ints) -> None:
+    """How often the guides and halving disagree, over all places."""
     for place in range(ends[-1]):
-        wrong[0] += seek(guide, expert, place) != find(ends, place)
+        item = find(ends, place)
+        wrong[0] += seek(guide, expert, place) != item or look_up(cuts, place) != item
 
 
 def disagreements(shares: Ints) -> int:
@@ -30,7 +32,8 @@ def disagreements(shares: Ints) -> int:
     np.cumsum(shares, axis=1, out=ends[1:].T)
     guide, wrong = guided(ends), np.zeros(1, dtype=np.int64)
     for expert in range(len(shares)):
-        _found(guide, expert, np.ascontiguousarray(ends[:, expert]), wrong)
+        alone = np.ascontiguousarray(ends[:, expert])
+        _found(guide, expert, cut(alone), alone, wrong)
     return int(wrong[0])
 
 
@@ -53,11 +56,35 @@ def test_every_place_of_uneven_stretches(seed: int) -> None:
 
 
 def test_a_guide_that_is_off_by_one_is_noticed() -> None:
-    ends = np.arange(0, 44, 4)[:, None]
-    guide, wrong = guided(ends), np.zeros(1, dtype=np.int64)
-    guide.firsts[0, 3:-1] += 1
-    _found(guide, 0, np.ascontiguousarray(ends[:, 0]), wrong)
-    assert wrong[0] > 0
+    ends = np.arange(0, 44, 4)
+    for at_fault in ("neither", "guide", "cuts"):
+        guide, cuts, wrong = guided(ends[:, None]), cut(ends), np.zeros(1, dtype=np.int64)
+        if at_fault == "guide":
+            guide.firsts[0, 3:-1] += 1
+        if at_fault == "cuts":
+            cuts.buckets[3:-1] -= np.uint64(2)
+        _found(guide, 0, cuts, ends, wrong)
+        assert (wrong[0] > 0) == (at_fault != "neither")
+
+
+@kernel
+def _looked_up(cuts: Cuts, places: Ints, wrong: Ints) -> None:
+    for place in places:
+        wrong[0] += look_up(cuts, place) != find(cuts.ends, place)
+
+
+def test_cuts_tell_places_next_to_an_end_apart() -> None:
+    """Buckets so wide that a word has not room for all bits of where in one a stretch ends."""
+    random, wrong = np.random.default_rng(4), np.zeros(1, dtype=np.int64)
+    for n in (1, 2, 30, 300):
+        ends = np.concatenate(
+            [[0], np.cumsum(np.floor(2.0 ** random.uniform(0, 50, size=n)).astype(np.int64))]
+        )
+        cuts = cut(ends)
+        assert cuts.shifts[1] > 0
+        near = ends[:, None] + np.array([-2, -1, 0, 1, 1 << cuts.shifts[1]])
+        _looked_up(cuts, near[(near >= 0) & (near < ends[-1])], wrong)
+    assert wrong[0] == 0
 
 
 @kernel
@@ -142,9 +169,11 @@ def _pivotal(ends: Ints, rows: Items, done: int, coins: PublicWords) -> int:
 def _bordered(borders: Borders, rows: Items, done: int, coins: PublicWords) -> int:
     while done < len(rows):
         begin(coins)
-        if not draw_bordered(borders, rows[done], coins):
+        if not draw_places(borders, 0, coins):
             undo(coins)
             return done
+        for slot in range(rows.shape[1]):
+            rows[done, slot] = look_up(borders.cuts, borders.places[0, slot])
         done += 1
     return done
 

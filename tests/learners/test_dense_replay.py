@@ -13,6 +13,8 @@ from diminuendo import BestMatch, NoisyOr, People, SeededCoins
 from diminuendo.learners import fi_dp
 from diminuendo.learners.dense_replay import FEWEST_ITEMS, names_all
 from diminuendo.learners.fi_dp import FiDp, StreeterGolovin
+from diminuendo.privacy.budget import Budget
+from diminuendo.privacy.ledger import Ledger
 from diminuendo.randomness.urns import BASE, CLASSES
 from diminuendo.randomness.waiting import LONGEST, SHORTEST, TILE
 from diminuendo.randomness.words import USED, SecretRandomness
@@ -150,9 +152,13 @@ def test_draws_are_paid_for_in_blocks_too(monkeypatch: pytest.MonkeyPatch) -> No
 
     def shown(way: bool) -> Items:
         monkeypatch.setattr(fi_dp, "names_all", lambda people: way)
-        learner = FiDp(FEWEST_ITEMS, 3, horizon=300, rate=0.05, epsilon=1.0, delta=1e-6, coins=SeededCoins(2))
+        ledger, coins = Ledger(Budget(epsilon=50.0, delta=1e-6)), SeededCoins(2)
+        learner = FiDp(
+            FEWEST_ITEMS, 3, horizon=300, rate=0.05, epsilon=1.0, delta=1e-6, ledger=ledger, coins=coins
+        )
         slates = learner.replay(people)
         assert learner._meter.paid[0] < 160, "no more is paid for than the next stretch"
+        assert len(ledger.charges) == 50
         return slates
 
     np.testing.assert_array_equal(shown(False), shown(True))

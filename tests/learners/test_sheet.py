@@ -30,7 +30,8 @@ def somebody(name: str) -> list[People]:
         for specimen, n, matrices in specimens(name)
     ]
     random, n = np.random.default_rng(1), 3 * NARROW
-    wide = random.random((ROUNDS, n)) * (random.random((ROUNDS, 1)) > 0.5)
+    wide = random.random((ROUNDS, n))  # every second: those before them have few items, poured a little later
+    wide *= random.random((ROUNDS, n)) < np.where(np.arange(ROUNDS)[:, None] % 2, 1.0, 0.01)
     covers = sparse.csr_array(random.random((n, 12)) < 0.3, dtype=float)
     topics = random.random((ROUNDS, 12)) * (random.random((ROUNDS, 12)) < 0.4) / 12
     eager = np.zeros((ROUNDS, n))  # too long together, all slots of them, though one slot is not

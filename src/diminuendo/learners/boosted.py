@@ -25,20 +25,23 @@ import numpy as np
 from diminuendo._jit import kernel
 from diminuendo.errors import InvalidInput
 from diminuendo.experts.capped_simplex import (
+    AT_ONCE,
     Borders,
+    Lead,
     bordered,
-    draw_bordered,
+    draw_places,
     leader,
     running,
     spread,
     step_cost,
 )
+from diminuendo.experts.cuts import look_up
 from diminuendo.learners import chances
 from diminuendo.learners.boosted_people import pour_people, spell
 from diminuendo.learners.released_sums import TICKS, ReleasedSums
 from diminuendo.learners.sheet import Sheet
 from diminuendo.objectives.family import Table
-from diminuendo.randomness.words import UNFINISHED, PublicWords, begin, below, undo
+from diminuendo.randomness.words import UNFINISHED, PublicWords, begin, below_masked, undo
 from diminuendo.sums.collector import Pour
 from diminuendo.types import Floats, Ints, Items, Objective
 
@@ -48,7 +51,9 @@ LENGTH = 8.0
 """People in a batch, in units of the noise. The bound is least at 2, and 1.46 times that at 8, where fewer releases
 put four times less noise into the sums."""
 WORD = 1 << 62
-"""A public word is a number below this."""
+"""A public word is a number below this ..."""
+WORD_MASK = np.uint64(WORD - 1)
+"""... for which random words are cut with this."""
 
 
 class Boosted(ReleasedSums):
@@ -70,11 +75,8 @@ class Boosted(ReleasedSums):
     def _start(self) -> None:
         self._spread = spread(self.n_items, self.slots)
         self._cost = np.array([self._spread])  # what following has cost so far; the first rate is 1
-        self._point = np.full(self.n_items, self.slots / self.n_items)
-        self._led: tuple[Floats, float] | None = (
-            None  # what `leader` says of `_sums`, once there was a release
-        )
-        self._draw_by(running(self._point, self.slots))
+        self._led: Lead | None = None  # what `leader` says of `_sums`, once there was a release
+        self._draw_by(np.broadcast_to(self.slots / self.n_items, self.n_items))
 
     @property
     def bound(self) -> float:
@@ -102,12 +104,12 @@ class Boosted(ReleasedSums):
         return float(self._spread / self._cost[0])
 
     def _move(self, published: Floats) -> None:
-        self._led = leader(SHARE * published, self.slots, self._rate)
-        self._point = self._led[0]
-        self._draw_by(running(self._point, self.slots))
+        point, self._led = leader(SHARE * published, self.slots, self._rate)
+        self._draw_by(point)
 
-    def _draw_by(self, ends: Ints) -> None:
-        """Draw slates from these running sums from now on."""
+    def _draw_by(self, point: Floats) -> None:
+        """Draw slates from this point from now on: of it, running sums are kept."""
+        ends = running(point, self.slots)
         self._ends, self._borders = ends, bordered(ends)
         self._most = int(np.diff(ends).max())
 
@@ -147,15 +149,22 @@ class Boosted(ReleasedSums):
 def _draw_slates(
     borders: Borders, slates: Items, done: int, until: int, words: Ints, coins: PublicWords
 ) -> int:
-    while done < until:
-        begin(coins)
-        if not draw_bordered(borders, slates[done], coins):
-            undo(coins)
-            return done
-        word = below(WORD, coins)
-        if word == UNFINISHED:
-            undo(coins)
-            return done
-        words[done] = word
-        done += 1
+    going = True
+    while going and done < until:
+        drawn = 0
+        while going and drawn < min(AT_ONCE, until - done):
+            begin(coins)
+            going = draw_places(borders, drawn, coins)
+            word = below_masked(WORD, WORD_MASK, coins) if going else UNFINISHED
+            going = word != UNFINISHED
+            if going:
+                words[done + drawn] = word
+                drawn += 1
+            else:
+                undo(coins)
+        for one in range(drawn):
+            row, places = slates[done + one], borders.places[one]
+            for slot in range(len(row)):
+                row[slot] = look_up(borders.cuts, places[slot])
+        done += drawn
     return done

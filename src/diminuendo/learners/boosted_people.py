@@ -14,19 +14,37 @@ import scipy
 
 from diminuendo._jit import inline, kernel
 from diminuendo.experts.capped_simplex import ONE
-from diminuendo.learners.sheet import Sheet, begin_with, pour, stands, write_row
+from diminuendo.learners.sheet import (
+    Sheet,
+    care_about,
+    clip_bag,
+    fetch_cells,
+    in_order,
+    pour,
+    pour_clipped,
+    stands,
+    write_row,
+)
 from diminuendo.objectives.family import Bag, Table, add, gain, gains, new_bag, start
 from diminuendo.objectives.person import largest_state
+from diminuendo.sums.clip import cannot_exceed
 from diminuendo.sums.collector import Pour
 from diminuendo.types import Floats, Ints, Items
 
 
 @inline
-def _spelled(word: int, index: int) -> float:
-    """A number in [0, 1) with 53 bits: entry `index` of the sequence that SplitMix64 spells from `word`."""
+def _mixed(word: int, index: int) -> np.uint64:
+    """Entry `index` of the sequence that SplitMix64 spells from `word`, before the last step, which leaves its 31
+    leading bits alone."""
     mixed = np.uint64(word) + np.uint64(index + 1) * np.uint64(0x9E3779B97F4A7C15)
     mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+
+
+@inline
+def _spelled(word: int, index: int) -> float:
+    """A number in [0, 1) with 53 bits: entry `index` of that sequence."""
+    mixed = _mixed(word, index)
     mixed ^= mixed >> np.uint64(31)
     return float(mixed >> np.uint64(11)) * 2.0**-53
 
@@ -51,32 +69,59 @@ def spell(ends: Ints, word: int, out: Floats) -> None:
         out[item] = 1.0 if _in_set(ends, word, level, item) else 0.0
 
 
+@inline
+def _may_hold(word: int, most: int, items: Items) -> bool:
+    """False: none of these is in R, were the level 1 and each as likely as the likeliest, by 31 bits of its number.
+
+    A number n of 53 bits says yes if n * ONE / 2^53 < share, and then its leading bits are at most those of that bound.
+    """
+    least = ~np.uint64(0)
+    for item in items:
+        least = min(least, _mixed(word, int(item) + 1))
+    return bool(least >> np.uint64(33) <= np.uint64(most) * np.uint64(2**53 // ONE) >> np.uint64(22))
+
+
 @kernel
 def pour_people(
     table: Table, first: int, last: int, ends: Ints, most: int, words: Ints, sheet: Sheet, into: Pour
 ) -> int:
     """What these people contribute, into the batch; who comes next when the sheet is wider.
 
-    `most`: the largest share of any item, so that the shares of most items need not be looked up.
+    `most`: the largest share of any item, so that the shares of most items need not be looked up. What a person adds
+    is added when the next one's cells have been asked for.
     """
+    cells, waiting = into.cells.reshape(-1), 0
     for person in range(first, last):
-        count = begin_with(table, person, sheet)
+        count = care_about(table, person, sheet)
         if count < 0:
-            return person
-        word, chosen = words[person - first], 0
-        level = _level(word)
-        some, highest = False, level * most
-        for j in range(count):
-            some |= _spelled(word, sheet.items[j] + 1) * ONE < highest
-        if some:
-            for j in range(count):
-                if _in_set(ends, word, level, sheet.bag.items[j]):
-                    sheet.chosen[chosen] = sheet.bag.items[j]
-                    chosen += 1
-        if chosen > 0:
-            _compare(table, person, sheet, count, chosen)
-        pour(sheet, count, 1, 1, into)
+            last = person
+            break
+        word, items = words[person - first], sheet.bag.items[:count]
+        fetch_cells(items, cells)
+        pour_clipped(sheet, waiting, cells)
+        waiting, some = 0, _may_hold(word, most, items)
+        if some or not cannot_exceed(into.rule, count):
+            in_order(sheet, count)
+            if some:
+                _choose(table, person, ends, word, sheet, count)
+            pour(sheet, count, 1, 1, into)
+        else:  # none of it is in R: what each item adds to nothing, in whatever order
+            clip_bag(sheet, count, into.rule)
+            waiting = count
+    pour_clipped(sheet, waiting, cells)
     return last
+
+
+@inline
+def _choose(table: Table, person: int, ends: Ints, word: int, sheet: Sheet, count: int) -> None:
+    """Compare with what is in R, if anything is."""
+    level, chosen = _level(word), 0
+    for j in range(count):
+        if _in_set(ends, word, level, sheet.bag.items[j]):
+            sheet.chosen[chosen] = sheet.bag.items[j]
+            chosen += 1
+    if chosen > 0:
+        _compare(table, person, sheet, count, chosen)
 
 
 @inline

@@ -120,9 +120,11 @@ class Desk:
         last = int(self.issued[0]) + len(rows)
         self._write()
         recent = rows[-self.patience :]
-        places = np.arange(last - len(recent), last) % self.patience
-        self._rows[places], self.probes[places], self.waiting[places] = recent, NO_PROBE, False
-        self._lives[places] = self.life
+        first = (last - len(recent)) % self.patience
+        ahead = min(len(recent), self.patience - first)  # the rest goes round, to the first places
+        self._rows[first : first + ahead], self._rows[: len(recent) - ahead] = recent[:ahead], recent[ahead:]
+        for places in (slice(first, first + ahead), slice(len(recent) - ahead)):
+            self.probes[places], self.waiting[places], self._lives[places] = NO_PROBE, False, self.life
         self.issued[0] = last
 
     def check(self, n_items: int) -> None:

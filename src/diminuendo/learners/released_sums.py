@@ -211,7 +211,7 @@ class ReleasedSums(OneSum, PrivateLearner):
         end = min(len(people), done + self.schedule.ends[batch] - self.rounds, done + STRETCH)
         rows, words, drawn = slates[done:end], np.zeros(end - done, dtype=np.int64), 0
         while (drawn := self._draw_rows(rows, drawn, len(rows), words)) < len(rows):
-            self._resume(len(rows) - drawn)
+            self._resume(len(people) - done - drawn)  # for batches to come, too
         if batch < len(self.schedule) - 1:
             self._take_in(people, done, rows, words, batch)
         return end

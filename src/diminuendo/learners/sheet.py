@@ -13,10 +13,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from diminuendo._fetch import fetch
 from diminuendo._jit import inline
 from diminuendo.objectives.family import Bag, Table, gains, new_bag, start
 from diminuendo.objectives.rows import find
-from diminuendo.sums.clip import cannot_exceed, clip_row
+from diminuendo.sums.clip import Rule, cannot_exceed, clip_row
 from diminuendo.sums.collector import Pour
 from diminuendo.types import Floats, Ints, Items
 
@@ -58,12 +59,16 @@ def new_sheet(n_items: int, leaves: int, size: int, slots: int, room: int = NARR
 
 
 @inline
-def begin_with(table: Table, person: int, sheet: Sheet) -> int:
-    """What she cares about, and as the first row what each item adds to nothing; how many items, or -1: no room."""
+def care_about(table: Table, person: int, sheet: Sheet) -> int:
+    """What she cares about, and what each item adds to nothing, into the bag; how many items, or -1: no room."""
     start(table, person, sheet.state, 0)
     count = gains(table, person, sheet.state, 0, sheet.bag, 0)
-    if count > len(sheet.items):
-        return -1
+    return count if count <= len(sheet.items) else -1
+
+
+@inline
+def in_order(sheet: Sheet, count: int) -> None:
+    """From the bag into the first row, items rising."""
     for j in range(count):
         sheet.items[j] = sheet.bag.items[j]
         sheet.values[j] = sheet.bag.gains[j]
@@ -72,6 +77,14 @@ def begin_with(table: Table, person: int, sheet: Sheet) -> int:
         rises &= sheet.items[j - 1] < sheet.items[j]
     if not rises:
         _sort(sheet.items, sheet.values, count)
+
+
+@inline
+def begin_with(table: Table, person: int, sheet: Sheet) -> int:
+    """What she cares about, and as the first row what each item adds to nothing; how many items, or -1: no room."""
+    count = care_about(table, person, sheet)
+    if count >= 0:
+        in_order(sheet, count)
     return count
 
 
@@ -113,6 +126,28 @@ def pour(sheet: Sheet, count: int, rows: int, slots: int, into: Pour) -> None:
             for slot in range(begun, until):
                 into.cells[item, slot] += ticks
         begun = until
+
+
+@inline
+def fetch_cells(items: Items, cells: Ints) -> None:
+    """Something will be added to these items soon, in a sum with one entry for each of them."""
+    for item in items:
+        fetch(cells, item)
+
+
+@inline
+def clip_bag(sheet: Sheet, count: int, rule: Rule) -> None:
+    """What is in the bag, clipped, an entry an item; where numbers depend neither on each other nor on their order."""
+    clip_row(rule, sheet.bag.gains, 0, count, sheet.ticks)
+    for j in range(count):
+        sheet.items[j] = sheet.bag.items[j]
+
+
+@inline
+def pour_clipped(sheet: Sheet, count: int, cells: Ints) -> None:
+    """Add so many numbers that were clipped before."""
+    for j in range(count):
+        cells[sheet.items[j]] += sheet.ticks[j]
 
 
 @inline

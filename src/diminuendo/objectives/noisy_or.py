@@ -74,10 +74,13 @@ def _gain(table: NoisyOrTable, person: int, state: Floats, at: int, item: int) -
 def _gains(table: NoisyOrTable, person: int, state: Floats, at: int, bag: Bag, count: int) -> int:
     missed = state[at]
     if missed > 0.0:
-        for j in range(table.starts[person], table.starts[person + 1]):
-            bag.items[count] = table.columns[j]
-            bag.gains[count] = missed * table.values[j]
-            count += 1
+        low, high = table.starts[person], table.starts[person + 1]
+        columns, values = table.columns[low:high], table.values[low:high]
+        items, gains = bag.items[count:], bag.gains[count:]
+        for j in range(len(columns)):  # from 0 on, so that several are taken at a time
+            items[j] = columns[j]
+            gains[j] = missed * values[j]
+        count += len(columns)
     return count
 
 

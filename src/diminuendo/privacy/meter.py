@@ -1,7 +1,8 @@
 """The meter: private draws are paid for before they are made, a stretch at a time.
 
 Compiled code counts what it uses and stops where what was paid for ends; then the next stretch is charged to the
-ledger, or refused. How much is used depends on rounds and public coins only, never on what people said.
+ledger, or refused. Without a ledger there is one stretch, the whole run. How much is used depends on rounds and public
+coins only, never on what people said.
 
 Draws may be of several experts of whom a person touches one, decided by public coins: then a stretch pays for so many
 draws of *each*, and each has its own count. A learner that goes on from a snapshot cannot know what was drawn since, so
@@ -56,8 +57,9 @@ class Meter:
             return
         if wanted >= self.total:
             raise InvalidInput(f"All {self.total} private draws that there may be were made.")
-        stretch = min(self.total - int(self.paid.min()), -(-self.total // STRETCHES))
+        stretch = self.total - int(self.paid.min())  # all of it, where nobody is charged
         if self.ledger is not None:
+            stretch = min(stretch, -(-self.total // STRETCHES))
             self.ledger.charge(self.event(stretch), f"private draws, {stretch} more", secure=self.secure)
         self.paid += stretch
 
