@@ -12,11 +12,12 @@ import pytest
 
 from diminuendo import LEARNERS, Functions, Learner, Oracle, People, SeededCoins, Setting, SystemCoins
 from diminuendo.errors import DiminuendoError, InvalidInput, OutOfRange, WrongFeedback
+from diminuendo.learners.dealt import DealtRounds
 from diminuendo.learners.replay import loop, replay
 from diminuendo.objectives import FAMILIES
 from diminuendo.randomness import SecretRandomness
 from diminuendo.streams import taste_groups
-from diminuendo.types import Decision, FeedbackKind
+from diminuendo.types import Decision, FeedbackKind, Words
 from tests.kit.families import QUICK
 
 N_ITEMS, SLOTS = 12, 3
@@ -107,6 +108,33 @@ def check_the_size_of_the_purse_does_not_matter(case: Case) -> None:
         learner = case.fresh()
         learner._public.size = learner._secret.size = size
         np.testing.assert_array_equal(learner.replay(PEOPLE), slates, err_msg=f"purse of {size} words")
+
+
+def check_coins_that_fail_for_a_while_lose_nothing(case: Case) -> None:
+    """Nothing but learners that plan a block of rounds in one piece, which say that they cannot go on."""
+    slates, learner = case.fresh().replay(PEOPLE), case.fresh()
+    coins, failed = learner._public, 0
+    coins.size = 16
+
+    def failing(count: int, fresh: Callable[[int], Words] = coins._fresh) -> Words:
+        nonlocal failed
+        failed += 1
+        if failed % 3:
+            raise OSError("No coins.")
+        return fresh(count)
+
+    coins._fresh = failing  # type: ignore[method-assign]
+    while learner.rounds < len(PEOPLE):
+        try:
+            rest = learner.replay(PEOPLE[learner.rounds :])
+            np.testing.assert_array_equal(rest, slates[len(slates) - len(rest) :])
+        except OSError:
+            continue
+        except InvalidInput as error:
+            assert isinstance(learner, DealtRounds)
+            assert "restore() the last snapshot" in str(error)
+            return
+    assert failed > 3 or not failed
 
 
 def check_exact_arithmetic_decides_as_floats_do(case: Case) -> None:

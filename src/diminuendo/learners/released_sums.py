@@ -209,12 +209,11 @@ class ReleasedSums(OneSum, PrivateLearner):
     def _replay(self, people: People, slates: Items, done: int) -> int:
         batch = self.schedule.batch_of(self.rounds)
         end = min(len(people), done + self.schedule.ends[batch] - self.rounds, done + STRETCH)
-        rows, words, drawn = slates[done:end], np.zeros(end - done, dtype=np.int64), 0
-        while (drawn := self._draw_rows(rows, drawn, len(rows), words)) < len(rows):
-            self._resume(len(people) - done - drawn)  # for batches to come, too
-        if batch < len(self.schedule) - 1:
-            self._take_in(people, done, rows, words, batch)
-        return end
+        words = np.zeros(end - done, dtype=np.int64)
+        drawn = self._draw_rows(slates[done:end], 0, end - done, words)
+        if drawn and batch < len(self.schedule) - 1:
+            self._take_in(people, done, slates[done : done + drawn], words, batch)
+        return done + drawn
 
     def _take_in(self, people: People | Person, first: int, rows: Items, words: Ints, batch: int) -> None:
         """What people from number `first` on say to these slates, into that batch if it is open."""

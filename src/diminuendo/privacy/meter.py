@@ -61,7 +61,9 @@ class Meter:
         if self.ledger is not None:
             stretch = min(stretch, -(-self.total // STRETCHES))
             self.ledger.charge(self.event(stretch), f"private draws, {stretch} more", secure=self.secure)
-        self.paid += stretch
+        np.minimum(
+            self.paid + stretch, self.total, out=self.paid
+        )  # of none more, though after a restart they differ
 
     def restored(self, used: Ints) -> None:
         """Go on where so many uses of each expert were made; what was paid for beyond that may be used up."""
