@@ -130,11 +130,11 @@ def check_coins_that_fail_for_a_while_lose_nothing(case: Case) -> None:
             np.testing.assert_array_equal(rest, slates[len(slates) - len(rest) :])
         except OSError:
             continue
-        except InvalidInput as error:
+        except InvalidInput:
             assert isinstance(learner, DealtRounds)
-            assert "restore() the last snapshot" in str(error)
+            assert learner._custody.torn
             return
-    assert failed > 3 or not failed
+    assert failed >= 3 or not failed
 
 
 def check_exact_arithmetic_decides_as_floats_do(case: Case) -> None:
