@@ -12,7 +12,7 @@ from scipy import special
 
 from diminuendo.errors import InvalidInput
 from diminuendo.randomness import PublicCoins, SecretRandomness, SeededCoins, SystemCoins, normal_slowly
-from diminuendo.randomness.normal import rounded_normal
+from diminuendo.randomness.normal import UNDECIDED, WIDEST, _decided, _written, rounded_normal
 from diminuendo.types import Floats, Ints, Words
 from tests.kit.statistics import assert_follows, assert_rejects
 
@@ -46,6 +46,25 @@ def test_wide_noise_has_the_same_law() -> None:
         assert_follows(parts, np.full(32, 1 / 32))
         wrong = np.floor(32 * special.ndtr(drawn / (1.05 * sigma))).astype(int)
         assert_rejects(wrong, np.full(32, 1 / 32))
+
+
+def test_the_first_word_decides_as_exact_fractions_do() -> None:
+    """Or leaves it open: exactly where the rest of the fraction matters."""
+    random, left_open = np.random.default_rng(1), 0
+    extreme = [0, 1, 2**32 - 1, 2**32, 2**63, 2**64 - 2, 2**64 - 1]
+    for sigma in (0.01, 0.2, 1.0, 40.25, 4e7 + 0.125, 2.0**44, 2.0**44 * math.pi / 3, 2.0**49 + 0.25, WIDEST):
+        m, e = _written(sigma)
+        assert Fraction(m, 2**e) == Fraction(sigma)
+        middles = [round(Fraction(2 * j + 1, 2) / Fraction(sigma) * 2**64) % 2**64 for j in range(40)]
+        near = [(middle + off) % 2**64 for middle in middles for off in (-2, -1, 0, 1, 2)]
+        for fraction in [*extreme, *near, *random.integers(0, 2**64, 200, dtype=np.uint64).tolist()]:
+            for k in (0, 1, 7, 255, 256):
+                found = int(_decided(m, e, k, np.uint64(fraction)))
+                ends = (k + Fraction(fraction + more, 2**64) for more in (0, 1))
+                down, up = (math.floor(Fraction(sigma) * end + Fraction(1, 2)) for end in ends)
+                assert found == (down if down == up and k <= 255 else UNDECIDED)
+                left_open += down != up
+    assert left_open > 100
 
 
 def test_the_slow_path_has_the_same_law() -> None:

@@ -8,8 +8,9 @@ zCDP.
 
 X is drawn by Karney's algorithm: a whole part k, accepted by flips of coins that land with probability e^(-1/2), and a
 fraction x, whose digits are words drawn as they are needed. Every step compares two uniform numbers; compiled code
-looks at their first words, and where those are equal, once in 2^64, and where floats cannot decide how sigma * (k + x)
-is rounded, whole numbers in Python decide, with more digits.
+looks at their first words, and where those are equal, once in 2^64, whole numbers in Python decide, with more digits.
+Floats decide how sigma * (k + x) is rounded; where they cannot, whole numbers of 128 bits with the first word of x;
+and where that is not enough, again Python.
 
 Cost       `ContinuousGaussian(mu)`.
 Assumes    that words are uniform and secret.
@@ -18,6 +19,8 @@ References Karney (2016), ACM Transactions on Mathematical Software 42; von Neum
 """
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,6 +53,10 @@ EACH = 17
 
 TIE, DRY = -1, -2
 
+UNDECIDED = -1
+MOST_BELOW, MOST_WHOLE = 62, 255
+"""With so many bits behind the point of sigma, and such whole parts, 128 bits are enough."""
+
 
 def rounded_normal(values: Ints, sigma: float, secret: SecretRandomness) -> Ints:
     """Each value plus rounded Gaussian noise."""
@@ -77,7 +84,7 @@ def _noise(count: int, sigma: float, secret: SecretRandomness) -> Ints:
                 noise[done], settled[done] = slowly(sigma, lambda: int(secret.take(1)[0])), True
                 done += 1
     unsure: NDArray[np.bool_] = np.zeros(count, dtype=np.bool_)
-    _round(sigma, wholes, fractions, noise, settled, unsure)
+    _round(sigma, *_written(sigma), wholes, fractions, noise, settled, unsure)
     for j in np.flatnonzero(unsure):
         digits = [int(fractions[j])]
         sign, k = (1, int(wholes[j])) if wholes[j] >= 0 else (-1, int(-wholes[j] - 1))
@@ -205,21 +212,59 @@ def _draw(done: int, wholes: Ints, fractions: Words, secret: SecretWords) -> int
     )
 
 
+def _written(sigma: float) -> tuple[int, int]:
+    """(m, e): sigma is m / 2^e, and m has 53 bits."""
+    share, exponent = math.frexp(sigma)
+    return int(math.ldexp(share, 53)), 53 - exponent
+
+
+LOWER = np.uint64(0xFFFFFFFF)
+HALF = np.uint64(32)
+
+
+@inline
+def _decided(m: int, e: int, k: int, fraction: np.uint64) -> int:
+    """round(m / 2^e * (k + x)) if that is the same for every x that begins with this word, else UNDECIDED.
+
+    That is m (k 2^64 + fraction) and up to m more, in units of 2^-(e + 64), written as high * 2^64 + low.
+    """
+    if not 1 <= e <= MOST_BELOW or k > MOST_WHOLE:
+        return UNDECIDED
+    few = np.uint64(m)
+    first, second = (few & LOWER) * (fraction & LOWER), (few >> HALF) * (fraction & LOWER)
+    third, fourth = (few & LOWER) * (fraction >> HALF), (few >> HALF) * (fraction >> HALF)
+    middle = (
+        (first >> HALF) + (second & LOWER) + third
+    )  # below 2^64: first >> 32 and second & LOWER are below 2^32
+    low = (middle << HALF) | (first & LOWER)
+    high = (
+        fourth + (second >> HALF) + (middle >> HALF) + few * np.uint64(k) + (np.uint64(1) << np.uint64(e - 1))
+    )
+    carried = high + np.uint64(low + few < low)
+    down, up = high >> np.uint64(e), carried >> np.uint64(e)
+    return int(np.int64(down)) if down == up else UNDECIDED
+
+
 @kernel
 def _round(
     sigma: float,
+    m: int,
+    e: int,
     wholes: Ints,
     fractions: Words,
     noise: Ints,
     settled: NDArray[np.bool_],
     unsure: NDArray[np.bool_],
 ) -> None:
-    """Round where floats can; `unsure`: where they cannot."""
+    """Round where floats can, or the first word of a fraction; `unsure`: where they cannot."""
     for j in range(len(wholes)):
         if settled[j]:  # the others' numbers may be anything here
             continue
         k = wholes[j] if wholes[j] >= 0 else -wholes[j] - 1
         size = sigma * (k + float(fractions[j]) * FRACTION)
         down = np.floor(size + 0.5)
-        unsure[j] = abs(size + 0.5 - np.rint(size + 0.5)) <= SAFE * (size + 1)
-        noise[j] = int(down) if wholes[j] >= 0 else -int(down)
+        found = int(down)
+        if abs(size + 0.5 - np.rint(size + 0.5)) <= SAFE * (size + 1):
+            found = _decided(m, e, k, fractions[j])
+            unsure[j] = found == UNDECIDED
+        noise[j] = found if wholes[j] >= 0 else -found
