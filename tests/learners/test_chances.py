@@ -91,9 +91,7 @@ def uneven(learner: Learner) -> None:
     """Move the law away from uniform by hand, so that mistakes show: as if this had been published."""
     rng = np.random.default_rng(5)
     if learner.name == "boosted":
-        from diminuendo.experts.capped_simplex import running
-
-        learner._draw_by(running(np.array([0.9, 0.35, 0.95, 0.8]), SLOTS))  # type: ignore[attr-defined]
+        learner._draw_by(np.array([0.9, 0.35, 0.95, 0.8]))  # type: ignore[attr-defined]
     elif learner.name != "random":
         ends = np.zeros((ITEMS + 1, SLOTS), dtype=np.int64)
         np.cumsum(rng.integers(1, 100, (SLOTS, ITEMS)), axis=1, out=ends[1:].T)

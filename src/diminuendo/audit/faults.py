@@ -168,7 +168,7 @@ class PlansOnAnswers(Planted, SlateTotals):
     def _learn(self, place: int, answer: float) -> None:
         super()._learn(place, answer)
         if self.broken and answer <= 0:
-            self._block = self._block._replace(slates=np.roll(self._block.slates, 1, axis=1))
+            self._shows = [(np.roll(row, 1), (*slate[-1:], *slate[:-1])) for row, slate in self._shows]
 
 
 class Boosts(Planted, Boosted):
