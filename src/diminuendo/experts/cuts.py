@@ -16,6 +16,7 @@ import numpy as np
 
 from diminuendo._fetch import fetch
 from diminuendo._jit import inline, kernel
+from diminuendo.experts.stretches import find_between
 from diminuendo.types import Ints, Words
 
 PLACE, SEVERAL, ITEM = np.uint64((1 << 32) - 1), np.uint64(32), np.uint64(33)
@@ -76,7 +77,7 @@ def look_up(cuts: Cuts, place: int) -> int:
     behind = int(within >= end)  # numbers, not branches: nobody can guess what places come
     unclear = int(within == end) | _signed(word >> SEVERAL & np.uint64(1))
     if behind & unclear:
-        return _halved(cuts.ends, item, _signed(cuts.buckets[bucket + 1] >> ITEM) + 1, place)
+        return find_between(cuts.ends, item, _signed(cuts.buckets[bucket + 1] >> ITEM) + 1, place)
     return item + behind
 
 
@@ -84,14 +85,3 @@ def look_up(cuts: Cuts, place: int) -> int:
 def _signed(word: np.uint64) -> int:
     """Numbers with and without a sign, put together, would be floats."""
     return int(np.int64(word))
-
-
-@inline
-def _halved(ends: Ints, low: int, high: int, place: int) -> int:
-    while high - low > 1:
-        middle = (low + high) // 2
-        if ends[middle] <= place:
-            low = middle
-        else:
-            high = middle
-    return low

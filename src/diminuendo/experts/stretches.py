@@ -81,7 +81,12 @@ def _write_firsts(guide: Guide) -> None:
 @inline
 def find(ends: Ints, place: int) -> int:
     """The item whose stretch ends[a] <= place < ends[a+1] holds `place`; slow, and obvious."""
-    low, high = 0, len(ends) - 1
+    return find_between(ends, 0, len(ends) - 1, place)
+
+
+@inline
+def find_between(ends: Ints, low: int, high: int, place: int) -> int:
+    """The same, if it is one of the items from `low` on and before `high`."""
     while high - low > 1:
         middle = (low + high) // 2
         if ends[middle] <= place:
