@@ -38,6 +38,7 @@ def workers(driver: int) -> list[int]:
     return [worker for node in children(driver, "raylet") for worker in children(node, "ray::_do_there")]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="needs pip install 'diminuendo[ray]'")
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="finds processes in /proc")
 def test_a_cluster_makes_the_same_rows_although_a_worker_is_killed(tmp_path: Path) -> None:
