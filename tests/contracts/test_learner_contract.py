@@ -82,10 +82,10 @@ def check_extreme_sizes_work(case: Case) -> None:
 
 def check_replay_is_the_loop(case: Case) -> None:
     """For a family that is not that of the other checks; for all of them in the slow suite."""
-    replay_is_the_loop(case, *(name for name in QUICK if name != PEOPLE.family.name))
+    assert_replay_is_the_loop(case, *(name for name in QUICK if name != PEOPLE.family.name))
 
 
-def replay_is_the_loop(case: Case, *families: str) -> None:
+def assert_replay_is_the_loop(case: Case, *families: str) -> None:
     for name in families:
         for specimen, n_items, matrices in FAMILIES[name].specimens():
             many = tuple(np.tile(np.asarray(matrix), (40, 1)) for matrix in matrices)
@@ -353,7 +353,7 @@ def test_learner(case: Case, check: Callable[[Case], None]) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("case", list(cases()), ids=repr)
 def test_replay_is_the_loop_for_every_family(case: Case) -> None:
-    replay_is_the_loop(case, *FAMILIES)
+    assert_replay_is_the_loop(case, *FAMILIES)
 
 
 def test_every_learner_is_a_case_and_has_its_own_name() -> None:

@@ -116,17 +116,18 @@ class Drawer:
             self._file.read(row * out.nbytes, out)
 
     def _put(self, row: int, values: Floats) -> None:
-        if not self._stays:
-            try:
-                whole = np.ascontiguousarray(values, dtype=self.dtype)
-                self._file.write(row * whole.nbytes, whole)
-            except OSError:  # no room there: it stays, and counts
-                pass
-            else:
-                self._away.add(row)
-                self._here.pop(row, None)
-                return
-        self._here[row] = np.array(values, dtype=self.dtype)
+        if self._stays or not self._put_away(row, values):
+            self._here[row] = np.array(values, dtype=self.dtype)
+
+    def _put_away(self, row: int, values: Floats) -> bool:
+        whole = np.ascontiguousarray(values, dtype=self.dtype)
+        try:
+            self._file.write(row * whole.nbytes, whole)
+        except OSError:  # no room there: it stays in memory, which counts from then on
+            return False
+        self._away.add(row)
+        self._here.pop(row, None)
+        return True
 
     def __getstate__(self) -> dict[str, Any]:
         """A copy has everything in memory, and a file of its own when it needs one."""
