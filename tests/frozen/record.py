@@ -1,0 +1,172 @@
+"""What a learner did on a small stream, as hashes: for files that say what it must go on doing.
+
+Every registered learner plays the same people twice over, with seeded coins: half of them replayed, half one by one,
+with answers that come late and some that never come. What it showed, with what propensities, what a snapshot of it
+holds and what its ledger says are hashed one by one, so that a change says where it is.
+
+`python -m tests.frozen.record` prints what is now; with `--write` that becomes what must be.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import sys
+import warnings
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+from diminuendo import FAMILIES, LEARNERS, Learner, People, SeededCoins, Setting
+from diminuendo.errors import OutOfRange
+from diminuendo.learners import OverlapGreedy, OverlapSums
+from diminuendo.privacy import Budget, Ledger, Unit
+from diminuendo.streams import taste_groups
+from diminuendo.types import Decision, FeedbackKind
+
+Accounting: TypeAlias = Literal["zcdp", "pure", "continuous-gaussian"]
+PLACE = Path(__file__).with_name("hashes.json")
+N_ITEMS, SLOTS, ROUNDS, SEED = 12, 3, 480, 7
+ACCOUNTANTS: dict[str, Accounting] = dict.fromkeys(
+    ("overlap-greedy", "overlap-sums", "boosted", "noisy-hedge", "bandit-blocks", "ranked-clicks"),
+    "continuous-gaussian",
+)
+"""Who adds Gaussian noise; all others draw, or add Laplace noise."""
+LATE = 5
+"""So many rounds after a decision its answer comes."""
+
+
+def streams() -> dict[str, People]:
+    """The plainest family, and one whose people hold several numbers."""
+    specimen, n_items, matrices = next(iter(FAMILIES["coverage"].specimens()))
+    several = tuple(np.tile(np.asarray(matrix), (ROUNDS, 1))[:ROUNDS] for matrix in matrices)
+    return {
+        "noisy-or": taste_groups(ROUNDS, N_ITEMS, groups=4, items_per_group=5, seed=1),
+        "coverage": People(specimen, several, n_items),
+    }
+
+
+def machine() -> str:
+    """Arithmetic that may differ in its last bits between processors; where it does, other numbers come out."""
+    numbers = np.geomspace(1e-3, 30, 1001)
+    parts = (np.exp(-numbers), np.log(numbers), np.log1p(numbers), np.cumsum(numbers))
+    sums = [float(part.sum()) for part in parts] + [float(part @ numbers) for part in parts]
+    return digest(*parts, np.array(sums))
+
+
+def digest(*parts: Any) -> str:
+    """Of arrays with their kinds and shapes, and of bytes."""
+    found = hashlib.sha256()
+    for part in parts:
+        if isinstance(part, np.ndarray):
+            found.update(f"{part.dtype.str}{part.shape}".encode())
+            part = np.ascontiguousarray(part).tobytes()
+        found.update(part)
+    return found.hexdigest()[:16]
+
+
+def played(name: str, feedback: FeedbackKind, people: People, *, visits: int = 1) -> dict[str, str]:
+    """The hashes of one learner on one stream."""
+    setting = Setting(people.n_items, min(SLOTS, people.n_items - 1), ROUNDS, feedback, visits=visits)
+    guarantee, more = made(name, setting).guarantee, dict[str, Any]()
+    if 0 < guarantee.epsilon < np.inf:
+        accountant: Accounting = "pure" if guarantee.delta == 0 else ACCOUNTANTS.get(name, "zcdp")
+        more["ledger"] = Ledger(Budget(50.0, guarantee.delta, Unit(visits), accountant))
+    found = _seen(made(name, setting, **more), feedback, people, visits)
+    if more:
+        lines = [
+            json.dumps(entry.body())
+            for part in ("charges", "drawn")
+            for entry in getattr(more["ledger"], part)
+        ]
+        found["ledger"] = digest("\n".join(lines).encode())
+    return found
+
+
+def made(name: str, setting: Setting, **more: Any) -> Learner:
+    """A learner with seeded coins."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", OutOfRange)  # the paper's constants for so few rounds
+        return LEARNERS[name].for_setting(setting, coins=SeededCoins(SEED), **more)
+
+
+def _seen(learner: Learner, feedback: FeedbackKind, people: People, visits: int) -> dict[str, str]:
+    half = ROUNDS // 2
+    persons = [f"p{t % (ROUNDS // 4)}" for t in range(ROUNDS)] if visits > 1 else None
+    first = learner.replay(people[:half], persons=None if persons is None else persons[:half])
+    out: list[tuple[Decision, int]] = []
+    slates, chances = [], []
+    for t in range(half, ROUNDS):
+        decision = learner.choose(None if persons is None else persons[t])
+        slates.append(learner.row_of(decision))
+        chances.append(np.nan if decision.propensity is None else decision.propensity)
+        out.append((decision, t))
+        if len(out) > LATE:
+            _answer(learner, feedback, people, *out.pop(0))
+    return {
+        "slates": digest(first, np.array(slates)),
+        "propensities": digest(np.array(chances)),
+        "snapshot": _contents(learner.snapshot()),
+    }
+
+
+def _answer(learner: Learner, feedback: FeedbackKind, people: People, decision: Decision, t: int) -> None:
+    if t % 7 == 0:  # never comes
+        return
+    if feedback == "click":
+        learner.observe(decision, people.click(t, decision.slate))
+    else:
+        learner.observe(decision, people[t] if feedback == "full" else people[t].value(decision.slate))
+
+
+def _contents(snapshot: bytes) -> str:
+    with np.load(io.BytesIO(snapshot)) as held:
+        names = sorted(held.files)
+        return digest(*[part for name in names for part in (name.encode(), held[name])])
+
+
+def everything() -> dict[str, dict[str, str]]:
+    """All learners on all streams; those that promise something also for people who come back."""
+    found: dict[str, dict[str, str]] = {}
+    for family, people in streams().items():
+        for name, feedback in cases():
+            found[f"{name} {feedback} {family}"] = first = played(name, feedback, people)
+            if "ledger" in first and family == "noisy-or":
+                found[f"{name} {feedback} visits"] = played(name, feedback, people, visits=3)
+    for kind in (OverlapGreedy, OverlapSums):
+        for horizon in (ROUNDS, None):
+            found[f"{kind.name} items that come and go, horizon {horizon}"] = catalogue_that_changes(
+                kind, horizon
+            )
+    return found
+
+
+def catalogue_that_changes(kind: Any, horizon: int | None) -> dict[str, str]:
+    """An overlap learner with a prior, whose items come and go, for a horizon that may be unknown."""
+    people, numbers = streams()["noisy-or"], np.arange(N_ITEMS)
+    eligible = [numbers % 3 != slot for slot in range(SLOTS)]
+    learner: Any = kind(
+        N_ITEMS, SLOTS, horizon=horizon, epsilon=4.0, delta=1e-6, prior=(numbers + 1) / 20, prior_people=9,
+        absent=[2], eligible=eligible, coins=SeededCoins(SEED),
+    )  # fmt: skip
+    slates = [learner.replay(people[:200])]
+    learner.appear([2])
+    slates.append(learner.replay(people[200:300]))
+    learner.retire([3])
+    slates.append(learner.replay(people[300:]))
+    return {"slates": digest(*slates), "snapshot": _contents(learner.snapshot())}
+
+
+def cases() -> list[tuple[str, FeedbackKind]]:
+    """Every registered learner with everything that it reads."""
+    return [(name, feedback) for name, kind in LEARNERS.items() for feedback in sorted(kind.reads)]
+
+
+if __name__ == "__main__":
+    table = {"machine": machine(), "hashes": everything()}
+    text = json.dumps(table, indent=1)
+    if "--write" in sys.argv[1:]:
+        PLACE.write_text(text + "\n")
+    print(text)
