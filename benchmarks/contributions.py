@@ -15,7 +15,7 @@ import numpy as np
 from benchmarks.flat import uniform_people
 from benchmarks.report import Disagreement, Part
 from benchmarks.stopwatch import Competitor, race
-from diminuendo._jit import inline
+from diminuendo._numba import inline
 from diminuendo.objectives.rows import Matrix
 from diminuendo.sums.clip import Clip, Rule, clip_row
 from diminuendo.sums.collector import Collector

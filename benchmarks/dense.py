@@ -20,7 +20,7 @@ from benchmarks.laws import Law
 from benchmarks.report import Disagreement, Part, verdict
 from benchmarks.stopwatch import Competitor, Result, race
 from diminuendo import NoisyOr, People, SeededCoins, Setting
-from diminuendo._jit import inline
+from diminuendo._numba import inline
 from diminuendo.learners.fi_dp import FiDp, FiDpPaper
 from diminuendo.learners.replay import loop
 from diminuendo.randomness import SecretRandomness

@@ -18,7 +18,7 @@ from benchmarks.laws import Law
 from benchmarks.report import Part, verdict
 from benchmarks.stopwatch import Competitor, Result, race
 from diminuendo import SeededCoins, SystemCoins
-from diminuendo._jit import inline
+from diminuendo._numba import inline
 from diminuendo.randomness import Coins, SecretRandomness
 from diminuendo.randomness.urns import TICKS, Urns, draw, grow, new_urns
 from diminuendo.randomness.words import UNFINISHED, SecretWords, begin, undo

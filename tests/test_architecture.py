@@ -10,7 +10,7 @@ import diminuendo
 ROOT = Path(diminuendo.__file__).parent
 
 ORDER = [
-    ("errors", "types", "_lazy", "_compiling", "_jit", "_fetch", "_validate", "_csr"),
+    ("errors", "types", "_lazy", "_numba", "_fetch", "_validate", "_csr"),
     ("randomness",),
     ("privacy",),
     ("sums",),
@@ -38,8 +38,7 @@ MAY_ASK_THE_OUTSIDE = {
     "randomness",
     "privacy",
     "_lazy",
-    "_compiling",
-    "_jit",
+    "_numba",
 }
 """Who may read a clock, a file, the environment or the system's randomness (docs/decisions/0002)."""
 MAY_READ_A_CLOCK = {"offline"}

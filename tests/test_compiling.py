@@ -11,20 +11,19 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from diminuendo import _compiling
-from diminuendo._compiling import LINE, Once, told_by
+from diminuendo._numba import progress
+from diminuendo._numba.progress import LINE, Once, reported_by
 from diminuendo.cli import app, main, screen
-from diminuendo.simulate import overheard
 
 
 def compile_two_kernels() -> None:
-    """What `_jit` says when two kernels are compiled, the first with a function in it."""
-    _compiling.begin("first")
-    _compiling.begin("a function in it")
-    _compiling.end()
-    _compiling.end()
-    _compiling.begin("second")
-    _compiling.end()
+    """What the cache says when two kernels are compiled, the first with a function in it."""
+    progress.begin("first")
+    progress.begin("a function in it")
+    progress.end()
+    progress.end()
+    progress.begin("second")
+    progress.end()
 
 
 def wait_until(it_is_so: Callable[[], bool]) -> None:
@@ -37,18 +36,18 @@ def wait_until(it_is_so: Callable[[], bool]) -> None:
 
 def test_functions_within_a_kernel_are_part_of_it() -> None:
     heard: list[str | None] = []
-    with told_by(heard.append):
+    with reported_by(heard.append):
         compile_two_kernels()
     assert heard == ["first", None, "second", None]
 
 
 def test_one_line_however_many_kernels() -> None:
     said: list[str] = []
-    with told_by(Once(said.append)):
+    with reported_by(Once(said.append)):
         compile_two_kernels()
     assert said == [LINE]
     compile_two_kernels()
-    assert said == [LINE], "the teller before is back"
+    assert said == [LINE], "the reporter before is back"
 
 
 def test_a_screen_that_is_gone_is_no_reason_to_fail() -> None:
@@ -60,7 +59,7 @@ def test_a_screen_that_is_gone_is_no_reason_to_fail() -> None:
         tried.append(line)
         print(line, file=closed)
 
-    with told_by(Once(tell)):
+    with reported_by(Once(tell)):
         compile_two_kernels()
     assert tried == [LINE]
 
@@ -78,18 +77,18 @@ def test_bars_show_it_where_there_is_a_terminal(terminal: bool, monkeypatch: pyt
     file = io.StringIO()
     monkeypatch.setattr(screen, "errors", Console(file=file, width=120, force_terminal=terminal))
     before: list[str | None] = []
-    with told_by(before.append), screen.progress_bars() as bars:
+    with reported_by(before.append), screen.progress_bars() as bars:
         bars("people", 10)(10)
         compile_two_kernels()
     assert ("compiling for this machine, kept for next time: kernel 2" in file.getvalue()) == terminal
     assert before == ([] if terminal else ["first", None, "second", None])
 
 
-def test_workers_are_overheard(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(overheard, "EVERY", 0.01)
+def test_workers_report_through_a_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(progress, "EVERY", 0.01)
     heard: list[str | None] = []
-    with told_by(heard.append), overheard.overheard() as file:
-        one, other = (partial(overheard._write, file) for _ in range(2))
+    with reported_by(heard.append), progress.reported_by_workers() as file:
+        one, other = (partial(progress._write, file) for _ in range(2))
         one("first")
         other("second")
         one(None)
@@ -103,10 +102,10 @@ def test_workers_are_overheard(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_worker_writes_and_says_nothing(tmp_path: Path) -> None:
-    before = _compiling.hereafter(lambda kernel: None)
+    before = progress.set_reporter(lambda kernel: None)
     try:
-        overheard.report_to(tmp_path / "said")
+        progress.report_to(tmp_path / "said")
         compile_two_kernels()
     finally:
-        _compiling.hereafter(before)
+        progress.set_reporter(before)
     assert (tmp_path / "said").read_text() == "first\n\nsecond\n\n"

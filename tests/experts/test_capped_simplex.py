@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from diminuendo import SeededCoins
-from diminuendo._jit import kernel
+from diminuendo._numba import kernel
 from diminuendo.experts.capped_simplex import ONE, draw_pivotal, leader, leading, running, spread, step_cost
 from diminuendo.randomness.words import PublicCoins, PublicWords, begin, undo
 from diminuendo.types import Floats, Ints, Items

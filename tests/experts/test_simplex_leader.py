@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from diminuendo import SeededCoins, paper
-from diminuendo._jit import kernel
+from diminuendo._numba import kernel
 from diminuendo.errors import InvalidInput, OverBudget
 from diminuendo.experts.simplex_leader import project_simplex, pure_noise, pure_scale
 from diminuendo.learners.fi_pure import FiPure

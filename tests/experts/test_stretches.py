@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from diminuendo import SeededCoins
-from diminuendo._jit import kernel
+from diminuendo._numba import kernel
 from diminuendo.experts.capped_simplex import ONE, Borders, bordered, draw_pivotal, draw_places, running
 from diminuendo.experts.cuts import Cuts, cut, look_up
 from diminuendo.experts.stretches import Guide, draw_other, find, guided, mask, seek, softmax

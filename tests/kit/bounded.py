@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from diminuendo import SeededCoins, Setting
-from diminuendo._jit import kernel
+from diminuendo._numba import kernel
 from diminuendo.learners import LEARNERS, Learner
 from diminuendo.objectives import FAMILIES
 from diminuendo.streams import People, taste_groups

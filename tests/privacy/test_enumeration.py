@@ -14,7 +14,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from diminuendo._jit import kernel
+from diminuendo._numba import kernel
 from diminuendo.experts.hedge import HedgeState, learn, new_hedge
 from diminuendo.privacy import curves
 from diminuendo.privacy.accountants import ACCOUNTANTS

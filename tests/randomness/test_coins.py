@@ -14,7 +14,7 @@ import pytest
 from numba.core.errors import TypingError
 
 from diminuendo import SeededCoins, SystemCoins
-from diminuendo._jit import kernel
+from diminuendo._numba import kernel
 from diminuendo.errors import InvalidInput
 from diminuendo.randomness import PublicCoins, SecretRandomness, select
 from diminuendo.randomness.coins import Coins

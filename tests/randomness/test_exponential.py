@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from diminuendo import SeededCoins
-from diminuendo._jit import kernel
+from diminuendo._numba import kernel
 from diminuendo.errors import InvalidInput
 from diminuendo.randomness import SecretRandomness, certified, select
 from diminuendo.randomness.exponential import keep, scale_bits, select_once, weight_bound

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from diminuendo import SeededCoins
-from diminuendo._jit import kernel
+from diminuendo._numba import kernel
 from diminuendo.randomness.urns import (
     BASE,
     BITS,

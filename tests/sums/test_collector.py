@@ -10,7 +10,7 @@ import pytest
 from scipy import sparse
 
 from diminuendo import SeededCoins
-from diminuendo._jit import kernel
+from diminuendo._numba import kernel
 from diminuendo.errors import InvalidInput
 from diminuendo.privacy.budget import Budget
 from diminuendo.privacy.ledger import Ledger

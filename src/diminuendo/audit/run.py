@@ -17,6 +17,7 @@ import numpy as np
 from joblib import Parallel, delayed
 
 from diminuendo import _validate
+from diminuendo._numba.progress import report_to, reported_by_workers
 from diminuendo.audit.black_box import black_box
 from diminuendo.audit.effort import FALSE_ALARM, MOST_LEARNERS, Effort
 from diminuendo.audit.exact import exact
@@ -26,7 +27,6 @@ from diminuendo.audit.pathwise import pathwise
 from diminuendo.audit.subjects import Subject, shipped
 from diminuendo.errors import InvalidInput, OutOfRange
 from diminuendo.learners import LEARNERS, Setting
-from diminuendo.simulate.overheard import overheard, report_to
 from diminuendo.types import Progress
 
 Method = Callable[[Subject, float, float, Effort, int], list[Finding]]
@@ -133,7 +133,7 @@ def audit(
         delayed(_attack)(number, method, name, faults, epsilon, delta, effort, int(seeds[number]))
         for number, (method, name) in enumerate(tasks)
     )
-    with overheard() as compiling:
+    with reported_by_workers() as compiling:
         runner = Parallel(
             n_jobs=min(jobs, len(tasks)),
             return_as="generator_unordered",

@@ -28,7 +28,7 @@ def main() -> None:
     with loading():
         from rich.markup import escape
 
-        from diminuendo._compiling import Once, told_by
+        from diminuendo._numba.progress import Once, reported_by
         from diminuendo.cli.app import app
         from diminuendo.cli.files import sentence
         from diminuendo.cli.screen import errors, say_plainly
@@ -36,7 +36,7 @@ def main() -> None:
 
     warnings.showwarning = cast(Any, _note)
     try:
-        with told_by(Once(say_plainly)):
+        with reported_by(Once(say_plainly)):
             app()
     except DiminuendoError as error:
         errors.print(f"[bold red]error[/] {escape(str(error))}", highlight=False)

@@ -17,7 +17,7 @@ from rich.progress import (
 )
 from rich.text import Text
 
-from diminuendo._compiling import Teller, told_by
+from diminuendo._numba.progress import Reporter, reported_by
 
 console = Console()
 errors = Console(stderr=True)
@@ -61,11 +61,11 @@ def progress_bars() -> Iterator[Callable[[str, int], Callable[[int], None]]]:
         if not errors.is_terminal:
             yield begin
             return
-        with told_by(_compiling_bar(bars)):
+        with reported_by(_compiling_bar(bars)):
             yield begin
 
 
-def _compiling_bar(bars: Progress) -> Teller:
+def _compiling_bar(bars: Progress) -> Reporter:
     """A further bar, there while something is being compiled."""
     task = bars.add_task("", total=None, visible=False)
     count = 0

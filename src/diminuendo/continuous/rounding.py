@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from diminuendo import _validate
-from diminuendo._jit import inline, kernel
+from diminuendo._numba import inline, kernel
 from diminuendo.errors import InvalidInput
 from diminuendo.randomness.words import UNFINISHED, PublicCoins, PublicWords, begin, below, undo
 from diminuendo.types import Floats, Slate

@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from diminuendo._jit import inline
+from diminuendo._numba import inline
 from diminuendo.experts.cuts import Cuts, cut, fetch_cut
 from diminuendo.experts.stretches import find, mask
 from diminuendo.randomness.words import SHORT, UNFINISHED, USED, PublicWords, accepted, below

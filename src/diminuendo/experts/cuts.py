@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from diminuendo._fetch import fetch
-from diminuendo._jit import inline, kernel
+from diminuendo._numba import inline, kernel
 from diminuendo.experts.stretches import find_between
 from diminuendo.types import Ints, Words
 

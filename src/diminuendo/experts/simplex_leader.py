@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from diminuendo._jit import inline, kernel
+from diminuendo._numba import inline, kernel
 from diminuendo.experts.pftal import gamma_length
 from diminuendo.randomness.words import UNFINISHED, PublicWords, SecretWords, begin, below, undo
 from diminuendo.streams.people import shown_before

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from diminuendo._jit import inline, kernel
+from diminuendo._numba import inline, kernel
 from diminuendo.randomness.words import UNFINISHED, PublicWords, below_masked, mask_of
 from diminuendo.types import EMPTY_SLOT, Floats, Ints, Items, Words
 

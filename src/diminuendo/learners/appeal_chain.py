@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from diminuendo._jit import allocating_kernel, inline, kernel
+from diminuendo._numba import allocating_kernel, inline, kernel
 from diminuendo.learners.appeals import join
 from diminuendo.learners.heard import Evidence, look_up
 from diminuendo.types import Floats, Ints

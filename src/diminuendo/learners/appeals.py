@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from diminuendo._jit import allocating_kernel, inline
+from diminuendo._numba import allocating_kernel, inline
 from diminuendo.types import Floats, Ints, Items
 
 NO_PAIR = -1

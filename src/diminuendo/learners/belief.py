@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from diminuendo._jit import kernel
+from diminuendo._numba import kernel
 from diminuendo.types import Floats
 
 SCALES, STEPS = 14, 30

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from diminuendo._jit import inline, kernel
+from diminuendo._numba import inline, kernel
 from diminuendo.experts.stretches import Guide, draw_other
 from diminuendo.learners.desk import NO_PROBE
 from diminuendo.objectives.family import Table, add, start, value

@@ -22,7 +22,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from diminuendo._jit import kernel
+from diminuendo._numba import kernel
 from diminuendo.errors import InvalidInput
 from diminuendo.experts.capped_simplex import (
     AT_ONCE,

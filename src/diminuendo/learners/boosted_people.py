@@ -12,7 +12,7 @@ import math
 import numpy as np
 import scipy
 
-from diminuendo._jit import inline, kernel
+from diminuendo._numba import inline, kernel
 from diminuendo.experts.capped_simplex import ONE
 from diminuendo.learners.sheet import (
     Sheet,

@@ -23,7 +23,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from diminuendo._jit import inline, kernel
+from diminuendo._numba import inline, kernel
 from diminuendo.errors import InvalidInput
 from diminuendo.learners.answers import read_click
 from diminuendo.learners.learner import Learner

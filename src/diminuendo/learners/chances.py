@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from diminuendo._jit import allocating_kernel, inline, kernel
+from diminuendo._numba import allocating_kernel, inline, kernel
 from diminuendo.experts.capped_simplex import ONE
 from diminuendo.experts.stretches import find
 from diminuendo.types import EMPTY_SLOT, Floats, Ints, Items

@@ -8,7 +8,7 @@ whichever way a round goes.
 
 from __future__ import annotations
 
-from diminuendo._jit import inline, kernel
+from diminuendo._numba import inline, kernel
 from diminuendo.experts.hedge import HedgeState
 from diminuendo.learners.ordered_experts import learn_person
 from diminuendo.objectives.family import Bag

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from diminuendo._jit import inline, kernel
+from diminuendo._numba import inline, kernel
 from diminuendo.experts.hedge import HedgeState, learn
 from diminuendo.learners.desk import NO_PROBE
 from diminuendo.objectives.family import Table, add, start, value

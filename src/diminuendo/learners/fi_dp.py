@@ -21,7 +21,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from diminuendo import _validate
-from diminuendo._jit import inline, kernel
+from diminuendo._numba import inline, kernel
 from diminuendo.experts.hedge import HedgeState, check_fixed, new_hedge
 from diminuendo.learners import constants
 from diminuendo.learners.constants import Calibration

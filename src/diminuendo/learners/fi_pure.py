@@ -21,7 +21,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from diminuendo import _validate
-from diminuendo._jit import inline, kernel
+from diminuendo._numba import inline, kernel
 from diminuendo.errors import InvalidInput
 from diminuendo.experts.pftal import best_curvature, paper_curvature
 from diminuendo.experts.simplex_leader import PureState, catch_up, new_leaders, next_slate, pure_noise

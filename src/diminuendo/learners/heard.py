@@ -15,7 +15,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from diminuendo._jit import inline
+from diminuendo._numba import inline
 from diminuendo.errors import InvalidInput
 from diminuendo.learners.appeals import NO_PAIR, Neighbours
 from diminuendo.learners.dealt import WHICH

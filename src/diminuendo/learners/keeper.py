@@ -16,7 +16,7 @@ import scipy
 from numpy.typing import NDArray
 
 from diminuendo._csr import SparseRows
-from diminuendo._jit import kernel
+from diminuendo._numba import kernel
 from diminuendo.errors import unless_ctrl_c
 from diminuendo.objectives.family import Bag, Family, Table, add, gains, new_bag, offset, start
 from diminuendo.objectives.person import Person

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from diminuendo._jit import inline, kernel
+from diminuendo._numba import inline, kernel
 from diminuendo.errors import InvalidInput, unless_ctrl_c
 from diminuendo.learners.keeper import Keeper, read, written
 from diminuendo.objectives.family import Bag, Family, Table, add, gains, new_bag, offset, start

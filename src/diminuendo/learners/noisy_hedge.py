@@ -21,7 +21,7 @@ from typing import ClassVar
 import numpy as np
 import scipy
 
-from diminuendo._jit import kernel
+from diminuendo._numba import kernel
 from diminuendo.experts.stretches import Guide, draw_other, guided, softmax
 from diminuendo.learners import chances
 from diminuendo.learners.released_sums import TICKS, ReleasedSums

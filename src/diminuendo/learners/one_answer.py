@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from diminuendo._jit import kernel
+from diminuendo._numba import kernel
 from diminuendo.objectives.family import Bag, Table, add, gains, new_bag, offset, start, value
 from diminuendo.objectives.person import Person
 from diminuendo.types import EMPTY_SLOT, Floats, Ints, Items

@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from diminuendo._jit import inline, kernel
+from diminuendo._numba import inline, kernel
 from diminuendo.experts.hedge import HedgeState, learn, learned, new_hedge, rebuild, settle
 from diminuendo.learners.full_information import FullInformation, Read
 from diminuendo.objectives.family import Bag, Table, add, gains, offset, start

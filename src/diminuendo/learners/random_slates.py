@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from typing import Any, ClassVar
 
-from diminuendo._jit import inline, kernel
+from diminuendo._numba import inline, kernel
 from diminuendo.learners.learner import Learner
 from diminuendo.privacy.budget import Guarantee, perfect_privacy
 from diminuendo.randomness.words import UNFINISHED, PublicWords, begin, below, undo

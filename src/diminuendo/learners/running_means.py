@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from diminuendo._jit import kernel
+from diminuendo._numba import kernel
 from diminuendo.privacy.drawers import Drawer
 from diminuendo.types import Floats, Ints
 

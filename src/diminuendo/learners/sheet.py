@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from diminuendo._fetch import fetch
-from diminuendo._jit import inline
+from diminuendo._numba import inline
 from diminuendo.objectives.family import Bag, Table, gains, new_bag, start
 from diminuendo.objectives.rows import find
 from diminuendo.sums.clip import Rule, cannot_exceed, clip_row

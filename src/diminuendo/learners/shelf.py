@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from diminuendo import _validate
-from diminuendo._jit import kernel
+from diminuendo._numba import kernel
 from diminuendo.errors import InvalidInput
 from diminuendo.randomness.words import UNFINISHED, PublicWords, begin, below, undo
 from diminuendo.types import EMPTY_SLOT, Floats, Ints, Items

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from diminuendo import _validate
-from diminuendo._jit import inline
+from diminuendo._numba import inline
 from diminuendo.errors import InvalidInput
 from diminuendo.objectives.family import Bag, Family, Kernels, register
 from diminuendo.objectives.rows import Matrix, checked_rows, find

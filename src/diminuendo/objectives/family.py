@@ -20,7 +20,7 @@ import numpy as np
 from numba.extending import overload
 
 from diminuendo._csr import SparseRows
-from diminuendo._jit import inline
+from diminuendo._numba import inline
 from diminuendo.objectives.rows import Matrix
 from diminuendo.types import Floats, Items
 

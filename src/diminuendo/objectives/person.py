@@ -8,7 +8,7 @@ import numpy as np
 
 from diminuendo import _validate
 from diminuendo._csr import SparseRows
-from diminuendo._jit import kernel
+from diminuendo._numba import kernel
 from diminuendo.errors import InvalidInput
 from diminuendo.objectives.family import Bag, Family, Table, add, gains, new_bag, offset, start, value
 from diminuendo.objectives.tape import record

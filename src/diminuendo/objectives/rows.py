@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from diminuendo._csr import from_dense, is_sparse
-from diminuendo._jit import inline
+from diminuendo._numba import inline
 from diminuendo.errors import InvalidInput
 from diminuendo.types import Floats, Items
 

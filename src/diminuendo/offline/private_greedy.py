@@ -31,7 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from diminuendo import _validate
-from diminuendo._jit import inline, kernel
+from diminuendo._numba import inline, kernel
 from diminuendo.errors import InvalidInput, unless_ctrl_c
 from diminuendo.objectives.family import Bag, Table, add, gains, new_bag, offset, start
 from diminuendo.privacy import calibrate, curves

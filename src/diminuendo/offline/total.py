@@ -10,7 +10,7 @@ from typing import Protocol
 
 import numpy as np
 
-from diminuendo._jit import allocating_kernel, kernel
+from diminuendo._numba import allocating_kernel, kernel
 from diminuendo.objectives.family import Bag, Table, add, ceiling, gain, gains, new_bag, offset, start, value
 from diminuendo.streams.people import People, Stream
 from diminuendo.types import Floats, Ints, Items

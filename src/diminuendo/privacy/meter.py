@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from diminuendo._jit import inline
+from diminuendo._numba import inline
 from diminuendo.errors import InvalidInput
 from diminuendo.privacy.events import Selections
 from diminuendo.privacy.ledger import Ledger

@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from diminuendo import _validate
-from diminuendo._jit import inline, kernel
+from diminuendo._numba import inline, kernel
 from diminuendo.errors import InvalidInput
 from diminuendo.randomness.normal_slowly import rounded, slowly
 from diminuendo.randomness.words import (

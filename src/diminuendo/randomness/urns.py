@@ -24,7 +24,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from diminuendo._jit import inline, kernel
+from diminuendo._numba import inline, kernel
 from diminuendo.randomness.exponential import KEPT, below_weight, keep, scale_bits, weight_bound
 from diminuendo.randomness.words import UNFINISHED, SecretWords, below
 from diminuendo.types import Floats, Ints

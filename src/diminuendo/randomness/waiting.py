@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from diminuendo._jit import inline
+from diminuendo._numba import inline
 from diminuendo.randomness.exponential import KEPT, OPEN, keep, keep_within
 from diminuendo.randomness.urns import BITS, SHIFT, TICKS, Urns, climb, propose, reference
 from diminuendo.randomness.words import UNFINISHED, SecretWords

@@ -16,7 +16,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
-from diminuendo._jit import inline
+from diminuendo._numba import inline
 from diminuendo.errors import InvalidInput
 from diminuendo.randomness.certified import decide
 from diminuendo.randomness.coins import Coins

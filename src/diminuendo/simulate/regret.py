@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from diminuendo._jit import kernel
+from diminuendo._numba import kernel
 from diminuendo.objectives.family import Bag, Table, add, gains, new_bag, start
 from diminuendo.streams.people import People, Stream, shown_before
 from diminuendo.types import EMPTY_SLOT, Floats, Items

@@ -25,8 +25,8 @@ from pathlib import Path
 from cloudpickle import dumps
 from joblib import Parallel, delayed, effective_n_jobs
 
+from diminuendo._numba.progress import report_to, reported_by_workers
 from diminuendo.errors import DiminuendoError, InvalidInput
-from diminuendo.simulate.overheard import overheard, report_to
 from diminuendo.simulate.task import Found, Place, Task
 from diminuendo.streams.people import Stream
 from diminuendo.types import Progress
@@ -70,7 +70,7 @@ def on_cores(
         for number, stream in enumerate(ready):
             (Path(folder) / str(number)).write_bytes(stream)
         del ready
-        with overheard() as compiling:
+        with reported_by_workers() as compiling:
             yield from _in_pool(tasks, tick, count, folder, compiling)
 
 

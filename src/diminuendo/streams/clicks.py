@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from diminuendo import _validate
-from diminuendo._jit import kernel
+from diminuendo._numba import kernel
 from diminuendo.objectives.family import Table, add, start, value
 from diminuendo.types import EMPTY_SLOT, Floats, Ints, Items, Objective, Slate, Words
 

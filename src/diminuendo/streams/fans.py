@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from diminuendo._jit import kernel
+from diminuendo._numba import kernel
 from diminuendo.objectives.family import Bag, Table, gains, start
 from diminuendo.types import Floats, Ints, Items
 

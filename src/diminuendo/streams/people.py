@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from diminuendo import _validate
 from diminuendo._csr import is_sparse
-from diminuendo._jit import inline, kernel
+from diminuendo._numba import inline, kernel
 from diminuendo.errors import InvalidInput
 from diminuendo.objectives.family import Family, Table, add, new_bag, start, value
 from diminuendo.objectives.oracle import Oracle

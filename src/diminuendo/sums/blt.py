@@ -21,7 +21,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from diminuendo._jit import kernel
+from diminuendo._numba import kernel
 from diminuendo.errors import InvalidInput
 from diminuendo.privacy.drawers import Drawer
 from diminuendo.sums.strategy import Decoder, Encoder, Strategy

@@ -29,7 +29,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from diminuendo import _validate
-from diminuendo._jit import kernel
+from diminuendo._numba import kernel
 from diminuendo.errors import InvalidInput
 from diminuendo.privacy.events import NormalColumns
 from diminuendo.privacy.ledger import Ledger, Paid

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from diminuendo import _validate
-from diminuendo._jit import inline, kernel
+from diminuendo._numba import inline, kernel
 from diminuendo.errors import InvalidInput
 from diminuendo.randomness.words import (
     SHORT,

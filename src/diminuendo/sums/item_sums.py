@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from diminuendo._jit import kernel
+from diminuendo._numba import kernel
 from diminuendo.types import Ints, Items
 
 FIRST = 1024
