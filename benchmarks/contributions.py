@@ -17,8 +17,8 @@ from benchmarks.report import Disagreement, Part
 from benchmarks.stopwatch import Competitor, race
 from diminuendo._numba import inline
 from diminuendo.objectives.rows import Matrix
+from diminuendo.sums.batch import Collector
 from diminuendo.sums.clip import Clip, Rule, clip_row
-from diminuendo.sums.collector import Collector
 from diminuendo.sums.schedule import equal
 from diminuendo.types import Floats, Ints
 

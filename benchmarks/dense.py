@@ -2,7 +2,7 @@
 
 Where everybody names every item, a round must multiply and add in every slot for every item: k saxpys, which are the
 floor. Numpy, as one would write it, also computes every item's probability in every slot. Ours puts the additions off
-and does them for many rounds at once, and draws without looking at most items (randomness/waiting.py, urns.py).
+and does them for many rounds at once, and draws without looking at most items (randomness/deferred_gains.py, urns.py).
 
 Among a million items every look at memory is a look into far memory. The floor of a round is one random read for each
 expert, from as much memory as the totals take.
@@ -21,10 +21,18 @@ from benchmarks.report import Disagreement, Part, verdict
 from benchmarks.stopwatch import Competitor, Result, race
 from diminuendo import NoisyOr, People, SeededCoins, Setting
 from diminuendo._numba import inline
-from diminuendo.learners.fi_dp import FiDp, FiDpPaper
-from diminuendo.learners.replay import loop
+from diminuendo.learners.base.replay import loop
+from diminuendo.learners.hedge.fi_dp import FiDp, FiDpPaper
 from diminuendo.randomness import SecretRandomness
-from diminuendo.randomness.urns import TICKS, Urns, draw, draw_looking, new_urns, probabilities, sort_again
+from diminuendo.randomness.score_classes import (
+    TICKS,
+    Urns,
+    draw,
+    draw_looking,
+    new_urns,
+    probabilities,
+    sort_again,
+)
 from diminuendo.randomness.words import UNFINISHED, SecretWords, begin, undo
 from diminuendo.types import EMPTY_SLOT, Floats, Ints, Items
 

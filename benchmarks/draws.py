@@ -20,7 +20,7 @@ from benchmarks.stopwatch import Competitor, Result, race
 from diminuendo import SeededCoins, SystemCoins
 from diminuendo._numba import inline
 from diminuendo.randomness import Coins, SecretRandomness
-from diminuendo.randomness.urns import TICKS, Urns, draw, grow, new_urns
+from diminuendo.randomness.score_classes import TICKS, Urns, draw, grow, new_urns
 from diminuendo.randomness.words import UNFINISHED, SecretWords, begin, undo
 from diminuendo.types import Floats, Ints
 

@@ -28,9 +28,9 @@ from benchmarks.flat import uniform_people
 from benchmarks.report import Disagreement, Part, verdict
 from diminuendo import Learner, People, SeededCoins, Setting
 from diminuendo.learners import make
-from diminuendo.learners.catalogue import CATALOGUE
-from diminuendo.sums.blt import Blt
-from diminuendo.sums.chain_sums import RESTS
+from diminuendo.learners.recommend import CATALOGUE
+from diminuendo.sums.chains.running import RESTS
+from diminuendo.sums.strategies.blt import Blt
 from diminuendo.types import FeedbackKind
 
 N_ITEMS, SLOTS, NNZ = 1_000_000, 10, 50

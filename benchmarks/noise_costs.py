@@ -18,7 +18,7 @@ from benchmarks.stopwatch import Competitor, Result, race
 from diminuendo import SeededCoins, SystemCoins
 from diminuendo.privacy.budget import Budget
 from diminuendo.privacy.ledger import Ledger
-from diminuendo.randomness import SecretRandomness, noise, normal
+from diminuendo.randomness import SecretRandomness, noise, rounded_normal
 from diminuendo.sums.private_sum import PrivateSum
 from diminuendo.sums.schedule import equal
 from diminuendo.types import Ints
@@ -26,7 +26,7 @@ from diminuendo.types import Ints
 SAMPLERS: dict[str, Callable[[Ints, float, SecretRandomness], Ints]] = {
     "laplace": noise.laplace,
     "gaussian": noise.gaussian,
-    "rounded normal": normal.rounded_normal,
+    "rounded normal": rounded_normal.rounded_normal,
 }
 DEVIATIONS = {"laplace": 2**0.5, "gaussian": 1.0, "rounded normal": 1.0}
 """Of noise of scale 1, where the scale is so large that whole numbers do not show."""
@@ -137,7 +137,7 @@ def _whole_and_alone(strategy: str, secret: SecretRandomness, folder: str) -> It
         yield Competitor("files", lambda _: in_files, lambda total: total.release(secret))
     values = np.zeros((1, SIZE), dtype=np.int64)
     yield Competitor(
-        "noise", lambda _: values, lambda rows: normal.rounded_normal(rows, in_memory.scale, secret)
+        "noise", lambda _: values, lambda rows: rounded_normal.rounded_normal(rows, in_memory.scale, secret)
     )
 
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 
 import numpy as np
 
-from diminuendo.learners.ordered_experts import ATTEMPTS
+from diminuendo.learners.hedge.full import ATTEMPTS
 from diminuendo.types import Floats, Items
 
 

@@ -18,7 +18,7 @@ from benchmarks.report import Disagreement, Part, verdict
 from benchmarks.stopwatch import Competitor, Result, race
 from diminuendo import People, SeededCoins, SystemCoins
 from diminuendo.learners import OverlapGreedy
-from diminuendo.randomness import Coins, SecretRandomness, normal
+from diminuendo.randomness import Coins, SecretRandomness, rounded_normal
 
 N_ITEMS, NNZ, SLOTS = 100_000, 50, 10
 PEOPLE = (20_000,)
@@ -84,7 +84,7 @@ def competitors(people: People, slots: int, secure: bool) -> Iterator[Competitor
     def draw(secret: SecretRandomness) -> None:
         for singles, rows in plan.sigmas:
             for sigma in [singles, *[rows] * slots]:
-                normal.rounded_normal(values, sigma, secret)
+                rounded_normal.rounded_normal(values, sigma, secret)
 
     yield Competitor("ours", lambda lap: plan_of(people, slots, coins(lap)), lambda made: made.replay(people))
     yield Competitor("additions", lambda _: np.zeros_like(values), add_up)

@@ -22,13 +22,13 @@ from benchmarks.floor import additions
 from benchmarks.report import Disagreement, Part, verdict
 from benchmarks.stopwatch import Competitor, race
 from diminuendo import People, SeededCoins
-from diminuendo.learners import boosted_people, noisy_hedge
-from diminuendo.learners.boosted import Boosted
-from diminuendo.learners.noisy_hedge import NoisyHedge
-from diminuendo.learners.released_sums import ReleasedSums
+from diminuendo.learners.released import boosted_people, noisy_hedge
+from diminuendo.learners.released.boosted import Boosted
+from diminuendo.learners.released.learner import ReleasedSums
+from diminuendo.learners.released.noisy_hedge import NoisyHedge
 from diminuendo.objectives.rows import Matrix
-from diminuendo.randomness import SecretRandomness, normal
-from diminuendo.sums.collector import Collector
+from diminuendo.randomness import SecretRandomness, rounded_normal
+from diminuendo.sums.batch import Collector
 from diminuendo.types import Ints, Items
 
 SIZES = (1_000, 10_000, 100_000, 1_000_000)
@@ -261,7 +261,7 @@ def _whole_competitors(
 
     def noise(_: Any) -> None:
         for _release in range(releases):
-            normal.rounded_normal(batch, learner._sum.scale, secret)
+            rounded_normal.rounded_normal(batch, learner._sum.scale, secret)
 
     def follow(coders: tuple[Any, Any]) -> None:
         encoder, decoder = coders

@@ -7,7 +7,7 @@ import sys
 
 import diminuendo as dim
 from diminuendo.simulate import simulate
-from diminuendo.simulate.plot_seeds import plot_seeds
+from diminuendo.simulate.figures.seeds import plot_seeds
 
 given = sys.argv[1:]
 out, seeds, rounds = given[0] if given else "out/seeds.png", int(given[1]) if given[1:] else 2, 1_000

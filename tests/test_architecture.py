@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from pathlib import Path
 
 import diminuendo
@@ -10,7 +11,7 @@ import diminuendo
 ROOT = Path(diminuendo.__file__).parent
 
 ORDER = [
-    ("errors", "types", "_lazy", "_numba", "_fetch", "_validate", "_csr"),
+    ("errors", "types", "_lazy", "_numba", "_fetch", "_validate", "_sparse"),
     ("randomness",),
     ("privacy",),
     ("sums",),
@@ -42,6 +43,8 @@ MAY_ASK_THE_OUTSIDE = {
 }
 """Who may read a clock, a file, the environment or the system's randomness (docs/decisions/0002)."""
 MAY_READ_A_CLOCK = {"offline"}
+MOST_LINES, MOST_FILES = 450, 14
+ISLANDS = ("hedge", "overlap", "slates", "released", "probing")
 OUTSIDE = {"os", "sys", "random", "secrets", "time", "datetime", "pathlib", "socket", "subprocess"}
 
 
@@ -89,7 +92,7 @@ def test_imports_point_up() -> None:
 
 
 def test_a_wrong_import_is_noticed() -> None:
-    assert wrong_way("objectives", "diminuendo.learners.desk")
+    assert wrong_way("objectives", "diminuendo.learners.base.decisions")
     assert wrong_way("randomness", "diminuendo.objectives")
     assert wrong_way("learners", "diminuendo")
     assert not wrong_way("learners", "diminuendo.experts.hedge")
@@ -114,9 +117,28 @@ def test_experts_never_see_an_objective() -> None:
 
 
 def test_files_are_short() -> None:
-    long = {
-        str(path.relative_to(ROOT)): n
-        for path in ROOT.rglob("*.py")
-        if (n := len(path.read_text().splitlines())) > 300
-    }
-    assert not long, long
+    lines = {path: len(path.read_text().splitlines()) for path in ROOT.rglob("*.py")}
+    long = {str(path.relative_to(ROOT)): many for path, many in lines.items() if many > MOST_LINES}
+    assert not long, "which ideas share a file?"
+
+
+def test_folders_are_small() -> None:
+    """As many files as one can take in at a glance, `__init__` apart."""
+    found = Counter(path.parent for path in ROOT.rglob("*.py") if path.name != "__init__.py")
+    crowded = {str(path.relative_to(ROOT)): many for path, many in found.items() if many > MOST_FILES}
+    assert not crowded, "which ideas share a folder?"
+
+
+def test_islands_know_nothing_of_each_other() -> None:
+    """Each folder of learners is one idea: what two of them need belongs to `base`, or further up."""
+    faults = []
+    for island in ISLANDS:
+        for path in (ROOT / "learners" / island).rglob("*.py"):
+            others = tuple(f"diminuendo.learners.{other}" for other in ISLANDS if other != island)
+            faults += [f"{island}/{path.name}: {name}" for name in imports(path) if name.startswith(others)]
+    assert not faults, faults
+
+
+def test_every_folder_of_learners_is_an_island_or_the_base() -> None:
+    folders = {path.name for path in (ROOT / "learners").iterdir() if path.is_dir() and path.name[0] != "_"}
+    assert folders == {"base", *ISLANDS}

@@ -101,7 +101,7 @@ def test_a_name_that_is_not_there_is_refused_as_ever() -> None:
 
 def test_loaded_late_is_the_same_thing() -> None:
     assert pickle.loads(pickle.dumps(diminuendo.NoisyOr)) is diminuendo.NoisyOr
-    assert diminuendo.replay.__module__ == "diminuendo.learners.replay"
+    assert diminuendo.replay.__module__ == "diminuendo.learners.base.replay"
 
 
 @pytest.mark.parametrize("collecting", [True, False])

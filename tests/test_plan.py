@@ -13,10 +13,11 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from diminuendo import LEARNERS, Setting, make
-from diminuendo.cli import show_learners, show_plan
+from diminuendo.cli import learners as show_learners
+from diminuendo.cli import plan as show_plan
 from diminuendo.cli.app import app
 from diminuendo.errors import InvalidInput, OutOfRange
-from diminuendo.learners.catalogue import CATALOGUE
+from diminuendo.learners.recommend import CATALOGUE
 from diminuendo.plan import plan
 from diminuendo.types import FEEDBACKS
 

@@ -9,9 +9,8 @@ import pytest
 
 from diminuendo import LEARNERS, SeededCoins, Setting
 from diminuendo.errors import OutOfRange
-from diminuendo.learners.catalogue import CATALOGUE
-from diminuendo.learners.pick import RULES, preferred, wants_many
-from diminuendo.learners.slate_learner import SlateLearner
+from diminuendo.learners.recommend import CATALOGUE, RULES, preferred, wants_many
+from diminuendo.learners.slates.learner import SlateLearner
 from diminuendo.plan import Candidate, pick, plan
 from diminuendo.plan.candidates import candidate
 from diminuendo.privacy.budget import REPLACE_ONE_ROUND, Guarantee

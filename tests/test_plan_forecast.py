@@ -10,12 +10,10 @@ from scipy import stats
 
 from diminuendo import People, SeededCoins, Setting, greedy, make, msweb
 from diminuendo.errors import InvalidInput
-from diminuendo.learners.overlap_greedy import OverlapGreedy
+from diminuendo.learners.overlap.stored import OverlapGreedy
 from diminuendo.plan import plan
-from diminuendo.plan.forecast import half_way, payoff
-from diminuendo.plan.model import PublicModel, assumed
-from diminuendo.plan.price import prices
-from diminuendo.plan.short_run import MOST_ITEMS, MOST_PEOPLE, short_run
+from diminuendo.plan.model import PublicModel, assumed, half_way, payoff
+from diminuendo.plan.price import MOST_ITEMS, MOST_PEOPLE, prices, short_run
 from diminuendo.privacy import curves
 from diminuendo.types import Floats
 from tests.kit import shared_data

@@ -10,8 +10,8 @@ import pytest
 from scipy import sparse, stats
 
 from diminuendo import LEARNERS, NoisyOr, People, SeededCoins, Setting
-from diminuendo.learners.overlap import Overlap
-from diminuendo.learners.overlap_plan import OverlapPlan
+from diminuendo.learners.overlap.learner import Overlap
+from diminuendo.learners.overlap.schedule import OverlapPlan
 from diminuendo.plan import plan
 from diminuendo.plan.noise import SURE, apart, deviations
 from diminuendo.types import Floats

@@ -15,13 +15,22 @@ from typer.testing import CliRunner
 
 from diminuendo import LEARNERS, People, SeededCoins, Setting, greedy, make, msweb
 from diminuendo.cli.app import app
-from diminuendo.learners.pick import RULES
+from diminuendo.learners.recommend import RULES
 from diminuendo.plan import Candidate, pick, plan
 from diminuendo.plan.first_look import ENOUGH, TOO_FEW, FirstLook, first_look
 from diminuendo.plan.model import PublicModel
 from diminuendo.plan.noise import SURE
-from diminuendo.plan.price import STRETCH, Price, _half_way, _run, _sample, prices
-from diminuendo.plan.short_run import MOST_SHOWN, MOST_TRIED, short_run
+from diminuendo.plan.price import (
+    MOST_SHOWN,
+    MOST_TRIED,
+    STRETCH,
+    Price,
+    _half_way,
+    _run,
+    _sample,
+    prices,
+    short_run,
+)
 from diminuendo.privacy.budget import REPLACE_ONE_ROUND, Guarantee
 from diminuendo.types import FeedbackKind, Floats
 from tests.kit import shared_data

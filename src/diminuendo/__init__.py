@@ -29,7 +29,7 @@ if TYPE_CHECKING:
         Setting,
         make,
     )
-    from diminuendo.learners.replay import replay
+    from diminuendo.learners.base.replay import replay
     from diminuendo.objectives import (
         FAMILIES,
         BestMatch,
@@ -71,7 +71,7 @@ __getattr__, __dir__ = lazily(
             "Setting",
             "make",
         ),
-        "diminuendo.learners.replay": ("replay",),
+        "diminuendo.learners.base.replay": ("replay",),
         "diminuendo.objectives": (
             "FAMILIES",
             "BestMatch",

@@ -8,13 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from diminuendo.audit.black_box import attack
-from diminuendo.audit.bounds import at_least, at_most, epsilon_shown
-from diminuendo.audit.effort import ALPHA, FALSE_ALARM, MOST_LEARNERS, Effort
-from diminuendo.audit.features import Reader
-from diminuendo.audit.neighbours import SHAPES, candidates
-from diminuendo.audit.scripts import Neighbours, prompt
+from diminuendo.audit.black_box import at_least, at_most, attack, epsilon_shown
+from diminuendo.audit.classifier import Reader
+from diminuendo.audit.run import ALPHA, FALSE_ALARM, MOST_LEARNERS, Effort
 from diminuendo.audit.subjects import Subject, View
+from diminuendo.audit.worlds import SHAPES, Neighbours, candidates, prompt
 from diminuendo.learners import LEARNERS, Setting
 from diminuendo.privacy.budget import Guarantee
 from diminuendo.randomness import noise

@@ -5,16 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from diminuendo.audit.doors import Doors, Parted, Passage, Unwatched, _leading_to
-from diminuendo.audit.hostile import SILENT, crowd, neighbours, wanting
 from diminuendo.audit.laws import words_twice
-from diminuendo.audit.scripts import Neighbours
+from diminuendo.audit.pathwise import SplitCoins, walk
 from diminuendo.audit.subjects import Subject, play, shipped
-from diminuendo.audit.walk import SplitCoins, walk
+from diminuendo.audit.taps import Doors, Parted, Passage, Unwatched, _leading_to
+from diminuendo.audit.worlds import SILENT, Neighbours, crowd, neighbours, wanting
 from diminuendo.learners import Setting
-from diminuendo.learners.fi_dp import FiDp
+from diminuendo.learners.hedge.fi_dp import FiDp
 from diminuendo.randomness.coins import SeededCoins
-from diminuendo.randomness.urns import probabilities
+from diminuendo.randomness.score_classes import probabilities
 
 WATCHED = [
     "fi-dp",

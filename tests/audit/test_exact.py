@@ -9,13 +9,12 @@ import numpy as np
 import pytest
 
 from diminuendo import Oracle
-from diminuendo.audit.effort import EFFORTS
 from diminuendo.audit.exact import exact, listing, smallest_epsilon
-from diminuendo.audit.hostile import CROWDS, crowd, neighbours, wanting
-from diminuendo.audit.scripts import prompt
+from diminuendo.audit.run import EFFORTS
 from diminuendo.audit.subjects import Subject, shipped
+from diminuendo.audit.worlds import CROWDS, crowd, neighbours, prompt, wanting
 from diminuendo.learners import Setting
-from diminuendo.learners.fi_dp import FiDp
+from diminuendo.learners.hedge.fi_dp import FiDp
 from tests.kit.enumeration import full_information_law, mask
 
 QUICK = EFFORTS["quick"]

@@ -9,8 +9,8 @@ from benchmarks import dense
 from benchmarks.report import Disagreement
 from benchmarks.stopwatch import Result
 from diminuendo import SeededCoins, Setting
-from diminuendo.learners.dense_replay import names_all
-from diminuendo.learners.fi_dp import FiDpPaper
+from diminuendo.learners.hedge.dense_replay import names_all
+from diminuendo.learners.hedge.fi_dp import FiDpPaper
 from diminuendo.randomness import SecretRandomness
 from diminuendo.types import EMPTY_SLOT, Floats, Items
 

@@ -20,9 +20,9 @@ from benchmarks.report import Disagreement
 from diminuendo import SeededCoins
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.randomness import SecretRandomness, noise, select
-from diminuendo.randomness.urns import TICKS, new_urns, probabilities
+from diminuendo.randomness.score_classes import TICKS, new_urns, probabilities
+from diminuendo.sums.batch import Collector
 from diminuendo.sums.clip import Clip
-from diminuendo.sums.collector import Collector
 from diminuendo.sums.schedule import equal
 
 RATE = 0.5

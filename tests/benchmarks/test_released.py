@@ -7,9 +7,9 @@ import pytest
 
 from benchmarks import released
 from benchmarks.report import Disagreement
-from diminuendo.learners.boosted import Boosted
-from diminuendo.learners.noisy_hedge import NoisyHedge
-from diminuendo.learners.released_sums import ReleasedSums
+from diminuendo.learners.released.boosted import Boosted
+from diminuendo.learners.released.learner import ReleasedSums
+from diminuendo.learners.released.noisy_hedge import NoisyHedge
 
 SIZES = (1_000, 2_000)
 

@@ -13,7 +13,7 @@ from diminuendo.audit.faults import FAULTS
 from diminuendo.audit.finding import Finding
 from diminuendo.audit.subjects import Subject
 from diminuendo.cli.app import app
-from diminuendo.cli.audit_command import _players
+from diminuendo.cli.audit import _players
 from diminuendo.errors import InvalidInput
 
 RUNNER = CliRunner()

@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from diminuendo.cli.app import app
-from diminuendo.cli.files import sentence
+from diminuendo.cli.screen import sentence
 from diminuendo.errors import InvalidInput
 from diminuendo.learners import LEARNERS, ROLES
 from diminuendo.privacy import Budget, Gaussian, Ledger
@@ -167,7 +167,7 @@ def test_other_separators_are_recognised(mark: str, zipped: bool, tmp_path: Path
 def test_ctrl_c_while_loading_is_one_word() -> None:
     program = """
 import os, signal
-from diminuendo.cli.loading import loading
+from diminuendo.cli.screen import loading
 signal.signal(signal.SIGINT, signal.default_int_handler)
 with loading():
     pass

@@ -33,7 +33,7 @@ from diminuendo.continuous import (
 )
 from diminuendo.continuous.boosted import part_of_the_way
 from diminuendo.continuous.boosted_plan import SHARE, best_size, boosted_plan
-from diminuendo.continuous.plan import TICKS, Facts
+from diminuendo.continuous.frank_wolfe_plan import TICKS, Facts
 from diminuendo.errors import InvalidInput, OverBudget, WrongFeedback
 from diminuendo.privacy import Budget, Ledger, Unit
 from diminuendo.privacy.events import ContinuousGaussian, Gaussian, Laplace

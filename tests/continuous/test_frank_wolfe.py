@@ -28,8 +28,8 @@ from diminuendo.continuous import (
     PointDecision,
     Quadratic,
 )
-from diminuendo.continuous import plan as plans
-from diminuendo.continuous.plan import TICKS, reach
+from diminuendo.continuous import frank_wolfe_plan as plans
+from diminuendo.continuous.frank_wolfe_plan import TICKS, reach
 from diminuendo.errors import InvalidInput, OverBudget, WrongFeedback
 from diminuendo.privacy import Budget, Ledger, Unit
 from diminuendo.privacy.events import Gaussian, Laplace

@@ -17,8 +17,8 @@ import pytest
 from scipy import stats
 
 from diminuendo.continuous import CappedSimplex, MetaFrankWolfe, Quadratic
+from diminuendo.continuous.frank_wolfe_plan import Facts, Plan, gamma_noise
 from diminuendo.continuous.gradient_sums import GammaSums, clipped
-from diminuendo.continuous.plan import Facts, Plan, gamma_noise
 from diminuendo.privacy import Budget, Ledger
 from diminuendo.privacy.events import Gaussian, Laplace
 from diminuendo.randomness import SecretRandomness, SeededCoins

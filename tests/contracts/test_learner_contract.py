@@ -1,4 +1,4 @@
-"""Every registered learner keeps the contract of learners/learner.py."""
+"""Every registered learner keeps the contract of learners/base/learner.py."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import pytest
 
 from diminuendo import LEARNERS, Functions, Learner, Oracle, People, SeededCoins, Setting, SystemCoins
 from diminuendo.errors import DiminuendoError, InvalidInput, OutOfRange, WrongFeedback
-from diminuendo.learners.dealt import DealtRounds
-from diminuendo.learners.replay import loop, replay
+from diminuendo.learners.base.replay import loop, replay
+from diminuendo.learners.slates.blocks import DealtRounds
 from diminuendo.objectives import FAMILIES
 from diminuendo.randomness import SecretRandomness
 from diminuendo.streams import taste_groups

@@ -16,7 +16,7 @@ from diminuendo.evaluate.intervals import RATES
 from diminuendo.evaluate.private import TICKS, _capital, interval
 from diminuendo.privacy import Budget, Ledger
 from diminuendo.randomness import SecretRandomness
-from diminuendo.sums.counts import PrivateCounts
+from diminuendo.sums.private_counts import PrivateCounts
 from diminuendo.types import Decision, Floats, Ints
 from tests.evaluate.test_coverage import covers_often_enough
 from tests.kit.statistics import assert_follows, assert_rejects

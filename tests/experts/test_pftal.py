@@ -10,7 +10,7 @@ import pytest
 from scipy import optimize, stats
 
 from diminuendo.errors import InvalidInput
-from diminuendo.experts import pftal
+from diminuendo.experts import noisy_leader
 from diminuendo.types import Floats
 from tests.kit.statistics import ALPHA
 
@@ -37,7 +37,7 @@ def test_pftal_is_the_leader_with_distances_to_earlier_points() -> None:
 
         theirs = optimize.minimize(loss, TOP / 2, bounds=[(0.0, float(top)) for top in TOP], tol=1e-14).x
         sums = gains[: t + 1].sum(axis=0) + noise[t]
-        ours = pftal.pftal_points(clip, sums[None, :], h, t + 1)[0]
+        ours = noisy_leader.pftal_points(clip, sums[None, :], h, t + 1)[0]
         # The solver stops when the loss, of curvature H t, changes by 1e-14 or so: within sqrt(2e-14 / H) of its place.
         np.testing.assert_allclose(ours, theirs, atol=1e-6)
         played.append(ours)
@@ -87,47 +87,47 @@ def upper_mean(values: Floats) -> float:
 @pytest.mark.parametrize("scale", [0.0, 1.0, 10.0, 300.0])
 def test_regret_stays_within_the_bounds(kind: str, scale: float) -> None:
     noise = gamma_noise(150, 3, scale) if scale else np.zeros((2, ROUNDS, N))
-    length = pftal.gamma_length(N, 3, scale)
+    length = noisy_leader.gamma_length(N, 3, scale)
     assert np.linalg.norm(noise, axis=2).mean() <= length
-    eta = pftal.best_rate(SPREAD, LONGEST, [1] * ROUNDS)
-    ours = pftal.ftrl_bound(SPREAD, LONGEST, [1] * ROUNDS, eta, length)
+    eta = noisy_leader.best_rate(SPREAD, LONGEST, [1] * ROUNDS)
+    ours = noisy_leader.ftrl_bound(SPREAD, LONGEST, [1] * ROUNDS, eta, length)
     assert upper_mean(play(kind, "ftrl", eta, noise)) <= ours
-    for h in (pftal.best_curvature(RADIUS, LONGEST, ROUNDS, length), 0.01, 1.0):
-        bound = pftal.pftal_bound(RADIUS, LONGEST, ROUNDS, h, length)
+    for h in (noisy_leader.best_curvature(RADIUS, LONGEST, ROUNDS, length), 0.01, 1.0):
+        bound = noisy_leader.pftal_bound(RADIUS, LONGEST, ROUNDS, h, length)
         assert upper_mean(play(kind, "pftal", h, noise)) <= bound
 
 
 def test_the_noise_term_is_needed() -> None:
     """The same runs against the bound without its noise term: refused."""
-    eta = pftal.best_rate(SPREAD, LONGEST, [1] * ROUNDS)
+    eta = noisy_leader.best_rate(SPREAD, LONGEST, [1] * ROUNDS)
     found = play("steady", "ftrl", eta, gamma_noise(50, 3, 300.0))
-    assert -upper_mean(-found) > pftal.ftrl_bound(SPREAD, LONGEST, [1] * ROUNDS, eta)
-    h = pftal.best_curvature(RADIUS, LONGEST, ROUNDS)
+    assert -upper_mean(-found) > noisy_leader.ftrl_bound(SPREAD, LONGEST, [1] * ROUNDS, eta)
+    h = noisy_leader.best_curvature(RADIUS, LONGEST, ROUNDS)
     found = play("steady", "pftal", h, gamma_noise(50, 3, 300.0))
-    assert -upper_mean(-found) > pftal.pftal_bound(RADIUS, LONGEST, ROUNDS, h)
+    assert -upper_mean(-found) > noisy_leader.pftal_bound(RADIUS, LONGEST, ROUNDS, h)
 
 
 def test_parameters_minimise_their_bounds() -> None:
     for noise in (0.0, 5.0):
-        h = pftal.best_curvature(2.0, 0.5, 100, noise)
-        eta = pftal.best_rate(2.0, 0.5, [4] * 25, noise)
+        h = noisy_leader.best_curvature(2.0, 0.5, 100, noise)
+        eta = noisy_leader.best_rate(2.0, 0.5, [4] * 25, noise)
         for factor in (0.9, 1.1):
-            assert pftal.pftal_bound(2.0, 0.5, 100, h, noise) < pftal.pftal_bound(
+            assert noisy_leader.pftal_bound(2.0, 0.5, 100, h, noise) < noisy_leader.pftal_bound(
                 2.0, 0.5, 100, factor * h, noise
             )
-            assert pftal.ftrl_bound(2.0, 0.5, [4] * 25, eta, 0.0, noise) < pftal.ftrl_bound(
+            assert noisy_leader.ftrl_bound(2.0, 0.5, [4] * 25, eta, 0.0, noise) < noisy_leader.ftrl_bound(
                 2.0, 0.5, [4] * 25, factor * eta, 0.0, noise
             )
-    assert pftal.ftrl_bound(2.0, 0.5, [1] * 100, pftal.best_rate(2.0, 0.5, [1] * 100)) == pytest.approx(
-        2.0 * 0.5 * 10
-    )
-    assert pftal.ftrl_bound(2.0, 0.5, [4] * 25, pftal.best_rate(2.0, 0.5, [4] * 25)) == pytest.approx(
-        2.0 * 0.5 * 100 / 5
-    )
+    assert noisy_leader.ftrl_bound(
+        2.0, 0.5, [1] * 100, noisy_leader.best_rate(2.0, 0.5, [1] * 100)
+    ) == pytest.approx(2.0 * 0.5 * 10)
+    assert noisy_leader.ftrl_bound(
+        2.0, 0.5, [4] * 25, noisy_leader.best_rate(2.0, 0.5, [4] * 25)
+    ) == pytest.approx(2.0 * 0.5 * 100 / 5)
 
 
 def test_the_papers_curvature() -> None:
-    assert pftal.paper_curvature(10, 1000, 0.5) == pytest.approx(
+    assert noisy_leader.paper_curvature(10, 1000, 0.5) == pytest.approx(
         math.sqrt(10 * math.log(1000) ** 2.5 / (0.5 * 1000)), rel=1e-14
     )
 
@@ -139,7 +139,7 @@ def test_gamma_length_is_the_root_of_the_mean_square() -> None:
         direction = rng.normal(size=(20_000, nodes, n))
         direction /= np.linalg.norm(direction, axis=-1, keepdims=True)
         lengths = np.linalg.norm((direction * rng.gamma(n, 2.0, (20_000, nodes, 1))).sum(axis=1), axis=1)
-        bound = pftal.gamma_length(n, nodes, 2.0)
+        bound = noisy_leader.gamma_length(n, nodes, 2.0)
         assert upper_mean(lengths) <= bound
         assert -upper_mean(-(lengths**2)) <= bound**2 <= upper_mean(lengths**2)
         assert nodes * n**2 * 2.0**2 < -upper_mean(-(lengths**2))
@@ -148,13 +148,13 @@ def test_gamma_length_is_the_root_of_the_mean_square() -> None:
 @pytest.mark.parametrize(
     ("make", "said"),
     [
-        (lambda: pftal.pftal_points(clip, np.zeros((1, N)), 0.0, 1), "curvature"),
-        (lambda: pftal.pftal_points(clip, np.zeros((1, N)), 1.0, 0), "rounds"),
-        (lambda: pftal.ftrl_points(clip, np.zeros((1, N)), -1.0, TOP / 2), "rate"),
-        (lambda: pftal.paper_curvature(3, 1, 1.0), "at least 2 rounds"),
-        (lambda: pftal.pftal_bound(1.0, 0.0, 10, 1.0), "longest"),
-        (lambda: pftal.ftrl_bound(1.0, 1.0, [], 1.0), "rounds"),
-        (lambda: pftal.ftrl_bound(1.0, 1.0, [1], 1.0, -1.0), "noise"),
+        (lambda: noisy_leader.pftal_points(clip, np.zeros((1, N)), 0.0, 1), "curvature"),
+        (lambda: noisy_leader.pftal_points(clip, np.zeros((1, N)), 1.0, 0), "rounds"),
+        (lambda: noisy_leader.ftrl_points(clip, np.zeros((1, N)), -1.0, TOP / 2), "rate"),
+        (lambda: noisy_leader.paper_curvature(3, 1, 1.0), "at least 2 rounds"),
+        (lambda: noisy_leader.pftal_bound(1.0, 0.0, 10, 1.0), "longest"),
+        (lambda: noisy_leader.ftrl_bound(1.0, 1.0, [], 1.0), "rounds"),
+        (lambda: noisy_leader.ftrl_bound(1.0, 1.0, [1], 1.0, -1.0), "noise"),
     ],
 )
 def test_the_door(make: Any, said: str) -> None:

@@ -10,8 +10,8 @@ import pytest
 from diminuendo import SeededCoins, paper
 from diminuendo._numba import kernel
 from diminuendo.errors import InvalidInput, OverBudget
-from diminuendo.experts.simplex_leader import project_simplex, pure_noise, pure_scale
-from diminuendo.learners.fi_pure import FiPure
+from diminuendo.experts.noisy_leader import project_simplex, pure_noise, pure_scale
+from diminuendo.learners.hedge.fi_pure import FiPure
 from diminuendo.privacy.budget import Budget
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.streams import taste_groups

@@ -13,7 +13,7 @@ from diminuendo import SeededCoins
 from diminuendo._numba import kernel
 from diminuendo.experts.capped_simplex import ONE, Borders, bordered, draw_pivotal, draw_places, running
 from diminuendo.experts.cuts import Cuts, cut, look_up
-from diminuendo.experts.stretches import Guide, draw_other, find, guided, mask, seek, softmax
+from diminuendo.randomness.shares import Guide, draw_other, find, guided, mask, seek, softmax
 from diminuendo.randomness.words import UNFINISHED, PublicCoins, PublicWords, begin, below, mask_of, undo
 from diminuendo.types import EMPTY_SLOT, Floats, Ints, Items
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from diminuendo.learners.belief import SCALES, SHARES, SPREADS, STEPS
+from diminuendo.learners.overlap.belief import SCALES, SHARES, SPREADS, STEPS
 
 
 def of_singles(singles: np.ndarray, deviation: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

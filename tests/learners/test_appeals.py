@@ -10,11 +10,11 @@ import pytest
 from scipy import integrate, stats
 
 from diminuendo.errors import InvalidInput
-from diminuendo.learners.appeal_chain import PRIOR_APART, PRIOR_WIDTH, WISHES, new_chain, sweep
-from diminuendo.learners.appeals import Draws, best_slate, chances
-from diminuendo.learners.dealt import WHICH
-from diminuendo.learners.heard import CHANCES, GRID, ROUNDING, Heard, log_likelihood, look_up
-from diminuendo.learners.slate_beliefs import CHAINS, KEPT, Beliefs
+from diminuendo.learners.slates.blocks import WHICH
+from diminuendo.learners.slates.likelihood import CHANCES, GRID, ROUNDING, Heard, log_likelihood, look_up
+from diminuendo.learners.slates.mcmc import PRIOR_APART, PRIOR_WIDTH, WISHES, new_chain, sweep
+from diminuendo.learners.slates.model import Draws, best_slate, chances
+from diminuendo.learners.slates.posterior import CHAINS, KEPT, Beliefs
 from diminuendo.types import Floats
 from tests.kit.statistics import ALPHA
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from diminuendo.learners.belief import SHARES, SPREADS, TILE, Belief, of_singles
-from diminuendo.learners.running_means import RunningMeans
+from diminuendo.learners.overlap.belief import SHARES, SPREADS, TILE, Belief, of_singles
+from diminuendo.learners.overlap.running_means import RunningMeans
 from tests.kit.statistics import ALPHA
 from tests.learners import plain_belief
 

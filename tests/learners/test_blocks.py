@@ -19,21 +19,22 @@ from scipy import sparse
 
 from diminuendo import NoisyOr, People, SeededCoins, Setting
 from diminuendo.errors import InvalidInput, OverBudget
-from diminuendo.learners.bandit_blocks import (
+from diminuendo.learners.base.replay import loop
+from diminuendo.learners.probing.clicks import OpenRankedClicks, RankedClicks
+from diminuendo.learners.probing.learner import Blocks
+from diminuendo.learners.probing.payoffs import (
     BanditBlocks,
     BanditBlocksFull,
     OpenBanditBlocks,
     OpenBanditBlocksFull,
 )
-from diminuendo.learners.blocks import Blocks
-from diminuendo.learners.blocks_plan import Noise, Plan
-from diminuendo.learners.blocks_private import PrivateBlocks
-from diminuendo.learners.ranked_clicks import OpenRankedClicks, RankedClicks
-from diminuendo.learners.replay import loop
+from diminuendo.learners.probing.private import PrivateBlocks
+from diminuendo.learners.probing.schedule import Noise, Plan
 from diminuendo.privacy.budget import Budget
 from diminuendo.privacy.events import ContinuousGaussian, Laplace
 from diminuendo.privacy.ledger import Ledger
-from diminuendo.randomness import SecretRandomness, noise, normal
+from diminuendo.randomness import SecretRandomness, noise
+from diminuendo.randomness import rounded_normal as normal
 from diminuendo.streams import taste_groups
 from diminuendo.types import Floats, Ints
 from tests.kit.statistics import ALPHA, assert_follows, assert_rejects, p_value

@@ -13,19 +13,19 @@ from scipy import sparse
 
 import diminuendo as dim
 from diminuendo import NoisyOr, People, SeededCoins, Setting
-from diminuendo.learners import blocks_plan
-from diminuendo.learners.bandit_blocks import (
+from diminuendo.learners.probing import schedule
+from diminuendo.learners.probing.clicks import OpenRankedClicks, RankedClicks
+from diminuendo.learners.probing.learner import Blocks
+from diminuendo.learners.probing.payoffs import (
     BanditBlocks,
     BanditBlocksFull,
     OpenBanditBlocks,
     OpenBanditBlocksFull,
 )
-from diminuendo.learners.blocks import Blocks
-from diminuendo.learners.blocks_plan import SHARE, TICKS, Noise, Plan, Theorem, planned, spread_ahead
-from diminuendo.learners.ranked_clicks import OpenRankedClicks, RankedClicks
+from diminuendo.learners.probing.schedule import SHARE, TICKS, Noise, Plan, Theorem, planned, spread_ahead
 from diminuendo.types import Floats, Items
 
-WAYS = (blocks_plan.short, blocks_plan.full, blocks_plan.inserted)
+WAYS = (schedule.short, schedule.full, schedule.inserted)
 EXPERT = Theorem(1, 0.0, 0.0)
 """Of one expert alone."""
 
@@ -51,7 +51,7 @@ def test_what_gaussian_noise_adds_to_the_best_of_two() -> None:
     weight = np.exp(-(z**2) / 2) / np.exp(-(z**2) / 2).sum()
     for rate, spread in itertools.product((0.01, 0.3, 2.0), (0.1, 1.0, 10.0)):
         plan = Plan(2, 1, 100, 10, 1, rate, "gaussian")
-        cost = float(blocks_plan._noise(plan, np.array([rate]), spread, math.log(2))[0])
+        cost = float(schedule._noise(plan, np.array([rate]), spread, math.log(2))[0])
         for apart in (
             0.0,
             1.0,
@@ -87,10 +87,10 @@ def test_half_of_the_best_slate_by_exchanges() -> None:
 def test_what_probes_cost(k: int) -> None:
     """By adding up what prefixes are known to earn."""
     prefix = [1 - (1 - 1 / k) ** i for i in range(k + 1)]
-    assert blocks_plan.short(k).explore == pytest.approx(SHARE - np.mean(prefix[:k]))
-    assert k * (1 - blocks_plan.short(k).relief) == pytest.approx(np.mean(range(k)))
-    assert blocks_plan.inserted(k).explore == pytest.approx(SHARE - prefix[k - 1])
-    assert blocks_plan.full(k).explore == pytest.approx(0.5 / k)
+    assert schedule.short(k).explore == pytest.approx(SHARE - np.mean(prefix[:k]))
+    assert k * (1 - schedule.short(k).relief) == pytest.approx(np.mean(range(k)))
+    assert schedule.inserted(k).explore == pytest.approx(SHARE - prefix[k - 1])
+    assert schedule.full(k).explore == pytest.approx(0.5 / k)
 
 
 def test_the_bound_by_hand() -> None:
@@ -98,20 +98,20 @@ def test_the_bound_by_hand() -> None:
     beta = 1_000 * (math.log(20) / 0.1 + 0.1 * (13 / 2) ** 2 / 2) + 0.1 / 8 * 1_050_000
     beta += 1_050_000 * (20 / 2**40 + 1 / TICKS + 3 * 0.1 / (2 * TICKS))
     expected = 0.2 * (SHARE - 0.8**5) * 1_050_000 + (1 - 0.2 * 0.6) * 5 * beta
-    assert plan.bound(blocks_plan.short(5), 13.0, TICKS) == pytest.approx(expected)
+    assert plan.bound(schedule.short(5), 13.0, TICKS) == pytest.approx(expected)
     pure = replace(plan, noise="laplace")
     beta = 1_000 * (math.log(20) - 1_049 * math.log(1 - (0.1 * 3 / 2) ** 2)) / 0.1 + 0.1 / 8 * 1_050_000
     beta += 1_050_000 * (20 / 2**40 + 1 / TICKS)
     expected = 0.04 * 0.5 * 1_050_000 + (1 - 0.04) * 2.5 * beta
-    assert pure.bound(blocks_plan.full(5), 3.0, TICKS) == pytest.approx(expected)
+    assert pure.bound(schedule.full(5), 3.0, TICKS) == pytest.approx(expected)
     click = replace(plan, noise="none", horizon=1_050_500)  # the last block is longer
     u = np.array([0.1, 0.15])
     curve = (np.exp(u) - 1 - u) / u
     experts = 5 * 1_000 * math.log(20) / 0.1 + curve @ [1_049_000, 1_500] + 5 * 1_050_500 * 20 / 2**40
-    assert click.bound(blocks_plan.inserted(5), 0.0, TICKS) == pytest.approx(
+    assert click.bound(schedule.inserted(5), 0.0, TICKS) == pytest.approx(
         0.2 * (0.8**4 - math.exp(-1)) * 1_050_500 + experts
     )
-    assert replace(pure, rate=1.0).bound(blocks_plan.full(5), 3.0, TICKS) == math.inf
+    assert replace(pure, rate=1.0).bound(schedule.full(5), 3.0, TICKS) == math.inf
 
 
 @pytest.mark.parametrize("way", WAYS)

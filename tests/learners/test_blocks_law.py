@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 
 from diminuendo import NoisyOr, People, SeededCoins
-from diminuendo.learners.bandit_blocks import BanditBlocks, BanditBlocksFull
-from diminuendo.learners.blocks_plan import Plan
-from diminuendo.learners.ranked_clicks import RankedClicks
+from diminuendo.learners.probing.clicks import RankedClicks
+from diminuendo.learners.probing.payoffs import BanditBlocks, BanditBlocksFull
+from diminuendo.learners.probing.schedule import Plan
 from diminuendo.types import Floats
 from tests.kit.enumeration import Law, Person, Stream, all_people, unit, worst
 from tests.kit.statistics import assert_follows, assert_rejects

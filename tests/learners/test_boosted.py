@@ -14,8 +14,8 @@ from scipy import stats
 import diminuendo as dim
 from diminuendo import Oracle, People, SeededCoins
 from diminuendo.experts.capped_simplex import ONE, leader, running
-from diminuendo.learners.boosted import LENGTH, SHARE, WORD, Boosted
-from diminuendo.learners.boosted_people import gathered, spell
+from diminuendo.learners.released.boosted import LENGTH, SHARE, WORD, Boosted
+from diminuendo.learners.released.boosted_people import gathered, spell
 from diminuendo.streams import taste_groups
 from diminuendo.types import Floats, Ints, Items
 from tests.kit.families import families, specimens

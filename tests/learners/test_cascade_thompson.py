@@ -10,8 +10,8 @@ import pytest
 from scipy import integrate, stats
 
 from diminuendo import NoisyOr, People, RandomSlates, SeededCoins
+from diminuendo.learners.base.replay import loop, replay
 from diminuendo.learners.cascade_thompson import CLICKED, FAILED, CascadeThompson, gamma
-from diminuendo.learners.replay import loop, replay
 from diminuendo.randomness.words import USED
 from diminuendo.streams import taste_groups
 from diminuendo.streams.clicks import MODELS, luck_of

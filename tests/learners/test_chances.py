@@ -14,10 +14,11 @@ import numpy as np
 import pytest
 
 from diminuendo import SeededCoins, Setting
-from diminuendo.experts.stretches import guided
-from diminuendo.learners import LEARNERS, Learner, chances
-from diminuendo.learners.blocks import Blocks
-from diminuendo.learners.desk import shown
+from diminuendo.learners import LEARNERS, Learner
+from diminuendo.learners.base import propensity
+from diminuendo.learners.base.decisions import shown
+from diminuendo.learners.probing.learner import Blocks
+from diminuendo.randomness.shares import guided
 from diminuendo.streams.synthetic import taste_groups
 from diminuendo.types import EMPTY_SLOT, Floats, Items, Slate
 from tests.kit.statistics import assert_follows, assert_rejects
@@ -124,7 +125,7 @@ def test_probes_are_part_of_the_law(name: str) -> None:
     uneven(learner)
     assert learner._left[0] > 0
     draws = drawn(learner)
-    experts = [chances.in_turn(learner._ends, row_of(s)) if len(s) == SLOTS else 0.0 for s in SLATES]
+    experts = [propensity.in_turn(learner._ends, row_of(s)) if len(s) == SLOTS else 0.0 for s in SLATES]
     assert_rejects(draws, np.array(experts))
     deal = learner._deal.copy()
     learner._deal[:] = learner._deal[0]  # as if one cell were all that is left

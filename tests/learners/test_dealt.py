@@ -11,17 +11,18 @@ import pytest
 
 from diminuendo import SeededCoins, Setting
 from diminuendo.errors import InvalidInput, WrongFeedback
-from diminuendo.learners import LEARNERS, snapshots
-from diminuendo.learners.dealt import WHICH, Block, DealtRounds, alike_from, merged
-from diminuendo.learners.open_twin import OpenTwin
-from diminuendo.learners.slate_clicks import SlateClicks
-from diminuendo.learners.slate_learner import SlateLearner
-from diminuendo.learners.slate_totals import SlateTotals
+from diminuendo.learners import LEARNERS
+from diminuendo.learners.base import snapshots
+from diminuendo.learners.slates.blocks import WHICH, Block, DealtRounds, alike_from, merged
+from diminuendo.learners.slates.clicks import SlateClicks
+from diminuendo.learners.slates.exact import OpenTwin
+from diminuendo.learners.slates.learner import SlateLearner
+from diminuendo.learners.slates.totals import SlateTotals
 from diminuendo.privacy.budget import Budget, Unit
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.randomness import noise
 from diminuendo.streams import taste_groups
-from diminuendo.sums import counts
+from diminuendo.sums import private_counts
 from diminuendo.types import Decision, Ints, decided
 from tests.kit import statistics
 
@@ -53,8 +54,8 @@ def run(
     """A run in which `script` is published: its decisions, how likely that was, and what was asked."""
     told = Scripted(script)
     patch.setattr(noise, "laplace", told.laplace)
-    patch.setattr("diminuendo.learners.slate_learner.FEW", 1.0)  # so that a short run has several blocks
-    patch.setattr("diminuendo.learners.slate_learner.AT_FIRST", 0.9)
+    patch.setattr("diminuendo.learners.slates.learner.FEW", 1.0)  # so that a short run has several blocks
+    patch.setattr("diminuendo.learners.slates.learner.AT_FIRST", 0.9)
     learner = kind(3, 2, horizon=len(said), epsilon=epsilon, coins=SeededCoins(5))
     decisions, asked = [], []
     for answer in said:
@@ -102,8 +103,8 @@ def test_everything_published_in_a_whole_run_is_private(
 
 
 def test_noise_for_yes_and_no_is_too_little_for_which(monkeypatch: pytest.MonkeyPatch) -> None:
-    scale = counts.PrivateCounts.scale
-    monkeypatch.setattr(counts.PrivateCounts, "scale", lambda self, apart: scale(self, 1))
+    scale = private_counts.PrivateCounts.scale
+    monkeypatch.setattr(private_counts.PrivateCounts, "scale", lambda self, apart: scale(self, 1))
     worst, _ = worst_ratio(SlateClicks, 8.0, monkeypatch)
     assert worst > 1.9 * 8
 
@@ -116,8 +117,8 @@ def test_late_credit_would_cost_twice_as_much(monkeypatch: pytest.MonkeyPatch) -
 
     monkeypatch.setattr(DealtRounds, "_learn", late)
 
-    monkeypatch.setattr("diminuendo.learners.slate_learner.FEW", 1.0)
-    monkeypatch.setattr("diminuendo.learners.slate_learner.AT_FIRST", 0.9)
+    monkeypatch.setattr("diminuendo.learners.slates.learner.FEW", 1.0)
+    monkeypatch.setattr("diminuendo.learners.slates.learner.AT_FIRST", 0.9)
 
     def answered(at: int) -> float:
         told = Scripted([9 * SlateTotals.ticks, 0, *[-5 * SlateTotals.ticks] * 4])

@@ -10,13 +10,13 @@ import pytest
 from scipy import sparse
 
 from diminuendo import BestMatch, NoisyOr, People, SeededCoins
-from diminuendo.learners import fi_dp
-from diminuendo.learners.dense_replay import FEWEST_ITEMS, names_all
-from diminuendo.learners.fi_dp import FiDp, StreeterGolovin
+from diminuendo.learners.hedge import fi_dp
+from diminuendo.learners.hedge.dense_replay import FEWEST_ITEMS, names_all
+from diminuendo.learners.hedge.fi_dp import FiDp, StreeterGolovin
 from diminuendo.privacy.budget import Budget
 from diminuendo.privacy.ledger import Ledger
-from diminuendo.randomness.urns import BASE, CLASSES
-from diminuendo.randomness.waiting import LONGEST, SHORTEST, TILE
+from diminuendo.randomness.deferred_gains import LONGEST, SHORTEST, TILE
+from diminuendo.randomness.score_classes import BASE, CLASSES
 from diminuendo.randomness.words import USED, SecretRandomness
 from diminuendo.types import Floats, Items
 

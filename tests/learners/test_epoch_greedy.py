@@ -20,16 +20,16 @@ import diminuendo as dim
 from diminuendo import Functions, Oracle, People, SeededCoins
 from diminuendo.errors import InvalidInput, OverBudget
 from diminuendo.learners import epoch_greedy
-from diminuendo.learners.desk import round_at
+from diminuendo.learners.base.decisions import round_at
+from diminuendo.learners.base.replay import loop
+from diminuendo.learners.base.stored_people import Asking, KeptPeople
 from diminuendo.learners.epoch_greedy import EpochGreedy, Epochs
-from diminuendo.learners.kept_people import Asking, KeptPeople
-from diminuendo.learners.replay import loop
-from diminuendo.objectives.tape import record
+from diminuendo.objectives.recorded import record
 from diminuendo.offline.private_greedy import FunctionScores, PeopleScores
 from diminuendo.privacy.budget import Budget
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.randomness.exponential import select
-from diminuendo.randomness.urns import TICKS
+from diminuendo.randomness.score_classes import TICKS
 from diminuendo.streams import taste_groups
 from diminuendo.types import Floats, Ints
 from tests.kit.enumeration import Law, Person, Stream, all_people, covering_people, mask, unit, worst

@@ -14,11 +14,11 @@ import pytest
 from diminuendo import LEARNERS, NoisyOr, Oracle, SeededCoins, Setting, person
 from diminuendo.errors import InvalidInput, OutOfRange, OverBudget, WrongFeedback
 from diminuendo.learners import EpochGreedy, OverlapGreedy
-from diminuendo.learners.private_learner import PrivateLearner
+from diminuendo.learners.base.private import PrivateLearner
 from diminuendo.objectives.person import Person
 from diminuendo.privacy.budget import Budget
-from diminuendo.privacy.custody import Custody
 from diminuendo.privacy.ledger import Ledger
+from diminuendo.privacy.process_guard import Custody
 from diminuendo.streams import taste_groups
 
 PEOPLE = taste_groups(120, 8, groups=2, items_per_group=3, seed=1)

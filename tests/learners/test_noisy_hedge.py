@@ -12,7 +12,7 @@ from scipy import sparse
 
 import diminuendo as dim
 from diminuendo import People, SeededCoins
-from diminuendo.learners.noisy_hedge import NoisyHedge, _gathered
+from diminuendo.learners.released.noisy_hedge import NoisyHedge, _gathered
 from diminuendo.streams import taste_groups
 from diminuendo.sums.strategies import STRATEGIES
 from diminuendo.types import Floats, Ints, Items

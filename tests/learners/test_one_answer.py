@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from diminuendo import People
-from diminuendo.learners.one_answer import Asker
+from diminuendo.learners.overlap.one_answer import Asker
 from diminuendo.objectives import FAMILIES
 from diminuendo.types import EMPTY_SLOT, Floats, Ints, Items
 

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from diminuendo import NoisyOr, Oracle, OrderedExperts, People, SeededCoins
-from diminuendo.learners.ordered_experts import ATTEMPTS
-from diminuendo.randomness.urns import TICKS, probabilities
+from diminuendo.learners.hedge.full import ATTEMPTS
+from diminuendo.randomness.score_classes import TICKS, probabilities
 from diminuendo.types import Objective
 from tests.kit.families import families, specimens
 from tests.kit.statistics import assert_follows, assert_rejects

@@ -15,18 +15,19 @@ import pytest
 import diminuendo as dim
 from diminuendo import Functions, Oracle, People, SeededCoins, Setting
 from diminuendo.errors import InvalidInput, LedgerInUse, OverBudget
-from diminuendo.learners.drift import DriftTest
-from diminuendo.learners.keeper import Keeper, read, singles, written
-from diminuendo.learners.overlap_greedy import OverlapGreedy
-from diminuendo.learners.overlap_plan import batch_ends, overlap_plan
+from diminuendo.learners.base.stored_objectives import Keeper, read, singles, written
+from diminuendo.learners.overlap.drift import DriftTest
+from diminuendo.learners.overlap.schedule import batch_ends, overlap_plan
+from diminuendo.learners.overlap.stored import OverlapGreedy
 from diminuendo.privacy.accountants import ACCOUNTANTS
 from diminuendo.privacy.budget import Budget
 from diminuendo.privacy.ledger import Ledger
-from diminuendo.randomness import SecretRandomness, normal
+from diminuendo.randomness import SecretRandomness
+from diminuendo.randomness import rounded_normal as normal
 from diminuendo.streams import drift, taste_groups
+from diminuendo.sums.chains.stored import StoredPeople
+from diminuendo.sums.chains.weights import UNIT
 from diminuendo.sums.schedule import Schedule
-from diminuendo.sums.stored import StoredPeople
-from diminuendo.sums.weights import UNIT
 from diminuendo.types import Floats, Ints
 from tests.kit.families import families, specimens
 

@@ -16,19 +16,19 @@ import pytest
 import diminuendo as dim
 from diminuendo import Functions, Objective, Oracle, People, SeededCoins, Setting
 from diminuendo.errors import InvalidInput, OverBudget
-from diminuendo.learners.nearby_rows import NearbyRows
-from diminuendo.learners.overlap_plan import LONGEST
-from diminuendo.learners.overlap_sums import OverlapSums
-from diminuendo.learners.replay import loop
+from diminuendo.learners.base.replay import loop
+from diminuendo.learners.overlap.fallback_rows import NearbyRows
+from diminuendo.learners.overlap.running import OverlapSums
+from diminuendo.learners.overlap.schedule import LONGEST
 from diminuendo.privacy.accountants import ACCOUNTANTS
 from diminuendo.privacy.budget import Budget
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.randomness import SecretRandomness
 from diminuendo.streams import drift, taste_groups
-from diminuendo.sums.chain_sums import NOBODY, SINGLES, ChainSums, Question
+from diminuendo.sums.chains.running import NOBODY, SINGLES, ChainSums, Question
+from diminuendo.sums.chains.weights import running_weights
 from diminuendo.sums.clip import Clip
 from diminuendo.sums.private_sum import ROOM
-from diminuendo.sums.running_weights import running_weights
 from diminuendo.sums.schedule import Schedule, geometric
 from diminuendo.types import Decision, Floats, Ints
 from tests.learners.test_overlap_greedy import BUDGET, _erratic, hostile, published

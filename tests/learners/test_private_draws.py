@@ -21,11 +21,10 @@ from scipy.stats import binom
 
 from diminuendo import Oracle, SeededCoins, Setting, SystemCoins, paper
 from diminuendo.errors import InvalidInput, LedgerInUse, OutOfRange, OverBudget
-from diminuendo.learners import constants
-from diminuendo.learners.bandit_dp import BanditDp, PresampledBandit
-from diminuendo.learners.fi_dp import FiDp
-from diminuendo.learners.fi_pure import FiPure
-from diminuendo.learners.tail import delta_over_coins
+from diminuendo.learners.hedge import constants
+from diminuendo.learners.hedge.bandit_dp import BanditDp, PresampledBandit, delta_over_coins
+from diminuendo.learners.hedge.fi_dp import FiDp
+from diminuendo.learners.hedge.fi_pure import FiPure
 from diminuendo.privacy import curves
 from diminuendo.privacy.accountants import ACCOUNTANTS
 from diminuendo.privacy.budget import Budget

@@ -10,7 +10,7 @@ import pytest
 import diminuendo as dim
 from diminuendo import NoisyOr, People, SeededCoins, Setting
 from diminuendo.errors import WrongFeedback
-from diminuendo.learners.ranked_clicks import OpenRankedClicks, RankedClicks
+from diminuendo.learners.probing.clicks import OpenRankedClicks, RankedClicks
 from diminuendo.randomness import SecretRandomness
 from diminuendo.streams import taste_groups
 from diminuendo.types import Floats

@@ -14,15 +14,16 @@ import pytest
 import diminuendo as dim
 from diminuendo import Functions, Oracle, People, SeededCoins, Setting
 from diminuendo.errors import InvalidInput, LedgerInUse, OverBudget
-from diminuendo.learners.boosted import Boosted
-from diminuendo.learners.noisy_hedge import NoisyHedge
-from diminuendo.learners.released_sums import ReleasedSums
-from diminuendo.learners.replay import loop
+from diminuendo.learners.base.replay import loop
+from diminuendo.learners.released.boosted import Boosted
+from diminuendo.learners.released.learner import ReleasedSums
+from diminuendo.learners.released.noisy_hedge import NoisyHedge
 from diminuendo.privacy.accountants import ACCOUNTANTS
 from diminuendo.privacy.budget import Budget
 from diminuendo.privacy.events import ContinuousGaussian
 from diminuendo.privacy.ledger import Ledger
-from diminuendo.randomness import SecretRandomness, normal
+from diminuendo.randomness import SecretRandomness
+from diminuendo.randomness import rounded_normal as normal
 from diminuendo.streams import taste_groups
 from diminuendo.types import Ints
 from tests.kit.families import families, specimens

@@ -9,13 +9,13 @@ import pytest
 from scipy import sparse
 
 from diminuendo import Coverage, NoisyOr, People, SeededCoins
-from diminuendo.learners import boosted_people, noisy_hedge
-from diminuendo.learners.boosted import Boosted
-from diminuendo.learners.released_sums import ReleasedSums
-from diminuendo.learners.sheet import NARROW
+from diminuendo.learners.released import boosted_people, noisy_hedge
+from diminuendo.learners.released.boosted import Boosted
+from diminuendo.learners.released.contribution import NARROW
+from diminuendo.learners.released.learner import ReleasedSums
 from diminuendo.objectives.rows import Matrix
 from diminuendo.randomness.words import PublicCoins
-from diminuendo.sums.collector import Collector
+from diminuendo.sums.batch import Collector
 from diminuendo.types import Ints, Items
 from tests.kit.families import families, specimens
 

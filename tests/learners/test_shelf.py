@@ -12,8 +12,8 @@ from scipy import stats
 import diminuendo as dim
 from diminuendo import NoisyOr, People, SeededCoins
 from diminuendo.errors import InvalidInput
-from diminuendo.learners.overlap_greedy import OverlapGreedy
-from diminuendo.learners.shelf import NOT_YET, Shelf, draw_from_lists
+from diminuendo.learners.overlap.items import NOT_YET, Shelf, draw_from_lists
+from diminuendo.learners.overlap.stored import OverlapGreedy
 from diminuendo.randomness.words import PublicCoins
 from diminuendo.streams import taste_groups
 from diminuendo.types import EMPTY_SLOT, Items

@@ -9,9 +9,9 @@ from scipy import sparse
 from diminuendo import NoisyOr, Oracle, People, SeededCoins, Setting, make
 from diminuendo.errors import WrongFeedback
 from diminuendo.learners import LEARNERS
-from diminuendo.learners.dealt import WHICH
-from diminuendo.learners.slate_clicks import SlateClicks, best_question
-from diminuendo.learners.slate_learner import SlateLearner
+from diminuendo.learners.slates.blocks import WHICH
+from diminuendo.learners.slates.clicks import SlateClicks, best_question
+from diminuendo.learners.slates.learner import SlateLearner
 from diminuendo.offline.greedy import greedy
 from diminuendo.streams import taste_groups
 from diminuendo.types import FeedbackKind, Floats, Items

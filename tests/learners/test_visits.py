@@ -16,21 +16,21 @@ import pytest
 
 from diminuendo import LEARNERS, Functions, Learner, Oracle, People, SeededCoins, Setting
 from diminuendo.errors import InvalidInput, OutOfRange, OverBudget
-from diminuendo.learners.bandit_dp import BanditDp
-from diminuendo.learners.fi_dp import FiDp
-from diminuendo.learners.fi_pure import FiPure
-from diminuendo.learners.open_twin import OpenTwin
-from diminuendo.learners.private_draws import PrivateDraws
-from diminuendo.learners.private_learner import PrivateLearner
-from diminuendo.learners.quota import Quota, hashed, silenced
-from diminuendo.learners.replay import loop, replay
-from diminuendo.learners.snapshots import named
+from diminuendo.learners.base.private import PrivateLearner
+from diminuendo.learners.base.replay import loop, replay
+from diminuendo.learners.base.snapshots import named
+from diminuendo.learners.base.visits import Quota, hashed, silenced
+from diminuendo.learners.hedge.bandit_dp import BanditDp
+from diminuendo.learners.hedge.fi_dp import FiDp
+from diminuendo.learners.hedge.fi_pure import FiPure
+from diminuendo.learners.hedge.private_draws import PrivateDraws
+from diminuendo.learners.slates.exact import OpenTwin
 from diminuendo.privacy import curves
 from diminuendo.privacy.accountants import ACCOUNTANTS
 from diminuendo.privacy.budget import Budget, Unit
 from diminuendo.privacy.events import Laplace, Selections
 from diminuendo.privacy.ledger import Ledger
-from diminuendo.randomness.urns import probabilities
+from diminuendo.randomness.score_classes import probabilities
 from diminuendo.simulate import simulate
 from diminuendo.streams import taste_groups
 from diminuendo.types import Decision

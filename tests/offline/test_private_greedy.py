@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 import diminuendo as dim
 from diminuendo.errors import InvalidInput, OverBudget
-from diminuendo.objectives.tape import record
+from diminuendo.objectives.recorded import record
 from diminuendo.offline.private_greedy import (
     CALIBRATIONS,
     FunctionScores,
@@ -37,7 +37,7 @@ from diminuendo.privacy.accountants import ACCOUNTANTS
 from diminuendo.privacy.budget import Budget, Unit
 from diminuendo.privacy.events import Laplace, Selections
 from diminuendo.privacy.ledger import Ledger
-from diminuendo.randomness.urns import TICKS
+from diminuendo.randomness.score_classes import TICKS
 from diminuendo.streams import synthetic
 from diminuendo.streams.people import Clicking
 from diminuendo.types import Floats, Ints, Slate, SlateLike

@@ -18,7 +18,7 @@ import pytest
 from scipy import optimize, stats
 
 from diminuendo.errors import InvalidInput, UnknownEvent
-from diminuendo.learners.constants import paper_exploring, paper_hedge_rate, paper_rate
+from diminuendo.learners.hedge.constants import paper_exploring, paper_hedge_rate, paper_rate
 from diminuendo.paper import bounds
 from diminuendo.privacy import (
     ACCOUNTANTS,

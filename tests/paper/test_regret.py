@@ -20,7 +20,7 @@ from diminuendo.objectives import NoisyOr
 from diminuendo.offline import ONE_MINUS_1_OVER_E, optimum
 from diminuendo.paper import bounds
 from diminuendo.plan import BOUNDS
-from diminuendo.simulate.regret import expert_regrets
+from diminuendo.simulate.benchmarks import expert_regrets
 from diminuendo.types import Floats
 from tests.kit.statistics import ALPHA
 

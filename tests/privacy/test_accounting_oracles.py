@@ -12,7 +12,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from diminuendo.privacy import adaptive_range, calibrate, curves, events, normal_tail
+from diminuendo.privacy import adaptive_range, calibrate, curves, events
+from diminuendo.privacy import curves as normal_tail
 from diminuendo.privacy.accountants import ACCOUNTANTS
 from tests.kit import examples, oracles
 from tests.kit.oracles import HAIR, between, check_delta, exact, mp

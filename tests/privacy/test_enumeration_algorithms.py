@@ -15,13 +15,12 @@ import numpy as np
 import pytest
 
 from diminuendo import Oracle
-from diminuendo.learners.bandit_dp import BanditDp, PresampledBandit
-from diminuendo.learners.fi_dp import FiDp
-from diminuendo.learners.learner import Learner
-from diminuendo.learners.tail import delta_over_coins
+from diminuendo.learners.base.learner import Learner
+from diminuendo.learners.hedge.bandit_dp import BanditDp, PresampledBandit, delta_over_coins
+from diminuendo.learners.hedge.fi_dp import FiDp
 from diminuendo.privacy.accountants import ACCOUNTANTS
 from diminuendo.privacy.events import Selections
-from diminuendo.randomness.urns import probabilities
+from diminuendo.randomness.score_classes import probabilities
 from diminuendo.types import EMPTY_SLOT, Words
 from tests.kit.enumeration import (
     Law,

@@ -22,7 +22,7 @@ from diminuendo.errors import (
     LedgerInUse,
     OverBudget,
 )
-from diminuendo.privacy import curves, ledger, record
+from diminuendo.privacy import curves, ledger, ledger_file
 from diminuendo.privacy.budget import Budget
 from diminuendo.privacy.events import Columns, Event, Gaussian, Laplace, Repeated, Selections
 from diminuendo.privacy.ledger import Ledger
@@ -48,7 +48,7 @@ def test_a_file_is_read_back_and_goes_on(path: Path) -> None:
     found = ledger.audit(path)
     assert found.budget == BUDGET
     assert found.head == again.head
-    assert not record.load(path).torn
+    assert not ledger_file.load(path).torn
     with Ledger.open(path, BUDGET, expect=head) as third:
         assert len(third.charges) == 2
 
@@ -86,7 +86,7 @@ def test_every_flipped_byte_is_noticed(path: Path) -> None:
         changed = bytearray(content)
         changed[place] ^= 1
         try:
-            found = record.parse(bytes(changed), "file")
+            found = ledger_file.parse(bytes(changed), "file")
         except LedgerDamaged:
             continue
         # The only change that passes is that of the last newline: the last line then counts as unfinished.
@@ -104,7 +104,7 @@ def test_lost_and_swapped_lines_are_noticed(path: Path) -> None:
         [lines[0], b"\n", *lines[1:]],
     ):
         with pytest.raises(LedgerDamaged):
-            record.parse(b"".join(wrong), "file")
+            ledger_file.parse(b"".join(wrong), "file")
 
 
 def test_a_file_cut_back_is_noticed_by_its_head(path: Path) -> None:
@@ -130,8 +130,8 @@ def test_charges_beyond_the_budget_are_not_believed(path: Path) -> None:
     head, lines = json.loads(content[0])["hash"], [content[0]]
     for _ in range(2):  # hashes recomputed by somebody who knows how
         body = {"charge": {"kind": "gaussian", "rho": RHO}, "note": ""}
-        head = record.chained(head, body)
-        lines.append(record.line(body, head).decode().strip())
+        head = ledger_file.chained(head, body)
+        lines.append(ledger_file.line(body, head).decode().strip())
     path.write_text("\n".join(lines) + "\n")
     with pytest.raises(LedgerDamaged, match="exceed the budget"):
         Ledger.open(path)
@@ -147,7 +147,7 @@ def test_an_unfinished_line_is_dropped_and_said_so(path: Path) -> None:
             assert [charge.note for charge in held.charges][:3] == [f"release {index}" for index in range(3)]
             assert "unfinished" in held.charges[3].note
             assert len(held.charges) == 4
-        assert not record.load(path).torn
+        assert not ledger_file.load(path).torn
     path.write_bytes(content[:20])  # not even the first line
     with Ledger.open(path, BUDGET) as held:
         assert held.charges == []

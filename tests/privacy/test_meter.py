@@ -6,8 +6,8 @@ import pytest
 
 from diminuendo.errors import InvalidInput
 from diminuendo.privacy.budget import Budget
+from diminuendo.privacy.draw_budget import STRETCHES, Meter
 from diminuendo.privacy.ledger import Ledger
-from diminuendo.privacy.meter import STRETCHES, Meter
 
 TOTAL = 2 * STRETCHES
 

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from diminuendo.errors import InvalidInput, LedgerDamaged
-from diminuendo.privacy import _disk
+from diminuendo.privacy import durable
 from diminuendo.privacy._attic import Attic
 from diminuendo.privacy.releases import Releases
 from diminuendo.types import Ints
@@ -76,8 +76,8 @@ def test_what_a_dead_process_left_unfinished_is_removed(tmp_path: Path) -> None:
     dead = subprocess.run(
         [sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, check=True
     )
-    left = tmp_path / f"{_disk.UNFINISHED}{int(dead.stdout)}-abc"
-    alive = tmp_path / f"{_disk.UNFINISHED}{os.getpid()}-abc"
+    left = tmp_path / f"{durable.UNFINISHED}{int(dead.stdout)}-abc"
+    alive = tmp_path / f"{durable.UNFINISHED}{os.getpid()}-abc"
     left.write_bytes(b"secret")
     alive.write_bytes(b"secret")
     Releases(tmp_path)

@@ -18,7 +18,7 @@ from diminuendo._numba import kernel
 from diminuendo.errors import InvalidInput
 from diminuendo.randomness import PublicCoins, SecretRandomness, select
 from diminuendo.randomness.coins import Coins
-from diminuendo.randomness.urns import Urns, draw, new_urns
+from diminuendo.randomness.score_classes import Urns, draw, new_urns
 from diminuendo.randomness.words import SHORT, UNFINISHED, USED, PublicWords, SecretWords, begin, below, undo
 from diminuendo.types import Ints, Words
 from tests.kit.statistics import assert_follows, assert_rejects

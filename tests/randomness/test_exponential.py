@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from diminuendo import SeededCoins
 from diminuendo._numba import kernel
 from diminuendo.errors import InvalidInput
-from diminuendo.randomness import SecretRandomness, certified, select
+from diminuendo.randomness import SecretRandomness, exact_comparison, select
 from diminuendo.randomness.exponential import keep, scale_bits, select_once, weight_bound
-from diminuendo.randomness.urns import BITS, BOUND, Urns, draw, grow, new_urns
+from diminuendo.randomness.score_classes import BITS, BOUND, Urns, draw, grow, new_urns
 from diminuendo.randomness.words import (
     ASKED,
     BEGUN,
@@ -213,13 +213,13 @@ def test_a_wrong_bound_would_be_noticed() -> None:
 )
 def test_exp_bounds_hold_and_are_close(numerator: int, denominator: int, precision: int) -> None:
     power = -Fraction(numerator, denominator)
-    low, high = certified.exp_bounds(power, precision)
+    low, high = exact_comparison.exp_bounds(power, precision)
     with mpmath.workprec(precision + 200):
         true = mpmath.ldexp(mpmath.exp(mpmath.mpf(power.numerator) / power.denominator), precision)
         assert low <= true <= high
     assert high - low <= 2
     with pytest.raises(ValueError, match="not above 0"):
-        certified.exp_bounds(Fraction(1, 7), precision)
+        exact_comparison.exp_bounds(Fraction(1, 7), precision)
 
 
 @settings(deadline=None, max_examples=200)
@@ -238,7 +238,7 @@ def test_verdicts_are_those_of_high_precision(
         residual = max(0, int(mpmath.floor(weight)) + off)
         point = residual + mpmath.mpf(fraction) / 2**64 + mpmath.mpf(2) ** -65
         words = itertools.chain([fraction], itertools.repeat(2**63))
-        assert certified.decide(residual, rate, -behind, bits, lambda: next(words)) == (point < weight)
+        assert exact_comparison.decide(residual, rate, -behind, bits, lambda: next(words)) == (point < weight)
 
 
 @pytest.mark.parametrize("n", [2, 50])
@@ -322,7 +322,7 @@ def bound(rate: float, difference: int, bits: int) -> int:
 )
 def test_floats_never_decide_wrongly_and_bounds_hold(rate: float, behind: int, bits: int, off: int) -> None:
     """Right at the edge, where a window of a few roundings would be too small, at full scale."""
-    low, high = certified.exp_bounds(Fraction(rate) * -behind, bits + 64)
+    low, high = exact_comparison.exp_bounds(Fraction(rate) * -behind, bits + 64)
     assert bound(rate, -behind, bits) << 64 >= high
     residual = max(0, (low >> 64) + off)
     secret = SecretRandomness(SeededCoins(0))

@@ -11,8 +11,9 @@ import pytest
 from scipy import special
 
 from diminuendo.errors import InvalidInput
-from diminuendo.randomness import PublicCoins, SecretRandomness, SeededCoins, SystemCoins, normal_slowly
-from diminuendo.randomness.normal import UNDECIDED, WIDEST, _decided, _written, rounded_normal
+from diminuendo.randomness import PublicCoins, SecretRandomness, SeededCoins, SystemCoins
+from diminuendo.randomness import rounded_normal as normal_slowly
+from diminuendo.randomness.rounded_normal import UNDECIDED, WIDEST, _decided, _written, rounded_normal
 from diminuendo.types import Floats, Ints, Words
 from tests.kit.statistics import assert_follows, assert_rejects
 

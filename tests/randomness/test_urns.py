@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from diminuendo import SeededCoins
 from diminuendo._numba import kernel
-from diminuendo.randomness.urns import (
+from diminuendo.randomness.score_classes import (
     BASE,
     BITS,
     BOUND,
@@ -24,7 +24,7 @@ from diminuendo.randomness.urns import (
     new_urns,
     retune,
 )
-from diminuendo.randomness.urns import probabilities as law_of
+from diminuendo.randomness.score_classes import probabilities as law_of
 from diminuendo.randomness.words import WINDOW, SecretRandomness, SecretWords
 from diminuendo.types import Ints
 from tests.kit.statistics import assert_follows, assert_rejects

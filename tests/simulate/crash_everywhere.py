@@ -13,7 +13,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from diminuendo.simulate import kept, sweep
+from diminuendo.simulate import store, sweep
 from diminuendo.simulate.task import Run
 from diminuendo.streams import taste_groups
 
@@ -51,9 +51,9 @@ def in_a_child(work: Callable[[], None]) -> int:
 
 def acknowledged(out: Path, note: Path) -> None:
     """Note every run as soon as it is said to be kept; and those that are made."""
-    keep, work = kept.Kept.keep, Run.work
+    keep, work = store.Kept.keep, Run.work
 
-    def noted(self: kept.Kept, task: Any, found: Any) -> None:
+    def noted(self: store.Kept, task: Any, found: Any) -> None:
         keep(self, task, found)
         with note.open("a") as file:
             file.write(f"kept {task.key}\n")
@@ -63,7 +63,7 @@ def acknowledged(out: Path, note: Path) -> None:
             file.write(f"made {self.key}\n")
         return work(self, *rest)
 
-    kept.Kept.keep = noted  # type: ignore[method-assign]
+    store.Kept.keep = noted  # type: ignore[method-assign]
     Run.work = made  # type: ignore[assignment, method-assign]
     small(out)
 

@@ -20,8 +20,7 @@ import pytest
 from diminuendo import Coverage, Functions, People
 from diminuendo.errors import DiminuendoError, InvalidInput
 from diminuendo.simulate import Simulation, simulate
-from diminuendo.simulate.kept import Kept, kept_rows
-from diminuendo.simulate.rows import as_rows, results_in
+from diminuendo.simulate.store import Kept, as_rows, kept_rows, results_in
 from diminuendo.simulate.task import Run
 from diminuendo.simulate.workers import IDLE_SECONDS
 from diminuendo.streams import open_stream, taste_groups

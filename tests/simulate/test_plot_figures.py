@@ -14,11 +14,11 @@ from matplotlib.colors import to_hex
 from matplotlib.patches import Rectangle
 
 from diminuendo.simulate import Shown, Simulation
-from diminuendo.simulate.plot import middle_epsilon, payoff_figure, plot_payoff, regret_figure
-from diminuendo.simulate.plot_privacy import price_figure
-from diminuendo.simulate.plot_slates import NOT_KEPT, chosen_items, shares_of, slates_figure
-from diminuendo.simulate.plot_spending import arrival_figure, average, spending_figure, varies
-from diminuendo.simulate.plot_style import looks, style
+from diminuendo.simulate.figures.over_time import middle_epsilon, payoff_figure, plot_payoff, regret_figure
+from diminuendo.simulate.figures.privacy import price_figure
+from diminuendo.simulate.figures.slates import NOT_KEPT, chosen_items, shares_of, slates_figure
+from diminuendo.simulate.figures.spending import arrival_figure, average, spending_figure, varies
+from diminuendo.simulate.figures.style import looks, style
 from diminuendo.simulate.result import items_kept
 from diminuendo.types import Floats
 from tests.simulate.specimens import small, tiny

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from diminuendo.errors import InvalidInput
-from diminuendo.simulate.plot_seeds import plot_seeds
+from diminuendo.simulate.figures.seeds import plot_seeds
 
 
 def test_it_draws_every_run(tmp_path: Path) -> None:

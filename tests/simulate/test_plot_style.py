@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from matplotlib.colors import to_rgb
 from scipy import stats
 
-from diminuendo.simulate.plot_style import (
+from diminuendo.simulate.figures.style import (
     COLOURS,
     KNOWN,
     Look,

@@ -11,8 +11,8 @@ import pytest
 
 from diminuendo.errors import OutOfRange
 from diminuendo.learners import LEARNERS, Learner, Setting, make
-from diminuendo.learners.overlap import Overlap
-from diminuendo.learners.private_learner import PrivateLearner
+from diminuendo.learners.base.private import PrivateLearner
+from diminuendo.learners.overlap.learner import Overlap
 from diminuendo.privacy import curves
 from diminuendo.privacy.accountants import ACCOUNTANTS, Additive
 from diminuendo.randomness import SeededCoins

@@ -12,8 +12,8 @@ from scipy import stats
 
 from diminuendo import Functions, People
 from diminuendo.errors import InvalidInput
-from diminuendo.learners.desk import shown
-from diminuendo.learners.quota import silenced
+from diminuendo.learners.base.decisions import shown
+from diminuendo.learners.base.visits import silenced
 from diminuendo.objectives import FAMILIES
 from diminuendo.streams import taste_groups
 from diminuendo.streams.clicks import MODELS, NO_CLICK, luck_of, mixed, uniform

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from diminuendo.errors import InvalidInput
+from diminuendo.sums.batch import Collector
 from diminuendo.sums.clip import Clip
-from diminuendo.sums.collector import Collector
 from diminuendo.sums.schedule import equal
 from diminuendo.types import Ints
 

@@ -15,8 +15,8 @@ from diminuendo.errors import InvalidInput
 from diminuendo.privacy.budget import Budget
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.randomness import SecretRandomness
+from diminuendo.sums.batch import Collector
 from diminuendo.sums.clip import Clip, Rule, cannot_exceed, clip_row
-from diminuendo.sums.collector import Collector
 from diminuendo.sums.private_sum import PrivateSum
 from diminuendo.sums.schedule import equal
 from diminuendo.types import Floats, Ints

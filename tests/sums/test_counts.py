@@ -17,7 +17,7 @@ from diminuendo.privacy.budget import Budget
 from diminuendo.privacy.events import Gaussian, Laplace
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.randomness import PublicCoins, SecretRandomness, noise
-from diminuendo.sums.counts import MOST_APART, PrivateCounts
+from diminuendo.sums.private_counts import MOST_APART, PrivateCounts
 from diminuendo.types import Floats, Ints
 from tests.kit.statistics import assert_follows, assert_rejects
 

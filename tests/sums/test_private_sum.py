@@ -20,11 +20,11 @@ from diminuendo.privacy.budget import Budget
 from diminuendo.privacy.events import ContinuousGaussian, Gaussian, Laplace, Selections
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.randomness import PublicCoins, SecretRandomness, noise
-from diminuendo.sums.blt import UNIT_BITS, Blt
 from diminuendo.sums.clip import Clip
 from diminuendo.sums.private_sum import PrivateSum
 from diminuendo.sums.schedule import Schedule, equal, geometric
 from diminuendo.sums.strategies import STRATEGIES
+from diminuendo.sums.strategies.blt import UNIT_BITS, Blt
 from diminuendo.types import Ints
 from tests.sums.test_clip import HOSTILE
 

@@ -16,11 +16,12 @@ from diminuendo.errors import InvalidInput, LedgerDamaged, OverBudget
 from diminuendo.privacy.budget import Budget
 from diminuendo.privacy.events import Gaussian, NormalColumns
 from diminuendo.privacy.ledger import Ledger
-from diminuendo.randomness import SecretRandomness, normal
+from diminuendo.randomness import SecretRandomness
+from diminuendo.randomness import rounded_normal as normal
+from diminuendo.sums.chains.stored import StoredPeople
+from diminuendo.sums.chains.weights import UNIT, gls, power_weights
 from diminuendo.sums.clip import Clip
 from diminuendo.sums.schedule import Schedule, equal, geometric
-from diminuendo.sums.stored import StoredPeople
-from diminuendo.sums.weights import UNIT, gls, power_weights
 from diminuendo.types import Ints
 from tests.sums.test_clip import HOSTILE
 

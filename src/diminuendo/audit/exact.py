@@ -1,6 +1,6 @@
 r"""Exact: everything that may be seen, with its chance in both worlds, for runs so small that all of it can be listed.
 
-A run is led through every way its secret draws may fall (doors.py), each time through the learner's own `choose` and
+A run is led through every way its secret draws may fall (taps.py), each time through the learner's own `choose` and
 `observe`; the chance of each draw is read off the scores that the learner has at that moment. Public coins are held
 fixed: whoever looks on knows them, and what is promised holds however they fall. Ways that look the same are added up.
 Then epsilon is the smallest that is true of the two laws, with nothing left to chance (docs/maths/audit-paths.md,
@@ -18,14 +18,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from diminuendo.audit.doors import Doors, Passage
-from diminuendo.audit.effort import Effort
 from diminuendo.audit.finding import Finding
-from diminuendo.audit.hostile import CROWDS, SILENT, Said, again, crowd, neighbours, wanting
 from diminuendo.audit.laws import LAWS, listed, log_chance
-from diminuendo.audit.scripts import Script
+from diminuendo.audit.pathwise import everything_is_watched
+from diminuendo.audit.run import Effort
 from diminuendo.audit.subjects import Subject, View, play
-from diminuendo.audit.walk import everything_is_watched
+from diminuendo.audit.taps import Doors, Passage
+from diminuendo.audit.worlds import CROWDS, SILENT, Said, Script, again, crowd, neighbours, wanting
 from diminuendo.learners import Setting
 from diminuendo.randomness.coins import SeededCoins
 from diminuendo.types import EMPTY_SLOT, Floats

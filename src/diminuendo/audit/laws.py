@@ -1,7 +1,7 @@
 """Laws: with what chance something comes out that did, given what was covered.
 
 Of noise the chance of every whole number; of draws the chance of every item. Where there are few things that may come
-out they can be listed, which is what exact audits do. A learner that draws and adds noise through the doors (doors.py)
+out they can be listed, which is what exact audits do. A learner that draws and adds noise through the doors (taps.py)
 needs nothing else to be audited; a new kind of door needs its line here.
 """
 
@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from scipy.special import log_ndtr
 
-from diminuendo.audit.doors import DRAWN, SHOWN, Passage, leaning_chances
+from diminuendo.audit.taps import DRAWN, SHOWN, Passage, leaning_chances
 from diminuendo.types import EMPTY_SLOT, Floats
 
 WIDE = 1024.0

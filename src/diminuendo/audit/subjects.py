@@ -16,11 +16,12 @@ from unittest import mock
 
 import numpy as np
 
-from diminuendo.audit.doors import Doors, Parted, Unwatched
 from diminuendo.audit.laws import published
-from diminuendo.audit.scripts import Script
+from diminuendo.audit.taps import Doors, Parted, Unwatched
+from diminuendo.audit.worlds import Script
 from diminuendo.errors import InvalidInput
-from diminuendo.learners import LEARNERS, Learner, Setting, constants
+from diminuendo.learners import LEARNERS, Learner, Setting
+from diminuendo.learners.hedge import constants
 from diminuendo.privacy import curves
 from diminuendo.privacy.budget import Guarantee
 from diminuendo.randomness.coins import Coins, SeededCoins

@@ -9,7 +9,7 @@ import sys
 import warnings
 from typing import Any, cast
 
-from diminuendo.cli.loading import loading
+from diminuendo.cli.screen import loading
 
 _noted: set[str] = set()
 
@@ -30,8 +30,7 @@ def main() -> None:
 
         from diminuendo._numba.progress import Once, reported_by
         from diminuendo.cli.app import app
-        from diminuendo.cli.files import sentence
-        from diminuendo.cli.screen import errors, say_plainly
+        from diminuendo.cli.screen import errors, say_plainly, sentence
         from diminuendo.errors import DiminuendoError
 
     warnings.showwarning = cast(Any, _note)

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 
 import diminuendo
-from diminuendo.cli.audit_command import audit_command
-from diminuendo.cli.files import make_room
-from diminuendo.cli.loading import loading
+from diminuendo.cli.audit import audit_command
 from diminuendo.cli.names import FEEDBACKS
-from diminuendo.cli.simulate_command import demo, simulate_command
+from diminuendo.cli.screen import loading, make_room
+from diminuendo.cli.simulate import demo, simulate_command
 
 if TYPE_CHECKING:
     from diminuendo.types import FeedbackKind
@@ -74,8 +73,8 @@ def plan_command(
     """Which learner to take, what it promises, and what a budget will cost; from public facts alone."""
     with loading():
         from diminuendo import _validate
+        from diminuendo.cli.plan import plottable, show_plan
         from diminuendo.cli.screen import console, progress_bars
-        from diminuendo.cli.show_plan import plottable, show_plan
         from diminuendo.plan import plan
 
     kind = cast("FeedbackKind", _validate.one_of(feedback, FEEDBACKS, "--feedback"))
@@ -98,7 +97,7 @@ def plan_command(
         found = found.with_prices(progress=bars)
     written = json.dumps(found.as_json(), indent=2, allow_nan=False)
     if plot is not None:
-        from diminuendo.simulate.plot_prices import (
+        from diminuendo.simulate.figures.prices import (
             plot_prices,  # here, because matplotlib takes its time to load
         )
 
@@ -122,8 +121,8 @@ def learners(
 ) -> None:
     """What learners there are, what each promises, proves and keeps, and when to take it."""
     with loading():
+        from diminuendo.cli.learners import learners_as_json, show_learners
         from diminuendo.cli.screen import console
-        from diminuendo.cli.show_learners import learners_as_json, show_learners
 
     make_room(json_file)
     written = json.dumps(learners_as_json(), indent=2, ensure_ascii=False)
@@ -178,7 +177,7 @@ def ledger(
         from diminuendo.cli.screen import console
         from diminuendo.privacy.events import to_json
         from diminuendo.privacy.ledger import audit
-        from diminuendo.privacy.record import load
+        from diminuendo.privacy.ledger_file import load
 
     make_room(json_file)
     found = audit(file, expect=head)

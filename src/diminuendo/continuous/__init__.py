@@ -7,6 +7,7 @@ from diminuendo.continuous.boosted import BoostedAscent
 from diminuendo.continuous.check import check
 from diminuendo.continuous.domains import Box, CappedSimplex, Domain, Polytope
 from diminuendo.continuous.frank_wolfe import Claim, MetaFrankWolfe
+from diminuendo.continuous.learner import PointDecision
 from diminuendo.continuous.objectives import (
     DRObjective,
     MultilinearCoverage,
@@ -15,7 +16,6 @@ from diminuendo.continuous.objectives import (
     multilinear_people,
 )
 from diminuendo.continuous.offline import frank_wolfe_offline, total_value
-from diminuendo.continuous.point_learner import PointDecision
 from diminuendo.continuous.rounding import round_point
 from diminuendo.continuous.smooth import BudgetAllocation, ConcaveOfLinear, Quadratic
 

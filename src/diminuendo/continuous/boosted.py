@@ -32,11 +32,11 @@ import numpy as np
 from diminuendo import _validate
 from diminuendo.continuous.boosted_plan import SHARE, BoostedPlan, boosted_plan
 from diminuendo.continuous.domains import Domain
+from diminuendo.continuous.frank_wolfe_plan import Facts
 from diminuendo.continuous.gradient_sums import GradientSums, OpenSums, TickSums
-from diminuendo.continuous.plan import Facts
-from diminuendo.continuous.point_learner import PointLearner
+from diminuendo.continuous.learner import PointLearner
 from diminuendo.errors import InvalidInput
-from diminuendo.experts.pftal import ftrl_points
+from diminuendo.experts.noisy_leader import ftrl_points
 from diminuendo.privacy.budget import Budget, Guarantee, no_privacy
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.randomness.coins import Coins

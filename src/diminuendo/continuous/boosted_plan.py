@@ -1,7 +1,7 @@
 r"""How many releases, and how fast: where the proved bound of boosted ascent is least.
 
-With batches of B rounds, noise of mean square v in every release, T rounds in all, D and G as in plan.py, and the best
-rate eta (docs/maths/continuous.md, Theorem C10),
+With batches of B rounds, noise of mean square v in every release, T rounds in all, D and G as in
+frank_wolfe_plan.py, and the best rate eta (docs/maths/continuous.md, Theorem C10),
 
     (1 - 1/e) best - payoff  <=  (1 - 1/e) D sqrt(G^2 sum of B^2 + v (number of releases))  +  what ticks cut off .
 
@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from diminuendo import _validate
-from diminuendo.continuous.plan import TICKS, Facts, tick_clip
+from diminuendo.continuous.frank_wolfe_plan import TICKS, Facts, tick_clip
 from diminuendo.privacy import calibrate
 from diminuendo.privacy.events import ContinuousGaussian, Gaussian, Laplace
 from diminuendo.randomness import noise

@@ -25,13 +25,13 @@ from typing import Any, Literal, cast
 import numpy as np
 
 from diminuendo import _validate
-from diminuendo.continuous import plan as plans
+from diminuendo.continuous import frank_wolfe_plan as plans
 from diminuendo.continuous.domains import Domain
+from diminuendo.continuous.frank_wolfe_plan import Facts
 from diminuendo.continuous.gradient_sums import GammaSums, GradientSums, OpenSums, TickSums
-from diminuendo.continuous.plan import Facts
-from diminuendo.continuous.point_learner import PointLearner
+from diminuendo.continuous.learner import PointLearner
 from diminuendo.errors import InvalidInput
-from diminuendo.experts.pftal import ftrl_points, pftal_points
+from diminuendo.experts.noisy_leader import ftrl_points, pftal_points
 from diminuendo.privacy.budget import Budget, Guarantee, no_privacy
 from diminuendo.privacy.events import Gaussian, Laplace
 from diminuendo.privacy.ledger import Ledger

@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from diminuendo.continuous import plan as plans
-from diminuendo.continuous.plan import Facts, Plan
+from diminuendo.continuous import frank_wolfe_plan as plans
+from diminuendo.continuous.frank_wolfe_plan import Facts, Plan
 from diminuendo.errors import InvalidInput
 from diminuendo.privacy.events import ContinuousGaussian, Event, Gaussian, Laplace
 from diminuendo.privacy.ledger import Ledger

@@ -37,7 +37,7 @@ from diminuendo.privacy.events import Laplace
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.randomness import noise as noises
 from diminuendo.randomness.words import SecretRandomness, require_secret
-from diminuendo.sums.counts import PrivateCounts
+from diminuendo.sums.private_counts import PrivateCounts
 from diminuendo.types import Floats
 
 TICKS = 1 << 20

@@ -25,7 +25,7 @@ import numpy as np
 
 from diminuendo._numba import inline
 from diminuendo.experts.cuts import Cuts, cut, fetch_cut
-from diminuendo.experts.stretches import find, mask
+from diminuendo.randomness.shares import find, mask
 from diminuendo.randomness.words import SHORT, UNFINISHED, USED, PublicWords, accepted, below
 from diminuendo.types import Floats, Ints, Items, Words
 

@@ -1,4 +1,4 @@
-"""A guide to stretches (stretches.py) for one expert that is looked at very often: mostly one look at memory is enough.
+"""A guide to stretches (shares.py) for one expert that is looked at very often: mostly one look at memory is enough.
 
 Places are cut into equal buckets, one or two for each item. For every bucket one word says which item holds its first
 place, where in the bucket that item's stretch ends, and whether others end in it too. A place before that end belongs
@@ -16,7 +16,7 @@ import numpy as np
 
 from diminuendo._fetch import fetch
 from diminuendo._numba import inline, kernel
-from diminuendo.experts.stretches import find_between
+from diminuendo.randomness.shares import find_between
 from diminuendo.types import Ints, Words
 
 PLACE, SEVERAL, ITEM = np.uint64((1 << 32) - 1), np.uint64(32), np.uint64(33)
@@ -68,7 +68,7 @@ def fetch_cut(cuts: Cuts, place: int) -> None:
 
 @inline
 def look_up(cuts: Cuts, place: int) -> int:
-    """The item that holds `place`: what `find` finds (stretches.py)."""
+    """The item that holds `place`: what `find` finds (shares.py)."""
     shift = cuts.shifts[0]
     bucket = place >> shift
     word = cuts.buckets[bucket]

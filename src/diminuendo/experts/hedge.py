@@ -25,7 +25,7 @@ import numpy as np
 from diminuendo import _validate
 from diminuendo._numba import inline, kernel
 from diminuendo.errors import InvalidInput
-from diminuendo.randomness.urns import (
+from diminuendo.randomness.score_classes import (
     TICKS,
     Urns,
     draw,

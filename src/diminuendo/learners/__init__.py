@@ -5,13 +5,12 @@ from __future__ import annotations
 from difflib import get_close_matches
 
 from diminuendo.errors import UnknownName
-from diminuendo.learners.bandit_blocks import (
-    BanditBlocks,
-    BanditBlocksFull,
-    OpenBanditBlocks,
-    OpenBanditBlocksFull,
-)
-from diminuendo.learners.bandit_dp import (
+from diminuendo.learners.base.learner import Learner, Setting
+from diminuendo.learners.base.replay import replay
+from diminuendo.learners.cascade_thompson import CascadeThompson
+from diminuendo.learners.epoch_greedy import EpochGreedy
+from diminuendo.learners.hedge.bandit import ExploreExploit
+from diminuendo.learners.hedge.bandit_dp import (
     BanditDp,
     BanditDpPaper,
     DirectBandit,
@@ -19,24 +18,25 @@ from diminuendo.learners.bandit_dp import (
     PresampledBandit,
     PresampledBanditPaper,
 )
-from diminuendo.learners.bandit_experts import StreeterGolovinBandit
-from diminuendo.learners.boosted import Boosted
-from diminuendo.learners.cascade_thompson import CascadeThompson
-from diminuendo.learners.epoch_greedy import EpochGreedy
-from diminuendo.learners.explore_exploit import ExploreExploit
-from diminuendo.learners.fi_dp import FiDp, FiDpPaper, StreeterGolovin
-from diminuendo.learners.fi_pure import FiPure, FiPurePaper
-from diminuendo.learners.learner import Learner, Setting
-from diminuendo.learners.noisy_hedge import NoisyHedge
-from diminuendo.learners.ordered_experts import OrderedExperts
-from diminuendo.learners.overlap_greedy import OverlapGreedy
-from diminuendo.learners.overlap_sums import OverlapSums
-from diminuendo.learners.pick import preferred
+from diminuendo.learners.hedge.exploring import StreeterGolovinBandit
+from diminuendo.learners.hedge.fi_dp import FiDp, FiDpPaper, StreeterGolovin
+from diminuendo.learners.hedge.fi_pure import FiPure, FiPurePaper
+from diminuendo.learners.hedge.full import OrderedExperts
+from diminuendo.learners.overlap.running import OverlapSums
+from diminuendo.learners.overlap.stored import OverlapGreedy
+from diminuendo.learners.probing.clicks import OpenRankedClicks, RankedClicks
+from diminuendo.learners.probing.payoffs import (
+    BanditBlocks,
+    BanditBlocksFull,
+    OpenBanditBlocks,
+    OpenBanditBlocksFull,
+)
 from diminuendo.learners.random_slates import RandomSlates
-from diminuendo.learners.ranked_clicks import OpenRankedClicks, RankedClicks
-from diminuendo.learners.replay import replay
-from diminuendo.learners.slate_clicks import OpenSlateClicks, SlateClicks
-from diminuendo.learners.slate_totals import OpenSlateTotals, SlateTotals
+from diminuendo.learners.recommend import preferred
+from diminuendo.learners.released.boosted import Boosted
+from diminuendo.learners.released.noisy_hedge import NoisyHedge
+from diminuendo.learners.slates.clicks import OpenSlateClicks, SlateClicks
+from diminuendo.learners.slates.totals import OpenSlateTotals, SlateTotals
 from diminuendo.randomness.coins import Coins
 from diminuendo.types import FeedbackKind
 

@@ -25,8 +25,8 @@ import numpy as np
 
 from diminuendo._numba import inline, kernel
 from diminuendo.errors import InvalidInput
-from diminuendo.learners.answers import read_click
-from diminuendo.learners.learner import Learner
+from diminuendo.learners.base.feedback import read_click
+from diminuendo.learners.base.learner import Learner
 from diminuendo.objectives.family import Table
 from diminuendo.privacy.budget import Guarantee, no_privacy
 from diminuendo.randomness.coins import Coins

@@ -32,10 +32,10 @@ from numpy.typing import NDArray
 
 from diminuendo import _validate
 from diminuendo.errors import InvalidInput
-from diminuendo.learners.desk import round_at
-from diminuendo.learners.full_information import checked_objective
-from diminuendo.learners.kept_people import Asking, KeptPeople
-from diminuendo.learners.private_learner import PrivateLearner
+from diminuendo.learners.base.decisions import round_at
+from diminuendo.learners.base.feedback import checked_objective
+from diminuendo.learners.base.private import PrivateLearner
+from diminuendo.learners.base.stored_people import Asking, KeptPeople
 from diminuendo.learners.random_slates import draw_random, draw_random_slates
 from diminuendo.offline.private_greedy import rate_per_tick
 from diminuendo.privacy.accountants import ACCOUNTANTS
@@ -45,7 +45,7 @@ from diminuendo.privacy.ledger import Ledger
 from diminuendo.privacy.rounding import rounded_up
 from diminuendo.randomness.coins import Coins
 from diminuendo.randomness.exponential import select
-from diminuendo.randomness.urns import TICKS
+from diminuendo.randomness.score_classes import TICKS
 from diminuendo.streams.people import People
 from diminuendo.types import Decision, FeedbackKind, Ints, Items, Objective
 

@@ -9,7 +9,7 @@ import math
 from typing import Any, ClassVar
 
 from diminuendo._numba import inline, kernel
-from diminuendo.learners.learner import Learner
+from diminuendo.learners.base.learner import Learner
 from diminuendo.privacy.budget import Guarantee, perfect_privacy
 from diminuendo.randomness.words import UNFINISHED, PublicWords, begin, below, undo
 from diminuendo.streams.people import People

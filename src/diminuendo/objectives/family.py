@@ -19,8 +19,8 @@ from typing import Any, ClassVar, NamedTuple, TypeAlias
 import numpy as np
 from numba.extending import overload
 
-from diminuendo._csr import SparseRows
 from diminuendo._numba import inline
+from diminuendo._sparse import SparseRows
 from diminuendo.objectives.rows import Matrix
 from diminuendo.types import Floats, Items
 

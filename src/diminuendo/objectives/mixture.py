@@ -16,9 +16,9 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from diminuendo._csr import SparseRows
+from diminuendo._sparse import SparseRows
 from diminuendo.errors import InvalidInput
-from diminuendo.objectives import family as f
+from diminuendo.objectives import family
 from diminuendo.objectives.best_match import BestMatch
 from diminuendo.objectives.coverage import Coverage
 from diminuendo.objectives.family import Bag, Family, Kernels, Table, close, put, register
@@ -113,31 +113,33 @@ class Mixture(Family):
 
 
 def _offset(table: PairTable, person: int) -> int:
-    return f.offset(table.left, person) + f.offset(table.right, person)
+    return family.offset(table.left, person) + family.offset(table.right, person)
 
 
 def _start(table: PairTable, person: int, state: Floats, at: int) -> None:
-    size = f.offset(table.left, person + 1) - f.offset(table.left, person)
-    f.start(table.left, person, state, at)
-    f.start(table.right, person, state, at + size)
+    size = family.offset(table.left, person + 1) - family.offset(table.left, person)
+    family.start(table.left, person, state, at)
+    family.start(table.right, person, state, at + size)
 
 
 def _value(table: PairTable, person: int, state: Floats, at: int) -> float:
-    size = f.offset(table.left, person + 1) - f.offset(table.left, person)
-    left = f.value(table.left, person, state, at)
-    return table.left_share * left + table.right_share * f.value(table.right, person, state, at + size)
+    size = family.offset(table.left, person + 1) - family.offset(table.left, person)
+    left = family.value(table.left, person, state, at)
+    return table.left_share * left + table.right_share * family.value(table.right, person, state, at + size)
 
 
 def _gain(table: PairTable, person: int, state: Floats, at: int, item: int) -> float:
-    size = f.offset(table.left, person + 1) - f.offset(table.left, person)
-    left = f.gain(table.left, person, state, at, item)
-    return table.left_share * left + table.right_share * f.gain(table.right, person, state, at + size, item)
+    size = family.offset(table.left, person + 1) - family.offset(table.left, person)
+    left = family.gain(table.left, person, state, at, item)
+    return table.left_share * left + table.right_share * family.gain(
+        table.right, person, state, at + size, item
+    )
 
 
 def _gains(table: PairTable, person: int, state: Floats, at: int, bag: Bag, count: int) -> int:
-    size = f.offset(table.left, person + 1) - f.offset(table.left, person)
-    middle = f.gains(table.left, person, state, at, bag, count)
-    last = f.gains(table.right, person, state, at + size, bag, middle)
+    size = family.offset(table.left, person + 1) - family.offset(table.left, person)
+    middle = family.gains(table.left, person, state, at, bag, count)
+    last = family.gains(table.right, person, state, at + size, bag, middle)
     first, end = count, count
     for j in range(first, last):  # merge in place: what is written never overtakes what is read
         share = table.left_share if j < middle else table.right_share
@@ -147,14 +149,14 @@ def _gains(table: PairTable, person: int, state: Floats, at: int, bag: Bag, coun
 
 
 def _add(table: PairTable, person: int, state: Floats, at: int, item: int) -> None:
-    size = f.offset(table.left, person + 1) - f.offset(table.left, person)
-    f.add(table.left, person, state, at, item)
-    f.add(table.right, person, state, at + size, item)
+    size = family.offset(table.left, person + 1) - family.offset(table.left, person)
+    family.add(table.left, person, state, at, item)
+    family.add(table.right, person, state, at + size, item)
 
 
 def _ceiling(table: PairTable, person: int, x: Floats, scale: float, slope: Floats) -> float:
-    left = f.ceiling(table.left, person, x, scale * table.left_share, slope)
-    right = f.ceiling(table.right, person, x, scale * table.right_share, slope)
+    left = family.ceiling(table.left, person, x, scale * table.left_share, slope)
+    right = family.ceiling(table.right, person, x, scale * table.right_share, slope)
     return table.left_share * left + table.right_share * right
 
 

@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from diminuendo import _validate
-from diminuendo._csr import SparseRows
 from diminuendo._numba import kernel
+from diminuendo._sparse import SparseRows
 from diminuendo.errors import InvalidInput
 from diminuendo.objectives.family import Bag, Family, Table, add, gains, new_bag, offset, start, value
-from diminuendo.objectives.tape import record
+from diminuendo.objectives.recorded import record
 from diminuendo.types import Floats, Items, Objective, Slate, SlateLike
 
 

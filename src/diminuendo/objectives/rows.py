@@ -10,8 +10,8 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from diminuendo._csr import from_dense, is_sparse
 from diminuendo._numba import inline
+from diminuendo._sparse import from_dense, is_sparse
 from diminuendo.errors import InvalidInput
 from diminuendo.types import Floats, Items
 

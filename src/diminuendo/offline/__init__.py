@@ -1,8 +1,7 @@
 """Hindsight: the best that could have been shown, had all people been known."""
 
-from diminuendo.offline.bounds import ONE_MINUS_1_OVER_E, data_bound
 from diminuendo.offline.exact import Bracket, optimum
-from diminuendo.offline.greedy import Hindsight, greedy
+from diminuendo.offline.greedy import ONE_MINUS_1_OVER_E, Hindsight, data_bound, greedy
 from diminuendo.offline.private_greedy import PrivateSlate, private_greedy
 
 __all__ = [

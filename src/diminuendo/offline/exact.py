@@ -21,8 +21,7 @@ import numpy as np
 
 from diminuendo import _validate
 from diminuendo.errors import InvalidInput
-from diminuendo.offline.bounds import data_bound, top_sum
-from diminuendo.offline.greedy import greedy
+from diminuendo.offline.greedy import data_bound, greedy, top_sum
 from diminuendo.offline.total import PeopleTotal, Total, total
 from diminuendo.streams.people import People, Stream
 from diminuendo.types import Floats, Slate

@@ -21,12 +21,12 @@ from typing import Any
 from diminuendo.continuous.domains import Domain
 from diminuendo.continuous.frank_wolfe import MetaFrankWolfe, Noise
 from diminuendo.experts.hedge import Hedge
-from diminuendo.learners.bandit_dp import BanditDp, DirectBandit, PresampledBandit
-from diminuendo.learners.bandit_experts import StreeterGolovinBandit
-from diminuendo.learners.constants import Calibration, Resample
-from diminuendo.learners.fi_dp import FiDp, StreeterGolovin
-from diminuendo.learners.fi_pure import FiPure
-from diminuendo.learners.learner import Setting
+from diminuendo.learners.base.learner import Setting
+from diminuendo.learners.hedge.bandit_dp import BanditDp, DirectBandit, PresampledBandit
+from diminuendo.learners.hedge.constants import Calibration, Resample
+from diminuendo.learners.hedge.exploring import StreeterGolovinBandit
+from diminuendo.learners.hedge.fi_dp import FiDp, StreeterGolovin
+from diminuendo.learners.hedge.fi_pure import FiPure
 from diminuendo.offline.private_greedy import private_greedy
 from diminuendo.paper import bounds
 from diminuendo.paper.private_hedge import PrivateHedge

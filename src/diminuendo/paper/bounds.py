@@ -20,7 +20,7 @@ from scipy.special import betainc
 
 from diminuendo import _validate
 from diminuendo.errors import InvalidInput
-from diminuendo.learners.constants import bandit_bound, paper_rate
+from diminuendo.learners.hedge.constants import bandit_bound, paper_rate
 from diminuendo.privacy import curves
 from diminuendo.privacy.rounding import rounded_up
 

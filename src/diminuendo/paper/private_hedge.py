@@ -7,12 +7,12 @@ import math
 from diminuendo import _validate
 from diminuendo.errors import InvalidInput
 from diminuendo.experts.hedge import Hedge
-from diminuendo.learners.constants import Calibration, accountant_for, paper_hedge_rate, private_rate
+from diminuendo.learners.hedge.constants import Calibration, accountant_for, paper_hedge_rate, private_rate
 from diminuendo.privacy.accountants import ACCOUNTANTS
 from diminuendo.privacy.budget import REPLACE_ONE_ROUND, Budget, Guarantee
-from diminuendo.privacy.custody import Custody, refuse_copies
+from diminuendo.privacy.draw_budget import Meter
 from diminuendo.privacy.ledger import Ledger
-from diminuendo.privacy.meter import Meter
+from diminuendo.privacy.process_guard import Custody, refuse_copies
 from diminuendo.randomness.coins import Coins, SystemCoins
 from diminuendo.randomness.words import SecretRandomness
 from diminuendo.types import Floats

@@ -2,7 +2,7 @@ r"""The first look: how many people and items it takes in, how noisy that is, an
 
 A learner that publishes slates begins with random ones, no item twice. To see a good item through noise and chance,
 each slate is shown to 8 (1 + 1/epsilon) people. Where that would take more than 15 % of all people only some of the
-items are shown, and others are tried later (learners/slate_learner.py). A first look at everything takes
+items are shown, and others are tried later (learners/slates/learner.py). A first look at everything takes
 
     F = ceil(N / k) 8 (1 + 1/epsilon)    people.
 
@@ -31,8 +31,8 @@ from typing import Any
 
 from scipy import optimize
 
-from diminuendo.learners.learner import Learner
-from diminuendo.learners.slate_learner import AT_FIRST, FEW, SlateLearner
+from diminuendo.learners.base.learner import Learner
+from diminuendo.learners.slates.learner import AT_FIRST, FEW, SlateLearner
 from diminuendo.plan.noise import SURE
 
 TOO_FEW, ENOUGH = 1, 4

@@ -28,8 +28,8 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from diminuendo.learners.learner import Learner
-from diminuendo.learners.overlap_plan import OverlapPlan
+from diminuendo.learners.base.learner import Learner
+from diminuendo.learners.overlap.schedule import OverlapPlan
 from diminuendo.sums.clip import Clip
 from diminuendo.types import Floats
 

@@ -1,15 +1,34 @@
 r"""What epsilon buys: the loss of a learner at several epsilons, simulated on people who do not exist.
 
 The learner itself is run, with seeded coins, on people of the public model (model.py). Its loss is the part of greedy's
-payoff in hindsight that it does not reach. Of a long run a short one is simulated (short_run.py).
+payoff in hindsight that it does not reach. Of a long run a short one is simulated (price.py).
 
-Half way is a formula where the learner publishes sums (forecast.py). Where bandit or click feedback comes back it is
+Half way is a formula where the learner publishes sums (model.py). Where bandit or click feedback comes back it is
 read off the runs: the first stretch of people whose slates earn half way from random choice to greedy, on average over
 runs and under the model's own probabilities. Each stretch is a tenth as long as all before it, or 50 people.
+
+Short runs that stand for long ones: what is simulated to foretell a run of more people, or of more items.
+
+Where people say all they want (full feedback), noise is put in proportion to people. Noise on sums has a deviation of
+sigma people, and the largest among N items is about sigma sqrt(2 log N); so with Gaussian cost mu = sqrt(2) / sigma the
+short run gets
+
+    mu' = mu (T / T') sqrt(log N' / log N),    and as its epsilon what mu' is worth at the same delta.
+
+For learners that draw from secret scores it is the rate times the score that counts, and the rate goes like
+mu / sqrt(T): there mu' = mu sqrt(T / T'). What is scaled errs on the safe side, by a few thousandths: fewer people are
+a worse sample.
+
+Where little comes back (bandit and click feedback), it is the first people that are simulated, 40,000 or more, with the
+same epsilon; who comes after them is taken to fare as the last eighth of them did. That errs on the safe side: in truth
+learning goes on. Of more than `MOST_TRIED` items the most wanted ones are simulated, with as much fewer people: what it
+takes to try an item does not depend on the others. That errs on the hopeful side: among fewer items fewer look good by
+chance.
 """
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -18,17 +37,91 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from diminuendo.errors import InvalidInput, OutOfRange
-from diminuendo.learners import LEARNERS, replay
-from diminuendo.learners.learner import Learner, Setting
+from diminuendo.learners import LEARNERS
+from diminuendo.learners.base.learner import Learner, Setting
+from diminuendo.learners.base.replay import replay
+from diminuendo.learners.hedge.private_draws import PrivateDraws
+from diminuendo.learners.slates.learner import SlateLearner
 from diminuendo.offline import greedy
 from diminuendo.plan.first_look import FirstLook, first_look
-from diminuendo.plan.forecast import half_way
-from diminuendo.plan.model import PublicModel
+from diminuendo.plan.model import PublicModel, half_way
 from diminuendo.plan.noise import noise, releases_of
-from diminuendo.plan.short_run import ShortRun, short_run
+from diminuendo.privacy import curves
 from diminuendo.randomness import SeededCoins
 from diminuendo.streams.people import People
 from diminuendo.types import FeedbackKind, Floats, Progress
+
+MOST_PEOPLE, MOST_ITEMS = 20_000, 500
+"""With full feedback."""
+MOST_SHOWN, MOST_TRIED = 40_000, 1_000
+"""With bandit and click feedback."""
+MOST_CELLS = 20_000_000
+"""Learners that take hardly any time are simulated with more people: so many, times items."""
+LARGEST_MU, LARGEST_EPSILON = 30.0, 500.0
+"""Noise of a twentieth of a person and less: more of it would change nothing, and be beyond floating point."""
+LAST = 8
+"""The last one in so many people stands for those who come later."""
+
+
+class ShortRun(NamedTuple):
+    """What is simulated, and what of."""
+
+    setting: Setting
+    later: int
+    """How many more people like the last of them come afterwards."""
+    each: float | None
+    """For how many people of the long run one of these stands; None where that cannot be said, as noise differs."""
+
+    def mean(self, values: Floats) -> float:
+        """Over the whole run, from what each person was worth in the short one."""
+        last = values[-math.ceil(len(values) / LAST) :].mean() if self.later else 0.0
+        return float((values.sum() + self.later * last) / (len(values) + self.later))
+
+    def said(self, whole: Setting) -> str:
+        """What of the whole run is simulated, in words; nothing where all of it is."""
+        found = ""
+        if whole.feedback != "full" and self.setting.n_items < whole.n_items:
+            found += (
+                f" Losses are simulated with the {self.setting.n_items:,} most wanted things and as much fewer people, "
+                "which is hopeful."
+            )
+        if self.later:
+            found += (
+                f" {self.setting.rounds:,} people are simulated, and those after them are taken to fare as the last "
+                "eighth of these, which is cautious."
+            )
+        return found
+
+
+def short_run(name: str, setting: Setting) -> ShortRun:
+    """The short run of that learner that stands for a long one; the run itself where it is short."""
+    if setting.feedback == "full" or issubclass(LEARNERS[name], PrivateDraws):
+        short = _with_noise(name, setting)
+        return ShortRun(short, 0, 1.0 if short is setting else None)
+    items = min(setting.n_items, max(MOST_TRIED, setting.slots))
+    alike = math.ceil(setting.rounds * items / setting.n_items)
+    quick = not issubclass(LEARNERS[name], SlateLearner)
+    rounds = min(alike, max(MOST_SHOWN, MOST_CELLS // items if quick else 0))
+    return ShortRun(replace(setting, n_items=items, rounds=rounds), alike - rounds, setting.n_items / items)
+
+
+def _with_noise(name: str, setting: Setting) -> Setting:
+    """Fewer people, and noise in proportion."""
+    rounds, items = min(setting.rounds, MOST_PEOPLE), min(setting.n_items, max(MOST_ITEMS, setting.slots))
+    shrunk = setting.rounds / rounds
+    if issubclass(LEARNERS[name], PrivateDraws):
+        factor = math.sqrt(shrunk)
+    else:
+        factor = shrunk * math.sqrt(math.log(max(2, items)) / math.log(max(2, setting.n_items)))
+    if (rounds, items) == (setting.rounds, setting.n_items):
+        return setting
+    if setting.delta == 0:
+        epsilon = min(LARGEST_EPSILON, setting.epsilon * factor)
+    else:
+        mu = min(LARGEST_MU, factor * curves.gaussian_mu(setting.epsilon, setting.delta))
+        epsilon = curves.gaussian_epsilon(mu, setting.delta)
+    return replace(setting, n_items=items, rounds=rounds, epsilon=epsilon)
+
 
 EPSILONS: dict[FeedbackKind, tuple[float, ...]] = {
     "full": (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0),

@@ -87,7 +87,7 @@ class Columns:
 
 @dataclass(frozen=True)
 class NormalColumns:
-    """As `Columns`, with Gaussian noise that is rounded to whole numbers (randomness/normal.py).
+    """As `Columns`, with Gaussian noise that is rounded to whole numbers (randomness/rounded_normal.py).
 
     A person of batch first + i pays squares[i]: squared shifts over squared deviations.
     """

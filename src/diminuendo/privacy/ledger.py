@@ -23,13 +23,14 @@ from pathlib import Path
 from typing import Self
 
 from diminuendo.errors import InvalidInput, LedgerDamaged, LedgerInUse, OverBudget
-from diminuendo.privacy import _disk, record
+from diminuendo.privacy import durable as _disk
+from diminuendo.privacy import ledger_file
+from diminuendo.privacy.accountants import Tally
 from diminuendo.privacy.budget import Budget, Guarantee
 from diminuendo.privacy.events import Composed, Event
-from diminuendo.privacy.record import Charge, Drawn
+from diminuendo.privacy.ledger_file import Charge, Drawn
 from diminuendo.privacy.releases import Releases, digest
 from diminuendo.privacy.rounding import rounded_up
-from diminuendo.privacy.tally import Tally
 from diminuendo.randomness.words import SecretRandomness, require_secret
 from diminuendo.types import Ints
 
@@ -41,7 +42,7 @@ class Ledger:
         if not isinstance(budget, Budget):
             raise InvalidInput(f"A ledger is begun with a Budget; got {type(budget).__name__}.")
         self.budget = budget
-        self.head = record.chained("", record.header(budget))
+        self.head = ledger_file.chained("", ledger_file.header(budget))
         self.charges: list[Charge] = []
         self._bought: dict[str, Charge] = {}
         self._drawn: dict[str, Drawn] = {}
@@ -83,7 +84,7 @@ class Ledger:
     @classmethod
     def _begun(cls, file: _disk.AppendOnly, content: bytes, budget: Budget) -> Self:
         ledger = cls(budget)
-        first = record.line(record.header(budget), ledger.head)
+        first = ledger_file.line(ledger_file.header(budget), ledger.head)
         if not first.startswith(content):  # more than the beginning of a first line that a crash cut short
             raise InvalidInput(f"{file.path} is a file of another kind; give a ledger a file of its own.")
         file.cut(0)
@@ -94,7 +95,7 @@ class Ledger:
     def _continued(
         cls, file: _disk.AppendOnly, content: bytes, budget: Budget | None, expect: str | None
     ) -> Self:
-        found = record.parse(content, str(file.path))
+        found = ledger_file.parse(content, str(file.path))
         if budget is not None and budget != found.budget:
             raise InvalidInput(
                 f"{file.path} was opened for {found.budget}; got {budget}. Budgets do not change."
@@ -208,9 +209,9 @@ class Ledger:
         if self._half_written:
             raise LedgerInUse("The last entry was interrupted; open the ledger again.")
         self._half_written = self._file is not None
-        head = record.chained(self.head, entry.body())
+        head = ledger_file.chained(self.head, entry.body())
         if self._file is not None:
-            self._file.append(record.line(entry.body(), head))
+            self._file.append(ledger_file.line(entry.body(), head))
         self._enter(entry, price)
         self.head = head
         self._half_written = False
@@ -272,7 +273,7 @@ class Paid:
 
 def audit(path: str | Path, *, expect: str | None = None) -> Ledger:
     """What a ledger file says, checked line by line, without taking hold of it. A copy: charging it spends nothing."""
-    found = record.load(path)
+    found = ledger_file.load(path)
     found.must_contain(expect, str(path))
     ledger = Ledger(found.budget)
     ledger._replay(found.entries, found.heads[-1])

@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from diminuendo.errors import InvalidInput, LedgerDamaged
-from diminuendo.privacy import _disk
+from diminuendo.privacy import durable
 from diminuendo.privacy._attic import Attic
 from diminuendo.types import Ints
 
@@ -40,7 +40,7 @@ class Releases:
         self._folder = None if folder is None else Path(folder)
         if self._folder is not None:
             self._folder.mkdir(parents=True, exist_ok=True)
-            _disk.sweep(self._folder)  # drawn but never published: nobody may find it
+            durable.sweep(self._folder)  # drawn but never published: nobody may find it
 
     def __repr__(self) -> str:
         return f"<Releases in {self._folder or 'memory'}>"
@@ -69,11 +69,11 @@ class Releases:
     def _on_disk(self, name: str, draw: Callable[[], Ints]) -> Ints:
         path = self._path(name)
         if path.exists():
-            _disk.sync_folder(path.parent)  # whoever wrote it may not have come that far
+            durable.sync_folder(path.parent)  # whoever wrote it may not have come that far
         else:
             out = io.BytesIO()
             np.save(out, np.asarray(draw()), allow_pickle=False)
-            _disk.write_once(path, out.getvalue())  # if somebody was faster, theirs is the release
+            durable.write_once(path, out.getvalue())  # if somebody was faster, theirs is the release
         try:
             with path.open("rb") as file:
                 found: Ints = np.load(file, allow_pickle=False)

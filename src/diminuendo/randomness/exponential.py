@@ -6,7 +6,7 @@ bound, and keeps the item if the residual, made continuous by a uniform fraction
 item is kept with probability exactly weight / sum of bounds per try, whatever the bounds are (Theorem E1 of
 docs/maths/exponential.md). A float decides `keep` where rounding cannot matter; otherwise exact arithmetic does.
 
-`select` draws once from fresh scores. Where scores are kept and grow, see urns.py.
+`select` draws once from fresh scores. Where scores are kept and grow, see score_classes.py.
 
 Cost       a person who moves differences of scores by at most D makes the draw (rate * D)-bounded-range
            (Theorem E2): one `Selections(1, rate * D)` event, or count draws together.

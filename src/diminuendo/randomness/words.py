@@ -18,8 +18,8 @@ import numpy as np
 
 from diminuendo._numba import inline
 from diminuendo.errors import InvalidInput
-from diminuendo.randomness.certified import decide
 from diminuendo.randomness.coins import Coins
+from diminuendo.randomness.exact_comparison import decide
 from diminuendo.types import Floats, Ints, Words
 
 USED, BEGUN, SHORT, VERDICTS = range(4)

@@ -1,7 +1,6 @@
 """Simulate: learners against streams, with everything known afterwards. Not private."""
 
-from diminuendo.simulate.benchmarks import Benchmarks, benchmarks
-from diminuendo.simulate.regret import expert_regrets
+from diminuendo.simulate.benchmarks import Benchmarks, benchmarks, expert_regrets
 from diminuendo.simulate.result import Result, Shown, Simulation, Sweep
 from diminuendo.simulate.sweeps import simulate, sweep
 

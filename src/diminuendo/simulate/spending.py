@@ -18,15 +18,15 @@ import math
 from functools import lru_cache
 from typing import Any
 
-from diminuendo.learners.blocks_private import PrivateBlocks
-from diminuendo.learners.dealt import DealtRounds
+from diminuendo.learners.base.learner import Learner
+from diminuendo.learners.base.private import PrivateLearner
 from diminuendo.learners.epoch_greedy import EpochGreedy
-from diminuendo.learners.fi_pure import FiPure
-from diminuendo.learners.learner import Learner
-from diminuendo.learners.overlap import Overlap
-from diminuendo.learners.private_draws import PrivateDraws
-from diminuendo.learners.private_learner import PrivateLearner
-from diminuendo.learners.released_sums import ReleasedSums
+from diminuendo.learners.hedge.fi_pure import FiPure
+from diminuendo.learners.hedge.private_draws import PrivateDraws
+from diminuendo.learners.overlap.learner import Overlap
+from diminuendo.learners.probing.private import PrivateBlocks
+from diminuendo.learners.released.learner import ReleasedSums
+from diminuendo.learners.slates.blocks import DealtRounds
 from diminuendo.privacy.budget import Budget
 from diminuendo.privacy.events import Composed, Event, Laplace, NormalColumns
 

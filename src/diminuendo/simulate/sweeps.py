@@ -19,11 +19,10 @@ from diminuendo import _validate
 from diminuendo.errors import DiminuendoError, InvalidInput
 from diminuendo.learners import Setting, learner_class, make
 from diminuendo.randomness import SeededCoins
-from diminuendo.simulate.kept import Kept
-from diminuendo.simulate.ray_workers import on_ray
 from diminuendo.simulate.result import Simulation, Sweep
+from diminuendo.simulate.store import Kept
 from diminuendo.simulate.task import Look, Place, Run, Task, fingerprint, heeds_budget, measured
-from diminuendo.simulate.workers import Outcome, how_many, on_cores, one_by_one
+from diminuendo.simulate.workers import Outcome, how_many, on_cores, on_ray, one_by_one
 from diminuendo.streams.clicks import MODELS
 from diminuendo.streams.people import People, Stream
 from diminuendo.types import FEEDBACKS, FeedbackKind, Floats, Progress

@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 
 import diminuendo
-from diminuendo.learners import Learner, Setting, learner_class, make, replay
-from diminuendo.learners.private_learner import PrivateLearner
+from diminuendo.learners import Learner, Setting, learner_class, make
+from diminuendo.learners.base.private import PrivateLearner
+from diminuendo.learners.base.replay import replay
 from diminuendo.offline import ONE_MINUS_1_OVER_E
 from diminuendo.randomness import SeededCoins
-from diminuendo.simulate.benchmarks import RANDOM_RUNS, Benchmarks, benchmarks
-from diminuendo.simulate.regret import expert_regrets
+from diminuendo.simulate.benchmarks import RANDOM_RUNS, Benchmarks, benchmarks, expert_regrets
 from diminuendo.simulate.result import Result, cumulative, shown_when
 from diminuendo.simulate.spending import spending
 from diminuendo.streams.people import People, Stream

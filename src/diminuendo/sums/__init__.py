@@ -1,12 +1,12 @@
 """Private running sums: what people contribute is added up, and published with noise now and then."""
 
+from diminuendo.sums.batch import Collector
+from diminuendo.sums.chains.stored import StoredPeople
+from diminuendo.sums.chains.weights import gls, power_weights
 from diminuendo.sums.clip import Clip
-from diminuendo.sums.collector import Collector
 from diminuendo.sums.private_sum import PrivateSum
 from diminuendo.sums.schedule import Schedule, equal, geometric
-from diminuendo.sums.stored import StoredPeople
 from diminuendo.sums.strategies import STRATEGIES
-from diminuendo.sums.weights import gls, power_weights
 
 __all__ = [
     "STRATEGIES",

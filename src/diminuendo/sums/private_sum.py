@@ -7,9 +7,9 @@ r"""A private running sum: people add vectors, and the sum so far is published w
     published = total.release(secret)          # the running sum, in units, with noise
 
 A contribution is clipped to whole ticks (clip.py) and added to the open batch. A release closes the batch, combines
-batches by the strategy (strategy.py) in whole numbers, adds discrete noise to every entry, keeps the result with the
-ledger, and only then decodes and returns it. An empty batch is released like any other. All releases are paid for when
-the sum is made. After a crash, make it again with the same arguments and `restore` a snapshot: releases that were made
+batches by the strategy (strategies/base.py) in whole numbers, adds discrete noise to every entry, keeps the result with
+the ledger, and only then decodes and returns it. An empty batch is released like any other. All releases are paid for
+when the sum is made. After a crash, make it again with the same arguments and `restore` a snapshot: releases that were made
 since are published as they were, not drawn again. What was added since the snapshot is lost.
 
 Guarantee  `event`: with Gaussian noise rho-zCDP, rho = sensitivity^2 * square / (2 sigma^2) (docs/maths/sums.md,
@@ -33,18 +33,18 @@ from diminuendo.privacy import calibrate
 from diminuendo.privacy.events import ContinuousGaussian, Gaussian, Laplace
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.privacy.rounding import raised, rounded_up
-from diminuendo.randomness import noise, normal
+from diminuendo.randomness import noise, rounded_normal
 from diminuendo.randomness.words import SecretRandomness
 from diminuendo.sums import snapshots
+from diminuendo.sums.batch import Collector
 from diminuendo.sums.clip import Clip
-from diminuendo.sums.collector import Collector
 from diminuendo.sums.schedule import Schedule
 from diminuendo.sums.strategies import STRATEGIES
 from diminuendo.types import Floats, Ints
 
 SAMPLERS: dict[type, Callable[[Ints, float, SecretRandomness], Ints]] = {
     Gaussian: lambda rows, scale, secret: noise.gaussian(rows, scale, secret),
-    ContinuousGaussian: lambda rows, scale, secret: normal.rounded_normal(rows, scale, secret),
+    ContinuousGaussian: lambda rows, scale, secret: rounded_normal.rounded_normal(rows, scale, secret),
     Laplace: lambda rows, scale, secret: noise.laplace(rows, scale, secret),
 }
 """Which noise belongs to which cost."""

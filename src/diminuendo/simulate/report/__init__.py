@@ -11,11 +11,8 @@ from pathlib import Path
 import diminuendo
 from diminuendo.errors import InvalidInput
 from diminuendo.simulate.report.figures import plates
-from diminuendo.simulate.report.numbers import headlines
-from diminuendo.simulate.report.page import page, text
-from diminuendo.simulate.report.promise import guarantee_sentence
-from diminuendo.simulate.report.reproduce import again
-from diminuendo.simulate.report.section import heading, section
+from diminuendo.simulate.report.page import heading, page, section, text
+from diminuendo.simulate.report.text import again, guarantee_sentence, headlines
 from diminuendo.simulate.result import Simulation, Sweep
 
 __all__ = ["guarantee_sentence", "write_report"]

@@ -10,12 +10,12 @@ from pathlib import Path
 import numpy as np
 from matplotlib.figure import Figure
 
-from diminuendo.simulate.plot import about, middle_epsilon, payoff_figure, regret_figure
-from diminuendo.simulate.plot_privacy import price_figure, shares
-from diminuendo.simulate.plot_seeds import seeds_figure
-from diminuendo.simulate.plot_slates import MARK, chosen_items, label, shares_of, slates_figure
-from diminuendo.simulate.plot_spending import SIGNS, arrival_figure, average, spending_figure, varies
-from diminuendo.simulate.plot_style import WIDTH, Look, looks, save, style
+from diminuendo.simulate.figures.over_time import about, middle_epsilon, payoff_figure, regret_figure
+from diminuendo.simulate.figures.privacy import price_figure, shares
+from diminuendo.simulate.figures.seeds import seeds_figure
+from diminuendo.simulate.figures.slates import MARK, chosen_items, label, shares_of, slates_figure
+from diminuendo.simulate.figures.spending import SIGNS, arrival_figure, average, spending_figure, varies
+from diminuendo.simulate.figures.style import WIDTH, Look, looks, save, style
 from diminuendo.simulate.result import Result, Simulation
 from diminuendo.types import Floats
 

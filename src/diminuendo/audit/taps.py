@@ -1,0 +1,276 @@
+"""Doors: the few functions through which anything private passes on its way out, watched while an audit runs.
+
+Noise is added, and items are drawn from secret scores, in six functions. While the doors are open each call is written
+down: what was about to be covered, by which law (laws.py), and what came out. A second run can be made to let out what
+the first one let out: then both runs are the same in all that is seen, and how much more likely one of them is follows
+from what was covered. Compiled draws are led to the wanted item by words that fall on it, so that it is the learner's
+own code that draws.
+
+This looks at secrets. It is for learners that no person has ever told anything, in the process of the audit alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+from unittest import mock
+
+import numpy as np
+
+from diminuendo.experts.hedge import HedgeState
+from diminuendo.learners import epoch_greedy
+from diminuendo.learners.hedge import exploring, fi_dp
+from diminuendo.learners.hedge.exploring import EVERYBODY, ExploringState
+from diminuendo.randomness import noise
+from diminuendo.randomness import rounded_normal as normal
+from diminuendo.randomness.score_classes import BOUND, TOP, Urns, probabilities
+from diminuendo.randomness.words import USED, WINDOW, SecretRandomness, SecretWords
+from diminuendo.types import Floats, Ints, Items, Words
+
+DRAWN, SHOWN = "drawn", "shown"
+"""Items drawn by their chances: all of them seen; or, where one repeats an earlier one, only that it does (-1)."""
+NOISE: dict[str, tuple[Any, str]] = {
+    "laplace": (noise, "laplace"),
+    "gaussian": (noise, "gaussian"),
+    "normal": (normal, "rounded_normal"),
+}
+"""Laws of noise on whole numbers, and the function that adds it."""
+
+
+class Unwatched(Exception):
+    """Secret words were asked for outside of all doors."""
+
+
+class Parted(Exception):
+    """The second run cannot let out what the first one did: something seen depends on what nobody may see."""
+
+
+@dataclass(frozen=True)
+class Passage:
+    """One call: something was covered by that law, and `out` came out."""
+
+    law: str
+    covered: np.ndarray
+    """Whole numbers that got noise; or, of draws, the chances of all items, one row for each draw."""
+    scale: float
+    """Of the noise."""
+    out: np.ndarray
+    words: tuple[int, ...] = ()
+    """The secret words that it took; none where it was led."""
+    pushed: np.ndarray | None = None
+    """How the audit moved this, to see more often what is rare: numbers added to what got noise; or, of draws, to the
+    logarithms of chances."""
+
+    def __repr__(self) -> str:
+        return f"<Passage: {self.law}, {self.covered.size} numbers>"
+
+
+class Doors:
+    """Watches what passes.
+
+    script  What is to come out, passage by passage, from the first on; what passes later passes as it may.
+    ends    Nothing may pass after the script.
+    pushes  How passages are to be moved (`Passage.pushed`), one by one.
+    """
+
+    def __init__(
+        self,
+        script: Sequence[Passage] | None = None,
+        *,
+        ends: bool = False,
+        pushes: Sequence[np.ndarray] = (),
+    ) -> None:
+        self.passages: list[Passage] = []
+        self._script, self._ends, self._pushes = list(script or ()), ends, list(pushes)
+
+    @contextmanager
+    def open(self) -> Iterator[None]:
+        """While this lasts, everything that passes is watched, in this process."""
+        with ExitStack() as stack:
+            for law, (module, name) in NOISE.items():
+                self._watch(stack, module, name, partial(self._noise, law))
+            self._watch(stack, epoch_greedy, "select", self._select)
+            self._watch(stack, fi_dp, "_draw_slate", self._slate)
+            self._watch(stack, exploring, "draw_round", self._round)
+            yield
+
+    @staticmethod
+    def _watch(stack: ExitStack, module: Any, name: str, made: Callable[..., Any]) -> None:
+        stack.enter_context(mock.patch.object(module, name, made(getattr(module, name))))
+
+    def _wanted(self, law: str, shape: tuple[int, ...]) -> np.ndarray | None:
+        """What is to come out now, if that is prescribed."""
+        place = len(self.passages)
+        if place >= len(self._script):
+            if self._ends:
+                raise Parted("more is drawn or published")
+            return None
+        said = self._script[place]
+        if (said.law, said.out.shape) != (law, shape):
+            raise Parted("something else is drawn or published")
+        return said.out.copy()
+
+    def _push(self, shape: tuple[int, ...]) -> np.ndarray | None:
+        place = len(self.passages)
+        fits = place < len(self._pushes) and self._pushes[place].shape == shape
+        return self._pushes[place] if fits else None
+
+    def _noise(self, law: str, real: Callable[..., Ints]) -> Callable[..., Ints]:
+        def door(values: Ints, scale: float, secret: SecretRandomness) -> Ints:
+            covered = np.array(values)
+            out, words, pushed = self._wanted(law, covered.shape), list[int](), None
+            if out is None:
+                pushed = self._push(covered.shape)
+                moved = covered if pushed is None else covered + np.rint(pushed).astype(np.int64)
+                with _noting(secret, words):
+                    out = real(moved, scale, secret)
+            self.passages.append(Passage(law, covered, float(scale), out.copy(), tuple(words), pushed))
+            return out
+
+        return door
+
+    def _select(self, real: Callable[..., int]) -> Callable[..., int]:
+        def door(scores: Ints, rate: float, secret: SecretRandomness) -> int:
+            weights = np.exp(rate * (np.asarray(scores) - np.max(scores)))
+            covered = (weights / weights.sum())[None, :]
+            out, words, pushed = self._wanted(DRAWN, (1,)), list[int](), None
+            if out is None:
+                pushed = self._push(covered.shape)
+                with _noting(secret, words):
+                    if pushed is None:
+                        out = np.array([real(scores, rate, secret)])
+                    else:
+                        out = _leaning(covered, pushed, int(secret.take(1)[0]))
+            self.passages.append(Passage(DRAWN, covered, 1.0, out, tuple(words), pushed))
+            return int(out[0])
+
+        return door
+
+    def _slate(self, real: Callable[..., bool]) -> Callable[..., bool]:
+        def door(experts: HedgeState, row: Items, number: int, paid: Ints, secret: SecretWords) -> bool:
+            slots = list(range(len(row)))
+            return self._draws(
+                SHOWN,
+                experts.urns,
+                slots,
+                secret,
+                lambda words: real(experts, row, number, paid, words),
+                row,
+                slots,
+            )
+
+        return door
+
+    def _round(self, real: Callable[..., bool]) -> Callable[..., bool]:
+        def door(
+            experts: HedgeState, state: ExploringState, rules: Any, paid: Ints, row: Items, probe: Items,
+            coins: Any, secret: SecretWords,
+        ) -> bool:  # fmt: skip
+            due = int(state.due[0])
+            slots = [slot for slot in range(len(row)) if due in (EVERYBODY, slot)]
+
+            def go_on(words: SecretWords) -> bool:
+                return real(experts, state, rules, paid, row, probe, coins, words)
+
+            if not slots:  # public coins alone
+                return bool(go_on(secret))
+            return self._draws(DRAWN, experts.urns, slots, secret, go_on, state.current, slots)
+
+        return door
+
+    def _draws(
+        self,
+        law: str,
+        urns: Urns,
+        slots: list[int],
+        secret: SecretWords,
+        go_on: Callable[[SecretWords], bool],
+        drawn: Items,
+        places: list[int],
+    ) -> bool:
+        """A compiled round with draws from these urns, which are found at `places` of `drawn` afterwards."""
+        covered = np.array([probabilities(urns, slot) for slot in slots])
+        wanted, word, pushed, words = self._wanted(law, (len(slots),)), None, None, secret
+        if wanted is None:
+            word, pushed = _peek(secret), self._push(covered.shape)
+            if word is not None and pushed is not None:
+                wanted = _leaning(covered, pushed, word)
+        if wanted is not None:
+            # A repeat that is not seen may be of any item before it; what is learned is the same.
+            words = _leading_to(urns, slots, np.where(wanted < 0, wanted[0], wanted))
+        before = int(secret.used[USED])
+        done = bool(go_on(words))
+        if done:
+            if pushed is not None:
+                secret.used[USED] += 1  # it was used, if not by the learner
+            taken = tuple(secret.words[before : int(secret.used[USED])].tolist())
+            self.passages.append(Passage(law, covered, 1.0, drawn[places].astype(np.int64), taken, pushed))
+        return done
+
+
+def _leaning(covered: Floats, pushed: Floats, word: int) -> Ints:
+    """Items drawn by chances that were moved."""
+    chances = leaning_chances(covered, pushed)
+    random = np.random.default_rng(word)
+    return np.array([random.choice(len(row), p=row) for row in chances], dtype=np.int64)
+
+
+def leaning_chances(covered: Floats, pushed: Floats) -> Floats:
+    """The chances of draws whose logarithms were moved by `pushed`."""
+    with np.errstate(divide="ignore"):
+        logs = np.log(covered) + pushed
+    moved = np.exp(logs - logs.max(axis=1, keepdims=True))
+    return np.asarray(moved / moved.sum(axis=1, keepdims=True))
+
+
+@contextmanager
+def _noting(secret: SecretRandomness, words: list[int]) -> Iterator[None]:
+    """Write down all words that are taken meanwhile, in order, also those that had to be fetched first."""
+    stream = [secret.handful.words[int(secret.handful.used[USED]) :].copy()]
+    real = secret._fresh
+
+    def fresh(count: int) -> Words:
+        stream.append(real(count))
+        return stream[-1]
+
+    with mock.patch.object(secret, "_fresh", fresh):
+        yield
+    left = len(secret.handful.words) - int(secret.handful.used[USED])
+    come = np.concatenate(stream)
+    words += come[: len(come) - left].tolist()
+
+
+def _peek(handful: SecretWords) -> int | None:
+    place = int(handful.used[USED])
+    return int(handful.words[place]) if place < len(handful.words) else None
+
+
+def _leading_to(urns: Urns, slots: Sequence[int], items: Sequence[int] | np.ndarray) -> SecretWords:
+    """Words with which `draw` takes these items, urn by urn: each falls on the first part of the item's own share."""
+    words = [_word_for(urns, slot, int(item)) for slot, item in zip(slots, items, strict=True)]
+    return SecretWords(
+        words=np.array(words, dtype=np.uint64),
+        used=np.zeros(4, dtype=np.int64),
+        window=np.array([WINDOW]),
+        question=np.zeros(5, dtype=np.int64),
+        rate=np.zeros(1),
+        verdicts=np.zeros((4, 6), dtype=np.int64),
+        rates=np.zeros(4),
+    )
+
+
+def _word_for(urns: Urns, urn: int, item: int) -> int:
+    point, level = 0, int(urns.marks[urn, TOP])
+    place = int(urns.place[item, urn])
+    while True:
+        bound = int(urns.weights[urn, urns.marks[urn, TOP] - level])
+        first, end = int(urns.starts[urn, level]), int(urns.starts[urn, level + 1])
+        if first <= place < end:
+            found = point + (place - first) * bound
+            assert found < urns.marks[urn, BOUND]
+            return found
+        point += (end - first) * bound
+        level -= 1

@@ -1,0 +1,352 @@
+"""Neighbours: pairs of worlds that should be hard for a learner to keep apart from each other's sight.
+
+One person, the victim, comes first, so that everything later may depend on her; all others say nothing, so that hers is
+the only voice, or say the same thing always. Worlds are tiny: the whole budget goes into a few draws or sums.
+
+What she does is the worst we know. Where items are drawn by their scores, she wants one item alone, or all the others:
+that moves one score up and the rest down. Where answers are added up, she gives all she can, or nothing. And she does
+what nobody should: does not answer, answers again and again, says what is no number.
+
+Scripts: two worlds that differ in what one person says, round by round, for the audit to play.
+
+A world is scripted to the last answer: who answers which round, when, and what. An answer may come late, twice or
+never, and may be anything at all. `Neighbours` are two worlds that differ in the answers to one round; whoever sees
+everything that is shown should hardly be able to tell them apart.
+
+Hostile people: victims who say the worst that we know, and crowds around them, for audits that look inside.
+
+A victim says something in the one world and something else, or nothing, in the other. What she says is made for the
+learner's feedback: her objective, a payoff, a click. The first few victims are the ones that were the downfall of many
+a learner; from there on they say anything whatever: huge, negative and missing numbers, wishes that grow with the
+slate, answers that are never the same, late, or given twice.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from diminuendo.errors import InvalidInput
+from diminuendo.learners import Setting
+from diminuendo.learners.epoch_greedy import first_epoch
+from diminuendo.learners.slates.learner import FEW
+from diminuendo.objectives import Oracle
+from diminuendo.types import FeedbackKind, Slate
+
+Reply: TypeAlias = Callable[[Slate], Any]
+"""What somebody says to a slate: an objective, a payoff, a clicked slot; or what nobody should ever say."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What is said to the slate of round `to`, once the slate of round `at` has been shown."""
+
+    to: int
+    at: int
+    reply: Reply
+
+
+@dataclass(frozen=True)
+class Script:
+    """All answers of one world, in the order in which they come."""
+
+    rounds: int
+    answers: tuple[Answer, ...]
+
+    def __post_init__(self) -> None:
+        for answer in self.answers:
+            if not 0 <= answer.to <= answer.at < self.rounds:
+                raise InvalidInput(
+                    f"An answer comes to a slate that was shown: got round {answer.to} answered after round "
+                    f"{answer.at} of {self.rounds}."
+                )
+
+    def after(self, number: int) -> list[Answer]:
+        """What is said once the slate of that round has been shown."""
+        return [answer for answer in self.answers if answer.at == number]
+
+
+@dataclass(frozen=True)
+class Neighbours:
+    """Two worlds that differ in the answers to one round."""
+
+    about: str
+    """In words: who differs, and how."""
+    setting: Setting
+    victim: int
+    """The round in which they differ."""
+    one: Script
+    other: Script
+
+    def __post_init__(self) -> None:
+        others = [
+            [answer for answer in script.answers if answer.to != self.victim]
+            for script in (self.one, self.other)
+        ]
+        if self.one.rounds != self.other.rounds or others[0] != others[1]:
+            raise InvalidInput(f"Neighbours differ in the answers to round {self.victim} only; these do not.")
+
+
+def prompt(replies: Iterable[Reply | None]) -> Script:
+    """Everybody answers at once, once; None: says nothing."""
+    said = list(replies)
+    answers = tuple(Answer(t, t, reply) for t, reply in enumerate(said) if reply is not None)
+    return Script(len(said), answers)
+
+
+VICTIM = 0
+"""The round in which the worlds differ: the first, so that everything later may depend on it."""
+
+Shape = tuple[int, int, int]
+"""Items, slots, rounds."""
+
+
+def _first_epoch(epsilon: float) -> Shape:
+    """Epoch greedy with one slot draws once, at rate epsilon / 2, when its first epoch is over."""
+    return 6, 1, first_epoch(6, epsilon / 2) + 1
+
+
+def _first_slate(epsilon: float) -> Shape:
+    """Learners of slates publish first when the first slate was shown to enough people."""
+    return 2, 1, math.ceil(FEW * (1 + 1 / epsilon)) + 1
+
+
+SHAPES: dict[str, tuple[Shape | Callable[[float], Shape], ...]] = {
+    "epoch-greedy": (_first_epoch,),
+    "fi-dp": ((4, 1, 2),),
+    "fi-dp-paper": ((4, 1, 2),),
+    "fi-pure": ((2, 1, 4),),
+    "fi-pure-paper": ((2, 1, 4),),
+    "bandit-blocks": ((1, 1, 4),),
+    "bandit-blocks-full": ((1, 1, 2),),
+    "ranked-clicks": ((1, 1, 2),),
+    "slate-totals": (_first_slate,),
+    "slate-clicks": (_first_slate,),
+}
+"""The smallest worlds in which that learner spends its budget; of some it depends on epsilon how small."""
+
+USUAL: dict[FeedbackKind, tuple[Shape, ...]] = {
+    "full": ((2, 1, 2),),
+    "bandit": ((3, 1, 2), (3, 1, 4)),
+    "click": ((2, 1, 8),),
+}
+"""For learners that are not in the table."""
+
+Replies = tuple[Reply, ...]
+"""What somebody says to her slate, one answer after the other; nothing: she does not answer."""
+
+
+def candidates(learner: str, feedback: FeedbackKind, epsilon: float, delta: float) -> list[Neighbours]:
+    """Pairs of worlds for that learner, those that should be worst first."""
+    found = []
+    for shape in SHAPES.get(learner, USUAL[feedback]):
+        items, slots, rounds = shape(epsilon) if callable(shape) else shape
+        setting = Setting(items, slots, rounds, feedback, epsilon, delta)
+        found += [
+            Neighbours(
+                f"{about}; {items} items, {slots} shown, {rounds} rounds",
+                setting,
+                VICTIM,
+                _world(setting, one, others),
+                _world(setting, other, others),
+            )
+            for about, one, other, others in PEOPLE[feedback](items)
+        ]
+    return found
+
+
+def _world(setting: Setting, victim: Replies, others: Reply | None) -> Script:
+    """The victim says her answers one round after the other, then over and over; the others at once, if at all."""
+    answers = [
+        Answer(VICTIM, min(VICTIM + turn, setting.rounds - 1), reply) for turn, reply in enumerate(victim)
+    ]
+    if others is not None:
+        answers += [Answer(t, t, others) for t in range(setting.rounds) if t != VICTIM]
+    return Script(setting.rounds, tuple(sorted(answers, key=lambda answer: (answer.at, answer.to))))
+
+
+AGAIN = 8
+"""How often somebody answers who answers again and again."""
+
+Pair = tuple[str, Replies, Replies, Reply | None]
+"""In words; what the victim says in the one world and in the other; what everybody else says."""
+
+
+def full(items: int) -> list[Pair]:
+    """People who tell their objective."""
+
+    def says(worth: Callable[[frozenset[int]], float]) -> Reply:
+        person = Oracle(worth, items)
+        return lambda slate: person
+
+    first = says(lambda s: float(0 in s))
+    rest = says(lambda s: float(any(item != 0 for item in s)))
+    everything = says(lambda s: float(len(s) > 0))
+    huge = says(lambda s: 1e300 if 0 in s else -1e300)
+    nonsense = says(lambda s: float("nan") if 0 in s else float("inf"))
+    return [
+        ("wants item 0 alone, or all others", (first,), (rest,), None),
+        ("wants item 0, or does not answer", (first,), (), None),
+        ("wants item 0, or does not answer, while all others want everything", (first,), (), everything),
+        ("says so again and again, or says nothing", (first,) * AGAIN, (), None),
+        ("says numbers beyond all bounds, or none", (huge,), (nonsense,), None),
+    ]
+
+
+def bandit(items: int) -> list[Pair]:
+    """People who tell a payoff."""
+
+    def says(payoff: float) -> Reply:
+        return lambda slate: payoff
+
+    return [
+        ("is happy, or unhappy", (says(1.0),), (says(0.0),), None),
+        ("is happy, or does not answer", (says(1.0),), (), None),
+        ("is unhappy, or does not answer, while all others are happy", (says(0.0),), (), says(1.0)),
+        ("says so again and again, or says nothing", (says(1.0),) * AGAIN, (), None),
+        ("says a number beyond all bounds, or none", (says(1e300),), (says(float("nan")),), None),
+    ]
+
+
+def click(items: int) -> list[Pair]:
+    """People who click a slot, or none."""
+
+    def first(slate: Slate) -> int:
+        return 0
+
+    def last(slate: Slate) -> int:
+        return len(slate) - 1
+
+    def nowhere(slate: Slate) -> None:
+        return None
+
+    return [
+        ("clicks, or clicks nothing", (first,), (nowhere,), None),
+        ("clicks the first slot, or the last", (first,), (last,), None),
+        ("clicks, or does not answer, while all others click nothing", (first,), (), nowhere),
+        ("clicks again and again, or does not answer", (first,) * AGAIN, (), None),
+    ]
+
+
+PEOPLE: dict[FeedbackKind, Callable[[int], list[Pair]]] = {"full": full, "bandit": bandit, "click": click}
+"""What victims do, by what they are asked."""
+
+
+Said = tuple[tuple[int, Reply], ...]
+"""Everything a victim says: how many rounds later, and what."""
+
+WILD = (0.0, 1.0, 0.5, -3.0, 1e300, float("nan"), float("inf"))
+"""Numbers that somebody may think of."""
+SILENT: Said = ()
+
+
+def wanting(feedback: FeedbackKind, n_items: int, items: Sequence[int]) -> Reply:
+    """Somebody who is wholly happy with any of `items`, and looks at slots in order."""
+    wanted = frozenset(items)
+    person = Oracle(lambda chosen: float(bool(chosen & wanted)), n_items)
+
+    def click(slate: Slate) -> int | None:
+        return next((place for place, item in enumerate(slate) if item in wanted), None)
+
+    if feedback == "full":
+        return lambda slate: person
+    return click if feedback == "click" else lambda slate: float(bool(wanted & set(slate)))
+
+
+def wild(feedback: FeedbackKind, n_items: int, random: np.random.Generator) -> Reply:
+    """Somebody who says anything; the same again, if she is asked again."""
+    if feedback == "click":
+        place = int(random.integers(n_items + 1))
+        return lambda slate: place if place < len(slate) else None
+    if feedback == "bandit":
+        payoff = float(random.choice(WILD))
+        return lambda slate: payoff
+    kind = random.integers(3)
+    worths = random.choice(WILD, size=1 << n_items)
+    if kind == 1:  # little by itself, everything together
+        worths = np.array([0.02 if chosen.bit_count() == 1 else 1.0 for chosen in range(1 << n_items)])
+    if kind == 2:
+        worths = np.where(random.random(1 << n_items) < 0.5, 1.0, 0.0)
+    person = Oracle(lambda chosen: float(worths[sum(1 << item for item in chosen)]), n_items)
+    return lambda slate: person
+
+
+def erratic(feedback: FeedbackKind, n_items: int, random: np.random.Generator) -> Reply:
+    """Somebody who says something else whenever she is asked; a victim: others say the same in both worlds."""
+    if feedback == "full":
+        person = Oracle(lambda chosen: float(random.choice(WILD)), n_items)
+        return lambda slate: person
+    if feedback == "bandit":
+        return lambda slate: float(random.choice(WILD))
+    return lambda slate: int(random.integers(len(slate))) if slate else None
+
+
+def again(reply: Reply) -> Said:
+    """The same answer, at once and in the next rounds."""
+    return tuple((late, reply) for late in (0, 0, 1, 1, 2, 2))
+
+
+def growing(setting: Setting) -> tuple[str, Said, Said]:
+    """Somebody to whom items are worth next to nothing one by one, and everything together."""
+    little = 1 / (4 * setting.n_items)
+    person = Oracle(lambda chosen: 1.0 if len(chosen) > 1 else little * len(chosen), setting.n_items)
+    return "has wishes that grow, or says nothing", ((0, lambda slate: person),), SILENT
+
+
+def victims(setting: Setting, random: np.random.Generator, more: int = 0) -> list[tuple[str, Said, Said]]:
+    """In words, and what she says in the one world and in the other; after the known ones so many `more`."""
+    n, feedback = setting.n_items, setting.feedback
+
+    def wants(*items: int) -> Reply:
+        return wanting(feedback, n, items)
+
+    first, rest, all_items = wants(0), wants(*range(1, n)), wants(*range(n))
+    found: list[tuple[str, Said, Said]] = [
+        ("wants one item, or all others", ((0, first),), ((0, rest),)),
+        ("wants everything, or says nothing", ((0, all_items),), SILENT),
+        ("says it again and again, or says nothing", again(all_items), SILENT),
+        ("wants one item again and again, or all others", again(first), again(rest)),
+        ("wants nothing, or says nothing", ((0, wants()),), SILENT),
+        ("says it late, or says nothing", ((setting.rounds // 3, all_items),), SILENT),
+        ("is pleased by one item, or never", ((0, first),), ((0, wants()),)),
+    ]
+    for number in range(more):
+        makers: list[Callable[..., Reply]] = [wild, wild, erratic]
+        said: list[Said] = []
+        for _ in range(2):
+            reply = makers[int(random.integers(3))](feedback, n, random)
+            times = random.choice([0, 0, 0, 1, 3, setting.rounds], size=int(random.integers(1, 3)))
+            said.append(tuple((int(late), reply) for late in np.sort(times)))
+        found.append((f"says anything whatever ({number})", said[0], said[1]))
+    return found
+
+
+CROWDS = ("nobody else speaks", "all others want the same item", "all others say anything")
+
+
+def crowd(setting: Setting, kind: str, random: np.random.Generator) -> list[Reply | None]:
+    """What everybody says in both worlds, round by round."""
+    n, feedback, rounds = setting.n_items, setting.feedback, setting.rounds
+    if kind not in CROWDS:
+        raise InvalidInput(f"There is no crowd {kind!r}. There are: {', '.join(CROWDS)}.")
+    if kind == CROWDS[0]:
+        return [None] * rounds
+    if kind == CROWDS[1]:
+        return [wanting(feedback, n, (0,))] * rounds
+    return [None if random.random() < 0.2 else wild(feedback, n, random) for _ in range(rounds)]
+
+
+def neighbours(
+    setting: Setting, about: str, victim: int, one: Said, other: Said, others: Sequence[Any]
+) -> Neighbours:
+    """Two worlds: the victim says `one` or `other`, everybody else the same."""
+    scripts = []
+    for said in (one, other):
+        answers = [Answer(t, t, reply) for t, reply in enumerate(others) if reply is not None and t != victim]
+        answers += [Answer(victim, min(setting.rounds - 1, victim + late), reply) for late, reply in said]
+        scripts.append(Script(setting.rounds, tuple(sorted(answers, key=lambda answer: answer.at))))
+    return Neighbours(about, setting, victim, scripts[0], scripts[1])

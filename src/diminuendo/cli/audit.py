@@ -1,0 +1,157 @@
+"""The command `audit`: tries to break what learners promise, and says how far it got.
+
+An audit for the terminal.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import secrets
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich import box
+from rich.table import Table
+
+from diminuendo.audit import METHODS, Audit
+from diminuendo.audit.finding import Finding
+from diminuendo.cli.names import FEEDBACKS
+from diminuendo.cli.screen import console, loading, make_room
+
+COLUMNS = tuple(reversed(METHODS))
+"""What shows most first."""
+
+
+def show_audit(found: Audit) -> None:
+    """A line for each learner, then what it comes to."""
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
+    table.add_column("planted fault" if found.faults else "learner", no_wrap=not found.faults)
+    for name in ("claimed", *COLUMNS):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("verdict", no_wrap=True)
+    for subject in found.subjects:
+        table.add_row(subject, *_cells(found, subject), style="bold" if _remarkable(found, subject) else None)
+    console.print(table)
+    for line in _sentences(found):
+        console.print(line, highlight=False, markup=False)
+
+
+def _remarkable(found: Audit, subject: str) -> bool:
+    return subject in (found.overlooked if found.faults else found.violators)
+
+
+def _cells(found: Audit, subject: str) -> list[str]:
+    by_method = found.about(subject)
+    claimed = max(finding.claimed for finding in by_method.values())
+    broken = subject in found.violators
+    if found.faults:
+        verdict = "found" if broken else "OVERLOOKED"
+    else:
+        verdict = "VIOLATION" if broken else "no violation" if math.isfinite(claimed) else "promises nothing"
+    return [_number(claimed), *(_shown(by_method.get(method), claimed) for method in COLUMNS), verdict]
+
+
+def _shown(finding: Finding | None, claimed: float) -> str:
+    """What was shown; of how much, where that setting claims something else."""
+    if finding is None:
+        return "-"
+    same = finding.claimed == claimed or _number(finding.claimed) == _number(claimed)
+    return _number(finding.shown) + ("" if same else f"/{_number(finding.claimed)}")
+
+
+def _number(epsilon: float) -> str:
+    return "infinite" if math.isinf(epsilon) else f"{epsilon:.2f}"
+
+
+def _sentences(found: Audit) -> list[str]:
+    runs = sum(finding.runs for finding in found.findings)
+    lines = []
+    count = len(found.subjects)
+    if found.faults:
+        lines.append(f"{count - len(found.overlooked)} of {count} planted faults were found.")
+        if found.overlooked:
+            lines.append(f"NOT FOUND: {', '.join(found.overlooked)}. This audit cannot be relied on.")
+    elif found.violators:
+        lines.append(f"BROKEN: {', '.join(found.violators)}: more can be shown than was promised.")
+    else:
+        who = found.subjects[0] if count == 1 else f"any of {count} learners"
+        lines.append(f"Nothing was found against {who}.")
+    sure = min((finding.confidence for finding in found.findings), default=1.0)
+    lines.append(
+        f"Each number is a lower bound, right with {100 * sure:.5g} % confidence or more; all of them together with "
+        f"{100 * found.confidence:.5g} %. Seed {found.seed}, {found.effort}, {runs:,} runs."
+    )
+    if found.promise_nothing:
+        lines.append(f"Left out, because they promise nothing: {', '.join(found.promise_nothing)}.")
+    return lines
+
+
+PLOT = "audit.png"
+
+
+def audit_command(
+    learner: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Whose promise, or with --faults which fault; give it again for more. Default: all."
+        ),
+    ] = None,
+    epsilon: Annotated[float, typer.Option(help="What learners are asked to promise.")] = 1.0,
+    delta: Annotated[float, typer.Option(help="What learners are asked to promise.")] = 1e-6,
+    quick: Annotated[bool, typer.Option("--quick", help="Less than a minute; less is shown.")] = False,
+    faults: Annotated[
+        bool, typer.Option("--faults", help="Plant faults and see whether the audit finds them all.")
+    ] = False,
+    json_file: Annotated[Path | None, typer.Option("--json", help="Write all findings to this file.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Put plot and findings into this folder.")] = None,
+    jobs: Annotated[int, typer.Option(help="Runs at the same time; -1: one per core.")] = -1,
+    seed: Annotated[
+        int | None, typer.Option(help="Repeat the audit that printed this seed. Default: a new one.")
+    ] = None,
+) -> None:
+    """Try to break what learners promise. Exit code 1 where one leaks more, or where a planted fault is overlooked."""
+    with loading():
+        from diminuendo.audit import EFFORTS, audit
+        from diminuendo.cli.audit import show_audit
+        from diminuendo.cli.screen import console, progress_bars, say_plainly
+        from diminuendo.learners import Setting
+
+    for kind in FEEDBACKS:
+        Setting(2, 1, 4, kind, epsilon, delta)  # refused before any work is done
+    make_room(json_file, out / PLOT if out else None)
+    effort = EFFORTS["quick" if quick else "full"]
+    try:
+        with progress_bars() as bars:
+            found = audit(
+                None if learner is None else _players(learner),
+                epsilon=epsilon,
+                delta=delta,
+                effort=effort,
+                seed=secrets.randbits(32) if seed is None else seed,
+                faults=faults,
+                jobs=jobs,
+                progress=bars,
+            )
+    except KeyboardInterrupt:
+        say_plainly("Interrupted. An audit keeps nothing until it is done; run it again.")
+        raise typer.Exit(130) from None
+    show_audit(found)
+    if out is not None:
+        from diminuendo.audit.figure import plot_audit  # here, because matplotlib takes its time to load
+
+        console.print(f"Plot: {plot_audit(found, out / PLOT)}", highlight=False, markup=False)
+        json_file = json_file or out / "audit.json"
+    if json_file is not None:
+        json_file.write_text(json.dumps(found.as_json(), indent=2, allow_nan=False) + "\n")
+        console.print(f"Findings: {json_file}", highlight=False, markup=False)
+    if not found.passed:
+        raise typer.Exit(1)
+
+
+def _players(names: list[str]) -> list[str]:
+    """Learners by name; a role stands for all who play it."""
+    from diminuendo.learners import ROLES
+
+    return [player for name in names for player in (ROLES[name].values() if name in ROLES else (name,))]

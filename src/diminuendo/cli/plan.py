@@ -1,0 +1,209 @@
+"""A plan for the terminal: what to take and why, what to expect, what epsilon buys, and all candidates."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+from rich import box
+from rich.table import Table
+from rich.text import Text
+
+from diminuendo.cli.screen import console
+from diminuendo.errors import InvalidInput
+from diminuendo.learners.recommend import CATALOGUE, Entry
+from diminuendo.plan import Candidate, FirstLook, Plan
+from diminuendo.privacy.budget import Guarantee
+
+
+def show_plan(found: Plan) -> None:
+    """The answer first, then the numbers behind it."""
+    setting = found.setting
+    _say(
+        f"{setting.slots} of {setting.n_items:,} things for {setting.rounds:,} people, {setting.feedback} feedback, "
+        f"epsilon {setting.epsilon:g}, delta {setting.delta:g}"
+    )
+    console.print()
+    console.print(_answer(found))
+    console.print()
+    if found.prices:
+        _say("What epsilon buys, by forecast")
+        console.print(_price_table(found))
+    if found.half_way is not None or found.prices:
+        _say(found.model, style="dim")
+        console.print()
+    _say("All learners for this setting")
+    console.print(_candidates(found))
+    _say(
+        "ε: proved here, and by the paper's own analysis. Regret: proved, at most this much per person below "
+        "(1 - 1/e) of the best slate, whatever people want; - where that says nothing.",
+        style="dim",
+    )
+    for note in dict.fromkeys(note for one in found.candidates for note in one.notes):
+        _say(f"Note: {note}")
+    for name, reason in found.left_out.items():
+        _say(f"Left out: {name}. {reason}")
+
+
+def plottable(found: Plan, path: Path) -> None:
+    """Refuse a picture that could not be drawn."""
+    if path.suffix not in (".png", ".svg"):
+        raise InvalidInput(f"A plot is a .png or an .svg file; got {path}.")
+    if found.recommended == "random":
+        raise InvalidInput(f"There is nothing to plot: {found.why}")
+
+
+def _say(text: str, style: str | None = None) -> None:
+    console.print(text, style=style, highlight=False, markup=False)
+
+
+def _answer(found: Plan) -> Table:
+    """What to take, why, and what to expect: a word to the left, sentences to the right."""
+    best, rounds = found[found.recommended], found.setting.rounds
+    table = Table.grid(padding=(0, 2, 0, 0))
+    table.add_column(no_wrap=True, style="dim")
+    table.add_column()
+    table.add_row("Take", Text(best.name, style="bold"))
+    table.add_row("Why", found.why)
+    table.add_row("Promise", f"{best.guarantee}.")
+    if best.name in CATALOGUE:
+        table.add_row("Keeps", _kept(CATALOGUE[best.name]))
+    table.add_row("Proved", _proved(best, rounds))
+    if found.noise is not None:
+        table.add_row("Noise", _noise(found))
+    if found.first_look is not None:
+        table.add_row("Noise", _slate_noise(found.first_look, found.setting.n_items))
+    if found.too_few is not None:
+        table.add_row("Too few", Text(found.too_few, style="bold"))
+    if found.recommended != "random":
+        table.add_row("Forecast", _forecast(found))
+    return table
+
+
+def _kept(entry: Entry) -> str:
+    kept = entry.memory.capitalize()
+    return f"{kept}, in memory and in snapshots." if entry.keeps_people else f"{kept}, but no single person."
+
+
+def _proved(best: Candidate, rounds: int) -> str:
+    if best.bound is None:
+        return "Nothing for people who work against it."
+    if not best.says_something(rounds):
+        return f"Regret of at most {best.bound / rounds:,.2f} per person, which says nothing: there is less to gain."
+    return f"Regret of at most {best.bound / rounds:.3f} per person, whatever people want."
+
+
+def _noise(found: Plan) -> str:
+    """The noise of privacy at the last release, in people."""
+    assert found.noise is not None
+    people, apart = found.noise.people, found.noise.apart
+    cares = f"if a person cares about {found.cares_about:g} thing{'' if found.cares_about == 1 else 's'}"
+    if apart > people:
+        return (
+            f"After {people:,} people, nothing can be told apart: appeal would have to differ by {apart:,.0f} people, "
+            f"{cares}."
+        )
+    return (
+        f"After {people:,} people, things whose appeal differs by about {apart:,.0f} people can be told apart: the "
+        f"better one comes out ahead 19 times in 20, {cares}."
+    )
+
+
+def _slate_noise(look: FirstLook, n_items: int) -> str:
+    """The noise of privacy at the first release, in people."""
+    things = "all things" if look.seen == n_items else f"{look.seen:,} things"
+    return (
+        f"The first {look.took:,} people see {things}, {look.people:,} of them each slate. Two slates of which "
+        f"{_few(look.apart)} more of these like one can be told apart: the better one comes out ahead 19 times in 20."
+    )
+
+
+def _forecast(found: Plan) -> str:
+    said = []
+    if found.half_way is not None:
+        said.append(
+            f"Half the way from random choice to hindsight is made after about {found.half_way:,} people."
+        )
+    elif found.noise is not None or (found.first_look is not None and found.prices):
+        said.append("So many people are too few to come half the way from random choice to hindsight.")
+    here = found.price
+    if here is not None:
+        said.append(
+            f"Over the whole run {percent(here.loss)} of what hindsight earns is lost; random choice loses "
+            f"{percent(found.random_loss)}."
+            + (" So take random slates, which are free." if here.loss >= found.random_loss else "")
+        )
+    return " ".join(said) or "None for this learner."
+
+
+def _price_table(found: Plan) -> Table:
+    """One row for every epsilon."""
+    sums, slates, rows = found.noise is not None, found.first_look is not None, found.prices
+    columns: dict[str, list[str]] = {
+        "epsilon": [("→ " if row is found.price else "") + f"{row.epsilon:g}" for row in rows]
+    }
+    if sums or slates:
+        columns["told apart"] = ["-" if row.apart is None else f"{_few(row.apart)} people" for row in rows]
+    if slates:
+        columns["first look"] = ["-" if row.look is None else f"{row.look.took:,} people" for row in rows]
+    if sums or slates or any(row.half_way is not None for row in rows):
+        columns["half way after"] = [_after(row.half_way) for row in rows]
+    columns["loses"] = [percent(row.loss) for row in rows]
+    if slates and any(
+        len(row.losses) > 1 for row in rows
+    ):  # runs differ more than where people say all they want
+        columns["runs"] = [", ".join(percent(loss) for loss in sorted(row.losses)) for row in rows]
+    table = Table(box=box.SIMPLE_HEAD)
+    for name in columns:
+        table.add_column(name, justify="right", no_wrap=True)
+    for row, *cells in zip(rows, *columns.values(), strict=True):
+        table.add_row(*cells, style="bold" if row is found.price else None)
+    return table
+
+
+def _few(people: float) -> str:
+    """A number of people, and a digit more where it is next to nothing."""
+    return f"{people:,.0f}" if people >= 1.5 else f"{people:.1f}"
+
+
+def _after(people: int | None) -> str:
+    return "never" if people is None else f"{people:,} people"
+
+
+def percent(share: float) -> str:
+    """A share in percent, to one or two digits: forecasts are not known better."""
+    if share < 0.0005:
+        return "under 0.1 %"
+    if share > 0.995:
+        return "over 99 %"
+    return f"{100 * share:.1f} %" if share < 0.0095 else f"{100 * share:.0f} %"
+
+
+def _candidates(found: Plan) -> Table:
+    """Everybody, the recommended one marked."""
+    rounds = found.setting.rounds
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    rows = [_row(one, rounds) for one in found.candidates]
+    shown = [name for name in rows[0] if name == "learner" or any(row[name] for row in rows)]
+    for name in shown:
+        table.add_column(name, justify="left" if name == "learner" else "right", no_wrap=True)
+    for one, row in zip(found.candidates, rows, strict=True):
+        best = one.name == found.recommended
+        row["learner"] = ("→ " if best else "  ") + row["learner"]
+        table.add_row(*(row[name] for name in shown), style="bold" if best else None)
+    return table
+
+
+def _row(one: Candidate, rounds: int) -> dict[str, str]:
+    return {
+        "learner": one.name,
+        "ε": _epsilon(one.guarantee),
+        "paper's ε": "" if one.claim is None else _epsilon(one.claim),
+        "rate": f"{one.parameters['eta']:.3g}" if "eta" in one.parameters else "",
+        "explores": f"{one.parameters['gamma']:.3f}" if "gamma" in one.parameters else "",
+        "regret": f"{one.bound / rounds:.3f}" if one.bound and one.says_something(rounds) else "-",
+    }
+
+
+def _epsilon(guarantee: Guarantee) -> str:
+    return "none" if math.isinf(guarantee.epsilon) else f"{guarantee.epsilon:.3g}"

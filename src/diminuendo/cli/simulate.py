@@ -1,0 +1,239 @@
+"""The commands `demo` and `simulate`: learners against streams, next to hindsight."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, cast
+
+import typer
+
+from diminuendo.cli.names import CLICKS, FEEDBACKS, FROM_ROWS, STREAMS
+from diminuendo.cli.screen import loading, make_room
+from diminuendo.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from diminuendo.simulate.result import Sweep
+    from diminuendo.simulate.sweeps import Tell
+    from diminuendo.types import FeedbackKind, Progress
+
+Number = TypeVar("Number", int, float)
+
+DEMO_LEARNERS = ("nonprivate", "private", "fi-dp", "paper", "random")
+DEMO_EPSILONS = (0.1, 1.0, 10.0)
+
+
+def demo(
+    out: Annotated[Path, typer.Option(help="Where the report and the numbers go.")] = Path("out/demo"),
+    seeds: Annotated[int, typer.Option(help="Runs of each learner.")] = 5,
+) -> None:
+    """Choose 5 of 294 things for 32,711 real visitors of a web site, and see how close to hindsight one gets."""
+    with loading():
+        from diminuendo.cli.screen import progress_bars
+        from diminuendo.simulate.sweeps import sweep
+        from diminuendo.streams import msweb
+
+    with _interruptible(out):
+        with progress_bars() as bars:
+            found = sweep(
+                msweb(),
+                slots=5,
+                learners=DEMO_LEARNERS,
+                epsilons=DEMO_EPSILONS,
+                seeds=seeds,
+                out=out,
+                progress=_said(bars),
+            )
+        _show(found, out, None)
+
+
+def simulate_command(
+    stream: Annotated[list[str], typer.Argument(help=f"Files, or some of: {', '.join(STREAMS)}.")],
+    slots: Annotated[str, typer.Option(help="How many things are shown to each person; as 5 or 5,10.")] = "5",
+    objective: Annotated[
+        str | None, typer.Option(help=f"How to read the rows: {', '.join(FROM_ROWS)}. Default: noisy-or.")
+    ] = None,
+    feedback: Annotated[str, typer.Option(help=f"What comes back: {', '.join(FEEDBACKS)}.")] = "full",
+    clicks: Annotated[str, typer.Option(help=f"How people click: {', '.join(CLICKS)}.")] = "cascade",
+    learners: Annotated[
+        str | None,
+        typer.Option(
+            help="Names, separated by commas; see `diminuendo learners`. Default: private (where there is one), "
+            "nonprivate, random."
+        ),
+    ] = None,
+    epsilon: Annotated[str, typer.Option(help="Privacy budgets of private learners; as 1 or .1,1,10.")] = "1",
+    delta: Annotated[float, typer.Option(help="Privacy budget of private learners.")] = 1e-6,
+    visits: Annotated[int, typer.Option(help="Rounds that one person may have; they share the budget.")] = 1,
+    seeds: Annotated[int, typer.Option(help="Runs of each learner with each budget.")] = 5,
+    rounds: Annotated[
+        str | None, typer.Option(help="Only the first so many people; as 1000 or 1000,10000.")
+    ] = None,
+    items: Annotated[int | None, typer.Option(help="The number of items; else read off the file.")] = None,
+    columns: Annotated[
+        str | None, typer.Option(help="Names of the columns of ratings; as user,film,stars.")
+    ] = None,
+    scale: Annotated[
+        str | None,
+        typer.Option(
+            help="The rating that means nothing, and the one that means everything; as 1,5. Default: 0,1."
+        ),
+    ] = None,
+    keep_last: Annotated[
+        bool, typer.Option("--keep-last", help="Where somebody rated a thing twice, the last row counts.")
+    ] = False,
+    jobs: Annotated[int, typer.Option(help="Runs at the same time; -1: one per core.")] = -1,
+    ray: Annotated[
+        str | None,
+        typer.Option(help="Let the Ray cluster at this address do the work; local: start one here."),
+    ] = None,
+    time_limit: Annotated[float, typer.Option(help="Seconds for each exact optimum.")] = 20.0,
+    out: Annotated[
+        Path | None, typer.Option(help="Keep finished runs, numbers and a report in this folder.")
+    ] = None,
+    json_file: Annotated[Path | None, typer.Option("--json", help="Write the numbers to this file.")] = None,
+) -> None:
+    """Run learners against streams and compare them with hindsight; several slots, budgets and rounds make a sweep."""
+    with loading():
+        from diminuendo import _validate
+    # What was typed wrong is refused before anything else is loaded, and what cannot be read before the rest is.
+    kind = cast("FeedbackKind", _validate.one_of(feedback, FEEDBACKS, "--feedback"))
+    _validate.one_of(clicks, CLICKS, "--clicks")
+    ratings = _ratings(columns, scale) | {"keep_last": keep_last}
+    counts = _numbers(slots, int, "--slots")
+    cuts = None if rounds is None else _numbers(rounds, int, "--rounds")
+    budgets = _numbers(epsilon, float, "--epsilon")
+    make_room(json_file)
+    with loading():
+        from diminuendo.cli.screen import progress_bars
+        from diminuendo.streams import open_stream
+    with progress_bars() as bars:
+        people = []
+        for source in stream:
+            path = Path(source)
+            reading = bars(f"reading {path.name}", path.stat().st_size) if path.is_file() else None
+            people.append(open_stream(source, objective, n_items=items, **ratings, progress=reading))
+    with loading():
+        from diminuendo.simulate.sweeps import sweep
+    with _interruptible(out):
+        with progress_bars() as bars:
+            found = sweep(
+                people,
+                slots=counts,
+                rounds=cuts,
+                epsilons=budgets,
+                learners=_names(learners, feedback),
+                feedback=kind,
+                delta=delta,
+                visits=visits,
+                clicks=clicks,
+                seeds=seeds,
+                jobs=jobs,
+                ray=ray,
+                out=out,
+                time_limit=time_limit,
+                progress=_said(bars),
+            )
+        _show(found, out, json_file)
+
+
+def _ratings(columns: str | None, scale: str | None) -> dict[str, Any]:
+    """How ratings are to be read, where that is said."""
+    found: dict[str, Any] = {}
+    if columns is not None:
+        found["columns"] = tuple(name.strip() for name in columns.split(","))
+        if len(found["columns"]) != 3:
+            raise InvalidInput(
+                f"--columns takes the columns of person, item and value, as user,film,stars; got {columns!r}."
+            )
+    if scale is not None:
+        found["scale"] = tuple(_numbers(scale, float, "--scale"))
+        if len(found["scale"]) != 2:
+            raise InvalidInput(
+                f"--scale takes the rating that means nothing and the one that means everything, as 1,5; got {scale!r}."
+            )
+    return found
+
+
+def _names(given: str | None, feedback: str) -> list[str]:
+    from diminuendo.learners import ROLES
+
+    if given is None:
+        return [role for role in ("private", "nonprivate") if feedback in ROLES[role]] + ["random"]
+    return [name.strip() for name in given.split(",") if name.strip()]
+
+
+def _numbers(given: str, kind: Callable[[str], Number], option: str) -> list[Number]:
+    try:
+        return [kind(part) for part in given.split(",")]
+    except ValueError:
+        whole = "whole numbers" if kind is int else "numbers"
+        raise InvalidInput(
+            f"{option} takes {whole} separated by commas, as 1 or 1,10; got {given!r}."
+        ) from None
+
+
+@contextmanager
+def _interruptible(out: Path | None) -> Iterator[None]:
+    """Say, when interrupted, what is kept and how to go on."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        from diminuendo.cli.screen import say_plainly
+        from diminuendo.simulate.store import kept_rows
+
+        said = "Interrupted. Nothing is kept without --out."
+        if out is not None:
+            count = kept_rows(out)
+            kept = f"{count:,} finished {'run is' if count == 1 else 'runs are'} kept in {out}"
+            then = (
+                f"{kept}; this goes on from there:"
+                if count
+                else "Nothing was finished yet; start again with:"
+            )
+            said = f"Interrupted. {then}\n  {_typed()}"
+        say_plainly(said)
+        raise typer.Exit(130) from None
+
+
+def _said(bars: Tell) -> Tell:
+    """The bars; where there is no terminal to draw them on, a line when work begins."""
+    from diminuendo.cli.screen import errors, say_plainly
+
+    def begin(what: str, size: int) -> Progress:
+        if not errors.is_terminal:
+            say_plainly(f"{what}: {size:,}.")
+        return bars(what, size)
+
+    return begin
+
+
+def _typed() -> str:
+    """The command, as it was given."""
+    return f"diminuendo {shlex.join(sys.argv[1:])}"
+
+
+def _show(found: Sweep, out: Path | None, json_file: Path | None) -> None:
+    from diminuendo.cli.screen import console
+    from diminuendo.simulate.table import tables
+
+    for one, table in zip(found.simulations, tables(found), strict=True):
+        console.print()
+        console.print(table)
+        labels, slate = one.stream.get("labels"), one.benchmarks.greedy.slate
+        names = [str(item) if labels is None else labels[item] for item in slate]
+        console.print(f"Greedy's slate in hindsight: {'; '.join(names)}", highlight=False, markup=False)
+    if out is not None:
+        from diminuendo.simulate.report import write_report  # here, because matplotlib takes its time to load
+
+        report = write_report(found, out, _typed())
+        json_file = json_file or out / "simulation.json"
+        console.print(f"Report: {report}", highlight=False, markup=False)
+        console.print(f"Rows: {out / 'results.parquet'}", highlight=False, markup=False)
+    if json_file is not None:
+        json_file.write_text(json.dumps(found.as_json(), indent=2) + "\n")
+        console.print(f"Numbers: {json_file}", highlight=False, markup=False)

@@ -1,0 +1,209 @@
+r"""How many copies, how many releases, how fast: by the paper's formulas, or where our proved bound is least.
+
+Everything is a function of public facts: n entries, T rounds, R the radius of the domain, G a bound on gradients, beta
+on how fast they change, and the budget. With K copies, each of expected regret at most B (docs/maths/continuous.md,
+Theorem C3),
+
+    (1 - 1/e) best - payoff  <=  c_K (B + beta R^2 T / (2K)),     c_K = 1 - (1 - 1/K)^K .
+
+More copies make smaller steps and cost more noise: B grows with sqrt(K) where all copies share one Gaussian release
+(Theorem C2), with K where each pays by itself (Theorem C1). More releases learn faster and cost more noise.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Literal
+
+from diminuendo import _validate
+from diminuendo.errors import InvalidInput
+from diminuendo.experts import noisy_leader
+from diminuendo.sums.clip import Clip
+from diminuendo.sums.gamma_tree import node_scale
+from diminuendo.sums.schedule import Schedule, equal
+from diminuendo.sums.strategies.toeplitz import SqrtToeplitz
+
+MOST_COPIES = 256
+MOST_RELEASES = 1023
+"""Without being told otherwise nobody waits for more: each release draws noise for every entry of every copy."""
+
+STEEPEST = 1e100
+"""No gradient bound above it, nor below its inverse."""
+
+TICKS = 1 << 16
+"""Whole numbers to one G, for noise that is exact."""
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What is known before anybody comes."""
+
+    n: int
+    rounds: int
+    radius: float
+    spread: float
+    """No point of the domain is further from its centre, where FTRL begins."""
+    gradient_bound: float
+    smoothness: float
+
+    def __post_init__(self) -> None:
+        if _validate.positive_int(self.rounds, "rounds") < 2:
+            raise InvalidInput("rounds must be at least 2: what one person says can only help the next.")
+        steep = _validate.positive_float(self.gradient_bound, "gradient_bound")
+        if not 1 / STEEPEST <= steep <= STEEPEST:
+            raise InvalidInput(
+                f"gradient_bound must be between {1 / STEEPEST:g} and {STEEPEST:g}: squares of other numbers do not "
+                f"fit into floats; got {steep:g}. Measure gradients in another unit."
+            )
+        if self.smoothness != 0:
+            _validate.positive_float(self.smoothness, "smoothness")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a run is made with. `noise`, `stray` and `floor` are what its regret pays for privacy (Theorems C5, C6)."""
+
+    copies: int
+    schedule: Schedule
+    """The point stays within a batch; the last batch is never released."""
+    leader: Literal["ftrl", "pftal"]
+    parameter: float
+    """eta of FTRL, H of PFTAL."""
+    noise: float = 0.0
+    stray: float = 0.0
+    floor: float = 0.0
+
+    @property
+    def releases(self) -> int:
+        """How often sums are published."""
+        return len(self.schedule) - 1
+
+    def bound(self, facts: Facts) -> float:
+        """The proved bound on the expected (1 - 1/e)-regret."""
+        steep = facts.gradient_bound
+        if self.leader == "pftal":
+            regret = noisy_leader.pftal_bound(facts.radius, steep, facts.rounds, self.parameter, self.noise)
+        else:
+            batches = self.schedule.sizes
+            regret = noisy_leader.ftrl_bound(
+                facts.spread, steep, batches, self.parameter, self.noise, self.stray
+            )
+        return reach(self.copies) * (regret + self.floor + steps_price(facts, self.copies))
+
+
+def reach(copies: int) -> float:
+    """1 - (1 - 1/K)^K: the share of the best that K steps reach; from 1 for one step down to 1 - 1/e."""
+    return 1 - (1 - 1 / copies) ** copies
+
+
+def steps_price(facts: Facts, copies: int) -> float:
+    """What K steps lose because they are not infinitely small."""
+    return facts.smoothness * facts.radius**2 * facts.rounds / (2 * copies)
+
+
+def open_plan(facts: Facts, copies: int | None = None) -> Plan:
+    """Without privacy: a new point every round; by default so many copies that steps cost no more than learning."""
+    if copies is None:
+        learning = facts.spread * facts.gradient_bound * math.sqrt(facts.rounds)
+        wanted = steps_price(facts, 1) / learning
+        copies = max(1, min(MOST_COPIES, math.ceil(wanted)))
+    return _tuned(facts, Plan(copies, equal(facts.rounds, facts.rounds), "ftrl", 1.0))
+
+
+def paper_plan(facts: Facts, epsilon: float) -> Plan:
+    """K = T^(1/4) / log^1.25 T, as in Algorithm 4, rounded and at least 1; H as printed, for a copy's epsilon / K."""
+    copies = max(1, round(facts.rounds**0.25 / math.log(facts.rounds) ** 1.25))
+    schedule = equal(facts.rounds, facts.rounds)
+    noise = noisy_leader.gamma_length(facts.n, *gamma_noise(facts, epsilon, copies, len(schedule) - 1))
+    curvature = noisy_leader.paper_curvature(facts.n, facts.rounds, epsilon / copies)
+    return Plan(copies, schedule, "pftal", curvature, noise)
+
+
+def gamma_plan(facts: Facts, epsilon: float, copies: int | None, releases: int | None) -> Plan:
+    """Pure noise, each copy at epsilon / K, padded so that it has the same law in every release (Theorem C6)."""
+
+    def made(copies: int, releases: int) -> Plan:
+        noise = noisy_leader.gamma_length(facts.n, *gamma_noise(facts, epsilon, copies, releases))
+        return _tuned(facts, Plan(copies, equal(facts.rounds, releases + 1), "ftrl", 1.0, noise))
+
+    return _least(facts, made, copies, releases)
+
+
+def gaussian_plan(facts: Facts, rho: float, copies: int | None, releases: int | None) -> Plan:
+    """Gaussian noise on all copies together, at rho."""
+
+    def made(copies: int, releases: int) -> Plan:
+        square, variance = _strategy(releases)
+        raw = math.sqrt(tick_clip(copies).sensitivity_squared(facts.n * copies) * square / (2 * rho))
+        tick = facts.gradient_bound / TICKS
+        return _tuned(
+            facts,
+            Plan(
+                copies,
+                equal(facts.rounds, releases + 1),
+                "ftrl",
+                1.0,
+                noise=math.sqrt(facts.n * variance) * raw * tick,
+                stray=2 * facts.n * math.sqrt(releases * variance) * tick,  # Lemma C6b
+                floor=facts.rounds * math.sqrt(facts.n) * facts.radius * tick,
+            ),
+        )
+
+    return _least(facts, made, copies, releases)
+
+
+def gamma_noise(facts: Facts, epsilon: float, copies: int, releases: int) -> tuple[int, float]:
+    """How many nodes make up a running sum at most, and the scale of the noise in each: sensitivity sqrt(2) G."""
+    levels = releases.bit_length()
+    return levels, node_scale(levels, math.sqrt(2) * facts.gradient_bound, epsilon / copies)
+
+
+def tick_clip(copies: int) -> Clip:
+    """All copies' gradients together, in units of G: length at most sqrt(K), and a tick so that rounding cuts none."""
+    return Clip(bound=(math.ceil(math.sqrt(copies) * TICKS) + 1) / TICKS, ticks=TICKS)
+
+
+@cache
+def _strategy(releases: int) -> tuple[int, float]:
+    strategy = SqrtToeplitz(releases)
+    return strategy.square, strategy.variance(releases)
+
+
+def _tuned(facts: Facts, plan: Plan) -> Plan:
+    batches = plan.schedule.sizes
+    return replace(
+        plan, parameter=noisy_leader.best_rate(facts.spread, facts.gradient_bound, batches, plan.stray)
+    )
+
+
+def _least(facts: Facts, made: Callable[[int, int], Plan], copies: int | None, releases: int | None) -> Plan:
+    """The plan with the least bound, where copies or releases are left open."""
+    some = _grid(MOST_COPIES) if copies is None else [_validate.positive_int(copies, "copies")]
+    if releases is None:
+        most = min(facts.rounds - 1, MOST_RELEASES)
+        often: Iterable[int] = {most} | {(1 << j) - 1 for j in range(1, most.bit_length())}
+    else:
+        often = [_validate.whole(releases, 1, facts.rounds - 1, "releases")]
+    plans = (made(k, count) for k in some for count in sorted(often))
+    return min(plans, key=lambda plan: plan.bound(facts))
+
+
+def _grid(most: int) -> list[int]:
+    """1, 2, 3, .. and then ever further apart, by a tenth."""
+    found = [1]
+    while found[-1] < most:
+        found.append(min(most, max(found[-1] + 1, math.floor(found[-1] * 1.1))))
+    return found
+
+
+def printed_regret(facts: Facts, epsilon: float) -> float:
+    """The paper's Lemma 5, its constant taken as 1, the diameter as sqrt(2) radius, the most it can be."""
+    n, rounds, log = facts.n, facts.rounds, math.log(facts.rounds) ** 2.5
+    reach_of = math.sqrt(n / (epsilon * rounds**0.75)) * log * math.sqrt(2) * facts.radius
+    inner = (
+        math.sqrt(n) * (facts.gradient_bound + reach_of) ** 2 / epsilon + facts.smoothness * facts.radius**2
+    )
+    return float(rounds**0.75 * math.sqrt(log) * inner)

@@ -1,0 +1,1 @@
+"""One Hedge expert per slot: the paper's algorithms, what they build on, and yardsticks without privacy."""

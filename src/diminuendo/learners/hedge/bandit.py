@@ -1,0 +1,187 @@
+"""Ordered experts with bandit feedback: explore now and then, learn only from that (Streeter & Golovin).
+
+All that comes back is one number, the payoff. With probability `exploring` a round explores: a random slot i and a
+random item a are drawn, the experts' items before slot i and then a are shown, and expert i learns the payoff
+as the gain of a. Other rounds show the experts' slate and teach nothing. An exploring slate is shorter
+than k where i is.
+
+Regret     as with full information plus exploring * T, the experts' own regrets being magnified by kN / exploring
+           (docs/maths/hedge.md, Theorem 3). The default, k (N log N / T)^(1/3), balances the two; it is held
+           below 1/2, where the bound says nothing any more.
+Guarantee  none.
+References Streeter & Golovin (2008), NIPS 21; Perez-Salazar & Cummings (2021), AISTATS, section 4.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from diminuendo import _validate
+from diminuendo._numba import inline, kernel
+from diminuendo.errors import InvalidInput
+from diminuendo.experts.hedge import HedgeState, learn, learned, new_hedge, rebuild, settle
+from diminuendo.learners.base.decisions import NO_PROBE
+from diminuendo.learners.base.feedback import read_payoff
+from diminuendo.learners.base.learner import Learner, Setting
+from diminuendo.learners.hedge.full import draw_slots
+from diminuendo.objectives.family import Table, add, start, value
+from diminuendo.privacy.budget import Guarantee, no_privacy
+from diminuendo.randomness.coins import Coins
+from diminuendo.randomness.score_classes import to_ticks
+from diminuendo.randomness.words import UNFINISHED, PublicWords, SecretWords, begin, below, undo
+from diminuendo.streams.people import People, shown_before
+from diminuendo.types import EMPTY_SLOT, Decision, FeedbackKind, Floats, Items
+
+COIN = 1 << 53
+"""A coin lands on one of this many sides."""
+
+
+def default_exploring(n_items: int, slots: int, rounds: int) -> float:
+    """The share of exploring rounds that balances the bound."""
+    return min(0.5, slots * math.cbrt(n_items * math.log(max(2, n_items)) / rounds))
+
+
+class ExploreExploit(Learner):
+    """k ordered Hedge experts that learn from exploring rounds only, not private."""
+
+    name: ClassVar[str] = "hedge-bandit"
+    reads: ClassVar[frozenset[FeedbackKind]] = frozenset({"bandit"})
+    summary: ClassVar[str] = (
+        "one Hedge expert per slot, learns from exploring rounds; not private; the bandit yardstick"
+    )
+
+    def __init__(
+        self,
+        n_items: int,
+        slots: int,
+        *,
+        exploring: float,
+        rate: float | None = None,
+        coins: Coins | None = None,
+        patience: int = 10_000,
+    ) -> None:
+        super().__init__(n_items, slots, coins=coins, patience=patience)
+        self.exploring = _validate.positive_float(exploring, "exploring")
+        if self.exploring > 1:
+            raise InvalidInput(f"exploring is a share of rounds, at most 1; got {exploring}.")
+        self.rate = rate
+        self._experts = new_hedge(self.n_items, self.slots, rate)
+
+    @classmethod
+    def for_setting(cls, setting: Setting, *, coins: Coins | None = None) -> Self:
+        """Explores as much as balances the bound for that many rounds."""
+        exploring = default_exploring(setting.n_items, setting.slots, setting.rounds)
+        return cls(setting.n_items, setting.slots, exploring=exploring, coins=coins)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """None."""
+        return no_privacy(self.coins.secure)
+
+    def _config(self) -> dict[str, Any]:
+        return super()._config() | {"exploring": self.exploring, "rate": self.rate}
+
+    def _state(self) -> Any:
+        return learned(self._experts)
+
+    def _restored(self) -> None:
+        super()._restored()
+        rebuild(self._experts)
+
+    def _draw(self, row: Items, probe: Items) -> bool:
+        return bool(
+            _draw_round(self._experts, self.exploring, row, probe, self._public.handful, self._secret.handful)
+        )
+
+    def _read(self, decision: Decision, feedback: Any) -> float:
+        return read_payoff(self, feedback)
+
+    def _learn(self, place: int, answer: float) -> None:
+        _learn_payoff(self._experts, self._desk.probes[place], answer)
+
+    def _replay(self, people: People, slates: Items, done: int) -> int:
+        state = np.empty(people.largest_state)
+        probe = np.empty(3, dtype=np.int32)
+        return int(
+            _replay(
+                self._experts,
+                self.exploring,
+                people.table,
+                slates,
+                done,
+                self._public.handful,
+                self._secret.handful,
+                state,
+                probe,
+            )
+        )
+
+
+@inline
+def _explore_or_exploit(
+    experts: HedgeState, exploring: float, row: Items, probe: Items, coins: PublicWords, secret: SecretWords
+) -> bool:
+    """The next slate, and the probe (slot, item, whether the expert drew that item itself)."""
+    begin(coins)
+    k = len(row)
+    coin = below(COIN, coins)
+    slot = below(k, coins) if coin != UNFINISHED else UNFINISHED
+    item = below(experts.urns.totals.shape[0], coins) if slot != UNFINISHED else UNFINISHED
+    if item == UNFINISHED or not draw_slots(experts, row, secret):
+        undo(coins)
+        return False
+    probe[0] = NO_PROBE
+    if coin < exploring * COIN:
+        probe[0], probe[1], probe[2] = slot, item, row[slot] == item
+        row[slot] = EMPTY_SLOT if shown_before(row, slot, item) else item
+        for later in range(slot + 1, k):
+            row[later] = EMPTY_SLOT
+    return True
+
+
+@inline
+def _feed(experts: HedgeState, probe: Items, payoff: float) -> None:
+    if probe[0] != NO_PROBE:
+        ticks = to_ticks(payoff)
+        learn(experts, probe[0], probe[1], ticks)
+        settle(experts, probe[0], ticks if probe[2] == 1 else 0)
+
+
+@kernel
+def _draw_round(
+    experts: HedgeState, exploring: float, row: Items, probe: Items, coins: PublicWords, secret: SecretWords
+) -> bool:
+    return _explore_or_exploit(experts, exploring, row, probe, coins, secret)
+
+
+@kernel
+def _learn_payoff(experts: HedgeState, probe: Items, payoff: float) -> None:
+    _feed(experts, probe, payoff)
+
+
+@kernel
+def _replay(
+    experts: HedgeState,
+    exploring: float,
+    table: Table,
+    slates: Items,
+    done: int,
+    coins: PublicWords,
+    secret: SecretWords,
+    state: Floats,
+    probe: Items,
+) -> int:
+    while done < slates.shape[0] and _explore_or_exploit(
+        experts, exploring, slates[done], probe, coins, secret
+    ):
+        if probe[0] != NO_PROBE:
+            start(table, done, state, 0)
+            for item in slates[done]:
+                if item != EMPTY_SLOT:
+                    add(table, done, state, 0, item)
+            _feed(experts, probe, value(table, done, state, 0))
+        done += 1
+    return done

@@ -1,0 +1,131 @@
+"""A slate from one release: ask for singles, pick the best item, ask what the others lose by it, pick the next.
+
+Answers come with noise; means over earlier releases of the same question take part, each counting by its precision, and
+what is believed then decides (belief.py). Everything here was published.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from diminuendo.errors import InvalidInput
+from diminuendo.learners.overlap.belief import of_singles
+from diminuendo.learners.overlap.items import Shelf
+from diminuendo.learners.overlap.running_means import RunningMeans
+from diminuendo.types import EMPTY_SLOT, Floats, Ints, Items
+
+FAR = 50.0
+"""Published numbers are not so many deviations away from what they can be; what is was altered."""
+
+
+class Measured(NamedTuple):
+    """Weighted sums over people, with noise, as published."""
+
+    sums: Ints | Floats
+    units: Floats
+    """[j]: the weight of everybody from batch j on, in the units of the sums."""
+    sigma: float
+
+
+class Questions(Protocol):
+    """One release: singles, then rows, then the rest. None: it cannot be had.
+
+    Should something fail in between, the release begins again, and what was published stays what it is.
+    """
+
+    def begin(self) -> None:
+        """From the start, for the first time or again."""
+
+    def singles(self) -> Measured:
+        """What each item is worth by itself."""
+
+    def row(self, item: int) -> Measured | None:
+        """What each item loses when this one joins."""
+
+    def rest(self) -> Measured | None:
+        """What is left of each item."""
+
+
+class GreedyChain:
+    """Means of everything published, by question; and what items were believed to add to the last slate."""
+
+    def __init__(self, shelf: Shelf, batches: int) -> None:
+        n_items, slots = shelf.n_items, shelf.slots
+        self._shelf = shelf
+        self.gains: Floats = np.zeros(n_items)
+        self._worth = RunningMeans(1, 1, n_items, batches)
+        self._rows = RunningMeans(2 * slots, slots + 1, n_items, batches)
+        self._rests = RunningMeans(4, slots, n_items, batches)
+
+    def begin_with(self, scores: Floats, units: Floats, sigma: float) -> None:
+        """A public prior, as if it had been measured."""
+        self._worth.add([0], scores * units[0], units, sigma, np.zeros_like(self._shelf.since))
+        self.gains[:] = scores
+
+    def slate(self, asked: Questions) -> Items:
+        """The slate that is greedy on what is believed, item by item. Until there is one, nothing is changed."""
+        asked.begin()
+        new: list[tuple[RunningMeans, list[int], Measured]] = []
+
+        def mean(means: RunningMeans, key: list[int], found: Measured | None) -> tuple[Floats, Floats]:
+            if found is None:
+                return means.get(key, self._shelf.since)
+            new.append((means, key, found))
+            return means.would_be(key, *found, self._shelf.since)
+
+        belief = of_singles(*mean(self._worth, [0], asked.singles()))
+        slate: Items = np.full(self._shelf.slots, EMPTY_SLOT, dtype=np.int32)
+        chain: list[int] = []
+        for left in range(len(slate), 0, -1):
+            if left == 1:
+                belief = belief.see(*mean(self._rests, sorted(chain), asked.rest()))
+            picked = self._shelf.pick(belief.mean, slate)
+            if picked is None:
+                break
+            slot, item = picked
+            slate[slot] = item
+            if left > 1:
+                belief = belief.lose(*mean(self._rows, [*sorted(chain), item], asked.row(item)))
+                chain.append(item)
+        for means, key, found in new:
+            means.add(key, *found, self._shelf.since)
+        self.gains[:] = belief.mean
+        return slate
+
+    def fill(self, slate: Items) -> None:
+        """Free slots get the best by what was believed last."""
+        while found := self._shelf.pick(self.gains, slate):
+            slate[found[0]] = found[1]
+
+    def forget(self) -> None:
+        """Tastes have changed."""
+        for means in (self._worth, self._rows, self._rests):
+            means.forget()
+
+    @property
+    def arrays(self) -> Any:
+        """For a snapshot."""
+        return self.gains, self._worth.arrays, self._rows.arrays, self._rests.arrays
+
+    def sound(self) -> bool:
+        """Whether these numbers, as read from a snapshot, can have come about."""
+        n_items, measured = self._shelf.n_items, self._worth.arrays[2]
+        widest = 1 / np.sqrt(measured[measured > 0].min(initial=1.0))
+        return bool(
+            (np.abs(self.gains) <= 1 + FAR * widest).all()
+            and self._worth.sound(1, FAR)
+            and self._rows.sound(n_items, FAR)
+            and self._rests.sound(n_items, FAR)
+        )
+
+
+def checked_scores(prior: Any, n_items: int) -> Floats:
+    """A public prior at the door."""
+    found = np.array(prior, dtype=np.float64)
+    if found.shape != (n_items,) or not ((found >= 0) & (found <= 1)).all():
+        raise InvalidInput(
+            f"prior must say for each of {n_items} items which share of people it pleases, from 0 to 1."
+        )
+    return found

@@ -1,0 +1,1 @@
+"""Every slot and item is tried equally often, with a bound: payoffs and clicks."""

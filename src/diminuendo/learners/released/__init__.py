@@ -1,0 +1,1 @@
+"""One noisy sum of what people want, with a bound whatever they want."""

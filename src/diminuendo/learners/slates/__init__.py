@@ -1,0 +1,1 @@
+"""Recommended with payoffs and clicks: slates are shown in blocks, and one noisy count per slate is published."""

@@ -1,0 +1,283 @@
+r"""A Markov chain over appeals and overlaps (model.py), given all that was published (likelihood.py).
+
+    log appeal      Normal(centre, width^2), where centre is Normal(log(1.5 / N), 1) and width^2 inverse Gamma(5, 7.5):
+                    a person cares about a few items, and items differ by factors. Both are learned.
+    overlap         0 with probability `apart`, else uniform on [-0.3, 0.95]; `apart` is Beta(5.6, 2.4), and learned.
+
+A sweep moves each appeal (a fresh one from the prior, a large and a small step), asks who of a slate it was (two items
+exchange their appeals, or one gives a part to the other, which keeps their sum), moves overlaps of pairs that matter,
+and draws the prior's own parameters. Every move is accepted by the rule of Metropolis and Hastings, so the draws
+are of the posterior in the long run; nothing else is claimed of them. What they are for is choosing slates: they are
+functions of published numbers and public coins, and cannot harm privacy however badly they mix.
+
+References Metropolis et al. (1953), J. Chem. Phys. 21; Hastings (1970), Biometrika 57.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from diminuendo._numba import allocating_kernel, inline, kernel
+from diminuendo.learners.slates.likelihood import Evidence, look_up
+from diminuendo.learners.slates.model import join
+from diminuendo.types import Floats, Ints
+
+WISHES = 1.5
+"""How much appeal all items have together, beforehand: about so many does a person want."""
+PRIOR_WIDTH = 5.0, 7.5
+PRIOR_APART = 5.6, 2.4
+LEAST, MOST = -0.3, 0.95
+CENTRE, WIDTH, APART = range(3)
+LEADING = 2.0
+"""Leading items are so many widths above the centre: two or three in a hundred."""
+ROUNDING = 1.0
+"""Sums of logarithms of likelihoods are rounded by far less, in whatever order they are added."""
+
+
+class Chain(NamedTuple):
+    """Where the chain stands; changed in place."""
+
+    appeals: Floats
+    overlaps: Floats
+    prior: Floats
+    """centre, width, apart."""
+
+
+def new_chain(n_items: int, pairs: int = 0) -> Chain:
+    """Everything alike."""
+    prior = np.array([math.log(WISHES / n_items), 1.3, 0.7])
+    return Chain(np.full(n_items, 1.0 / n_items), np.zeros(pairs), prior)
+
+
+@inline
+def _row(evidence: Evidence, row: int, appeals: Floats, overlaps: Floats, kept: Floats) -> float:
+    """The logarithm of the likelihood of one row."""
+    slate, pairs, tables = evidence.slates[row], evidence.pairs[row], evidence.tables[row]
+    appeal, before, total = 0.0, 0.0, 0.0
+    for i in range(evidence.lengths[row]):
+        appeal = join(slate, pairs, i, appeals, overlaps, kept, appeal)
+        if evidence.which[row]:
+            chance = 1 - math.exp(-appeal)
+            total += look_up(tables[i], chance - before)
+            before = chance
+    return total if evidence.which[row] else look_up(tables[0], 1 - math.exp(-appeal))
+
+
+@kernel
+def _accepted(
+    evidence: Evidence,
+    rows: Ints,
+    count: int,
+    appeals: Floats,
+    overlaps: Floats,
+    kept: Floats,
+    out: Floats,
+    old: float,
+    known: float,
+    coins: Any,
+) -> tuple[bool, float]:
+    """Whether a move is accepted by which these rows are as likely as `out` says, and their sum, which was `old`.
+
+    A move that loses needs a coin, and many lose so much that a few rows tell. What the others can add at most is
+    known; so the coin is tossed as soon as it is certain that one is needed, and the rest of the rows are not looked
+    at as soon as it is certain that it fails. The verdict is the same, and so are the coins.
+    """
+    hope = known - old
+    for r in range(count):
+        hope += evidence.ceilings[rows[r]]
+    tossed, coin, least = False, 0.0, -ROUNDING
+    for r in range(count - 1, -1, -1):  # what was heard last is about the most people, and tells most
+        row = rows[r]
+        out[r] = _row(evidence, row, appeals, overlaps, kept)
+        hope += out[r] - evidence.ceilings[row]
+        if hope < least and not tossed:
+            tossed, coin = True, coins.random()
+            least = (math.log(coin) if coin > 0 else -math.inf) - ROUNDING
+        if hope < least:
+            return False, old
+    total = 0.0
+    for r in range(count):
+        total += out[r]
+    gain = total - old + known
+    if gain >= 0:
+        return True, total
+    if not tossed:
+        coin = coins.random()
+    return coin < math.exp(gain), total
+
+
+@inline
+def _keep(likely: Floats, rows: Ints, count: int, new: Floats) -> None:
+    for r in range(count):
+        likely[rows[r]] = new[r]
+
+
+def sweep(evidence: Evidence, chain: Chain, coins: np.random.Generator) -> None:
+    """Once through everything."""
+    apart = _sweep(evidence, chain.appeals, chain.overlaps, chain.prior, coins)
+    _move_prior(chain, apart, coins)
+
+
+@allocating_kernel
+def _sweep(evidence: Evidence, appeals: Floats, overlaps: Floats, prior: Floats, coins: Any) -> int:
+    n_items, n_rows, k = len(appeals), len(evidence.lengths), evidence.slates.shape[1]
+    kept, likely = np.empty(k), np.empty(n_rows)
+    rows, new = np.empty(2 * n_rows + 1, dtype=np.int64), np.empty(2 * n_rows + 1)
+    for row in range(n_rows):
+        likely[row] = _row(evidence, row, appeals, overlaps, kept)
+    _move_appeals(evidence, appeals, overlaps, prior, kept, likely, new, coins)
+    # How large the appeals of good items are: by the prior, since a step must not depend on what it changes.
+    leader = math.exp(prior[CENTRE] + LEADING * prior[WIDTH])
+    if n_rows > 0:
+        for attempt in range(2 * min(n_items, k * n_rows)):  # there are no more of whom something was heard
+            _who_was_it(evidence, appeals, overlaps, prior, leader, attempt, kept, likely, rows, new, coins)
+    return _move_overlaps(evidence, appeals, overlaps, prior, leader, kept, likely, new, coins)
+
+
+@kernel
+def _move_appeals(
+    evidence: Evidence,
+    appeals: Floats,
+    overlaps: Floats,
+    prior: Floats,
+    kept: Floats,
+    likely: Floats,
+    new: Floats,
+    coins: Any,
+) -> None:
+    centre, width = prior[CENTRE], prior[WIDTH]
+    for item in range(len(appeals)):
+        rows = evidence.rows[evidence.row_starts[item] : evidence.row_starts[item + 1]]
+        if len(rows) == 0:
+            appeals[item] = math.exp(centre + width * coins.standard_normal())
+            continue
+        old = 0.0
+        for row in rows:
+            old += likely[row]
+        for move in range(3):
+            before = appeals[item]
+            from_, to, known = math.log(before), 0.0, 0.0
+            if move == 0:
+                to = centre + width * coins.standard_normal()
+            else:
+                to = from_ + (0.6 if move == 1 else 0.1) * coins.standard_normal()
+                known = ((from_ - centre) ** 2 - (to - centre) ** 2) / (2 * width**2)
+            appeals[item] = math.exp(to)
+            yes, found = _accepted(evidence, rows, len(rows), appeals, overlaps, kept, new, old, known, coins)
+            if yes:
+                old = found
+                _keep(likely, rows, len(rows), new)
+            else:
+                appeals[item] = before
+
+
+@kernel
+def _who_was_it(
+    evidence: Evidence,
+    appeals: Floats,
+    overlaps: Floats,
+    prior: Floats,
+    leader: float,
+    attempt: int,
+    kept: Floats,
+    likely: Floats,
+    rows: Ints,
+    new: Floats,
+    coins: Any,
+) -> None:
+    """Two items of one slate exchange their appeals, or a part of them."""
+    row = int(coins.random() * len(evidence.lengths))
+    length = evidence.lengths[row]
+    a = evidence.slates[row, int(coins.random() * length)]
+    b = evidence.slates[row, int(coins.random() * length)]
+    if a == b:
+        return
+    of_a, of_b, known, part = appeals[a], appeals[b], 0.0, 0.0
+    if attempt % 2 == 1:
+        part = leader * (0.3 if attempt % 4 == 1 else 0.075) * coins.standard_normal()
+        if of_a + part <= 0 or of_b - part <= 0:
+            return
+    count, old, at, end = 0, 0.0, evidence.row_starts[a], evidence.row_starts[a + 1]
+    for place in range(at, end):
+        rows[count] = evidence.rows[place]
+        old += likely[rows[count]]
+        count += 1
+    for place in range(evidence.row_starts[b], evidence.row_starts[b + 1]):
+        other = evidence.rows[place]
+        while at < end and evidence.rows[at] < other:  # both lists rise
+            at += 1
+        if at == end or evidence.rows[at] != other:
+            rows[count] = other
+            old += likely[other]
+            count += 1
+    if attempt % 2 == 0:
+        appeals[a], appeals[b] = of_b, of_a
+    else:
+        appeals[a], appeals[b] = of_a + part, of_b - part
+        centre, width = prior[CENTRE], prior[WIDTH]
+        for was, is_ in ((of_a, appeals[a]), (of_b, appeals[b])):
+            known += math.log(was / is_)
+            known += ((math.log(was) - centre) ** 2 - (math.log(is_) - centre) ** 2) / (2 * width**2)
+    if _accepted(evidence, rows, count, appeals, overlaps, kept, new, old, known, coins)[0]:
+        _keep(likely, rows, count, new)
+    else:
+        appeals[a], appeals[b] = of_a, of_b
+
+
+@kernel
+def _move_overlaps(
+    evidence: Evidence,
+    appeals: Floats,
+    overlaps: Floats,
+    prior: Floats,
+    leader: float,
+    kept: Floats,
+    likely: Floats,
+    new: Floats,
+    coins: Any,
+) -> int:
+    """Pairs of small appeals hardly matter, and are looked at now and then only. Returns how many have none."""
+    apart = 0
+    for pair in range(len(overlaps)):
+        smaller = min(appeals[evidence.couples[pair, 0]], appeals[evidence.couples[pair, 1]])
+        if coins.random() <= 0.05 + smaller / leader:
+            rows = evidence.pair_rows[evidence.pair_starts[pair] : evidence.pair_starts[pair + 1]]
+            old = 0.0
+            for row in rows:
+                old += likely[row]
+            for move in range(2):
+                before = overlaps[pair]
+                to = before + 0.15 * coins.standard_normal() if before != 0 else 0.0
+                if move == 0:
+                    to = 0.0
+                    if coins.random() >= prior[APART]:
+                        to = LEAST + (MOST - LEAST) * coins.random()
+                if to == before or not LEAST <= to <= MOST:
+                    continue
+                overlaps[pair] = to
+                yes, found = _accepted(
+                    evidence, rows, len(rows), appeals, overlaps, kept, new, old, 0.0, coins
+                )
+                if yes:
+                    old = found
+                    _keep(likely, rows, len(rows), new)
+                else:
+                    overlaps[pair] = before
+        apart += overlaps[pair] == 0
+    return apart
+
+
+def _move_prior(chain: Chain, apart: int, coins: np.random.Generator) -> None:
+    """The prior's own parameters, exactly, given everything else."""
+    n_items, prior = len(chain.appeals), chain.prior
+    logs = np.log(chain.appeals)
+    sure = n_items / prior[WIDTH] ** 2 + 1
+    mean = (logs.sum() / prior[WIDTH] ** 2 + math.log(WISHES / n_items)) / sure
+    prior[CENTRE] = mean + coins.standard_normal() / math.sqrt(sure)
+    shape, scale = PRIOR_WIDTH
+    squares = ((logs - prior[CENTRE]) ** 2).sum()
+    prior[WIDTH] = math.sqrt((scale + squares / 2) / coins.standard_gamma(shape + n_items / 2))
+    prior[APART] = coins.beta(PRIOR_APART[0] + apart, PRIOR_APART[1] + len(chain.overlaps) - apart)

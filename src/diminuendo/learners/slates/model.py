@@ -1,0 +1,236 @@
+r"""Appeals: a model of what slates are worth, with one number per item and one per pair of items shown together.
+
+Item a has an *appeal* t_a > 0: shown alone, it satisfies 1 - exp(-t_a) of the people. Two items may please the same
+people: of the smaller of two appeals the pair's *overlap* r is lost when both are shown (a negative one is a gain, as
+of things that go together). So a slate S has the appeal
+
+    t(S) = sum over a in S of  t_a * product over b in S with a larger appeal of (1 - r_ab)
+
+and pays 1 - exp(-t(S)); within its first i slots people click with the chance 1 - exp(-t(S_i)). Pairs that were never
+shown together have no overlap. Values multiply where they must not exceed one, and nothing is assumed that a
+Markov chain could not change its mind about (mcmc.py).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from diminuendo._numba import allocating_kernel, inline
+from diminuendo.types import Floats, Ints, Items
+
+NO_PAIR = -1
+ROUNDING = 1e-9
+"""A payoff is rounded by far less, however it is worked out."""
+
+
+class Neighbours(NamedTuple):
+    """Which items were shown together: those of item a, and the numbers of the pairs, from starts[a] to starts[a+1]."""
+
+    starts: Ints
+    items: Ints
+    pairs: Ints
+
+
+class Draws(NamedTuple):
+    """What the Markov chain thought possible lately: one row per draw."""
+
+    appeals: Floats
+    """(draws, items)."""
+    overlaps: Floats
+    """(draws, pairs)."""
+
+
+@inline
+def join(
+    slate: Items, pairs: Ints, slot: int, appeals: Floats, overlaps: Floats, kept: Floats, appeal: float
+) -> float:
+    """The appeal of the first slot + 1 items, given that of the first `slot`; `kept`: what each has left of its own.
+
+    pairs[i, j] is the number of the pair of the items in slots i and j, or NO_PAIR.
+    """
+    own = appeals[slate[slot]]
+    left = own
+    for j in range(slot):
+        pair = pairs[slot, j]
+        if pair != NO_PAIR and overlaps[pair] != 0.0:
+            theirs = appeals[slate[j]]
+            if theirs > own or (theirs == own and slate[j] < slate[slot]):
+                left *= 1 - overlaps[pair]
+            else:
+                appeal -= kept[j] * overlaps[pair]
+                kept[j] *= 1 - overlaps[pair]
+    kept[slot] = left
+    return float(appeal + left)
+
+
+@inline
+def mark(neighbours: Neighbours, item: int, row: Ints) -> None:
+    """row[a]: the number of the pair of `item` and a."""
+    row[:] = NO_PAIR
+    for place in range(neighbours.starts[item], neighbours.starts[item + 1]):
+        row[neighbours.items[place]] = neighbours.pairs[place]
+
+
+@inline
+def _joined(
+    item: int,
+    slate: Items,
+    skip: int,
+    pairs: Ints,
+    appeals: Floats,
+    overlaps: Floats,
+    kept: Floats,
+    appeal: float,
+) -> float:
+    """The appeal of a slate, but for slot `skip`, and one item more; pairs[j]: its pair with the item in slot j."""
+    own = appeals[item]
+    left = own
+    for j in range(len(slate)):
+        if j != skip and pairs[j] != NO_PAIR and overlaps[pairs[j]] != 0.0:
+            theirs = appeals[slate[j]]
+            if theirs > own or (theirs == own and slate[j] < item):
+                left *= 1 - overlaps[pairs[j]]
+            else:
+                appeal -= kept[j] * overlaps[pairs[j]]
+    return float(appeal + left)
+
+
+@inline
+def _pays(
+    item: int,
+    slate: Items,
+    slot: int,
+    marks: Ints,
+    pairs: Ints,
+    draws: Draws,
+    which: Ints,
+    kept: Floats,
+    without: Floats,
+) -> float:
+    """What a slate pays with that item in `slot`, summed over draws."""
+    for j in range(len(slate)):
+        pairs[j] = marks[j, item] if j != slot else NO_PAIR
+    total = 0.0
+    for d in range(len(which)):
+        appeals, overlaps = draws.appeals[which[d]], draws.overlaps[which[d]]
+        total += 1 - math.exp(-_joined(item, slate, slot, pairs, appeals, overlaps, kept[d], without[d]))
+    return total
+
+
+@inline
+def _seat(neighbours: Neighbours, item: int, by: int, beside: Ints) -> None:
+    """An item joins the slate, or leaves it; beside[a]: with how many of the slate a was shown."""
+    for place in range(neighbours.starts[item], neighbours.starts[item + 1]):
+        beside[neighbours.items[place]] += by
+
+
+@allocating_kernel
+def _best_for_slot(
+    slot: int,
+    length: int,
+    slate: Items,
+    used: NDArray[np.bool_],
+    draws: Draws,
+    which: Ints,
+    marks: Ints,
+    beside: Ints,
+    most: Floats,
+) -> tuple[int, float]:
+    """Which item of those that are not used pays most in `slot` of a slate of that length, summed over draws.
+
+    An item that was shown with none of the others adds at most its appeal, times exp(-appeal) of the others. That is a
+    product to each draw and no exponential, and for nearly all items it is less than what the best of them pays.
+    """
+    k, n_items = length, draws.appeals.shape[1]
+    others = slate[:k]
+    kept, pairs, between = (
+        np.ones((len(which), k)),
+        np.empty(k, dtype=np.int64),
+        np.empty((k, k), dtype=np.int64),
+    )
+    without, order = np.empty(len(which)), np.empty(k, dtype=np.int32)
+    count = 0
+    for i in range(k):
+        if i != slot:
+            order[count] = i
+            count += 1
+    for i in range(count):
+        for j in range(count):
+            between[i, j] = marks[order[j], others[order[i]]]
+    rest, spare = others[order[:count]], np.empty(k)
+    for d in range(len(which)):
+        appeal = 0.0
+        for i in range(count):
+            appeal = join(rest, between, i, draws.appeals[which[d]], draws.overlaps[which[d]], spare, appeal)
+        without[d] = appeal
+        for i in range(count):
+            kept[d, order[i]] = spare[i]
+    most[:] = len(which) * ROUNDING
+    for d in range(len(which)):
+        appeals, others_leave = draws.appeals[which[d]], math.exp(-without[d])
+        most += 1 - others_leave
+        for item in range(n_items):
+            most[item] += others_leave * appeals[item]
+    first = 0
+    for item in range(n_items):
+        if not used[item] and (used[first] or most[item] > most[first]):
+            first = item
+    enough = _pays(first, others, slot, marks, pairs, draws, which, kept, without)
+    best, found = -1.0, 0
+    for item in range(n_items):
+        if used[item] or (most[item] < enough and beside[item] == 0):
+            continue
+        total = _pays(item, others, slot, marks, pairs, draws, which, kept, without)
+        if total > best:
+            best, found = total, item
+    return found, best
+
+
+@allocating_kernel
+def best_slate(draws: Draws, which: Ints, neighbours: Neighbours, slate: Items, passes: int) -> None:
+    """The slate that pays most on average over some draws: greedily, then by `passes` over its slots to exchange one.
+
+    Each slot is decided by looking at every item, which takes draws * slots * items steps.
+    """
+    k, n_items = len(slate), draws.appeals.shape[1]
+    marks, used = np.empty((k, n_items), dtype=np.int64), np.zeros(n_items, dtype=np.bool_)
+    beside, most, best = np.zeros(n_items, dtype=np.int64), np.empty(n_items), 0.0
+    for i in range(k):
+        slate[i], best = _best_for_slot(i, i + 1, slate, used, draws, which, marks, beside, most)
+        used[slate[i]] = True
+        _seat(neighbours, slate[i], 1, beside)
+        mark(neighbours, slate[i], marks[i])
+    for _ in range(passes):
+        moved = False
+        for i in range(k):
+            before = slate[i]
+            found, worth = _best_for_slot(i, k, slate, used, draws, which, marks, beside, most)
+            if worth > best * (1 + 1e-9):
+                slate[i], best, moved = found, worth, True
+                used[before], used[found] = False, True
+                _seat(neighbours, before, -1, beside)
+                _seat(neighbours, found, 1, beside)
+                mark(neighbours, found, marks[i])
+        if not moved:
+            break
+
+
+@allocating_kernel
+def chances(slate: Items, draws: Draws, which: Ints, neighbours: Neighbours, out: Floats) -> None:
+    """out[d, i]: what the first i + 1 items pay, or how likely a click within them is, in draw which[d]."""
+    k = len(slate)
+    marks = np.empty(draws.appeals.shape[1], dtype=np.int64)
+    pairs, kept = np.empty((k, k), dtype=np.int64), np.empty(k)
+    for j in range(k):
+        mark(neighbours, slate[j], marks)
+        for i in range(k):
+            pairs[i, j] = marks[slate[i]]
+    for d in range(len(which)):
+        appeal = 0.0
+        for i in range(k):
+            appeal = join(slate, pairs, i, draws.appeals[which[d]], draws.overlaps[which[d]], kept, appeal)
+            out[d, i] = 1 - math.exp(-appeal)

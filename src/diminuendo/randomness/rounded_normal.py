@@ -1,0 +1,352 @@
+r"""Rounded Gaussian noise, exactly: round(sigma * X) for a standard normal X, with whole-number arithmetic only.
+
+Adding a whole number and rounding to whole numbers may change places: n + round(Y) = round(n + Y). So whole numbers
+with this noise are what anybody can compute from the same numbers with real-valued Gaussian noise, and cost no more:
+squared shifts over sigma^2 add up to mu^2, and the exact curve of mu holds, along adaptive releases too
+(docs/maths/sums.md, Theorem S6). Discrete Gaussian noise of the same sigma has no such curve, only the conversion from
+zCDP.
+
+X is drawn by Karney's algorithm: a whole part k, accepted by flips of coins that land with probability e^(-1/2), and a
+fraction x, whose digits are words drawn as they are needed. Every step compares two uniform numbers; compiled code
+looks at their first words, and where those are equal, once in 2^64, whole numbers in Python decide, with more digits.
+Floats decide how sigma * (k + x) is rounded; where they cannot, whole numbers of 128 bits with the first word of x;
+and where that is not enough, again Python.
+
+Cost       `ContinuousGaussian(mu)`.
+Assumes    that words are uniform and secret.
+Excludes   timing: how many words a number takes depends on it.
+References Karney (2016), ACM Transactions on Mathematical Software 42; von Neumann (1951).
+
+Rounded Gaussian noise on numbers that are written out as far as is needed: where compiled code cannot decide.
+
+The same algorithm as in rounded_normal.py, one number at a time, with as many words of each uniform number as it takes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from diminuendo import _validate
+from diminuendo._numba import inline, kernel
+from diminuendo.errors import InvalidInput
+from diminuendo.randomness.words import (
+    SHORT,
+    USED,
+    SecretRandomness,
+    SecretWords,
+    begin,
+    below,
+    require_secret,
+    undo,
+)
+from diminuendo.types import Ints, Words
+
+
+class _Uniform:
+    """A uniform number in (0, 1), word by word."""
+
+    def __init__(self, next_word: Callable[[], int]) -> None:
+        self.digits = [next_word()]
+        self.next_word = next_word
+
+    def digit(self, j: int) -> int:
+        while len(self.digits) <= j:
+            self.digits.append(self.next_word())
+        return self.digits[j]
+
+    def below(self, other: _Uniform) -> bool:
+        j = 0
+        while self.digit(j) == other.digit(j):
+            j += 1
+        return self.digit(j) < other.digit(j)
+
+
+def slowly(sigma: float, next_word: Callable[[], int]) -> int:
+    """One number from fresh words."""
+
+    def half_power() -> bool:
+        last, even = _Uniform(next_word), True
+        if last.digit(0) >> 63:
+            return True
+        while True:
+            even = not even
+            fresh = _Uniform(next_word)
+            if not fresh.below(last):
+                return even
+            last = fresh
+
+    def uniform_below(bound: int) -> int:
+        bits = (bound - 1).bit_length()
+        while (found := next_word() & ((1 << bits) - 1)) >= bound:
+            pass
+        return found
+
+    def accepts(k: int, x: _Uniform) -> bool:
+        last, even = x, True
+        while True:
+            fresh = _Uniform(next_word)
+            if not fresh.below(last):
+                return even
+            part = uniform_below(2 * k + 2)
+            if part > 2 * k or (part == 2 * k and not _Uniform(next_word).below(x)):
+                return even
+            last, even = fresh, not even
+
+    sign = 1 - 2 * (next_word() & 1)
+    while True:
+        k = 0
+        while half_power():
+            k += 1
+        if not all(half_power() for _ in range(k * (k - 1))):
+            continue
+        x = _Uniform(next_word)
+        if all(accepts(k, x) for _ in range(k + 1)):
+            return sign * rounded(sigma, k, x.digits, next_word)
+
+
+def rounded(sigma: float, k: int, digits: list[int], next_word: Callable[[], int]) -> int:
+    """round(sigma * (k + x)), x written out in words as far as it takes."""
+    exact = Fraction(sigma)
+    while True:
+        low = Fraction(0)
+        for digit in reversed(digits):
+            low = (low + digit) / (1 << 64)
+        ends = (k + low, k + low + Fraction(1, 1 << 64 * len(digits)))
+        down, up = (math.floor(exact * end + Fraction(1, 2)) for end in ends)
+        if down == up:
+            return down
+        digits.append(next_word())
+
+
+WIDEST = 2.0**50
+"""Wider noise than this would leave no room in 64 bits."""
+
+FRACTION = 2.0**-64
+SAFE = 2.0**-48
+"""Floats decide how to round only where they are farther from a half than this share of the number."""
+
+EACH = 17
+"""Words that a number takes on average, about."""
+
+TIE, DRY = -1, -2
+
+UNDECIDED = -1
+MOST_BELOW, MOST_WHOLE = 62, 255
+"""With so many bits behind the point of sigma, and such whole parts, 128 bits are enough."""
+
+
+def rounded_normal(values: Ints, sigma: float, secret: SecretRandomness) -> Ints:
+    """Each value plus rounded Gaussian noise."""
+    require_secret(secret)
+    whole = np.ascontiguousarray(values)
+    if not np.issubdtype(whole.dtype, np.signedinteger):
+        raise InvalidInput(f"Noise is added to whole numbers (signed integers); got {whole.dtype}.")
+    if not _validate.positive_float(sigma, "sigma") <= WIDEST:
+        raise InvalidInput(f"sigma must be at most 2^50 so that sums fit into 64 bits; got {sigma:g}.")
+    with secret.lock:
+        return whole + _noise(whole.size, sigma, secret).reshape(whole.shape)
+
+
+def _noise(count: int, sigma: float, secret: SecretRandomness) -> Ints:
+    wholes, fractions = np.empty(count, dtype=np.int64), np.empty(count, dtype=np.uint64)
+    noise: Ints = np.zeros(count, dtype=np.int64)
+    settled: NDArray[np.bool_] = np.zeros(count, dtype=np.bool_)
+    done = 0
+    while done < count:
+        done = int(_draw(done, wholes, fractions, secret.handful))
+        if done < count:
+            if secret.handful.used[SHORT]:
+                secret.resume(EACH * (count - done))
+            else:  # a tie
+                noise[done], settled[done] = slowly(sigma, lambda: int(secret.take(1)[0])), True
+                done += 1
+    unsure: NDArray[np.bool_] = np.zeros(count, dtype=np.bool_)
+    _round(sigma, *_written(sigma), wholes, fractions, noise, settled, unsure)
+    for j in np.flatnonzero(unsure):
+        digits = [int(fractions[j])]
+        sign, k = (1, int(wholes[j])) if wholes[j] >= 0 else (-1, int(-wholes[j] - 1))
+        noise[j] = sign * rounded(sigma, k, digits, lambda: int(secret.take(1)[0]))
+    return noise
+
+
+@inline
+def _half_power(secret: SecretWords) -> int:
+    """1 with probability e^(-1/2), else 0; or TIE or DRY. How long a falling run below 1/2 is: even or odd."""
+    last = np.uint64(1) << np.uint64(63)
+    even = 1
+    while True:
+        if secret.used[USED] >= len(secret.words):
+            secret.used[SHORT] = 1
+            return DRY
+        word = secret.words[secret.used[USED]]
+        secret.used[USED] += 1
+        if word == last and last != np.uint64(1) << np.uint64(63):
+            return TIE
+        if word >= last:
+            return even
+        last = word
+        even = 1 - even
+
+
+@inline
+def _below_word(other: Words, secret: SecretWords) -> int:
+    """Whether a fresh uniform number is below one whose first word is other[0]; it is kept in other[1]. TIE or DRY."""
+    if secret.used[USED] >= len(secret.words):
+        secret.used[SHORT] = 1
+        return DRY
+    word = secret.words[secret.used[USED]]
+    secret.used[USED] += 1
+    other[1] = word
+    if word == other[0]:
+        return TIE
+    return 1 if word < other[0] else 0
+
+
+@inline
+def _accepts(k: int, x: Words, pair: Words, secret: SecretWords) -> int:
+    """1 with probability exp(-x (2k + x) / (2k + 2)), else 0; or TIE or DRY."""
+    pair[0] = x[0]
+    even = 1
+    while True:
+        smaller = _below_word(pair, secret)
+        if smaller < 0:
+            return smaller
+        if smaller == 0:
+            return even
+        part = below(2 * k + 2, secret)
+        if part < 0:
+            return DRY
+        if part > 2 * k:
+            return even
+        if part == 2 * k:
+            last = pair[1]
+            pair[0] = x[0]
+            smaller = _below_word(pair, secret)
+            pair[1] = last
+            if smaller < 0:
+                return smaller
+            if smaller == 0:
+                return even
+        pair[0] = pair[1]
+        even = 1 - even
+
+
+@inline
+def _one(x: Words, pair: Words, secret: SecretWords) -> int:
+    """The whole part k of |X|, the first word of its fraction in x[0]; or TIE or DRY."""
+    while True:
+        k = 0
+        while True:
+            flip = _half_power(secret)
+            if flip < 0:
+                return flip
+            if flip == 0:
+                break
+            k += 1
+        good = 1
+        for _ in range(k * (k - 1)):
+            good = _half_power(secret)
+            if good < 0:
+                return good
+            if good == 0:
+                break
+        if good == 0:
+            continue
+        if secret.used[USED] >= len(secret.words):
+            secret.used[SHORT] = 1
+            return DRY
+        x[0] = secret.words[secret.used[USED]]
+        secret.used[USED] += 1
+        for _ in range(k + 1):
+            good = _accepts(k, x, pair, secret)
+            if good < 0:
+                return good
+            if good == 0:
+                break
+        if good == 1:
+            return k
+
+
+@kernel
+def _fill(done: int, wholes: Ints, fractions: Words, x: Words, pair: Words, secret: SecretWords) -> int:
+    while done < len(wholes):
+        begin(secret)
+        sign = below(2, secret)
+        k = DRY if sign < 0 else _one(x, pair, secret)
+        if k < 0:
+            undo(secret)
+            return done
+        wholes[done] = k if sign == 0 else -k - 1
+        fractions[done] = x[0]
+        done += 1
+    return done
+
+
+def _draw(done: int, wholes: Ints, fractions: Words, secret: SecretWords) -> int:
+    """Fill from `done` on; returns how far it came before words ran out or two were equal."""
+    return int(
+        _fill(done, wholes, fractions, np.empty(1, dtype=np.uint64), np.empty(2, dtype=np.uint64), secret)
+    )
+
+
+def _written(sigma: float) -> tuple[int, int]:
+    """(m, e): sigma is m / 2^e, and m has 53 bits."""
+    share, exponent = math.frexp(sigma)
+    return int(math.ldexp(share, 53)), 53 - exponent
+
+
+LOWER = np.uint64(0xFFFFFFFF)
+HALF = np.uint64(32)
+
+
+@inline
+def _decided(m: int, e: int, k: int, fraction: np.uint64) -> int:
+    """round(m / 2^e * (k + x)) if that is the same for every x that begins with this word, else UNDECIDED.
+
+    That is m (k 2^64 + fraction) and up to m more, in units of 2^-(e + 64), written as high * 2^64 + low.
+    """
+    if not 1 <= e <= MOST_BELOW or k > MOST_WHOLE:
+        return UNDECIDED
+    few = np.uint64(m)
+    first, second = (few & LOWER) * (fraction & LOWER), (few >> HALF) * (fraction & LOWER)
+    third, fourth = (few & LOWER) * (fraction >> HALF), (few >> HALF) * (fraction >> HALF)
+    middle = (
+        (first >> HALF) + (second & LOWER) + third
+    )  # below 2^64: first >> 32 and second & LOWER are below 2^32
+    low = (middle << HALF) | (first & LOWER)
+    high = (
+        fourth + (second >> HALF) + (middle >> HALF) + few * np.uint64(k) + (np.uint64(1) << np.uint64(e - 1))
+    )
+    carried = high + np.uint64(low + few < low)
+    down, up = high >> np.uint64(e), carried >> np.uint64(e)
+    return int(np.int64(down)) if down == up else UNDECIDED
+
+
+@kernel
+def _round(
+    sigma: float,
+    m: int,
+    e: int,
+    wholes: Ints,
+    fractions: Words,
+    noise: Ints,
+    settled: NDArray[np.bool_],
+    unsure: NDArray[np.bool_],
+) -> None:
+    """Round where floats can, or the first word of a fraction; `unsure`: where they cannot."""
+    for j in range(len(wholes)):
+        if settled[j]:  # the others' numbers may be anything here
+            continue
+        k = wholes[j] if wholes[j] >= 0 else -wholes[j] - 1
+        size = sigma * (k + float(fractions[j]) * FRACTION)
+        down = np.floor(size + 0.5)
+        found = int(down)
+        if abs(size + 0.5 - np.rint(size + 0.5)) <= SAFE * (size + 1):
+            found = _decided(m, e, k, fractions[j])
+            unsure[j] = found == UNDECIDED
+        noise[j] = found if wholes[j] >= 0 else -found

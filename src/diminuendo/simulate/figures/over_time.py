@@ -1,0 +1,161 @@
+"""A simulation over time: what each learner earned so far, and what it lost to hindsight.
+
+Lines are means over seeds, bands 95 percent intervals of that mean (Student's t). Where several epsilons were run, the
+one nearest to 1 is drawn; what the others change is another picture (privacy.py).
+"""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from diminuendo.simulate.figures.style import (
+    COLOURS,
+    FAINT,
+    INK,
+    WIDTH,
+    looks,
+    mean_and_band,
+    name_lines,
+    panel,
+    short,
+    style,
+    thousands,
+)
+from diminuendo.simulate.result import NOTE, Simulation, curve_rounds
+
+__all__ = ["COLOURS", "FAINT", "INK", "middle_epsilon", "payoff_figure", "plot_payoff", "regret_figure"]
+
+GREEDY = "greedy in hindsight"
+POINTS = 120
+"""Of a curve that are drawn; a screen shows no more."""
+DECADES = 1e4
+"""A logarithmic axis reaches no further down than the largest regret by this."""
+SETTLED = 0.05
+"""Of the rounds: before, averages jump with every single person and are not looked at when an axis is scaled."""
+
+
+def middle_epsilon(simulation: Simulation) -> float | None:
+    """Of the epsilons asked for the one nearest to 1, by ratio; None where nobody was asked for any."""
+    return min(simulation.epsilons, key=lambda epsilon: (abs(math.log(epsilon)), epsilon), default=None)
+
+
+def payoff_figure(simulation: Simulation) -> Figure:
+    """Payoff per person so far."""
+    figure, axes = panel()
+    _draw_payoff(axes, simulation)
+    return figure
+
+
+def regret_figure(simulation: Simulation) -> Figure:
+    """Lost so far to hindsight greedy."""
+    figure, axes = panel()
+    _draw_regret(axes, simulation)
+    return figure
+
+
+def plot_payoff(simulation: Simulation, path: Path) -> Path:
+    """Write a PNG: left the payoff per person so far, right what was lost to greedy so far."""
+    stream, base = simulation.stream, simulation.benchmarks
+    with style():
+        figure = Figure(figsize=(2.2 * WIDTH, 4.2), layout="constrained")
+        left, right = figure.subplots(1, 2)
+        _draw_payoff(left, simulation)
+        _draw_regret(right, simulation)
+        figure.suptitle(
+            f"{short(stream['name'])}: {len(base.greedy.slate)} of {stream['items']:,} things shown to "
+            f"{stream['rounds']:,} people",
+            x=0.01,
+            ha="left",
+            fontsize=13,
+        )
+        figure.supxlabel(f"{about(simulation)} {NOTE}", x=0.01, ha="left", fontsize=8.5, color=FAINT)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        figure.savefig(path, dpi=150)
+    return path
+
+
+def about(simulation: Simulation) -> str:
+    """What lines and bands are, in a sentence."""
+    epsilon = middle_epsilon(simulation)
+    seeds = max(len(runs) for runs in simulation.by_learner(epsilon).values())
+    asked = "" if epsilon is None else f" Private learners were asked for epsilon {epsilon:g}."
+    if seeds == 1:
+        return f"One run of each learner.{asked}"
+    return f"Mean of {seeds} runs; band: its 95 % interval (Student's t).{asked}"
+
+
+def _draw_payoff(axes: Axes, simulation: Simulation) -> None:
+    base, ends = simulation.benchmarks, []
+    at, lines = _lines(simulation)
+    settled = int(SETTLED * len(at))
+    highest = base.greedy.value
+    for name, curves in lines.items():
+        mean = _band(axes, at, curves / at, name, lines)
+        highest = max(highest, float(mean[settled:].max()))
+        ends.append((name, float(mean[-1]), looks(lines)[name].colour))
+    axes.axhline(base.greedy.value, color=INK, linestyle="--", linewidth=1)
+    ends.append((GREEDY, base.greedy.value, INK))
+    if "random" not in lines:
+        axes.axhline(base.random, color=FAINT, linestyle=":", linewidth=1.2)
+        ends.append(("random", base.random, FAINT))
+    axes.set(
+        xlabel="people so far",
+        title="payoff per person so far",
+        xlim=(0, at[-1]),
+        ylim=(0, 1.12 * highest or 1),
+    )
+    thousands(axes)
+    name_lines(axes, ends)
+
+
+def _draw_regret(axes: Axes, simulation: Simulation) -> None:
+    """With logarithmic axes where everybody loses; a learner that follows changing tastes may gain instead."""
+    base, ends = simulation.benchmarks, []
+    at, lines = _lines(simulation)
+    lost = {name: base.greedy.value * at - curves for name, curves in lines.items()}
+    settled = int(SETTLED * len(at))
+    logarithmic = len(at) > 2 and all((runs.mean(axis=0)[settled:] > 0).all() for runs in lost.values())
+    first = 1 if logarithmic else 0  # one person alone would take up half of a logarithmic axis
+    for name, runs in lost.items():
+        mean = _band(axes, at[first:], runs[:, first:], name, lines)
+        ends.append((name, float(mean[-1]), looks(lines)[name].colour))
+    axes.set(xlabel="people so far", title="regret so far, in people's payoffs")
+    if logarithmic:
+        means = np.array([runs.mean(axis=0)[first:] for runs in lost.values()])
+        lowest = max(float(means[means > 0].min()), float(means.max()) / DECADES)
+        axes.set(xscale="log", yscale="log", xlim=(at[first], at[-1]), ylim=(lowest / 1.5, 1.5 * means.max()))
+        for axis in (axes.xaxis, axes.yaxis):
+            axis.set_major_formatter(lambda value, _: f"{value:,.0f}" if value >= 1 else f"{value:g}")
+            axis.set_minor_formatter(lambda value, _: "")
+    else:
+        axes.axhline(0, color=INK, linestyle="--", linewidth=1)
+        ends.append((GREEDY, 0.0, INK))
+        axes.set(xlim=(0, at[-1]))
+        thousands(axes, y=True)
+    name_lines(axes, ends)
+
+
+def _lines(simulation: Simulation) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+    """After how many people, and the cumulative payoffs of each learner's runs then."""
+    runs = simulation.by_learner(middle_epsilon(simulation))
+    at = np.array(curve_rounds(simulation.stream["rounds"]), dtype=np.float64)
+    drawn = np.unique(np.linspace(0, len(at) - 1, POINTS).astype(int))
+    return at[drawn], {name: np.array([run.curve for run in group])[:, drawn] for name, group in runs.items()}
+
+
+def _band(
+    axes: Axes, at: np.ndarray, runs: np.ndarray, name: str, among: dict[str, np.ndarray]
+) -> np.ndarray:
+    look, number = looks(among)[name], list(among).index(name)
+    mean, half = mean_and_band(runs)
+    # Markers of two learners whose lines are one stand beside each other.
+    every = (0.03 * number, 0.2)
+    axes.plot(at, mean, color=look.colour, linestyle=look.line, marker=look.marker, markevery=every)
+    if len(runs) > 1:
+        axes.fill_between(at, mean - half, mean + half, color=look.colour, alpha=0.2, linewidth=0)
+    return mean

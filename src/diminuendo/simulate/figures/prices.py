@@ -1,0 +1,71 @@
+"""What epsilon buys as a picture: the forecast loss against epsilon."""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from pathlib import Path
+
+import matplotlib
+
+matplotlib.use("Agg")  # files only; no screen is needed
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+from diminuendo.plan import Plan
+from diminuendo.simulate.figures.over_time import COLOURS, FAINT, INK
+
+
+def plot_prices(found: Plan, path: Path) -> Path:
+    """Write a PNG or SVG: the part of greedy's payoff that is lost, for every epsilon of the plan."""
+    epsilons = np.array([price.epsilon for price in found.prices])
+    runs = 100 * np.array([price.losses for price in found.prices])
+    losses = runs.mean(axis=1)
+    chance, setting = 100 * found.random_loss, found.setting
+    figure, axis = plt.subplots(figsize=(7.5, 4.6), layout="constrained")
+    axis.fill_between(epsilons, runs.min(axis=1), runs.max(axis=1), color=COLOURS[0], alpha=0.18, linewidth=0)
+    axis.plot(epsilons, losses, color=COLOURS[0], linewidth=2, marker="o", markersize=4)
+    here = int(np.argmin(np.abs(epsilons - setting.epsilon)))
+    right = 2 * here <= len(epsilons)  # there is room to its right
+    axis.plot(epsilons[here], losses[here], "o", color=COLOURS[1], markersize=9)
+    axis.annotate(
+        f"epsilon {setting.epsilon:g}: loses {losses[here]:.1f} %",
+        (epsilons[here], losses[here]),
+        textcoords="offset points",
+        xytext=(6, 12) if right else (-6, 12),
+        ha="left" if right else "right",
+        color=COLOURS[1],
+        fontsize=10,
+    )
+    top = 1.25 * max(1.0, float(runs.max()))
+    if chance <= 3 * top:
+        axis.axhline(chance, color=FAINT, linestyle=":")
+        axis.text(epsilons[-1], chance, "random choice", color=FAINT, ha="right", va="bottom", fontsize=9)
+        top = max(top, 1.1 * chance)
+    axis.set(
+        xscale="log",
+        xlabel="epsilon (more private to the left)",
+        ylabel="lost to hindsight, %",
+        ylim=(0, top),
+    )
+    apart = [e for e in epsilons if e == setting.epsilon or abs(math.log(e / setting.epsilon)) > 0.2]
+    axis.set_xticks(apart, [f"{epsilon:g}" for epsilon in apart])
+    axis.minorticks_off()
+    axis.spines[["top", "right"]].set_visible(False)
+    axis.grid(color="#eeeeee")
+    axis.set_axisbelow(True)
+    figure.suptitle(
+        f"{found.recommended}: {setting.slots} of {setting.n_items:,} things for {setting.rounds:,} people"
+        + ("" if setting.feedback == "full" else f", {setting.feedback} feedback"),
+        x=0.01,
+        ha="left",
+        fontsize=13,
+        color=INK,
+    )
+    about = textwrap.fill(f"Band from worst to best run. {found.model}", 118)
+    figure.text(0.01, -0.02, about, fontsize=8, color=FAINT, va="top", linespacing=1.4)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=150, bbox_inches="tight")
+    plt.close(figure)
+    return path

@@ -1,0 +1,249 @@
+"""The numbers of one simulation: the answer in three of them, and all of them in a table.
+
+The guarantee in words that can be quoted: who is protected, of what, from whom, how much, and on which conditions.
+
+(epsilon, delta)-differential privacy says of everything that may be seen: its probability under one answer is at most
+e^epsilon times its probability under another, plus delta. The words say just that, with numbers rounded upwards. (That
+odds move by no more than e^epsilon *except with probability delta* is often said, and is not the same.)
+
+How to get the same numbers again, and how to cite them.
+"""
+
+from __future__ import annotations
+
+import math
+import shlex
+from collections.abc import Iterator, Mapping
+from decimal import ROUND_FLOOR, Context, Decimal
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import diminuendo
+from diminuendo.objectives import NoisyOr
+from diminuendo.simulate.figures.over_time import middle_epsilon
+from diminuendo.simulate.figures.privacy import shares
+from diminuendo.simulate.figures.style import mean_and_band
+from diminuendo.simulate.report.page import text
+from diminuendo.simulate.result import Result, Simulation
+from diminuendo.simulate.table import DIGITS, as_written, plain, rounded_up, upwards, upwards_short
+from diminuendo.streams.builtin import BUILTIN, FROM_ROWS
+
+COLUMNS = (
+    "learner",
+    "played by",
+    "ε asked",
+    "ε proved",
+    "δ",
+    "payoff",
+    "± 95 %",
+    "of greedy",
+    "worst run",
+    "regret",
+    "people/s",
+)
+
+
+class Headline(NamedTuple):
+    """One number of the answer, and whose it is."""
+
+    share: str
+    whose: str
+
+
+def main_learner(simulation: Simulation) -> str:
+    """Whom the report is about: `private`, else the first that promises something, else the first."""
+    names = list(simulation.by_learner())
+    promising = [run.learner for run in simulation.results if run.epsilon is not None and run.epsilon > 0]
+    return "private" if "private" in names else (promising or names)[0]
+
+
+def headlines(simulation: Simulation) -> Iterator[Headline]:
+    """What the main learner earns, what one without privacy does, what chance does."""
+    groups, about = simulation.by_learner(middle_epsilon(simulation)), main_learner(simulation)
+    wanted = [about, *(name for name in ("nonprivate", "random") if name in groups and name != about)]
+    for name in wanted:
+        runs = groups[name]
+        mean, half = mean_and_band(shares(runs, simulation)[:, None])
+        asked = "" if runs[0].asked_epsilon is None else f" at epsilon {runs[0].asked_epsilon:g}"
+        yield Headline(_percent(float(mean[0])), f"{name}{asked}{_give_or_take(100 * float(half[0]))}")
+    if "random" not in groups:
+        base = simulation.benchmarks
+        share = base.random / base.greedy.value if base.greedy.value else 1.0
+        yield Headline(_percent(share), "random choice")
+
+
+def table_rows(simulation: Simulation) -> Iterator[list[str]]:
+    """Hindsight, then every learner at every epsilon."""
+    base = simulation.benchmarks
+    best, reference = base.optimum, base.greedy.value
+    bound = "optimum, proven" if best.proven else f"optimum, at most {best.upper:.4f}"
+    nothing = [""] * 4
+    yield [bound, *nothing, f"{best.lower:.4f}", "", _ratio(best.lower, reference), "", "", ""]
+    yield ["greedy in hindsight", *nothing, f"{reference:.4f}", "", _ratio(reference, reference), "", "", ""]
+    groups: dict[tuple[str, float | None], list[Result]] = {}
+    for run in simulation.results:
+        groups.setdefault((run.learner, run.asked_epsilon), []).append(run)
+    for (name, asked), runs in groups.items():
+        first, payoffs = runs[0], np.array([[run.mean_payoff] for run in runs])
+        mean, half = (float(part[0]) for part in mean_and_band(payoffs))
+        yield [
+            name,
+            first.played_by,
+            "" if asked is None else f"{asked:g}",
+            "nothing" if first.epsilon is None else upwards(first.epsilon),
+            "" if first.delta is None else upwards_short(first.delta),
+            f"{mean:.4f}",
+            "" if np.isnan(half) else f"{half:.4f}",
+            _ratio(mean, reference),
+            _ratio(float(payoffs.min()), reference),
+            f"{np.mean([run.regret for run in runs]):.4f}",
+            f"{first.rounds / max(1e-9, float(np.median([run.seconds for run in runs]))):,.0f}",
+        ]
+
+
+def _ratio(value: float, reference: float) -> str:
+    return f"{value / reference:.3f}" if reference > 0 else "-"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f}\N{NO-BREAK SPACE}%"
+
+
+def _give_or_take(half: float) -> str:
+    """Nothing for one run, of which nobody knows."""
+    if np.isnan(half):
+        return ""
+    return " (±\N{NO-BREAK SPACE}" + (f"{half:.0f})" if half >= 9.5 else f"{half:.1g})")
+
+
+SMALL = Decimal("0.1")
+"""Below, what e^epsilon is more than 1 gets all the digits: 1.01 would say ten times what epsilon 0.001 means."""
+
+
+def guarantee_sentence(guarantee: Mapping[str, Any], *, visits: int = 1) -> str:
+    """What a guarantee (as `Guarantee.as_json()` writes it) promises to a person who has up to `visits` rounds."""
+    epsilon, delta = guarantee["epsilon"], guarantee["delta"]
+    if epsilon is None:
+        return "Nothing is promised: what is shown may reveal what any one person answered."
+    if epsilon == 0 and delta == 0:
+        return (
+            "What is shown does not depend on what anybody answered, so nobody can learn anything about an answer from "
+            "it: (0, 0)-differential privacy."
+        )
+    rounds = "in one round" if visits == 1 else f"in up to {visits:,} rounds together"
+    return " ".join(
+        [
+            f"Whatever any one person answers {rounds}, and whether she answers at all: the probability of anything "
+            f"that others may come to see is at most {factor(epsilon)} times what it would be had she answered "
+            f"anything else, or nothing{_plus(delta)}.",
+            "Others are all who see every slate and every released number of the whole run, whatever else they know "
+            "and however long they compute.",
+            "That she came is not hidden.",
+            f"This is ({upwards(epsilon)}, {upwards(delta)})-differential privacy ({guarantee['neighbours']}), proved "
+            f"in {guarantee['proof']} of diminuendo" + _arithmetic(guarantee) + ".",
+            "It holds where random numbers come from the operating system and stay secret, where every answer is given "
+            "to the decision that it answers"
+            + _names(visits)
+            + ", and where nothing else that depends on answers, "
+            "such as payoffs or click rates, is published.",
+        ]
+    )
+
+
+def seeded_note(guarantee: Mapping[str, Any]) -> str:
+    """What must be said beside the sentence where the coins were seeded, as in every simulation; else nothing."""
+    if guarantee["secure_coins"] or not guarantee["epsilon"]:
+        return ""
+    return (
+        "The runs of this report were seeded, so that they can be repeated; whoever knows the seed can undo the noise. "
+        "The sentence is about the same learner with the same settings and the operating system's random numbers."
+    )
+
+
+def factor(epsilon: float) -> str:
+    """e^epsilon, as a power and as a number that is not less."""
+    power = f"e^{upwards(epsilon)}"
+    if epsilon > math.log(1e9):
+        return f"{power} (more than a billion)"
+    grown = rounded_up(as_written(epsilon)).exp()
+    if grown - 1 < SMALL:
+        return f"{power} = {plain(1 + rounded_up(grown - 1))}"
+    return f"{power} = {plain(rounded_up(grown, max(DIGITS, grown.adjusted() + 1)))}"
+
+
+def chance(delta: float) -> str:
+    """A small probability in words that is not less than it."""
+    times = math.floor(1 / as_written(delta))
+    for name, size in (("billion", 10**9), ("million", 10**6)):
+        if times >= size:
+            many = _down(Decimal(times) / size)
+            return f"one in {'a' if many == 1 else plain(many)} {name}"
+    return f"one in {times:,}"
+
+
+def _plus(delta: float) -> str:
+    return f", plus at most {chance(delta)}" if delta > 0 else ""
+
+
+def _arithmetic(guarantee: Mapping[str, Any]) -> str:
+    return "" if guarantee["exact"] else ", for real numbers, which the numbers computed with only resemble"
+
+
+def _names(visits: int) -> str:
+    return "" if visits == 1 else ", where everybody comes under one name of her own"
+
+
+def _down(value: Decimal) -> Decimal:
+    return Context(prec=DIGITS, rounding=ROUND_FLOOR).plus(value)
+
+
+PAPER = (
+    "Sebastian Perez-Salazar and Rachel Cummings (2021). Differentially Private Online Submodular Maximization. "
+    "International Conference on Artificial Intelligence and Statistics (AISTATS)."
+)
+
+
+def again(simulations: list[Simulation], typed: str | None = None) -> str:
+    """The end of the page. `typed`: the command that was given, where there was one."""
+    version = diminuendo.__version__
+    commands = typed or "\n".join(dict.fromkeys(command(simulation) for simulation in simulations))
+    files = typed is None and any(simulation.stream["name"] not in BUILTIN for simulation in simulations)
+    return (
+        f"<footer><h2>The same numbers again</h2><p>diminuendo {text(version)}; seeds are whole numbers from 0 on. The "
+        "same version with the same seeds gives the same slates and payoffs; only people/s differ, and bounds on the "
+        "optimum where it was not proven in time.</p>"
+        f"<pre>{text(commands)}</pre>"
+        + (
+            "<p>A stream that is not built in stands there by its name; give its file instead.</p>"
+            if files
+            else ""
+        )
+        + f"<h3>How to cite</h3><p>diminuendo, version {text(version)}: private online choice. The algorithms called "
+        f"paper and fi-dp are from: {text(PAPER)}</p></footer>"
+    )
+
+
+def command(simulation: Simulation) -> str:
+    """What to type to run it again."""
+    first, stream = simulation.results[0], simulation.stream
+    private = [run for run in simulation.results if run.asked_epsilon is not None]
+    words = ["diminuendo", "simulate", stream["name"]]
+    if stream["objective"] != NoisyOr.name and stream["objective"] in FROM_ROWS:
+        words += ["--objective", stream["objective"]]
+    words += ["--slots", str(first.slots), "--rounds", str(first.rounds), "--feedback", first.feedback]
+    if first.clicks:
+        words += ["--clicks", first.clicks]
+    words += ["--learners", ",".join(simulation.by_learner())]
+    if private:
+        words += ["--epsilon", ",".join(map(_written, simulation.epsilons))]
+        words += ["--delta", _written(private[0].asked_delta or 0.0)]
+    if first.visits > 1:
+        words += ["--visits", str(first.visits)]
+    words += ["--seeds", str(len({run.seed for run in simulation.results}))]
+    return shlex.join(str(word) for word in words)
+
+
+def _written(number: float) -> str:
+    """All its digits, and no more."""
+    return repr(float(number)).removesuffix(".0")

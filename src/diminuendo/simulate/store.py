@@ -1,0 +1,287 @@
+"""What is kept of a sweep on disk, so that it goes on where it stopped, however it was stopped.
+
+    results.parquet      one row for each finished run, under its key; rows of all sweeps in this folder
+    rows/KEY.parquet     a row that was just finished; gathered into results.parquet when a sweep begins and ends
+    hindsight/KEY.json   what hindsight and chance reach
+
+A file appears whole or not at all: it is written under another name first, and then renamed. Gathered rows are removed
+only when they are safe in the table; stopped in between, they are there twice, and the key tells. One sweep at a time
+works in a folder.
+
+Rows: results of runs as a Parquet table, one row for each run, under its key.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+import warnings
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, fields
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+import diminuendo
+from diminuendo.errors import InvalidInput
+from diminuendo.simulate.benchmarks import Benchmarks
+from diminuendo.simulate.result import Result, Shown
+from diminuendo.simulate.task import Look, Run, Task
+
+_TEXT, _WHOLE, _REAL = pa.string(), pa.int64(), pa.float64()
+
+SCHEMA = pa.schema(
+    {
+        "key": _TEXT,
+        "version": _TEXT,
+        "learner": _TEXT,
+        "played_by": _TEXT,
+        "stream": _TEXT,
+        "objective": _TEXT,
+        "items": _WHOLE,
+        "slots": _WHOLE,
+        "rounds": _WHOLE,
+        "feedback": _TEXT,
+        "clicks": _TEXT,
+        "visits": _WHOLE,
+        "seed": _WHOLE,
+        "asked_epsilon": _REAL,
+        "asked_delta": _REAL,
+        "epsilon": _REAL,
+        "delta": _REAL,
+        "mean_payoff": _REAL,
+        "regret": _REAL,
+        "regret_to_optimum": _REAL,
+        "expert_regrets": pa.list_(_REAL),
+        "seconds": _REAL,
+        "guarantee": _TEXT,
+        "curve": pa.list_(_REAL),
+        "shown": pa.struct(
+            {"items": pa.list_(_WHOLE), "ends": pa.list_(_WHOLE), "shares": pa.list_(pa.list_(_REAL))}
+        ),
+        "spending": _TEXT,
+    }
+)
+"""A row: the fields of a Result under its key. `guarantee` and `spending` are JSON."""
+
+_AS_JSON = ("guarantee", "spending")
+
+
+def as_rows(results: dict[str, Result]) -> Any:
+    """A table of results under their keys."""
+    return pa.Table.from_pylist([_row(key, result) for key, result in results.items()], SCHEMA)
+
+
+def results_in(table: Any, keys: set[str]) -> dict[str, Result]:
+    """The results in the table that have one of these keys."""
+    numbers = [number for number, key in enumerate(keys_of(table)) if key in keys]
+    found = table.take(numbers).to_pylist() if numbers else []
+    return {row["key"]: _result(row) for row in found}
+
+
+def keys_of(table: Any) -> list[str]:
+    """The key of each row."""
+    keys: list[str] = table.column("key").to_pylist()
+    return keys
+
+
+def read_rows(path: Path) -> Any:
+    """The table in a file; None where the file is damaged or holds something else."""
+    try:
+        found = pq.read_table(path)
+    except (pa.ArrowException, OSError):
+        return None
+    return found if found.schema.equals(SCHEMA) else None
+
+
+def each_once(tables: Sequence[Any]) -> Any:
+    """Rows of all tables; of those with the same key the first."""
+    every = pa.concat_tables(tables)
+    first: dict[str, int] = {}
+    for number, key in enumerate(keys_of(every)):
+        first.setdefault(key, number)
+    return every.take(list(first.values()))
+
+
+def _row(key: str, result: Result) -> dict[str, Any]:
+    written = {name: json.dumps(getattr(result, name)) for name in _AS_JSON}
+    parts = _fields(result) | {"shown": _fields(result.shown)} | written
+    return {"key": key, "version": diminuendo.__version__} | parts
+
+
+def _fields(record: Result | Shown) -> dict[str, Any]:
+    """What `asdict` makes of it, without copying number by number."""
+    return {field.name: getattr(record, field.name) for field in fields(record)}
+
+
+def _result(row: dict[str, Any]) -> Result:
+    found = {name: value for name, value in row.items() if name not in ("key", "version")}
+    read = {name: json.loads(found[name]) for name in _AS_JSON}
+    return Result(**found | read | {"shown": Shown(**found["shown"])})
+
+
+try:
+    import fcntl
+except ImportError:  # no file locks of this kind on the system: two sweeps in one folder are not noticed
+    fcntl = None  # type: ignore[assignment]  # a module or nothing; checked before use
+
+_UNFINISHED = ".unfinished-"
+"""How the names of files begin that are being written."""
+
+
+class Kept:
+    """Outcomes of tasks: in memory, and in the folder `out` where there is one."""
+
+    def __init__(self, out: Path | str | None) -> None:
+        self._out = None if out is None else Path(out)
+        self._lock = -1
+        self._results: dict[str, Result] = {}
+        self._looks: dict[str, Benchmarks] = {}
+
+    def __enter__(self) -> Self:
+        if self._out is not None:
+            for folder in (self._out / "rows", self._out / "hindsight"):
+                folder.mkdir(parents=True, exist_ok=True)
+            self._lock = _locked(self._out)
+            try:
+                for folder in (self._out, self._out / "rows", self._out / "hindsight"):
+                    for left in folder.glob(
+                        f"{_UNFINISHED}*"
+                    ):  # not below: other sweeps may be at work there
+                        left.unlink(missing_ok=True)
+                self._gather()
+            except BaseException:
+                os.close(self._lock)
+                raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._lock >= 0:
+            try:
+                self._gather()
+            finally:
+                os.close(self._lock)
+
+    def find(self, tasks: Iterable[Task]) -> None:
+        """Fetch from disk what is there of these."""
+        tasks = [task for task in tasks if task.place.fingerprint]
+        if self._out is None:
+            return
+        wanted = {task.key for task in tasks if isinstance(task, Run)}
+        self._results |= results_in(_table(self._out / "results.parquet"), wanted)
+        for task in tasks:
+            path = self._out / "hindsight" / f"{task.key}.json"
+            if isinstance(task, Look) and path.exists():
+                try:
+                    self._looks[task.key] = Benchmarks.from_record(json.loads(path.read_text()))
+                except (ValueError, KeyError, TypeError, AttributeError):
+                    _passed_over(path)
+
+    def __contains__(self, task: Task) -> bool:
+        return task.key in self._results or task.key in self._looks
+
+    def result(self, run: Run) -> Result:
+        """What came of a run."""
+        return self._results[run.key]
+
+    def look(self, look: Look) -> Benchmarks:
+        """What hindsight reaches."""
+        return self._looks[look.key]
+
+    def keep(self, task: Task, found: Result | Benchmarks) -> None:
+        """Once this returns, it is not lost."""
+        folder = self._out if task.place.fingerprint else None
+        if isinstance(found, Result):
+            self._results[task.key] = found
+            if folder is not None:
+                _put(folder / "rows" / f"{task.key}.parquet", as_rows({task.key: found}))
+        else:
+            self._looks[task.key] = found
+            if folder is not None:
+                _put(folder / "hindsight" / f"{task.key}.json", json.dumps(asdict(found)) + "\n")
+
+    def settle(self, runs: Sequence[Run], results: Sequence[Result]) -> None:
+        """The results with their regrets, in place of those without."""
+        self._results |= {run.key: result for run, result in zip(runs, results, strict=True)}
+        lasting = {run.key: self._results[run.key] for run in runs if run.place.fingerprint}
+        if self._out is not None and lasting:
+            self._gather(as_rows(lasting))
+
+    def _gather(self, newest: Any = None) -> None:
+        """All rows into one table, each once."""
+        assert self._out is not None
+        parts = {path: _part(path) for path in sorted((self._out / "rows").glob("*.parquet"))}
+        ours = {path: part for path, part in parts.items() if part is not None}
+        if newest is None and not ours:
+            return
+        path = self._out / "results.parquet"
+        tables = [*([] if newest is None else [newest]), *ours.values(), _table(path)]
+        _put(path, each_once(tables))
+        for part in ours:
+            part.unlink(missing_ok=True)
+
+
+def kept_rows(out: Path) -> int:
+    """How many finished runs a folder holds."""
+    keys = set(keys_of(_table(out / "results.parquet")))
+    return len(keys | {path.stem for path in (out / "rows").glob("*.parquet")})
+
+
+def _locked(out: Path) -> int:
+    """The folder as ours, until the process ends or closes it."""
+    held = os.open(out / ".lock", os.O_RDWR | os.O_CREAT, 0o600)
+    if fcntl is not None:
+        try:
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            os.close(held)
+            raise InvalidInput(
+                f"Another simulation is at work in {out}; wait for it to end, or choose another folder."
+            ) from error
+    return held
+
+
+def _put(path: Path, content: Any) -> None:
+    """A file with this table or text, whole and on disk when this returns."""
+    with tempfile.NamedTemporaryFile(dir=path.parent, prefix=_UNFINISHED, delete=False) as file:
+        try:
+            if isinstance(content, str):
+                file.write(content.encode())
+            else:
+                pq.write_table(content, file, compression="zstd")
+            file.flush()
+            os.fsync(file.fileno())
+            os.replace(file.name, path)
+        except BaseException:
+            Path(file.name).unlink(missing_ok=True)
+            raise
+
+
+def _table(path: Path) -> Any:
+    """The rows gathered so far. A file of somebody else is not to be overwritten."""
+    if not path.exists():
+        return SCHEMA.empty_table()
+    found = read_rows(path)
+    if found is None:
+        raise InvalidInput(
+            f"{path} does not hold rows of simulations as this version writes them; move it away, or choose another "
+            "folder."
+        )
+    return found
+
+
+def _part(path: Path) -> Any:
+    found = read_rows(path)
+    if found is None:
+        _passed_over(path)
+    return found
+
+
+def _passed_over(path: Path) -> None:
+    warnings.warn(f"{path} is damaged or not ours; it is passed over.", stacklevel=3)

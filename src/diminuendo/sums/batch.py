@@ -1,0 +1,197 @@
+"""Collecting what people contribute to the open batch of a sum: clipped, counted, added up.
+
+There are three doors. `add` takes one person's vector from anybody, and `add_rows` a matrix of them: both check what
+they are given. `pouring` is for our own compiled code that knows where its numbers belong: it hands out the rule of
+clipping and the batch, under the lock, once so many people are counted.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy
+from numpy.typing import NDArray
+
+from diminuendo import _validate
+from diminuendo._sparse import SparseRows
+from diminuendo.errors import InvalidInput
+from diminuendo.sums.clip import Clip, Rule, add_dense, add_sparse, as_floats, dense_row, rising, sparse_row
+from diminuendo.sums.schedule import Schedule
+from diminuendo.types import Floats, Ints
+
+NARROW = np.iinfo(np.int32)
+"""Cells of an open batch have 32 bits as long as nobody could add more, and 64 from then on."""
+
+
+class Pour(NamedTuple):
+    """What compiled code needs of the open batch: entry e is cells[e % n, e // n], for n rows of cells."""
+
+    rule: Rule
+    cells: NDArray[Any]
+    """Of 32 bits or 64: enough for the people who are counted."""
+
+    def __repr__(self) -> str:
+        return "<Pour>"
+
+
+class Collector:
+    """Clips and adds up what people contribute to the open batch. Several machines may each have one.
+
+    `across`: so many entries that are size / across apart lie next to each other in memory, as the slots of an item;
+    who adds to all of them at once is faster. Nothing else depends on it.
+    """
+
+    def __init__(self, size: int, clip: Clip, schedule: Schedule, across: int = 1) -> None:
+        self.size = _validate.positive_int(size, "size")
+        self.across = _validate.positive_int(across, "across")
+        if self.size % self.across:
+            raise InvalidInput(f"size must be a multiple of across; got {self.size} and {self.across}.")
+        for value, kind in ((clip, Clip), (schedule, Schedule)):
+            if not isinstance(value, kind):
+                raise InvalidInput(f"{kind.__name__.lower()} must be a {kind.__name__}; got {value!r}.")
+        self.clip, self.schedule = clip, schedule
+        self._cells: NDArray[Any] = np.zeros((self.size // self.across, self.across), dtype=NARROW.dtype)
+        self._most = 0  # no cell holds more than this, whatever people said
+        self._marks = np.zeros(2, dtype=np.int64)  # the open batch, and how often somebody added
+        self._scratch = np.zeros(0, dtype=np.int64)  # as long as the longest contribution so far
+        self._lock = threading.RLock()  # kernels let other threads run
+
+    def __repr__(self) -> str:
+        return (
+            f"<{type(self).__name__} of {self.size} entries, batch {self.batch} of {len(self.schedule)} open>"
+        )
+
+    def _empty(self) -> None:
+        """Nobody is in the batch."""
+        self._cells[...] = 0
+        self._cells, self._most = self._cells.astype(NARROW.dtype, copy=False), 0
+
+    @property
+    def _batch(self) -> NDArray[Any]:
+        """The cells, as entries in their order."""
+        return self._cells.ravel() if self.across == 1 else self._cells.T
+
+    def _expect(self, more: int) -> None:
+        """So much may be added to a cell: take wider ones where it might not fit."""
+        self._most += more
+        if self._most > NARROW.max and self._cells.dtype == NARROW.dtype:
+            self._cells = self._cells.astype(np.int64)
+
+    @property
+    def batch(self) -> int:
+        """The open batch: whoever's slate is chosen now belongs to it."""
+        open_: int = self._marks.item(0)
+        return open_
+
+    def add(self, values: Any, indices: Any = None, *, batch: int | None = None) -> None:
+        """One person's contribution: a whole vector, or values at rising indices.
+
+        `batch` is the one that was open when her slate was chosen; if it has closed, nothing is added, and the reply
+        is the same.
+        """
+        if indices is None:
+            row = dense_row(values, self.size)
+            places = None
+        else:
+            row, places = sparse_row(values, indices, self.size)
+        if self.clip.norm == "cell" and (places is None or len(places) != 1):
+            raise InvalidInput("This sum takes one entry per person: add([value], [cell]).")
+        with self._lock:
+            if not self._counts(1, batch):
+                return
+            if places is None and self.across == 1:
+                add_dense(self.clip.rule(), row, self._room(self.size), self._batch)
+                return
+            places = np.arange(self.size) if places is None else places
+            self._add(np.array([0, len(places)]), places, row, len(places))
+
+    def add_rows(self, rows: Any, *, batch: int | None = None) -> None:
+        """Many people's contributions at once: one per row of a scipy CSR matrix."""
+        starts, places, values = csr_rows(rows, self.size)
+        if self.clip.norm == "cell" and (np.diff(starts) > 1).any():
+            raise InvalidInput("This sum takes one entry per person; some rows have more.")
+        with self._lock:
+            if self._counts(len(starts) - 1, batch):
+                self._add(starts, places, values, int(np.diff(starts).max(initial=0)))
+
+    def _add(self, starts: Ints, places: Ints, values: Floats, longest: int) -> None:
+        if self.across > 1:
+            places = places % len(self._cells) * self.across + places // len(self._cells)
+        add_sparse(self.clip.rule(), starts, places, values, self._room(longest), self._cells.ravel())
+
+    def _room(self, entries: int) -> Ints:
+        if len(self._scratch) < entries:
+            self._scratch = np.zeros(entries, dtype=np.int64)
+        return self._scratch
+
+    @contextmanager
+    def pouring(self, people: int, *, batch: int | None = None) -> Iterator[Pour | None]:
+        """For compiled code that adds so many people's contributions itself; None, if they come too late.
+
+        Such code adds what `clip_row` makes of all that one person contributes, each whole number once; parts of it
+        may be clipped apart only where `cannot_exceed` says so of all of it. They are counted beforehand, and nobody
+        else adds meanwhile.
+        """
+        if self.clip.norm == "cell":
+            raise InvalidInput("This sum takes one entry per person: add([value], [cell]).")
+        with self._lock:
+            yield Pour(self.clip.rule(), self._cells) if self._counts(people, batch) else None
+
+    def _counts(self, people: int, batch: int | None) -> bool:
+        """Whether so many contributions to that batch still count; they are counted if so."""
+        open_, added = self._marks.item(0), self._marks.item(1) + people
+        if batch is not None and _validate.whole(batch, 0, open_, "batch") < open_:
+            return False
+        if open_ == len(self.schedule):  # after the last release every answer is late
+            return False
+        if added > self.schedule.rounds:
+            raise InvalidInput(
+                f"More than the {self.schedule.rounds} contributions that this sum was made for."
+            )
+        self._marks[1] = added
+        self._expect(people * self.clip.largest)
+        return True
+
+    def _take(self) -> Ints:
+        with self._lock:
+            taken = self._entries()
+            self._empty()
+            self._marks[0] += 1
+            return taken
+
+    def _entries(self) -> Ints:
+        """A copy of the open batch in one row."""
+        return self._batch.astype(np.int64, order="C").ravel()
+
+    def _fill(self, entries: Ints) -> None:
+        """Another batch instead, as from a snapshot."""
+        self._empty()
+        self._expect(max(abs(int(entries.min())), abs(int(entries.max()))))
+        self._batch[...] = entries.reshape(self._batch.shape)
+
+
+def csr_rows(rows: Any, size: int) -> tuple[Ints, Ints, Floats]:
+    """A sparse matrix at the door, as (starts, places, values): places within range, each once a row, in order."""
+    try:
+        matrix: Any = rows if isinstance(rows, SparseRows) else scipy.sparse.csr_array(rows)
+        if len(matrix.shape) != 2 or matrix.shape[1] != size:
+            raise InvalidInput(f"Expected rows of {size} numbers; got a matrix of shape {matrix.shape}.")
+        if np.iscomplexobj(matrix.data):
+            raise InvalidInput("Contributions are real numbers; got complex ones.")
+        if not rising(matrix.indptr, matrix.indices, size):
+            matrix = matrix.as_scipy() if isinstance(matrix, SparseRows) else matrix
+            matrix.check_format(full_check=True)
+            matrix = matrix.copy()  # what belongs to the caller is left alone
+            matrix.has_canonical_format = False
+            matrix.sum_duplicates()  # also sorts; a place that came twice would count twice
+    except (ValueError, TypeError, IndexError) as error:
+        raise InvalidInput(f"Expected a sparse matrix with one person per row: {error}.") from error
+    starts, places = (part.astype(np.int64, copy=False) for part in (matrix.indptr, matrix.indices))
+    values = as_floats(matrix.data)
+    if len(values) < len(places) or not rising(starts, places, size):
+        raise InvalidInput("The matrix contradicts itself: its rows do not fit its values.")
+    return starts, places, values

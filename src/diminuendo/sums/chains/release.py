@@ -1,0 +1,185 @@
+"""One release of stored people: a chain of questions, each answered in the light of those before (see stored.py)."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from diminuendo import _validate
+from diminuendo._numba import inline, kernel
+from diminuendo.errors import InvalidInput
+from diminuendo.privacy.ledger import Paid
+from diminuendo.randomness import rounded_normal
+from diminuendo.randomness.words import SecretRandomness
+from diminuendo.sums.clip import as_floats
+from diminuendo.types import Floats, Ints
+
+
+class Answers(NamedTuple):
+    """What people said, person after person; all of it secret."""
+
+    starts: Ints
+    """Where each person's entries begin."""
+    items: Ints
+    ticks: Ints
+    weights: Ints
+    """Of each person in this release."""
+    scales: Floats
+    """By which each person's gains became ticks."""
+
+    def __repr__(self) -> str:
+        return "<Answers>"
+
+
+class OtherChain(InvalidInput):
+    """This release was begun before, along another chain."""
+
+
+class Chain:
+    """One release: singles first, then a row for each item that joins, and what is left then. Of people as they were.
+
+    Singles are what rows and rest add up to, person by person; rows and rest together are no longer than they are.
+    """
+
+    def __init__(
+        self, people: Answers, n_items: int, ceiling: float, paid: Paid, sigmas: tuple[float, float]
+    ) -> None:
+        self._n_items, self._ceiling, self._paid, self._sigmas = n_items, ceiling, paid, sigmas
+        self.starts, self.items = people.starts, people.items
+        self._left, self._weights, self._scales = people.ticks.copy(), people.weights, people.scales
+        self._chain: list[int] = []
+        self._replayed = False  # whether rows came from before a crash; gains may have been others then
+        self._over = False
+
+    def __repr__(self) -> str:
+        return f"<Chain {self._paid.name}, {len(self._chain)} items>"
+
+    def singles(self, secret: SecretRandomness) -> Ints:
+        """The weighted sum of what each item is worth by itself, in ticks times weights, with noise."""
+        if self._chain:
+            raise InvalidInput("Singles come before the first item joins.")
+        total = np.zeros(self._n_items, dtype=np.int64)
+        _weighted(self.starts, self.items, self._left, self._weights, total)
+        return self._once("singles", -1, total, self._sigmas[0], secret)
+
+    def row(
+        self, item: int, gains: Any, secret: SecretRandomness, asked: NDArray[np.bool_] | None = None
+    ) -> Ints:
+        """The weighted sum of what each item loses when `item` joins the chain, with noise.
+
+        `gains`: what each stored entry (see `items`) would add after the chain with `item`. Any numbers will do.
+        `asked`: of whom there are gains; the others lose nothing. Without it, of everybody.
+        """
+        now = as_floats(gains)
+        if now.shape != self.items.shape:
+            raise InvalidInput(f"Expected one gain per stored entry; got shape {now.shape}.")
+        item = _validate.whole(item, 0, self._n_items - 1, "item")
+        if item in self._chain:
+            raise InvalidInput(f"An item joins a chain once; {item} is in it: {self._chain}.")
+        if asked is None:
+            asked = np.ones(len(self._weights), dtype=np.bool_)
+        if asked.shape != self._weights.shape:
+            raise InvalidInput(f"Expected yes or no for each stored person; got shape {asked.shape}.")
+        part = self._part()
+        self._refuse_unless_it_goes_on(part)
+        lost, entries = np.zeros(self._n_items, dtype=np.int64), (self.starts, self.items, self._left)
+        _lose(*entries, self._weights, self._scales, now, asked, self._ceiling, item, lost)
+        found = self._once(part, item, lost, self._sigmas[1], secret)
+        _fall(*entries, self._scales, now, asked, self._ceiling, item)  # only now: else it may be tried again
+        self._chain.append(item)
+        return found
+
+    def rest(self, secret: SecretRandomness) -> Ints:
+        """The weighted sum of what is left of each item after the chain, with the noise of rows. Then it is over."""
+        self._refuse_unless_it_goes_on("rest")
+        total = np.zeros(self._n_items, dtype=np.int64)
+        _weighted(self.starts, self.items, self._left, self._weights, total)
+        found = self._once("rest", len(self._chain), total, self._sigmas[1], secret)
+        self._over = True
+        return found
+
+    def goes_on(self, rest: bool = False) -> bool:
+        """Whether the next row, or the rest, can be had: after a crash only what was drawn before it."""
+        return not self._over and (not self._replayed or self._paid.has("rest" if rest else self._part()))
+
+    def _part(self) -> str:
+        return f"row{len(self._chain):04d}"
+
+    def _refuse_unless_it_goes_on(self, part: str) -> None:
+        if self._over:
+            raise InvalidInput("The rest comes last, once; begin another release for more.")
+        if not self._paid.has(part) and self._replayed:
+            raise InvalidInput(
+                "This release was interrupted, and what it had not drawn then it will not: what people have lost "
+                "so far is not known any more. Go on with the rows there are; begin another release for others."
+            )
+        self._replayed |= self._paid.has(part)
+
+    def _once(self, what: str, item: int, total: Ints, sigma: float, secret: SecretRandomness) -> Ints:
+        """Kept with the item it is about: a chain that was begun goes on as it began, or not at all."""
+        kept = self._paid.once(
+            what,
+            lambda: np.concatenate([[item], rounded_normal.rounded_normal(total, sigma, secret)]),
+            secret,
+        )
+        if kept[0] != item or len(kept) != len(total) + 1:
+            raise OtherChain(
+                f"{what} was drawn for item {kept[0]} before, not {item}; one release is one chain."
+            )
+        return kept[1:]
+
+
+@kernel
+def _weighted(starts: Ints, items: Ints, left: Ints, weights: Ints, total: Ints) -> None:
+    for person in range(len(starts) - 1):
+        for j in range(starts[person], starts[person + 1]):
+            total[items[j]] += weights[person] * left[j]
+
+
+@inline
+def stays(item: int, joined: int, left: int, scale: float, gain: float, ceiling: float) -> int:
+    """What is left never rises and never falls below 0, so all losses together are at most what was there."""
+    if item == joined or not gain > 0.0:
+        return 0
+    return min(left, int(scale * min(gain, ceiling)))
+
+
+@kernel
+def _lose(
+    starts: Ints,
+    items: Ints,
+    left: Ints,
+    weights: Ints,
+    scales: Floats,
+    gains: Floats,
+    asked: NDArray[np.bool_],
+    ceiling: float,
+    joined: int,
+    lost: Ints,
+) -> None:
+    """What everybody loses, added up."""
+    for person in range(len(starts) - 1):
+        if asked[person]:
+            for j in range(starts[person], starts[person + 1]):
+                now = stays(items[j], joined, left[j], scales[person], gains[j], ceiling)
+                lost[items[j]] += weights[person] * (left[j] - now)
+
+
+@kernel
+def _fall(
+    starts: Ints,
+    items: Ints,
+    left: Ints,
+    scales: Floats,
+    gains: Floats,
+    asked: NDArray[np.bool_],
+    ceiling: float,
+    joined: int,
+) -> None:
+    """What everybody has left."""
+    for person in range(len(starts) - 1):
+        if asked[person]:
+            for j in range(starts[person], starts[person + 1]):
+                left[j] = stays(items[j], joined, left[j], scales[person], gains[j], ceiling)

@@ -1,0 +1,297 @@
+r"""Running sums of chains: what people said is added up at once, and only the sums are kept.
+
+People of one batch all answer the same *chain* of questions, which is public before the first of them comes: how much
+each item is worth by itself (singles), what every item loses as the items of the chain join one after the other (rows),
+and what is left at last (the rest). One person's rows and rest add up to her singles, entry by entry (a running minimum
+sees to it), so together they are no longer than her singles, for any function whatever.
+
+There is one running sum of singles; one for each row, by the item that joins and the set that was there before; and one
+for each rest, by that set. Batches that answer the same question share its sum. People of batch j are added h_j times,
+a whole number in proportion to t_j, and what is published at time t_b has noise in proportion to t_b: these are the
+weights t_j / t_b of stored.py, without anybody being stored. A release publishes all sums, each once. As every person
+is in the sums of one chain only, however many sums there are cost no more than one chain.
+
+The sum that people were added to longest ago makes way for a new question. The batch that is open is kept apart, so
+that it alone can stay when tastes have changed.
+
+Guarantee  that of the ledger's budget, counted as continuous-gaussian: docs/maths/overlap.md, Theorem O2. A release is
+           charged before its noise is drawn, and drawn once, as a whole.
+Assumes    one `add` per person-round, her batch the one open when her slate was chosen; it may come late.
+Excludes   timing, and the memory of the process: sums without noise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from diminuendo import _validate
+from diminuendo._numba import kernel
+from diminuendo.errors import InvalidInput
+from diminuendo.privacy.events import NormalColumns
+from diminuendo.privacy.ledger import Ledger, Paid
+from diminuendo.privacy.rounding import rounded_up
+from diminuendo.randomness import noise, rounded_normal
+from diminuendo.randomness.words import SecretRandomness
+from diminuendo.sums.batch import csr_rows
+from diminuendo.sums.chains.release import stays
+from diminuendo.sums.chains.weights import RunningWeights
+from diminuendo.sums.clip import Clip, as_floats, clip_all, dense_row, sparse_row
+from diminuendo.sums.item_sums import ItemSums
+from diminuendo.sums.schedule import Schedule
+from diminuendo.types import Floats, Ints
+
+RESTS = 4
+"""Room for so many rests; and for the rows of two chains."""
+
+NOBODY = -1
+"""Instead of an item: none joins."""
+
+Walk = Callable[[Ints, Ints], Callable[[int], Floats]]
+"""Given where each person's entries begin and of which items they are: the gains of all entries once an item joins."""
+
+
+class Question(NamedTuple):
+    """A row: what is lost when `item` joins those before. Where nobody joins: what is left after them."""
+
+    item: int
+    before: tuple[int, ...]
+
+
+SINGLES = Question(NOBODY - 1, ())
+
+
+class Published(NamedTuple):
+    """A sum with noise."""
+
+    sums: Ints
+    units: Floats
+    """[j]: what people of batch j and later can add to an entry at most."""
+    sigma: float
+
+
+class ChainSums:
+    """The sums, what they are of, and which batches are in them.
+
+    `longest`: how many items a chain has at most. `weights`: as from `running_weights`.
+    """
+
+    def __init__(
+        self,
+        n_items: int,
+        longest: int,
+        *,
+        schedule: Schedule,
+        weights: RunningWeights,
+        ledger: Ledger,
+        clip: Clip | None = None,
+        name: str = "people",
+    ) -> None:
+        self.n_items = _validate.positive_int(n_items, "n_items")
+        self.longest = _validate.whole(longest, 0, self.n_items, "longest")
+        self.schedule, self.ledger, self.name = schedule, ledger, name
+        self.clip = Clip() if clip is None else clip
+        if self.clip.norm != "l2" or self.clip.signed:
+            raise InvalidInput("People contribute gains: an l2 clip of entries that are not negative.")
+        weights.check(schedule, self.clip)
+        self._weights, batches, self._rows = weights, len(schedule), 2 * (longest + 1)
+        self._often = np.append(weights.often, np.zeros(batches - len(weights), dtype=np.int64))
+        room = 1 + self._rows + RESTS
+        self._sums = ItemSums(room, n_items)  # singles, rows, rests
+        self._keys: Ints = np.full((room, longest + 1), NOBODY, dtype=np.int64)
+        self._keys[0, 0] = SINGLES.item
+        self._within = np.zeros((room, batches), dtype=np.bool_)  # which batches are in which sum
+        self._open = ItemSums(longest + 2, n_items)  # of the batch that is open
+        self._marks: Ints = np.zeros(1, dtype=np.int64)  # the batch that is open
+        self._added: Ints = np.zeros(batches, dtype=np.int64)
+        self._chains: Ints = np.full((batches, longest), NOBODY, dtype=np.int64)
+        counts = self._marks, self._added, self._chains
+        self.arrays = (self._sums, self._keys, self._within, self._open, *counts)
+        self._paid: tuple[int, Paid] | None = None
+
+    def __repr__(self) -> str:
+        return f"<ChainSums, {self.n_items} items, batch {self._marks[0]} open>"
+
+    # People come.
+
+    def ask(self, chain: Sequence[int], *, batch: int) -> None:
+        """What people of a batch are asked about: to be said before the first of them comes."""
+        if self._added[batch] or len(chain) > self.longest or len(set(chain)) < len(chain):
+            raise InvalidInput(
+                f"A chain is {self.longest} different items at most, for people to come; got {chain}."
+            )
+        self._chains[batch] = NOBODY
+        self._chains[batch, : len(chain)] = [_validate.whole(a, 0, self.n_items - 1, "item") for a in chain]
+
+    def add(self, values: Any, walk: Walk, *, batch: int, indices: Any = None) -> None:
+        """One person: what each item is worth to her by itself, and how to ask on. She may come late."""
+        if indices is None:
+            row = dense_row(values, self.n_items)
+            items = np.flatnonzero(row > 0)
+            row = row[items]
+        else:
+            row, items = sparse_row(values, indices, self.n_items)
+        self._add(np.array([0, len(items)]), items, row, walk, batch)
+
+    def add_rows(self, rows: Any, walk: Walk, *, batch: int) -> None:
+        """Many people of one batch at once: one per row of a scipy CSR matrix."""
+        self._add(*csr_rows(rows, self.n_items), walk, batch)
+
+    def _add(self, starts: Ints, items: Ints, values: Floats, walk: Walk, batch: int) -> None:
+        _validate.whole(batch, 0, int(self._marks[0]), "batch")
+        if self._added[batch] + len(starts) - 1 > self.schedule.sizes[batch]:
+            raise InvalidInput(f"More than the {self.schedule.sizes[batch]} people of batch {batch}.")
+        self._added[batch] += len(starts) - 1
+        if batch >= len(self._weights):
+            return  # after the last release nothing is published
+        left, scales = np.zeros(len(items), dtype=np.int64), np.empty(len(starts) - 1)
+        clip_all(self.clip.rule(), starts, values, np.empty(self.n_items, dtype=np.int64), left, scales)
+        parts, after = [left], walk(starts, items)
+        for item in self._chain(batch):
+            now = np.zeros_like(left)
+            _fall(starts, items, left, scales, as_floats(after(item)), self.clip.ceiling, item, now)
+            parts.append(left - now)
+            left = now
+        late = batch < self._marks[0]
+        columns = (self._sums if late else self._open).columns(items)
+        for number, (part, question) in enumerate(zip([*parts, left], self._questions(batch), strict=False)):
+            if not late:
+                self._open.add(number, columns, part, 1)
+            elif (place := self._find(question)) is not None and self._within[place, batch]:
+                self._sums.add(place, columns, part, int(self._often[batch]))
+
+    # What sums are of.
+
+    def _chain(self, batch: int) -> tuple[int, ...]:
+        return tuple(int(item) for item in self._chains[batch] if item != NOBODY)
+
+    def _questions(self, batch: int) -> list[Question]:
+        """Singles, rows, and the rest if the chain is as long as chains are."""
+        chain = self._chain(batch)
+        found = [SINGLES, *(Question(item, chain[:place]) for place, item in enumerate(chain))]
+        return [*found, Question(NOBODY, chain)] if len(chain) == self.longest else found
+
+    def _key(self, question: Question) -> Ints:
+        key = np.full(self.longest + 1, NOBODY, dtype=np.int64)
+        key[0], key[1 : 1 + len(question.before)] = question.item, sorted(question.before)
+        return key
+
+    def _find(self, question: Question) -> int | None:
+        if question == SINGLES:
+            return 0
+        same = (self._keys == self._key(question)).all(axis=1) & self._within.any(axis=1)
+        return int(np.argmax(same)) if same.any() else None
+
+    def _found_or_made(self, question: Question) -> int:
+        place = self._find(question)
+        if place is None:
+            first, last = (1 + self._rows, None) if question.item == NOBODY else (1, 1 + self._rows)
+            lately = (self._within[first:last] * np.arange(1, len(self.schedule) + 1)).max(axis=1)
+            place = first + int(np.argmin(lately))
+            self._sums.wipe(place)
+            self._within[place], self._keys[place] = False, self._key(question)
+        return place
+
+    # Releases.
+
+    def forget(self) -> None:
+        """Drop every batch but the open one. What was paid for is not given back."""
+        self._sums.clear()
+        self._within[:] = False
+
+    def _close(self, number: int) -> None:
+        """The open batch joins the sums. Should this be cut short, people are lost, but nobody is added twice."""
+        items, closed = self._open.items.copy(), self._open.cells.copy()
+        self._open.clear()
+        self._marks[0] = number + 1
+        if self._weights.first[number] == number:
+            self.forget()
+        columns = self._sums.columns(items)
+        for part, question in zip(closed, self._questions(number), strict=False):
+            place = self._found_or_made(question)
+            self._within[place, number] = True
+            self._sums.add(place, columns, part, int(self._often[number]))
+
+    def release(
+        self, number: int, sigmas: tuple[float, float], secret: SecretRandomness
+    ) -> dict[Question, Published]:
+        """Close batch `number` and publish all sums; `sigmas`: the deviations of noise on singles, and on others.
+
+        If it fails, as on a full disk, the same release may be asked for again. After a crash it is published as it
+        was drawn; sums that were of something else then are left out.
+        """
+        if number == self._marks[0] < len(self._weights):
+            self._close(number)
+        if number != self._marks[0] - 1:
+            raise InvalidInput(f"Batch {self._marks[0]} is to be released next; got {number}.")
+        if self._paid is None or self._paid[0] != number:
+            paid = self.ledger.buy(
+                self._event(number, sigmas), f"{self.name}-{number:06d}", f"sums over {self.n_items} items"
+            )
+            self._paid = number, paid
+        places = np.flatnonzero(self._within.any(axis=1))
+        weights = self._within[places] * (self._often * np.array(self.schedule.sizes))  # of all in a batch
+        about = np.concatenate([self._keys[places], weights.sum(axis=1, keepdims=True)], axis=1)
+
+        def draw() -> Ints:
+            one = rounded_normal.rounded_normal(self._sums.rows(places[:1]), sigmas[0], secret)
+            others = rounded_normal.rounded_normal(self._sums.rows(places[1:]), sigmas[1], secret)
+            found = np.empty((len(about), about.shape[1] + self.n_items), dtype=np.int64)
+            found[:, : about.shape[1]], found[:1, about.shape[1] :] = about, one
+            found[1:, about.shape[1] :] = others
+            return found
+
+        kept, width = self._paid[1].once("sums", draw, secret), about.shape[1]
+        if kept.ndim != 2 or kept.shape[1] != width + self.n_items:
+            raise InvalidInput(f"What was published as {self._paid[1].name!r} before is of another size.")
+        drawn, found = {tuple(line[:width].tolist()): line[width:] for line in kept}, {}
+        for facts, row in zip(about.tolist(), weights, strict=True):
+            if tuple(facts) in drawn:
+                question = Question(facts[0], tuple(item for item in facts[1:-1] if item != NOBODY))
+                units = self.clip.ticks * np.cumsum(row[::-1])[::-1].astype(np.float64)
+                found[question] = Published(drawn[tuple(facts)], units, sigmas[question != SINGLES])
+        return found
+
+    def _event(self, number: int, sigmas: tuple[float, float]) -> NormalColumns:
+        """What people of each batch pay: for singles, and for all rows and the rest together."""
+        exact = [Fraction(noise.checked_scale(sigma, "sigma")) for sigma in sigmas]
+        others = 2 * min(self.clip.limit**2, self.n_items * self.clip.largest**2)
+        pairs = zip((self.clip.sensitivity_squared(self.n_items), others), exact, strict=True)
+        each = sum((squared / sigma**2 for squared, sigma in pairs), Fraction(0))
+        often = (self._often * self._within[0])[: number + 1]
+        return NormalColumns(0, tuple(rounded_up(int(times) ** 2 * each) for times in often), self.name)
+
+    def sound(self) -> bool:
+        """Whether these numbers, as read from a snapshot, can have come about."""
+        sizes = np.array(self.schedule.sizes, dtype=np.int64)
+        most = self.clip.largest * (self._within @ (sizes * self._often))
+        return bool(
+            0 <= self._marks[0] <= len(self._weights)
+            and ((self._added >= 0) & (self._added <= sizes)).all()
+            and not self._within[:, self._marks[0] :].any()
+            and ((self._sums.cells >= 0) & (self._sums.cells <= most[:, None])).all()
+            and (self._open.cells >= 0).all()
+            and (self._open.cells <= self.clip.largest * sizes[self._marks[0]]).all()
+            and ((self._keys >= SINGLES.item) & (self._keys < self.n_items)).all()
+            and ((self._chains >= NOBODY) & (self._chains < self.n_items)).all()
+        )
+
+
+@kernel
+def _fall(
+    starts: Ints,
+    items: Ints,
+    left: Ints,
+    scales: Floats,
+    gains: Floats,
+    ceiling: float,
+    joined: int,
+    now: Ints,
+) -> None:
+    """What everybody has left (release.py)."""
+    for person in range(len(starts) - 1):
+        for j in range(starts[person], starts[person + 1]):
+            now[j] = stays(items[j], joined, left[j], scales[person], gains[j], ceiling)

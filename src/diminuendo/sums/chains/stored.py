@@ -1,0 +1,210 @@
+r"""People who are kept, and asked again at every release, with weights.
+
+A batch of people may enter many releases, if the squares of its weights are accounted for: release b multiplies the
+people of batch j by a whole number W_bj, and each batch pays for itself (`NormalColumns` events; the ledger refuses the
+release that would take any batch over the budget). Weights in proportion to t_j / t_b let everybody be asked again at
+every release at a bounded price, and averages over releases then lose nothing however many there are (`power_weights`).
+
+In one release each person answers one *chain* of questions: first how much each item is worth to her by itself
+(`singles`), then, as items are picked one after the other, what every item loses when the next one joins (`row`). The
+rows of one person come out of her singles, entry by entry, so all rows together are no longer than her singles, for
+any function whatever and any length of the chain (docs/maths/sums.md, Theorem S4): a running minimum sees to it.
+
+Guarantee  that of the ledger's budget, counted as zcdp or as continuous-gaussian: Theorems S4 and S6. A release is
+           charged before its first noise is drawn.
+Assumes    one `add` per person-round, its batch the one open when her slate was chosen; it may come late.
+Excludes   timing, and the memory of the process, which holds what people said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from diminuendo import _validate
+from diminuendo.errors import InvalidInput
+from diminuendo.privacy import calibrate
+from diminuendo.privacy.events import ContinuousGaussian, Gaussian, NormalColumns
+from diminuendo.privacy.ledger import Ledger
+from diminuendo.privacy.rounding import rounded_up
+from diminuendo.randomness import noise
+from diminuendo.sums import snapshots
+from diminuendo.sums.batch import csr_rows
+from diminuendo.sums.chains.release import Answers, Chain
+from diminuendo.sums.chains.weights import UNIT
+from diminuendo.sums.clip import Clip, clip_all, dense_row, rising, sparse_row
+from diminuendo.sums.private_sum import ROOM
+from diminuendo.sums.schedule import Schedule
+from diminuendo.types import Floats, Ints
+
+
+class StoredPeople:
+    """People's contributions, as whole ticks, each with the batch it belongs to."""
+
+    def __init__(
+        self,
+        n_items: int,
+        *,
+        schedule: Schedule,
+        ledger: Ledger,
+        clip: Clip | None = None,
+        name: str = "people",
+    ) -> None:
+        self.n_items = _validate.positive_int(n_items, "n_items")
+        self.schedule, self.ledger, self.name = schedule, ledger, name
+        self.clip = Clip() if clip is None else clip
+        if self.clip.norm != "l2" or self.clip.signed:
+            raise InvalidInput("Stored people contribute gains: an l2 clip of entries that are not negative.")
+        if schedule.rounds * self.clip.largest * UNIT > ROOM:
+            raise InvalidInput(
+                f"{schedule.rounds:,} people of {self.clip.ticks} ticks could overflow; take fewer."
+            )
+        self._added = 0
+        self._batches = np.empty(0, dtype=np.int64)
+        self._scales = np.empty(0)
+        self._starts = np.zeros(1, dtype=np.int64)
+        self._items = np.empty(0, dtype=np.int64)
+        self._ticks = np.empty(0, dtype=np.int64)
+        self._waiting: list[tuple[int, Ints, Floats]] = []  # added since the arrays were last put together
+
+    def __repr__(self) -> str:
+        return f"<StoredPeople, {self.n_items} items>"
+
+    def add(self, values: Any, indices: Any = None, *, batch: int) -> None:
+        """One person: what each item is worth to her by itself. May come late, but counts for its own batch."""
+        if indices is None:
+            row = dense_row(values, self.n_items)
+            places = np.flatnonzero(row > 0)
+            row = row[places]
+        else:
+            row, places = sparse_row(values, indices, self.n_items)
+        self._room(1, batch)
+        self._waiting.append((int(batch), places, row.copy()))
+
+    def add_rows(self, rows: Any, *, batch: int) -> None:
+        """Many people of one batch at once: one per row of a scipy CSR matrix."""
+        starts, places, values = csr_rows(rows, self.n_items)
+        self._room(len(starts) - 1, batch)
+        self._put_together()
+        self._append(np.full(len(starts) - 1, batch), starts, places, values)
+
+    def forget(self, before: int) -> None:
+        """Drop everybody of batches before that one. What they paid for is not given back."""
+        self._put_together()
+        self._keep(self._some(self._batches >= before))
+
+    def sigmas(
+        self, weights: Ints, cost: Gaussian | ContinuousGaussian, singles: float = 0.5
+    ) -> tuple[float, float]:
+        """Deviations of noise on singles and on rows with which all releases of a plan cost at most `cost` together.
+
+        `weights`: (releases, batches), as from `power_weights`. `singles`: the share of the cost that they get.
+        """
+        if not 0 < _validate.positive_float(singles, "singles") < 1:
+            raise InvalidInput(f"singles must be a share between 0 and 1; got {singles}.")
+        square = max(int(total) for total in (np.asarray(weights).astype(object) ** 2).sum(axis=0))
+        shares = (singles, 1 - singles)
+        rho = cost.rho if isinstance(cost, Gaussian) else cost.mu**2 / 2
+        one, other = (
+            calibrate.gaussian_sigma(rho * share * (1 - 2.0**-48), squared, square)
+            for share, squared in zip(shares, self._squared(), strict=True)
+        )
+        return one, other
+
+    def _squared(self) -> tuple[int, int]:
+        """By how much two people can differ, squares added up: in singles, and in all rows of a chain together.
+
+        Rows of one entry add up to no more than its singles, but two people may lose at different steps.
+        """
+        largest = self.n_items * self.clip.largest**2
+        return self.clip.sensitivity_squared(self.n_items), 2 * min(self.clip.limit**2, largest)
+
+    def release(self, number: int, weights: Sequence[int] | Ints, sigmas: tuple[float, float]) -> Chain:
+        """Begin release `number`: people of batch j enter with weights[j]. Charged here, before anything is drawn.
+
+        After a crash, the same number with the same weights goes on with what was drawn before.
+        """
+        whole = np.array(weights)
+        if whole.ndim != 1 or len(whole) == 0 or not np.issubdtype(whole.dtype, np.integer):
+            raise InvalidInput(f"weights must be whole numbers, one per batch; got {weights!r}.")
+        if whole.min() < 0 or whole.max() > UNIT:
+            raise InvalidInput(f"weights must be from 0 to {UNIT}; got {whole.min()} to {whole.max()}.")
+        number = _validate.whole(number, 0, None, "number")
+        exact = [Fraction(noise.checked_scale(sigma, "sigma")) for sigma in sigmas]
+        pairs = zip(self._squared(), exact, strict=True)
+        each = sum((squared / sigma**2 for squared, sigma in pairs), Fraction(0))
+        squares = tuple(rounded_up(int(weight) ** 2 * each) for weight in whole)
+        event = NormalColumns(0, squares, partition=self.name)
+        self._put_together()
+        # People of batches that have no weight yet are not asked.
+        padded = np.concatenate([whole, np.zeros(len(self.schedule), dtype=np.int64)])
+        asked = Answers(self._starts, self._items, self._ticks, padded[self._batches], self._scales)
+        paid = self.ledger.buy(event, f"{self.name}-{number:06d}", f"a chain over {self.n_items} items")
+        return Chain(asked, self.n_items, self.clip.ceiling, paid, sigmas)
+
+    def __len__(self) -> int:
+        """How many are stored: as private as whether somebody answered."""
+        return len(self._batches) + len(self._waiting)
+
+    def snapshot(self, only: NDArray[np.bool_] | None = None) -> bytes:
+        """Everybody who is stored, or some of them. As private as what people said."""
+        self._put_together()
+        arrays = self._arrays() if only is None else self._some(only)
+        return snapshots.packed(self._facts(), [np.array([self._added]), *arrays])
+
+    def _some(self, stays: NDArray[np.bool_]) -> list[Any]:
+        lengths = np.diff(self._starts)
+        entries = np.repeat(stays, lengths)
+        starts = np.concatenate([[0], np.cumsum(lengths[stays])])
+        return [self._batches[stays], self._scales[stays], starts, self._items[entries], self._ticks[entries]]
+
+    def restore(self, snapshot: bytes) -> None:
+        """Go on from a snapshot of people that were stored under the same arguments."""
+        added, batches, scales, starts, items, ticks = snapshots.read(snapshot, self._facts())
+        sound = (
+            all(part.ndim == 1 for part in (added, batches, scales, starts, items, ticks))
+            and len(starts) == len(batches) + 1 == len(scales) + 1
+            and len(items) == len(ticks) == starts[-1]
+            and rising(starts, items, self.n_items)
+            and ((batches >= 0) & (batches < len(self.schedule))).all()
+            and ((ticks >= 0) & (ticks <= self.clip.largest)).all()
+            and ((scales >= 0) & (scales <= self.clip.ticks)).all()
+            and len(batches) <= added[0] <= self.schedule.rounds
+        )
+        if not sound or (np.add.reduceat(np.append(ticks, 0) ** 2, starts[:-1]) > self.clip.limit**2).any():
+            raise InvalidInput("The snapshot holds people who could not have been added; it was altered.")
+        self._added, self._waiting = int(added[0]), []
+        self._keep([batches, scales, starts, items, ticks])
+
+    def _facts(self) -> dict[str, Any]:
+        return {"stored": repr((self.n_items, self.clip, self.schedule.ends, self.name))}
+
+    def _keep(self, arrays: list[Any]) -> None:
+        """All at once: compiled code trusts that they fit each other."""
+        self._batches, self._scales, self._starts, self._items, self._ticks = arrays
+
+    def _arrays(self) -> list[Any]:
+        return [self._batches, self._scales, self._starts, self._items, self._ticks]
+
+    def _room(self, people: int, batch: int) -> None:
+        _validate.whole(batch, 0, len(self.schedule) - 1, "batch")
+        if self._added + people > self.schedule.rounds:
+            raise InvalidInput(f"More than the {self.schedule.rounds} people that there was room for.")
+        self._added += people
+
+    def _put_together(self) -> None:
+        if self._waiting:
+            batches, places, values = zip(*self._waiting, strict=True)
+            starts = np.concatenate([[0], np.cumsum([len(row) for row in places])])
+            self._append(np.array(batches), starts, np.concatenate(places), np.concatenate(values))
+            self._waiting = []
+
+    def _append(self, batches: Ints, starts: Ints, places: Ints, values: Floats) -> None:
+        ticks, scales = np.zeros(len(values), dtype=np.int64), np.empty(len(batches))
+        clip_all(self.clip.rule(), starts, values, np.empty(self.n_items, dtype=np.int64), ticks, scales)
+        new = (batches, scales, starts[1:] + self._starts[-1], places, ticks)
+        self._keep([np.concatenate(pair) for pair in zip(self._arrays(), new, strict=True)])

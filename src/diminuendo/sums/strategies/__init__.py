@@ -1,0 +1,14 @@
+"""The strategies there are, by name. A new one is one file and one line here."""
+
+from __future__ import annotations
+
+from diminuendo.sums.strategies.base import Strategy
+from diminuendo.sums.strategies.blt import Blt
+from diminuendo.sums.strategies.independent import Independent
+from diminuendo.sums.strategies.toeplitz import SqrtToeplitz
+from diminuendo.sums.strategies.tree import Tree
+
+STRATEGIES: dict[str, type[Strategy]] = {
+    strategy.name: strategy for strategy in (Independent, Tree, SqrtToeplitz, Blt)
+}
+"""Every strategy by the name users type."""
