@@ -9,8 +9,8 @@ r"""A private running sum: people add vectors, and the sum so far is published w
 A contribution is clipped to whole ticks (clip.py) and added to the open batch. A release closes the batch, combines
 batches by the strategy (strategies/base.py) in whole numbers, adds discrete noise to every entry, keeps the result with
 the ledger, and only then decodes and returns it. An empty batch is released like any other. All releases are paid for
-when the sum is made. After a crash, make it again with the same arguments and `restore` a snapshot: releases that were made
-since are published as they were, not drawn again. What was added since the snapshot is lost.
+when the sum is made. After a crash, make it again with the same arguments and `restore` a snapshot: releases made
+since then are published as they were, not drawn again. What was added since the snapshot is lost.
 
 Guarantee  `event`: with Gaussian noise rho-zCDP, rho = sensitivity^2 * square / (2 sigma^2) (docs/maths/sums.md,
            Theorems S1 and S3); with Laplace noise (epsilon, 0), epsilon = sensitivity * total / scale (Theorem S2).
