@@ -17,7 +17,7 @@ from benchmarks.report import Disagreement, Part
 from benchmarks.stopwatch import Competitor, race
 from diminuendo._numba import inline
 from diminuendo.objectives.rows import Matrix
-from diminuendo.sums.batch import Collector
+from diminuendo.sums.batch import OpenBatch
 from diminuendo.sums.clip import Clip, Rule, clip_row
 from diminuendo.sums.schedule import equal
 from diminuendo.types import Floats, Ints
@@ -81,16 +81,16 @@ def agreed(ours: list[Ints], floor: list[Ints]) -> None:
 
 
 def _competitors(matrix: Matrix, work: Clipped, size: int) -> Iterator[Competitor]:
-    def fresh(_: int) -> Collector:
-        return Collector(size, Clip(), equal(rounds=N_PEOPLE, batches=1))
+    def fresh(_: int) -> OpenBatch:
+        return OpenBatch(size, Clip(), equal(rounds=N_PEOPLE, batches=1))
 
-    def together(made: Collector) -> Ints:
+    def together(made: OpenBatch) -> Ints:
         made.add_rows(matrix)
         return made._batch
 
     rows = [(row.data, row.indices) for row in matrix[:N_SINGLE]]
 
-    def one_by_one(made: Collector) -> None:
+    def one_by_one(made: OpenBatch) -> None:
         for values, indices in rows:
             made.add(values, indices)
 

@@ -2,7 +2,7 @@
 
 Where everybody names every item, a round must multiply and add in every slot for every item: k saxpys, which are the
 floor. Numpy, as one would write it, also computes every item's probability in every slot. Ours puts the additions off
-and does them for many rounds at once, and draws without looking at most items (randomness/deferred_gains.py, urns.py).
+and does them for many rounds at once, and draws without looking at most items (randomness/score_classes.py).
 
 Among a million items every look at memory is a look into far memory. The floor of a round is one random read for each
 expert, from as much memory as the totals take.
@@ -26,10 +26,10 @@ from diminuendo.learners.hedge.fi_dp import FiDp, FiDpPaper
 from diminuendo.randomness import SecretRandomness
 from diminuendo.randomness.score_classes import (
     TICKS,
-    Urns,
+    ScoreClasses,
     draw,
     draw_looking,
-    new_urns,
+    new_score_classes,
     probabilities,
     sort_again,
 )
@@ -208,7 +208,7 @@ def _check_replay(
     for piece, shown in zip(pieces[:COMPARED], slates, strict=False):
         if not np.array_equal(loop(loop_of, piece), shown):
             raise Disagreement("Replay in blocks and round by round showed different slates.")
-    totals = learner._experts.urns.totals.T / TICKS
+    totals = learner._experts.classes.totals.T / TICKS
     plain = PlainFiDp(learner.n_items, learner.slots, learner.rate, 0)
     for some, shown in zip(rows, slates, strict=True):
         for chances, slate in zip(some, shown, strict=True):
@@ -244,23 +244,23 @@ def _check_laws() -> dict[str, float]:
 # Draws among very many.
 
 
-def uneven_urns(n_items: int, experts: int, spread: float) -> Urns:
+def uneven_urns(n_items: int, experts: int, spread: float) -> ScoreClasses:
     """As after a run: most items have gained little, a few much, and later experts less; weights span e^spread."""
     rng = np.random.default_rng(n_items)
     gained = rng.beta(1, 6, (n_items, experts)) / np.arange(1, experts + 1)
-    urns = new_urns(n_items, experts, spread / (1_000 * TICKS))
-    urns.totals[:] = 1_000 * TICKS * gained
-    sort_again(urns)
-    return urns
+    classes = new_score_classes(n_items, experts, spread / (1_000 * TICKS))
+    classes.totals[:] = 1_000 * TICKS * gained
+    sort_again(classes)
+    return classes
 
 
 @inline
-def _rounds(urns: Urns, secret: SecretWords, drawn: Ints, done: int, looking: bool) -> int:
+def _rounds(classes: ScoreClasses, secret: SecretWords, drawn: Ints, done: int, looking: bool) -> int:
     while done < len(drawn):
         begin(secret)
         for expert in range(drawn.shape[1]):
             drawn[done, expert] = (
-                draw_looking(urns, expert, secret) if looking else draw(urns, expert, secret)
+                draw_looking(classes, expert, secret) if looking else draw(classes, expert, secret)
             )
             if drawn[done, expert] == UNFINISHED:
                 undo(secret)
@@ -269,11 +269,11 @@ def _rounds(urns: Urns, secret: SecretWords, drawn: Ints, done: int, looking: bo
     return done
 
 
-def draw_rounds(urns: Urns, rounds: int, looking: bool, secret: SecretRandomness) -> Ints:
+def draw_rounds(classes: ScoreClasses, rounds: int, looking: bool, secret: SecretRandomness) -> Ints:
     """(rounds, experts) items, drawn exactly; `looking`: at the total of every item that is proposed."""
-    drawn = np.zeros((rounds, urns.totals.shape[1]), dtype=np.int64)
+    drawn = np.zeros((rounds, classes.totals.shape[1]), dtype=np.int64)
     done = 0
-    while (done := int(_rounds(urns, secret.handful, drawn, done, looking))) < rounds:
+    while (done := int(_rounds(classes, secret.view, drawn, done, looking))) < rounds:
         secret.resume()
     return drawn
 
@@ -289,8 +289,8 @@ def read_all(totals: Ints, items: Ints) -> int:
 
 
 def _drawn(name: str, spread: float) -> Part:
-    urns = uneven_urns(MANY, SLOTS, spread)
-    law = Law(np.array([probabilities(urns, expert) for expert in range(SLOTS)]))
+    classes = uneven_urns(MANY, SLOTS, spread)
+    law = Law(np.array([probabilities(classes, expert) for expert in range(SLOTS)]))
     rng = np.random.default_rng(0)
     results = race(
         [
@@ -298,14 +298,14 @@ def _drawn(name: str, spread: float) -> Part:
                 Competitor(
                     who,
                     lambda lap: SecretRandomness(SeededCoins(lap + 1)),
-                    partial(draw_rounds, urns, ROUNDS, looking),
+                    partial(draw_rounds, classes, ROUNDS, looking),
                 )
                 for who, looking in ((DRAWN, False), (LOOKED, True))
             ),
             Competitor(
                 READ,
                 lambda _: rng.integers(0, MANY, size=(ROUNDS, SLOTS)),
-                lambda items: read_all(urns.totals, items),
+                lambda items: read_all(classes.totals, items),
             ),
         ],
         MANY_LAPS,
@@ -324,7 +324,7 @@ def _drawn(name: str, spread: float) -> Part:
     ratio = results[DRAWN].run / results[READ].run
     part.numbers["ours / floor"] = ratio
     part.notes += [
-        f"floor: {SLOTS} random reads from the {urns.totals.nbytes // 10**6:,} MB of the totals, at known places.",
+        f"floor: {SLOTS} random reads from the {classes.totals.nbytes // 10**6:,} MB of the totals, at known places.",
         verdict(
             f"a round of draws takes at most 12 times as long as the reads: {ratio:.3g} times", ratio <= 12
         ),

@@ -1,4 +1,4 @@
-"""Exact draws from growing scores: urns, with secret randomness, against numpy.
+"""Exact draws from growing scores: classes, with secret randomness, against numpy.
 
 k experts over N items. In every round each expert draws an item with probability in proportion to exp(rate *
 total), then a person says what a few items gain. Gains do not depend on draws, so everybody goes through the same
@@ -20,7 +20,7 @@ from benchmarks.stopwatch import Competitor, Result, race
 from diminuendo import SeededCoins, SystemCoins
 from diminuendo._numba import inline
 from diminuendo.randomness import Coins, SecretRandomness
-from diminuendo.randomness.score_classes import TICKS, Urns, draw, grow, new_urns
+from diminuendo.randomness.score_classes import TICKS, ScoreClasses, draw, grow, new_score_classes
 from diminuendo.randomness.words import UNFINISHED, SecretWords, begin, undo
 from diminuendo.types import Floats, Ints
 
@@ -63,14 +63,16 @@ def draws() -> Iterator[Part]:
 
 
 def _part(name: str, gains: Gains, rate: float, law: Law) -> Part:
-    def urns(coins: Callable[[int], Coins], lap: int) -> tuple[Urns, SecretRandomness]:
-        return new_urns(N_ITEMS, EXPERTS, rate / TICKS), SecretRandomness(coins(lap + 1))
+    def classes(coins: Callable[[int], Coins], lap: int) -> tuple[ScoreClasses, SecretRandomness]:
+        return new_score_classes(N_ITEMS, EXPERTS, rate / TICKS), SecretRandomness(coins(lap + 1))
 
     results = race(
         [
-            Competitor(SEEDED, partial(urns, SeededCoins), lambda made: exact(gains, *made)),
-            Competitor(SYSTEM, partial(urns, lambda _: SystemCoins()), lambda made: exact(gains, *made)),
-            Competitor(BARE, lambda _: new_urns(N_ITEMS, EXPERTS, rate / TICKS), partial(_grow_only, gains)),
+            Competitor(SEEDED, partial(classes, SeededCoins), lambda made: exact(gains, *made)),
+            Competitor(SYSTEM, partial(classes, lambda _: SystemCoins()), lambda made: exact(gains, *made)),
+            Competitor(
+                BARE, lambda _: new_score_classes(N_ITEMS, EXPERTS, rate / TICKS), partial(_grow_only, gains)
+            ),
             Competitor(CHOICE, lambda lap: np.random.default_rng(lap + 1), partial(choice, gains, rate)),
             Competitor(TUNED, lambda lap: np.random.default_rng(1_000 + lap), partial(tuned, gains, rate)),
         ],
@@ -109,44 +111,46 @@ def _per_draw(result: Result, bare: Result) -> float:
 # Ours. Compiled like the package's own kernels but, being outside of the package, not kept on disk: `inline` does that.
 
 
-def exact(gains: Gains, urns: Urns, secret: SecretRandomness) -> Ints:
+def exact(gains: Gains, classes: ScoreClasses, secret: SecretRandomness) -> Ints:
     """(rounds, experts) items, drawn exactly."""
     drawn = np.zeros((len(gains.items), gains.experts), dtype=np.int64)
     done = 0
-    while (done := int(_rounds(urns, gains.items, gains.ticks, secret.handful, drawn, done))) < len(drawn):
+    while (done := int(_rounds(classes, gains.items, gains.ticks, secret.view, drawn, done))) < len(drawn):
         secret.resume()
     return drawn
 
 
-def _grow_only(gains: Gains, urns: Urns) -> None:
-    _all_gains(urns, gains.items, gains.ticks)
+def _grow_only(gains: Gains, classes: ScoreClasses) -> None:
+    _all_gains(classes, gains.items, gains.ticks)
 
 
 @inline
-def _learn_round(urns: Urns, items: Ints, ticks: Ints, t: int) -> None:
-    for expert in range(urns.totals.shape[1]):
+def _learn_round(classes: ScoreClasses, items: Ints, ticks: Ints, t: int) -> None:
+    for expert in range(classes.totals.shape[1]):
         for j in range(items.shape[1]):
-            grow(urns, expert, items[t, j], ticks[t, j] // (expert + 1))
+            grow(classes, expert, items[t, j], ticks[t, j] // (expert + 1))
 
 
 @inline
-def _rounds(urns: Urns, items: Ints, ticks: Ints, secret: SecretWords, drawn: Ints, done: int) -> int:
+def _rounds(
+    classes: ScoreClasses, items: Ints, ticks: Ints, secret: SecretWords, drawn: Ints, done: int
+) -> int:
     while done < len(drawn):
         begin(secret)
         for expert in range(drawn.shape[1]):
-            drawn[done, expert] = draw(urns, expert, secret)
+            drawn[done, expert] = draw(classes, expert, secret)
             if drawn[done, expert] == UNFINISHED:
                 undo(secret)
                 return done
-        _learn_round(urns, items, ticks, done)
+        _learn_round(classes, items, ticks, done)
         done += 1
     return done
 
 
 @inline
-def _all_gains(urns: Urns, items: Ints, ticks: Ints) -> None:
+def _all_gains(classes: ScoreClasses, items: Ints, ticks: Ints) -> None:
     for t in range(len(items)):
-        _learn_round(urns, items, ticks, t)
+        _learn_round(classes, items, ticks, t)
 
 
 # Numpy.

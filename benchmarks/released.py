@@ -28,7 +28,7 @@ from diminuendo.learners.released.learner import ReleasedSums
 from diminuendo.learners.released.noisy_hedge import NoisyHedge
 from diminuendo.objectives.rows import Matrix
 from diminuendo.randomness import SecretRandomness, rounded_normal
-from diminuendo.sums.batch import Collector
+from diminuendo.sums.batch import OpenBatch
 from diminuendo.types import Ints, Items
 
 SIZES = (1_000, 10_000, 100_000, 1_000_000)
@@ -159,7 +159,7 @@ def slow_rows(learner: ReleasedSums, people: People, slates: Items, words: Ints)
 
 def check(learner: ReleasedSums, people: People, slates: Items, words: Ints, rows: Matrix) -> None:
     """The fast way adds up to what the slow way adds up to; nothing of it is left in the learner."""
-    slow = Collector(learner._size, learner._clip, learner._sum.schedule)
+    slow = OpenBatch(learner._size, learner._clip, learner._sum.schedule)
     slow.add_rows(rows)
     before = learner._sum._marks.copy()
     learner._take_in(people, 0, slates, words, 0)
@@ -185,7 +185,7 @@ def _competitors(work: Work, n_items: int) -> Iterator[Competitor]:
     coins, used = SeededCoins(3), _words_of(learner, slates, words)
 
     def look_up(_: Any) -> None:
-        learner._public.handful.used[:] = 0  # the same words again
+        learner._public.view.used[:] = 0  # the same words again
         if learner._draw_rows(slates, 0, len(people), words) < len(people):
             raise Disagreement("Words ran out, so that fewer slates were drawn than are to be timed.")
 
@@ -204,13 +204,13 @@ def _words_of(learner: ReleasedSums, slates: Items, words: Ints) -> int:
     """How many words so many slates take: what is used of a stock that is ample."""
     _stocked(learner, 8 * slates.size)
     learner._draw_rows(slates, 0, len(slates), words)
-    return int(learner._public.handful.used[0])
+    return int(learner._public.view.used[0])
 
 
 def _stocked(learner: ReleasedSums, words: int) -> None:
-    """Give the learner's purse at least that many words, not used yet."""
-    learner._public.handful.used[:] = 0
-    while len(learner._public.handful.words) < 2 * words:
+    """Give the learner's buffer at least that many words, not used yet."""
+    learner._public.view.used[:] = 0
+    while len(learner._public.view.words) < 2 * words:
         learner._public.refill()
 
 

@@ -89,6 +89,6 @@ def test_numpy_learns_what_saxpys_add_but_for_what_is_shown() -> None:
 
 
 def test_reads_are_of_the_items_asked_for() -> None:
-    urns = dense.uneven_urns(300, 4, 2.0)
-    drawn = dense.draw_rounds(urns, 20, False, SecretRandomness(SeededCoins(1)))
-    assert dense.read_all(urns.totals, drawn) == urns.totals[drawn, np.arange(4)].sum()
+    classes = dense.uneven_urns(300, 4, 2.0)
+    drawn = dense.draw_rounds(classes, 20, False, SecretRandomness(SeededCoins(1)))
+    assert dense.read_all(classes.totals, drawn) == classes.totals[drawn, np.arange(4)].sum()

@@ -20,8 +20,8 @@ from benchmarks.report import Disagreement
 from diminuendo import SeededCoins
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.randomness import SecretRandomness, noise, select
-from diminuendo.randomness.score_classes import TICKS, new_urns, probabilities
-from diminuendo.sums.batch import Collector
+from diminuendo.randomness.score_classes import TICKS, new_score_classes, probabilities
+from diminuendo.sums.batch import OpenBatch
 from diminuendo.sums.clip import Clip
 from diminuendo.sums.schedule import equal
 
@@ -37,7 +37,7 @@ def test_everybody_draws_by_the_same_laws(gains: draws.Gains) -> None:
     law = Law(draws.laws(gains, RATE))
     seeds = range(30)
     by_urns = [
-        draws.exact(gains, new_urns(20, 3, RATE / TICKS), SecretRandomness(SeededCoins(seed)))
+        draws.exact(gains, new_score_classes(20, 3, RATE / TICKS), SecretRandomness(SeededCoins(seed)))
         for seed in seeds
     ]
     by_choice = [draws.choice(gains, RATE, np.random.default_rng(seed)) for seed in seeds]
@@ -49,13 +49,13 @@ def test_everybody_draws_by_the_same_laws(gains: draws.Gains) -> None:
 
 
 def test_laws_are_those_of_the_urns(gains: draws.Gains) -> None:
-    urns = new_urns(20, 3, RATE / TICKS)
+    classes = new_score_classes(20, 3, RATE / TICKS)
     draws.exact(
-        draws.Gains(gains.items[:-1], gains.ticks[:-1], 3, 20), urns, SecretRandomness(SeededCoins(0))
+        draws.Gains(gains.items[:-1], gains.ticks[:-1], 3, 20), classes, SecretRandomness(SeededCoins(0))
     )
     last = draws.laws(gains, RATE).reshape(150, 3, 20)[-1]
     for expert in range(3):
-        assert last[expert] == pytest.approx(probabilities(urns, expert))
+        assert last[expert] == pytest.approx(probabilities(classes, expert))
 
 
 def test_everybody_selects_by_the_same_law() -> None:
@@ -81,7 +81,7 @@ def test_everybody_selects_by_the_same_law() -> None:
 @pytest.mark.parametrize("clip", [Clip(), Clip("l1", bound=0.5, ticks=100)], ids=["l2", "l1"])
 def test_the_floor_adds_up_to_the_same(clip: Clip) -> None:
     matrix = sparse.csr_array(uniform_people(200, 30, 10).matrices[0])
-    collector = Collector(30, clip, equal(rounds=200, batches=1))
+    collector = OpenBatch(30, clip, equal(rounds=200, batches=1))
     collector.add_rows(matrix)
     floor = scatter(clipped(matrix, clip), np.zeros(30, dtype=np.int64))
     assert floor.sum() > 0

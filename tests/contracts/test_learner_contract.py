@@ -102,12 +102,12 @@ def check_replay_is_the_loop_on_functions_too(case: Case) -> None:
     )
 
 
-def check_the_size_of_the_purse_does_not_matter(case: Case) -> None:
+def check_the_size_of_the_buffer_does_not_matter(case: Case) -> None:
     slates = case.fresh().replay(PEOPLE)
     for size in (1, 2, 7, 100_000):
         learner = case.fresh()
         learner._public.size = learner._secret.size = size
-        np.testing.assert_array_equal(learner.replay(PEOPLE), slates, err_msg=f"purse of {size} words")
+        np.testing.assert_array_equal(learner.replay(PEOPLE), slates, err_msg=f"buffer of {size} words")
 
 
 def check_coins_that_fail_for_a_while_lose_nothing(case: Case) -> None:
@@ -132,7 +132,7 @@ def check_coins_that_fail_for_a_while_lose_nothing(case: Case) -> None:
             continue
         except InvalidInput:
             assert isinstance(learner, DealtRounds)
-            assert learner._custody.torn
+            assert learner._guard.broken
             return
     assert failed >= 3 or not failed
 

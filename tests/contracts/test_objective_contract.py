@@ -13,7 +13,7 @@ from scipy import sparse
 from diminuendo import People, check
 from diminuendo.errors import InvalidInput
 from diminuendo.objectives import FAMILIES, Family
-from diminuendo.objectives.family import new_bag
+from diminuendo.objectives.family import new_gain_buffer
 from diminuendo.offline.total import PeopleTotal
 
 Specimen = tuple[Family, int, tuple[Any, ...]]
@@ -86,7 +86,7 @@ def check_the_bag_is_left_clean(specimen: Specimen) -> None:
     total = PeopleTotal(people_of(specimen))
     total.gains()
     assert (total._bag.slot == -1).all()
-    assert len(total._bag.items) == len(new_bag(total.n_items, total.people.family.leaves).items)
+    assert len(total._bag.items) == len(new_gain_buffer(total.n_items, total.people.family.leaves).items)
 
 
 def check_what_is_printed_does_not_depend_on_people(specimen: Specimen) -> None:

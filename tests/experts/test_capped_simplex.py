@@ -155,7 +155,7 @@ def _many(ends: Ints, rows: Items, done: int, coins: PublicWords) -> int:
 
 def draws(ends: Ints, slots: int, count: int) -> Items:
     coins, rows, done = PublicCoins(SeededCoins(5)), np.zeros((count, slots), dtype=np.int32), 0
-    while (done := _many(ends, rows, done, coins.handful)) < count:
+    while (done := _many(ends, rows, done, coins.view)) < count:
         coins.resume()
     return rows
 

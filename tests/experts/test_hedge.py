@@ -38,7 +38,7 @@ def test_a_fixed_rate_is_the_textbook_algorithm() -> None:
 def test_one_round_moves_no_total_by_more_than_one(hostile: float) -> None:
     expert = Hedge(4, rate=0.5)
     expert.learn(np.array([0.5, hostile, 1.0, 0.0]))
-    totals = expert._state.urns.totals[:, 0]
+    totals = expert._state.classes.totals[:, 0]
     assert totals.min() >= 0
     assert totals.max() <= TICKS
     assert totals[2] == TICKS
@@ -50,7 +50,7 @@ def test_rates_fall_by_the_rule_and_never_rise() -> None:
     for low in range(0, 6000, 500):
         learner.replay(people[low : low + 500])
         state = learner._experts
-        rate = state.urns.rate * TICKS
+        rate = state.classes.rate * TICKS
         seen = 1 + np.maximum(state.best, state.own) / TICKS
         wanted = np.minimum(1, np.sqrt(math.log(294) / seen))
         assert (rate <= wanted).all()

@@ -13,13 +13,13 @@ from diminuendo import SeededCoins
 from diminuendo._numba import kernel
 from diminuendo.experts.capped_simplex import ONE, Borders, bordered, draw_pivotal, draw_places, running
 from diminuendo.experts.cuts import Cuts, cut, look_up
-from diminuendo.randomness.shares import Guide, draw_other, find, guided, mask, seek, softmax
+from diminuendo.randomness.shares import GuideTable, draw_other, find, guided, mask, seek, softmax
 from diminuendo.randomness.words import UNFINISHED, PublicCoins, PublicWords, begin, below, mask_of, undo
 from diminuendo.types import EMPTY_SLOT, Floats, Ints, Items
 
 
 @kernel
-def _found(guide: Guide, expert: int, cuts: Cuts, ends: Ints, wrong: Ints) -> None:
+def _found(guide: GuideTable, expert: int, cuts: Cuts, ends: Ints, wrong: Ints) -> None:
     """How often the guides and halving disagree, over all places."""
     for place in range(ends[-1]):
         item = find(ends, place)
@@ -104,7 +104,7 @@ def test_masks_are_those_of_compiled_code() -> None:
 
 
 @kernel
-def _in_turn(guide: Guide, slow: bool, ends: Ints, rows: Items, done: int, coins: PublicWords) -> int:
+def _in_turn(guide: GuideTable, slow: bool, ends: Ints, rows: Items, done: int, coins: PublicWords) -> int:
     """Experts in turn, by the guide; or slowly, by walking along the items that are left."""
     while done < len(rows):
         begin(coins)
@@ -138,10 +138,10 @@ def _has(row: Items, slots: int, item: int) -> bool:
     return False
 
 
-def drawn(guide: Guide, slow: bool, slots: int) -> Items:
+def drawn(guide: GuideTable, slow: bool, slots: int) -> Items:
     ends = np.ascontiguousarray(guide.ends.T)
     rows, coins, done = np.full((2_000, slots), EMPTY_SLOT, dtype=np.int32), PublicCoins(SeededCoins(3)), 0
-    while (done := _in_turn(guide, slow, ends, rows, done, coins.handful)) < len(rows):
+    while (done := _in_turn(guide, slow, ends, rows, done, coins.view)) < len(rows):
         coins.resume()
     return rows
 
@@ -191,7 +191,7 @@ def points() -> list[Floats]:
 
 def all_drawn(draw: Callable[..., int], law: Any, slots: int) -> Items:
     rows, coins, done = np.zeros((500, slots), dtype=np.int32), PublicCoins(SeededCoins(2)), 0
-    while (done := draw(law, rows, done, coins.handful)) < len(rows):
+    while (done := draw(law, rows, done, coins.view)) < len(rows):
         coins.resume()
     return rows
 

@@ -1,7 +1,7 @@
-"""Learners, with kernels that look at every index, and with purses that run dry all the time.
+"""Learners, with kernels that look at every index, and with buffers that run dry all the time.
 
 Run as a program with NUMBA_BOUNDSCHECK=1 (tests/test_bounds.py): a kernel that reads past its words, or past any other
-array, ends it with an IndexError. Prints the names of learners whose slates were those of a run with full purses.
+array, ends it with an IndexError. Prints the names of learners whose slates were those of a run with full buffers.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from diminuendo.streams import People, taste_groups
 from diminuendo.types import FEEDBACKS, Ints
 
 FEW = 3
-"""Words to a purse."""
+"""Words to a buffer."""
 
 
 @kernel
@@ -42,8 +42,8 @@ def made(name: str, people: People) -> Learner:
 def check(name: str, people: People) -> None:
     """The same slates, however often words run out."""
     plenty, scarce = made(name, people), made(name, people)
-    for purse in (scarce._public, scarce._secret):
-        purse.size = FEW
+    for buffer in (scarce._public, scarce._secret):
+        buffer.size = FEW
     if not np.array_equal(plenty.replay(people), scarce.replay(people)):
         sys.exit(f"{name}: other slates when words run out")
 

@@ -107,8 +107,8 @@ def test_a_round_takes_one_public_word_and_no_secret_one() -> None:
     learner = CascadeThompson(12, 4, coins=SeededCoins(2))
     for rounds in range(1, 6):
         learner.choose()
-        assert learner._public.handful.used[USED] == rounds
-    assert len(learner._secret.handful.words) == 0
+        assert learner._public.view.used[USED] == rounds
+    assert len(learner._secret.view.words) == 0
 
 
 def test_it_finds_the_items_that_attract() -> None:

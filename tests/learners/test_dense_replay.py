@@ -59,11 +59,11 @@ def assert_same(ordinary: tuple[Items, Any], blocks: tuple[Items, Any]) -> None:
     (first, second) = ordinary[1], blocks[1]
     for part in ("totals", "place", "order", "starts", "marks"):
         np.testing.assert_array_equal(
-            getattr(first._experts.urns, part), getattr(second._experts.urns, part), part
+            getattr(first._experts.classes, part), getattr(second._experts.classes, part), part
         )
     np.testing.assert_array_equal(first._experts.best, second._experts.best)
     np.testing.assert_array_equal(first._experts.own, second._experts.own)
-    assert first._secret.handful.used[USED] == second._secret.handful.used[USED]
+    assert first._secret.view.used[USED] == second._secret.view.used[USED]
     assert first.snapshot() == second.snapshot()
 
 
@@ -90,8 +90,8 @@ def test_blocks_are_the_ordinary_replay(
 def test_classes_that_slide_out_of_the_window(monkeypatch: pytest.MonkeyPatch) -> None:
     learner = agree(monkeypatch, full(chances(400, 40)), 2, 1.0)
     fast = agree(monkeypatch, full(chances(400, 40)), 2, 1_000.0)
-    assert learner._experts.urns.marks[0, BASE] < fast._experts.urns.marks[0, BASE]
-    assert fast._experts.urns.marks[0, BASE] > CLASSES // 2
+    assert learner._experts.classes.marks[0, BASE] < fast._experts.classes.marks[0, BASE]
+    assert fast._experts.classes.marks[0, BASE] > CLASSES // 2
 
 
 def test_long_blocks_come_about_and_short_ones(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -116,7 +116,7 @@ def test_words_that_run_out_and_questions_of_floats(monkeypatch: pytest.MonkeyPa
         assert not answers
         for window in (None, 0.05):
             again = agree(monkeypatch, people, 5, rate, words=8, window=window)
-            np.testing.assert_array_equal(again._experts.urns.totals, learner._experts.urns.totals)
+            np.testing.assert_array_equal(again._experts.classes.totals, learner._experts.classes.totals)
         assert answers, "no question came up"
         answers.clear()
 
@@ -132,7 +132,7 @@ def test_chances_of_zero_and_one(monkeypatch: pytest.MonkeyPatch) -> None:
     rows[:, 9] = np.nextafter(2.0**-20, 0.0)  # just below a tick
     for rate in (1e-4, 0.05):
         learner = agree(monkeypatch, full(rows), 4, rate)
-        assert (learner._experts.urns.totals[7:10] == 0).all()
+        assert (learner._experts.classes.totals[7:10] == 0).all()
 
 
 def test_people_who_name_everything_among_those_who_do_not(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -157,7 +157,7 @@ def test_draws_are_paid_for_in_blocks_too(monkeypatch: pytest.MonkeyPatch) -> No
             FEWEST_ITEMS, 3, horizon=300, rate=0.05, epsilon=1.0, delta=1e-6, ledger=ledger, coins=coins
         )
         slates = learner.replay(people)
-        assert learner._meter.paid[0] < 160, "no more is paid for than the next stretch"
+        assert learner._draw_budget.paid[0] < 160, "no more is paid for than the next stretch"
         assert len(ledger.charges) == 50
         return slates
 

@@ -18,7 +18,7 @@ from diminuendo.learners.base.private import PrivateLearner
 from diminuendo.objectives.person import Person
 from diminuendo.privacy.budget import Budget
 from diminuendo.privacy.ledger import Ledger
-from diminuendo.privacy.process_guard import Custody
+from diminuendo.privacy.process_guard import ProcessGuard
 from diminuendo.streams import taste_groups
 
 PEOPLE = taste_groups(120, 8, groups=2, items_per_group=3, seed=1)
@@ -49,21 +49,21 @@ def test_a_replay_that_fails_in_its_midst_is_not_taken_up_again(
 
 
 def test_ctrl_c_waits_for_the_end_of_a_piece_of_work() -> None:
-    custody, done = Custody(), []
+    guard, done = ProcessGuard(), []
 
     def work() -> None:
-        with custody.whole():
+        with guard.all_or_broken():
             signal.raise_signal(signal.SIGINT)
             done.append("the rest of it")
 
     with pytest.raises(KeyboardInterrupt):
         work()
     assert done
-    assert not custody.torn
+    assert not guard.broken
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    with pytest.raises(MemoryError), custody.whole():
+    with pytest.raises(MemoryError), guard.all_or_broken():
         raise MemoryError
-    assert custody.torn
+    assert guard.broken
 
 
 def test_ctrl_c_in_a_replay_loses_nobody_and_counts_nobody_twice(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -256,7 +256,7 @@ def test_who_does_not_hear_ctrl_c_is_left_alone() -> None:
     seen: list[Any] = []
 
     def elsewhere() -> None:
-        with Custody().undisturbed():
+        with ProcessGuard().defer_interrupt():
             seen.append(signal.getsignal(signal.SIGINT))
 
     worker = threading.Thread(target=elsewhere)
@@ -274,7 +274,7 @@ def test_the_handler_hears_of_the_first_ctrl_c_once_everything_is_done() -> None
     heard: list[Any] = []
     before = signal.signal(signal.SIGINT, lambda number, frame: heard.append((number, frame)))
     try:
-        with Custody().undisturbed(), Custody().whole():
+        with ProcessGuard().defer_interrupt(), ProcessGuard().all_or_broken():
             signal.raise_signal(signal.SIGINT)
             signal.raise_signal(signal.SIGINT)
             assert not heard

@@ -374,7 +374,7 @@ def test_an_objective_that_raises_has_said_nothing() -> None:
     decision = learner.choose()
     learner.observe(decision, Oracle(broken, 12))
     learner.observe(decision, PEOPLE[0])  # answered already
-    assert not learner._experts.urns.totals.any()
+    assert not learner._experts.classes.totals.any()
 
 
 def test_beyond_its_proof_the_papers_rate_says_what_it_costs() -> None:
@@ -407,7 +407,7 @@ def test_caps_hold_and_redraws_never_exceed_them() -> None:
         explored, redraws = learner._exploring.explored, learner._exploring.redraws
         assert (explored.max() if resample == "own" else explored.sum()) == cap
         assert redraws.max() == cap
-        assert learner._meter.paid[0] >= redraws.max()
+        assert learner._draw_budget.paid[0] >= redraws.max()
 
 
 def test_exploiting_rounds_repeat_the_slate_until_an_exploration() -> None:
@@ -460,7 +460,7 @@ def test_private_hedge_pays_stops_and_hides() -> None:
         assert 0 <= expert.draw() < 5
         expert.learn(np.array([1.0, np.nan, 5.0, -1.0, 0.2]))
         expert.learn(np.ones(5))  # a second answer changes nothing
-    totals = expert._expert._state.urns.totals[:, 0] / 2**20
+    totals = expert._expert._state.classes.totals[:, 0] / 2**20
     np.testing.assert_allclose(totals, [50, 0, 50, 0, 10], atol=1e-4)
     assert 0.99 < ledger.spent() <= 1.0
     with pytest.raises(InvalidInput, match="All 50 rounds"):

@@ -15,7 +15,7 @@ from diminuendo.learners.released.contribution import NARROW
 from diminuendo.learners.released.learner import ReleasedSums
 from diminuendo.objectives.rows import Matrix
 from diminuendo.randomness.words import PublicCoins
-from diminuendo.sums.batch import Collector
+from diminuendo.sums.batch import OpenBatch
 from diminuendo.types import Ints, Items
 from tests.kit.families import families, specimens
 
@@ -62,7 +62,7 @@ def test_poured_is_gathered_clipped_and_added(
         while (done := learner._draw_rows(slates, done, ROUNDS, words)) < ROUNDS:
             learner._resume()
         learner._take_in(people, 0, slates, words, 0)
-        slow = Collector(learner._size, learner._clip, learner._sum.schedule)
+        slow = OpenBatch(learner._size, learner._clip, learner._sum.schedule)
         slow.add_rows(slow_rows(learner, people, slates, words))
         np.testing.assert_array_equal(learner._sum._entries(), slow._entries(), err_msg=repr(people))
         assert learner._sum._marks.tolist() == slow._marks.tolist()

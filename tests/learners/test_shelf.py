@@ -26,7 +26,7 @@ def drawn(shelf: Shelf, rounds: int, seed: int = 1) -> Items:
     slates = np.full((rounds, shelf.slots), EMPTY_SLOT, dtype=np.int32)
     coins, done = PublicCoins(SeededCoins(seed)), 0
     starts, items = shelf.lists()
-    while (done := int(draw_from_lists(starts, items, slates, done, coins.handful))) < rounds:
+    while (done := int(draw_from_lists(starts, items, slates, done, coins.view))) < rounds:
         coins.resume()
     return slates
 

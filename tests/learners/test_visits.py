@@ -19,7 +19,7 @@ from diminuendo.errors import InvalidInput, OutOfRange, OverBudget
 from diminuendo.learners.base.private import PrivateLearner
 from diminuendo.learners.base.replay import loop, replay
 from diminuendo.learners.base.snapshots import named
-from diminuendo.learners.base.visits import Quota, hashed, silenced
+from diminuendo.learners.base.visits import VisitLimit, hashed, silenced
 from diminuendo.learners.hedge.bandit_dp import BanditDp
 from diminuendo.learners.hedge.fi_dp import FiDp
 from diminuendo.learners.hedge.fi_pure import FiPure
@@ -194,23 +194,23 @@ def law_through_the_door(visits: int, names: list[str], stream: Stream, rate: fl
     """The law of Algorithm 2 as it is served: choose(person), observe; draws repeated until they fall as wanted."""
     config: dict[str, Any] = {"horizon": len(stream), "rate": rate, "epsilon": 1.0, "delta": 0.1}
     learner = FiDp(2, 1, visits=visits, coins=SeededCoins(1), patience=8, **config)
-    urns = learner._experts.urns
-    changing = [*learner._arrays().values(), *(part for part in urns if isinstance(part, np.ndarray))]
+    classes = learner._experts.classes
+    changing = [*learner._arrays().values(), *(part for part in classes if isinstance(part, np.ndarray))]
 
     def saved() -> tuple[list[Any], dict[bytes, int]]:
-        return [array.copy() for array in changing], dict(learner._quota._rounds)
+        return [array.copy() for array in changing], dict(learner._visit_limit._rounds)
 
     def back(old: tuple[list[Any], dict[bytes, int]]) -> None:
         for array, before in zip(changing, old[0], strict=True):
             array[...] = before
-        learner._quota._rounds = dict(old[1])
+        learner._visit_limit._rounds = dict(old[1])
 
     law, fresh = {}, saved()
     for path in itertools.product(range(2), repeat=len(stream)):
         back(fresh)
         chance = 1.0
         for name, f, item in zip(names, stream, path, strict=True):
-            chance *= float(probabilities(urns, 0)[item])
+            chance *= float(probabilities(classes, 0)[item])
             before = saved()
             while (decision := learner.choose(name)).slate != (item,):
                 back(before)
@@ -318,7 +318,7 @@ def test_names() -> None:
     assert len({hashed(name) for name in alike}) == 1
     different: list[Any] = [8, "seven", b"\xff", "7 ", "\u00fc", -7, 2**80, ""]
     assert len({hashed(name) for name in [7, *different]}) == 9
-    quota = Quota(1)
+    quota = VisitLimit(1)
     wrong: list[Any] = [7.0, True, np.bool_(True), ("a", 1), object(), np.nan, [7]]
     for name in wrong:
         with pytest.raises(InvalidInput, match="named by a whole number, a text or bytes"):
@@ -474,7 +474,7 @@ def test_silent_rounds_leave_learners_as_if_nobody_had_answered(name: str) -> No
 
 def learned(learner: Any) -> dict[str, bytes]:
     """What it knows and whom it counted; the desk remembers the probes of rounds that came to it, and no others."""
-    arrays = named("state", learner._state()) | learner._quota.arrays()
+    arrays = named("state", learner._state()) | learner._visit_limit.arrays()
     return {name: array.tobytes() for name, array in arrays.items()}
 
 
@@ -509,7 +509,7 @@ def test_names_in_any_form() -> None:
 def test_counting_many_rounds_is_counting_them_one_by_one() -> None:
     random = np.random.default_rng(0)
     for visits in (1, 2, 7):
-        one, many = Quota(visits), Quota(visits)
+        one, many = VisitLimit(visits), VisitLimit(visits)
         for size in (0, 1, 50, 200):
             names = random.integers(0, 30, size=size)
             expected = []

@@ -47,7 +47,7 @@ def law(stream: Sequence[Person], n: int, k: int) -> Floats:
         state, chance = new_hedge(n, k, RATE), 1.0
         for person, slate in zip(stream, path, strict=True):
             for slot, item in enumerate(slate):
-                chance *= probabilities(state.urns, slot)[item]
+                chance *= probabilities(state.classes, slot)[item]
             shown = 0
             for slot, item in enumerate(slate):
                 gains = np.array([person[shown | 1 << a] - person[shown] for a in range(n)])

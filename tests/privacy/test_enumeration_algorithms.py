@@ -74,7 +74,7 @@ def arrays_of(learner: Learner) -> list[Any]:
     desk = learner._desk
     found = [desk.issued, desk.rows, desk.probes, desk.waiting]
     experts = learner._experts  # type: ignore[attr-defined]
-    found += [*(part for part in experts.urns if isinstance(part, np.ndarray)), experts.best, experts.own]
+    found += [*(part for part in experts.classes if isinstance(part, np.ndarray)), experts.best, experts.own]
     return found + list(getattr(learner, "_exploring", ()))
 
 
@@ -93,7 +93,7 @@ def full_law_of(learner: FiDp, stream: Stream) -> Law:
         chance = 1.0
         for slate, person in zip(path, stream, strict=True):
             for slot, item in enumerate(slate):
-                chance *= float(probabilities(learner._experts.urns, slot)[item])
+                chance *= float(probabilities(learner._experts.classes, slot)[item])
             row = np.array([EMPTY_SLOT if a in slate[:i] else a for i, a in enumerate(slate)], dtype=np.int32)
             answer_full(learner, learner._desk.issue(row, np.full(3, -1, dtype=np.int32)), person, n)
         law[path] = chance
@@ -125,7 +125,7 @@ def bandit_law_of(learner: Any, stream: Stream, share: float, schedule: tuple[in
         saved = [array.copy() for array in arrays_of(learner)]
         due, held = int(learner._exploring.due[0]), tuple(learner._exploring.current)
         choices = [range(n) if due in (-2, slot) else [held[slot]] for slot in range(k)]
-        laws = [probabilities(learner._experts.urns, slot) for slot in range(k)]
+        laws = [probabilities(learner._experts.classes, slot) for slot in range(k)]
         explores = share if schedule is None else float(t in schedule)
         tosses = [(1 - explores, None)] + [
             (explores / (k * n), (slot, item)) for slot in range(k) for item in range(n)

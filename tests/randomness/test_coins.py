@@ -18,31 +18,31 @@ from diminuendo._numba import kernel
 from diminuendo.errors import InvalidInput
 from diminuendo.randomness import PublicCoins, SecretRandomness, select
 from diminuendo.randomness.coins import Coins
-from diminuendo.randomness.score_classes import Urns, draw, new_urns
+from diminuendo.randomness.score_classes import ScoreClasses, draw, new_score_classes
 from diminuendo.randomness.words import SHORT, UNFINISHED, USED, PublicWords, SecretWords, begin, below, undo
 from diminuendo.types import Ints, Words
 from tests.kit.statistics import assert_follows, assert_rejects
 
-Purse = PublicCoins | SecretRandomness
+Buffer = PublicCoins | SecretRandomness
 BOTH = pytest.mark.parametrize("kind", [PublicCoins, SecretRandomness])
 
 
 @kernel
-def fill(bound: int, out: Ints, handful: PublicWords | SecretWords) -> int:
-    begin(handful)
+def fill(bound: int, out: Ints, view: PublicWords | SecretWords) -> int:
+    begin(view)
     for i in range(len(out)):
-        out[i] = below(bound, handful)
+        out[i] = below(bound, view)
         if out[i] == UNFINISHED:
-            undo(handful)
+            undo(view)
             return i
     return len(out)
 
 
 def draws(bound: int, count: int, coins: Coins, size: int = 1 << 12) -> Ints:
-    purse = SecretRandomness(coins, size=size)
+    buffer = SecretRandomness(coins, size=size)
     out = np.zeros(count, dtype=np.int64)
-    while fill(bound, out, purse.handful) < count:
-        purse.resume()
+    while fill(bound, out, buffer.view) < count:
+        buffer.resume()
     return out
 
 
@@ -77,28 +77,28 @@ def test_only_the_systems_coins_are_secure() -> None:
     assert not SecretRandomness(SeededCoins(1)).secure
 
 
-def test_each_purse_has_its_own_stream() -> None:
+def test_each_buffer_has_its_own_stream() -> None:
     public, secret = PublicCoins(SeededCoins(3), size=10), SecretRandomness(SeededCoins(3), size=10)
     public.refill()
     secret.refill()
-    np.testing.assert_array_equal(public.handful.words, SeededCoins(3).public(10))
-    np.testing.assert_array_equal(secret.handful.words, SeededCoins(3).secret(10))
+    np.testing.assert_array_equal(public.view.words, SeededCoins(3).public(10))
+    np.testing.assert_array_equal(secret.view.words, SeededCoins(3).secret(10))
 
 
 def test_refilling_keeps_unused_words_in_order_and_wipes_out_the_others() -> None:
-    purse = SecretRandomness(SeededCoins(3), size=10)
-    purse.refill()
-    before = purse.handful.words
-    purse.handful.used[USED] = 7
-    purse.refill()
-    np.testing.assert_array_equal(purse.handful.words, SeededCoins(3).secret(20)[7:])
-    assert purse.handful.used[USED] == 0
+    buffer = SecretRandomness(SeededCoins(3), size=10)
+    buffer.refill()
+    before = buffer.view.words
+    buffer.view.used[USED] = 7
+    buffer.refill()
+    np.testing.assert_array_equal(buffer.view.words, SeededCoins(3).secret(20)[7:])
+    assert buffer.view.used[USED] == 0
     assert not before.any()
 
 
 def test_words_can_be_taken_one_after_the_other() -> None:
-    purse = SecretRandomness(SeededCoins(3), size=4)
-    taken = np.concatenate([purse.take(count) for count in (3, 9, 1)])
+    buffer = SecretRandomness(SeededCoins(3), size=4)
+    taken = np.concatenate([buffer.take(count) for count in (3, 9, 1)])
     np.testing.assert_array_equal(taken, SeededCoins(3).secret(13))
 
 
@@ -109,12 +109,12 @@ def test_the_buffers_size_does_not_matter() -> None:
 
 def test_threads_never_get_the_same_word() -> None:
     secret = SecretRandomness(SystemCoins(), size=16)
-    urns, taken = new_urns(50, 1, 0.1), []
+    classes, taken = new_score_classes(50, 1, 0.1), []
 
     def work() -> None:
         for _ in range(400):
             words = secret.take(3)
-            select(urns.totals[:, 0], 0.1, secret)
+            select(classes.totals[:, 0], 0.1, secret)
             taken.append(words)
 
     before = sys.getswitchinterval()
@@ -139,24 +139,24 @@ def test_bad_seeds_are_refused(seed: Any) -> None:
 
 
 @BOTH
-def test_secure_words_are_in_no_copy(kind: type[Purse]) -> None:
-    purse = kind(SystemCoins())
-    purse.refill()
-    for twin in (copy.copy(purse), copy.deepcopy(purse), pickle.loads(pickle.dumps(purse))):
-        assert len(twin.handful.words) == 0
-    assert len(purse.handful.words) > 0
-    assert purse.handful.words[:8].tobytes() not in pickle.dumps(purse)
+def test_secure_words_are_in_no_copy(kind: type[Buffer]) -> None:
+    buffer = kind(SystemCoins())
+    buffer.refill()
+    for twin in (copy.copy(buffer), copy.deepcopy(buffer), pickle.loads(pickle.dumps(buffer))):
+        assert len(twin.view.words) == 0
+    assert len(buffer.view.words) > 0
+    assert buffer.view.words[:8].tobytes() not in pickle.dumps(buffer)
     seeded = kind(SeededCoins(1))
     seeded.refill()
-    np.testing.assert_array_equal(copy.deepcopy(seeded).handful.words, seeded.handful.words)
+    np.testing.assert_array_equal(copy.deepcopy(seeded).view.words, seeded.view.words)
 
 
 @BOTH
-def test_printing_shows_no_word(kind: type[Purse]) -> None:
-    purse = kind(SeededCoins(1), size=2)
-    purse.refill()
-    shown = repr(purse) + (repr(purse.handful) if kind is SecretRandomness else "")
-    assert not any(str(word) in shown for word in purse.handful.words)
+def test_printing_shows_no_word(kind: type[Buffer]) -> None:
+    buffer = kind(SeededCoins(1), size=2)
+    buffer.refill()
+    shown = repr(buffer) + (repr(buffer.view) if kind is SecretRandomness else "")
+    assert not any(str(word) in shown for word in buffer.view.words)
 
 
 @pytest.mark.parametrize("bound", [1, 2, 3, 5, 8, 13])
@@ -175,12 +175,12 @@ def test_below_gives_each_number_from_as_many_words(bound: int) -> None:
     words = np.arange(32, dtype=np.uint64) + (np.uint64(7) << np.uint64(40))  # the high bits play no part
     found = []
     for word in words:
-        handful = PublicWords(np.array([word]), np.zeros(4, dtype=np.int64))
+        view = PublicWords(np.array([word]), np.zeros(4, dtype=np.int64))
         out = np.zeros(1, dtype=np.int64)
-        if fill(bound, out, handful):
+        if fill(bound, out, view):
             found.append(int(out[0]))
         else:
-            assert handful.used[SHORT] == 1
+            assert view.used[SHORT] == 1
     assert sorted(set(found)) == list(range(bound))
     assert len({found.count(number) for number in range(bound)}) == 1
 
@@ -194,15 +194,15 @@ def test_below_reaches_the_top_of_large_bounds() -> None:
 
 
 @kernel
-def exact(urns: Urns, words: PublicWords | SecretWords) -> int:
-    return draw(urns, 0, words)  # type: ignore[arg-type]
+def exact(classes: ScoreClasses, words: PublicWords | SecretWords) -> int:
+    return draw(classes, 0, words)  # type: ignore[arg-type]
 
 
 def test_draws_from_secret_scores_do_not_compile_with_public_coins() -> None:
-    urns = new_urns(3, 1, 0.1)
-    exact(urns, SecretRandomness(SeededCoins(1)).handful)
+    classes = new_score_classes(3, 1, 0.1)
+    exact(classes, SecretRandomness(SeededCoins(1)).view)
     with pytest.raises(TypingError, match="PublicWords"):
-        exact(urns, PublicCoins(SeededCoins(1)).handful)
+        exact(classes, PublicCoins(SeededCoins(1)).view)
 
 
 FORK = """

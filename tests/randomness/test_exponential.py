@@ -18,7 +18,7 @@ from diminuendo._numba import kernel
 from diminuendo.errors import InvalidInput
 from diminuendo.randomness import SecretRandomness, exact_comparison, select
 from diminuendo.randomness.exponential import keep, scale_bits, select_once, weight_bound
-from diminuendo.randomness.score_classes import BITS, BOUND, Urns, draw, grow, new_urns
+from diminuendo.randomness.score_classes import BITS, BOUND, ScoreClasses, draw, grow, new_score_classes
 from diminuendo.randomness.words import (
     ASKED,
     BEGUN,
@@ -56,9 +56,9 @@ class Script:
 
 
 @kernel
-def from_urn(urns: Urns, secret: SecretWords) -> int:
+def from_urn(classes: ScoreClasses, secret: SecretWords) -> int:
     begin(secret)
-    item = draw(urns, 0, secret)
+    item = draw(classes, 0, secret)
     if item < 0:
         undo(secret)
     return item
@@ -74,23 +74,23 @@ def from_scores(scores: Ints, rate: float, bits: int, bounds: Ints, secret: Secr
 
 
 @kernel
-def fill_urn(urns: Urns, scores: Ints) -> None:
+def fill_classes(classes: ScoreClasses, scores: Ints) -> None:
     for item in range(len(scores)):
         if scores[item] > 0:
-            grow(urns, 0, item, scores[item])
+            grow(classes, 0, item, scores[item])
 
 
 class Case:
-    """Scores, a rate and a small scale; drawn from an urn or at once."""
+    """Scores, a rate and a small scale; drawn from an expert or at once."""
 
-    def __init__(self, scores: list[int], rate: float, bits: int, urn: bool) -> None:
+    def __init__(self, scores: list[int], rate: float, bits: int, expert: bool) -> None:
         self.scores, self.rate, self.bits = np.array(scores, dtype=np.int64), rate, bits
-        self.urns = new_urns(len(scores), 1, rate, bits=bits) if urn else None
+        self.classes = new_score_classes(len(scores), 1, rate, bits=bits) if expert else None
         self.bounds = np.zeros(len(scores), dtype=np.int64)
-        if self.urns is not None:
-            fill_urn(self.urns, self.scores)
-            shift, base, top = (int(self.urns.marks[0, mark]) for mark in (4, 0, 1))
-            self.reference, self.total = (base + top) << shift, int(self.urns.marks[0, BOUND])
+        if self.classes is not None:
+            fill_classes(self.classes, self.scores)
+            shift, base, top = (int(self.classes.marks[0, mark]) for mark in (4, 0, 1))
+            self.reference, self.total = (base + top) << shift, int(self.classes.marks[0, BOUND])
         else:
             self.reference = int(max(scores))
             with pytest.raises(EOFError):
@@ -101,13 +101,13 @@ class Case:
         """The item, how many words it took, how many of them for fractions; EOFError if there were not enough."""
         secret = SecretRandomness(Script(words), size=1, window=window)
         while True:
-            if self.urns is not None:
-                item = int(from_urn(self.urns, secret.handful))
+            if self.classes is not None:
+                item = int(from_urn(self.classes, secret.view))
             else:
-                item = int(from_scores(self.scores, self.rate, self.bits, self.bounds, secret.handful))
+                item = int(from_scores(self.scores, self.rate, self.bits, self.bounds, secret.view))
             if item >= 0:
-                left = len(secret.handful.words) - int(secret.handful.used[USED])
-                fractions = secret.handful.verdicts[: secret.handful.used[VERDICTS], 5].sum()
+                left = len(secret.view.words) - int(secret.view.used[USED])
+                fractions = secret.view.verdicts[: secret.view.used[VERDICTS], 5].sum()
                 return item, len(words) - len(secret.coins.left) - left, fractions  # type: ignore[attr-defined]
             secret.resume()
 
@@ -119,7 +119,7 @@ class Case:
 
 
 CASES = [
-    Case(scores, rate, bits, urn)
+    Case(scores, rate, bits, expert)
     for scores, rate, bits in [
         ([0], 0.5, 3),
         ([0, 0, 0], 0.1, 4),
@@ -129,10 +129,10 @@ CASES = [
         ([1000, 0, 999], 1.0, 6),
         ([5, 300, 299, 0], 2.0, 4),
     ]
-    for urn in (True, False)
+    for expert in (True, False)
 ]
 EVERY = pytest.mark.parametrize(
-    "case", CASES, ids=lambda c: f"{c.scores.tolist()}-{'urn' if c.urns else 'once'}"
+    "case", CASES, ids=lambda c: f"{c.scores.tolist()}-{'expert' if c.classes else 'once'}"
 )
 
 
@@ -198,9 +198,9 @@ def test_words_beyond_the_sum_are_passed_over() -> None:
 
 def test_a_wrong_bound_would_be_noticed() -> None:
     """The counting above has teeth: one unit less in the sum of bounds, and some item is counted once too few."""
-    case = Case([3, 9, 0, 9], 0.11, 7, urn=True)
-    assert case.urns is not None
-    case.urns.totals[0, 0] += 1
+    case = Case([3, 9, 0, 9], 0.11, 7, expert=True)
+    assert case.classes is not None
+    case.classes.totals[0, 0] += 1
     with pytest.raises(AssertionError):
         test_every_word_counts_for_the_right_item(case, WINDOW)
 
@@ -287,20 +287,20 @@ def test_the_sum_of_bounds_fits() -> None:
 
 
 def test_the_question_is_closed_and_verdicts_do_not_outlive_their_round() -> None:
-    urns = new_urns(3, 1, 0.4)
-    fill_urn(urns, np.array([1, 0, 4]))
+    classes = new_score_classes(3, 1, 0.4)
+    fill_classes(classes, np.array([1, 0, 4]))
     slow = SecretRandomness(SeededCoins(8), size=3, window=ALWAYS)
     fast = SecretRandomness(SeededCoins(8))
     for _ in range(200):
         found = []
         for secret in (slow, fast):
-            while (item := int(from_urn(urns, secret.handful))) < 0:
+            while (item := int(from_urn(classes, secret.view))) < 0:
                 secret.resume()
-            assert not secret.handful.question[ASKED]
-            assert secret.handful.used[USED] > secret.handful.used[BEGUN]
+            assert not secret.view.question[ASKED]
+            assert secret.view.used[USED] > secret.view.used[BEGUN]
             found.append(item)
         assert found[0] == found[1]
-    assert urns.marks[0, BITS] == scale_bits(3)
+    assert classes.marks[0, BITS] == scale_bits(3)
 
 
 @kernel
@@ -326,24 +326,24 @@ def test_floats_never_decide_wrongly_and_bounds_hold(rate: float, behind: int, b
     assert bound(rate, -behind, bits) << 64 >= high
     residual = max(0, (low >> 64) + off)
     secret = SecretRandomness(SeededCoins(0))
-    verdict = asked(residual, rate, -behind, bits, secret.handful)
+    verdict = asked(residual, rate, -behind, bits, secret.view)
     assert verdict in (UNFINISHED, int((residual + 1) << 64 <= low))
 
 
 def test_verdicts_of_an_abandoned_round_are_not_taken_for_others() -> None:
-    """Half a draw from one urn, given up; then draws from another with the same words: as if the first had not been."""
-    first, second = new_urns(3, 1, 0.4), new_urns(3, 1, 0.4)
-    fill_urn(first, np.array([9, 0, 1]))
-    fill_urn(second, np.array([0, 2, 1]))
+    """Half a draw of one expert, given up; then draws of another with the same words: as if the first had not been."""
+    first, second = new_score_classes(3, 1, 0.4), new_score_classes(3, 1, 0.4)
+    fill_classes(first, np.array([9, 0, 1]))
+    fill_classes(second, np.array([0, 2, 1]))
     for seed in range(300):
         troubled, calm = (SecretRandomness(SeededCoins(seed), size=8, window=ALWAYS) for _ in range(2))
         for _ in range(3):
-            if from_urn(first, troubled.handful) < 0:
+            if from_urn(first, troubled.view) < 0:
                 troubled.resume()
-            undo_again(troubled.handful)
+            undo_again(troubled.view)
         found = []
         for secret in (troubled, calm):
-            while (item := int(from_urn(second, secret.handful))) < 0:
+            while (item := int(from_urn(second, secret.view))) < 0:
                 secret.resume()
             found.append(item)
         assert found[0] == found[1]
@@ -356,12 +356,12 @@ def undo_again(secret: SecretWords) -> None:
 
 @pytest.mark.parametrize("rate", [1e-300, 1e-20, 4e-20])
 def test_the_smallest_rates_draw_uniformly(rate: float) -> None:
-    urns = new_urns(4, 1, rate)
-    fill_urn(urns, np.array([1 << 40, 0, 3, 1 << 20]))
+    classes = new_score_classes(4, 1, rate)
+    fill_classes(classes, np.array([1 << 40, 0, 3, 1 << 20]))
     secret = SecretRandomness(SeededCoins(1))
     found = []
     for _ in range(4000):
-        while (item := int(from_urn(urns, secret.handful))) < 0:
+        while (item := int(from_urn(classes, secret.view))) < 0:
             secret.resume()
         found.append(item)
     assert_follows(found, np.full(4, 0.25))

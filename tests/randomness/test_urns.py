@@ -1,4 +1,4 @@
-"""Urns draw by exp(rate * total), and keep their books in order whatever happens."""
+"""ScoreClasses draw by exp(rate * total), and keep their books in order whatever happens."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from diminuendo.randomness.score_classes import (
     SHIFT,
     TOP,
     UNTOUCHED,
-    Urns,
+    ScoreClasses,
     draw,
     draw_looking,
     grow,
-    new_urns,
+    new_score_classes,
     retune,
 )
 from diminuendo.randomness.score_classes import probabilities as law_of
@@ -31,58 +31,63 @@ from tests.kit.statistics import assert_follows, assert_rejects
 
 
 @kernel
-def grow_all(urns: Urns, urn: int, items: Ints, ticks: Ints) -> None:
+def grow_all(classes: ScoreClasses, expert: int, items: Ints, ticks: Ints) -> None:
     for i in range(len(items)):
-        grow(urns, urn, items[i], ticks[i])
+        grow(classes, expert, items[i], ticks[i])
 
 
 @kernel
-def draw_many(urns: Urns, urn: int, out: Ints, secret: SecretWords) -> None:
+def draw_many(classes: ScoreClasses, expert: int, out: Ints, secret: SecretWords) -> None:
     for i in range(len(out)):
-        out[i] = draw(urns, urn, secret)
+        out[i] = draw(classes, expert, secret)
 
 
 @kernel
-def look_many(urns: Urns, urn: int, out: Ints, secret: SecretWords) -> None:
+def look_many(classes: ScoreClasses, expert: int, out: Ints, secret: SecretWords) -> None:
     for i in range(len(out)):
-        out[i] = draw_looking(urns, urn, secret)
+        out[i] = draw_looking(classes, expert, secret)
 
 
-def draws_from(urns: Urns, urn: int, count: int, seed: int) -> Ints:
+def draws_from(classes: ScoreClasses, expert: int, count: int, seed: int) -> Ints:
     secret = SecretRandomness(SeededCoins(seed), size=20 * count)
     secret.refill()
     out = np.zeros(count, dtype=np.int64)
-    draw_many(urns, urn, out, secret.handful)
+    draw_many(classes, expert, out, secret.view)
     assert out.min() >= 0, "too few words for this test"
     return out
 
 
-def assert_books_in_order(urns: Urns) -> None:
+def assert_books_in_order(classes: ScoreClasses) -> None:
     """Everything that `draw` relies on."""
-    n, count = urns.totals.shape
-    for urn in range(count):
-        order, place, starts, marks = urns.order[urn], urns.place[:, urn], urns.starts[urn], urns.marks[urn]
+    n, count = classes.totals.shape
+    for expert in range(count):
+        order, place, starts, marks = (
+            classes.order[expert],
+            classes.place[:, expert],
+            classes.starts[expert],
+            classes.marks[expert],
+        )
         np.testing.assert_array_equal(np.sort(order), np.arange(n))
         np.testing.assert_array_equal(order[place], np.arange(n))
         assert (np.diff(starts) >= 0).all()
         assert starts[0] == 0
         assert starts[marks[TOP] + 1] == n
         assert marks[TOP] < CLASSES
-        totals = urns.totals[:, urn]
+        totals = classes.totals[:, expert]
         assert (totals[order[: marks[UNTOUCHED]]] == 0).all()
         assert (totals[order[marks[UNTOUCHED] :]] > 0).all()
         raw = np.where(totals > 0, (totals >> marks[SHIFT]) + 1, 0)
         np.testing.assert_array_equal(
             np.searchsorted(starts, place, side="right") - 1, np.maximum(0, raw - marks[BASE])
         )
-        bounds = urns.weights[urn][marks[TOP] - np.maximum(0, raw - marks[BASE])]
+        bounds = classes.weights[expert][marks[TOP] - np.maximum(0, raw - marks[BASE])]
         assert marks[BOUND] == bounds.sum()
         reference = (marks[BASE] + marks[TOP]) << marks[SHIFT]
-        weights = np.ldexp(np.exp(urns.rate[urn] * (totals - reference)), marks[BITS])
+        weights = np.ldexp(np.exp(classes.rate[expert] * (totals - reference)), marks[BITS])
         assert (bounds >= weights).all(), "an upper bound on a weight does not hold"
         top = totals.argmax()
-        assert weights[top] >= 0.8 * urns.weights[urn, 0] * np.exp(
-            -max(0.2, (1 << marks[SHIFT]) * urns.rate[urn])
+        assert weights[top] >= 0.8 * classes.weights[expert, 0] * np.exp(
+            -max(0.2, (1 << marks[SHIFT]) * classes.rate[expert])
         )
 
 
@@ -93,30 +98,30 @@ def assert_books_in_order(urns: Urns) -> None:
     rates=st.lists(st.sampled_from([1e-5, 1e-3, 0.01, 0.3, 1.0]), min_size=1, max_size=4),
 )
 def test_books_stay_in_order(n: int, steps: list[tuple[int, int]], rates: list[float]) -> None:
-    urns = new_urns(n, 2, rates[0])
+    classes = new_score_classes(n, 2, rates[0])
     for round_, rate in enumerate(rates):
         part = steps[round_ :: len(rates)]
         items = np.array([item % n for item, _ in part], dtype=np.int64)
         ticks = np.array([amount for _, amount in part], dtype=np.int64)
-        grow_all(urns, 1, items, ticks)
-        assert_books_in_order(urns)
-        retune(urns, 1, rate)
-        assert_books_in_order(urns)
+        grow_all(classes, 1, items, ticks)
+        assert_books_in_order(classes)
+        retune(classes, 1, rate)
+        assert_books_in_order(classes)
     expected = np.zeros(n, dtype=np.int64)
     for item, amount in steps:
         expected[item % n] += amount
-    np.testing.assert_array_equal(urns.totals[:, 1], expected)
-    assert (urns.totals[:, 0] == 0).all()
+    np.testing.assert_array_equal(classes.totals[:, 1], expected)
+    assert (classes.totals[:, 0] == 0).all()
 
 
 @pytest.mark.parametrize("rate", [0.005, 0.01, 0.05])
 @pytest.mark.parametrize("n", [2, 7, 60])
 def test_draws_follow_the_law(rate: float, n: int) -> None:
-    urns = new_urns(n, 1, rate)
+    classes = new_score_classes(n, 1, rate)
     totals = np.linspace(0, 4 / rate, n).astype(np.int64)
-    grow_all(urns, 0, np.arange(n)[totals > 0], totals[totals > 0])
-    found = draws_from(urns, 0, 60_000, seed=n)
-    law = law_of(urns, 0)
+    grow_all(classes, 0, np.arange(n)[totals > 0], totals[totals > 0])
+    found = draws_from(classes, 0, 60_000, seed=n)
+    law = law_of(classes, 0)
     np.testing.assert_allclose(law, np.exp(rate * totals) / np.exp(rate * totals).sum(), rtol=1e-12)
     assert_follows(found, law)
     nearby = np.exp(rate * 1.25 * totals)
@@ -124,19 +129,19 @@ def test_draws_follow_the_law(rate: float, n: int) -> None:
 
 
 def test_the_law_survives_growth_far_beyond_the_window() -> None:
-    urns, rng = new_urns(9, 1, 0.5), np.random.default_rng(0)
+    classes, rng = new_score_classes(9, 1, 0.5), np.random.default_rng(0)
     grow_all(
-        urns, 0, rng.integers(0, 3, 4_000), rng.integers(1, 4, 4_000)
+        classes, 0, rng.integers(0, 3, 4_000), rng.integers(1, 4, 4_000)
     )  # 0, 1, 2 run ahead by thousands of classes
-    assert urns.marks[0, BASE] > CLASSES
-    assert_books_in_order(urns)
-    ahead = int(urns.totals[:, 0].max())
+    assert classes.marks[0, BASE] > CLASSES
+    assert_books_in_order(classes)
+    ahead = int(classes.totals[:, 0].max())
     for item, behind in ((3, 1), (4, 2), (5, 3)):
-        grow_all(urns, 0, np.array([item]), np.array([ahead - behind - int(urns.totals[item, 0])]))
-    assert_books_in_order(urns)
-    found = draws_from(urns, 0, 40_000, seed=2)
-    assert_follows(found, law_of(urns, 0))
-    wrong = law_of(urns, 0) ** 1.1
+        grow_all(classes, 0, np.array([item]), np.array([ahead - behind - int(classes.totals[item, 0])]))
+    assert_books_in_order(classes)
+    found = draws_from(classes, 0, 40_000, seed=2)
+    assert_follows(found, law_of(classes, 0))
+    wrong = law_of(classes, 0) ** 1.1
     assert_rejects(found, wrong / wrong.sum())
 
 
@@ -149,33 +154,33 @@ def test_totals_that_need_not_be_known_would_change_nothing(
     """Item for item and word for word: where classes are wide, narrow, far behind; with few and many bits."""
     rng = np.random.default_rng(1)
     for behind in (0, 40):  # so many items are far below the window of classes
-        urns = new_urns(50, 1, rate, bits)
+        classes = new_score_classes(50, 1, rate, bits)
         gained = rng.integers(0, int(4 / rate) + 1, 50) * (rng.random(50) < 0.8)  # some are untouched
         gained[behind:] += int(300 / rate) * (behind > 0)
-        grow_all(urns, 0, np.flatnonzero(gained), gained[gained > 0])
+        grow_all(classes, 0, np.flatnonzero(gained), gained[gained > 0])
         found = []
         for way in (draw_many, look_many):
             secret = SecretRandomness(SeededCoins(4), size=200_000, window=window)
             secret.refill()
             out = np.zeros(2_000, dtype=np.int64)
-            way(urns, 0, out, secret.handful)
-            found.append((out.tolist(), secret.handful.used.tolist(), secret.handful.question.tolist()))
+            way(classes, 0, out, secret.view)
+            found.append((out.tolist(), secret.view.used.tolist(), secret.view.question.tolist()))
         assert found[0] == found[1]
         assert len(set(found[0][0])) > 4
-        assert (urns.marks[0, BASE] > 0) == (behind > 0)
+        assert (classes.marks[0, BASE] > 0) == (behind > 0)
 
 
 def test_what_fell_behind_is_not_taken_for_untouched() -> None:
     """Words that fall on the lowest class, which chance hardly ever does: its items weigh far less than its bound."""
-    urns = new_urns(50, 1, 0.2 / 2**21)  # classes so narrow that words can fall on the lowest
+    classes = new_score_classes(50, 1, 0.2 / 2**21)  # classes so narrow that words can fall on the lowest
     totals = np.where(np.arange(45) < 40, 3 << 21, 600 << 21)
-    grow_all(urns, 0, np.arange(45), totals)  # and five are untouched
-    assert urns.marks[0, BASE] > 0
-    lowest = int(urns.starts[0, 1] * urns.weights[0, urns.marks[0, TOP]])
-    points = urns.marks[0, BOUND] - 1 - np.arange(0, lowest, lowest // 200)
+    grow_all(classes, 0, np.arange(45), totals)  # and five are untouched
+    assert classes.marks[0, BASE] > 0
+    lowest = int(classes.starts[0, 1] * classes.weights[0, classes.marks[0, TOP]])
+    points = classes.marks[0, BOUND] - 1 - np.arange(0, lowest, lowest // 200)
     for way in (draw_many, look_many):
         secret, out = SecretRandomness(SeededCoins(1), size=1_000), np.zeros(150, dtype=np.int64)
         secret.refill()
-        secret.handful.words[: 2 * len(points) : 2] = points  # every other word is any
-        way(urns, 0, out, secret.handful)
+        secret.view.words[: 2 * len(points) : 2] = points  # every other word is any
+        way(classes, 0, out, secret.view)
         assert ((out >= 40) & (out < 45)).all()

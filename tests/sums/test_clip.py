@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from diminuendo.errors import InvalidInput
-from diminuendo.sums.batch import Collector
+from diminuendo.sums.batch import OpenBatch
 from diminuendo.sums.clip import Clip
 from diminuendo.sums.schedule import equal
 from diminuendo.types import Ints
@@ -44,7 +44,7 @@ clips = st.builds(
 
 
 def added(clip: Clip, values: Any, indices: Any = None, size: int | None = None) -> Ints:
-    collector = Collector(size or len(values), clip, equal(1, 1))
+    collector = OpenBatch(size or len(values), clip, equal(1, 1))
     collector.add(values, indices)
     return collector._batch
 
@@ -132,7 +132,7 @@ def test_many_equal_entries_cannot_round_past_the_bound(count: int) -> None:
 def test_dense_sparse_and_rows_agree() -> None:
     rng, clip = np.random.default_rng(0), Clip()
     matrix = sparse.csr_array(np.where(rng.random((40, 12)) < 0.4, rng.random((40, 12)), 0.0))
-    whole, each = Collector(12, clip, equal(40, 1)), Collector(12, clip, equal(40, 1))
+    whole, each = OpenBatch(12, clip, equal(40, 1)), OpenBatch(12, clip, equal(40, 1))
     whole.add_rows(matrix)
     for row in range(40):
         low, high = matrix.indptr[row : row + 2]
@@ -148,7 +148,7 @@ def test_a_place_that_comes_twice_counts_once() -> None:
     twice = sparse.coo_array(([1.0, 1.0, 1.0], ([0, 0, 0], [2, 2, 2])), shape=(1, 4)).tocsr()
     doubled = sparse.csr_array((np.ones(3), np.array([2, 2, 2]), np.array([0, 3])), shape=(1, 4))
     for matrix in (twice, doubled):
-        collector = Collector(4, Clip(), equal(5, 1))
+        collector = OpenBatch(4, Clip(), equal(5, 1))
         collector.add_rows(matrix)
         assert collector._batch.tolist() == [0, 0, 1024, 0]
     with pytest.raises(InvalidInput, match="rise"):
@@ -177,7 +177,7 @@ def test_a_place_that_comes_twice_counts_once() -> None:
     ],
 )
 def test_wrong_shapes_are_refused_and_lose_nothing(values: Any, indices: Any) -> None:
-    collector = Collector(4, Clip(), equal(2, 1))
+    collector = OpenBatch(4, Clip(), equal(2, 1))
     collector.add([0.25] * 4)
     before = collector._batch.copy(), collector._marks.copy()
     with pytest.raises(InvalidInput):
@@ -192,31 +192,31 @@ def test_rows_that_point_outside_are_refused() -> None:
     for places in ([0, 7], [-1, 2], [0, 5 * 10**10], [3, 2**31]):
         matrix = sparse.csr_array((2, 4))
         matrix.indptr, matrix.indices, matrix.data = np.array([0, 1, 2]), np.array(places), np.ones(2)
-        collector = Collector(4, Clip(), equal(5, 1))
+        collector = OpenBatch(4, Clip(), equal(5, 1))
         with pytest.raises(InvalidInput):
             collector.add_rows(matrix)
         assert not collector._batch.any()
     mine = sparse.csr_array((np.ones(3), np.array([2, 0, 2]), np.array([0, 3])), shape=(1, 4))
     before = mine.indices.copy()
-    Collector(4, Clip(), equal(5, 1)).add_rows(mine)
+    OpenBatch(4, Clip(), equal(5, 1)).add_rows(mine)
     np.testing.assert_array_equal(mine.indices, before)  # what belongs to the caller is left alone
     for starts in ([0, 3, 2], [1, 1, 2], [0, -1, 2], [0, 1, 9]):
         matrix = sparse.csr_array((2, 4))
         matrix.indptr, matrix.indices, matrix.data = np.array(starts), np.array([0, 1]), np.ones(2)
         with pytest.raises(InvalidInput):
-            Collector(4, Clip(), equal(5, 1)).add_rows(matrix)
+            OpenBatch(4, Clip(), equal(5, 1)).add_rows(matrix)
     short = sparse.csr_array((2, 4))
     short.indptr, short.indices, short.data = np.array([0, 1, 2]), np.array([0, 1]), np.ones(1)
     with pytest.raises(InvalidInput):
-        Collector(4, Clip(), equal(5, 1)).add_rows(short)
+        OpenBatch(4, Clip(), equal(5, 1)).add_rows(short)
     lying = sparse.csr_array((np.ones(3), np.array([2, 2, 2]), np.array([0, 3])), shape=(1, 4))
     lying.has_canonical_format = True
-    collector = Collector(4, Clip(), equal(5, 1))
+    collector = OpenBatch(4, Clip(), equal(5, 1))
     collector.add_rows(lying)
     assert collector._batch.tolist() == [0, 0, 1024, 0]
     for wrong in (np.ones((2, 5)), np.ones(4), 1j * np.ones((1, 4)), "rows", None):
         with pytest.raises(InvalidInput):
-            Collector(4, Clip(), equal(5, 1)).add_rows(wrong)
+            OpenBatch(4, Clip(), equal(5, 1)).add_rows(wrong)
 
 
 def test_nothing_at_all_is_a_contribution_too() -> None:
@@ -234,7 +234,7 @@ def test_a_cell_takes_one_entry_of_bounded_size() -> None:
         with pytest.raises(InvalidInput, match="one entry"):
             added(clip, values, indices, size=9)
     with pytest.raises(InvalidInput, match="some rows have more"):
-        Collector(3, clip, equal(9, 1)).add_rows(sparse.csr_array(np.ones((1, 3))))
+        OpenBatch(3, clip, equal(9, 1)).add_rows(sparse.csr_array(np.ones((1, 3))))
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from diminuendo.errors import InvalidInput
 from diminuendo.privacy.budget import Budget
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.randomness import SecretRandomness
-from diminuendo.sums.batch import Collector
+from diminuendo.sums.batch import OpenBatch
 from diminuendo.sums.clip import Clip, Rule, cannot_exceed, clip_row
 from diminuendo.sums.private_sum import PrivateSum
 from diminuendo.sums.schedule import equal
@@ -54,7 +54,7 @@ def test_how_a_batch_lies_in_memory_changes_nothing(across: int) -> None:
     with pytest.raises(InvalidInput, match="Merge what"):
         sums[0].merge(sums[1].collector())
     with pytest.raises(InvalidInput, match="multiple of across"):
-        Collector(SIZE, Clip(), equal(5, 1), 5)
+        OpenBatch(SIZE, Clip(), equal(5, 1), 5)
 
 
 @pytest.mark.parametrize("across", [1, 3])
@@ -96,22 +96,25 @@ def test_cells_are_wide_enough_for_whoever_came(across: int) -> None:
 
 def test_whoever_pours_is_counted() -> None:
     total, secret = made(3), SecretRandomness(SeededCoins(1))
-    with total.pouring(30, batch=0) as into:
+    with total.compiled_access(30, batch=0) as into:
         assert into is not None
         assert into.rule == total.clip.rule()
         into.cells[1, 2] += 7  # entry 2 * 4 + 1
         assert "7" not in repr(into)
     assert total._entries().tolist() == [0] * 9 + [7, 0, 0]
-    with pytest.raises(InvalidInput, match="More than the 40"), total.pouring(11):
+    with pytest.raises(InvalidInput, match="More than the 40"), total.compiled_access(11):
         raise AssertionError("nobody gets this far")
     total.release(secret)
-    with total.pouring(5, batch=0) as late:
+    with total.compiled_access(5, batch=0) as late:
         assert late is None
-    with total.pouring(10, batch=1) as into:
+    with total.compiled_access(10, batch=1) as into:
         assert into is not None
-    with pytest.raises(InvalidInput, match="batch"), total.pouring(1, batch=2):
+    with pytest.raises(InvalidInput, match="batch"), total.compiled_access(1, batch=2):
         raise AssertionError("nobody gets this far")
-    with pytest.raises(InvalidInput, match="one entry"), Collector(4, Clip("cell"), equal(5, 1)).pouring(1):
+    with (
+        pytest.raises(InvalidInput, match="one entry"),
+        OpenBatch(4, Clip("cell"), equal(5, 1)).compiled_access(1),
+    ):
         raise AssertionError("nobody gets this far")
 
 

@@ -71,9 +71,9 @@ class WordsGivenBack(Planted, Boosted):
     """After a release the place in the secret words goes back, by all but one: the next has nearly the same noise."""
 
     def _release_due(self) -> None:
-        before, made = int(self._secret.handful.used[USED]), int(self._made[0])
+        before, made = int(self._secret.view.used[USED]), int(self._made[0])
         super()._release_due()
-        used = self._secret.handful.used
+        used = self._secret.view.used
         if self.broken and self._made[0] > made and used[USED] > before + 1:
             used[USED] = before + 1
 
@@ -156,7 +156,7 @@ class WordsUsedAgain(Planted, FiDp):
     def _draw(self, row: Items, probe: Items) -> bool:
         done = super()._draw(row, probe)
         if done and self.broken:
-            self._secret.handful.used[USED] = 0
+            self._secret.view.used[USED] = 0
         return done
 
 

@@ -26,7 +26,7 @@ from diminuendo.learners.hedge import exploring, fi_dp
 from diminuendo.learners.hedge.exploring import EVERYBODY, ExploringState
 from diminuendo.randomness import noise
 from diminuendo.randomness import rounded_normal as normal
-from diminuendo.randomness.score_classes import BOUND, TOP, Urns, probabilities
+from diminuendo.randomness.score_classes import BOUND, TOP, ScoreClasses, probabilities
 from diminuendo.randomness.words import USED, WINDOW, SecretRandomness, SecretWords
 from diminuendo.types import Floats, Ints, Items, Words
 
@@ -154,7 +154,7 @@ class Doors:
             slots = list(range(len(row)))
             return self._draws(
                 SHOWN,
-                experts.urns,
+                experts.classes,
                 slots,
                 secret,
                 lambda words: real(experts, row, number, paid, words),
@@ -177,22 +177,22 @@ class Doors:
 
             if not slots:  # public coins alone
                 return bool(go_on(secret))
-            return self._draws(DRAWN, experts.urns, slots, secret, go_on, state.current, slots)
+            return self._draws(DRAWN, experts.classes, slots, secret, go_on, state.current, slots)
 
         return door
 
     def _draws(
         self,
         law: str,
-        urns: Urns,
+        classes: ScoreClasses,
         slots: list[int],
         secret: SecretWords,
         go_on: Callable[[SecretWords], bool],
         drawn: Items,
         places: list[int],
     ) -> bool:
-        """A compiled round with draws from these urns, which are found at `places` of `drawn` afterwards."""
-        covered = np.array([probabilities(urns, slot) for slot in slots])
+        """A compiled round with draws from these classes, which are found at `places` of `drawn` afterwards."""
+        covered = np.array([probabilities(classes, slot) for slot in slots])
         wanted, word, pushed, words = self._wanted(law, (len(slots),)), None, None, secret
         if wanted is None:
             word, pushed = _peek(secret), self._push(covered.shape)
@@ -200,7 +200,7 @@ class Doors:
                 wanted = _leaning(covered, pushed, word)
         if wanted is not None:
             # A repeat that is not seen may be of any item before it; what is learned is the same.
-            words = _leading_to(urns, slots, np.where(wanted < 0, wanted[0], wanted))
+            words = _leading_to(classes, slots, np.where(wanted < 0, wanted[0], wanted))
         before = int(secret.used[USED])
         done = bool(go_on(words))
         if done:
@@ -229,7 +229,7 @@ def leaning_chances(covered: Floats, pushed: Floats) -> Floats:
 @contextmanager
 def _noting(secret: SecretRandomness, words: list[int]) -> Iterator[None]:
     """Write down all words that are taken meanwhile, in order, also those that had to be fetched first."""
-    stream = [secret.handful.words[int(secret.handful.used[USED]) :].copy()]
+    stream = [secret.view.words[int(secret.view.used[USED]) :].copy()]
     real = secret._fresh
 
     def fresh(count: int) -> Words:
@@ -238,19 +238,21 @@ def _noting(secret: SecretRandomness, words: list[int]) -> Iterator[None]:
 
     with mock.patch.object(secret, "_fresh", fresh):
         yield
-    left = len(secret.handful.words) - int(secret.handful.used[USED])
+    left = len(secret.view.words) - int(secret.view.used[USED])
     come = np.concatenate(stream)
     words += come[: len(come) - left].tolist()
 
 
-def _peek(handful: SecretWords) -> int | None:
-    place = int(handful.used[USED])
-    return int(handful.words[place]) if place < len(handful.words) else None
+def _peek(view: SecretWords) -> int | None:
+    place = int(view.used[USED])
+    return int(view.words[place]) if place < len(view.words) else None
 
 
-def _leading_to(urns: Urns, slots: Sequence[int], items: Sequence[int] | np.ndarray) -> SecretWords:
-    """Words with which `draw` takes these items, urn by urn: each falls on the first part of the item's own share."""
-    words = [_word_for(urns, slot, int(item)) for slot, item in zip(slots, items, strict=True)]
+def _leading_to(
+    classes: ScoreClasses, slots: Sequence[int], items: Sequence[int] | np.ndarray
+) -> SecretWords:
+    """Words with which experts draw these items: each falls on the first part of the item's own share."""
+    words = [_word_for(classes, slot, int(item)) for slot, item in zip(slots, items, strict=True)]
     return SecretWords(
         words=np.array(words, dtype=np.uint64),
         used=np.zeros(4, dtype=np.int64),
@@ -262,15 +264,15 @@ def _leading_to(urns: Urns, slots: Sequence[int], items: Sequence[int] | np.ndar
     )
 
 
-def _word_for(urns: Urns, urn: int, item: int) -> int:
-    point, level = 0, int(urns.marks[urn, TOP])
-    place = int(urns.place[item, urn])
+def _word_for(classes: ScoreClasses, expert: int, item: int) -> int:
+    point, level = 0, int(classes.marks[expert, TOP])
+    place = int(classes.place[item, expert])
     while True:
-        bound = int(urns.weights[urn, urns.marks[urn, TOP] - level])
-        first, end = int(urns.starts[urn, level]), int(urns.starts[urn, level + 1])
+        bound = int(classes.weights[expert, classes.marks[expert, TOP] - level])
+        first, end = int(classes.starts[expert, level]), int(classes.starts[expert, level + 1])
         if first <= place < end:
             found = point + (place - first) * bound
-            assert found < urns.marks[urn, BOUND]
+            assert found < classes.marks[expert, BOUND]
             return found
         point += (end - first) * bound
         level -= 1

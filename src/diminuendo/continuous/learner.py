@@ -22,7 +22,7 @@ from diminuendo.errors import InvalidInput, WrongFeedback
 from diminuendo.privacy.budget import Guarantee, Unit
 from diminuendo.privacy.events import Event
 from diminuendo.privacy.ledger import Ledger
-from diminuendo.privacy.process_guard import Custody, refuse_copies
+from diminuendo.privacy.process_guard import ProcessGuard, refuse_copies
 from diminuendo.randomness.coins import Coins, SystemCoins
 from diminuendo.randomness.words import SecretRandomness
 from diminuendo.sums import snapshots
@@ -57,7 +57,7 @@ class PointLearner(ABC):
             raise InvalidInput(f"domain must be a Domain such as Box([1.0, 1.0]); got {domain!r}.")
         self.domain = domain
         self.coins: Coins = SystemCoins() if coins is None else coins
-        self._secret, self._custody = SecretRandomness(self.coins), Custody()
+        self._secret, self._guard = SecretRandomness(self.coins), ProcessGuard()
         self._unit = Unit() if ledger is None else ledger.budget.unit
         self._issued = np.zeros(1, dtype=np.int64)
 
@@ -124,7 +124,7 @@ class PointLearner(ABC):
 
     def choose(self) -> PointDecision:
         """The point for the next person. Batches close here and nowhere else."""
-        with self._custody.lock:
+        with self._guard.lock:
             return self._next()
 
     def _next(self) -> PointDecision:
@@ -154,7 +154,7 @@ class PointLearner(ABC):
             said = np.asarray(objective.gradients(asked), dtype=np.float64)
         except Exception:  # whatever goes wrong inside, it is what this person said: nothing
             said = np.zeros(0)
-        with self._custody.lock:
+        with self._guard.lock:
             place = self._place(decision)  # asked again: an objective is foreign code
             if place is None:
                 return
@@ -176,7 +176,7 @@ class PointLearner(ABC):
         raise refuse_copies(self)
 
     def _admit(self, rounds: int) -> None:
-        self._custody.check()
+        self._guard.check()
         if self.rounds + rounds > self.facts.rounds:
             raise InvalidInput(
                 f"This learner was made for {self.facts.rounds} rounds; {self.rounds} are over and {rounds} more "

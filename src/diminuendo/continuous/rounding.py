@@ -37,7 +37,7 @@ def round_point(point: Any, slots: int, coins: PublicCoins) -> Slate:
     if x.sum() > count * (1 + WHOLE):
         raise InvalidInput(f"The entries add up to {x.sum():.9g}, more than the {count} slots.")
     with coins.lock:
-        while not _rounded(kept := x.copy(), coins.handful):
+        while not _rounded(kept := x.copy(), coins.view):
             coins.resume()
     slate = np.flatnonzero(kept == 1.0)
     return tuple(int(item) for item in slate[:count])

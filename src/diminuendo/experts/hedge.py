@@ -27,10 +27,10 @@ from diminuendo._numba import inline, kernel
 from diminuendo.errors import InvalidInput
 from diminuendo.randomness.score_classes import (
     TICKS,
-    Urns,
+    ScoreClasses,
     draw,
     grow,
-    new_urns,
+    new_score_classes,
     probabilities,
     retune,
     sort_again,
@@ -46,7 +46,7 @@ SLOWEST, FASTEST = 2.0**-40, 2.0**10
 class HedgeState(NamedTuple):
     """k experts over n items."""
 
-    urns: Urns
+    classes: ScoreClasses
     best: Ints
     """(k,) the best item's total, in ticks."""
     own: Ints
@@ -64,7 +64,7 @@ def new_hedge(n_items: int, experts: int, rate: float | None) -> HedgeState:
     if not SLOWEST <= first <= FASTEST:
         raise InvalidInput(f"rate must lie from {SLOWEST:.1e} to {FASTEST:g}; got {rate}.")
     return HedgeState(
-        new_urns(n_items, experts, first / TICKS),
+        new_score_classes(n_items, experts, first / TICKS),
         np.zeros(experts, dtype=np.int64),
         np.zeros(experts, dtype=np.int64),
         np.array([math.log(max(2, n_items)) if rate is None else math.inf]),
@@ -73,7 +73,7 @@ def new_hedge(n_items: int, experts: int, rate: float | None) -> HedgeState:
 
 def check_fixed(state: HedgeState, rate: float, rounds: int) -> None:
     """`rebuild`, for experts of one fixed rate after so many rounds."""
-    rates, most = state.urns.rate * TICKS, state.urns.totals.max(initial=0)
+    rates, most = state.classes.rate * TICKS, state.classes.totals.max(initial=0)
     if not ((rates == rate).all() and most <= rounds * TICKS):
         raise InvalidInput(
             "The snapshot holds rates or totals that could not have come about; it was altered."
@@ -83,30 +83,30 @@ def check_fixed(state: HedgeState, rate: float, rounds: int) -> None:
 
 def learned(state: HedgeState) -> tuple[Ints, Floats, Ints, Ints]:
     """What was learned, from which all else follows: totals, rates, the best and the own gains."""
-    return state.urns.totals, state.urns.rate, state.best, state.own
+    return state.classes.totals, state.classes.rate, state.best, state.own
 
 
 def rebuild(state: HedgeState) -> None:
     """Everything else anew from what was learned; refuses what could not have been learned."""
-    rates = state.urns.rate * TICKS
+    rates = state.classes.rate * TICKS
     sound = (
-        state.urns.totals.min() >= 0
+        state.classes.totals.min() >= 0
         and state.own.min() >= 0
-        and (state.urns.totals.max(axis=0) == state.best).all()
+        and (state.classes.totals.max(axis=0) == state.best).all()
     )
     if not (sound and (rates >= SLOWEST).all() and (rates <= FASTEST).all()):
         raise InvalidInput(
             "The snapshot holds totals or rates that could not have come about; it was altered."
         )
-    sort_again(state.urns)
+    sort_again(state.classes)
 
 
 @inline
 def learn(state: HedgeState, expert: int, item: int, ticks: int) -> None:
     """Item gained `ticks` more."""
     if ticks > 0:
-        grow(state.urns, expert, item, ticks)
-        state.best[expert] = max(state.best[expert], state.urns.totals[item, expert])
+        grow(state.classes, expert, item, ticks)
+        state.best[expert] = max(state.best[expert], state.classes.totals[item, expert])
 
 
 @inline
@@ -114,10 +114,10 @@ def settle(state: HedgeState, expert: int, own: int) -> None:
     """The round is over for this expert, whose own item gained `own` ticks."""
     state.own[expert] += own
     seen = 1.0 + max(state.best[expert], state.own[expert]) / TICKS
-    rate = state.urns.rate[expert] * TICKS
+    rate = state.classes.rate[expert] * TICKS
     if rate * rate * seen > state.limit[0]:
         wanted = math.sqrt(state.limit[0] / seen)
-        retune(state.urns, expert, 2.0 ** (math.floor(2.0 * math.log2(wanted)) / 2.0) / TICKS)
+        retune(state.classes, expert, 2.0 ** (math.floor(2.0 * math.log2(wanted)) / 2.0) / TICKS)
 
 
 class Hedge:
@@ -134,7 +134,7 @@ class Hedge:
     def draw(self, secret: SecretRandomness) -> int:
         """An item, with probability exactly in proportion to exp(rate * total)."""
         with secret.lock:
-            while (item := int(_draw_one(self._state, secret.handful))) == UNFINISHED:
+            while (item := int(_draw_one(self._state, secret.view))) == UNFINISHED:
                 secret.resume()
         self._drawn = item
         return item
@@ -152,13 +152,13 @@ class Hedge:
 
     def probabilities(self) -> Floats:
         """The law of the next draw."""
-        return probabilities(self._state.urns, 0)
+        return probabilities(self._state.classes, 0)
 
 
 @kernel
 def _draw_one(state: HedgeState, secret: SecretWords) -> int:
     begin(secret)
-    item = draw(state.urns, 0, secret)
+    item = draw(state.classes, 0, secret)
     if item == UNFINISHED:
         undo(secret)
     return item

@@ -69,7 +69,7 @@ class CascadeThompson(Learner):
             raise InvalidInput("The snapshot holds clicks that could not have come about; it was altered.")
 
     def _draw(self, row: Items, probe: Items) -> bool:
-        return bool(_draw_round(self._seen, row, self._public.handful, self._chances))
+        return bool(_draw_round(self._seen, row, self._public.view, self._chances))
 
     def _read(self, decision: Decision, feedback: Any) -> int:
         return read_click(self, decision, feedback)
@@ -86,7 +86,7 @@ class CascadeThompson(Learner):
                 people.clicks == "independent",
                 slates,
                 done,
-                self._public.handful,
+                self._public.view,
                 self._chances,
                 np.empty(people.largest_state),
                 np.empty(1, dtype=np.int64),

@@ -144,7 +144,7 @@ class EpochGreedy(PrivateLearner):
 
     def _draw(self, row: Items, probe: Items) -> bool:
         if self._made[0] == 0:
-            return bool(draw_random(self.n_items, row, self._public.handful))
+            return bool(draw_random(self.n_items, row, self._public.view))
         row[:] = self._slate
         return True
 
@@ -179,7 +179,7 @@ class EpochGreedy(PrivateLearner):
     def _learn(self, place: int, answer: Objective) -> None:
         epoch = self.epochs.of(round_at(self._desk, place))
         if epoch >= self._made[0]:
-            with self._custody.whole():
+            with self._guard.all_or_broken():
                 self._people.add(answer, epoch)
 
     def _replay(self, people: People, slates: Items, done: int) -> int:
@@ -187,7 +187,7 @@ class EpochGreedy(PrivateLearner):
         epoch = self.epochs.of(self.rounds)
         end = stop = min(len(people), done + self.epochs.end(epoch) - self.rounds)
         if self._made[0] == 0:
-            stop = done + int(draw_random_slates(self.n_items, slates[done:end], 0, self._public.handful))
+            stop = done + int(draw_random_slates(self.n_items, slates[done:end], 0, self._public.view))
         else:
             slates[done:end] = self._slate
         self._people.add_rows(people.family, people.table, list(range(done, stop)), epoch)

@@ -29,7 +29,7 @@ class RandomSlates(Learner):
         return perfect_privacy("slates are drawn without looking at feedback", self.coins.secure)
 
     def _draw(self, row: Items, probe: Items) -> bool:
-        return bool(draw_random(self.n_items, row, self._public.handful))
+        return bool(draw_random(self.n_items, row, self._public.view))
 
     def _propensity(self, row: Items) -> float:
         return 1 / math.perm(self.n_items, self.slots)
@@ -41,7 +41,7 @@ class RandomSlates(Learner):
         return None
 
     def _replay(self, people: People, slates: Items, done: int) -> int:
-        return int(draw_random_slates(self.n_items, slates, done, self._public.handful))
+        return int(draw_random_slates(self.n_items, slates, done, self._public.view))
 
 
 @inline

@@ -15,7 +15,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from diminuendo.objectives.family import Bag, Family, Kernels, register
+from diminuendo.objectives.family import Family, GainBuffer, Kernels, register
 from diminuendo.objectives.rows import Matrix, checked_rows, find
 from diminuendo.types import Floats, Items
 
@@ -71,7 +71,7 @@ def _gain(table: BestMatchTable, person: int, state: Floats, at: int, item: int)
     return max(0.0, float(table.values[where] - state[at]))
 
 
-def _gains(table: BestMatchTable, person: int, state: Floats, at: int, bag: Bag, count: int) -> int:
+def _gains(table: BestMatchTable, person: int, state: Floats, at: int, bag: GainBuffer, count: int) -> int:
     best = state[at]
     for j in range(table.starts[person], table.starts[person + 1]):
         if table.values[j] > best:

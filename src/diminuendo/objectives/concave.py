@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from diminuendo import _validate
 from diminuendo._numba import inline
 from diminuendo.errors import InvalidInput
-from diminuendo.objectives.family import Bag, Family, Kernels, register
+from diminuendo.objectives.family import Family, GainBuffer, Kernels, register
 from diminuendo.objectives.rows import Matrix, checked_rows, find
 from diminuendo.types import Floats, Items
 
@@ -122,7 +122,7 @@ def _gain(table: ConcaveTable, person: int, state: Floats, at: int, item: int) -
     return phi(table.curve, state[at] + table.values[where] / table.scale) - phi(table.curve, state[at])
 
 
-def _gains(table: ConcaveTable, person: int, state: Floats, at: int, bag: Bag, count: int) -> int:
+def _gains(table: ConcaveTable, person: int, state: Floats, at: int, bag: GainBuffer, count: int) -> int:
     before = phi(table.curve, state[at])
     for j in range(table.starts[person], table.starts[person + 1]):
         bag.items[count] = table.columns[j]

@@ -18,7 +18,7 @@ import scipy
 from numpy.typing import NDArray
 
 from diminuendo.errors import InvalidInput
-from diminuendo.objectives.family import Bag, Family, Kernels, close, put, register
+from diminuendo.objectives.family import Family, GainBuffer, Kernels, close, put, register
 from diminuendo.objectives.rows import Matrix, Rows, checked_rows, find
 from diminuendo.types import Floats, Items
 
@@ -134,7 +134,7 @@ def _gain(table: CoverageTable, person: int, state: Floats, at: int, item: int) 
     return total
 
 
-def _gains(table: CoverageTable, person: int, state: Floats, at: int, bag: Bag, count: int) -> int:
+def _gains(table: CoverageTable, person: int, state: Floats, at: int, bag: GainBuffer, count: int) -> int:
     low, first = table.starts[person], count
     for j in range(table.starts[person + 1] - low):
         if state[at + j] == 0.0:

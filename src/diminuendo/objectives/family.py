@@ -53,7 +53,7 @@ def register(table_type: type, kernels: Kernels) -> None:
     table_type.__repr__ = _quiet  # type: ignore[assignment]  # methods may be replaced, which mypy forbids
 
 
-class Bag(NamedTuple):
+class GainBuffer(NamedTuple):
     """Where `gains` puts what it finds: the first `count` of `items` and `gains`."""
 
     items: Items
@@ -62,10 +62,10 @@ class Bag(NamedTuple):
     """Scratch: where an item stands in the bag; -1 everywhere between calls."""
 
 
-def new_bag(n_items: int, leaves: int) -> Bag:
+def new_gain_buffer(n_items: int, leaves: int) -> GainBuffer:
     """An empty bag; a mixture of `leaves` families may name each item that many times on the way."""
     room = n_items * leaves
-    return Bag(
+    return GainBuffer(
         np.zeros(room, dtype=np.int32),
         np.zeros(room, dtype=np.float64),
         np.full(n_items, -1, dtype=np.int32),
@@ -73,7 +73,7 @@ def new_bag(n_items: int, leaves: int) -> Bag:
 
 
 @inline
-def put(bag: Bag, first: int, count: int, item: int, gain: float) -> int:
+def put(bag: GainBuffer, first: int, count: int, item: int, gain: float) -> int:
     """Add `gain` to `item` among the entries from `first` on; returns the new count."""
     where = bag.slot[item]
     if where >= first:
@@ -86,7 +86,7 @@ def put(bag: Bag, first: int, count: int, item: int, gain: float) -> int:
 
 
 @inline
-def close(bag: Bag, first: int, count: int) -> None:
+def close(bag: GainBuffer, first: int, count: int) -> None:
     """Leave the scratch as it was found."""
     for j in range(first, count):
         bag.slot[bag.items[j]] = -1
@@ -115,7 +115,7 @@ def gain(table: Table, person: int, state: Floats, at: int, item: int) -> float:
     raise TypeError("compiled code only")
 
 
-def gains(table: Table, person: int, state: Floats, at: int, bag: Bag, count: int) -> int:
+def gains(table: Table, person: int, state: Floats, at: int, bag: GainBuffer, count: int) -> int:
     """Append every item whose gain can be positive, once each; returns the new count.
 
     The work is in proportion to what the person cares about, never to the number of items.

@@ -21,7 +21,7 @@ from diminuendo.errors import InvalidInput
 from diminuendo.objectives import family
 from diminuendo.objectives.best_match import BestMatch
 from diminuendo.objectives.coverage import Coverage
-from diminuendo.objectives.family import Bag, Family, Kernels, Table, close, put, register
+from diminuendo.objectives.family import Family, GainBuffer, Kernels, Table, close, put, register
 from diminuendo.objectives.noisy_or import NoisyOr
 from diminuendo.objectives.rows import Matrix
 from diminuendo.types import Floats
@@ -136,7 +136,7 @@ def _gain(table: PairTable, person: int, state: Floats, at: int, item: int) -> f
     )
 
 
-def _gains(table: PairTable, person: int, state: Floats, at: int, bag: Bag, count: int) -> int:
+def _gains(table: PairTable, person: int, state: Floats, at: int, bag: GainBuffer, count: int) -> int:
     size = family.offset(table.left, person + 1) - family.offset(table.left, person)
     middle = family.gains(table.left, person, state, at, bag, count)
     last = family.gains(table.right, person, state, at + size, bag, middle)

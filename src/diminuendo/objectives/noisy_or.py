@@ -17,7 +17,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from diminuendo.objectives.family import Bag, Family, Kernels, register
+from diminuendo.objectives.family import Family, GainBuffer, Kernels, register
 from diminuendo.objectives.rows import Matrix, checked_rows, find
 from diminuendo.types import Floats, Items
 
@@ -71,7 +71,7 @@ def _gain(table: NoisyOrTable, person: int, state: Floats, at: int, item: int) -
     return float(state[at] * table.values[where])
 
 
-def _gains(table: NoisyOrTable, person: int, state: Floats, at: int, bag: Bag, count: int) -> int:
+def _gains(table: NoisyOrTable, person: int, state: Floats, at: int, bag: GainBuffer, count: int) -> int:
     missed = state[at]
     if missed > 0.0:
         low, high = table.starts[person], table.starts[person + 1]

@@ -10,7 +10,17 @@ from diminuendo import _validate
 from diminuendo._numba import kernel
 from diminuendo._sparse import SparseRows
 from diminuendo.errors import InvalidInput
-from diminuendo.objectives.family import Bag, Family, Table, add, gains, new_bag, offset, start, value
+from diminuendo.objectives.family import (
+    Family,
+    GainBuffer,
+    Table,
+    add,
+    gains,
+    new_gain_buffer,
+    offset,
+    start,
+    value,
+)
 from diminuendo.objectives.recorded import record
 from diminuendo.types import Floats, Items, Objective, Slate, SlateLike
 
@@ -41,7 +51,7 @@ class Person:
         """f(prefix + a) - f(prefix) for every item a; shape (n_items,)."""
         items = np.array(_validate.slate(prefix, self.n_items), dtype=np.int32)
         out = np.zeros(self.n_items)
-        bag = new_bag(self.n_items, self.family.leaves)
+        bag = new_gain_buffer(self.n_items, self.family.leaves)
         _gains_of(self.table, self.index, items, self._state(), bag, out)
         out[items] = 0.0
         return out
@@ -92,7 +102,7 @@ def _value_of(table: Table, index: int, slate: Items, state: Floats) -> float:
 
 
 @kernel
-def _gains_of(table: Table, index: int, prefix: Items, state: Floats, bag: Bag, out: Floats) -> None:
+def _gains_of(table: Table, index: int, prefix: Items, state: Floats, bag: GainBuffer, out: Floats) -> None:
     start(table, index, state, 0)
     for item in prefix:
         add(table, index, state, 0, item)

@@ -15,18 +15,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from diminuendo.errors import InvalidInput
-from diminuendo.objectives.family import Bag, Kernels, register
+from diminuendo.objectives.family import GainBuffer, Kernels, register
 from diminuendo.types import Floats, Objective, Slate
 
 
-class TapeTable(NamedTuple):
+class RecordedTable(NamedTuple):
     """values[d] and gains[d] belong to the first d items of the chain."""
 
     values: Floats
     gains: NDArray[np.float64]
 
 
-def record(objective: Objective, chain: Slate) -> TapeTable:
+def record(objective: Objective, chain: Slate) -> RecordedTable:
     """Ask `objective` for its values and gains along `chain`."""
     values = np.array([objective.value(chain[:depth]) for depth in range(len(chain) + 1)], dtype=np.float64)
     gains = np.zeros((len(chain) + 1, objective.n_items))
@@ -38,26 +38,26 @@ def record(objective: Objective, chain: Slate) -> TapeTable:
             )
         gains[depth] = row
     values.flags.writeable = gains.flags.writeable = False
-    return TapeTable(values, gains)
+    return RecordedTable(values, gains)
 
 
-def _offset(table: TapeTable, person: int) -> int:
+def _offset(table: RecordedTable, person: int) -> int:
     return person
 
 
-def _start(table: TapeTable, person: int, state: Floats, at: int) -> None:
+def _start(table: RecordedTable, person: int, state: Floats, at: int) -> None:
     state[at] = 0.0
 
 
-def _value(table: TapeTable, person: int, state: Floats, at: int) -> float:
+def _value(table: RecordedTable, person: int, state: Floats, at: int) -> float:
     return float(table.values[int(state[at])])
 
 
-def _gain(table: TapeTable, person: int, state: Floats, at: int, item: int) -> float:
+def _gain(table: RecordedTable, person: int, state: Floats, at: int, item: int) -> float:
     return float(table.gains[int(state[at]), item])
 
 
-def _gains(table: TapeTable, person: int, state: Floats, at: int, bag: Bag, count: int) -> int:
+def _gains(table: RecordedTable, person: int, state: Floats, at: int, bag: GainBuffer, count: int) -> int:
     depth = int(state[at])
     for item in range(table.gains.shape[1]):
         if table.gains[depth, item] != 0.0:
@@ -67,12 +67,12 @@ def _gains(table: TapeTable, person: int, state: Floats, at: int, bag: Bag, coun
     return count
 
 
-def _add(table: TapeTable, person: int, state: Floats, at: int, item: int) -> None:
+def _add(table: RecordedTable, person: int, state: Floats, at: int, item: int) -> None:
     state[at] += 1.0
 
 
-def _ceiling(table: TapeTable, person: int, x: Floats, scale: float, slope: Floats) -> float:
+def _ceiling(table: RecordedTable, person: int, x: Floats, scale: float, slope: Floats) -> float:
     return np.inf  # a tape knows only its chain; this ceiling says nothing
 
 
-register(TapeTable, Kernels(_offset, _start, _value, _gain, _gains, _add, _ceiling))
+register(RecordedTable, Kernels(_offset, _start, _value, _gain, _gains, _add, _ceiling))

@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 from diminuendo import _validate
 from diminuendo._numba import inline, kernel
 from diminuendo.errors import InvalidInput, unless_ctrl_c
-from diminuendo.objectives.family import Bag, Table, add, gains, new_bag, offset, start
+from diminuendo.objectives.family import GainBuffer, Table, add, gains, new_gain_buffer, offset, start
 from diminuendo.privacy import calibrate, curves
 from diminuendo.privacy.accountants import ACCOUNTANTS
 from diminuendo.privacy.budget import Budget, Guarantee
@@ -219,7 +219,7 @@ class PeopleScores:
         self._state = np.empty(_begin(people.table, len(people), np.empty(0)))
         _begin(people.table, len(people), self._state)
         self._left = np.full(len(people), TICKS, dtype=np.int64)
-        self._bag = new_bag(people.n_items, people.family.leaves)
+        self._bag = new_gain_buffer(people.n_items, people.family.leaves)
 
     def given(self, chosen: list[int]) -> Ints:
         """Scores of all items; `chosen` has one item more than the last time."""
@@ -275,7 +275,7 @@ def _begin(table: Table, n: int, state: Floats) -> int:
 
 
 @kernel
-def _score(table: Table, last: int, state: Floats, left: Ints, bag: Bag, scores: Ints) -> None:
+def _score(table: Table, last: int, state: Floats, left: Ints, bag: GainBuffer, scores: Ints) -> None:
     """Everybody takes the item picked `last` (-1: none yet), then adds her gains to the scores."""
     for t in range(len(left)):
         at = offset(table, t)

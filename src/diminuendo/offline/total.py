@@ -11,7 +11,18 @@ from typing import Protocol
 import numpy as np
 
 from diminuendo._numba import allocating_kernel, kernel
-from diminuendo.objectives.family import Bag, Table, add, ceiling, gain, gains, new_bag, offset, start, value
+from diminuendo.objectives.family import (
+    GainBuffer,
+    Table,
+    add,
+    ceiling,
+    gain,
+    gains,
+    new_gain_buffer,
+    offset,
+    start,
+    value,
+)
 from diminuendo.streams.people import People, Stream
 from diminuendo.types import Floats, Ints, Items
 
@@ -50,7 +61,7 @@ class PeopleTotal:
         self.n_items = people.n_items
         self.prefix: list[int] = []
         self._state = np.empty(_state_size(people.table, len(people)))
-        self._bag = new_bag(people.n_items, people.family.leaves)
+        self._bag = new_gain_buffer(people.n_items, people.family.leaves)
         self._fans: tuple[Ints, Items] | None = None  # not before it is needed: plain greedy never does
         self.begin()
 
@@ -170,14 +181,14 @@ def _value(table: Table, n: int, state: Floats) -> float:
 
 
 @kernel
-def _gains(table: Table, n: int, state: Floats, bag: Bag, out: Floats) -> None:
+def _gains(table: Table, n: int, state: Floats, bag: GainBuffer, out: Floats) -> None:
     for t in range(n):
         for j in range(gains(table, t, state, offset(table, t), bag, 0)):
             out[bag.items[j]] += bag.gains[j]
 
 
 @kernel
-def _move(table: Table, n: int, state: Floats, bag: Bag, item: int, out: Floats) -> float:
+def _move(table: Table, n: int, state: Floats, bag: GainBuffer, item: int, out: Floats) -> float:
     total = 0.0
     for t in range(n):
         at = offset(table, t)

@@ -10,9 +10,9 @@ from diminuendo.experts.hedge import Hedge
 from diminuendo.learners.hedge.constants import Calibration, accountant_for, paper_hedge_rate, private_rate
 from diminuendo.privacy.accountants import ACCOUNTANTS
 from diminuendo.privacy.budget import REPLACE_ONE_ROUND, Budget, Guarantee
-from diminuendo.privacy.draw_budget import Meter
+from diminuendo.privacy.draw_budget import DrawBudget
 from diminuendo.privacy.ledger import Ledger
-from diminuendo.privacy.process_guard import Custody, refuse_copies
+from diminuendo.privacy.process_guard import ProcessGuard, refuse_copies
 from diminuendo.randomness.coins import Coins, SystemCoins
 from diminuendo.randomness.words import SecretRandomness
 from diminuendo.types import Floats
@@ -42,8 +42,8 @@ class PrivateHedge:
         self.coins: Coins = SystemCoins() if coins is None else coins
         self._secret = SecretRandomness(self.coins)
         self._expert = Hedge(n_items, self.rate)
-        self._meter = Meter(self.horizon - 1, 1, 2 * self.rate, ledger, secure=self.coins.secure)
-        self._custody = Custody()
+        self._draw_budget = DrawBudget(self.horizon - 1, 1, 2 * self.rate, ledger, secure=self.coins.secure)
+        self._guard = ProcessGuard()
         self._rounds = 0
         self._answered = True
 
@@ -52,13 +52,13 @@ class PrivateHedge:
 
     def draw(self) -> int:
         """The item of the next round."""
-        self._custody.check()
+        self._guard.check()
         if self._rounds == self.horizon:
             raise InvalidInput(
                 f"All {self.horizon} rounds are over; another draw would cost more than was promised."
             )
         if self._rounds:  # the first draw knows nothing, and is free
-            self._meter.pay(self._rounds - 1)
+            self._draw_budget.pay(self._rounds - 1)
         item = self._expert.draw(self._secret)
         self._rounds += 1
         self._answered = False
@@ -66,7 +66,7 @@ class PrivateHedge:
 
     def learn(self, gains: Floats) -> None:
         """Every item's gain in the round just drawn; once per round, a second time changes nothing."""
-        self._custody.check()
+        self._guard.check()
         row = self._expert.checked(gains)  # asked first: what is said must not depend on who answered
         if not self._answered:
             self._expert.learn(row)
@@ -78,7 +78,7 @@ class PrivateHedge:
     @property
     def guarantee(self) -> Guarantee:
         """What is proved for the whole run."""
-        event, delta = self._meter.event(self.horizon - 1), self.budget.delta
+        event, delta = self._draw_budget.event(self.horizon - 1), self.budget.delta
         found = ACCOUNTANTS[self.budget.accountant].epsilon(event, delta)
         return Guarantee(
             found, delta, REPLACE_ONE_ROUND, "docs/maths/paper.md, Theorem P1", self.coins.secure

@@ -39,7 +39,7 @@ from diminuendo.privacy.events import (
 from diminuendo.privacy.rounding import root_up, rounded_up
 
 
-class Tally:
+class BatchCosts:
     """A running total: what everybody paid, and what each batch of each partition paid besides.
 
     Adding takes no longer as it grows.
@@ -61,13 +61,13 @@ class Tally:
         self.columns[partition, column] = paid
         self.worst[partition] = max(self.worst.get(partition, Fraction(0)), paid)
 
-    def add(self, other: Tally, times: int = 1) -> None:
+    def add(self, other: BatchCosts, times: int = 1) -> None:
         """On the same people."""
         self.common += times * other.common
         for (partition, column), cost in other.columns.items():
             self.put(partition, column, times * cost)
 
-    def after(self, other: Tally) -> Fraction:
+    def after(self, other: BatchCosts) -> Fraction:
         """The total there would be after adding `other`, which is not added."""
         worst = dict(self.worst)
         for (partition, column), cost in other.columns.items():
@@ -120,9 +120,9 @@ class Additive(Accountant):
     def owned(self, cost: Fraction, rounds: int) -> Fraction:
         """The cost to a person who owns so many rounds."""
 
-    def tally(self, event: Event) -> Tally:
+    def tally(self, event: Event) -> BatchCosts:
         """The cost of any event, batches kept apart."""
-        made = Tally()
+        made = BatchCosts()
         if isinstance(event, Composed):
             for part in event.events:
                 made.add(self.tally(part))

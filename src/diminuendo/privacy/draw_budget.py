@@ -1,4 +1,4 @@
-"""The meter: private draws are paid for before they are made, a stretch at a time.
+"""The draw_budget: private draws are paid for before they are made, a stretch at a time.
 
 Compiled code counts what it uses and stops where what was paid for ends; then the next stretch is charged to the
 ledger, or refused. Without a ledger there is one stretch, the whole run. How much is used depends on rounds and public
@@ -26,7 +26,7 @@ STRETCHES = 100
 UNLIMITED = 1 << 62
 
 
-class Meter:
+class DrawBudget:
     """Pays for up to `total` uses, each of `draws` draws within `span`; of each of `experts`."""
 
     def __init__(
@@ -45,7 +45,7 @@ class Meter:
         self.paid: Ints = np.zeros(experts, dtype=np.int64)
 
     def __repr__(self) -> str:
-        return f"<Meter: {self.paid.max()} of {self.total} paid>"
+        return f"<DrawBudget: {self.paid.max()} of {self.total} paid>"
 
     def event(self, uses: int) -> Selections:
         """What so many uses cost."""

@@ -25,7 +25,7 @@ from typing import Self
 from diminuendo.errors import InvalidInput, LedgerDamaged, LedgerInUse, OverBudget
 from diminuendo.privacy import durable as _disk
 from diminuendo.privacy import ledger_file
-from diminuendo.privacy.accountants import Tally
+from diminuendo.privacy.accountants import BatchCosts
 from diminuendo.privacy.budget import Budget, Guarantee
 from diminuendo.privacy.events import Composed, Event
 from diminuendo.privacy.ledger_file import Charge, Drawn
@@ -48,7 +48,7 @@ class Ledger:
         self._drawn: dict[str, Drawn] = {}
         self._in_use: set[str] = set()
         self._seeded = False  # whether seeded draws were charged for
-        self._limit, self._tally = budget.limit, Tally()
+        self._limit, self._tally = budget.limit, BatchCosts()
         self._kept = Releases()
         self._file: _disk.AppendOnly | None = None
         self._lock, self._owner, self._half_written = threading.RLock(), os.getpid(), False
@@ -202,7 +202,7 @@ class Ledger:
                 )
             return found
 
-    def _write(self, entry: Charge | Drawn, price: Tally | None = None) -> None:
+    def _write(self, entry: Charge | Drawn, price: BatchCosts | None = None) -> None:
         """Enter it; in a file, first there."""
         if os.getpid() != self._owner:
             raise LedgerInUse("A ledger belongs to the process that opened it, not to its forked child.")
@@ -216,7 +216,7 @@ class Ledger:
         self.head = head
         self._half_written = False
 
-    def _enter(self, entry: Charge | Drawn, price: Tally | None = None) -> None:
+    def _enter(self, entry: Charge | Drawn, price: BatchCosts | None = None) -> None:
         if isinstance(entry, Drawn):
             self._drawn[entry.name] = entry
         else:
@@ -233,7 +233,7 @@ class Ledger:
             )
         self.head = head
 
-    def _refusal(self, event: Event, price: Tally) -> str:
+    def _refusal(self, event: Event, price: BatchCosts) -> str:
         alone = self.budget.counting.epsilon(event, self.budget.delta, self.budget.unit.rounds)
         far = self._tally.after(price) > self._limit * (1 + Fraction(1, 10**9))
         advice = (

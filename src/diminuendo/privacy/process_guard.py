@@ -1,4 +1,4 @@
-"""Custody: what publishes privately does so in one process, one thread at a time.
+"""ProcessGuard: what publishes privately does so in one process, one thread at a time.
 
 Compiled code runs without Python's lock, so two threads inside one learner could use the same secret words, or pass a
 horizon together. And a forked copy that went on publishing would draw again what the original pays for once.
@@ -22,38 +22,38 @@ from typing import Any, Self
 from diminuendo.errors import InvalidInput, LedgerInUse
 
 
-class Custody:
+class ProcessGuard:
     """A lock, and whether this is the process in which it was made."""
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
-        self.here = True
-        self.torn = False
+        self.same_process = True
+        self.broken = False
         _ALL.add(self)
 
     def __repr__(self) -> str:
-        return "<Custody>"
+        return "<ProcessGuard>"
 
     def check(self) -> None:
         """Refuse in a forked copy."""
-        if not self.here:
+        if not self.same_process:
             raise LedgerInUse(
                 "This is a forked copy of a private learner; it would draw again what the original paid for once. "
                 "Make a learner of its own here, or restore() a snapshot with the ledger."
             )
-        if self.torn:
+        if self.broken:
             raise InvalidInput(
                 "Something failed in the midst of a round, and whose answers were counted is not certain any more; to "
                 "go on could count them twice. restore() the last snapshot, or make a new learner."
             )
 
-    def undisturbed(self) -> Undisturbed:
+    def defer_interrupt(self) -> DeferInterrupt:
         """A piece of work that Ctrl-C does not cut, and that may be taken up again if it fails."""
-        return Undisturbed()
+        return DeferInterrupt()
 
-    def whole(self) -> Whole:
+    def all_or_broken(self) -> AllOrBroken:
         """A piece of work that Ctrl-C does not cut, and that is not taken up again if it fails."""
-        return Whole(self)
+        return AllOrBroken(self)
 
 
 def refuse_copies(what: object) -> InvalidInput:
@@ -64,7 +64,7 @@ def refuse_copies(what: object) -> InvalidInput:
     )
 
 
-class Undisturbed:
+class DeferInterrupt:
     """Ctrl-C waits until this is over. Only the main thread hears of it at all. Every round begins and ends one."""
 
     _handler: Callable[[int, FrameType | None], Any] | None = None
@@ -92,30 +92,30 @@ class Undisturbed:
                 handler(*self._heard)
 
 
-class Whole(Undisturbed):
+class AllOrBroken(DeferInterrupt):
     """The same, where to fail is the end."""
 
-    def __init__(self, custody: Custody) -> None:
-        self._custody = custody
+    def __init__(self, guard: ProcessGuard) -> None:
+        self._guard = guard
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if kind is not None:
-            self._custody.torn = True
+            self._guard.broken = True
         super().__exit__(kind, error, trace)
 
 
-_ALL: weakref.WeakSet[Custody] = weakref.WeakSet()
+_ALL: weakref.WeakSet[ProcessGuard] = weakref.WeakSet()
 _MAIN = threading.main_thread().ident  # looked up once: every round asks
 
 
 def _in_a_child() -> None:
     global _MAIN
     _MAIN = get_ident()
-    for custody in _ALL:
-        custody.lock = threading.RLock()  # the old one may be held by a thread that is not here
-        custody.here = False
+    for guard in _ALL:
+        guard.lock = threading.RLock()  # the old one may be held by a thread that is not here
+        guard.same_process = False
 
 
 if hasattr(os, "register_at_fork"):  # not on every system, but wherever there is fork

@@ -1,9 +1,9 @@
-"""Gains that wait: urns (score_classes.py) for people who name every item, a block of rounds at a time.
+"""Gains that wait: classes (score_classes.py) for people who name every item, a block of rounds at a time.
 
-Where everybody names every item, adding what N items gain to each urn in each round is nearly all of the work. But
+Where everybody names every item, adding what N items gain to each expert in each round is nearly all of the work. But
 draws ask for the totals of very few items. So the gains of a block of rounds wait, as rows of numbers and one factor
-for each urn: item a gains floor(factor * row[a]) ticks. A draw that wants to know a total adds what waits for that one
-item. At the end of the block everything is added at once, in tiles of items whose rows stay in the processor's cache.
+for each expert: item a gains floor(factor * row[a]) ticks. A draw that wants to know a total adds what waits for that
+one item. At the end of the block everything is added at once, in tiles of items whose rows stay in the cache.
 
 What must not wait is an item's step into the next class. Classes are many rounds wide, so few items can take one within
 a block. These, the near ones, are found before the block begins and followed from round to round, in the order of
@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from diminuendo._numba import inline
 from diminuendo.randomness.exponential import KEPT, OPEN, keep, keep_within
-from diminuendo.randomness.score_classes import BITS, SHIFT, TICKS, Urns, climb, propose, reference
+from diminuendo.randomness.score_classes import BITS, SHIFT, TICKS, ScoreClasses, move_up, propose, reference
 from diminuendo.randomness.words import UNFINISHED, SecretWords
 from diminuendo.types import Floats, Ints, Items
 
@@ -37,7 +37,7 @@ FOLLOWING = 4
 
 
 class Waiting(NamedTuple):
-    """What waits for each urn. When a kernel returns, nothing waits."""
+    """What waits for each expert. When a kernel returns, nothing waits."""
 
     rounds: Ints
     """(1,) how many rounds wait."""
@@ -46,58 +46,62 @@ class Waiting(NamedTuple):
     begins: Ints
     """(LONGEST,) where the row of each waiting round begins among the numbers of all people."""
     factors: Floats
-    """(urns, LONGEST + 4) of each waiting round, in ticks; 0 after the last."""
+    """(classes, LONGEST + 4) of each waiting round, in ticks; 0 after the last."""
     most: Ints
-    """(urns,) what waits for any one item, in ticks, at most."""
+    """(classes,) what waits for any one item, in ticks, at most."""
     near: Items
-    """(urns, n) near items, in order ..."""
+    """(classes, n) near items, in order ..."""
     known: Ints
-    """(urns, n) ... their totals, with all that waits ..."""
+    """(classes, n) ... their totals, with all that waits ..."""
     found: Ints
-    """(urns,) ... and how many there are."""
+    """(classes,) ... and how many there are."""
     passed: NDArray[np.bool_]
     """(n,) items passed by: those that gain nothing more in this round."""
     chances: Floats
-    """(urns,) scratch: the number of each urn's own item in this round's row."""
+    """(classes,) scratch: the number of each expert's own item in this round's row."""
     sums: NDArray[np.int32]
-    """(urns, TILE) scratch."""
+    """(classes, TILE) scratch."""
 
     def __repr__(self) -> str:
         return "<Waiting>"
 
 
-def new_waiting(n_items: int, urns: int) -> Waiting:
+def new_waiting(n_items: int, classes: int) -> Waiting:
     """Nothing waits."""
     return Waiting(
         rounds=np.zeros(1, dtype=np.int64),
         ahead=np.full(1, SHORTEST),
         begins=np.zeros(LONGEST, dtype=np.int64),
-        factors=np.zeros((urns, LONGEST + 4)),
-        most=np.zeros(urns, dtype=np.int64),
-        near=np.zeros((urns, n_items), dtype=np.int32),
-        known=np.zeros((urns, n_items), dtype=np.int64),
-        found=np.zeros(urns, dtype=np.int64),
+        factors=np.zeros((classes, LONGEST + 4)),
+        most=np.zeros(classes, dtype=np.int64),
+        near=np.zeros((classes, n_items), dtype=np.int32),
+        known=np.zeros((classes, n_items), dtype=np.int64),
+        found=np.zeros(classes, dtype=np.int64),
         passed=np.zeros(n_items, dtype=np.bool_),
-        chances=np.zeros(urns),
-        sums=np.zeros((urns, TILE), dtype=np.int32),
+        chances=np.zeros(classes),
+        sums=np.zeros((classes, TILE), dtype=np.int32),
     )
 
 
 @inline
-def draw_while_waiting(urns: Urns, waiting: Waiting, rows: Floats, urn: int, secret: SecretWords) -> int:
+def draw_while_waiting(
+    classes: ScoreClasses, waiting: Waiting, rows: Floats, expert: int, secret: SecretWords
+) -> int:
     """`draw`, from totals and what waits."""
     while True:
-        item, residual, sure = propose(urns, urn, secret)
+        item, residual, sure = propose(classes, expert, secret)
         if sure:
             return item
         # What waits is at most so much, and mostly that says enough: its rows need not come from memory.
-        total, bits = urns.totals[item, urn], urns.marks[urn, BITS]
-        lowest = total - reference(urns, urn)
-        kept = keep_within(residual, urns.rate[urn], lowest, lowest + waiting.most[urn], bits, secret)
+        total, bits = classes.totals[item, expert], classes.marks[expert, BITS]
+        lowest = total - reference(classes, expert)
+        kept = keep_within(
+            residual, classes.rate[expert], lowest, lowest + waiting.most[expert], bits, secret
+        )
         if kept == OPEN:
             for t in range(waiting.rounds[0]):
-                lowest += ticks_of(waiting.factors[urn, t], rows[waiting.begins[t] + item])
-            kept = keep(residual, urns.rate[urn], lowest, bits, secret)
+                lowest += ticks_of(waiting.factors[expert, t], rows[waiting.begins[t] + item])
+            kept = keep(residual, classes.rate[expert], lowest, bits, secret)
         if kept == UNFINISHED:
             return UNFINISHED
         if kept == KEPT:
@@ -111,48 +115,48 @@ def ticks_of(factor: float, number: float) -> int:
 
 
 @inline
-def wait(urns: Urns, waiting: Waiting, rows: Floats, urn: int, factor: float) -> None:
-    """In the round under way every item gains floor(factor * row) in this urn, unless it is passed by.
+def wait(classes: ScoreClasses, waiting: Waiting, rows: Floats, expert: int, factor: float) -> None:
+    """In the round under way every item gains floor(factor * row) in this expert, unless it is passed by.
 
     What waits is added to those passed by all the same, so the caller takes it off their totals.
     """
     t = waiting.rounds[0]
     begin = waiting.begins[t]
-    waiting.factors[urn, t] = factor
-    waiting.most[urn] += ticks_of(factor, 1.0)
-    for j in range(waiting.found[urn]):
-        item = waiting.near[urn, j]
+    waiting.factors[expert, t] = factor
+    waiting.most[expert] += ticks_of(factor, 1.0)
+    for j in range(waiting.found[expert]):
+        item = waiting.near[expert, j]
         if not waiting.passed[item]:
-            old = waiting.known[urn, j]
+            old = waiting.known[expert, j]
             ticks = ticks_of(factor, rows[begin + item])
             if ticks > 0:
-                waiting.known[urn, j] = old + ticks
-                climb(urns, urn, item, old, old + ticks)
+                waiting.known[expert, j] = old + ticks
+                move_up(classes, expert, item, old, old + ticks)
 
 
 @inline
-def add_up(urns: Urns, waiting: Waiting, rows: Floats, best: Ints) -> None:
-    """Add what waits to the totals; note the best of each urn, and what is near in the rounds ahead."""
-    n, count = urns.totals.shape
+def add_up(classes: ScoreClasses, waiting: Waiting, rows: Floats, best: Ints) -> None:
+    """Add what waits to the totals; note the best of each expert, and what is near in the rounds ahead."""
+    n, count = classes.totals.shape
     rounds = waiting.rounds[0]
     waiting.factors[:, rounds : rounds + 4] = 0.0
     waiting.found[:] = 0
     waiting.most[:] = 0
     for first in range(0, n, TILE):
         size = min(TILE, n - first)
-        for urn in range(count):
-            _add_rows(waiting, rows, urn, first, waiting.sums[urn, :size])
-            top, found = best[urn], waiting.found[urn]
-            within = (1 << urns.marks[urn, SHIFT]) - 1
+        for expert in range(count):
+            _add_rows(waiting, rows, expert, first, waiting.sums[expert, :size])
+            top, found = best[expert], waiting.found[expert]
+            within = (1 << classes.marks[expert, SHIFT]) - 1
             far = within - waiting.ahead[0] * TICKS
             for j in range(size):
-                total = urns.totals[first + j, urn] + waiting.sums[urn, j]
-                urns.totals[first + j, urn] = total
+                total = classes.totals[first + j, expert] + waiting.sums[expert, j]
+                classes.totals[first + j, expert] = total
                 top = max(top, total)
                 if total & within > far or total == 0:
-                    waiting.near[urn, found], waiting.known[urn, found] = first + j, total
+                    waiting.near[expert, found], waiting.known[expert, found] = first + j, total
                     found += 1
-            best[urn], waiting.found[urn] = top, found
+            best[expert], waiting.found[expert] = top, found
     waiting.rounds[0] = 0
 
 
@@ -163,8 +167,8 @@ def look_ahead(waiting: Waiting) -> None:
     Twice the rounds have about twice the near items, each to be followed for twice as long.
     """
     followed, ahead = 0, waiting.ahead[0]
-    for urn in range(len(waiting.found)):
-        followed += waiting.found[urn] * ahead * FOLLOWING
+    for expert in range(len(waiting.found)):
+        followed += waiting.found[expert] * ahead * FOLLOWING
     looked_at = waiting.near.size
     if followed > looked_at:
         waiting.ahead[0] = max(SHORTEST, ahead // 2)
@@ -173,12 +177,12 @@ def look_ahead(waiting: Waiting) -> None:
 
 
 @inline
-def _add_rows(waiting: Waiting, rows: Floats, urn: int, first: int, sums: NDArray[np.int32]) -> None:
+def _add_rows(waiting: Waiting, rows: Floats, expert: int, first: int, sums: NDArray[np.int32]) -> None:
     """What items from `first` on gain in all waiting rounds; four rows at a time, to read the sums less often.
 
     Sums fit into 32 bits, since no item gains more than LONGEST units.
     """
-    size, last, factors = len(sums), waiting.rounds[0] - 1, waiting.factors[urn]
+    size, last, factors = len(sums), waiting.rounds[0] - 1, waiting.factors[expert]
     sums[:] = 0
     for t in range(0, last + 1, 4):
         a, b = waiting.begins[t] + first, waiting.begins[min(t + 1, last)] + first

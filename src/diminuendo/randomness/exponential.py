@@ -130,7 +130,7 @@ def select(scores: Ints, rate: float, secret: SecretRandomness) -> int:
     row = checked.astype(np.int64)
     bounds = np.empty(len(row), dtype=np.int64)
     with secret.lock:
-        while (item := int(_select(row, float(rate), bounds, secret.handful))) == UNFINISHED:
+        while (item := int(_select(row, float(rate), bounds, secret.view))) == UNFINISHED:
             secret.resume()
     return item
 

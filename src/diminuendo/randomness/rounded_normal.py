@@ -158,9 +158,9 @@ def _noise(count: int, sigma: float, secret: SecretRandomness) -> Ints:
     settled: NDArray[np.bool_] = np.zeros(count, dtype=np.bool_)
     done = 0
     while done < count:
-        done = int(_draw(done, wholes, fractions, secret.handful))
+        done = int(_draw(done, wholes, fractions, secret.view))
         if done < count:
-            if secret.handful.used[SHORT]:
+            if secret.view.used[SHORT]:
                 secret.resume(EACH * (count - done))
             else:  # a tie
                 noise[done], settled[done] = slowly(sigma, lambda: int(secret.take(1)[0])), True

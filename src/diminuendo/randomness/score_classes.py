@@ -1,4 +1,4 @@
-r"""Urns: draw item a with probability exactly in proportion to exp(rate * total[a]), without looking at every item.
+r"""Score classes: draw item a with probability in proportion to exp(rate * total[a]), not looking at every item.
 
 Totals are integers and only grow. Items lie in classes of equal width by their totals, and each class
 has an upper bound on the weight of its members. A draw picks a class and a member by the bounds and
@@ -12,7 +12,7 @@ Cost       as exponential.py says: one `Selections` event for all draws together
 Assumes    that one person moves totals by whole ticks, and by no more than the event says.
 Excludes   timing: tries and classes depend on totals.
 
-Several urns (one per slot) over the same items lie together, because they are used together.
+The classes of several experts (one per slot) over the same items lie together, because they are used together.
 Reference: Matias, Vitter & Ni (2003), Theory of Computing Systems 36, for classes of like weights.
 """
 
@@ -46,60 +46,60 @@ WHOLE = 20
 BASE, TOP, UNTOUCHED, BOUND, SHIFT, BITS = range(6)
 
 
-class Urns(NamedTuple):
+class ScoreClasses(NamedTuple):
     """Urn i over n items: columns [:, i] of `totals` and `place`, rows [i] of the others."""
 
     totals: Ints
-    """(n, urns) in ticks."""
+    """(n, experts) in ticks."""
     place: NDArray[np.int32]
-    """(n, urns): where an item stands in `order`."""
+    """(n, experts): where an item stands in `order`."""
     order: NDArray[np.int32]
-    """(urns, n): items, class by class; untouched ones first."""
+    """(experts, n): items, class by class; untouched ones first."""
     starts: Ints
-    """(urns, CLASSES + 1): class c is order[starts[c]:starts[c+1]]."""
+    """(experts, CLASSES + 1): class c is order[starts[c]:starts[c+1]]."""
     marks: Ints
-    """(urns, 6): BASE and TOP class, count of UNTOUCHED items, sum of all BOUNDs; classes are 2^SHIFT ticks wide, and
-    an item at the top of the top class weighs 2^BITS."""
+    """(experts, 6): BASE and TOP class, count of UNTOUCHED items, sum of all BOUNDs; classes are 2^SHIFT ticks wide,
+    and an item at the top of the top class weighs 2^BITS."""
     rate: Floats
-    """(urns,) per tick."""
+    """(experts,) per tick."""
     weights: Ints
-    """(urns, CLASSES): upper bound on the weight of an item m classes below the top."""
+    """(experts, CLASSES): upper bound on the weight of an item m classes below the top."""
     scratch: NDArray[np.int32]
     """(n,) of no meaning between calls."""
 
     def __repr__(self) -> str:
-        return "<Urns>"
+        return "<ScoreClasses>"
 
 
-def new_urns(n_items: int, urns: int, rate: float, bits: int | None = None) -> Urns:
-    """Fresh urns: all totals 0. Fewer `bits` keep the law and cost tries; tests count all outcomes with few."""
-    made = Urns(
-        totals=np.zeros((n_items, urns), dtype=np.int64),
-        place=np.repeat(np.arange(n_items, dtype=np.int32)[:, None], urns, axis=1),
-        order=np.repeat(np.arange(n_items, dtype=np.int32)[None, :], urns, axis=0),
-        starts=np.full((urns, CLASSES + 1), n_items, dtype=np.int64),
-        marks=np.zeros((urns, 6), dtype=np.int64),
-        rate=np.zeros(urns),
-        weights=np.zeros((urns, CLASSES), dtype=np.int64),
+def new_score_classes(n_items: int, experts: int, rate: float, bits: int | None = None) -> ScoreClasses:
+    """Fresh classes: all totals 0. Fewer `bits` keep the law and cost tries; tests count all outcomes with few."""
+    made = ScoreClasses(
+        totals=np.zeros((n_items, experts), dtype=np.int64),
+        place=np.repeat(np.arange(n_items, dtype=np.int32)[:, None], experts, axis=1),
+        order=np.repeat(np.arange(n_items, dtype=np.int32)[None, :], experts, axis=0),
+        starts=np.full((experts, CLASSES + 1), n_items, dtype=np.int64),
+        marks=np.zeros((experts, 6), dtype=np.int64),
+        rate=np.zeros(experts),
+        weights=np.zeros((experts, CLASSES), dtype=np.int64),
         scratch=np.zeros(n_items, dtype=np.int32),
     )
     made.starts[:, 0] = 0
     made.marks[:, UNTOUCHED] = n_items
     made.marks[:, BITS] = scale_bits(n_items) if bits is None else bits
-    for urn in range(urns):
-        retune(made, urn, rate)
+    for expert in range(experts):
+        retune(made, expert, rate)
     return made
 
 
 @inline
-def draw(urns: Urns, urn: int, secret: SecretWords) -> int:
+def draw(classes: ScoreClasses, expert: int, secret: SecretWords) -> int:
     """An item, with probability exactly in proportion to exp(rate * total); or UNFINISHED."""
     while True:
-        item, residual, sure = propose(urns, urn, secret)
+        item, residual, sure = propose(classes, expert, secret)
         if sure:
             return item
-        difference = urns.totals[item, urn] - reference(urns, urn)
-        kept = keep(residual, urns.rate[urn], difference, urns.marks[urn, BITS], secret)
+        difference = classes.totals[item, expert] - reference(classes, expert)
+        kept = keep(residual, classes.rate[expert], difference, classes.marks[expert, BITS], secret)
         if kept == UNFINISHED:
             return UNFINISHED
         if kept == KEPT:
@@ -107,12 +107,12 @@ def draw(urns: Urns, urn: int, secret: SecretWords) -> int:
 
 
 @inline
-def propose(urns: Urns, urn: int, secret: SecretWords) -> tuple[int, int, bool]:
+def propose(classes: ScoreClasses, expert: int, secret: SecretWords) -> tuple[int, int, bool]:
     """An item by the bounds, its residual, and whether its total need not be known: kept anyway, or UNFINISHED.
 
     Most residuals are below all weights of the item's class. Then no draw waits for a total to come from memory.
     """
-    marks, starts, weights = urns.marks[urn], urns.starts[urn], urns.weights[urn]
+    marks, starts, weights = classes.marks[expert], classes.starts[expert], classes.weights[expert]
     point = below(marks[BOUND], secret)
     if point == UNFINISHED:
         return UNFINISHED, 0, True
@@ -131,18 +131,18 @@ def propose(urns: Urns, urn: int, secret: SecretWords) -> tuple[int, int, bool]:
         least = weights[marks[TOP] - level + 1]  # at its lower edge, where the class below has its upper one
     elif marks[BASE] == 0:
         least = bound  # untouched: all at the upper edge
-    return int(urns.order[urn, starts[level] + number]), residual, below_weight(residual, least, secret)
+    return int(classes.order[expert, starts[level] + number]), residual, below_weight(residual, least, secret)
 
 
 @inline
-def draw_looking(urns: Urns, urn: int, secret: SecretWords) -> int:
+def draw_looking(classes: ScoreClasses, expert: int, secret: SecretWords) -> int:
     """`draw` without the short cut: it looks at the total of every item proposed. What `draw` is held to."""
     while True:
-        item, residual, _ = propose(urns, urn, secret)
+        item, residual, _ = propose(classes, expert, secret)
         if item == UNFINISHED:
             return UNFINISHED
-        difference = urns.totals[item, urn] - reference(urns, urn)
-        kept = keep(residual, urns.rate[urn], difference, urns.marks[urn, BITS], secret)
+        difference = classes.totals[item, expert] - reference(classes, expert)
+        kept = keep(residual, classes.rate[expert], difference, classes.marks[expert, BITS], secret)
         if kept == UNFINISHED:
             return UNFINISHED
         if kept == KEPT:
@@ -150,41 +150,42 @@ def draw_looking(urns: Urns, urn: int, secret: SecretWords) -> int:
 
 
 @inline
-def reference(urns: Urns, urn: int) -> int:
+def reference(classes: ScoreClasses, expert: int) -> int:
     """The total that would weigh 2^BITS: the upper edge of the top class."""
-    return int((urns.marks[urn, BASE] + urns.marks[urn, TOP]) << urns.marks[urn, SHIFT])
+    return int((classes.marks[expert, BASE] + classes.marks[expert, TOP]) << classes.marks[expert, SHIFT])
 
 
 @inline
-def grow(urns: Urns, urn: int, item: int, ticks: int) -> None:
+def grow(classes: ScoreClasses, expert: int, item: int, ticks: int) -> None:
     """total[item] += ticks, for ticks > 0."""
-    old = urns.totals[item, urn]
-    urns.totals[item, urn] = old + ticks
-    climb(urns, urn, item, old, old + ticks)
+    old = classes.totals[item, expert]
+    classes.totals[item, expert] = old + ticks
+    move_up(classes, expert, item, old, old + ticks)
 
 
 @inline
-def climb(urns: Urns, urn: int, item: int, old: int, total: int) -> None:
+def move_up(classes: ScoreClasses, expert: int, item: int, old: int, total: int) -> None:
     """Put an item whose total was `old` where it belongs now, for total > old."""
     if old == 0:
-        urns.marks[urn, UNTOUCHED] -= 1
-        _swap(urns, urn, item, urns.marks[urn, UNTOUCHED])
-    shift, base = urns.marks[urn, SHIFT], urns.marks[urn, BASE]
+        classes.marks[expert, UNTOUCHED] -= 1
+        _swap(classes, expert, item, classes.marks[expert, UNTOUCHED])
+    shift, base = classes.marks[expert, SHIFT], classes.marks[expert, BASE]
     before = 0 if old == 0 else _class(old, shift, base)
     after = _class(total, shift, base)
     if after >= CLASSES:
-        _slide(urns, urn, after - CLASSES // 2)
+        _slide(classes, expert, after - CLASSES // 2)
         before = max(0, before - (after - CLASSES // 2))
         after = CLASSES // 2
     for level in range(before, after):
-        urns.starts[urn, level + 1] -= 1
-        _swap(urns, urn, item, urns.starts[urn, level + 1])
-    if after > urns.marks[urn, TOP]:
-        urns.marks[urn, TOP] = after
-        _rebound(urns, urn)
+        classes.starts[expert, level + 1] -= 1
+        _swap(classes, expert, item, classes.starts[expert, level + 1])
+    if after > classes.marks[expert, TOP]:
+        classes.marks[expert, TOP] = after
+        _rebound(classes, expert)
     elif after > before:
-        urns.marks[urn, BOUND] += (
-            urns.weights[urn, urns.marks[urn, TOP] - after] - urns.weights[urn, urns.marks[urn, TOP] - before]
+        classes.marks[expert, BOUND] += (
+            classes.weights[expert, classes.marks[expert, TOP] - after]
+            - classes.weights[expert, classes.marks[expert, TOP] - before]
         )
 
 
@@ -195,36 +196,36 @@ def _class(total: int, shift: int, base: int) -> int:
 
 
 @inline
-def _swap(urns: Urns, urn: int, item: int, where: int) -> None:
-    other, here = urns.order[urn, where], urns.place[item, urn]
-    urns.order[urn, here], urns.order[urn, where] = other, item
-    urns.place[other, urn], urns.place[item, urn] = here, where
+def _swap(classes: ScoreClasses, expert: int, item: int, where: int) -> None:
+    other, here = classes.order[expert, where], classes.place[item, expert]
+    classes.order[expert, here], classes.order[expert, where] = other, item
+    classes.place[other, expert], classes.place[item, expert] = here, where
 
 
 @inline
-def _slide(urns: Urns, urn: int, by: int) -> None:
+def _slide(classes: ScoreClasses, expert: int, by: int) -> None:
     """Move the window up: classes that leave it join class 0."""
     for level in range(1, CLASSES + 1):
-        urns.starts[urn, level] = urns.starts[urn, min(level + by, CLASSES)]
-    urns.marks[urn, BASE] += by
-    urns.marks[urn, TOP] = max(0, urns.marks[urn, TOP] - by)
-    _rebound(urns, urn)
+        classes.starts[expert, level] = classes.starts[expert, min(level + by, CLASSES)]
+    classes.marks[expert, BASE] += by
+    classes.marks[expert, TOP] = max(0, classes.marks[expert, TOP] - by)
+    _rebound(classes, expert)
 
 
 @inline
-def _rebound(urns: Urns, urn: int) -> None:
+def _rebound(classes: ScoreClasses, expert: int) -> None:
     total = 0
-    for level in range(urns.marks[urn, TOP] + 1):
-        total += (urns.starts[urn, level + 1] - urns.starts[urn, level]) * urns.weights[
-            urn, urns.marks[urn, TOP] - level
+    for level in range(classes.marks[expert, TOP] + 1):
+        total += (classes.starts[expert, level + 1] - classes.starts[expert, level]) * classes.weights[
+            expert, classes.marks[expert, TOP] - level
         ]
-    urns.marks[urn, BOUND] = total
+    classes.marks[expert, BOUND] = total
 
 
 @kernel
-def retune(urns: Urns, urn: int, rate: float) -> None:
+def retune(classes: ScoreClasses, expert: int, rate: float) -> None:
     """Change the rate (per tick): new class widths, so every touched item finds its class again."""
-    n, untouched = urns.totals.shape[0], urns.marks[urn, UNTOUCHED]
+    n, untouched = classes.totals.shape[0], classes.marks[expert, UNTOUCHED]
     shift = 0
     while shift < COARSEST and (
         (1 << shift) * rate < SPREAD or (shift < WHOLE and (2 << shift) * rate <= WIDEST)
@@ -232,33 +233,37 @@ def retune(urns: Urns, urn: int, rate: float) -> None:
         shift += 1
     width = 1 << shift
     for m in range(CLASSES):
-        urns.weights[urn, m] = weight_bound(rate, -width * m, urns.marks[urn, BITS])
+        classes.weights[expert, m] = weight_bound(rate, -width * m, classes.marks[expert, BITS])
     best = 0
     for j in range(untouched, n):
-        item = urns.order[urn, j]
-        urns.scratch[j] = item
-        best = max(best, urns.totals[item, urn])
+        item = classes.order[expert, j]
+        classes.scratch[j] = item
+        best = max(best, classes.totals[item, expert])
     top = _class(best, shift, 0) if best > 0 else 0
     base = max(0, top - CLASSES // 2)
-    urns.rate[urn] = rate
-    urns.marks[urn, SHIFT], urns.marks[urn, BASE], urns.marks[urn, TOP] = shift, base, top - base
+    classes.rate[expert] = rate
+    classes.marks[expert, SHIFT], classes.marks[expert, BASE], classes.marks[expert, TOP] = (
+        shift,
+        base,
+        top - base,
+    )
     # A counting sort of the touched items by class. First sizes, then where each class ends ...
-    urns.starts[urn, :] = 0
+    classes.starts[expert, :] = 0
     for j in range(untouched, n):
-        urns.starts[urn, _class(urns.totals[urns.scratch[j], urn], shift, base)] += 1
+        classes.starts[expert, _class(classes.totals[classes.scratch[j], expert], shift, base)] += 1
     running = untouched
     for level in range(CLASSES + 1):
-        running += urns.starts[urn, level]
-        urns.starts[urn, level] = running
+        running += classes.starts[expert, level]
+        classes.starts[expert, level] = running
     # ... then, filling each class from its end, where it starts. Class 0 starts with the untouched items.
     for j in range(n - 1, untouched - 1, -1):
-        item = urns.scratch[j]
-        level = _class(urns.totals[item, urn], shift, base)
-        urns.starts[urn, level] -= 1
-        urns.order[urn, urns.starts[urn, level]] = item
-        urns.place[item, urn] = urns.starts[urn, level]
-    urns.starts[urn, 0] = 0
-    _rebound(urns, urn)
+        item = classes.scratch[j]
+        level = _class(classes.totals[item, expert], shift, base)
+        classes.starts[expert, level] -= 1
+        classes.order[expert, classes.starts[expert, level]] = item
+        classes.place[item, expert] = classes.starts[expert, level]
+    classes.starts[expert, 0] = 0
+    _rebound(classes, expert)
 
 
 @inline
@@ -269,20 +274,20 @@ def to_ticks(gain: float) -> int:
     return int(math.floor(min(gain, 1.0) * TICKS))
 
 
-def sort_again(urns: Urns) -> None:
+def sort_again(classes: ScoreClasses) -> None:
     """Put all items in order anew, from totals and rates alone."""
-    n, count = urns.totals.shape
-    for urn in range(count):
-        touched = urns.totals[:, urn] > 0
-        urns.order[urn] = np.argsort(touched, kind="stable")
-        urns.place[urns.order[urn], urn] = np.arange(n)
-        urns.marks[urn, UNTOUCHED] = n - np.count_nonzero(touched)
-        retune(urns, urn, float(urns.rate[urn]))
+    n, count = classes.totals.shape
+    for expert in range(count):
+        touched = classes.totals[:, expert] > 0
+        classes.order[expert] = np.argsort(touched, kind="stable")
+        classes.place[classes.order[expert], expert] = np.arange(n)
+        classes.marks[expert, UNTOUCHED] = n - np.count_nonzero(touched)
+        retune(classes, expert, float(classes.rate[expert]))
 
 
-def probabilities(urns: Urns, urn: int) -> Floats:
+def probabilities(classes: ScoreClasses, expert: int) -> Floats:
     """The law of `draw`, in floats: what tests hold it to. As private as the totals are."""
-    powers = urns.rate[urn] * (urns.totals[:, urn] - urns.totals[:, urn].max())
+    powers = classes.rate[expert] * (classes.totals[:, expert] - classes.totals[:, expert].max())
     weights = np.exp(powers)
     law: Floats = weights / weights.sum()
     return law

@@ -25,7 +25,7 @@ FINE = 1 << 40
 """Shares of items by a softmax are whole multiples of one part in this, and never 0."""
 
 
-class Guide(NamedTuple):
+class GuideTable(NamedTuple):
     """The stretches of one expert or several, and which item holds the first place of each bucket."""
 
     ends: Ints
@@ -54,7 +54,7 @@ def mask(bound: int) -> int:
     return (1 << (bound - 1).bit_length()) - 1
 
 
-def guided(ends: Ints) -> Guide:
+def guided(ends: Ints) -> GuideTable:
     """A guide to these ends, (N + 1, experts), which begin with 0 and never fall."""
     totals = [int(total) for total in ends[-1]]
     shifts = [(total // (2 * (len(ends) - 1))).bit_length() for total in totals]
@@ -62,13 +62,13 @@ def guided(ends: Ints) -> Guide:
     firsts = np.empty((len(totals), buckets + 2), dtype=np.int32)
     masks = np.array([mask(total) for total in totals], dtype=np.uint64)
     kept = np.zeros((len(totals), len(totals)), dtype=np.int64)
-    made = Guide(np.ascontiguousarray(ends), firsts, np.array(shifts, dtype=np.int64), masks, kept)
+    made = GuideTable(np.ascontiguousarray(ends), firsts, np.array(shifts, dtype=np.int64), masks, kept)
     _write_firsts(made)
     return made
 
 
 @kernel
-def _write_firsts(guide: Guide) -> None:
+def _write_firsts(guide: GuideTable) -> None:
     n_items = len(guide.ends) - 1
     for expert in range(len(guide.shifts)):
         item = 0
@@ -97,7 +97,7 @@ def find_between(ends: Ints, low: int, high: int, place: int) -> int:
 
 
 @inline
-def seek(guide: Guide, expert: int, place: int) -> int:
+def seek(guide: GuideTable, expert: int, place: int) -> int:
     """The same item, by the guide."""
     bucket = place >> guide.shifts[expert]
     low, high = int(guide.firsts[expert, bucket]), int(guide.firsts[expert, bucket + 1]) + 1
@@ -111,7 +111,7 @@ def seek(guide: Guide, expert: int, place: int) -> int:
 
 
 @inline
-def draw_other(guide: Guide, slot: int, row: Items, taken: int, coins: PublicWords) -> int:
+def draw_other(guide: GuideTable, slot: int, row: Items, taken: int, coins: PublicWords) -> int:
     """The item of the slot's expert, in proportion to its stretch, among those not in the row yet; or UNFINISHED.
 
     Slots before `taken` are looked at, each filled by this function in this round, or empty. One expert after the other

@@ -29,7 +29,7 @@ ASKED, OFFSET, RESIDUAL, DIFFERENCE, BITS = range(5)
 """Places in `question`: whether one is open; words the round had used when it came up; and what is asked."""
 
 MOST = 16
-"""So many times its size a purse is filled where many words are wanted: each time takes as long as a hundred words."""
+"""So many times its size a buffer is filled where many words are wanted: each time takes as long as a hundred words."""
 
 WINDOW = 2.0**-40
 """Floats decide a comparison only where they agree to one part in this, far more than any rounding."""
@@ -62,23 +62,23 @@ class SecretWords(NamedTuple):
         return "<SecretWords>"
 
 
-Handful = TypeVar("Handful", PublicWords, SecretWords)
+View = TypeVar("View", PublicWords, SecretWords)
 
 
-class _Purse(ABC, Generic[Handful]):
+class WordBuffer(ABC, Generic[View]):
     """A buffer of words for kernels. Secure words are in no copy of it: not in a pickle, not in a forked child.
 
     Whoever reads words that others may read too, in other threads, holds `lock` meanwhile.
     """
 
-    handful: Handful
+    view: View
 
     def __init__(self, coins: Coins, size: int = 1 << 12) -> None:
         self.coins = coins
         self.size = size
         self.lock = threading.RLock()
         self.empty()
-        _PURSES.add(self)
+        _BUFFERS.add(self)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} from {self.coins!r}>"
@@ -94,59 +94,59 @@ class _Purse(ABC, Generic[Handful]):
 
     @abstractmethod
     def _fresh(self, count: int) -> Words:
-        """The next words of this purse's own stream."""
+        """The next words of this buffer's own stream."""
 
     def refill(self, wanted: int = 0) -> None:
         """Put fresh words behind the unused ones. Each call at least doubles the rest. Used words are wiped out.
 
-        `wanted`: about how many will be needed soon. A purse holds no more than a few times its size.
+        `wanted`: about how many will be needed soon. A buffer holds no more than a few times its size.
         """
-        old, used = self.handful.words, self.handful.used
+        old, used = self.view.words, self.view.used
         rest = old[used[USED] :]
         fresh = self._fresh(max(self.size, len(rest), min(wanted, MOST * self.size)))
-        self.handful = self.handful._replace(words=np.concatenate([rest, fresh]))
+        self.view = self.view._replace(words=np.concatenate([rest, fresh]))
         old[:] = 0
         used[USED] = used[BEGUN] = used[SHORT] = 0
 
     def take(self, count: int) -> Words:
         """The next `count` words, used up at once."""
         with self.lock:
-            while len(self.handful.words) - self.handful.used[USED] < count:
+            while len(self.view.words) - self.view.used[USED] < count:
                 self.refill()
-            start = int(self.handful.used[USED])
-            self.handful.used[USED] = self.handful.used[BEGUN] = start + count
-            self.handful.used[VERDICTS] = 0
-            return self.handful.words[start : start + count].copy()
+            start = int(self.view.used[USED])
+            self.view.used[USED] = self.view.used[BEGUN] = start + count
+            self.view.used[VERDICTS] = 0
+            return self.view.words[start : start + count].copy()
 
     def __getstate__(self) -> dict[str, Any]:
         state = {name: value for name, value in self.__dict__.items() if name != "lock"}
-        return state | {"handful": None} if self.secure else state
+        return state | {"view": None} if self.secure else state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         self.lock = threading.RLock()
-        if self.handful is None:
+        if self.view is None:
             self.empty()
-        _PURSES.add(self)
+        _BUFFERS.add(self)
 
 
-class PublicCoins(_Purse[PublicWords]):
+class PublicCoins(WordBuffer[PublicWords]):
     """Coins that hide nothing."""
 
     def empty(self) -> None:
         """Forget the words that are left."""
-        self.handful = PublicWords(np.empty(0, dtype=np.uint64), np.zeros(4, dtype=np.int64))
+        self.view = PublicWords(np.empty(0, dtype=np.uint64), np.zeros(4, dtype=np.int64))
 
     def _fresh(self, count: int) -> Words:
         return self.coins.public(count)
 
     def resume(self, wanted: int = 0) -> None:
         """Give an interrupted kernel what it lacked, if it was this: about so many words."""
-        if self.handful.used[SHORT]:
+        if self.view.used[SHORT]:
             self.refill(wanted)
 
 
-class SecretRandomness(_Purse[SecretWords]):
+class SecretRandomness(WordBuffer[SecretWords]):
     """Randomness that privacy rests on. A wider `window` only sends more questions to exact arithmetic."""
 
     def __init__(self, coins: Coins, size: int = 1 << 12, window: float = WINDOW) -> None:
@@ -157,7 +157,7 @@ class SecretRandomness(_Purse[SecretWords]):
 
     def empty(self) -> None:
         """Forget the words that are left."""
-        self.handful = SecretWords(
+        self.view = SecretWords(
             words=np.empty(0, dtype=np.uint64),
             used=np.zeros(4, dtype=np.int64),
             window=np.array([self.window]),
@@ -172,35 +172,34 @@ class SecretRandomness(_Purse[SecretWords]):
 
     def resume(self, wanted: int = 0) -> None:
         """Give an interrupted kernel what it lacked: words, about so many, or an exact verdict."""
-        if self.handful.question[ASKED]:
+        if self.view.question[ASKED]:
             self._answer()
-        elif self.handful.used[SHORT]:
+        elif self.view.used[SHORT]:
             self.refill(wanted)
 
     def _answer(self) -> None:
         """Decide the open question exactly; the words of the fraction are those that come next in the round."""
-        offset, residual, difference, bits = (int(part) for part in self.handful.question[OFFSET:])
-        rate, taken = float(self.handful.rate[0]), 0
+        offset, residual, difference, bits = (int(part) for part in self.view.question[OFFSET:])
+        rate, taken = float(self.view.rate[0]), 0
 
         def next_word() -> int:
             nonlocal taken
-            while (place := int(self.handful.used[BEGUN]) + offset + taken) >= len(self.handful.words):
+            while (place := int(self.view.used[BEGUN]) + offset + taken) >= len(self.view.words):
                 self.refill()
             taken += 1
-            return int(self.handful.words[place])
+            return int(self.view.words[place])
 
         yes = decide(residual, rate, difference, bits, next_word)
-        self.handful.question[ASKED] = 0
-        known = int(self.handful.used[VERDICTS])
-        if known == len(self.handful.verdicts):
+        self.view.question[ASKED] = 0
+        known = int(self.view.used[VERDICTS])
+        if known == len(self.view.verdicts):
             verdicts, rates = (
-                np.concatenate([old, np.zeros_like(old)])
-                for old in (self.handful.verdicts, self.handful.rates)
+                np.concatenate([old, np.zeros_like(old)]) for old in (self.view.verdicts, self.view.rates)
             )
-            self.handful = self.handful._replace(verdicts=verdicts, rates=rates)
-        self.handful.verdicts[known] = offset, residual, difference, bits, yes, taken
-        self.handful.rates[known] = rate
-        self.handful.used[VERDICTS] = known + 1
+            self.view = self.view._replace(verdicts=verdicts, rates=rates)
+        self.view.verdicts[known] = offset, residual, difference, bits, yes, taken
+        self.view.rates[known] = rate
+        self.view.used[VERDICTS] = known + 1
 
 
 def require_secret(secret: object) -> None:
@@ -212,35 +211,35 @@ def require_secret(secret: object) -> None:
         )
 
 
-_PURSES: weakref.WeakSet[_Purse[Any]] = weakref.WeakSet()
+_BUFFERS: weakref.WeakSet[WordBuffer[Any]] = weakref.WeakSet()
 
 
-def _empty_secure_purses() -> None:
-    for purse in _PURSES:
-        purse.lock = threading.RLock()  # the old one may be held by a thread that is not here
-        if purse.secure:  # seeded coins repeat themselves on purpose
-            purse.empty()
+def _empty_secure_buffers() -> None:
+    for buffer in _BUFFERS:
+        buffer.lock = threading.RLock()  # the old one may be held by a thread that is not here
+        if buffer.secure:  # seeded coins repeat themselves on purpose
+            buffer.empty()
 
 
 if hasattr(os, "register_at_fork"):  # not on every system, but wherever there is fork
-    os.register_at_fork(after_in_child=_empty_secure_purses)
+    os.register_at_fork(after_in_child=_empty_secure_buffers)
 
 UNFINISHED = -1
 """What a compiled draw returns when the round must be undone and resumed."""
 
 
 @inline
-def begin(handful: PublicWords | SecretWords) -> None:
+def begin(view: PublicWords | SecretWords) -> None:
     """A round begins; or begins again, if nothing was used since."""
-    if handful.used[USED] != handful.used[BEGUN]:
-        handful.used[BEGUN] = handful.used[USED]
-        handful.used[VERDICTS] = 0
+    if view.used[USED] != view.used[BEGUN]:
+        view.used[BEGUN] = view.used[USED]
+        view.used[VERDICTS] = 0
 
 
 @inline
-def undo(handful: PublicWords | SecretWords) -> None:
+def undo(view: PublicWords | SecretWords) -> None:
     """The round did not happen."""
-    handful.used[USED] = handful.used[BEGUN]
+    view.used[USED] = view.used[BEGUN]
 
 
 @inline
@@ -255,20 +254,20 @@ def mask_of(bound: int) -> np.uint64:
 
 
 @inline
-def below(bound: int, handful: PublicWords | SecretWords) -> int:
+def below(bound: int, view: PublicWords | SecretWords) -> int:
     """A whole number from 0 to bound - 1, uniformly, exactly; or UNFINISHED."""
-    return below_masked(bound, mask_of(bound), handful)
+    return below_masked(bound, mask_of(bound), view)
 
 
 @inline
-def below_masked(bound: int, mask: np.uint64, handful: PublicWords | SecretWords) -> int:
+def below_masked(bound: int, mask: np.uint64, view: PublicWords | SecretWords) -> int:
     """The same, for bounds whose mask is known beforehand."""
-    while handful.used[USED] < len(handful.words):
-        word = handful.words[handful.used[USED]] & mask
-        handful.used[USED] += 1
+    while view.used[USED] < len(view.words):
+        word = view.words[view.used[USED]] & mask
+        view.used[USED] += 1
         if word < np.uint64(bound):
             return int(np.int64(word))
-    handful.used[SHORT] = 1
+    view.used[SHORT] = 1
     return UNFINISHED
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from diminuendo._numba import kernel
 from diminuendo.learners import RandomSlates
 from diminuendo.learners.base.replay import replay
-from diminuendo.objectives.family import Bag, Table, add, gains, new_bag, start
+from diminuendo.objectives.family import GainBuffer, Table, add, gains, new_gain_buffer, start
 from diminuendo.offline import Bracket, Hindsight, greedy, optimum
 from diminuendo.randomness import SeededCoins
 from diminuendo.streams.people import People, Stream, shown_before
@@ -30,7 +30,7 @@ def expert_regrets(stream: Stream, slates: Items) -> Floats:
     n, k = slates.shape
     totals, own = np.zeros((k, stream.n_items)), np.zeros(k)
     if isinstance(stream, People):
-        bag = new_bag(stream.n_items, stream.family.leaves)
+        bag = new_gain_buffer(stream.n_items, stream.family.leaves)
         _add_up(stream.table, slates, np.empty(stream.largest_state), bag, totals, own)
     else:
         for t in range(n):
@@ -46,7 +46,7 @@ def expert_regrets(stream: Stream, slates: Items) -> Floats:
 
 
 @kernel
-def _add_up(table: Table, slates: Items, state: Floats, bag: Bag, totals: Floats, own: Floats) -> None:
+def _add_up(table: Table, slates: Items, state: Floats, bag: GainBuffer, totals: Floats, own: Floats) -> None:
     for t in range(slates.shape[0]):
         start(table, t, state, 0)
         for slot in range(slates.shape[1]):

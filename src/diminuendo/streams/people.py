@@ -23,7 +23,7 @@ from diminuendo import _validate
 from diminuendo._numba import inline, kernel
 from diminuendo._sparse import is_sparse
 from diminuendo.errors import InvalidInput
-from diminuendo.objectives.family import Bag, Family, Table, add, gains, new_bag, start, value
+from diminuendo.objectives.family import Family, GainBuffer, Table, add, gains, new_gain_buffer, start, value
 from diminuendo.objectives.oracle import Oracle
 from diminuendo.objectives.person import Person, largest_state
 from diminuendo.objectives.rows import Matrix
@@ -31,7 +31,7 @@ from diminuendo.streams.clicks import MODELS, click_all, first_click, luck_of
 from diminuendo.types import Floats, Ints, Items, Objective, Slate, SlateLike, Words
 
 
-def find_fans(table: Table, n_people: int, state: Floats, bag: Bag) -> tuple[Ints, Items]:
+def find_fans(table: Table, n_people: int, state: Floats, bag: GainBuffer) -> tuple[Ints, Items]:
     """(starts, fans): the people who care about item a are fans[starts[a]:starts[a+1]], in order."""
     starts = np.zeros(len(bag.slot) + 1, dtype=np.int64)
     _count_fans(table, n_people, state, bag, starts)
@@ -41,7 +41,7 @@ def find_fans(table: Table, n_people: int, state: Floats, bag: Bag) -> tuple[Int
 
 
 @kernel
-def _count_fans(table: Table, n: int, state: Floats, bag: Bag, starts: Ints) -> None:
+def _count_fans(table: Table, n: int, state: Floats, bag: GainBuffer, starts: Ints) -> None:
     for t in range(n):
         start(table, t, state, 0)
         for j in range(gains(table, t, state, 0, bag, 0)):
@@ -51,7 +51,7 @@ def _count_fans(table: Table, n: int, state: Floats, bag: Bag, starts: Ints) -> 
 
 
 @kernel
-def _list_fans(table: Table, n: int, state: Floats, bag: Bag, free: Ints, fans: Items) -> None:
+def _list_fans(table: Table, n: int, state: Floats, bag: GainBuffer, free: Ints, fans: Items) -> None:
     for t in range(n):
         start(table, t, state, 0)
         for j in range(gains(table, t, state, 0, bag, 0)):
@@ -190,7 +190,10 @@ class People(Clicking):
     def fans(self) -> tuple[Ints, Items]:
         """Who cares about item a: people fans[starts[a]:starts[a+1]]; given as (starts, fans)."""
         return find_fans(
-            self.table, len(self), np.empty(self.largest_state), new_bag(self.n_items, self.family.leaves)
+            self.table,
+            len(self),
+            np.empty(self.largest_state),
+            new_gain_buffer(self.n_items, self.family.leaves),
         )
 
     def values(self, slates: SlateLike | NDArray[np.integer]) -> Floats:

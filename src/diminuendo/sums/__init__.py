@@ -1,6 +1,6 @@
 """Private running sums: what people contribute is added up, and published with noise now and then."""
 
-from diminuendo.sums.batch import Collector
+from diminuendo.sums.batch import OpenBatch
 from diminuendo.sums.chains.stored import StoredPeople
 from diminuendo.sums.chains.weights import gls, power_weights
 from diminuendo.sums.clip import Clip
@@ -11,7 +11,7 @@ from diminuendo.sums.strategies import STRATEGIES
 __all__ = [
     "STRATEGIES",
     "Clip",
-    "Collector",
+    "OpenBatch",
     "PrivateSum",
     "Schedule",
     "StoredPeople",

@@ -1,8 +1,8 @@
 """Collecting what people contribute to the open batch of a sum: clipped, counted, added up.
 
 There are three doors. `add` takes one person's vector from anybody, and `add_rows` a matrix of them: both check what
-they are given. `pouring` is for our own compiled code that knows where its numbers belong: it hands out the rule of
-clipping and the batch, under the lock, once so many people are counted.
+they are given. `compiled_access` is for our own compiled code that knows where its numbers belong: it hands out the
+rule of clipping and the batch, under the lock, once so many people are counted.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ NARROW = np.iinfo(np.int32)
 """Cells of an open batch have 32 bits as long as nobody could add more, and 64 from then on."""
 
 
-class Pour(NamedTuple):
+class BatchView(NamedTuple):
     """What compiled code needs of the open batch: entry e is cells[e % n, e // n], for n rows of cells."""
 
     rule: Rule
@@ -35,10 +35,10 @@ class Pour(NamedTuple):
     """Of 32 bits or 64: enough for the people who are counted."""
 
     def __repr__(self) -> str:
-        return "<Pour>"
+        return "<BatchView>"
 
 
-class Collector:
+class OpenBatch:
     """Clips and adds up what people contribute to the open batch. Several machines may each have one.
 
     `across`: so many entries that are size / across apart lie next to each other in memory, as the slots of an item;
@@ -129,7 +129,7 @@ class Collector:
         return self._scratch
 
     @contextmanager
-    def pouring(self, people: int, *, batch: int | None = None) -> Iterator[Pour | None]:
+    def compiled_access(self, people: int, *, batch: int | None = None) -> Iterator[BatchView | None]:
         """For compiled code that adds so many people's contributions itself; None, if they come too late.
 
         Such code adds what `clip_row` makes of all that one person contributes, each whole number once; parts of it
@@ -139,7 +139,7 @@ class Collector:
         if self.clip.norm == "cell":
             raise InvalidInput("This sum takes one entry per person: add([value], [cell]).")
         with self._lock:
-            yield Pour(self.clip.rule(), self._cells) if self._counts(people, batch) else None
+            yield BatchView(self.clip.rule(), self._cells) if self._counts(people, batch) else None
 
     def _counts(self, people: int, batch: int | None) -> bool:
         """Whether so many contributions to that batch still count; they are counted if so."""

@@ -165,7 +165,7 @@ class GammaTree:
             raise InvalidInput(f"All {self.steps} steps of this tree are done.")
         out = np.empty_like(given)
         with secret.lock:
-            while not _add(self._tree, given, out, secret.handful):
+            while not _add(self._tree, given, out, secret.view):
                 secret.resume()
         return out
 

@@ -36,7 +36,7 @@ from diminuendo.privacy.rounding import raised, rounded_up
 from diminuendo.randomness import noise, rounded_normal
 from diminuendo.randomness.words import SecretRandomness
 from diminuendo.sums import snapshots
-from diminuendo.sums.batch import Collector
+from diminuendo.sums.batch import OpenBatch
 from diminuendo.sums.clip import Clip
 from diminuendo.sums.schedule import Schedule
 from diminuendo.sums.strategies import STRATEGIES
@@ -53,7 +53,7 @@ ROOM = 1 << 61
 """No number inside may exceed this; what could is refused before anybody arrives."""
 
 
-class PrivateSum(Collector):
+class PrivateSum(OpenBatch):
     """A running sum, published once after each batch of the schedule, at a total cost of `cost`."""
 
     def __init__(
@@ -137,15 +137,15 @@ class PrivateSum(Collector):
         spread = self.scale * (math.sqrt(2) if isinstance(self.event, Laplace) else 1.0)
         return spread * math.sqrt(self.strategy.variance(release)) / self.clip.ticks
 
-    def collector(self) -> Collector:
+    def collector(self) -> OpenBatch:
         """For another machine: clips and adds up by the same rule, to be merged before the batch is released."""
-        made = Collector(self.size, self.clip, self.schedule, self.across)
+        made = OpenBatch(self.size, self.clip, self.schedule, self.across)
         made._marks[0] = self.batch
         return made
 
-    def merge(self, other: Collector) -> None:
+    def merge(self, other: OpenBatch) -> None:
         """Take over what another machine collected. If its batch has closed meanwhile, that came too late."""
-        if type(other) is not Collector or (other.size, other.across, other.clip, other.schedule) != (
+        if type(other) is not OpenBatch or (other.size, other.across, other.clip, other.schedule) != (
             self.size,
             self.across,
             self.clip,

@@ -11,7 +11,7 @@ import numpy as np
 
 from diminuendo.errors import InvalidInput, WrongFeedback, unless_ctrl_c
 from diminuendo.learners.base.learner import Learner
-from diminuendo.objectives.family import Bag, Table, new_bag
+from diminuendo.objectives.family import GainBuffer, Table, new_gain_buffer
 from diminuendo.objectives.oracle import Oracle
 from diminuendo.objectives.person import Person, compiled
 from diminuendo.streams.clicks import NO_CLICK
@@ -47,12 +47,12 @@ class FullInformation(Learner):
     """Reads an objective, and has a bag for its gains."""
 
     reads: ClassVar[frozenset[FeedbackKind]] = frozenset({"full"})
-    _held: Bag | None = None
+    _held: GainBuffer | None = None
 
-    def _bag(self, leaves: int) -> Bag:
+    def _bag(self, leaves: int) -> GainBuffer:
         """Room for the gains of a person of so many leaves."""
         if self._held is None or len(self._held.items) < leaves * self.n_items:
-            self._held = new_bag(self.n_items, leaves)
+            self._held = new_gain_buffer(self.n_items, leaves)
         return self._held
 
     def _read(self, decision: Decision, feedback: Any) -> Any:

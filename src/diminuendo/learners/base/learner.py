@@ -22,9 +22,9 @@ from diminuendo import _validate
 from diminuendo.errors import InvalidInput
 from diminuendo.learners.base import snapshots
 from diminuendo.learners.base.decisions import NO_PROBE, Desk
-from diminuendo.learners.base.visits import Identity, Quota, silenced
+from diminuendo.learners.base.visits import Identity, VisitLimit, silenced
 from diminuendo.privacy.budget import Guarantee
-from diminuendo.privacy.process_guard import Custody, Undisturbed
+from diminuendo.privacy.process_guard import DeferInterrupt, ProcessGuard
 from diminuendo.randomness.coins import Coins, SystemCoins, life_of
 from diminuendo.randomness.words import PublicCoins, SecretRandomness
 from diminuendo.streams.people import People
@@ -66,7 +66,7 @@ class Learner(ABC):
     """The kinds of feedback it can learn from."""
     summary: ClassVar[str]
     """One line: what it is and when to use it."""
-    _quota: Quota | None = None
+    _visit_limit: VisitLimit | None = None
     """Counts people's rounds, where something is promised to them."""
 
     def __init__(
@@ -79,7 +79,7 @@ class Learner(ABC):
         self._secret = SecretRandomness(self.coins)
         self._desk = Desk(self.slots, patience)
         self._desk.life = life_of(self.coins)
-        self._custody = Custody()
+        self._guard = ProcessGuard()
         self._blank: Items = np.full(self.slots, EMPTY_SLOT, dtype=np.int32)
         self._no_probe: Items = np.full(3, NO_PROBE, dtype=np.int32)
 
@@ -120,12 +120,12 @@ class Learner(ABC):
         Private learners are made for people who have up to `visits` rounds. In the rounds after those a slate is
         shown as ever, and her answer changes nothing.
         """
-        quota = self._quota
-        with self._custody.lock:
+        quota = self._visit_limit
+        with self._guard.lock:
             self._admit(1)
             self._release_due()
             counts = quota is None or quota.admits(person)
-            with Undisturbed():  # drawn, counted and issued, or nothing of it
+            with DeferInterrupt():  # drawn, counted and issued, or nothing of it
                 row, probe, slate = self._drawn()
                 if person is not None and quota is not None:
                     quota.count(person)
@@ -136,7 +136,7 @@ class Learner(ABC):
         if not isinstance(decision, Decision):
             raise InvalidInput(f"Answer with what choose() returned; got {type(decision).__name__}.")
         answer = self._read(decision, feedback)
-        with self._custody.lock:
+        with self._guard.lock:
             place = self._desk.look(decision)
             if place is not None:
                 self._desk.close(place)
@@ -200,17 +200,17 @@ class Learner(ABC):
         if people.n_items != self.n_items:
             raise InvalidInput(f"The learner has {self.n_items} items, the stream {people.n_items}.")
         slates = np.full((len(people), self.slots), EMPTY_SLOT, dtype=np.int32)
-        if self._quota is not None:
-            with self._custody.lock:
+        if self._visit_limit is not None:
+            with self._guard.lock:
                 self._admit(len(people))
-                people = silenced(people, self._quota.count_all(persons, len(people)))
+                people = silenced(people, self._visit_limit.count_all(persons, len(people)))
         done = 0
         while done < len(people):
-            with self._custody.lock:
+            with self._guard.lock:
                 self._admit(len(people) - done)  # each time: others may have chosen meanwhile
                 self._release_due()
                 before = done
-                with self._custody.whole():
+                with self._guard.all_or_broken():
                     done = self._replay(people, slates, done)
                     self._desk.pass_by(slates[before:done])
                 if done < len(people):
@@ -245,15 +245,15 @@ class Learner(ABC):
         self._desk.check(self.n_items)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name != "_custody"}
+        return {name: value for name, value in self.__dict__.items() if name != "_guard"}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        self._custody = Custody()
+        self._guard = ProcessGuard()
 
     def snapshot(self) -> bytes:
         """All that was learned, without any randomness. As private as what people said."""
-        with self._custody.lock:
+        with self._guard.lock:
             return self._packed()
 
     def _facts(self) -> dict[str, Any]:
@@ -268,8 +268,8 @@ class Learner(ABC):
 
     def _packed(self) -> bytes:
         more = {f"extra.{name}": array for name, array in self._extra().items()}
-        if self._quota is not None:
-            more |= {f"quota.{name}": array for name, array in self._quota.arrays().items()}
+        if self._visit_limit is not None:
+            more |= {f"quota.{name}": array for name, array in self._visit_limit.arrays().items()}
         return snapshots.packed(self._facts(), self._arrays() | more)
 
     @classmethod
@@ -286,8 +286,8 @@ class Learner(ABC):
         except (TypeError, KeyError, ValueError, OverflowError, MemoryError, AttributeError) as error:
             raise InvalidInput(f"The snapshot's configuration does not fit this learner: {error}.") from error
         extra = snapshots.taken(found, "extra")
-        if learner._quota is not None:
-            learner._quota.take(snapshots.taken(found, "quota"))
+        if learner._visit_limit is not None:
+            learner._visit_limit.take(snapshots.taken(found, "quota"))
         snapshots.fill(learner._arrays(), found)
         try:
             learner._take_extra(extra)

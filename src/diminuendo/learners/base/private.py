@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Self
 from diminuendo import _validate
 from diminuendo.errors import InvalidInput
 from diminuendo.learners.base.learner import Learner, Setting
-from diminuendo.learners.base.visits import Quota
+from diminuendo.learners.base.visits import VisitLimit
 from diminuendo.privacy.budget import Unit
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.privacy.process_guard import refuse_copies
@@ -19,7 +19,7 @@ class PrivateLearner(Learner):
 
     pure: ClassVar[bool] = False
     """Whether its delta is 0, so that only an epsilon is asked for."""
-    _quota: Quota
+    _visit_limit: VisitLimit
 
     def __init__(
         self,
@@ -36,7 +36,7 @@ class PrivateLearner(Learner):
         self.horizon = _validate.positive_int(horizon, "horizon")
         self.visits = _validate.positive_int(visits, "visits")
         self.unit = Unit(self.visits)
-        self._quota = Quota(self.visits)
+        self._visit_limit = VisitLimit(self.visits)
         if ledger is not None and not isinstance(ledger, Ledger):
             raise InvalidInput(f"What is published is paid for on a Ledger; got {ledger!r}.")
         if ledger is not None and ledger.budget.unit.rounds < self.visits:
@@ -64,7 +64,7 @@ class PrivateLearner(Learner):
         return super()._config() | {"horizon": self.horizon} | several
 
     def _packed(self) -> bytes:
-        self._custody.check()
+        self._guard.check()
         return super()._packed()
 
     def _restored(self) -> None:
@@ -78,9 +78,9 @@ class PrivateLearner(Learner):
         return super()._facts() | {"ledger": self._given is not None}
 
     def _admit(self, rounds: int) -> None:
-        custody = self._custody
-        if custody.torn or not custody.here:
-            custody.check()
+        guard = self._guard
+        if guard.broken or not guard.same_process:
+            guard.check()
         if self._desk.issued.item(0) + rounds > self.horizon:
             raise InvalidInput(
                 f"This learner was made for {self.horizon:,} rounds, and {self.rounds:,} are over; {rounds:,} more "

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from diminuendo._numba import kernel
 from diminuendo._sparse import SparseRows
 from diminuendo.errors import unless_ctrl_c
-from diminuendo.objectives.family import Bag, Family, Table, add, gains, new_bag, offset, start
+from diminuendo.objectives.family import Family, GainBuffer, Table, add, gains, new_gain_buffer, offset, start
 from diminuendo.objectives.person import Person
 from diminuendo.objectives.records import from_record, to_record
 from diminuendo.types import Floats, Ints, Objective
@@ -93,7 +93,7 @@ class Walk:
         self.moved = np.zeros(len(keeper), dtype=np.bool_)
         self._scratch = np.zeros(keeper.n_items)
         self._parts: list[tuple[Segment, int, Any]] = []
-        first, bags = 0, dict[int, Bag]()  # one of each size: people may have come one by one
+        first, bags = 0, dict[int, GainBuffer]()  # one of each size: people may have come one by one
         for segment in keeper.segments:
             made = None
             if segment.family is not None:
@@ -103,7 +103,7 @@ class Walk:
                 state = np.empty(at[-1])
                 _begin(segment.table, rows, at, state)
                 leaves = segment.family.leaves
-                bags[leaves] = bags.get(leaves) or new_bag(keeper.n_items, leaves)
+                bags[leaves] = bags.get(leaves) or new_gain_buffer(keeper.n_items, leaves)
                 made = rows, at, state, np.empty(int(np.diff(at).max(initial=0))), bags[leaves]
             self._parts.append((segment, first, made))
             first += len(segment)
@@ -193,7 +193,7 @@ def singles(family: Family, table: Table, rows: list[int], n_items: int) -> Spar
     index = np.array(rows, dtype=np.int64)
     at = np.zeros(len(index) + 1, dtype=np.int64)
     _sizes(table, index, at)
-    state, bag = np.empty(at[-1]), new_bag(n_items, family.leaves)
+    state, bag = np.empty(at[-1]), new_gain_buffer(n_items, family.leaves)
     _begin(table, index, at, state)
     starts = np.zeros(len(index) + 1, dtype=np.int64)
     _count(table, index, at, state, bag, starts)
@@ -215,14 +215,21 @@ def _begin(table: Table, rows: Ints, at: Ints, state: Floats) -> None:
 
 
 @kernel
-def _count(table: Table, rows: Ints, at: Ints, state: Floats, bag: Bag, starts: Ints) -> None:
+def _count(table: Table, rows: Ints, at: Ints, state: Floats, bag: GainBuffer, starts: Ints) -> None:
     for i in range(len(rows)):
         starts[i + 1] = starts[i] + gains(table, rows[i], state, at[i], bag, 0)
 
 
 @kernel
 def _fill(
-    table: Table, rows: Ints, at: Ints, state: Floats, bag: Bag, starts: Ints, items: Ints, values: Floats
+    table: Table,
+    rows: Ints,
+    at: Ints,
+    state: Floats,
+    bag: GainBuffer,
+    starts: Ints,
+    items: Ints,
+    values: Floats,
 ) -> None:
     for i in range(len(rows)):
         for j in range(gains(table, rows[i], state, at[i], bag, 0)):
@@ -258,7 +265,7 @@ def _ask(
     at: Ints,
     state: Floats,
     moved: NDArray[np.bool_],
-    bag: Bag,
+    bag: GainBuffer,
     starts: Ints,
     items: Ints,
     scratch: Floats,

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from diminuendo._numba import inline, kernel
 from diminuendo.errors import InvalidInput, unless_ctrl_c
 from diminuendo.learners.base.stored_objectives import Keeper, read, written
-from diminuendo.objectives.family import Bag, Family, Table, add, gains, new_bag, offset, start
+from diminuendo.objectives.family import Family, GainBuffer, Table, add, gains, new_gain_buffer, offset, start
 from diminuendo.randomness.score_classes import TICKS, to_ticks
 from diminuendo.types import Floats, Ints, Objective
 
@@ -78,10 +78,12 @@ class Asking:
 
     def __init__(self, keeper: Keeper) -> None:
         self.n_items, self.chosen = keeper.n_items, list[int]()
-        self._tables: list[tuple[Table, Ints, Ints, Floats, Ints, Bag]] = []
+        self._tables: list[tuple[Table, Ints, Ints, Floats, Ints, GainBuffer]] = []
         self._functions: list[Objective] = []
         leaves = max((part.family.leaves for part in keeper.segments if part.family is not None), default=1)
-        bag = new_bag(keeper.n_items, leaves)  # one for all: people may come one by one, each a segment
+        bag = new_gain_buffer(
+            keeper.n_items, leaves
+        )  # one for all: people may come one by one, each a segment
         for segment in keeper.segments:
             if segment.function is not None:
                 self._functions.append(segment.function)
@@ -142,14 +144,16 @@ def _begin(table: Table, rows: Ints, at: Ints, state: Floats) -> None:
 
 
 @kernel
-def _score(table: Table, rows: Ints, at: Ints, state: Floats, left: Ints, bag: Bag, total: Ints) -> None:
+def _score(
+    table: Table, rows: Ints, at: Ints, state: Floats, left: Ints, bag: GainBuffer, total: Ints
+) -> None:
     for i in range(len(rows)):
         for j in range(gains(table, rows[i], state, at[i], bag, 0)):
             total[bag.items[j]] += _ticks(bag.gains[j], left[i])
 
 
 @kernel
-def _join(table: Table, rows: Ints, at: Ints, state: Floats, left: Ints, bag: Bag, item: int) -> None:
+def _join(table: Table, rows: Ints, at: Ints, state: Floats, left: Ints, bag: GainBuffer, item: int) -> None:
     for i in range(len(rows)):
         for j in range(
             gains(table, rows[i], state, at[i], bag, 0)

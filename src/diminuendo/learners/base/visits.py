@@ -35,7 +35,7 @@ HASHED = 16
 """Bytes. Two people whose hashes agree share one quota, which protects both."""
 
 
-class Quota:
+class VisitLimit:
     """Counts everybody's rounds."""
 
     def __init__(self, visits: int) -> None:
@@ -43,7 +43,7 @@ class Quota:
         self._rounds: dict[bytes, int] = {}
 
     def __repr__(self) -> str:
-        return f"<Quota: {self.visits} rounds a person>"
+        return f"<VisitLimit: {self.visits} rounds a person>"
 
     def admits(self, person: Identity | None) -> bool:
         """Whether what this person answers in her next round counts. Changes nothing."""

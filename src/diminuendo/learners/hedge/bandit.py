@@ -93,7 +93,7 @@ class ExploreExploit(Learner):
 
     def _draw(self, row: Items, probe: Items) -> bool:
         return bool(
-            _draw_round(self._experts, self.exploring, row, probe, self._public.handful, self._secret.handful)
+            _draw_round(self._experts, self.exploring, row, probe, self._public.view, self._secret.view)
         )
 
     def _read(self, decision: Decision, feedback: Any) -> float:
@@ -112,8 +112,8 @@ class ExploreExploit(Learner):
                 people.table,
                 slates,
                 done,
-                self._public.handful,
-                self._secret.handful,
+                self._public.view,
+                self._secret.view,
                 state,
                 probe,
             )
@@ -129,7 +129,7 @@ def _explore_or_exploit(
     k = len(row)
     coin = below(COIN, coins)
     slot = below(k, coins) if coin != UNFINISHED else UNFINISHED
-    item = below(experts.urns.totals.shape[0], coins) if slot != UNFINISHED else UNFINISHED
+    item = below(experts.classes.totals.shape[0], coins) if slot != UNFINISHED else UNFINISHED
     if item == UNFINISHED or not draw_slots(experts, row, secret):
         undo(coins)
         return False

@@ -55,7 +55,7 @@ from diminuendo.learners.hedge.exploring import (
 from diminuendo.learners.hedge.private_draws import PrivateDraws
 from diminuendo.privacy import curves
 from diminuendo.privacy.budget import Guarantee
-from diminuendo.privacy.draw_budget import UNLIMITED, Meter
+from diminuendo.privacy.draw_budget import UNLIMITED, DrawBudget
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.randomness.coins import Coins
 from diminuendo.types import Ints
@@ -92,7 +92,7 @@ class _PrivateBandit(BanditExperts, PrivateDraws):
 
     @property
     def _paid(self) -> Ints:
-        return self._meter.paid
+        return self._draw_budget.paid
 
     @property
     def _uses(self) -> Ints:
@@ -106,8 +106,8 @@ class _PrivateBandit(BanditExperts, PrivateDraws):
         experts = range(self.slots) if due == EVERYBODY else (due,)
         return [(int(self._exploring.redraws[expert]), expert) for expert in experts]
 
-    def _metered(self, most: int, ledger: Ledger | None) -> Meter:
-        return Meter(most, 1, self.rate, ledger, experts=self.slots, secure=self.coins.secure)
+    def _draw_budget_of(self, most: int, ledger: Ledger | None) -> DrawBudget:
+        return DrawBudget(most, 1, self.rate, ledger, experts=self.slots, secure=self.coins.secure)
 
 
 class BanditDp(_PrivateBandit):
@@ -170,11 +170,11 @@ class BanditDp(_PrivateBandit):
         cap = self.horizon if self.cap is None else self.cap
         return Rules(self.exploring, cap, REDRAWERS[self.resample], np.empty(0, dtype=np.int64), False)
 
-    def _new_meter(self, ledger: Ledger | None) -> Meter:
+    def _new_draw_budget(self, ledger: Ledger | None) -> DrawBudget:
         most = self.horizon - 1  # redraws of one expert: none before the first round
         if self.resample != "every" and self.cap is not None:
             most = min(most, self.cap)
-        return self._metered(most, ledger)
+        return self._draw_budget_of(most, ledger)
 
     @property
     def guarantee(self) -> Guarantee:
@@ -295,8 +295,8 @@ class PresampledBandit(_PrivateBandit):
     def _rules(self) -> Rules:
         return Rules(0.0, len(self._schedule), ALL, self._schedule, True)
 
-    def _new_meter(self, ledger: Ledger | None) -> Meter:
-        return self._metered(min(self.horizon - 1, len(self._schedule)), ledger)
+    def _new_draw_budget(self, ledger: Ledger | None) -> DrawBudget:
+        return self._draw_budget_of(min(self.horizon - 1, len(self._schedule)), ledger)
 
     @property
     def claim(self) -> Guarantee:

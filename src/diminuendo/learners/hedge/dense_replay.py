@@ -11,7 +11,7 @@ from __future__ import annotations
 from diminuendo._numba import inline, kernel
 from diminuendo.experts.hedge import HedgeState
 from diminuendo.learners.hedge.full import learn_person
-from diminuendo.objectives.family import Bag
+from diminuendo.objectives.family import GainBuffer
 from diminuendo.objectives.noisy_or import NoisyOrTable
 from diminuendo.privacy.draw_budget import paid_for
 from diminuendo.randomness.deferred_gains import (
@@ -49,19 +49,19 @@ def replay_blocks(
     paid: Ints,
     secret: SecretWords,
     state: Floats,
-    bag: Bag,
+    bag: GainBuffer,
     waiting: Waiting,
 ) -> int:
     """Rounds from `done` on until one must be resumed; nothing waits when it returns."""
-    urns, rows, going = experts.urns, table.values, True
+    classes, rows, going = experts.classes, table.values, True
     waiting.rounds[0] = 0
     waiting.passed[:] = False
     while True:
         look_ahead(waiting)
         end = min(done + waiting.ahead[0], len(slates)) if going else done
-        full = _full_rows(table, done, end, urns.totals.shape[0])
+        full = _full_rows(table, done, end, classes.totals.shape[0])
         if full > 0 or waiting.rounds[0] > 0:
-            add_up(urns, waiting, rows, experts.best)
+            add_up(classes, waiting, rows, experts.best)
         if done == end:
             return done
         pause = done + max(full, 1)
@@ -98,7 +98,7 @@ def _next(
         return False
     begin(secret)
     for slot in range(len(row)):
-        item = draw_while_waiting(experts.urns, waiting, rows, slot, secret)
+        item = draw_while_waiting(experts.classes, waiting, rows, slot, secret)
         if item == UNFINISHED:
             undo(secret)
             return False
@@ -109,17 +109,17 @@ def _next(
 @inline
 def _put_off(experts: HedgeState, waiting: Waiting, table: NoisyOrTable, person: int, row: Items) -> None:
     """`learn_person` of a person who names every item: gains wait, but for those of shown items, which are none."""
-    urns, rows, first, chances = experts.urns, table.values, table.starts[person], waiting.chances
+    classes, rows, first, chances = experts.classes, table.values, table.starts[person], waiting.chances
     for slot in range(len(row)):  # before anything else, so that they come from memory together
         chances[slot] = 0.0 if row[slot] == EMPTY_SLOT else rows[first + row[slot]]
     waiting.begins[waiting.rounds[0]] = first
     missed = 1.0
     for slot in range(len(row)):
         factor = missed * TICKS
-        wait(urns, waiting, rows, slot, factor)
+        wait(classes, waiting, rows, slot, factor)
         for earlier in range(slot):
             if row[earlier] != EMPTY_SLOT:  # what will be added to it is taken away beforehand
-                urns.totals[row[earlier], slot] -= ticks_of(factor, chances[earlier])
+                classes.totals[row[earlier], slot] -= ticks_of(factor, chances[earlier])
         if row[slot] != EMPTY_SLOT:
             experts.own[slot] += ticks_of(factor, chances[slot])
             missed *= 1.0 - chances[slot]

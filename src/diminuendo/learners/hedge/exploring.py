@@ -106,7 +106,7 @@ def next_round(
             if not first and not paid_for(paid, slot, state.redraws[slot]):
                 undo(secret)
                 return False
-            item = draw(experts.urns, slot, secret)
+            item = draw(experts.classes, slot, secret)
             if item == UNFINISHED:
                 undo(secret)
                 return False
@@ -115,7 +115,7 @@ def next_round(
     coin = below(COIN, coins)
     if coin != UNFINISHED and _explores(state, rules, coin):
         slot = below(k, coins)
-        item = below(experts.urns.totals.shape[0], coins)
+        item = below(experts.classes.totals.shape[0], coins)
         coin = item
     if coin == UNFINISHED:
         undo(coins)
@@ -259,8 +259,8 @@ class BanditExperts(Learner):
                 self._paid,
                 row,
                 probe,
-                self._public.handful,
-                self._secret.handful,
+                self._public.view,
+                self._secret.view,
             )
         )
 
@@ -280,8 +280,8 @@ class BanditExperts(Learner):
                 people.table,
                 slates,
                 done,
-                self._public.handful,
-                self._secret.handful,
+                self._public.view,
+                self._secret.view,
                 np.empty(people.largest_state),
                 np.empty(3, dtype=np.int32),
             )

@@ -29,9 +29,9 @@ from diminuendo.learners.hedge.constants import Calibration
 from diminuendo.learners.hedge.dense_replay import names_all, replay_blocks
 from diminuendo.learners.hedge.full import HedgeExperts, learn_gains
 from diminuendo.learners.hedge.private_draws import PrivateDraws
-from diminuendo.objectives.family import Bag, Table
+from diminuendo.objectives.family import GainBuffer, Table
 from diminuendo.privacy.budget import Guarantee, no_privacy
-from diminuendo.privacy.draw_budget import UNLIMITED, Meter, paid_for
+from diminuendo.privacy.draw_budget import UNLIMITED, DrawBudget, paid_for
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.randomness.coins import Coins
 from diminuendo.randomness.deferred_gains import Waiting, new_waiting
@@ -60,11 +60,11 @@ class PrintedExperts(HedgeExperts):
         check_fixed(self._experts, self.rate, self.rounds)
 
     def _draw(self, row: Items, probe: Items) -> bool:
-        return bool(_draw_slate(self._experts, row, self.rounds, self._paid, self._secret.handful))
+        return bool(_draw_slate(self._experts, row, self.rounds, self._paid, self._secret.view))
 
     def _replay(self, people: People, slates: Items, done: int) -> int:
         state, bag = np.empty(people.largest_state), self._bag(people.family.leaves)
-        before, secret = self.rounds - done, self._secret.handful
+        before, secret = self.rounds - done, self._secret.view
         common = self._experts, people.table, slates, done, before, self._paid, secret, state, bag
         if not names_all(people):
             return int(_replay(*common))
@@ -147,13 +147,13 @@ class FiDp(PrintedExperts, PrivateDraws):
         )
         return made._as_planned(calibration)
 
-    def _new_meter(self, ledger: Ledger | None) -> Meter:
+    def _new_draw_budget(self, ledger: Ledger | None) -> DrawBudget:
         # The first round's draws are uniform whatever anybody says; what the last person says is never used.
-        return Meter(self.horizon - 1, self.slots, 2 * self.rate, ledger, secure=self.coins.secure)
+        return DrawBudget(self.horizon - 1, self.slots, 2 * self.rate, ledger, secure=self.coins.secure)
 
     @property
     def _paid(self) -> Ints:
-        return self._meter.paid
+        return self._draw_budget.paid
 
     @property
     def _uses(self) -> Ints:
@@ -184,7 +184,7 @@ def draw_with_repeats(experts: HedgeState, row: Items, secret: SecretWords) -> b
     """One item per slot; a slot that repeats an earlier one stays empty. False, nothing used, to be resumed."""
     begin(secret)
     for slot in range(len(row)):
-        item = draw(experts.urns, slot, secret)
+        item = draw(experts.classes, slot, secret)
         if item == UNFINISHED:
             undo(secret)
             return False
@@ -213,7 +213,7 @@ def _replay(
     paid: Ints,
     secret: SecretWords,
     state: Floats,
-    bag: Bag,
+    bag: GainBuffer,
 ) -> int:
     while done < slates.shape[0] and _next(experts, slates[done], before + done, paid, secret):
         learn_gains(experts, table, done, slates[done], state, bag)

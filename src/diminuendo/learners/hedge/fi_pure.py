@@ -36,7 +36,7 @@ from diminuendo.learners.base.feedback import FullInformation, Read
 from diminuendo.learners.base.learner import Setting
 from diminuendo.learners.base.private import PrivateLearner
 from diminuendo.learners.hedge.constants import Calibration, checked
-from diminuendo.objectives.family import Bag, Table, add, gains, start
+from diminuendo.objectives.family import GainBuffer, Table, add, gains, start
 from diminuendo.objectives.person import largest_state
 from diminuendo.privacy.budget import Guarantee
 from diminuendo.privacy.events import Laplace
@@ -184,7 +184,7 @@ class FiPure(FullInformation, PrivateLearner):
             catch_up(self._experts)
 
     def _draw(self, row: Items, probe: Items) -> bool:
-        return bool(_draw_slate(self._experts, row, self.rounds, self._public.handful, self._secret.handful))
+        return bool(_draw_slate(self._experts, row, self.rounds, self._public.view, self._secret.view))
 
     def _learn(self, place: int, answer: Read) -> None:
         table, person, leaves = answer
@@ -199,8 +199,8 @@ class FiPure(FullInformation, PrivateLearner):
                 slates,
                 done,
                 self.rounds - done,
-                self._public.handful,
-                self._secret.handful,
+                self._public.view,
+                self._secret.view,
                 np.empty(people.largest_state),
                 self._bag(people.family.leaves),
             )
@@ -217,7 +217,7 @@ class FiPurePaper(FiPure):
 
 @inline
 def _take_gains(
-    experts: PureState, place: int, table: Table, person: int, row: Items, state: Floats, bag: Bag
+    experts: PureState, place: int, table: Table, person: int, row: Items, state: Floats, bag: GainBuffer
 ) -> None:
     start(table, person, state, 0)
     for slot in range(len(row)):
@@ -236,7 +236,7 @@ def _draw_slate(experts: PureState, row: Items, number: int, coins: PublicWords,
 
 @kernel
 def _learn_person(
-    experts: PureState, place: int, table: Table, person: int, row: Items, state: Floats, bag: Bag
+    experts: PureState, place: int, table: Table, person: int, row: Items, state: Floats, bag: GainBuffer
 ) -> None:
     _take_gains(experts, place, table, person, row, state, bag)
 
@@ -251,7 +251,7 @@ def _replay(
     coins: PublicWords,
     secret: SecretWords,
     state: Floats,
-    bag: Bag,
+    bag: GainBuffer,
 ) -> int:
     patience = experts.pending.shape[0]
     while done < slates.shape[0] and next_slate(experts, slates[done], before + done, coins, secret):

@@ -19,7 +19,7 @@ import numpy as np
 from diminuendo._numba import inline, kernel
 from diminuendo.experts.hedge import HedgeState, learn, learned, new_hedge, rebuild, settle
 from diminuendo.learners.base.feedback import FullInformation, Read
-from diminuendo.objectives.family import Bag, Table, add, gains, offset, start
+from diminuendo.objectives.family import GainBuffer, Table, add, gains, offset, start
 from diminuendo.privacy.budget import Guarantee, no_privacy
 from diminuendo.randomness.coins import Coins
 from diminuendo.randomness.score_classes import draw, to_ticks
@@ -80,22 +80,22 @@ class OrderedExperts(HedgeExperts):
         rebuild(self._experts)
 
     def _draw(self, row: Items, probe: Items) -> bool:
-        return bool(_draw_slate(self._experts, row, self._secret.handful))
+        return bool(_draw_slate(self._experts, row, self._secret.view))
 
     def _replay(self, people: People, slates: Items, done: int) -> int:
         state, bag = np.empty(people.largest_state), self._bag(people.family.leaves)
-        return int(_replay(self._experts, people.table, slates, done, self._secret.handful, state, bag))
+        return int(_replay(self._experts, people.table, slates, done, self._secret.view, state, bag))
 
 
 @inline
 def draw_slots(experts: HedgeState, row: Items, secret: SecretWords) -> bool:
     """One item per slot, all different; False, nothing used, when the round must be resumed."""
     begin(secret)
-    n_items = experts.urns.totals.shape[0]
+    n_items = experts.classes.totals.shape[0]
     for slot in range(len(row)):
         for attempt in range(ATTEMPTS + 1):
             if attempt < ATTEMPTS:
-                item = draw(experts.urns, slot, secret)
+                item = draw(experts.classes, slot, secret)
             else:
                 item = below(n_items - slot, secret)
             if item == UNFINISHED:
@@ -123,7 +123,9 @@ def _not_shown(row: Items, slot: int, number: int) -> int:
 
 
 @inline
-def learn_gains(experts: HedgeState, table: Table, person: int, row: Items, state: Floats, bag: Bag) -> None:
+def learn_gains(
+    experts: HedgeState, table: Table, person: int, row: Items, state: Floats, bag: GainBuffer
+) -> None:
     """Every expert learns what each item would have added to the slots before its own."""
     start(table, person, state, 0)
     for slot in range(len(row)):
@@ -146,13 +148,17 @@ def _draw_slate(experts: HedgeState, row: Items, secret: SecretWords) -> bool:
 
 
 @kernel
-def learn_person(experts: HedgeState, table: Table, person: int, row: Items, state: Floats, bag: Bag) -> None:
+def learn_person(
+    experts: HedgeState, table: Table, person: int, row: Items, state: Floats, bag: GainBuffer
+) -> None:
     """`learn_gains`, to be called from outside."""
     learn_gains(experts, table, person, row, state, bag)
 
 
 @kernel
-def _learn_one(experts: HedgeState, table: Table, person: int, row: Items, state: Floats, bag: Bag) -> int:
+def _learn_one(
+    experts: HedgeState, table: Table, person: int, row: Items, state: Floats, bag: GainBuffer
+) -> int:
     """`learn_gains`, and 0; or nothing, and how much room her state takes, where there is less."""
     size = offset(table, person + 1) - offset(table, person)
     if size > len(state):
@@ -163,7 +169,13 @@ def _learn_one(experts: HedgeState, table: Table, person: int, row: Items, state
 
 @kernel
 def _replay(
-    experts: HedgeState, table: Table, slates: Items, done: int, secret: SecretWords, state: Floats, bag: Bag
+    experts: HedgeState,
+    table: Table,
+    slates: Items,
+    done: int,
+    secret: SecretWords,
+    state: Floats,
+    bag: GainBuffer,
 ) -> int:
     while done < slates.shape[0] and draw_slots(experts, slates[done], secret):
         learn_gains(experts, table, done, slates[done], state, bag)

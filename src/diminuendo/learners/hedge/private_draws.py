@@ -1,4 +1,4 @@
-"""What learners share whose slates are private draws from secret scores: a horizon, a budget, a meter, two guarantees.
+"""What learners share whose slates are private draws from secret scores: a horizon, two budgets, two guarantees.
 
 `guarantee` is what is proved here, by the accountant. `claim` is what the paper's own analysis says about the same
 rate; with the paper's constants that is the epsilon asked for, and the truth is many times less.
@@ -18,7 +18,7 @@ from diminuendo.learners.base.private import PrivateLearner
 from diminuendo.learners.hedge.constants import Calibration, accountant_for
 from diminuendo.privacy.accountants import ACCOUNTANTS
 from diminuendo.privacy.budget import Budget, Guarantee
-from diminuendo.privacy.draw_budget import Meter
+from diminuendo.privacy.draw_budget import DrawBudget
 from diminuendo.privacy.events import Event
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.randomness.coins import Coins
@@ -51,7 +51,7 @@ class PrivateDraws(PrivateLearner):
         )
         self.rate = _validate.positive_float(rate, "rate")
         self.budget = Budget(epsilon, delta, self.unit, accountant_for(delta))
-        self._meter = self._new_meter(ledger)
+        self._draw_budget = self._new_draw_budget(ledger)
         self._start()
 
     @classmethod
@@ -61,7 +61,7 @@ class PrivateDraws(PrivateLearner):
 
     def _as_planned(self, calibration: Calibration) -> Self:
         """Refuse a run that its ledger cannot pay for to the end; warn where the paper's rate costs more than said."""
-        ledger, found = self._meter.ledger, self.guarantee
+        ledger, found = self._draw_budget.ledger, self.guarantee
         if calibration == "paper" and found.epsilon > self.budget.epsilon:
             warnings.warn(
                 f"The paper's rate costs epsilon {found.epsilon:.4g} here, not {self.budget.epsilon:g}: its proof does "
@@ -93,7 +93,7 @@ class PrivateDraws(PrivateLearner):
         """Make the state, empty."""
 
     @abstractmethod
-    def _new_meter(self, ledger: Ledger | None) -> Meter:
+    def _new_draw_budget(self, ledger: Ledger | None) -> DrawBudget:
         """What one use is, and how many there may be."""
 
     @property
@@ -109,7 +109,7 @@ class PrivateDraws(PrivateLearner):
     @property
     def events(self) -> Event:
         """What the whole run costs."""
-        return self._meter.event(self._meter.total)
+        return self._draw_budget.event(self._draw_budget.total)
 
     @property
     def guarantee(self) -> Guarantee:
@@ -139,12 +139,12 @@ class PrivateDraws(PrivateLearner):
     def _resume(self, rounds: int = 1) -> None:
         super()._resume(rounds)
         for number, expert in self._wanted:
-            self._meter.pay(number, expert)
+            self._draw_budget.pay(number, expert)
 
     def _restored(self) -> None:
         super()._restored()
         self._check()
-        self._meter.restored(self._uses)
+        self._draw_budget.restored(self._uses)
 
     @abstractmethod
     def _check(self) -> None:

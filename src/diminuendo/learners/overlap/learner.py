@@ -144,7 +144,7 @@ class Overlap(PrivateLearner):
 
     def appear(self, items: Iterable[int]) -> None:
         """These items are there from now on. A public event: it must not depend on what people said."""
-        with self._custody.lock:
+        with self._guard.lock:
             batch, begun = self._now()
             self._shelf.appear(items, batch + begun)
             if self._shows_one:
@@ -152,7 +152,7 @@ class Overlap(PrivateLearner):
 
     def retire(self, items: Iterable[int]) -> None:
         """These items are not shown any more. A public event: it must not depend on what people said."""
-        with self._custody.lock:
+        with self._guard.lock:
             self._shelf.retire(items, self._now()[0])
             self._slate[~self._shelf.open[self._slate]] = EMPTY_SLOT
             if self._shows_one:
@@ -185,9 +185,9 @@ class Overlap(PrivateLearner):
             slates[:] = self._slate
             return len(slates)
         if self._shelf.free:
-            return int(draw_random_slates(self.n_items, slates, 0, self._public.handful))
+            return int(draw_random_slates(self.n_items, slates, 0, self._public.view))
         starts, items = self._shelf.lists()
-        return int(draw_from_lists(starts, items, slates, 0, self._public.handful))
+        return int(draw_from_lists(starts, items, slates, 0, self._public.view))
 
     def _release_due(self) -> None:
         while self._marks[0] < self.plan.schedule.closed_by(self.rounds):
@@ -208,7 +208,7 @@ class Overlap(PrivateLearner):
         if said is not None:
             self._payoffs.add([said.payoff], [0], batch=min(batch, self._payoffs.batch))
             if batch >= self._marks[1]:
-                with self._custody.whole():
+                with self._guard.all_or_broken():
                     self._keep(answer, said, batch)
 
     def _said(self, answer: Objective, row: Items, batch: int) -> Answer | None:
@@ -257,7 +257,7 @@ class Overlap(PrivateLearner):
         if self._asked is None:
             self._asked = self._ask(number, int(self._marks[1]))
         slate = self._chain.slate(self._asked)
-        with self._custody.whole():
+        with self._guard.all_or_broken():
             self._slate[:], self._marks[0], self._asked = slate, number + 1, None
 
     def _look_at_payoffs(self, number: int) -> None:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from diminuendo._numba import kernel
-from diminuendo.objectives.family import Bag, Table, add, gains, new_bag, offset, start, value
+from diminuendo.objectives.family import GainBuffer, Table, add, gains, new_gain_buffer, offset, start, value
 from diminuendo.objectives.person import Person
 from diminuendo.types import EMPTY_SLOT, Floats, Ints, Items
 
@@ -33,7 +33,7 @@ class Asker:
     def __init__(self, n_items: int) -> None:
         self.n_items = n_items
         self._state = np.empty(1)
-        self._bag: Bag | None = None
+        self._bag: GainBuffer | None = None
 
     def __repr__(self) -> str:
         return f"<Asker, {self.n_items} items>"
@@ -42,7 +42,7 @@ class Asker:
         """What she says, who was shown `row`, about items that are there since her batch or longer."""
         leaves = person.family.leaves
         if self._bag is None or len(self._bag.items) < leaves * self.n_items:
-            self._bag = new_bag(self.n_items, leaves)
+            self._bag = new_gain_buffer(self.n_items, leaves)
         items, worth = self._bag.items, self._bag.gains
         while True:
             count, rising, payoff = _ask(
@@ -60,7 +60,7 @@ class Asker:
 
 @kernel
 def _ask(
-    table: Table, person: int, row: Items, since: Ints, batch: int, state: Floats, bag: Bag
+    table: Table, person: int, row: Items, since: Ints, batch: int, state: Floats, bag: GainBuffer
 ) -> tuple[int, bool, float]:
     """How many items are in the bag, whether they rise, and the payoff. A negative number: how much state she takes."""
     size = offset(table, person + 1) - offset(table, person)

@@ -108,7 +108,7 @@ class OverlapSums(Overlap):
         found = self._sums.release(number, self.plan.sigmas[number], self._secret)
 
         def take_in() -> None:
-            with self._custody.whole():
+            with self._guard.all_or_broken():
                 for question, published in found.items():
                     if question != SINGLES:
                         self._chain.take_in(question.item, question.before, Measured(*published))

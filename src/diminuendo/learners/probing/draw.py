@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from diminuendo._numba import inline, kernel
 from diminuendo.learners.base.decisions import NO_PROBE
 from diminuendo.objectives.family import Table, add, start, value
-from diminuendo.randomness.shares import Guide, draw_other
+from diminuendo.randomness.shares import GuideTable, draw_other
 from diminuendo.randomness.words import UNFINISHED, PublicWords, begin, below, undo
 from diminuendo.types import EMPTY_SLOT, Floats, Ints, Items
 
@@ -34,7 +34,7 @@ def _in_row(row: Items, item: int, until: int) -> bool:
 
 
 @inline
-def _draw_experts(guide: Guide, way: int, row: Items, coins: PublicWords) -> bool:
+def _draw_experts(guide: GuideTable, way: int, row: Items, coins: PublicWords) -> bool:
     """Everybody's item: one after the other among those not taken, or, with FULL, each for himself."""
     for slot in range(len(row)):
         item = draw_other(guide, slot, row, 0 if way == FULL else slot, coins)
@@ -52,7 +52,7 @@ def _leave_out_repeats(row: Items) -> None:
 
 
 @inline
-def _fill(guide: Guide, row: Items, coins: PublicWords) -> bool:
+def _fill(guide: GuideTable, row: Items, coins: PublicWords) -> bool:
     """Experts whose item is shown already draw another."""
     for slot in range(len(row)):
         if row[slot] == EMPTY_SLOT:
@@ -92,7 +92,7 @@ def count_cells(deal: NDArray[Any], left: int, counts: NDArray[np.uint8]) -> Non
 
 @kernel
 def draw_rounds(
-    guide: Guide,
+    guide: GuideTable,
     way: int,
     deal: NDArray[Any],
     counts: NDArray[np.uint8],

@@ -15,12 +15,12 @@ from diminuendo.privacy.budget import Guarantee, no_privacy
 from diminuendo.randomness.coins import Coins
 from diminuendo.randomness.words import SecretRandomness
 from diminuendo.sums import snapshots
-from diminuendo.sums.batch import Collector
+from diminuendo.sums.batch import OpenBatch
 from diminuendo.sums.clip import Clip
 from diminuendo.types import Floats
 
 
-class OpenSum(Collector):
+class OpenSum(OpenBatch):
     """A running sum that is published as it is."""
 
     def __init__(self, plan: Plan, ticks: int) -> None:

@@ -153,7 +153,7 @@ class Blocks(OneSum):
 
     def _release_due(self) -> None:
         while self._made[0] < min(self.schedule.closed_by(self.rounds), len(self.schedule) - 1):
-            with self._custody.undisturbed():
+            with self._guard.defer_interrupt():
                 if self._published is None:
                     self._published = self._sum.release(self._secret)
                 self._sums[:] = self._published
@@ -177,7 +177,7 @@ class Blocks(OneSum):
                 probes,
                 done,
                 until,
-                self._public.handful,
+                self._public.view,
             )
         )
 

@@ -42,7 +42,7 @@ from diminuendo.learners.released.contribution import Sheet
 from diminuendo.learners.released.learner import TICKS, ReleasedSums
 from diminuendo.objectives.family import Table
 from diminuendo.randomness.words import UNFINISHED, PublicWords, begin, below_masked, undo
-from diminuendo.sums.batch import Pour
+from diminuendo.sums.batch import BatchView
 from diminuendo.types import Floats, Ints, Items, Objective
 
 SHARE = 1 - math.exp(-1)
@@ -114,13 +114,13 @@ class Boosted(ReleasedSums):
         self._most = int(np.diff(ends).max())
 
     def _draw_rows(self, slates: Items, done: int, until: int, words: Ints) -> int:
-        return int(_draw_slates(self._borders, slates, done, until, words, self._public.handful))
+        return int(_draw_slates(self._borders, slates, done, until, words, self._public.view))
 
     def _propensity(self, row: Items) -> float:
         return float(propensity.pivotal(self._ends, row))
 
     def _pour(
-        self, table: Table, first: int, last: int, slates: Items, words: Ints, sheet: Sheet, into: Pour
+        self, table: Table, first: int, last: int, slates: Items, words: Ints, sheet: Sheet, into: BatchView
     ) -> int:
         return int(pour_people(table, first, last, self._ends, self._most, words, sheet, into))
 

@@ -25,9 +25,9 @@ from diminuendo.learners.released.contribution import (
     stands,
     write_row,
 )
-from diminuendo.objectives.family import Bag, Table, add, gain, gains, new_bag, start
+from diminuendo.objectives.family import GainBuffer, Table, add, gain, gains, new_gain_buffer, start
 from diminuendo.objectives.person import largest_state
-from diminuendo.sums.batch import Pour
+from diminuendo.sums.batch import BatchView
 from diminuendo.sums.clip import cannot_exceed
 from diminuendo.types import Floats, Ints, Items
 
@@ -83,7 +83,7 @@ def _may_hold(word: int, most: int, items: Items) -> bool:
 
 @kernel
 def pour_people(
-    table: Table, first: int, last: int, ends: Ints, most: int, words: Ints, sheet: Sheet, into: Pour
+    table: Table, first: int, last: int, ends: Ints, most: int, words: Ints, sheet: Sheet, into: BatchView
 ) -> int:
     """What these people contribute, into the batch; who comes next when the sheet is wider.
 
@@ -146,7 +146,7 @@ def gathered(
     """One row per person: what each item adds to her set, or what the set loses without it."""
     n_items = len(ends) - 1
     starts = np.zeros(last - first + 1, dtype=np.int64)
-    state, bag = np.empty(largest_state(table, first, last)), new_bag(n_items, leaves)
+    state, bag = np.empty(largest_state(table, first, last)), new_gain_buffer(n_items, leaves)
     _count(table, first, last, state, bag, starts)
     items, values = np.zeros(starts[-1], dtype=np.int64), np.zeros(starts[-1])
     chosen, where = np.zeros(n_items, dtype=np.int32), np.full(n_items, -1)
@@ -157,7 +157,7 @@ def gathered(
 
 
 @kernel
-def _count(table: Table, first: int, last: int, state: Floats, bag: Bag, starts: Ints) -> None:
+def _count(table: Table, first: int, last: int, state: Floats, bag: GainBuffer, starts: Ints) -> None:
     """How many items each person cares about: nothing else ever adds anything."""
     for person in range(first, last):
         start(table, person, state, 0)
@@ -172,7 +172,7 @@ def _fill(
     ends: Ints,
     words: Ints,
     state: Floats,
-    bag: Bag,
+    bag: GainBuffer,
     chosen: Items,
     where: Ints,
     starts: Ints,

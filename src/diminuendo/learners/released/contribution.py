@@ -15,9 +15,9 @@ import numpy as np
 
 from diminuendo._fetch import fetch
 from diminuendo._numba import inline
-from diminuendo.objectives.family import Bag, Table, gains, new_bag, start
+from diminuendo.objectives.family import GainBuffer, Table, gains, new_gain_buffer, start
 from diminuendo.objectives.rows import find
-from diminuendo.sums.batch import Pour
+from diminuendo.sums.batch import BatchView
 from diminuendo.sums.clip import Rule, cannot_exceed, clip_row
 from diminuendo.types import Floats, Ints, Items
 
@@ -28,7 +28,7 @@ NARROW = 256
 class Sheet(NamedTuple):
     """Scratch for one person at a time."""
 
-    bag: Bag
+    bag: GainBuffer
     state: Floats
     items: Items
     """(room,) what she cares about, rising"""
@@ -48,7 +48,7 @@ class Sheet(NamedTuple):
 def new_sheet(n_items: int, leaves: int, size: int, slots: int, room: int = NARROW) -> Sheet:
     """For people of so many leaves, whose states are of that size, and a sum of so many entries for each item."""
     return Sheet(
-        new_bag(n_items, leaves),
+        new_gain_buffer(n_items, leaves),
         np.empty(size),
         np.zeros(room, dtype=np.int32),
         np.zeros(slots * room),
@@ -110,7 +110,7 @@ def stands(sheet: Sheet, count: int, item: int) -> int:
 
 
 @inline
-def pour(sheet: Sheet, count: int, rows: int, slots: int, into: Pour) -> None:
+def pour(sheet: Sheet, count: int, rows: int, slots: int, into: BatchView) -> None:
     """Clip the sheet, all slots of it, and add it to the batch."""
     if not cannot_exceed(
         into.rule, slots * count

@@ -34,7 +34,7 @@ from diminuendo.privacy.events import Event
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.randomness.coins import Coins
 from diminuendo.streams.people import People
-from diminuendo.sums.batch import Pour
+from diminuendo.sums.batch import BatchView
 from diminuendo.sums.clip import Clip
 from diminuendo.sums.private_sum import PrivateSum
 from diminuendo.sums.schedule import Schedule, equal
@@ -135,7 +135,7 @@ class ReleasedSums(OneSum, PrivateLearner):
 
     @abstractmethod
     def _pour(
-        self, table: Table, first: int, last: int, slates: Items, words: Ints, sheet: Sheet, into: Pour
+        self, table: Table, first: int, last: int, slates: Items, words: Ints, sheet: Sheet, into: BatchView
     ) -> int:
         """Add what each of these people contributes to the open batch; who comes next when there is a wider sheet."""
 
@@ -178,7 +178,7 @@ class ReleasedSums(OneSum, PrivateLearner):
 
     def _release_due(self) -> None:
         while self._made[0] < min(self.schedule.closed_by(self.rounds), len(self.schedule) - 1):
-            with self._custody.undisturbed():
+            with self._guard.defer_interrupt():
                 if self._published is None:  # else it was published, and could not be followed
                     self._published = self._sum.release(self._secret)
                 self._follow(self._published)
@@ -218,7 +218,7 @@ class ReleasedSums(OneSum, PrivateLearner):
     def _take_in(self, people: People | Person, first: int, rows: Items, words: Ints, batch: int) -> None:
         """What people from number `first` on say to these slates, into that batch if it is open."""
         last, done, room = first + len(rows), first, NARROW
-        with self._sum.pouring(len(rows), batch=batch) as into:
+        with self._sum.compiled_access(len(rows), batch=batch) as into:
             while into is not None and done < last:
                 sheet, here = self._sheet_for(people, room), slice(done - first, None)
                 done = self._pour(people.table, done, last, rows[here], words[here], sheet, into)

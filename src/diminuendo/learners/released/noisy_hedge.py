@@ -25,12 +25,12 @@ from diminuendo._numba import kernel
 from diminuendo.learners.base import propensity
 from diminuendo.learners.released.contribution import Sheet, begin_with, pour, stands, write_row
 from diminuendo.learners.released.learner import TICKS, ReleasedSums
-from diminuendo.objectives.family import Bag, Table, add, gains, new_bag, start
+from diminuendo.objectives.family import GainBuffer, Table, add, gains, new_gain_buffer, start
 from diminuendo.objectives.person import largest_state
-from diminuendo.randomness.shares import Guide, draw_other, guided, softmax
+from diminuendo.randomness.shares import GuideTable, draw_other, guided, softmax
 from diminuendo.randomness.words import UNFINISHED, PublicWords, begin, undo
 from diminuendo.streams.people import shown_before
-from diminuendo.sums.batch import Pour
+from diminuendo.sums.batch import BatchView
 from diminuendo.types import Floats, Ints, Items, Objective
 
 WORK = 32
@@ -92,13 +92,13 @@ class NoisyHedge(ReleasedSums):
         return self._guide.ends.T
 
     def _draw_rows(self, slates: Items, done: int, until: int, words: Ints) -> int:
-        return int(_draw_slates(self._guide, slates, done, until, self._public.handful))
+        return int(_draw_slates(self._guide, slates, done, until, self._public.view))
 
     def _propensity(self, row: Items) -> float:
         return float(propensity.in_turn(self._ends, row))
 
     def _pour(
-        self, table: Table, first: int, last: int, slates: Items, words: Ints, sheet: Sheet, into: Pour
+        self, table: Table, first: int, last: int, slates: Items, words: Ints, sheet: Sheet, into: BatchView
     ) -> int:
         return int(_pour(table, first, last, slates, sheet, into))
 
@@ -116,7 +116,7 @@ class NoisyHedge(ReleasedSums):
 
 
 @kernel
-def _draw_slates(guide: Guide, slates: Items, done: int, until: int, coins: PublicWords) -> int:
+def _draw_slates(guide: GuideTable, slates: Items, done: int, until: int, coins: PublicWords) -> int:
     """Each slot in proportion to its expert's shares, among the items that are not shown yet; how far it came."""
     while done < until:
         begin(coins)
@@ -132,7 +132,7 @@ def _draw_slates(guide: Guide, slates: Items, done: int, until: int, coins: Publ
 
 
 @kernel
-def _pour(table: Table, first: int, last: int, slates: Items, sheet: Sheet, into: Pour) -> int:
+def _pour(table: Table, first: int, last: int, slates: Items, sheet: Sheet, into: BatchView) -> int:
     """What these people contribute, into the batch; who comes next when the sheet is wider."""
     slots = slates.shape[1]
     for person in range(first, last):
@@ -165,7 +165,7 @@ def _gathered(
     """One row per person: for every slot what each item would have added to the slots before it."""
     slots = slates.shape[1]
     starts = np.zeros(last - first + 1, dtype=np.int64)
-    state, bag = np.empty(largest_state(table, first, last)), new_bag(n_items, leaves)
+    state, bag = np.empty(largest_state(table, first, last)), new_gain_buffer(n_items, leaves)
     room = _room(table, first, last, state, bag) * slots
     items, values = np.zeros(room, dtype=np.int64), np.zeros(room)
     _fill(table, first, last, slates, n_items, state, bag, starts, items, values)
@@ -178,7 +178,7 @@ def _gathered(
 
 
 @kernel
-def _room(table: Table, first: int, last: int, state: Floats, bag: Bag) -> int:
+def _room(table: Table, first: int, last: int, state: Floats, bag: GainBuffer) -> int:
     """How many items these people care about, together."""
     count = 0
     for person in range(first, last):
@@ -195,7 +195,7 @@ def _fill(
     slates: Items,
     n_items: int,
     state: Floats,
-    bag: Bag,
+    bag: GainBuffer,
     starts: Ints,
     items: Ints,
     values: Floats,

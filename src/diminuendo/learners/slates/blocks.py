@@ -1,6 +1,6 @@
 r"""Dealt rounds: each person is dealt to one slate of the open block and asked one question, by public facts alone.
 
-A *block* is a handful of slates, how many rounds each is shown, and what its people are asked. Its rounds are dealt to
+A *block* is a few slates, how many rounds each is shown, and what its people are asked. Its rounds are dealt to
 its slates by a shuffle with public coins. When they have all been issued, the answers are added up per slate, published
 once with noise (sums/private_counts.py), and forgotten; then the next block is planned from all that was published.
 Every slate and every plan is post-processing of what was published, so it costs nothing, and propensities are public.
@@ -132,7 +132,7 @@ class DealtRounds(PrivateLearner):
             return
         if len(self._dealt) and self._published is None:
             self._published = self._release()
-        with self._custody.whole():
+        with self._guard.all_or_broken():
             if self._published is not None:
                 self._hear(self._block, np.split(self._published, self._starts[1:-1]))
                 self._counts.forget()
@@ -141,7 +141,7 @@ class DealtRounds(PrivateLearner):
             block = self._plan(coins)
             dealt = np.repeat(np.arange(len(block.sizes), dtype=np.int32), block.sizes)
             coins.shuffle(dealt)
-        with self._custody.undisturbed():
+        with self._guard.defer_interrupt():
             self._begin(*self._kept(block, dealt))
 
     def _release(self) -> Floats:

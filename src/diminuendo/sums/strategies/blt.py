@@ -1,4 +1,4 @@
-r"""Buffered linear Toeplitz: nearly as good as the square root, with a handful of buffers however long the run.
+r"""Buffered linear Toeplitz: nearly as good as the square root, with a few buffers however long the run.
 
 Release b is batch b plus the sum over buffers of omega_i s_i, where s_i <- theta_i s_i + batch. So an earlier batch
 enters with weight c_j = sum_i omega_i theta_i^{j-1} after j further batches, a sum of a few geometric series that
