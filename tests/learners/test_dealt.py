@@ -291,13 +291,13 @@ def test_ctrl_c_cannot_come_between_a_deal_and_its_decision(
 ) -> None:
     learner = LEARNING[name](6, 2, horizon=300, epsilon=1.0, coins=SeededCoins(3), patience=4)
     learner.choose()
-    issue = learner._desk.issue
+    add = learner._decisions.add
 
     def interrupted(*args: Any) -> Decision:
         signal.raise_signal(signal.SIGINT)
-        return issue(*args)
+        return add(*args)
 
-    monkeypatch.setattr(learner._desk, "issue", interrupted)
+    monkeypatch.setattr(learner._decisions, "add", interrupted)
     with pytest.raises(KeyboardInterrupt):
         learner.choose()
     assert learner.rounds == 2, "it was issued, and lost"

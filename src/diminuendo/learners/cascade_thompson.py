@@ -75,7 +75,7 @@ class CascadeThompson(Learner):
         return read_click(self, decision, feedback)
 
     def _learn(self, place: int, answer: int) -> None:
-        _learn_click(self._seen, self._desk.row_at(place), answer)
+        _learn_click(self._seen, self._decisions.rows[place], answer)
 
     def _replay(self, people: People, slates: Items, done: int) -> int:
         return int(

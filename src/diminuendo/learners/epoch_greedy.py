@@ -32,7 +32,6 @@ from numpy.typing import NDArray
 
 from diminuendo import _validate
 from diminuendo.errors import InvalidInput
-from diminuendo.learners.base.decisions import round_at
 from diminuendo.learners.base.feedback import checked_objective
 from diminuendo.learners.base.private import PrivateLearner
 from diminuendo.learners.base.stored_people import Asking, KeptPeople
@@ -177,7 +176,7 @@ class EpochGreedy(PrivateLearner):
         return checked_objective(self, feedback)
 
     def _learn(self, place: int, answer: Objective) -> None:
-        epoch = self.epochs.of(round_at(self._desk, place))
+        epoch = self.epochs.of(self._decisions.round_at(place))
         if epoch >= self._made[0]:
             with self._guard.all_or_broken():
                 self._people.add(answer, epoch)

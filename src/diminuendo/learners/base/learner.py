@@ -21,14 +21,14 @@ from numpy.typing import NDArray
 from diminuendo import _validate
 from diminuendo.errors import InvalidInput
 from diminuendo.learners.base import snapshots
-from diminuendo.learners.base.decisions import NO_PROBE, Desk
+from diminuendo.learners.base.decisions import NO_PROBE, OpenDecisions
 from diminuendo.learners.base.visits import Identity, VisitLimit, silenced
 from diminuendo.privacy.budget import Guarantee
 from diminuendo.privacy.process_guard import DeferInterrupt, ProcessGuard
 from diminuendo.randomness.coins import Coins, SystemCoins, life_of
 from diminuendo.randomness.words import PublicCoins, SecretRandomness
 from diminuendo.streams.people import People
-from diminuendo.types import EMPTY_SLOT, FEEDBACKS, Decision, FeedbackKind, Items, Progress, Slate
+from diminuendo.types import EMPTY_SLOT, FEEDBACKS, Decision, FeedbackKind, Items, Progress
 
 
 @dataclass(frozen=True)
@@ -77,8 +77,7 @@ class Learner(ABC):
         self.coins = self._coins(coins)
         self._public = PublicCoins(self.coins)
         self._secret = SecretRandomness(self.coins)
-        self._desk = Desk(self.slots, patience)
-        self._desk.life = life_of(self.coins)
+        self._decisions = OpenDecisions(self.slots, patience, life_of(self.coins))
         self._guard = ProcessGuard()
         self._blank: Items = np.full(self.slots, EMPTY_SLOT, dtype=np.int32)
         self._no_probe: Items = np.full(3, NO_PROBE, dtype=np.int32)
@@ -101,7 +100,7 @@ class Learner(ABC):
     @property
     def rounds(self) -> int:
         """How many decisions were made so far."""
-        return self._desk.issued.item(0)
+        return self._decisions.rounds
 
     @property
     @abstractmethod
@@ -126,10 +125,10 @@ class Learner(ABC):
             self._release_due()
             counts = quota is None or quota.admits(person)
             with DeferInterrupt():  # drawn, counted and issued, or nothing of it
-                row, probe, slate = self._drawn()
+                row, probe = self._drawn()
                 if person is not None and quota is not None:
                     quota.count(person)
-                return self._desk.issue(row, probe, counts, self._propensity(row), slate)
+                return self._decisions.add(row, probe, counts, self._propensity(row))
 
     def observe(self, decision: Decision, feedback: Any) -> None:
         """What the person said to `decision`. Late and second answers change nothing, and look the same."""
@@ -137,9 +136,9 @@ class Learner(ABC):
             raise InvalidInput(f"Answer with what choose() returned; got {type(decision).__name__}.")
         answer = self._read(decision, feedback)
         with self._guard.lock:
-            place = self._desk.look(decision)
+            place = self._decisions.find(decision)
             if place is not None:
-                self._desk.close(place)
+                self._decisions.close(place)
                 self._learn(place, answer)
 
     def _resume(self, rounds: int = 1) -> None:
@@ -161,14 +160,14 @@ class Learner(ABC):
 
     def row_of(self, decision: Decision) -> Items:
         """The slots of a recent decision one by one, -1 where a slot is empty."""
-        return self._desk.row(decision)
+        return self._decisions.row(decision)
 
-    def _drawn(self) -> tuple[Items, Items | None, Slate | None]:
-        """The next slate, drawn; its probe, if it may have one; and what it shows, if that is known already."""
+    def _drawn(self) -> tuple[Items, Items]:
+        """The next slate, drawn, and its probe."""
         row, probe = self._blank.copy(), self._no_probe.copy()
         while not self._draw(row, probe):
             self._resume()
-        return row, probe, None
+        return row, probe
 
     @abstractmethod
     def _draw(self, row: Items, probe: Items) -> bool:
@@ -212,7 +211,7 @@ class Learner(ABC):
                 before = done
                 with self._guard.all_or_broken():
                     done = self._replay(people, slates, done)
-                    self._desk.pass_by(slates[before:done])
+                    self._decisions.pass_by(slates[before:done])
                 if done < len(people):
                     self._resume(len(people) - done)
             if progress:
@@ -222,7 +221,7 @@ class Learner(ABC):
     # What a snapshot holds. Coins are never in it.
 
     def _config(self) -> dict[str, Any]:
-        return {"n_items": self.n_items, "slots": self.slots, "patience": self._desk.patience}
+        return {"n_items": self.n_items, "slots": self.slots, "patience": self._decisions.patience}
 
     def _state(self) -> Any:
         """Arrays, and tuples of them, that make up what was learned; restored in place."""
@@ -242,7 +241,7 @@ class Learner(ABC):
 
         Compiled code does not check its indices, so nothing that it uses as one is taken from a snapshot unchecked.
         """
-        self._desk.check(self.n_items)
+        self._decisions.check(self.n_items)
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name != "_guard"}
@@ -262,9 +261,7 @@ class Learner(ABC):
 
     def _arrays(self) -> snapshots.Arrays:
         """All arrays of fixed size."""
-        desk = self._desk
-        desks = snapshots.named("desk", (desk.issued, desk.rows, desk.probes, desk.waiting, desk.lives))
-        return desks | snapshots.named("state", self._state())
+        return snapshots.named("desk", self._decisions.arrays) | snapshots.named("state", self._state())
 
     def _packed(self) -> bytes:
         more = {f"extra.{name}": array for name, array in self._extra().items()}

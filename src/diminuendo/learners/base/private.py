@@ -81,7 +81,7 @@ class PrivateLearner(Learner):
         guard = self._guard
         if guard.broken or not guard.same_process:
             guard.check()
-        if self._desk.issued.item(0) + rounds > self.horizon:
+        if self._decisions.rounds + rounds > self.horizon:
             raise InvalidInput(
                 f"This learner was made for {self.horizon:,} rounds, and {self.rounds:,} are over; {rounds:,} more "
                 "would cost more privacy than was promised. Make a new one for the people to come."

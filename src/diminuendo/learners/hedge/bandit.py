@@ -100,7 +100,7 @@ class ExploreExploit(Learner):
         return read_payoff(self, feedback)
 
     def _learn(self, place: int, answer: float) -> None:
-        _learn_payoff(self._experts, self._desk.probes[place], answer)
+        _learn_payoff(self._experts, self._decisions.probes[place], answer)
 
     def _replay(self, people: People, slates: Items, done: int) -> int:
         state = np.empty(people.largest_state)

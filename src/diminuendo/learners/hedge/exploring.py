@@ -268,7 +268,7 @@ class BanditExperts(Learner):
         return read_payoff(self, feedback)
 
     def _learn(self, place: int, answer: float) -> None:
-        learn_payoff(self._experts, self._desk.probes[place], answer)
+        learn_payoff(self._experts, self._decisions.probes[place], answer)
 
     def _replay(self, people: People, slates: Items, done: int) -> int:
         return int(

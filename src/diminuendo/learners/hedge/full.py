@@ -43,7 +43,7 @@ class HedgeExperts(FullInformation):
 
     def _learn(self, place: int, answer: Read) -> None:
         table, person, leaves = answer
-        row, bag = self._desk.row_at(place), self._bag(leaves)
+        row, bag = self._decisions.rows[place], self._bag(leaves)
         while wanted := _learn_one(self._experts, table, person, row, self._room, bag):
             self._room = np.empty(wanted)
 

@@ -17,7 +17,7 @@ import numpy as np
 from diminuendo import _validate
 from diminuendo._sparse import SparseRows
 from diminuendo.errors import InvalidInput, OverBudget, unless_ctrl_c
-from diminuendo.learners.base.decisions import round_at, shown
+from diminuendo.learners.base.decisions import shown
 from diminuendo.learners.base.feedback import checked_objective
 from diminuendo.learners.base.private import PrivateLearner
 from diminuendo.learners.overlap.drift import DriftTest
@@ -199,7 +199,7 @@ class Overlap(PrivateLearner):
         return checked_objective(self, feedback)
 
     def _learn(self, place: int, answer: Objective) -> None:
-        batch, row = self.plan.schedule.batch_of(round_at(self._desk, place)), self._desk.row_at(place)
+        batch, row = self.plan.schedule.batch_of(self._decisions.round_at(place)), self._decisions.rows[place]
         try:
             said = self._said(answer, row, batch)
         except BaseException as error:  # whatever goes wrong inside, it is what this person said: nothing
