@@ -14,7 +14,7 @@ import pytest
 from diminuendo import LEARNERS, NoisyOr, Oracle, SeededCoins, Setting, person
 from diminuendo.errors import InvalidInput, OutOfRange, OverBudget, WrongFeedback
 from diminuendo.learners import EpochGreedy, OverlapGreedy
-from diminuendo.learners.base.private import PrivateLearner
+from diminuendo.learners.base.old_private import PrivateLearner
 from diminuendo.objectives.person import Person
 from diminuendo.privacy.budget import Budget
 from diminuendo.privacy.ledger import Ledger

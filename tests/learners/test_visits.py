@@ -15,10 +15,10 @@ import numpy as np
 import pytest
 
 from diminuendo import LEARNERS, Functions, Learner, Oracle, People, SeededCoins, Setting
+from diminuendo._snapshots import named
 from diminuendo.errors import InvalidInput, OutOfRange, OverBudget
-from diminuendo.learners.base.private import PrivateLearner
+from diminuendo.learners.base.old_private import PrivateLearner
 from diminuendo.learners.base.replay import loop, replay
-from diminuendo.learners.base.snapshots import named
 from diminuendo.learners.base.visits import VisitLimit, hashed, silenced
 from diminuendo.learners.hedge.bandit_dp import BanditDp
 from diminuendo.learners.hedge.fi_dp import FiDp

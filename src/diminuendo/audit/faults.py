@@ -19,7 +19,8 @@ import numpy as np
 
 from diminuendo.audit.subjects import Subject
 from diminuendo.experts.hedge import new_hedge
-from diminuendo.learners.base.learner import Learner, Setting
+from diminuendo.learners.base.old_learner import Learner
+from diminuendo.learners.base.setting import Setting
 from diminuendo.learners.epoch_greedy import EpochGreedy
 from diminuendo.learners.hedge.bandit_dp import BanditDp
 from diminuendo.learners.hedge.exploring import NOBODY, BanditExperts

@@ -24,7 +24,8 @@ from diminuendo.errors import InvalidInput
 from diminuendo.experts.hedge import HedgeState, check_fixed, learn, learned, new_hedge
 from diminuendo.learners.base.decisions import NO_PROBE
 from diminuendo.learners.base.feedback import read_payoff
-from diminuendo.learners.base.learner import Learner, Setting
+from diminuendo.learners.base.old_learner import Learner
+from diminuendo.learners.base.setting import Setting
 from diminuendo.learners.hedge import constants
 from diminuendo.learners.hedge.bandit import default_exploring
 from diminuendo.objectives.family import Table, add, start, value

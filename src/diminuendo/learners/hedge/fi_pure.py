@@ -32,9 +32,9 @@ from diminuendo.experts.noisy_leader import (
     paper_curvature,
     pure_noise,
 )
-from diminuendo.learners.base.feedback import FullInformation, Read
-from diminuendo.learners.base.learner import Setting
-from diminuendo.learners.base.private import PrivateLearner
+from diminuendo.learners.base.old_feedback import FullInformation, Read
+from diminuendo.learners.base.old_private import PrivateLearner
+from diminuendo.learners.base.setting import Setting
 from diminuendo.learners.hedge.constants import Calibration, checked
 from diminuendo.objectives.family import GainBuffer, Table, add, gains, start
 from diminuendo.objectives.person import largest_state

@@ -18,7 +18,7 @@ import numpy as np
 
 from diminuendo._numba import inline, kernel
 from diminuendo.experts.hedge import HedgeState, learn, learned, new_hedge, rebuild, settle
-from diminuendo.learners.base.feedback import FullInformation, Read
+from diminuendo.learners.base.old_feedback import FullInformation, Read
 from diminuendo.objectives.family import GainBuffer, Table, add, gains, offset, start
 from diminuendo.privacy.budget import Guarantee, no_privacy
 from diminuendo.randomness.coins import Coins

@@ -19,13 +19,13 @@ from diminuendo._sparse import SparseRows
 from diminuendo.errors import InvalidInput, OverBudget, unless_ctrl_c
 from diminuendo.learners.base.decisions import shown
 from diminuendo.learners.base.feedback import checked_objective
-from diminuendo.learners.base.private import PrivateLearner
+from diminuendo.learners.base.old_private import PrivateLearner
+from diminuendo.learners.base.random_draws import draw_random_slates
 from diminuendo.learners.overlap.drift import DriftTest
 from diminuendo.learners.overlap.items import Shelf, draw_from_lists
 from diminuendo.learners.overlap.one_answer import Answer, Asker
 from diminuendo.learners.overlap.pick import FAR, GreedyChain, Questions, checked_scores
 from diminuendo.learners.overlap.schedule import LONGEST, OverlapPlan, overlap_plan, planned_events
-from diminuendo.learners.random_slates import draw_random_slates
 from diminuendo.objectives.person import Person
 from diminuendo.privacy.accountants import ACCOUNTANTS
 from diminuendo.privacy.budget import Budget, Guarantee

@@ -21,8 +21,8 @@ import numpy as np
 from diminuendo import _validate
 from diminuendo.errors import InvalidInput, unless_ctrl_c
 from diminuendo.learners.base.feedback import checked_objective
+from diminuendo.learners.base.old_private import PrivateLearner
 from diminuendo.learners.base.one_sum import OneSum
-from diminuendo.learners.base.private import PrivateLearner
 from diminuendo.learners.released.contribution import NARROW, Sheet, new_sheet
 from diminuendo.objectives.family import Table
 from diminuendo.objectives.person import Person, largest_state

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from diminuendo.errors import InvalidInput
-from diminuendo.learners.base.private import PrivateLearner
+from diminuendo.learners.base.old_private import PrivateLearner
 from diminuendo.privacy.accountants import ACCOUNTANTS
 from diminuendo.privacy.budget import Budget, Guarantee
 from diminuendo.privacy.events import Laplace

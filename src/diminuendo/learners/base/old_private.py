@@ -6,7 +6,8 @@ from typing import Any, ClassVar, Self
 
 from diminuendo import _validate
 from diminuendo.errors import InvalidInput
-from diminuendo.learners.base.learner import Learner, Setting
+from diminuendo.learners.base.old_learner import Learner
+from diminuendo.learners.base.setting import Setting
 from diminuendo.learners.base.visits import VisitLimit
 from diminuendo.privacy.budget import Unit
 from diminuendo.privacy.ledger import Ledger
