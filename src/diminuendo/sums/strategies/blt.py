@@ -23,7 +23,6 @@ import numpy as np
 
 from diminuendo._numba import kernel
 from diminuendo.errors import InvalidInput
-from diminuendo.privacy.drawers import Drawer
 from diminuendo.sums.strategies.base import Decoder, Encoder, Strategy
 from diminuendo.sums.touched import Touched
 from diminuendo.types import Floats, Ints
@@ -157,20 +156,16 @@ class _Buffers(Encoder):
 class _Unwound(Decoder):
     def __init__(self, theta: Floats, omega: Floats, size: int) -> None:
         self._theta, self._omega = theta, omega
-        self._buffers, self._running = Drawer((len(theta), size)), Drawer((size,))
+        self._buffers, self._running = np.zeros((len(theta), size)), np.zeros(size)
         self.arrays = (self._buffers, self._running)
 
     def decode(self, rows: Ints) -> Floats:
-        buffers = np.asarray(self._buffers)
         batch: Floats = rows[0] / 2.0**UNIT_BITS
-        batch -= self._omega @ buffers
-        buffers *= self._theta[:, None]
-        buffers += batch
-        self._buffers[...] = buffers
-        del buffers
-        batch += np.asarray(self._running)
-        self._running[...] = batch
-        return batch
+        batch -= self._omega @ self._buffers
+        self._buffers *= self._theta[:, None]
+        self._buffers += batch
+        self._running += batch
+        return self._running.copy()
 
 
 __all__ = ["Blt"]
