@@ -27,8 +27,6 @@ from benchmarks.report import Disagreement, Part, verdict
 from diminuendo import Learner, People, SeededCoins, Setting
 from diminuendo.learners import make
 from diminuendo.learners.recommend import CATALOGUE
-from diminuendo.sums.chains.running import RESTS
-from diminuendo.sums.strategies.blt import Blt
 from diminuendo.types import FeedbackKind
 
 N_ITEMS, SLOTS, NNZ = 1_000_000, 10, 50
@@ -49,20 +47,19 @@ LEARNERS: tuple[tuple[str, FeedbackKind], ...] = (
 FLOOR = "floor"
 
 WHY = {
-    "overlap-sums": "for each item that somebody named 25 running sums and 11 of the open batch",
+    "overlap-greedy": "for each item 25 rows of earlier releases, of which means are taken, and all that was published",
+    "overlap-sums": "for each item 25 running sums and 11 of the open batch, 25 rows of earlier releases, and all that "
+    "was published",
     "boosted": "for each item the open batch, scratch for people who care about all of them, where its chance ends, "
     "and a table by which that is found in one look",
-    "noisy-hedge": "for each slot and item the open batch, where its share ends, and a guide to that; two buffers of "
-    "the encoder where somebody named the item",
+    "noisy-hedge": "for each slot and item the open batch, where its share ends, a guide to that, two buffers of "
+    "the encoder and three of the decoder, the sum as it was published, and all that was published",
     "bandit-blocks": "for each slot and item the open batch, where its share ends, a guide to that, its place in the "
     "deal",
     "slate-totals": "for each item 16 draws of what it may be worth",
     "slate-clicks": "for each item 16 draws of what it may be worth",
 }
 """What takes most of the room of those that are over."""
-
-NAMED = {"overlap-sums": (1 + 2 * SLOTS + RESTS) + (1 + SLOTS), "noisy-hedge": SLOTS * len(Blt(8).theta)}
-"""Numbers for each item that somebody named: running sums and the open batch; buffers of an encoder of 8 batches."""
 
 GOAL, ONE_SUM_GOAL = 3.0, 6.0
 """Times the floor at rest; `boosted` has a floor of one number for each item, and so less to spread things over."""
@@ -119,10 +116,6 @@ def memory() -> Iterator[Part]:
         ),
         *reasons,
         "At rest a learner's ledger holds all that was published so far, so that nothing is drawn twice.",
-        f"overlap-sums and noisy-hedge hold sums of items that somebody named, {N_PEOPLE * NNZ:,} at most. Of each "
-        f"there are {NAMED['overlap-sums']} numbers and {NAMED['noisy-hedge']}: were it all items, that alone would be "
-        + " and ".join(f"{numbers / SLOTS:.2g}" for numbers in NAMED.values())
-        + " times the floor.",
     ]
     yield part
 

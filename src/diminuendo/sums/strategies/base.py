@@ -12,14 +12,13 @@ from abc import ABC, abstractmethod
 from typing import ClassVar
 
 from diminuendo import _validate
-from diminuendo.sums.touched import Touched
 from diminuendo.types import Floats, Ints
 
 
 class Encoder(ABC):
     """From the sum of each batch in turn to the combinations to release. Holds what people contributed."""
 
-    arrays: tuple[Ints | Touched, ...]
+    arrays: tuple[Ints, ...]
     """Everything it remembers, for snapshots; changed in place."""
 
     def __repr__(self) -> str:

@@ -24,7 +24,6 @@ import numpy as np
 from diminuendo._numba import kernel
 from diminuendo.errors import InvalidInput
 from diminuendo.sums.strategies.base import Decoder, Encoder, Strategy
-from diminuendo.sums.touched import Touched
 from diminuendo.types import Floats, Ints
 
 PARAMETERS: dict[int, tuple[tuple[float, ...], tuple[float, ...]]] = {
@@ -136,21 +135,18 @@ def _times(factor: int, numbers: Ints) -> Ints:
 class _Buffers(Encoder):
     def __init__(self, theta: Ints, omega: Ints, guard: int, size: int) -> None:
         self._theta, self._omega, self._guard = theta, omega, guard
-        self._buffers = Touched(len(theta), size)
+        self._buffers: Ints = np.zeros((len(theta), size), dtype=np.int64)
         self.arrays = (self._buffers,)
 
     def encode(self, batch: Ints) -> Ints:
-        places, buffers = self._buffers.with_those_of(batch)
-        here = batch if places is None else batch[places]
-        earlier = np.zeros(len(here), dtype=np.int64)
-        for i, buffer in enumerate(buffers):
+        earlier = np.zeros(len(batch), dtype=np.int64)
+        for i, buffer in enumerate(self._buffers):
             earlier += _times(self._omega[i], buffer)
             buffer[:] = _times(self._theta[i], buffer)
-            buffer += here << self._guard
+            buffer += batch << self._guard
         earlier >>= self._guard - UNIT_BITS
-        rows = batch[None, :] << UNIT_BITS
-        rows[0, slice(None) if places is None else places] += earlier
-        return rows
+        earlier += batch << UNIT_BITS
+        return earlier[None, :]
 
 
 class _Unwound(Decoder):
