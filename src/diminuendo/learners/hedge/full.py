@@ -148,14 +148,6 @@ def _draw_slate(experts: HedgeState, row: Items, secret: SecretWords) -> bool:
 
 
 @kernel
-def learn_person(
-    experts: HedgeState, table: Table, person: int, row: Items, state: Floats, bag: GainBuffer
-) -> None:
-    """`learn_gains`, to be called from outside."""
-    learn_gains(experts, table, person, row, state, bag)
-
-
-@kernel
 def _learn_one(
     experts: HedgeState, table: Table, person: int, row: Items, state: Floats, bag: GainBuffer
 ) -> int:

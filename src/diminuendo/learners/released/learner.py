@@ -28,7 +28,6 @@ from diminuendo.objectives.family import Table
 from diminuendo.objectives.person import Person, largest_state
 from diminuendo.privacy.accountants import ACCOUNTANTS
 from diminuendo.privacy.budget import Budget, Guarantee
-from diminuendo.privacy.drawers import Drawer
 from diminuendo.privacy.events import Event
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.randomness.coins import Coins
@@ -101,7 +100,7 @@ class ReleasedSums(OneSum, PrivateLearner):
         )
         self._sheet = new_sheet(self.n_items, 1, 1, self._size // self.n_items, NARROW)
         self._made = np.zeros(1, dtype=np.int64)  # releases
-        self._sums = Drawer((self._size,))  # as published
+        self._sums: Floats = np.zeros(self._size)  # as published
         self._published: Floats | None = None  # what was, and is not yet in `_sums`
         self._words = np.zeros(
             self._decisions.patience, dtype=np.int64
@@ -247,7 +246,7 @@ class ReleasedSums(OneSum, PrivateLearner):
         sound = (
             self._made[0] == self._sum.batch
             and self._made[0] <= len(self.schedule) - 1
-            and (np.abs(np.asarray(self._sums)) <= most).all()
+            and (np.abs(self._sums) <= most).all()
             and (self._words >= 0).all()
         )
         if not sound:
