@@ -11,9 +11,9 @@ import pytest
 from scipy import stats
 
 from diminuendo.audit import laws
+from diminuendo.audit.effort import ALPHA, EFFORTS
 from diminuendo.audit.finding import Finding
 from diminuendo.audit.pathwise import AIM, Losses, _most, epsilon_of, mean_exceeds, pathwise
-from diminuendo.audit.run import ALPHA, EFFORTS
 from diminuendo.audit.subjects import shipped
 from diminuendo.audit.taps import DRAWN, SHOWN, Passage
 from diminuendo.learners import LEARNERS, Setting

@@ -28,7 +28,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from diminuendo.audit.black_box import epsilon_shown
+from diminuendo.audit.finding import epsilon_shown
 from diminuendo.audit.subjects import View
 from diminuendo.types import EMPTY_SLOT, Floats
 

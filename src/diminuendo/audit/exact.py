@@ -18,10 +18,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from diminuendo.audit.effort import Effort
 from diminuendo.audit.finding import Finding
 from diminuendo.audit.laws import LAWS, listed, log_chance
 from diminuendo.audit.pathwise import everything_is_watched
-from diminuendo.audit.run import Effort
 from diminuendo.audit.subjects import Subject, View, play
 from diminuendo.audit.taps import Doors, Passage
 from diminuendo.audit.worlds import CROWDS, SILENT, Said, Script, again, crowd, neighbours, wanting

@@ -30,9 +30,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from diminuendo.audit.effort import ALPHA, Effort
 from diminuendo.audit.finding import Finding
 from diminuendo.audit.laws import largest, lean, log_chance, log_weight, spread, words_twice
-from diminuendo.audit.run import ALPHA, Effort
 from diminuendo.audit.subjects import RAISED, Subject, View, play
 from diminuendo.audit.taps import Doors, Parted, Passage, Unwatched
 from diminuendo.audit.worlds import CROWDS, Neighbours, Said, Script, crowd, growing, neighbours, victims
