@@ -17,7 +17,7 @@ import numpy as np
 from joblib import Parallel, delayed
 
 from diminuendo import _validate
-from diminuendo._numba.progress import report_to, reported_by_workers
+from diminuendo._compile_progress import report_to, reported_by_workers
 from diminuendo.audit.black_box import black_box
 from diminuendo.audit.effort import FALSE_ALARM, MOST_LEARNERS, Effort
 from diminuendo.audit.exact import exact
