@@ -29,7 +29,7 @@ METHOD = "black box"
 HOPEFUL = 0.1
 """How unsure a scout may be of what it reports. Only the choice of neighbours depends on it."""
 COINS = 20
-"""So many public coins are asked what is promised."""
+"""How many public coins are asked what is promised."""
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ def _attempt(
 def _worlds(
     subject: Subject, pair: Neighbours, count: int, seeds: Iterator[int]
 ) -> tuple[list[View], list[View]]:
-    """So many fresh runs of each world, all independent of each other."""
+    """`count` fresh runs of each world, all independent of each other."""
     one, other = (
         [play(subject, pair.setting, script, SeededCoins(next(seeds))) for _ in range(count)]
         for script in (pair.one, pair.other)

@@ -30,15 +30,15 @@ class Effort:
     paths: int
     """Pathwise: runs of one world that the other is made to follow, for each pair of neighbours."""
     views: int
-    """Exact: so many different views are listed at most; what is larger is not tried."""
+    """Exact: how many runs are made at most to list all views; what takes more is not tried."""
 
 
 STARTING = 2
-"""To start a learner takes as long as so many rounds, about."""
+"""To start a learner takes about as long as this number of rounds."""
 
 
 def runs(rounds: int, horizon: int) -> int:
-    """So many runs of a world are as good as that many rounds: short worlds are run more often."""
+    """How many runs of a world of `horizon` rounds take as long as `rounds` rounds: short worlds are run more often."""
     return max(2, rounds // (horizon + STARTING))
 
 

@@ -3,9 +3,8 @@
 Each is a shipped learner with one thing done wrong. Mended, it is made by the same code with nothing wrong, so that
 what an audit finds is the fault and not how it was planted. Never for use.
 
-Planted faults that no shift of a sum shows: randomness that is none, and things told beside slates.
-
-More of them, and the table of all, are in faults.py. Never for use.
+Faults in how much is added to a sum or a score come first; then those that no shift of a sum shows, as randomness that
+is none, and things told beside slates; then faults in what surrounds a learner; last the table of all.
 """
 
 from __future__ import annotations
@@ -44,6 +43,157 @@ class Planted(Learner):
     """A learner with a fault in it."""
 
     broken: ClassVar[bool] = True
+
+
+class LastCountedAgain(Planted, Boosted):
+    """From the third batch on, the last person of a batch is counted again in the next."""
+
+    _last: tuple[Objective, Items, int] | None = None
+
+    def _learn(self, place: int, answer: Objective) -> None:
+        super()._learn(place, answer)
+        number = round_at(self._desk, place)
+        batch = self.schedule.batch_of(number)
+        if self.broken and batch >= 2 and number + 1 == self.schedule.ends[batch]:
+            self._last = answer, self._desk.row_at(place).copy(), int(self._words[place])
+
+    def _release_due(self) -> None:
+        made = int(self._made[0])
+        super()._release_due()
+        if self._last is not None and self._made[0] > made and self._sum.batch < len(self.schedule) - 1:
+            gains = np.asarray(self._asked(*self._last), dtype=np.float64)
+            self._last = None
+            if gains.shape == (self._size,):
+                self._sum._marks[1] -= 1  # or the sum would refuse more people than came
+                self._sum.add(gains, batch=self._sum.batch)
+
+
+class RateDoubled(Planted, FiDp):
+    """Forgets that full information moves some scores up and others down: the rate is twice what was paid for."""
+
+    def _start(self) -> None:
+        self._experts = new_hedge(self.n_items, self.slots, self.rate * (2 if self.broken else 1))
+
+
+class BanditRateDoubled(Planted, BanditDp):
+    """Twice the rate that was paid for."""
+
+    def _start(self) -> None:
+        BanditExperts._start(self)
+        self._experts = new_hedge(self.n_items, self.slots, self.rate * (2 if self.broken else 1))
+
+
+class WordsUsedAgain(Planted, FiDp):
+    """The place in the secret words is not kept: all rounds draw with the same."""
+
+    def _draw(self, row: Items, probe: Items) -> bool:
+        done = super()._draw(row, probe)
+        if done and self.broken:
+            self._secret.view.used[USED] = 0
+        return done
+
+
+class NoiseUsedAgain(Planted, Boosted):
+    """Randomness is made again for each release, from one seed that was meant for tests."""
+
+    def _release_due(self) -> None:
+        if self.broken:
+            self._secret = SecretRandomness(SeededCoins(7))
+        super()._release_due()
+
+
+class ExploresWhenUnhappy(Planted, BanditDp):
+    """Explores more often after somebody was unhappy."""
+
+    def _learn(self, place: int, answer: float) -> None:
+        super()._learn(place, answer)
+        share = 1.0 - min(1.0, answer) if self.broken else self.exploring
+        self._fixed = self._fixed._replace(share=share)
+
+
+class RedrawsOnArrival(Planted, BanditDp):
+    """Experts draw again when the answer to an exploration has come, not when it was made."""
+
+    _later = NOBODY
+
+    def _draw(self, row: Items, probe: Items) -> bool:
+        done = super()._draw(row, probe)
+        if done and self.broken:
+            self._later = int(self._exploring.due[0])
+            self._exploring.due[0] = NOBODY
+        return done
+
+    def _learn(self, place: int, answer: float) -> None:
+        super()._learn(place, answer)
+        if self.broken:
+            self._exploring.due[0] = self._later
+
+
+class LearnsTwice(Planted, FiDp):
+    """Counts every answer when it comes and again when it is filed."""
+
+    def _learn(self, place: int, answer: Any) -> None:
+        super()._learn(place, answer)
+        if self.broken:
+            super()._learn(place, answer)
+
+
+class Reopened(Planted):
+    """Forgets to close a round once it was answered: whoever answers again is counted again."""
+
+    def __init__(self, *args: Any, **more: Any) -> None:
+        super().__init__(*args, **more)
+        close = self._desk.close
+        vars(self._desk)["close"] = (lambda place: None) if self.broken else close
+
+
+class DuplicatesCounted(Reopened, SlateClicks):
+    """Clicks that are given again are counted again."""
+
+
+class DuplicatesDrawn(Reopened, FiDp):
+    """Objectives that are given again are counted again, where slates are drawn."""
+
+
+class ClosesOnAnswers(Planted, Boosted):
+    """A batch is over when enough people have answered, not when enough have come."""
+
+    _answers = 0
+
+    def _release_due(self) -> None:
+        come = self._answers if self.broken else self.rounds
+        while self._made[0] < min(self.schedule.closed_by(come), len(self.schedule) - 1):
+            self._published = self._sum.release(self._secret)
+            self._follow(self._published)
+            self._sums[:] = self._published
+            self._made[0], self._published = self._made[0] + 1, None
+
+    def _learn(self, place: int, answer: Objective) -> None:
+        self._answers += 1
+        super()._learn(place, answer)
+
+
+class EpochEndsOnAnswers(Planted, EpochGreedy):
+    """An epoch is over when enough people have answered, not when enough have come."""
+
+    _answers = 0
+
+    def _release_due(self) -> None:
+        while self._made[0] < self.epochs.of(self._answers if self.broken else self.rounds):
+            self._release(int(self._made[0]))
+
+    def _learn(self, place: int, answer: Objective) -> None:
+        self._answers += 1
+        super()._learn(place, answer)
+
+
+class PlansOnAnswers(Planted, SlateTotals):
+    """Puts a slate aside as soon as somebody dislikes it, before anything was published."""
+
+    def _learn(self, place: int, answer: float) -> None:
+        super()._learn(place, answer)
+        if self.broken and answer <= 0:
+            self._shows = [(np.roll(row, 1), (*slate[-1:], *slate[:-1])) for row, slate in self._shows]
 
 
 class PublicAsSecret(SeededCoins):
@@ -112,171 +262,20 @@ class RefusesWhenUnhappy(Planted, SlateTotals):
             raise ArithmeticError("payoffs are too small")
 
 
-class LastCountedAgain(Planted, Boosted):
-    """From the third batch on, the last person of a batch is counted again in the next."""
-
-    _last: tuple[Objective, Items, int] | None = None
-
-    def _learn(self, place: int, answer: Objective) -> None:
-        super()._learn(place, answer)
-        number = round_at(self._desk, place)
-        batch = self.schedule.batch_of(number)
-        if self.broken and batch >= 2 and number + 1 == self.schedule.ends[batch]:
-            self._last = answer, self._desk.row_at(place).copy(), int(self._words[place])
-
-    def _release_due(self) -> None:
-        made = int(self._made[0])
-        super()._release_due()
-        if self._last is not None and self._made[0] > made and self._sum.batch < len(self.schedule) - 1:
-            gains = np.asarray(self._asked(*self._last), dtype=np.float64)
-            self._last = None
-            if gains.shape == (self._size,):
-                self._sum._marks[1] -= 1  # or the sum would refuse more people than came
-                self._sum.add(gains, batch=self._sum.batch)
-
-
-class RateDoubled(Planted, FiDp):
-    """Forgets that full information moves some scores up and others down: the rate is twice what was paid for."""
-
-    def _start(self) -> None:
-        self._experts = new_hedge(self.n_items, self.slots, self.rate * (2 if self.broken else 1))
-
-
-class BanditRateDoubled(Planted, BanditDp):
-    """Twice the rate that was paid for."""
-
-    def _start(self) -> None:
-        BanditExperts._start(self)
-        self._experts = new_hedge(self.n_items, self.slots, self.rate * (2 if self.broken else 1))
-
-
-class WordsUsedAgain(Planted, FiDp):
-    """The place in the secret words is not kept: all rounds draw with the same."""
-
-    def _draw(self, row: Items, probe: Items) -> bool:
-        done = super()._draw(row, probe)
-        if done and self.broken:
-            self._secret.view.used[USED] = 0
-        return done
-
-
-class NoiseUsedAgain(Planted, Boosted):
-    """Randomness is made anew for each release, from one seed that was meant for tests."""
-
-    def _release_due(self) -> None:
-        if self.broken:
-            self._secret = SecretRandomness(SeededCoins(7))
-        super()._release_due()
-
-
-class ExploresWhenUnhappy(Planted, BanditDp):
-    """Explores more often after somebody was unhappy."""
-
-    def _learn(self, place: int, answer: float) -> None:
-        super()._learn(place, answer)
-        share = 1.0 - min(1.0, answer) if self.broken else self.exploring
-        self._fixed = self._fixed._replace(share=share)
-
-
-class RedrawsOnArrival(Planted, BanditDp):
-    """Experts draw anew when the answer to an exploration has come, not when it was made."""
-
-    _later = NOBODY
-
-    def _draw(self, row: Items, probe: Items) -> bool:
-        done = super()._draw(row, probe)
-        if done and self.broken:
-            self._later = int(self._exploring.due[0])
-            self._exploring.due[0] = NOBODY
-        return done
-
-    def _learn(self, place: int, answer: float) -> None:
-        super()._learn(place, answer)
-        if self.broken:
-            self._exploring.due[0] = self._later
-
-
-class LearnsTwice(Planted, FiDp):
-    """Counts every answer when it comes and again when it is filed."""
-
-    def _learn(self, place: int, answer: Any) -> None:
-        super()._learn(place, answer)
-        if self.broken:
-            super()._learn(place, answer)
-
-
-class Reopened(Planted):
-    """Forgets to close a round once it was answered: whoever answers again is counted again."""
-
-    def __init__(self, *args: Any, **more: Any) -> None:
-        super().__init__(*args, **more)
-        close = self._desk.close
-        vars(self._desk)["close"] = (lambda place: None) if self.broken else close
-
-
-class DuplicatesCounted(Reopened, SlateClicks):
-    """Of clicks."""
-
-
-class DuplicatesDrawn(Reopened, FiDp):
-    """Of objectives, where slates are drawn."""
-
-
-class ClosesOnAnswers(Planted, Boosted):
-    """A batch is over when enough people have answered, not when enough have come."""
-
-    _answers = 0
-
-    def _release_due(self) -> None:
-        come = self._answers if self.broken else self.rounds
-        while self._made[0] < min(self.schedule.closed_by(come), len(self.schedule) - 1):
-            self._published = self._sum.release(self._secret)
-            self._follow(self._published)
-            self._sums[:] = self._published
-            self._made[0], self._published = self._made[0] + 1, None
-
-    def _learn(self, place: int, answer: Objective) -> None:
-        self._answers += 1
-        super()._learn(place, answer)
-
-
-class EpochEndsOnAnswers(Planted, EpochGreedy):
-    """The same where slates are drawn."""
-
-    _answers = 0
-
-    def _release_due(self) -> None:
-        while self._made[0] < self.epochs.of(self._answers if self.broken else self.rounds):
-            self._release(int(self._made[0]))
-
-    def _learn(self, place: int, answer: Objective) -> None:
-        self._answers += 1
-        super()._learn(place, answer)
-
-
-class PlansOnAnswers(Planted, SlateTotals):
-    """Puts a slate aside as soon as somebody dislikes it, before anything was published."""
-
-    def _learn(self, place: int, answer: float) -> None:
-        super()._learn(place, answer)
-        if self.broken and answer <= 0:
-            self._shows = [(np.roll(row, 1), (*slate[-1:], *slate[:-1])) for row, slate in self._shows]
-
-
 class Boosts(Planted, Boosted):
-    """For faults in what surrounds a learner."""
+    """A learner that is right, for faults in what surrounds it."""
 
 
 class Totals(Planted, SlateTotals):
-    """For faults in what surrounds a learner."""
+    """A learner that is right, for faults in what surrounds it."""
 
 
 class Keeps(Planted, OverlapGreedy):
-    """For faults in what surrounds a learner."""
+    """A learner that is right, for faults in what surrounds it."""
 
 
 class Sums(Planted, OverlapSums):
-    """For faults in what surrounds a learner."""
+    """A learner that is right, for faults in what surrounds it."""
 
 
 @contextmanager
@@ -373,6 +372,6 @@ PLANTED: dict[str, tuple[Any, ...]] = {
 """What is wrong, in which learner; and how that is done: a class, and what surrounds it."""
 
 FAULTS: dict[str, Subject] = {name: subject(name, *how) for name, how in PLANTED.items()}
-"""All of which an audit must find."""
+"""Every planted fault; an audit must find them all."""
 MENDED: dict[str, Subject] = {name: subject(name, *how, broken=False) for name, how in PLANTED.items()}
-"""The same with nothing wrong, none of which an audit may accuse."""
+"""The same learners with nothing wrong; an audit may accuse none of them."""

@@ -63,7 +63,7 @@ class Audit:
 
     @property
     def violators(self) -> list[str]:
-        """Who was shown to leak more than promised."""
+        """Subjects that were shown to leak more than promised."""
         broken = {finding.subject for finding in self.findings if finding.violation}
         return [subject for subject in self.subjects if subject in broken]
 
@@ -83,7 +83,7 @@ class Audit:
         return 1.0 - FALSE_ALARM
 
     def as_json(self) -> dict[str, Any]:
-        """For files."""
+        """The whole audit as plain values, as it is written to files."""
         return {
             "epsilon": self.epsilon,
             "delta": self.delta,
