@@ -12,7 +12,7 @@ import diminuendo
 ROOT = Path(diminuendo.__file__).parent
 
 ORDER = [
-    ("errors", "types", "_lazy", "_numba", "_fetch", "_validate", "_sparse", "_snapshots"),
+    ("errors", "types", "_lazy", "_compile_progress", "_numba", "_fetch", "_validate", "_sparse", "_snapshots"),
     ("randomness",),
     ("privacy",),
     ("sums",),
@@ -40,6 +40,7 @@ MAY_ASK_THE_OUTSIDE = {
     "randomness",
     "privacy",
     "_lazy",
+    "_compile_progress",
     "_numba",
 }
 """Who may read a clock, a file, the environment or the system's randomness (docs/decisions/0002)."""

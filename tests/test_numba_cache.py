@@ -21,7 +21,7 @@ from numba.core.dispatcher import Dispatcher
 
 import diminuendo
 from diminuendo._numba.cache import ROOT, closure, imported_names
-from diminuendo._numba.progress import LINE
+from diminuendo._compile_progress import LINE
 from diminuendo.objectives.family import _KERNELS
 
 PROGRAM = """
