@@ -4,7 +4,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help demo test test-slow check browser bench docs clean
+.PHONY: help demo test test-slow check style browser bench docs clean
 
 help:  ## what can be made
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 14
@@ -12,8 +12,27 @@ help:  ## what can be made
 demo: .venv/installed  ## set-up and main job: choose 5 of 294 things for 32,711 real visitors
 	$(BIN)/diminuendo demo --out out/demo
 
-test: check browser  ## set-up, style, types and the whole test suite
-	$(BIN)/pytest -n auto --dist worksteal
+# mypy runs beside the tests, on the processor's time that waiting leaves, and says what it found when both are done.
+test: .venv/developing style browser  ## set-up, style, types and all tests but the slow ones
+	@said=$$(mktemp) || exit 1; \
+	$(BIN)/mypy >"$$said" 2>&1 & mypy=$$!; \
+	trap 'kill $$mypy 2>/dev/null; rm -f "$$said"; exit 130' INT TERM; \
+	echo "$(BIN)/mypy (beside the tests)"; \
+	echo "$(BIN)/pytest -n auto --dist worksteal"; \
+	$(BIN)/pytest -n auto --dist worksteal; tests=$$?; \
+	wait $$mypy; types=$$?; \
+	echo "mypy:"; cat "$$said"; rm -f "$$said"; \
+	test $$tests -eq 0 && test $$types -eq 0
+
+test-slow: .venv/developing  ## the long statistical runs and proofs of optimality
+	$(BIN)/pytest -m slow -rs --durations=10
+
+check: style  ## ruff and mypy strict
+	$(BIN)/mypy
+
+style: .venv/developing
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
 
 # The report is looked at in a real browser too. Where it is missing and can be had, it is fetched; else that is skipped.
 browser:
@@ -25,14 +44,6 @@ browser:
 	  DEBIAN_FRONTEND=noninteractive timeout 180 apt-get -qq install -y --no-install-recommends chromium >/dev/null 2>&1 \
 	    || echo "That failed; the tests that need a browser will be skipped."; \
 	else echo "No chromium here; the tests that need a browser will be skipped. On Debian: apt-get install chromium"; fi
-
-test-slow: .venv/developing  ## the long statistical runs and proofs of optimality
-	$(BIN)/pytest -m slow -rs --durations=10
-
-check: .venv/developing  ## ruff and mypy strict
-	$(BIN)/ruff check .
-	$(BIN)/ruff format --check .
-	$(BIN)/mypy
 
 bench: .venv-bench/installed  ## ours, the peers and the floor in one run, as ratios
 	.venv-bench/bin/python -m benchmarks --out benchmarks/results
