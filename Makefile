@@ -4,9 +4,13 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
+# What Python compiles is kept, also where the environment says otherwise: tests start many processes, and each would
+# take three seconds longer.
+unexport PYTHONDONTWRITEBYTECODE
+
 FIND_BROWSER := command -v chromium || command -v chromium-browser || command -v google-chrome || command -v google-chrome-stable
 
-.PHONY: help demo test test-slow check style browser browser-for-tests bench docs clean
+.PHONY: help demo test test-slow check style kernels browser browser-for-tests bench docs clean
 
 help:  ## what can be made
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 14
@@ -15,7 +19,7 @@ demo: .venv/installed  ## set-up and main job: choose 5 of 294 things for 32,711
 	$(BIN)/diminuendo demo --out out/demo
 
 # mypy runs beside the tests, on the processor's time that waiting leaves, and says what it found when both are done.
-test: .venv/developing style browser-for-tests  ## set-up, style, types and all tests but the slow ones
+test: style browser-for-tests kernels  ## set-up, style, types and all tests but the slow ones
 	@said=$$(mktemp) || exit 1; \
 	$(BIN)/mypy >"$$said" 2>&1 & mypy=$$!; \
 	trap 'kill $$mypy 2>/dev/null; rm -f "$$said"; exit 130' INT TERM; \
@@ -25,6 +29,16 @@ test: .venv/developing style browser-for-tests  ## set-up, style, types and all 
 	wait $$mypy; types=$$?; \
 	echo "mypy:"; cat "$$said"; rm -f "$$said"; \
 	test $$tests -eq 0 && test $$types -eq 0
+
+# Each process that runs tests compiles what is not on disk: without this, all of them would compile the same at first.
+kernels: .venv/kernels  ## compile what tests call, once
+
+.venv/kernels: .venv/developing $(shell find src -name '*.py')
+	@echo "Compiling kernels in two processes: less than a minute on two cores, a few seconds where they are on disk."; \
+	$(BIN)/python -m tests.frozen.compile first & first=$$!; \
+	trap 'kill $$first 2>/dev/null; exit 130' INT TERM; \
+	$(BIN)/python -m tests.frozen.compile second; second=$$?; \
+	if wait $$first && test $$second -eq 0; then touch $@; else echo "That failed; the tests will say more."; fi
 
 test-slow: .venv/developing  ## the long statistical runs and proofs of optimality
 	$(BIN)/pytest -m slow -rs --durations=10
