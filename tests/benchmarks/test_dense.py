@@ -14,11 +14,12 @@ from diminuendo.learners.hedge.fi_dp import FiDpPaper
 from diminuendo.randomness import SecretRandomness
 from diminuendo.types import EMPTY_SLOT, Floats, Items
 
+pytestmark = pytest.mark.slow
+
 SIZE, ITEMS = 12, 70
 SETTING = Setting(ITEMS, dense.SLOTS, 60, "full", 1.0, 1e-6)
 
 
-@pytest.mark.slow
 def test_a_tiny_run(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in {
         "PIECES": {ITEMS: SIZE},
