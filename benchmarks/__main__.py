@@ -12,13 +12,13 @@ from rich.console import Console
 
 from benchmarks.charges import charges
 from benchmarks.contributions import contributions
-from benchmarks.dense import dense
 from benchmarks.draws import draws
 from benchmarks.entry import entry
 from benchmarks.flat import flat
 from benchmarks.hindsight import hindsight
 from benchmarks.machine import machine
 from benchmarks.memory import memory
+from benchmarks.million_draws import million_draws
 from benchmarks.noise_costs import noise_costs
 from benchmarks.offline_greedy import offline_greedy
 from benchmarks.one_by_one import one_by_one
@@ -41,7 +41,7 @@ PARTS: dict[str, Callable[[], Iterator[Part]]] = {
     "released": released,
     "hindsight": hindsight,
     "draws": draws,
-    "dense": dense,
+    "million": million_draws,
     "select": selection,
     "noise": noise_costs,
     "add": contributions,

@@ -5,15 +5,13 @@ people where they are kept. A learner has a process of its own. Python's tracer 
 or not; what the system gave out (resident) stands beside it, so that nothing hides from the tracer. Kernels are
 compiled before, on a few items, and the people themselves are there before anything is counted.
 
-Resting: between two calls. Peak: the most at any time of making it, or of playing and releasing. In files: what was
-published, and what follows from it, lies in nameless files until it is looked at; that is no memory, and is told.
+Resting: between two calls. Peak: the most at any time of making it, or of playing and releasing.
 """
 
 from __future__ import annotations
 
 import gc
 import json
-import stat
 import subprocess
 import sys
 import tracemalloc
@@ -29,8 +27,6 @@ from benchmarks.report import Disagreement, Part, verdict
 from diminuendo import Learner, People, SeededCoins, Setting
 from diminuendo.learners import make
 from diminuendo.learners.recommend import CATALOGUE
-from diminuendo.sums.chains.running import RESTS
-from diminuendo.sums.strategies.blt import Blt
 from diminuendo.types import FeedbackKind
 
 N_ITEMS, SLOTS, NNZ = 1_000_000, 10, 50
@@ -51,20 +47,19 @@ LEARNERS: tuple[tuple[str, FeedbackKind], ...] = (
 FLOOR = "floor"
 
 WHY = {
-    "overlap-sums": "for each item that somebody named 25 running sums and 11 of the open batch",
+    "overlap-greedy": "for each item 25 rows of earlier releases, of which means are taken, and all that was published",
+    "overlap-sums": "for each item 25 running sums and 11 of the open batch, 25 rows of earlier releases, and all that "
+    "was published",
     "boosted": "for each item the open batch, scratch for people who care about all of them, where its chance ends, "
     "and a table by which that is found in one look",
-    "noisy-hedge": "for each slot and item the open batch, where its share ends, and a guide to that; two buffers of "
-    "the encoder where somebody named the item",
+    "noisy-hedge": "for each slot and item the open batch, where its share ends, a guide to that, two buffers of "
+    "the encoder and three of the decoder, the sum as it was published, and all that was published",
     "bandit-blocks": "for each slot and item the open batch, where its share ends, a guide to that, its place in the "
     "deal",
     "slate-totals": "for each item 16 draws of what it may be worth",
     "slate-clicks": "for each item 16 draws of what it may be worth",
 }
 """What takes most of the room of those that are over."""
-
-NAMED = {"overlap-sums": (1 + 2 * SLOTS + RESTS) + (1 + SLOTS), "noisy-hedge": SLOTS * len(Blt(8).theta)}
-"""Numbers for each item that somebody named: running sums and the open batch; buffers of an encoder of 8 batches."""
 
 GOAL, ONE_SUM_GOAL = 3.0, 6.0
 """Times the floor at rest; `boosted` has a floor of one number for each item, and so less to spread things over."""
@@ -84,8 +79,6 @@ class Used:
     resident: int
     """By the system: at rest after people."""
     resident_peak: int
-    in_files: int
-    """In nameless files, at rest after people."""
 
 
 def memory() -> Iterator[Part]:
@@ -102,7 +95,6 @@ def memory() -> Iterator[Part]:
             "peak",
             "resident",
             "its peak ",
-            "in files",
             "resting / floor",
         ],
     )
@@ -123,11 +115,7 @@ def memory() -> Iterator[Part]:
             not over,
         ),
         *reasons,
-        "In files is all that was published so far: the ledger keeps it, so that nothing is drawn twice.",
-        f"overlap-sums and noisy-hedge hold sums of items that somebody named, {N_PEOPLE * NNZ:,} at most. Of each "
-        f"there are {NAMED['overlap-sums']} numbers and {NAMED['noisy-hedge']}: were it all items, that alone would be "
-        + " and ".join(f"{numbers / SLOTS:.2g}" for numbers in NAMED.values())
-        + " times the floor.",
+        "At rest a learner's ledger holds all that was published so far, so that nothing is drawn twice.",
     ]
     yield part
 
@@ -175,7 +163,7 @@ def measured(name: str, feedback: FeedbackKind) -> Used:
     at_last = tracemalloc.get_traced_memory()
     resident, highest = (_resident(what) - before for what in ("VmRSS", "VmHWM"))
     del kept
-    return Used(*at_first, *at_last, resident, highest, _in_files())
+    return Used(*at_first, *at_last, resident, highest)
 
 
 def made(name: str, feedback: FeedbackKind, n_items: int) -> Learner:
@@ -195,18 +183,6 @@ def _resident(what: str) -> int:
         if line.startswith(f"{what}:"):
             return int(line.split()[1]) * 1024
     raise RuntimeError(f"The system does not tell {what}.")
-
-
-def _in_files() -> int:
-    """Bytes in files that this process holds open and that have no name."""
-    found = 0
-    for handle in Path("/proc/self/fd").iterdir():
-        try:
-            held = handle.stat()
-        except OSError:  # was that of this very list
-            continue
-        found += held.st_size if stat.S_ISREG(held.st_mode) and held.st_nlink == 0 else 0
-    return found
 
 
 def _forget_peak() -> None:

@@ -20,7 +20,6 @@ import diminuendo as dim
 from diminuendo import Functions, Oracle, People, SeededCoins
 from diminuendo.errors import InvalidInput, OverBudget
 from diminuendo.learners import epoch_greedy
-from diminuendo.learners.base.decisions import round_at
 from diminuendo.learners.base.replay import loop
 from diminuendo.learners.base.stored_people import Asking, KeptPeople
 from diminuendo.learners.epoch_greedy import EpochGreedy, Epochs
@@ -429,7 +428,7 @@ def test_places_on_the_desk_have_their_rounds() -> None:
     for t in range(20):
         learner.choose()
         for round_ in range(max(0, t - 6), t + 1):
-            assert round_at(learner._desk, round_ % 7) == round_
+            assert learner._decisions.round_at(round_ % 7) == round_
 
 
 def test_people_are_forgotten_when_their_epoch_is_over() -> None:

@@ -232,8 +232,8 @@ def test_rows_and_rest_of_anybody_add_up_to_her_singles(seed: int) -> None:
             lambda starts, items: lambda item: random.choice(anything, size=len(items)),
             batch=0,
         )
-        singles, *parts = np.asarray(sums._open)
-        assert (sums._open.cells >= 0).all()
+        singles, *parts = sums._open
+        assert (sums._open >= 0).all()
         np.testing.assert_array_equal(np.sum(parts, axis=0), singles)
         assert (singles.astype(float) ** 2).sum() <= (10 * 1024) ** 2
     assert all(part.any() for part in parts[:-1])
@@ -264,10 +264,10 @@ def test_a_late_answer_does_not_enter_a_sum_that_was_begun_after_her_batch() -> 
         sums.ask([item], batch=batch)
         sums.release(batch, (1e9, 1e9), secret)
     sums.add(np.eye(9)[0], lambda starts, items: lambda item: np.zeros(len(items)), batch=0)
-    places = np.flatnonzero(sums._sums.cells.any(axis=1))
+    places = np.flatnonzero(sums._sums.any(axis=1))
     assert places.tolist() == [0], "singles only: the first row of item 0 was given up"
     sums.add(np.eye(9)[0], lambda starts, items: lambda item: np.zeros(len(items)), batch=5)
-    assert len(np.flatnonzero(sums._sums.cells.any(axis=1))) == 2
+    assert len(np.flatnonzero(sums._sums.any(axis=1))) == 2
 
 
 def test_when_memory_begins_anew_the_open_batch_stays_and_nobody_else() -> None:
@@ -392,7 +392,7 @@ def test_an_altered_snapshot_is_refused() -> None:
     learner.replay(taste_groups(310, 12, groups=4, items_per_group=5, seed=1))
     array: Any
     for array, value in (
-        (learner._sums._sums._cells, 1 << 60),
+        (learner._sums._sums, 1 << 60),
         (learner._sums._chains, 99),
         (learner._sums._keys, -7),
     ):
@@ -524,6 +524,6 @@ def test_someone_who_raises_has_said_nothing() -> None:
     learner = OverlapSums(8, 2, horizon=40, coins=SeededCoins(1), **MADE)
     for _ in range(40):
         learner.observe(learner.choose(), Oracle(broken, 8))
-    assert not learner._sums._sums.cells.any()
-    assert not learner._sums._open.cells.any()
+    assert not learner._sums._sums.any()
+    assert not learner._sums._open.any()
     assert math.isfinite(learner.guarantee.epsilon)

@@ -18,7 +18,6 @@ import numpy as np
 
 from diminuendo.errors import InvalidInput, LedgerDamaged
 from diminuendo.privacy import durable
-from diminuendo.privacy._attic import Attic
 from diminuendo.types import Ints
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
@@ -35,7 +34,7 @@ class Releases:
     """What was published, by name; in memory, or in a folder of files that survive the process."""
 
     def __init__(self, folder: str | Path | None = None) -> None:
-        self._kept = Attic()  # without a folder
+        self._kept: dict[str, Ints] = {}  # without a folder
         self._lock = threading.Lock()
         self._folder = None if folder is None else Path(folder)
         if self._folder is not None:
@@ -61,9 +60,9 @@ class Releases:
             if self._folder is not None:
                 return self._on_disk(name, draw)
             if name in self._kept:
-                return self._kept[name]
+                return self._kept[name].copy()
             drawn = np.asarray(draw())
-            self._kept[name] = drawn
+            self._kept[name] = drawn.copy()  # whoever gets it may change it
             return drawn
 
     def _on_disk(self, name: str, draw: Callable[[], Ints]) -> Ints:

@@ -43,7 +43,7 @@ from diminuendo.randomness.words import (
 )
 from diminuendo.types import Ints
 
-REJECTED, KEPT, OPEN = 0, 1, 2
+REJECTED, KEPT = 0, 1
 
 WIDER = 4
 """Where `keep` is foretold without the score, the window is so many times as wide: more than all that floats, and
@@ -99,20 +99,6 @@ def keep(residual: int, rate: float, difference: int, bits: int, secret: SecretW
 def below_weight(residual: int, bound: int, secret: SecretWords) -> bool:
     """Whether `keep` says KEPT of every weight from the one on that `bound` is the `weight_bound` of."""
     return bool(residual + 1.0 <= (bound - 2.0) * (1 - WIDER * secret.window[0]) - 1.0)
-
-
-@inline
-def keep_within(residual: int, rate: float, lowest: int, highest: int, bits: int, secret: SecretWords) -> int:
-    """What `keep` says of every difference from `lowest` to `highest`; OPEN where it may not say the same of all."""
-    scale, window = (
-        float(1 << bits),
-        2 * secret.window[0],
-    )  # twice, as exp may be off by a little at either end
-    if residual + 1.0 <= math.exp(rate * lowest) * scale * (1 - window) - 1.0:
-        return KEPT
-    if residual >= math.exp(rate * highest) * scale * (1 + window) + 1.0:
-        return REJECTED
-    return OPEN
 
 
 def select(scores: Ints, rate: float, secret: SecretRandomness) -> int:

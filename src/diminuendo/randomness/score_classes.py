@@ -160,18 +160,12 @@ def grow(classes: ScoreClasses, expert: int, item: int, ticks: int) -> None:
     """total[item] += ticks, for ticks > 0."""
     old = classes.totals[item, expert]
     classes.totals[item, expert] = old + ticks
-    move_up(classes, expert, item, old, old + ticks)
-
-
-@inline
-def move_up(classes: ScoreClasses, expert: int, item: int, old: int, total: int) -> None:
-    """Put an item whose total was `old` where it belongs now, for total > old."""
     if old == 0:
         classes.marks[expert, UNTOUCHED] -= 1
         _swap(classes, expert, item, classes.marks[expert, UNTOUCHED])
     shift, base = classes.marks[expert, SHIFT], classes.marks[expert, BASE]
     before = 0 if old == 0 else _class(old, shift, base)
-    after = _class(total, shift, base)
+    after = _class(old + ticks, shift, base)
     if after >= CLASSES:
         _slide(classes, expert, after - CLASSES // 2)
         before = max(0, before - (after - CLASSES // 2))

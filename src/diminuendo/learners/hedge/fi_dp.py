@@ -23,10 +23,9 @@ import numpy as np
 from diminuendo import _validate
 from diminuendo._numba import inline, kernel
 from diminuendo.experts.hedge import HedgeState, check_fixed, new_hedge
-from diminuendo.learners.base.learner import Setting
+from diminuendo.learners.base.setting import Setting
 from diminuendo.learners.hedge import constants
 from diminuendo.learners.hedge.constants import Calibration
-from diminuendo.learners.hedge.dense_replay import names_all, replay_blocks
 from diminuendo.learners.hedge.full import HedgeExperts, learn_gains
 from diminuendo.learners.hedge.private_draws import PrivateDraws
 from diminuendo.objectives.family import GainBuffer, Table
@@ -34,7 +33,6 @@ from diminuendo.privacy.budget import Guarantee, no_privacy
 from diminuendo.privacy.draw_budget import UNLIMITED, DrawBudget, paid_for
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.randomness.coins import Coins
-from diminuendo.randomness.deferred_gains import Waiting, new_waiting
 from diminuendo.randomness.score_classes import draw
 from diminuendo.randomness.words import UNFINISHED, SecretWords, begin, undo
 from diminuendo.streams.people import People, shown_before
@@ -45,8 +43,6 @@ class PrintedExperts(HedgeExperts):
     """k ordered Hedge experts with one fixed rate that may repeat each other's items, as printed."""
 
     rate: float
-    _waiting: Waiting | None = None
-    """Room for gains that wait, where people name every item."""
 
     @property
     @abstractmethod
@@ -65,12 +61,7 @@ class PrintedExperts(HedgeExperts):
     def _replay(self, people: People, slates: Items, done: int) -> int:
         state, bag = np.empty(people.largest_state), self._bag(people.family.leaves)
         before, secret = self.rounds - done, self._secret.view
-        common = self._experts, people.table, slates, done, before, self._paid, secret, state, bag
-        if not names_all(people):
-            return int(_replay(*common))
-        if self._waiting is None:
-            self._waiting = new_waiting(self.n_items, self.slots)
-        return int(replay_blocks(*common, self._waiting))
+        return int(_replay(self._experts, people.table, slates, done, before, self._paid, secret, state, bag))
 
 
 class StreeterGolovin(PrintedExperts):

@@ -13,7 +13,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from diminuendo._numba import kernel
-from diminuendo.privacy.drawers import Drawer
 from diminuendo.types import Floats, Ints
 
 
@@ -22,7 +21,7 @@ class RunningMeans:
 
     def __init__(self, room: int, width: int, size: int, batches: int) -> None:
         self._keys: Ints = np.full((room, width), -1, dtype=np.int64)
-        self._sums = Drawer((room, size))
+        self._sums: Floats = np.zeros((room, size))
         self._weights: Floats = np.zeros((room, batches))
         self._used: Ints = np.zeros(room + 1, dtype=np.int64)  # when each was; the last entry is the clock
         self.arrays = (self._keys, self._sums, self._weights, self._used)
@@ -32,18 +31,16 @@ class RunningMeans:
     ) -> tuple[Floats, Floats]:
         """Take one more measurement; returns the mean over all of this key, and the deviation, item by item."""
         place = self._place(key)
-        held = self._sums[place]
-        _add_up(held, units / sigma**2, since, sums)
-        self._sums[place] = held
+        _add_up(self._sums[place], units / sigma**2, since, sums)
         self._weights[place] += (units / sigma) ** 2
-        return _divided(held, self._weights[place], since)
+        return self._mean(place, since)
 
     def would_be(
         self, key: Sequence[int], sums: Ints | Floats, units: Floats, sigma: float, since: Ints
     ) -> tuple[Floats, Floats]:
         """What `add` would return. Changes nothing."""
         here = self._found(key)
-        held = np.zeros(len(since)) if here is None else self._sums[here]
+        held = np.zeros(len(since)) if here is None else self._sums[here].copy()
         _add_up(held, units / sigma**2, since, sums)
         weights = (units / sigma) ** 2
         return _divided(held, weights if here is None else weights + self._weights[here], since)
@@ -56,14 +53,13 @@ class RunningMeans:
         return self._mean(here, since)
 
     def _mean(self, place: int, since: Ints) -> tuple[Floats, Floats]:
-        return _divided(self._sums[place], self._weights[place], since)
+        return _divided(self._sums[place].copy(), self._weights[place], since)
 
     def _place(self, key: Sequence[int]) -> int:
         place = self._found(key)
         if place is None:
             place = int(np.argmin(self._used[:-1]))
-            self._keys[place], self._weights[place] = self._padded(key), 0.0
-            self._sums.clear(place)
+            self._keys[place], self._weights[place], self._sums[place] = self._padded(key), 0.0, 0.0
         self._used[-1] += 1
         self._used[place] = self._used[-1]
         return place
@@ -79,13 +75,11 @@ class RunningMeans:
 
     def forget(self) -> None:
         """All of them."""
-        self._keys[:], self._weights[:], self._used[:] = -1, 0.0, 0
-        for place in range(len(self._sums)):
-            self._sums.clear(place)
+        self._keys[:], self._sums[:], self._weights[:], self._used[:] = -1, 0.0, 0.0, 0
 
     def sound(self, n_items: int, far: float) -> bool:
         """Whether these rows, as read from a snapshot, can have come about: shares of people, and noise."""
-        keys, sums, weights, used = self._keys, np.asarray(self._sums), self._weights, self._used
+        keys, sums, weights, used = self._keys, self._sums, self._weights, self._used
         with np.errstate(invalid="ignore"):
             largest = weights.max(axis=1)
             within = np.abs(sums) <= (largest + far * np.sqrt(largest))[:, None]

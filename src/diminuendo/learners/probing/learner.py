@@ -25,11 +25,10 @@ from numpy.typing import NDArray
 
 from diminuendo.errors import InvalidInput
 from diminuendo.learners.base import propensity
-from diminuendo.learners.base.decisions import NO_PROBE, round_at
+from diminuendo.learners.base.decisions import NO_PROBE
 from diminuendo.learners.base.one_sum import OneSum
 from diminuendo.learners.probing.draw import INSERTED, SHORT, count_cells, draw_rounds
 from diminuendo.learners.probing.schedule import TICKS, Plan, Theorem
-from diminuendo.privacy.drawers import Drawer
 from diminuendo.randomness.shares import guided, softmax
 from diminuendo.randomness.words import SecretRandomness
 from diminuendo.streams.people import People
@@ -95,7 +94,7 @@ class Blocks(OneSum):
     def _begin(self, plan: Plan, sum_: BlockSum) -> None:
         self.plan, self.schedule, self._sum = plan, plan.schedule, sum_
         self._made = np.zeros(1, dtype=np.int64)  # releases
-        self._sums = Drawer((self.slots * self.n_items,))  # as published
+        self._sums: Floats = np.zeros(self.slots * self.n_items)  # as published
         self._published: Floats | None = None  # what was, and is not yet in `_sums`
         kind = np.int32 if plan.dealt <= np.iinfo(np.int32).max else np.int64
         self._deal: NDArray[Any] = np.arange(
@@ -134,7 +133,7 @@ class Blocks(OneSum):
 
     def _move(self) -> None:
         """Draw by what was published."""
-        sums = np.asarray(self._sums).reshape(self.slots, self.n_items)
+        sums = self._sums.reshape(self.slots, self.n_items)
         scores = self.plan.rate / self.plan.probes * sums
         self._guide = guided(softmax(scores))
 
@@ -202,11 +201,11 @@ class Blocks(OneSum):
     # Learning.
 
     def _learn(self, place: int, answer: Any) -> None:
-        probe = self._desk.probes[place]
+        probe = self._decisions.probes[place]
         if probe[0] != NO_PROBE:
-            block = self.schedule.closed_by(round_at(self._desk, place))
+            block = self.schedule.closed_by(self._decisions.round_at(place))
             cell = int(probe[0]) * self.n_items + int(probe[1])
-            self._sum.add([self._worth(self._desk.row_at(place), probe, answer)], [cell], batch=block)
+            self._sum.add([self._worth(self._decisions.rows[place], probe, answer)], [cell], batch=block)
 
     def _replay(self, people: People, slates: Items, done: int) -> int:
         block, last = int(self._made[0]), len(self.schedule) - 1
@@ -237,7 +236,7 @@ class Blocks(OneSum):
         sound = (
             made == self._sum.batch
             and made in (min(closed, len(self.schedule) - 1) for closed in self._closed(rounds))
-            and (np.abs(np.asarray(self._sums)) <= most).all()
+            and (np.abs(self._sums) <= most).all()
             and 0 <= left <= self._dealt(made)
             and (np.sort(self._deal) == np.arange(self.plan.dealt)).all()
         )

@@ -94,7 +94,7 @@ class Boosted(ReleasedSums):
 
     def _follow(self, published: Floats) -> None:
         if self.n_items > self.slots:
-            before = np.asarray(self._sums)
+            before = self._sums
             sums, step = SHARE * before, SHARE * (published - before)
             self._cost += step_cost(sums, step, self.slots, self._rate, self._led)
             self._move(published)
@@ -142,7 +142,7 @@ class Boosted(ReleasedSums):
         if not (self._spread <= self._cost[0] < math.inf):
             raise InvalidInput("The snapshot holds a cost that could not have come about; it was altered.")
         if self._made[0] and self.n_items > self.slots:
-            self._move(np.asarray(self._sums))
+            self._move(self._sums)
 
 
 @kernel

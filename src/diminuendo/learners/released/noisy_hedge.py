@@ -64,7 +64,7 @@ class NoisyHedge(ReleasedSums):
         squares = sum(size**2 for size in self.schedule.sizes)
         self.rate = math.sqrt(2 * self.slots * math.log(max(2, self.n_items)) / squares)
         self.rate = min(1.0, self.rate)
-        self._move(np.asarray(self._sums))
+        self._move(self._sums)
 
     @property
     def bound(self) -> float:
@@ -112,7 +112,7 @@ class NoisyHedge(ReleasedSums):
 
     def _restored(self) -> None:
         super()._restored()
-        self._move(np.asarray(self._sums))
+        self._move(self._sums)
 
 
 @kernel

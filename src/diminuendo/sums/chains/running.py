@@ -27,6 +27,7 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from diminuendo import _validate
 from diminuendo._numba import kernel
@@ -40,7 +41,6 @@ from diminuendo.sums.batch import csr_rows
 from diminuendo.sums.chains.release import stays
 from diminuendo.sums.chains.weights import RunningWeights
 from diminuendo.sums.clip import Clip, as_floats, clip_all, dense_row, sparse_row
-from diminuendo.sums.item_sums import ItemSums
 from diminuendo.sums.schedule import Schedule
 from diminuendo.types import Floats, Ints
 
@@ -100,11 +100,11 @@ class ChainSums:
         self._weights, batches, self._rows = weights, len(schedule), 2 * (longest + 1)
         self._often = np.append(weights.often, np.zeros(batches - len(weights), dtype=np.int64))
         room = 1 + self._rows + RESTS
-        self._sums = ItemSums(room, n_items)  # singles, rows, rests
+        self._sums: Ints = np.zeros((room, n_items), dtype=np.int64)  # singles, rows, rests
         self._keys: Ints = np.full((room, longest + 1), NOBODY, dtype=np.int64)
         self._keys[0, 0] = SINGLES.item
         self._within = np.zeros((room, batches), dtype=np.bool_)  # which batches are in which sum
-        self._open = ItemSums(longest + 2, n_items)  # of the batch that is open
+        self._open: Ints = np.zeros((longest + 2, n_items), dtype=np.int64)  # of the open batch
         self._marks: Ints = np.zeros(1, dtype=np.int64)  # the batch that is open
         self._added: Ints = np.zeros(batches, dtype=np.int64)
         self._chains: Ints = np.full((batches, longest), NOBODY, dtype=np.int64)
@@ -156,12 +156,11 @@ class ChainSums:
             parts.append(left - now)
             left = now
         late = batch < self._marks[0]
-        columns = (self._sums if late else self._open).columns(items)
         for number, (part, question) in enumerate(zip([*parts, left], self._questions(batch), strict=False)):
             if not late:
-                self._open.add(number, columns, part, 1)
+                _add_up(items, part, 1, self._open[number])
             elif (place := self._find(question)) is not None and self._within[place, batch]:
-                self._sums.add(place, columns, part, int(self._often[batch]))
+                _add_up(items, part, int(self._often[batch]), self._sums[place])
 
     # What sums are of.
 
@@ -191,29 +190,27 @@ class ChainSums:
             first, last = (1 + self._rows, None) if question.item == NOBODY else (1, 1 + self._rows)
             lately = (self._within[first:last] * np.arange(1, len(self.schedule) + 1)).max(axis=1)
             place = first + int(np.argmin(lately))
-            self._sums.wipe(place)
-            self._within[place], self._keys[place] = False, self._key(question)
+            self._sums[place], self._within[place] = 0, False
+            self._keys[place] = self._key(question)
         return place
 
     # Releases.
 
     def forget(self) -> None:
         """Drop every batch but the open one. What was paid for is not given back."""
-        self._sums.clear()
-        self._within[:] = False
+        self._sums[:], self._within[:] = 0, False
 
     def _close(self, number: int) -> None:
         """The open batch joins the sums. Should this be cut short, people are lost, but nobody is added twice."""
-        items, closed = self._open.items.copy(), self._open.cells.copy()
-        self._open.clear()
+        closed = self._open.copy()
+        self._open[:] = 0
         self._marks[0] = number + 1
         if self._weights.first[number] == number:
             self.forget()
-        columns = self._sums.columns(items)
         for part, question in zip(closed, self._questions(number), strict=False):
             place = self._found_or_made(question)
             self._within[place, number] = True
-            self._sums.add(place, columns, part, int(self._often[number]))
+            self._sums[place] += self._often[number] * part
 
     def release(
         self, number: int, sigmas: tuple[float, float], secret: SecretRandomness
@@ -237,8 +234,8 @@ class ChainSums:
         about = np.concatenate([self._keys[places], weights.sum(axis=1, keepdims=True)], axis=1)
 
         def draw() -> Ints:
-            one = rounded_normal.rounded_normal(self._sums.rows(places[:1]), sigmas[0], secret)
-            others = rounded_normal.rounded_normal(self._sums.rows(places[1:]), sigmas[1], secret)
+            one = rounded_normal.rounded_normal(self._sums[places[:1]], sigmas[0], secret)
+            others = rounded_normal.rounded_normal(self._sums[places[1:]], sigmas[1], secret)
             found = np.empty((len(about), about.shape[1] + self.n_items), dtype=np.int64)
             found[:, : about.shape[1]], found[:1, about.shape[1] :] = about, one
             found[1:, about.shape[1] :] = others
@@ -272,9 +269,9 @@ class ChainSums:
             0 <= self._marks[0] <= len(self._weights)
             and ((self._added >= 0) & (self._added <= sizes)).all()
             and not self._within[:, self._marks[0] :].any()
-            and ((self._sums.cells >= 0) & (self._sums.cells <= most[:, None])).all()
-            and (self._open.cells >= 0).all()
-            and (self._open.cells <= self.clip.largest * sizes[self._marks[0]]).all()
+            and ((self._sums >= 0) & (self._sums <= most[:, None])).all()
+            and (self._open >= 0).all()
+            and (self._open <= self.clip.largest * sizes[self._marks[0]]).all()
             and ((self._keys >= SINGLES.item) & (self._keys < self.n_items)).all()
             and ((self._chains >= NOBODY) & (self._chains < self.n_items)).all()
         )
@@ -295,3 +292,10 @@ def _fall(
     for person in range(len(starts) - 1):
         for j in range(starts[person], starts[person + 1]):
             now[j] = stays(items[j], joined, left[j], scales[person], gains[j], ceiling)
+
+
+@kernel
+def _add_up(items: NDArray[Any], numbers: Ints, often: int, total: Ints) -> None:
+    """Add `often` times these numbers to the total, at these items."""
+    for j in range(len(items)):
+        total[items[j]] += often * numbers[j]

@@ -12,15 +12,13 @@ from abc import ABC, abstractmethod
 from typing import ClassVar
 
 from diminuendo import _validate
-from diminuendo.privacy.drawers import Drawer
-from diminuendo.sums.touched import Touched
 from diminuendo.types import Floats, Ints
 
 
 class Encoder(ABC):
     """From the sum of each batch in turn to the combinations to release. Holds what people contributed."""
 
-    arrays: tuple[Ints | Touched, ...]
+    arrays: tuple[Ints, ...]
     """Everything it remembers, for snapshots; changed in place."""
 
     def __repr__(self) -> str:
@@ -34,7 +32,7 @@ class Encoder(ABC):
 class Decoder(ABC):
     """From what was released after each batch in turn to the running sum. Holds nothing that was not released."""
 
-    arrays: tuple[Floats | Drawer, ...]
+    arrays: tuple[Floats, ...]
     """Everything it remembers, for snapshots; changed in place."""
 
     @abstractmethod

@@ -23,9 +23,7 @@ import numpy as np
 
 from diminuendo._numba import kernel
 from diminuendo.errors import InvalidInput
-from diminuendo.privacy.drawers import Drawer
 from diminuendo.sums.strategies.base import Decoder, Encoder, Strategy
-from diminuendo.sums.touched import Touched
 from diminuendo.types import Floats, Ints
 
 PARAMETERS: dict[int, tuple[tuple[float, ...], tuple[float, ...]]] = {
@@ -137,40 +135,33 @@ def _times(factor: int, numbers: Ints) -> Ints:
 class _Buffers(Encoder):
     def __init__(self, theta: Ints, omega: Ints, guard: int, size: int) -> None:
         self._theta, self._omega, self._guard = theta, omega, guard
-        self._buffers = Touched(len(theta), size)
+        self._buffers: Ints = np.zeros((len(theta), size), dtype=np.int64)
         self.arrays = (self._buffers,)
 
     def encode(self, batch: Ints) -> Ints:
-        places, buffers = self._buffers.with_those_of(batch)
-        here = batch if places is None else batch[places]
-        earlier = np.zeros(len(here), dtype=np.int64)
-        for i, buffer in enumerate(buffers):
+        earlier = np.zeros(len(batch), dtype=np.int64)
+        for i, buffer in enumerate(self._buffers):
             earlier += _times(self._omega[i], buffer)
             buffer[:] = _times(self._theta[i], buffer)
-            buffer += here << self._guard
+            buffer += batch << self._guard
         earlier >>= self._guard - UNIT_BITS
-        rows = batch[None, :] << UNIT_BITS
-        rows[0, slice(None) if places is None else places] += earlier
-        return rows
+        earlier += batch << UNIT_BITS
+        return earlier[None, :]
 
 
 class _Unwound(Decoder):
     def __init__(self, theta: Floats, omega: Floats, size: int) -> None:
         self._theta, self._omega = theta, omega
-        self._buffers, self._running = Drawer((len(theta), size)), Drawer((size,))
+        self._buffers, self._running = np.zeros((len(theta), size)), np.zeros(size)
         self.arrays = (self._buffers, self._running)
 
     def decode(self, rows: Ints) -> Floats:
-        buffers = np.asarray(self._buffers)
         batch: Floats = rows[0] / 2.0**UNIT_BITS
-        batch -= self._omega @ buffers
-        buffers *= self._theta[:, None]
-        buffers += batch
-        self._buffers[...] = buffers
-        del buffers
-        batch += np.asarray(self._running)
-        self._running[...] = batch
-        return batch
+        batch -= self._omega @ self._buffers
+        self._buffers *= self._theta[:, None]
+        self._buffers += batch
+        self._running += batch
+        return self._running.copy()
 
 
 __all__ = ["Blt"]

@@ -10,7 +10,6 @@ from typing import ClassVar
 
 import numpy as np
 
-from diminuendo.privacy.drawers import Drawer
 from diminuendo.sums.strategies.base import Decoder, Encoder, Strategy
 from diminuendo.types import Floats, Ints
 
@@ -43,14 +42,12 @@ class _Itself(Encoder):
 
 class _Sum(Decoder):
     def __init__(self, size: int) -> None:
-        self._running = Drawer((size,))
+        self._running = np.zeros(size)
         self.arrays = (self._running,)
 
     def decode(self, rows: Ints) -> Floats:
-        running = np.asarray(self._running)
-        running += rows[0]
-        self._running[...] = running
-        return running
+        self._running += rows[0]
+        return self._running.copy()
 
 
 __all__ = ["Independent"]
