@@ -108,7 +108,6 @@ def described(name: str, page: Path) -> bool:
     return name in places or (name in sys.modules and any(place.startswith(f"{name}.") for place in places))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("line", "complaint"),
     [
