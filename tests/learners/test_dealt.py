@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from diminuendo import SeededCoins, Setting
+from diminuendo import SeededCoins, Setting, _snapshots
 from diminuendo.errors import InvalidInput, WrongFeedback
 from diminuendo.learners import LEARNERS
-from diminuendo.learners.base import snapshots
 from diminuendo.learners.slates.blocks import WHICH, Block, DealtRounds, alike_from, merged
 from diminuendo.learners.slates.clicks import SlateClicks
 from diminuendo.learners.slates.exact import OpenTwin
@@ -25,6 +24,7 @@ from diminuendo.streams import taste_groups
 from diminuendo.sums import private_counts
 from diminuendo.types import Decision, Ints, decided
 from tests.kit import statistics
+from tests.kit.slow import mostly_slow
 
 LEARNING: dict[str, type[SlateLearner]] = {
     name: kind
@@ -90,7 +90,7 @@ def worst_ratio(
     return worst, asked
 
 
-@pytest.mark.parametrize("epsilon", [0.5, 8.0])
+@pytest.mark.parametrize("epsilon", mostly_slow([0.5, 8.0], [0.5]))
 @pytest.mark.parametrize("name", LEARNING)
 def test_everything_published_in_a_whole_run_is_private(
     name: str, epsilon: float, monkeypatch: pytest.MonkeyPatch
@@ -191,9 +191,8 @@ def test_snapshots_count_rounds_once(name: str) -> None:
     learner = LEARNING[name](6, 2, horizon=300, epsilon=1.0, coins=SeededCoins(3))
     for _ in range(7):
         decision = learner.choose()
-    header, found = snapshots.unpacked(learner.snapshot(), name)
-    facts = {fact: value for fact, value in header.items() if fact != "format"}
-    older = snapshots.packed(facts, found | {"extra.places": np.zeros((9, 2), dtype=np.int64)})
+    facts, found = _snapshots.of_learner(learner.snapshot(), name)
+    older = _snapshots.packed(facts, found | {"extra.places": np.zeros((9, 2), dtype=np.int64)})
     again = LEARNING[name].restore(older)
     again.observe(decision, 1)
     learner.observe(decision, 1)
@@ -202,7 +201,7 @@ def test_snapshots_count_rounds_once(name: str) -> None:
     assert again.choose().slate == learner.choose().slate
     found["desk.0"][0] = 6
     with pytest.raises(InvalidInput, match="altered"):
-        LEARNING[name].restore(snapshots.packed(facts, found))
+        LEARNING[name].restore(_snapshots.packed(facts, found))
 
 
 def test_decisions_are_what_they_would_be_by_the_front_door() -> None:
@@ -291,13 +290,13 @@ def test_ctrl_c_cannot_come_between_a_deal_and_its_decision(
 ) -> None:
     learner = LEARNING[name](6, 2, horizon=300, epsilon=1.0, coins=SeededCoins(3), patience=4)
     learner.choose()
-    issue = learner._desk.issue
+    add = learner._decisions.add
 
     def interrupted(*args: Any) -> Decision:
         signal.raise_signal(signal.SIGINT)
-        return issue(*args)
+        return add(*args)
 
-    monkeypatch.setattr(learner._desk, "issue", interrupted)
+    monkeypatch.setattr(learner._decisions, "add", interrupted)
     with pytest.raises(KeyboardInterrupt):
         learner.choose()
     assert learner.rounds == 2, "it was issued, and lost"

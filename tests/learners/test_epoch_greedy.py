@@ -20,7 +20,6 @@ import diminuendo as dim
 from diminuendo import Functions, Oracle, People, SeededCoins
 from diminuendo.errors import InvalidInput, OverBudget
 from diminuendo.learners import epoch_greedy
-from diminuendo.learners.base.decisions import round_at
 from diminuendo.learners.base.replay import loop
 from diminuendo.learners.base.stored_people import Asking, KeptPeople
 from diminuendo.learners.epoch_greedy import EpochGreedy, Epochs
@@ -34,6 +33,7 @@ from diminuendo.streams import taste_groups
 from diminuendo.types import Floats, Ints
 from tests.kit.enumeration import Law, Person, Stream, all_people, covering_people, mask, unit, worst
 from tests.kit.families import families, specimens
+from tests.kit.slow import mostly_slow
 from tests.kit.statistics import assert_follows, assert_rejects
 
 ROUNDING = 1e-12
@@ -267,7 +267,7 @@ class Misshapen:
         return np.ones(self.n_items + 1)
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", mostly_slow(range(40), range(8)))
 def test_hostile_people_on_any_path(seed: int) -> None:
     """One round with and without its answer, the same view: what it adds to the scores is all that Theorem Q1 needs.
 
@@ -428,7 +428,7 @@ def test_places_on_the_desk_have_their_rounds() -> None:
     for t in range(20):
         learner.choose()
         for round_ in range(max(0, t - 6), t + 1):
-            assert round_at(learner._desk, round_ % 7) == round_
+            assert learner._decisions.round_at(round_ % 7) == round_
 
 
 def test_people_are_forgotten_when_their_epoch_is_over() -> None:

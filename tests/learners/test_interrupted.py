@@ -14,7 +14,7 @@ import pytest
 from diminuendo import LEARNERS, NoisyOr, Oracle, SeededCoins, Setting, person
 from diminuendo.errors import InvalidInput, OutOfRange, OverBudget, WrongFeedback
 from diminuendo.learners import EpochGreedy, OverlapGreedy
-from diminuendo.learners.base.private import PrivateLearner
+from diminuendo.learners.base.old_private import PrivateLearner
 from diminuendo.objectives.person import Person
 from diminuendo.privacy.budget import Budget
 from diminuendo.privacy.ledger import Ledger
@@ -39,7 +39,7 @@ def test_a_replay_that_fails_in_its_midst_is_not_taken_up_again(
     """Their answers may have been counted, and their rounds not: a second try could count them twice."""
     learner = made(kind)
     learner.replay(PEOPLE[:20])
-    monkeypatch.setattr(learner._desk, "pass_by", lambda rows: 1 / 0)
+    monkeypatch.setattr(learner._decisions, "pass_by", lambda rows: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         learner.replay(PEOPLE[20:40])
     monkeypatch.undo()
@@ -205,7 +205,7 @@ def test_epochs_hold_no_more_people_than_came() -> None:
 
 def test_rounds_beyond_the_horizon_are_not_restored() -> None:
     learner = made(OverlapGreedy)
-    learner._desk.issued[0] = 10**15
+    learner._decisions.issued[0] = 10**15
     with pytest.raises(InvalidInput, match="altered"):
         OverlapGreedy.restore(learner.snapshot())
 

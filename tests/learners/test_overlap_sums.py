@@ -31,6 +31,7 @@ from diminuendo.sums.clip import Clip
 from diminuendo.sums.private_sum import ROOM
 from diminuendo.sums.schedule import Schedule, geometric
 from diminuendo.types import Decision, Floats, Ints
+from tests.kit.slow import mostly_slow
 from tests.learners.test_overlap_greedy import BUDGET, _erratic, hostile, published
 
 MADE: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-6}
@@ -54,7 +55,7 @@ def moved(script: Script) -> Fraction:
 # What one person can move, along a common view.
 
 
-@pytest.mark.parametrize("seed", range(24))
+@pytest.mark.parametrize("seed", mostly_slow(range(24), range(8)))
 def test_hostile_people_move_no_more_than_is_charged(seed: int) -> None:
     """Two streams that differ in one round, the same view. Some answer late, she at another time in either; items
     come and go; and in some runs the first slate is known, or nobody knows how many will come."""

@@ -15,10 +15,10 @@ import numpy as np
 import pytest
 
 from diminuendo import LEARNERS, Functions, Learner, Oracle, People, SeededCoins, Setting
+from diminuendo._snapshots import named
 from diminuendo.errors import InvalidInput, OutOfRange, OverBudget
-from diminuendo.learners.base.private import PrivateLearner
+from diminuendo.learners.base.old_private import PrivateLearner
 from diminuendo.learners.base.replay import loop, replay
-from diminuendo.learners.base.snapshots import named
 from diminuendo.learners.base.visits import VisitLimit, hashed, silenced
 from diminuendo.learners.hedge.bandit_dp import BanditDp
 from diminuendo.learners.hedge.fi_dp import FiDp
@@ -352,7 +352,7 @@ def test_threads_share_the_quota() -> None:
     for thread in threads:
         thread.join()
     assert sorted(decision.round for decision in found) == list(range(160))
-    assert int(learner._desk.waiting.sum()) == 5
+    assert int(learner._decisions.waiting.sum()) == 5
 
 
 # Snapshots.
@@ -370,7 +370,7 @@ def test_a_snapshot_remembers_who_came(kind: type[Any]) -> None:
     twin = kind.restore(learner.snapshot(), coins=SeededCoins(9))
     for name, counts in (("ada", False), ("5", True), (5, False), ("bob", True), ("new", True)):
         assert restored.choose(name) == twin.choose(name)
-        assert restored._desk.waiting[restored.rounds - 1] == counts
+        assert restored._decisions.waiting[restored.rounds - 1] == counts
     assert restored.snapshot() == twin.snapshot()
 
 
@@ -540,7 +540,7 @@ def test_who_chooses_during_a_replay_finds_its_rounds_counted() -> None:
 
     learner.replay(few, meddle, persons=[*[f"person {t}" for t in range(98)], "ada", "ada"])
     assert opened[0].round < 98
-    assert not learner._desk.waiting.any(), "her two rounds were those of the replay"
+    assert not learner._decisions.waiting.any(), "her two rounds were those of the replay"
 
 
 def test_streams_of_functions_have_names_too() -> None:

@@ -72,7 +72,7 @@ def random_people(count: int, n: int, seed: int) -> list[Person]:
 
 def arrays_of(learner: Learner) -> list[Any]:
     """Everything that changes from round to round."""
-    desk = learner._desk
+    desk = learner._decisions
     found = [desk.issued, desk.rows, desk.probes, desk.waiting]
     experts = learner._experts  # type: ignore[attr-defined]
     found += [*(part for part in experts.classes if isinstance(part, np.ndarray)), experts.best, experts.own]
@@ -96,7 +96,7 @@ def full_law_of(learner: FiDp, stream: Stream) -> Law:
             for slot, item in enumerate(slate):
                 chance *= float(probabilities(learner._experts.classes, slot)[item])
             row = np.array([EMPTY_SLOT if a in slate[:i] else a for i, a in enumerate(slate)], dtype=np.int32)
-            answer_full(learner, learner._desk.issue(row, np.full(3, -1, dtype=np.int32)), person, n)
+            answer_full(learner, learner._decisions.add(row, np.full(3, -1, dtype=np.int32)), person, n)
         law[path] = chance
     return law
 

@@ -11,7 +11,7 @@ import pytest
 
 from diminuendo.errors import OutOfRange
 from diminuendo.learners import LEARNERS, Learner, Setting, make
-from diminuendo.learners.base.private import PrivateLearner
+from diminuendo.learners.base.old_private import PrivateLearner
 from diminuendo.learners.overlap.learner import Overlap
 from diminuendo.privacy import curves
 from diminuendo.privacy.accountants import ACCOUNTANTS, Additive

@@ -19,8 +19,8 @@ import numpy as np
 
 from diminuendo.audit.subjects import Subject
 from diminuendo.experts.hedge import new_hedge
-from diminuendo.learners.base.decisions import round_at
-from diminuendo.learners.base.learner import Learner, Setting
+from diminuendo.learners.base.old_learner import Learner
+from diminuendo.learners.base.setting import Setting
 from diminuendo.learners.epoch_greedy import EpochGreedy
 from diminuendo.learners.hedge.bandit_dp import BanditDp
 from diminuendo.learners.hedge.exploring import NOBODY, BanditExperts
@@ -119,10 +119,10 @@ class LastCountedAgain(Planted, Boosted):
 
     def _learn(self, place: int, answer: Objective) -> None:
         super()._learn(place, answer)
-        number = round_at(self._desk, place)
+        number = self._decisions.round_at(place)
         batch = self.schedule.batch_of(number)
         if self.broken and batch >= 2 and number + 1 == self.schedule.ends[batch]:
-            self._last = answer, self._desk.row_at(place).copy(), int(self._words[place])
+            self._last = answer, self._decisions.rows[place].copy(), int(self._words[place])
 
     def _release_due(self) -> None:
         made = int(self._made[0])
@@ -210,8 +210,8 @@ class Reopened(Planted):
 
     def __init__(self, *args: Any, **more: Any) -> None:
         super().__init__(*args, **more)
-        close = self._desk.close
-        vars(self._desk)["close"] = (lambda place: None) if self.broken else close
+        close = self._decisions.close
+        vars(self._decisions)["close"] = (lambda place: None) if self.broken else close
 
 
 class DuplicatesCounted(Reopened, SlateClicks):
@@ -260,7 +260,7 @@ class PlansOnAnswers(Planted, SlateTotals):
     def _learn(self, place: int, answer: float) -> None:
         super()._learn(place, answer)
         if self.broken and answer <= 0:
-            self._shows = [(np.roll(row, 1), (*slate[-1:], *slate[:-1])) for row, slate in self._shows]
+            self._block = self._block._replace(slates=np.roll(self._block.slates, 1, axis=1))
 
 
 class Boosts(Planted, Boosted):

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from difflib import get_close_matches
+from typing import Any
 
 from diminuendo.errors import UnknownName
-from diminuendo.learners.base.learner import Learner, Setting
+from diminuendo.learners.base.learner import Learner
 from diminuendo.learners.base.replay import replay
+from diminuendo.learners.base.setting import Setting
 from diminuendo.learners.cascade_thompson import CascadeThompson
 from diminuendo.learners.epoch_greedy import EpochGreedy
 from diminuendo.learners.hedge.bandit import ExploreExploit
@@ -40,7 +42,7 @@ from diminuendo.learners.slates.totals import OpenSlateTotals, SlateTotals
 from diminuendo.randomness.coins import Coins
 from diminuendo.types import FeedbackKind
 
-LEARNERS: dict[str, type[Learner]] = {
+LEARNERS: dict[str, Any] = {
     learner.name: learner
     for learner in (
         RandomSlates,
@@ -93,7 +95,7 @@ ABOUT = {
 """What each role is for."""
 
 
-def learner_class(name: str, feedback: FeedbackKind) -> type[Learner]:
+def learner_class(name: str, feedback: FeedbackKind) -> Any:
     """The learner of that name, or the one that plays that role under `feedback`."""
     known = [*ROLES, *LEARNERS]
     if name not in known:

@@ -19,65 +19,63 @@ References Kveton, Szepesvari, Wen & Ashkan (2015), ICML, for cascading bandits;
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from diminuendo._numba import inline, kernel
 from diminuendo.errors import InvalidInput
-from diminuendo.learners.base.feedback import read_click
+from diminuendo.learners.base.entry import Advice, Entry
+from diminuendo.learners.base.feedback import Clicks
+from diminuendo.learners.base.frame import PATIENCE, Frame
 from diminuendo.learners.base.learner import Learner
+from diminuendo.learners.base.policy import Policy
 from diminuendo.objectives.family import Table
 from diminuendo.privacy.budget import Guarantee, no_privacy
 from diminuendo.randomness.coins import Coins
 from diminuendo.randomness.words import SHORT, USED, PublicWords, begin
 from diminuendo.streams.clicks import click_all, mixed, uniform
 from diminuendo.streams.people import People
-from diminuendo.types import Decision, FeedbackKind, Floats, Ints, Items, Words
+from diminuendo.types import Floats, Ints, Items, Words
 
 FAILED, CLICKED = range(2)
 """Places in what is known of an item: how often it was looked at and not clicked, and how often it was clicked."""
 
 
-class CascadeThompson(Learner):
+class CascadePolicy(Policy):
     """Beta beliefs about each item's chance of a click, not private."""
 
-    name: ClassVar[str] = "cascade-thompson"
-    reads: ClassVar[frozenset[FeedbackKind]] = frozenset({"click"})
-    summary: ClassVar[str] = (
-        "draws each item's chance of a click, shows the largest; not private; the click yardstick"
-    )
+    reader = Clicks()
 
-    def __init__(
-        self, n_items: int, slots: int, *, coins: Coins | None = None, patience: int = 10_000
-    ) -> None:
-        super().__init__(n_items, slots, coins=coins, patience=patience)
-        self._seen: Ints = np.zeros((self.n_items, 2), dtype=np.int64)
-        self._chances = np.empty(self.slots)  # scratch
+    def __init__(self, frame: Frame) -> None:
+        self.frame = frame
+        self._seen: Ints = np.zeros((frame.n_items, 2), dtype=np.int64)
+        self._chances = np.empty(frame.slots)  # scratch
 
     @property
     def guarantee(self) -> Guarantee:
         """None."""
-        return no_privacy(self.coins.secure)
+        return no_privacy(self.frame.coins.secure)
 
-    def _state(self) -> Any:
+    def state(self) -> Any:
+        """What was seen of each item."""
         return (self._seen,)
 
-    def _restored(self) -> None:
-        super()._restored()
+    def restored(self) -> None:
+        """Nobody has seen an item less than never."""
         if self._seen.min() < 0:
             raise InvalidInput("The snapshot holds clicks that could not have come about; it was altered.")
 
-    def _draw(self, row: Items, probe: Items) -> bool:
-        return bool(_draw_round(self._seen, row, self._public.view, self._chances))
+    def draw(self, row: Items, probe: Items) -> bool:
+        """The items with the largest drawn chances."""
+        return bool(_draw_round(self._seen, row, self.frame.public.view, self._chances))
 
-    def _read(self, decision: Decision, feedback: Any) -> int:
-        return read_click(self, decision, feedback)
+    def learn(self, place: int, answer: int) -> None:
+        """The items before the clicked one have failed, and the clicked one has succeeded."""
+        _learn_click(self._seen, self.frame.decisions.rows[place], answer)
 
-    def _learn(self, place: int, answer: int) -> None:
-        _learn_click(self._seen, self._desk.row_at(place), answer)
-
-    def _replay(self, people: People, slates: Items, done: int) -> int:
+    def replay(self, people: People, slates: Items, done: int) -> int:
+        """The same, round by round, compiled."""
         return int(
             _replay(
                 self._seen,
@@ -86,12 +84,29 @@ class CascadeThompson(Learner):
                 people.clicks == "independent",
                 slates,
                 done,
-                self._public.view,
+                self.frame.public.view,
                 self._chances,
                 np.empty(people.largest_state),
                 np.empty(1, dtype=np.int64),
             )
         )
+
+
+def cascade_thompson(
+    n_items: int, slots: int, *, coins: Coins | None = None, patience: int = PATIENCE
+) -> Learner:
+    """Draws each item's chance of a click and shows the largest, not private."""
+    return Learner(CascadePolicy(Frame("cascade-thompson", n_items, slots, coins=coins, patience=patience)))
+
+
+CascadeThompson = Entry(
+    "cascade-thompson",
+    cascade_thompson,
+    reads=Clicks.kinds,
+    summary="draws each item's chance of a click, shows the largest; not private; the click yardstick",
+    advice=Advice("none", "-", "counts", "as the yardstick where clicks come back"),
+    private=False,
+)
 
 
 @kernel

@@ -25,18 +25,20 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from diminuendo import _validate
 from diminuendo.errors import InvalidInput
-from diminuendo.learners.base.decisions import round_at
-from diminuendo.learners.base.feedback import checked_objective
-from diminuendo.learners.base.private import PrivateLearner
+from diminuendo.learners.base.entry import Advice, Entry, Shape
+from diminuendo.learners.base.feedback import Objectives
+from diminuendo.learners.base.frame import PATIENCE, Frame
+from diminuendo.learners.base.learner import Learner
+from diminuendo.learners.base.menu import Chooser, Menu, OneSlate, RandomSlates
+from diminuendo.learners.base.policy import MenuPolicy
 from diminuendo.learners.base.stored_people import Asking, KeptPeople
-from diminuendo.learners.random_slates import draw_random, draw_random_slates
 from diminuendo.offline.private_greedy import rate_per_tick
 from diminuendo.privacy.accountants import ACCOUNTANTS
 from diminuendo.privacy.budget import Budget, Guarantee
@@ -47,7 +49,7 @@ from diminuendo.randomness.coins import Coins
 from diminuendo.randomness.exponential import select
 from diminuendo.randomness.score_classes import TICKS
 from diminuendo.streams.people import People
-from diminuendo.types import Decision, FeedbackKind, Ints, Items, Objective
+from diminuendo.types import Ints, Items, Objective
 
 
 @dataclass(frozen=True)
@@ -76,48 +78,32 @@ def first_epoch(n_items: int, rate: float) -> int:
     return max(1, math.ceil(math.log(max(2, n_items)) / rate))
 
 
-class EpochGreedy(PrivateLearner):
+class EpochPolicy(MenuPolicy):
     """Private greedy, epoch by epoch."""
 
-    name: ClassVar[str] = "epoch-greedy"
-    pure: ClassVar[bool] = True
-    reads: ClassVar[frozenset[FeedbackKind]] = frozenset({"full"})
-    summary: ClassVar[str] = (
-        "greedy on each epoch's people, drawn privately for the next; full information; delta = 0"
-    )
+    reader = Objectives()
+    purpose = "the slate drawn after her epoch"
+    budget: Budget
 
-    def __init__(
-        self,
-        n_items: int,
-        slots: int,
-        *,
-        horizon: int,
-        epsilon: float,
-        epoch: int | None = None,
-        visits: int = 1,
-        ledger: Ledger | None = None,
-        coins: Coins | None = None,
-        patience: int = 10_000,
-    ) -> None:
-        super().__init__(
-            n_items, slots, horizon=horizon, visits=visits, ledger=ledger, coins=coins, patience=patience
-        )
-        self.budget = Budget(epsilon, 0.0, self.unit, "pure")
-        self._per_tick = rate_per_tick(self.budget, self.slots, "pure")
+    def __init__(self, frame: Frame, budget: Budget, epoch: int | None, paid_on: Ledger) -> None:
+        self.frame, self.budget = frame, budget
+        self._per_tick = rate_per_tick(budget, frame.slots, "pure")
         if self._per_tick <= 0:
             raise InvalidInput(
-                f"epsilon = {epsilon} is too small for {self.slots} slots: no rate is above 0."
+                f"epsilon = {budget.epsilon} is too small for {frame.slots} slots: no rate is above 0."
             )
         self.epoch = None if epoch is None else _validate.positive_int(epoch, "epoch")
-        self.epochs = Epochs(self.epoch or first_epoch(self.n_items, self.rate), self.epoch is None)
-        paid_on = Ledger(self.budget) if ledger is None else ledger
+        self.epochs = Epochs(self.epoch or first_epoch(frame.n_items, self.rate), self.epoch is None)
         kind = "epochs that double from" if self.epochs.doubling else "epochs of"
-        about = f"{self.slots} of {self.n_items} items, {kind} {self.epochs.first}"
+        about = f"{frame.slots} of {frame.n_items} items, {kind} {self.epochs.first}"
         self._paid = paid_on.buy(self.events, "epochs", about)
-        self._people = KeptPeople(self.n_items)
+        self._people = KeptPeople(frame.n_items)
         self._asking: Asking | None = None  # a release that was begun and could not be finished
-        self._slate: Items = np.zeros(self.slots, dtype=np.int32)
+        self._slate: Items = np.zeros(frame.slots, dtype=np.int32)
         self._made = np.zeros(1, dtype=np.int64)  # slates drawn: one for each epoch that is over
+        self._chooser = self._next_menu().chooser()
+
+    # What is promised.
 
     @property
     def rate(self) -> float:
@@ -127,92 +113,144 @@ class EpochGreedy(PrivateLearner):
     @property
     def events(self) -> Laplace:
         """What the whole run costs one round: as much as one epoch, for none is in two."""
-        return Laplace(rounded_up((self.slots + 1) * Fraction(self.rate)))
+        return Laplace(rounded_up((self.frame.slots + 1) * Fraction(self.rate)))
 
     @property
     def guarantee(self) -> Guarantee:
         """What is proved for the whole run."""
-        found, proof = ACCOUNTANTS["pure"].epsilon(self.events, 0.0, self.visits), "Theorem Q1"
+        found, proof = ACCOUNTANTS["pure"].epsilon(self.events, 0.0, self.frame.visits), "Theorem Q1"
         return Guarantee(
-            found, 0.0, str(self.unit), f"docs/maths/epoch-greedy.md, {proof}", self.coins.secure
+            found, 0.0, str(self.frame.unit), f"docs/maths/epoch-greedy.md, {proof}", self.frame.coins.secure
         )
 
-    def _config(self) -> dict[str, Any]:
-        return super()._config() | {"epsilon": self.budget.epsilon, "epoch": self.epoch}
+    # Public: the slate of the last epoch; in the first, random ones.
 
-    # Choosing: the slate of the last epoch; in the first, random ones.
+    @property
+    def chooser(self) -> Chooser:
+        """Of the running epoch."""
+        return self._chooser
 
-    def _draw(self, row: Items, probe: Items) -> bool:
-        if self._made[0] == 0:
-            return bool(draw_random(self.n_items, row, self._public.view))
-        row[:] = self._slate
-        return True
+    def _next_menu(self) -> Menu:
+        """What is shown until the running epoch is over, from what was drawn."""
+        frame, made = self.frame, int(self._made[0])
+        sizes = frame.n_items, frame.slots
+        first, end = self.epochs.end(made - 1) if made else 0, self.epochs.end(made)
+        if made:
+            return OneSlate(*sizes, first, end, frame.public.passed, self._slate.copy())
+        return RandomSlates(*sizes, first, end, frame.public.passed)
 
-    def _propensity(self, row: Items) -> float:
-        return 1.0 if self._made[0] else 1 / math.perm(self.n_items, self.slots)
+    # The door: k items, drawn one after the other, each paid for and durable before it is seen.
 
-    def _release_due(self) -> None:
-        while self._made[0] < self.epochs.of(self.rounds):
-            self._release(int(self._made[0]))
+    def due(self) -> bool:
+        """Whether an epoch is over whose slate was not drawn yet."""
+        return int(self._made[0]) < self.epochs.of(self.frame.rounds)
 
-    def _release(self, number: int) -> None:
+    def release(self) -> None:
         """Draw the slate of an epoch that is over, each item on disk before the next is asked for."""
+        number = int(self._made[0])
         if self._asking is None:
             self._asking = Asking(self._people.keeper)
         asking = self._asking
-        while len(asking.chosen) < self.slots:
+        while len(asking.chosen) < self.frame.slots:
             part = f"{number:06d}.{len(asking.chosen):04d}"
-            asking.join(int(self._paid.once(part, lambda: self._pick(asking), self._secret)[0]))
+            asking.join(int(self._paid.once(part, lambda: self._pick(asking), self.frame.secret)[0]))
         self._slate[:] = asking.chosen
         self._people.forget(number + 1)  # first: whatever happens here, nobody is asked for a second slate
         self._made[0], self._asking = number + 1, None
+        self._chooser = self._next_menu().chooser()
 
     def _pick(self, asking: Asking) -> Ints:
-        left = np.setdiff1d(np.arange(self.n_items), asking.chosen)
-        return left[[select(asking.scores()[left], self._per_tick, self._secret)]]
+        left = np.setdiff1d(np.arange(self.frame.n_items), asking.chosen)
+        return left[[select(asking.scores()[left], self._per_tick, self.frame.secret)]]
 
-    # Learning: people are kept until their epoch is over.
+    # Private: people are kept until their epoch is over.
 
-    def _read(self, decision: Decision, feedback: Any) -> Objective:
-        return checked_objective(self, feedback)
-
-    def _learn(self, place: int, answer: Objective) -> None:
-        epoch = self.epochs.of(round_at(self._desk, place))
+    def learn(self, place: int, answer: Objective) -> None:
+        """Keep her until her epoch is over; if it is, she has said nothing."""
+        epoch = self.epochs.of(self.frame.decisions.round_at(place))
         if epoch >= self._made[0]:
-            with self._guard.all_or_broken():
+            with self.frame.guard.all_or_broken():
                 self._people.add(answer, epoch)
 
-    def _replay(self, people: People, slates: Items, done: int) -> int:
-        """To the end of the epoch: the desk knows of everybody before the next slate is drawn."""
-        epoch = self.epochs.of(self.rounds)
-        end = stop = min(len(people), done + self.epochs.end(epoch) - self.rounds)
-        if self._made[0] == 0:
-            stop = done + int(draw_random_slates(self.n_items, slates[done:end], 0, self._public.view))
-        else:
-            slates[done:end] = self._slate
+    def replay(self, people: People, slates: Items, done: int) -> int:
+        """To the end of the epoch: everybody's decision is counted before the next slate is drawn."""
+        epoch, rounds = self.epochs.of(self.frame.rounds), self.frame.rounds
+        end = min(len(people), done + self.epochs.end(epoch) - rounds)
+        stop = done + self.draw_rows(slates[done:end])
         self._people.add_rows(people.family, people.table, list(range(done, stop)), epoch)
         return stop
 
     # What a snapshot holds: people too. Python functions cannot be written down; who is one is left out.
 
-    def _state(self) -> Any:
+    def config(self) -> dict[str, Any]:
+        """Epsilon, and the length of epochs where it is fixed."""
+        return {"epsilon": self.budget.epsilon, "epoch": self.epoch}
+
+    def state(self) -> Any:
+        """The slate that is shown, and how many were drawn."""
         return self._slate, self._made
 
-    def _extra(self) -> dict[str, NDArray[Any]]:
+    def extra(self) -> dict[str, NDArray[Any]]:
+        """The people of the running epoch."""
         return self._people.written()[1]
 
-    def _take_extra(self, found: dict[str, NDArray[Any]]) -> None:
+    def take_extra(self, found: dict[str, NDArray[Any]]) -> None:
+        """Keep the people of the running epoch again."""
         self._people.read(found)
 
-    def _restored(self) -> None:
-        super()._restored()
-        made, running = int(self._made[0]), self.epochs.of(max(0, self.rounds - 1))
+    def restored(self) -> None:
+        """Refuse slates that could not have been drawn, and people of other epochs; the menu follows."""
+        frame = self.frame
+        made, running = int(self._made[0]), self.epochs.of(max(0, frame.rounds - 1))
         sound = (
             made == running
-            and ((self._slate >= 0) & (self._slate < self.n_items)).all()
-            and (made == 0 or len(set(self._slate.tolist())) == self.slots)
+            and ((self._slate >= 0) & (self._slate < frame.n_items)).all()
+            and (made == 0 or len(set(self._slate.tolist())) == frame.slots)
             and all(batch == made for batch in self._people.batches)
-            and len(self._people) <= self.rounds
+            and len(self._people) <= frame.rounds
         )
         if not sound:
             raise InvalidInput("The snapshot holds a slate that could not have been drawn; it was altered.")
+        self._chooser = self._next_menu().chooser()
+
+
+def epoch_greedy(
+    n_items: int,
+    slots: int,
+    *,
+    horizon: int,
+    epsilon: float,
+    epoch: int | None = None,
+    visits: int = 1,
+    ledger: Ledger | None = None,
+    coins: Coins | None = None,
+    patience: int = PATIENCE,
+) -> Learner:
+    """Private greedy, epoch by epoch; `epoch`: their length, where they are not to double."""
+    frame = Frame(
+        "epoch-greedy", n_items, slots, horizon=horizon, visits=visits, ledger=ledger, coins=coins, patience=patience
+    )  # fmt: skip
+    budget = Budget(epsilon, 0.0, frame.unit, "pure")
+    return Learner(EpochPolicy(frame, budget, epoch, Ledger(budget) if ledger is None else ledger))
+
+
+def _first_epoch(epsilon: float) -> Shape:
+    """With one slot it draws once, at rate epsilon / 2, when its first epoch is over."""
+    return 6, 1, first_epoch(6, epsilon / 2) + 1
+
+
+EpochGreedy = Entry(
+    "epoch-greedy",
+    epoch_greedy,
+    reads=Objectives.kinds,
+    summary="greedy on each epoch's people, drawn privately for the next; full information; delta = 0",
+    advice=Advice(
+        "(ε, 0)",
+        "-",
+        "an epoch's people",
+        "where delta is 0, or people want very many things",
+        keeps_people=True,
+    ),
+    pure=True,
+    audited_on=(_first_epoch,),
+)

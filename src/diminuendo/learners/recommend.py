@@ -14,7 +14,7 @@ import math
 from collections.abc import Container
 from dataclasses import dataclass
 
-from diminuendo.learners.base.learner import Setting
+from diminuendo.learners.base.setting import Setting
 from diminuendo.types import FeedbackKind
 
 NOT_FOR_USE = "to reproduce the paper; not for use"

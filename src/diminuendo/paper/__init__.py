@@ -21,7 +21,7 @@ from typing import Any
 from diminuendo.continuous.domains import Domain
 from diminuendo.continuous.frank_wolfe import MetaFrankWolfe, Noise
 from diminuendo.experts.hedge import Hedge
-from diminuendo.learners.base.learner import Setting
+from diminuendo.learners.base.setting import Setting
 from diminuendo.learners.hedge.bandit_dp import BanditDp, DirectBandit, PresampledBandit
 from diminuendo.learners.hedge.constants import Calibration, Resample
 from diminuendo.learners.hedge.exploring import StreeterGolovinBandit

@@ -14,7 +14,8 @@ from typing import Any
 from diminuendo.errors import OutOfRange
 from diminuendo.experts.noisy_leader import pftal_bound, pure_noise
 from diminuendo.learners import LEARNERS
-from diminuendo.learners.base.learner import Learner, Setting
+from diminuendo.learners.base.learner import Learner
+from diminuendo.learners.base.setting import Setting
 from diminuendo.learners.hedge.bandit import ExploreExploit
 from diminuendo.learners.hedge.bandit_dp import BanditDp, PresampledBandit
 from diminuendo.learners.hedge.constants import paper_exploring, rounds_for_paper_exploring

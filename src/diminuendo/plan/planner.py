@@ -12,7 +12,7 @@ from typing import Any
 
 from diminuendo.errors import InvalidInput
 from diminuendo.learners import LEARNERS
-from diminuendo.learners.base.learner import Setting
+from diminuendo.learners.base.setting import Setting
 from diminuendo.learners.recommend import CATALOGUE, Rule, preferred
 from diminuendo.offline import ONE_MINUS_1_OVER_E
 from diminuendo.plan.candidates import Candidate, candidate

@@ -38,8 +38,9 @@ import numpy as np
 
 from diminuendo.errors import InvalidInput, OutOfRange
 from diminuendo.learners import LEARNERS
-from diminuendo.learners.base.learner import Learner, Setting
+from diminuendo.learners.base.learner import Learner
 from diminuendo.learners.base.replay import replay
+from diminuendo.learners.base.setting import Setting
 from diminuendo.learners.hedge.private_draws import PrivateDraws
 from diminuendo.learners.slates.learner import SlateLearner
 from diminuendo.offline import greedy

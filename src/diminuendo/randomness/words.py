@@ -77,8 +77,14 @@ class WordBuffer(ABC, Generic[View]):
         self.coins = coins
         self.size = size
         self.lock = threading.RLock()
+        self._wiped = 0  # words that were used, and are not in the buffer any more
         self.empty()
         _BUFFERS.add(self)
+
+    @property
+    def passed(self) -> int:
+        """The number of words of its stream that were used so far."""
+        return self._wiped + int(self.view.used[USED])
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} from {self.coins!r}>"
@@ -106,6 +112,7 @@ class WordBuffer(ABC, Generic[View]):
         fresh = self._fresh(max(self.size, len(rest), min(wanted, MOST * self.size)))
         self.view = self.view._replace(words=np.concatenate([rest, fresh]))
         old[:] = 0
+        self._wiped += int(used[USED])
         used[USED] = used[BEGUN] = used[SHORT] = 0
 
     def take(self, count: int) -> Words:

@@ -19,7 +19,7 @@ from functools import lru_cache
 from typing import Any
 
 from diminuendo.learners.base.learner import Learner
-from diminuendo.learners.base.private import PrivateLearner
+from diminuendo.learners.base.old_private import PrivateLearner
 from diminuendo.learners.epoch_greedy import EpochGreedy
 from diminuendo.learners.hedge.fi_pure import FiPure
 from diminuendo.learners.hedge.private_draws import PrivateDraws

@@ -16,7 +16,7 @@ import numpy as np
 
 import diminuendo
 from diminuendo.learners import Learner, Setting, learner_class, make
-from diminuendo.learners.base.private import PrivateLearner
+from diminuendo.learners.base.old_private import PrivateLearner
 from diminuendo.learners.base.replay import replay
 from diminuendo.offline import ONE_MINUS_1_OVER_E
 from diminuendo.randomness import SeededCoins

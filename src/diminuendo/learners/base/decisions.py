@@ -1,108 +1,83 @@
-"""The desk: which decisions are out, and may still be answered.
+"""Open decisions: which are out, and may still be answered.
 
-Answers may come late, out of order, twice or never. A decision expires when `patience` further rounds have
-been chosen, a public fact; the first answer before that counts. The desk itself says nothing about
-who answered: an answer that no longer counts looks like one that does.
+Answers may come late, out of order, twice or never. A decision expires when `patience` further rounds have been chosen,
+a public fact; the first answer before that counts. Nothing here says who answered: an answer that no longer counts
+looks like one that does.
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from diminuendo import _validate
 from diminuendo.errors import InvalidInput
-from diminuendo.types import EMPTY_SLOT, Decision, Ints, Items, Slate, decided
+from diminuendo.types import EMPTY_SLOT, Decision, Ints, Items
 
 NO_PROBE = -1
 
 
-class Desk:
-    """A ring of the last `patience` decisions."""
+class OpenDecisions:
+    """A ring of the last `patience` decisions; a *place* is where one of them lies in it."""
 
-    def __init__(self, slots: int, patience: int) -> None:
+    def __init__(self, slots: int, patience: int, life: int = 0) -> None:
         self.patience = _validate.positive_int(patience, "patience")
         self.issued: Ints = np.zeros(1, dtype=np.int64)
-        self._rows: Items = np.full((self.patience, slots), EMPTY_SLOT, dtype=np.int32)
+        self.rows: Items = np.full((self.patience, slots), EMPTY_SLOT, dtype=np.int32)
         self.probes: Items = np.full((self.patience, 3), NO_PROBE, dtype=np.int32)
         self.waiting: NDArray[np.bool_] = np.zeros(self.patience, dtype=np.bool_)
-        self._lives: Ints = np.zeros(self.patience, dtype=np.int64)  # of decisions, as in types.Decision
-        self.life = 0
-        self._handed: dict[int, tuple[Decision, Items]] = {}  # by place; not yet in `_rows` and `_lives`
+        self.lives: Ints = np.zeros(self.patience, dtype=np.int64)  # as in types.Decision
+        self.life = life
 
     @property
-    def rows(self) -> Items:
-        """The slots of all decisions on the desk."""
-        self._write()
-        return self._rows
+    def arrays(self) -> tuple[NDArray[Any], ...]:
+        """What a snapshot holds of them."""
+        return self.issued, self.rows, self.probes, self.waiting, self.lives
 
     @property
-    def lives(self) -> Ints:
-        """Of all decisions on the desk."""
-        self._write()
-        return self._lives
+    def rounds(self) -> int:
+        """The number of decisions made so far."""
+        return self.issued.item(0)
 
-    def _write(self) -> None:
-        """What was handed out into arrays: only when somebody wants them, who holds the learner's lock."""
-        for place, (decision, row) in self._handed.items():
-            self._rows[place], self._lives[place] = row, decision.life
-        self._handed.clear()
+    def round_at(self, place: int) -> int:
+        """The round whose decision lies at that place."""
+        last = self.rounds - 1
+        return last - (last - place) % self.patience
 
-    def row_at(self, place: int) -> Items:
-        """The slots of the decision at that place; to be read only."""
-        handed = self._handed.get(place)
-        row: Items = self._rows[place] if handed is None else handed[1]
-        return row
-
-    def issue(
-        self,
-        row: Items,
-        probe: Items | None,
-        counts: bool = True,
-        propensity: float | None = None,
-        slate: Slate | None = None,
-    ) -> Decision:
+    def add(self, row: Items, probe: Items, counts: bool = True, propensity: float | None = None) -> Decision:
         """Hand out the next decision: `row` is shown (EMPTY_SLOT skipped), `probe` starts with slot and item.
 
-        Where the answer does not count, the decision is as one that has its answer already. `slate`: what `row` shows,
-        from those who know. The desk keeps `row` itself, which must not change any more.
+        Where the answer does not count, the decision is as one that has its answer already.
         """
-        number = self.issued.item(0)
-        place, probed = number % self.patience, None
-        if probe is not None and probe.item(0) != NO_PROBE:
-            self.probes[place] = probe
-            probed = probe.item(0), probe.item(1)
-        elif self.probes.item(place, 0) != NO_PROBE:  # most rounds have none, as those before them
-            self.probes[place] = NO_PROBE
-        decision = decided(number, shown(row) if slate is None else slate, probed, propensity, self.life)
-        self._handed[place], self.waiting[place] = (decision, row), counts
+        number = self.rounds
+        place = number % self.patience
+        probed = None if probe[0] == NO_PROBE else (int(probe[0]), int(probe[1]))
+        self.rows[place], self.probes[place] = row, NO_PROBE if probed is None else probe
+        self.waiting[place], self.lives[place] = counts, self.life
         self.issued[0] = number + 1
-        return decision
+        return Decision(number, shown(row), probed, propensity, self.life)
 
-    def look(self, decision: Decision) -> int | None:
-        """Where a decision lies that may still be answered; None where it was answered already or has expired."""
-        issued, number = self.issued.item(0), decision.round
-        if not 0 <= number < issued:
+    def find(self, decision: Decision) -> int | None:
+        """The place of a decision that may still be answered; None where it was answered already or has expired."""
+        number = decision.round
+        if not 0 <= number < self.rounds:
             raise InvalidInput(
-                f"Round {decision.round} was never chosen here ({issued} rounds so far). "
+                f"Round {decision.round} was never chosen here ({self.rounds} rounds so far). "
                 "Answer with the decision that choose() returned, to the learner that returned it."
             )
-        if number < issued - self.patience:
+        if number < self.rounds - self.patience:
             return None
         place = number % self.patience
-        handed = self._handed.get(place)
-        if handed is None:
-            slate, life = shown(self._rows[place]), self._lives.item(place)
-        elif handed[0] is decision:  # nearly always
-            return place if self.waiting.item(place) else None
-        else:
-            slate, life = handed[0].slate, handed[0].life
-        if decision.slate != slate:  # asked first: what is said must not depend on who answered
+        if decision.slate != shown(
+            self.rows[place]
+        ):  # asked first: what is said must not depend on who answered
             raise InvalidInput(
                 f"Round {decision.round} showed another slate. Answer with the decision that choose() returned, "
                 "to the learner that returned it."
             )
-        mine = self.waiting.item(place) and decision.life == life
+        mine = self.waiting[place] and decision.life == self.lives[place]
         return place if mine else None  # one of before a crash came too late
 
     def close(self, place: int) -> None:
@@ -111,25 +86,23 @@ class Desk:
 
     def row(self, decision: Decision) -> Items:
         """The slots of a decision that has not expired, -1 where a slot is empty."""
-        if not max(0, self.issued[0] - self.patience) <= decision.round < self.issued[0]:
+        if not max(0, self.rounds - self.patience) <= decision.round < self.rounds:
             raise InvalidInput(f"Round {decision.round} has expired, or was never chosen here.")
-        return self.row_at(decision.round % self.patience).copy()
+        found: Items = self.rows[decision.round % self.patience].copy()
+        return found
 
     def pass_by(self, rows: Items) -> None:
-        """These decisions were made and answered without coming to the desk."""
-        last = int(self.issued[0]) + len(rows)
-        self._write()
+        """Count decisions that were made and answered in one go, as in a replay; the last of them stay in the ring."""
+        last = self.rounds + len(rows)
         recent = rows[-self.patience :]
-        first = (last - len(recent)) % self.patience
-        ahead = min(len(recent), self.patience - first)  # the rest goes round, to the first places
-        self._rows[first : first + ahead], self._rows[: len(recent) - ahead] = recent[:ahead], recent[ahead:]
-        for places in (slice(first, first + ahead), slice(len(recent) - ahead)):
-            self.probes[places], self.waiting[places], self._lives[places] = NO_PROBE, False, self.life
+        places = np.arange(last - len(recent), last) % self.patience
+        self.rows[places], self.probes[places] = recent, NO_PROBE
+        self.waiting[places], self.lives[places] = False, self.life
         self.issued[0] = last
 
     def check(self, n_items: int) -> None:
-        """Refuse a desk, as restored from a snapshot, that could not have come about."""
-        sound = self.issued[0] >= 0 and self.rows.min() >= EMPTY_SLOT and self.rows.max() < n_items
+        """Refuse decisions, as restored from a snapshot, that could not have been made."""
+        sound = self.rounds >= 0 and self.rows.min() >= EMPTY_SLOT and self.rows.max() < n_items
         slots = self.rows.shape[1]
         probed = self.probes[self.probes[:, 0] != NO_PROBE]
         inside = (probed >= 0).all() and (probed[:, 0] < slots).all() and (probed[:, 1] < n_items).all()
@@ -137,13 +110,6 @@ class Desk:
             raise InvalidInput("The snapshot holds decisions that could not have been made; it was altered.")
 
 
-def round_at(desk: Desk, place: int) -> int:
-    """The round whose decision lies at that place of the desk."""
-    last: int = desk.issued.item(0) - 1
-    return last - (last - place) % desk.patience
-
-
 def shown(row: Items) -> tuple[int, ...]:
     """The items of a row, without its empty slots."""
-    items: list[int] = row.tolist()
-    return tuple(item for item in items if item != EMPTY_SLOT) if EMPTY_SLOT in items else tuple(items)
+    return tuple(item for item in row.tolist() if item != EMPTY_SLOT)

@@ -1,4 +1,4 @@
-"""The contract every learner keeps, and what they share.
+"""The contract that every learner keeps.
 
     decision = learner.choose()            # before we know what this person wants; choose("ada"): who she is
     ... show decision.slate ...
@@ -10,103 +10,82 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from collections.abc import Iterable, Sequence
+from typing import Any, final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from diminuendo import _validate
+from diminuendo import _snapshots
 from diminuendo.errors import InvalidInput
-from diminuendo.learners.base import snapshots
-from diminuendo.learners.base.decisions import NO_PROBE, Desk
-from diminuendo.learners.base.visits import Identity, VisitLimit, silenced
-from diminuendo.privacy.budget import Guarantee
-from diminuendo.privacy.process_guard import DeferInterrupt, ProcessGuard
-from diminuendo.randomness.coins import Coins, SystemCoins, life_of
-from diminuendo.randomness.words import PublicCoins, SecretRandomness
+from diminuendo.learners.base.menu import Menu
+from diminuendo.learners.base.policy import MenuPolicy, Policy
+from diminuendo.learners.base.visits import Identity, silenced
+from diminuendo.privacy.budget import Budget, Guarantee, Unit
+from diminuendo.privacy.events import Event
+from diminuendo.privacy.process_guard import refuse_copies
+from diminuendo.randomness.coins import Coins
 from diminuendo.streams.people import People
-from diminuendo.types import EMPTY_SLOT, FEEDBACKS, Decision, FeedbackKind, Items, Progress, Slate
+from diminuendo.types import EMPTY_SLOT, Decision, FeedbackKind, Items, Progress
 
 
-@dataclass(frozen=True)
-class Setting:
-    """What is known before the first person arrives; all of it public."""
+@final
+class Learner:
+    """Chooses slates for a stream of people and learns from what they say; how, its policy says."""
 
-    n_items: int
-    slots: int
-    rounds: int
-    feedback: FeedbackKind
-    epsilon: float = 1.0
-    delta: float = 1e-6
-    visits: int = 1
-    """How many rounds one person may have; her answers in all of them together are protected."""
-
-    def __post_init__(self) -> None:
-        checked = {
-            "n_items": _validate.positive_int(self.n_items, "n_items"),
-            "slots": _validate.slots(self.slots, self.n_items),
-            "rounds": _validate.positive_int(self.rounds, "rounds"),
-            "feedback": _validate.one_of(self.feedback, FEEDBACKS, "feedback"),
-            "epsilon": _validate.positive_float(self.epsilon, "epsilon"),
-            "delta": _validate.delta(self.delta),
-            "visits": _validate.positive_int(self.visits, "visits"),
-        }
-        for name, value in checked.items():  # plain numbers, whatever kind was given
-            object.__setattr__(self, name, value)
-
-
-class Learner(ABC):
-    """Chooses slates for a stream of people and learns from what they say."""
-
-    name: ClassVar[str]
-    reads: ClassVar[frozenset[FeedbackKind]]
-    """The kinds of feedback it can learn from."""
-    summary: ClassVar[str]
-    """One line: what it is and when to use it."""
-    _visit_limit: VisitLimit | None = None
-    """Counts people's rounds, where something is promised to them."""
-
-    def __init__(
-        self, n_items: int, slots: int, *, coins: Coins | None = None, patience: int = 10_000
-    ) -> None:
-        self.n_items = _validate.positive_int(n_items, "n_items")
-        self.slots = _validate.slots(slots, self.n_items)
-        self.coins = self._coins(coins)
-        self._public = PublicCoins(self.coins)
-        self._secret = SecretRandomness(self.coins)
-        self._desk = Desk(self.slots, patience)
-        self._desk.life = life_of(self.coins)
-        self._guard = ProcessGuard()
-        self._blank: Items = np.full(self.slots, EMPTY_SLOT, dtype=np.int32)
-        self._no_probe: Items = np.full(3, NO_PROBE, dtype=np.int32)
-
-    @staticmethod
-    def _coins(coins: Coins | None) -> Coins:
-        """The system's, unless others are asked for."""
-        if coins is not None and not all(hasattr(coins, part) for part in ("public", "secret", "secure")):
-            raise InvalidInput(f"coins must be SystemCoins() or SeededCoins(seed); got {coins!r}.")
-        return SystemCoins() if coins is None else coins
-
-    @classmethod
-    def for_setting(cls, setting: Setting, *, coins: Coins | None = None) -> Self:
-        """A learner with its defaults for what is known beforehand."""
-        return cls(setting.n_items, setting.slots, coins=coins)
+    def __init__(self, policy: Policy) -> None:
+        self.policy = policy
+        self._frame = policy.frame
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__}: {self.slots} of {self.n_items} items, {self.rounds} rounds>"
+        return f"<Learner {self.name!r}: {self.slots} of {self.n_items} items, {self.rounds} rounds>"
+
+    # What it is.
+
+    @property
+    def name(self) -> str:
+        """The name that users type."""
+        return self._frame.name
+
+    @property
+    def n_items(self) -> int:
+        """How many items there are to choose from."""
+        return self._frame.n_items
+
+    @property
+    def slots(self) -> int:
+        """How many items are shown to each person."""
+        return self._frame.slots
 
     @property
     def rounds(self) -> int:
-        """How many decisions were made so far."""
-        return self._desk.issued.item(0)
+        """The number of decisions made so far."""
+        return self._frame.rounds
 
     @property
-    @abstractmethod
-    def guarantee(self) -> Guarantee:
-        """What is proved about everything this learner lets out."""
+    def horizon(self) -> int | None:
+        """For how many rounds it was made; None: for ever."""
+        return self._frame.horizon
+
+    @property
+    def visits(self) -> int:
+        """How many rounds of one person count."""
+        return self._frame.visits
+
+    @property
+    def unit(self) -> Unit:
+        """Whose answers are protected together."""
+        return self._frame.unit
+
+    @property
+    def coins(self) -> Coins:
+        """Where its random words come from."""
+        return self._frame.coins
+
+    @property
+    def reads(self) -> frozenset[FeedbackKind]:
+        """The kinds of feedback it can learn from."""
+        return self.policy.reader.kinds
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -114,77 +93,78 @@ class Learner(ABC):
         known = ("n_items", "slots", "patience")
         return {name: value for name, value in self._config().items() if name not in known}
 
+    # What it promises.
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What is proved about everything this learner lets out."""
+        return self.policy.guarantee
+
+    @property
+    def claim(self) -> Guarantee | None:
+        """What the paper's own analysis says, where the algorithm is one of the paper's."""
+        return self.policy.claim
+
+    @property
+    def budget(self) -> Budget | None:
+        """What was asked for; None where nothing is promised."""
+        return self.policy.budget
+
+    @property
+    def events(self) -> Event | None:
+        """What the whole run costs; None where nobody is asked, or nothing is promised."""
+        return self.policy.events
+
+    def regret_bound(self) -> float | None:
+        """What is proved of the expected regret of the whole run to (1 - 1/e) of the best slate, if anything."""
+        return self.policy.regret_bound()
+
+    @property
+    def menu(self) -> Menu | None:
+        """What is shown next, as public data; None where slates are drawn from secret scores."""
+        return self.policy.menu if isinstance(self.policy, MenuPolicy) else None
+
+    # One person after the other.
+
     def choose(self, person: Identity | None = None) -> Decision:
         """The slate for the next person. `person`: who she is, a public fact; without it, somebody who comes once.
 
         Private learners are made for people who have up to `visits` rounds. In the rounds after those a slate is
         shown as ever, and her answer changes nothing.
         """
-        quota = self._visit_limit
-        with self._guard.lock:
-            self._admit(1)
-            self._release_due()
-            counts = quota is None or quota.admits(person)
-            with DeferInterrupt():  # drawn, counted and issued, or nothing of it
-                row, probe, slate = self._drawn()
-                if person is not None and quota is not None:
-                    quota.count(person)
-                return self._desk.issue(row, probe, counts, self._propensity(row), slate)
+        frame, policy = self._frame, self.policy
+        with frame.guard.lock:
+            frame.admit(1)
+            self._release_what_is_due()
+            counts = frame.counts(person)
+            with frame.guard.defer_interrupt():  # drawn, counted and handed out, or nothing of it
+                row, probe = frame.blank()
+                while not policy.draw(row, probe):
+                    policy.resume()
+                frame.count(person)
+                return frame.decisions.add(row, probe, counts, policy.propensity(row))
 
     def observe(self, decision: Decision, feedback: Any) -> None:
         """What the person said to `decision`. Late and second answers change nothing, and look the same."""
         if not isinstance(decision, Decision):
             raise InvalidInput(f"Answer with what choose() returned; got {type(decision).__name__}.")
-        answer = self._read(decision, feedback)
-        with self._guard.lock:
-            place = self._desk.look(decision)
+        frame = self._frame
+        answer = self.policy.reader(frame, decision, feedback)
+        with frame.guard.lock:
+            place = frame.decisions.find(decision)
             if place is not None:
-                self._desk.close(place)
-                self._learn(place, answer)
-
-    def _resume(self, rounds: int = 1) -> None:
-        """Give an interrupted kernel what it lacked."""
-        # About how many are wanted: the fewer returns, the less threads wait for each other.
-        wanted = rounds * (2 * self.slots + 2)
-        self._public.resume(wanted)
-        self._secret.resume(wanted)
-
-    def _admit(self, rounds: int) -> None:  # noqa: B027  most learners may go on for ever
-        """Refuse, before anything is changed, more rounds than this learner was made for."""
-
-    def _release_due(self) -> None:  # noqa: B027  most learners publish nothing but slates
-        """Publish what is due before the next round. Where it fails nothing is lost: the next round tries again."""
-
-    def _propensity(self, row: Items) -> float | None:
-        """With what probability `row` was drawn just now, where that is a public fact."""
-        return None
+                frame.decisions.close(place)
+                self.policy.learn(place, answer)
 
     def row_of(self, decision: Decision) -> Items:
         """The slots of a recent decision one by one, -1 where a slot is empty."""
-        return self._desk.row(decision)
+        return self._frame.decisions.row(decision)
 
-    def _drawn(self) -> tuple[Items, Items | None, Slate | None]:
-        """The next slate, drawn; its probe, if it may have one; and what it shows, if that is known already."""
-        row, probe = self._blank.copy(), self._no_probe.copy()
-        while not self._draw(row, probe):
-            self._resume()
-        return row, probe, None
+    def _release_what_is_due(self) -> None:
+        while self.policy.due():
+            self.policy.release()
 
-    @abstractmethod
-    def _draw(self, row: Items, probe: Items) -> bool:
-        """Fill in the next slate; False, with nothing changed, when it must be resumed."""
-
-    @abstractmethod
-    def _read(self, decision: Decision, feedback: Any) -> Any:
-        """Check feedback at the door; raise before anything is changed."""
-
-    @abstractmethod
-    def _learn(self, place: int, answer: Any) -> None:
-        """Learn from the answer to the decision at that place of the desk."""
-
-    @abstractmethod
-    def _replay(self, people: People, slates: Items, done: int) -> int:
-        """Play from round `done` on; returns how far it came before it must be resumed."""
+    # All people at once.
 
     def replay(
         self,
@@ -197,103 +177,83 @@ class Learner(ABC):
 
         `persons`: who each of them is, as in `choose`. Their rounds are counted before the first of them is played.
         """
+        frame, policy = self._frame, self.policy
         if people.n_items != self.n_items:
             raise InvalidInput(f"The learner has {self.n_items} items, the stream {people.n_items}.")
         slates = np.full((len(people), self.slots), EMPTY_SLOT, dtype=np.int32)
-        if self._visit_limit is not None:
-            with self._guard.lock:
-                self._admit(len(people))
-                people = silenced(people, self._visit_limit.count_all(persons, len(people)))
+        with frame.guard.lock:
+            frame.admit(len(people))
+            counted = frame.count_all(persons, len(people))
+        people = people if counted is None else silenced(people, counted)
         done = 0
         while done < len(people):
-            with self._guard.lock:
-                self._admit(len(people) - done)  # each time: others may have chosen meanwhile
-                self._release_due()
+            with frame.guard.lock:
+                frame.admit(len(people) - done)  # each time: others may have chosen meanwhile
+                self._release_what_is_due()
                 before = done
-                with self._guard.all_or_broken():
-                    done = self._replay(people, slates, done)
-                    self._desk.pass_by(slates[before:done])
+                with frame.guard.all_or_broken():
+                    done = policy.replay(people, slates, done)
+                    frame.decisions.pass_by(slates[before:done])
                 if done < len(people):
-                    self._resume(len(people) - done)
+                    policy.resume(len(people) - done)
             if progress:
                 progress(done - before)
         return slates
 
-    # What a snapshot holds. Coins are never in it.
+    # The items change.
 
-    def _config(self) -> dict[str, Any]:
-        return {"n_items": self.n_items, "slots": self.slots, "patience": self._desk.patience}
+    def appear(self, items: Iterable[int]) -> None:
+        """These items are there from now on. A public event: it must not depend on what people said."""
+        with self._frame.guard.lock:
+            self.policy.appear(items)
 
-    def _state(self) -> Any:
-        """Arrays, and tuples of them, that make up what was learned; restored in place."""
-        return ()
+    def retire(self, items: Iterable[int]) -> None:
+        """These items are not shown any more. A public event: it must not depend on what people said."""
+        with self._frame.guard.lock:
+            self.policy.retire(items)
 
-    def _extra(self) -> dict[str, NDArray[Any]]:
-        """Arrays of no fixed size that belong to what was learned; restored by `_take_extra`."""
-        return {}
-
-    def _take_extra(self, found: dict[str, NDArray[Any]]) -> None:
-        """Read what `_extra` wrote; refuse what could not have been written."""
-        if found:
-            raise InvalidInput("The snapshot holds more than this learner keeps; it was altered.")
-
-    def _restored(self) -> None:
-        """Called when `_state` was read from a snapshot: check it and rebuild what follows from it.
-
-        Compiled code does not check its indices, so nothing that it uses as one is taken from a snapshot unchecked.
-        """
-        self._desk.check(self.n_items)
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name != "_guard"}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self._guard = ProcessGuard()
+    # Snapshots. Coins are never in them.
 
     def snapshot(self) -> bytes:
         """All that was learned, without any randomness. As private as what people said."""
-        with self._guard.lock:
-            return self._packed()
+        frame, policy = self._frame, self.policy
+        with frame.guard.lock:
+            if frame.limited:
+                frame.guard.check()
+            facts: dict[str, Any] = {"learner": self.name, "config": self._config()}
+            if frame.limited:
+                facts["ledger"] = frame.ledger is not None
+            more = {f"extra.{name}": array for name, array in policy.extra().items()}
+            if frame.visit_limit is not None:
+                more |= {f"quota.{name}": array for name, array in frame.visit_limit.arrays().items()}
+            return _snapshots.packed({"format": _snapshots.FORMAT} | facts, self._arrays() | more)
 
-    def _facts(self) -> dict[str, Any]:
-        """What the header of a snapshot says."""
-        return {"learner": self.name, "config": self._config()}
-
-    def _arrays(self) -> snapshots.Arrays:
-        """All arrays of fixed size."""
-        desk = self._desk
-        desks = snapshots.named("desk", (desk.issued, desk.rows, desk.probes, desk.waiting, desk.lives))
-        return desks | snapshots.named("state", self._state())
-
-    def _packed(self) -> bytes:
-        more = {f"extra.{name}": array for name, array in self._extra().items()}
-        if self._visit_limit is not None:
-            more |= {f"quota.{name}": array for name, array in self._visit_limit.arrays().items()}
-        return snapshots.packed(self._facts(), self._arrays() | more)
-
-    @classmethod
-    def restore(cls, snapshot: bytes, *, coins: Coins | None = None, **more: Any) -> Self:
-        """A learner that goes on from `snapshot`, with fresh coins; `more`: what no snapshot holds, as a ledger."""
-        header, found = snapshots.unpacked(snapshot, cls.name)
-        if header.get("ledger") and more.get("ledger") is None:
-            raise InvalidInput(
-                "The learner of this snapshot was paid for on a ledger: restore(snapshot, ledger=...) with the same "
-                "one. Without it nobody would know what was drawn since."
-            )
+    def take_snapshot(self, found: _snapshots.Arrays) -> None:
+        """Go on from the arrays of a snapshot of a learner that was made with the same arguments."""
+        frame, policy = self._frame, self.policy
+        extra = _snapshots.taken(found, "extra")
+        if frame.visit_limit is not None:
+            frame.visit_limit.take(_snapshots.taken(found, "quota"))
+        _snapshots.fill(self._arrays(), found)
         try:
-            learner = cls(**header["config"], coins=coins, **more)
-        except (TypeError, KeyError, ValueError, OverflowError, MemoryError, AttributeError) as error:
-            raise InvalidInput(f"The snapshot's configuration does not fit this learner: {error}.") from error
-        extra = snapshots.taken(found, "extra")
-        if learner._visit_limit is not None:
-            learner._visit_limit.take(snapshots.taken(found, "quota"))
-        snapshots.fill(learner._arrays(), found)
-        try:
-            learner._take_extra(extra)
-            learner._restored()
+            policy.take_extra(extra)
+            frame.check()
+            policy.restored()
         except (TypeError, ValueError, IndexError, OverflowError) as error:
             if isinstance(error, InvalidInput):
                 raise
             raise InvalidInput(f"The snapshot cannot be read; it was altered: {error}.") from error
-        return learner
+
+    def _config(self) -> dict[str, Any]:
+        return self._frame.config() | self.policy.config()
+
+    def _arrays(self) -> _snapshots.Arrays:
+        """All arrays of fixed size."""
+        return _snapshots.named("desk", self._frame.decisions.arrays) | _snapshots.named(
+            "state", self.policy.state()
+        )
+
+    def __getstate__(self) -> dict[str, Any]:
+        if self._frame.limited:
+            raise refuse_copies(self)
+        return self.__dict__

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from diminuendo.errors import InvalidInput
-from diminuendo.learners.base.learner import Learner
+from diminuendo.learners.base.old_learner import Learner
 
 
 class OneSum(Learner):

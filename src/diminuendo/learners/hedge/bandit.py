@@ -25,7 +25,8 @@ from diminuendo.errors import InvalidInput
 from diminuendo.experts.hedge import HedgeState, learn, learned, new_hedge, rebuild, settle
 from diminuendo.learners.base.decisions import NO_PROBE
 from diminuendo.learners.base.feedback import read_payoff
-from diminuendo.learners.base.learner import Learner, Setting
+from diminuendo.learners.base.old_learner import Learner
+from diminuendo.learners.base.setting import Setting
 from diminuendo.learners.hedge.full import draw_slots
 from diminuendo.objectives.family import Table, add, start, value
 from diminuendo.privacy.budget import Guarantee, no_privacy
@@ -100,7 +101,7 @@ class ExploreExploit(Learner):
         return read_payoff(self, feedback)
 
     def _learn(self, place: int, answer: float) -> None:
-        _learn_payoff(self._experts, self._desk.probes[place], answer)
+        _learn_payoff(self._experts, self._decisions.probes[place], answer)
 
     def _replay(self, people: People, slates: Items, done: int) -> int:
         state = np.empty(people.largest_state)

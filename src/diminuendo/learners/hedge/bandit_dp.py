@@ -39,7 +39,7 @@ import scipy
 
 from diminuendo import _validate
 from diminuendo.errors import InvalidInput
-from diminuendo.learners.base.learner import Setting
+from diminuendo.learners.base.setting import Setting
 from diminuendo.learners.hedge import constants
 from diminuendo.learners.hedge.constants import Calibration, Exploring, Resample
 from diminuendo.learners.hedge.exploring import (

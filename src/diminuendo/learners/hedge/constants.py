@@ -22,7 +22,7 @@ import scipy
 
 from diminuendo import _validate
 from diminuendo.errors import InvalidInput, OutOfRange
-from diminuendo.learners.base.learner import Setting
+from diminuendo.learners.base.setting import Setting
 from diminuendo.privacy import calibrate, curves
 
 Calibration = Literal["paper", "tight"]

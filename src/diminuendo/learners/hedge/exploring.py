@@ -24,7 +24,8 @@ from diminuendo.errors import InvalidInput
 from diminuendo.experts.hedge import HedgeState, check_fixed, learn, learned, new_hedge
 from diminuendo.learners.base.decisions import NO_PROBE
 from diminuendo.learners.base.feedback import read_payoff
-from diminuendo.learners.base.learner import Learner, Setting
+from diminuendo.learners.base.old_learner import Learner
+from diminuendo.learners.base.setting import Setting
 from diminuendo.learners.hedge import constants
 from diminuendo.learners.hedge.bandit import default_exploring
 from diminuendo.objectives.family import Table, add, start, value
@@ -268,7 +269,7 @@ class BanditExperts(Learner):
         return read_payoff(self, feedback)
 
     def _learn(self, place: int, answer: float) -> None:
-        learn_payoff(self._experts, self._desk.probes[place], answer)
+        learn_payoff(self._experts, self._decisions.probes[place], answer)
 
     def _replay(self, people: People, slates: Items, done: int) -> int:
         return int(

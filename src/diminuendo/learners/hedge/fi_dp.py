@@ -23,7 +23,7 @@ import numpy as np
 from diminuendo import _validate
 from diminuendo._numba import inline, kernel
 from diminuendo.experts.hedge import HedgeState, check_fixed, new_hedge
-from diminuendo.learners.base.learner import Setting
+from diminuendo.learners.base.setting import Setting
 from diminuendo.learners.hedge import constants
 from diminuendo.learners.hedge.constants import Calibration
 from diminuendo.learners.hedge.full import HedgeExperts, learn_gains

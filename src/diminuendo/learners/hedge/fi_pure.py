@@ -32,9 +32,9 @@ from diminuendo.experts.noisy_leader import (
     paper_curvature,
     pure_noise,
 )
-from diminuendo.learners.base.feedback import FullInformation, Read
-from diminuendo.learners.base.learner import Setting
-from diminuendo.learners.base.private import PrivateLearner
+from diminuendo.learners.base.old_feedback import FullInformation, Read
+from diminuendo.learners.base.old_private import PrivateLearner
+from diminuendo.learners.base.setting import Setting
 from diminuendo.learners.hedge.constants import Calibration, checked
 from diminuendo.objectives.family import GainBuffer, Table, add, gains, start
 from diminuendo.objectives.person import largest_state
@@ -83,7 +83,7 @@ class FiPure(FullInformation, PrivateLearner):
         self.epsilon = _validate.positive_float(epsilon, "epsilon")
         self.curvature = _validate.positive_float(curvature, "curvature")
         self._experts = new_leaders(
-            self.n_items, self.slots, self.horizon, self.one_round, self.curvature, self._desk.patience
+            self.n_items, self.slots, self.horizon, self.one_round, self.curvature, self._decisions.patience
         )
         self._paid = False
 
@@ -170,7 +170,7 @@ class FiPure(FullInformation, PrivateLearner):
         done = int(tree.done[0])
         empty = [level for level in range(len(tree.nodes)) if not done >> level & 1]
         sound = (
-            done == max(0, self.rounds - self._desk.patience)
+            done == max(0, self.rounds - self._decisions.patience)
             and not tree.nodes[empty].any()
             and not tree.published[empty].any()
             and ((tree.nodes >= 0) & (tree.nodes <= done)).all()
@@ -189,7 +189,9 @@ class FiPure(FullInformation, PrivateLearner):
     def _learn(self, place: int, answer: Read) -> None:
         table, person, leaves = answer
         state = np.empty(largest_state(table, person, person + 1))
-        _learn_person(self._experts, place, table, person, self._desk.row_at(place), state, self._bag(leaves))
+        _learn_person(
+            self._experts, place, table, person, self._decisions.rows[place], state, self._bag(leaves)
+        )
 
     def _replay(self, people: People, slates: Items, done: int) -> int:
         return int(

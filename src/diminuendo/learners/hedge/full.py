@@ -18,7 +18,7 @@ import numpy as np
 
 from diminuendo._numba import inline, kernel
 from diminuendo.experts.hedge import HedgeState, learn, learned, new_hedge, rebuild, settle
-from diminuendo.learners.base.feedback import FullInformation, Read
+from diminuendo.learners.base.old_feedback import FullInformation, Read
 from diminuendo.objectives.family import GainBuffer, Table, add, gains, offset, start
 from diminuendo.privacy.budget import Guarantee, no_privacy
 from diminuendo.randomness.coins import Coins
@@ -43,7 +43,7 @@ class HedgeExperts(FullInformation):
 
     def _learn(self, place: int, answer: Read) -> None:
         table, person, leaves = answer
-        row, bag = self._desk.row_at(place), self._bag(leaves)
+        row, bag = self._decisions.rows[place], self._bag(leaves)
         while wanted := _learn_one(self._experts, table, person, row, self._room, bag):
             self._room = np.empty(wanted)
 

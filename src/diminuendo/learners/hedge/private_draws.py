@@ -13,8 +13,8 @@ from typing import Any, ClassVar, Self
 
 from diminuendo import _validate
 from diminuendo.errors import OutOfRange, OverBudget
-from diminuendo.learners.base.learner import Setting
-from diminuendo.learners.base.private import PrivateLearner
+from diminuendo.learners.base.old_private import PrivateLearner
+from diminuendo.learners.base.setting import Setting
 from diminuendo.learners.hedge.constants import Calibration, accountant_for
 from diminuendo.privacy.accountants import ACCOUNTANTS
 from diminuendo.privacy.budget import Budget, Guarantee

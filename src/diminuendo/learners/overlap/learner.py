@@ -17,15 +17,15 @@ import numpy as np
 from diminuendo import _validate
 from diminuendo._sparse import SparseRows
 from diminuendo.errors import InvalidInput, OverBudget, unless_ctrl_c
-from diminuendo.learners.base.decisions import round_at, shown
+from diminuendo.learners.base.decisions import shown
 from diminuendo.learners.base.feedback import checked_objective
-from diminuendo.learners.base.private import PrivateLearner
+from diminuendo.learners.base.old_private import PrivateLearner
+from diminuendo.learners.base.random_draws import draw_random_slates
 from diminuendo.learners.overlap.drift import DriftTest
 from diminuendo.learners.overlap.items import Shelf, draw_from_lists
 from diminuendo.learners.overlap.one_answer import Answer, Asker
 from diminuendo.learners.overlap.pick import FAR, GreedyChain, Questions, checked_scores
 from diminuendo.learners.overlap.schedule import LONGEST, OverlapPlan, overlap_plan, planned_events
-from diminuendo.learners.random_slates import draw_random_slates
 from diminuendo.objectives.person import Person
 from diminuendo.privacy.accountants import ACCOUNTANTS
 from diminuendo.privacy.budget import Budget, Guarantee
@@ -199,7 +199,7 @@ class Overlap(PrivateLearner):
         return checked_objective(self, feedback)
 
     def _learn(self, place: int, answer: Objective) -> None:
-        batch, row = self.plan.schedule.batch_of(round_at(self._desk, place)), self._desk.row_at(place)
+        batch, row = self.plan.schedule.batch_of(self._decisions.round_at(place)), self._decisions.rows[place]
         try:
             said = self._said(answer, row, batch)
         except BaseException as error:  # whatever goes wrong inside, it is what this person said: nothing

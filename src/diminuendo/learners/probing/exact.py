@@ -8,7 +8,7 @@ import numpy as np
 
 from diminuendo import _validate
 from diminuendo.errors import InvalidInput
-from diminuendo.learners.base.learner import Setting
+from diminuendo.learners.base.setting import Setting
 from diminuendo.learners.probing.learner import Blocks, contributions
 from diminuendo.learners.probing.schedule import Plan, planned
 from diminuendo.privacy.budget import Guarantee, no_privacy

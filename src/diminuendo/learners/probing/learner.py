@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from diminuendo.errors import InvalidInput
 from diminuendo.learners.base import propensity
-from diminuendo.learners.base.decisions import NO_PROBE, round_at
+from diminuendo.learners.base.decisions import NO_PROBE
 from diminuendo.learners.base.one_sum import OneSum
 from diminuendo.learners.probing.draw import INSERTED, SHORT, count_cells, draw_rounds
 from diminuendo.learners.probing.schedule import TICKS, Plan, Theorem
@@ -201,11 +201,11 @@ class Blocks(OneSum):
     # Learning.
 
     def _learn(self, place: int, answer: Any) -> None:
-        probe = self._desk.probes[place]
+        probe = self._decisions.probes[place]
         if probe[0] != NO_PROBE:
-            block = self.schedule.closed_by(round_at(self._desk, place))
+            block = self.schedule.closed_by(self._decisions.round_at(place))
             cell = int(probe[0]) * self.n_items + int(probe[1])
-            self._sum.add([self._worth(self._desk.row_at(place), probe, answer)], [cell], batch=block)
+            self._sum.add([self._worth(self._decisions.rows[place], probe, answer)], [cell], batch=block)
 
     def _replay(self, people: People, slates: Items, done: int) -> int:
         block, last = int(self._made[0]), len(self.schedule) - 1

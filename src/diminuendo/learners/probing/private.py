@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from diminuendo.learners.base.private import PrivateLearner
+from diminuendo.learners.base.old_private import PrivateLearner
 from diminuendo.learners.probing.learner import Blocks, contributions
 from diminuendo.learners.probing.schedule import Noise, planned, spread_ahead
 from diminuendo.privacy.budget import Budget, Guarantee

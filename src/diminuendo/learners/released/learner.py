@@ -20,10 +20,9 @@ import numpy as np
 
 from diminuendo import _validate
 from diminuendo.errors import InvalidInput, unless_ctrl_c
-from diminuendo.learners.base.decisions import round_at
 from diminuendo.learners.base.feedback import checked_objective
+from diminuendo.learners.base.old_private import PrivateLearner
 from diminuendo.learners.base.one_sum import OneSum
-from diminuendo.learners.base.private import PrivateLearner
 from diminuendo.learners.released.contribution import NARROW, Sheet, new_sheet
 from diminuendo.objectives.family import Table
 from diminuendo.objectives.person import Person, largest_state
@@ -103,7 +102,9 @@ class ReleasedSums(OneSum, PrivateLearner):
         self._made = np.zeros(1, dtype=np.int64)  # releases
         self._sums: Floats = np.zeros(self._size)  # as published
         self._published: Floats | None = None  # what was, and is not yet in `_sums`
-        self._words = np.zeros(self._desk.patience, dtype=np.int64)  # public coins of the rounds on the desk
+        self._words = np.zeros(
+            self._decisions.patience, dtype=np.int64
+        )  # public coins of the rounds on the desk
         self._start()
 
     @property
@@ -172,7 +173,7 @@ class ReleasedSums(OneSum, PrivateLearner):
         word = np.zeros(1, dtype=np.int64)
         if self._draw_rows(row[None, :], 0, 1, word) == 0:
             return False
-        self._words[self.rounds % self._desk.patience] = word[0]
+        self._words[self.rounds % self._decisions.patience] = word[0]
         return True
 
     def _release_due(self) -> None:
@@ -190,10 +191,10 @@ class ReleasedSums(OneSum, PrivateLearner):
         return checked_objective(self, feedback)
 
     def _learn(self, place: int, answer: Objective) -> None:
-        batch = self.schedule.batch_of(round_at(self._desk, place))
+        batch = self.schedule.batch_of(self._decisions.round_at(place))
         if batch != self._sum.batch or batch == len(self.schedule) - 1:
             return
-        row, word = self._desk.row_at(place), self._words[place]
+        row, word = self._decisions.rows[place], self._words[place]
         try:
             if isinstance(answer, Person):
                 self._take_in(answer, answer.index, row[None, :], np.array([word]), batch)

@@ -21,8 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from diminuendo.errors import InvalidInput
-from diminuendo.learners.base.decisions import round_at
-from diminuendo.learners.base.private import PrivateLearner
+from diminuendo.learners.base.old_private import PrivateLearner
 from diminuendo.privacy.accountants import ACCOUNTANTS
 from diminuendo.privacy.budget import Budget, Guarantee
 from diminuendo.privacy.events import Laplace
@@ -30,7 +29,7 @@ from diminuendo.privacy.ledger import Ledger
 from diminuendo.randomness.coins import Coins
 from diminuendo.streams.people import People
 from diminuendo.sums.private_counts import PrivateCounts
-from diminuendo.types import Floats, Ints, Items, Slate
+from diminuendo.types import Floats, Ints, Items
 
 WHICH = 0
 """The question which slot was clicked first. Any other question is a number e: was one of the first e? Of payoffs, as
@@ -81,9 +80,6 @@ class DealtRounds(PrivateLearner):
         self._first = self._end = (
             0  # the rounds with which the block begins, and with which the next one will
         )
-        self._shows: list[
-            tuple[Items, Slate]
-        ] = []  # each slate of the block, as it is kept and as it is handed out
         self._alike: Ints | None = (
             None  # for each round, how many show the same from there on; counted when asked
         )
@@ -128,7 +124,7 @@ class DealtRounds(PrivateLearner):
     # Choosing.
 
     def _release_due(self) -> None:
-        if self._desk.issued.item(0) < self._end:
+        if self._decisions.rounds < self._end:
             return
         if len(self._dealt) and self._published is None:
             self._published = self._release()
@@ -170,7 +166,6 @@ class DealtRounds(PrivateLearner):
         self._block, self._dealt, self._alike = block, dealt, None
         self._first = self.rounds - over
         self._end = self._first + len(dealt)
-        self._shows = [(row, tuple(row.tolist())) for row in block.slates]
         widths = np.where(block.questions == WHICH, self.slots, 1)
         self._starts = np.concatenate([[0], np.cumsum(widths)])
         apart = np.repeat(np.where(block.questions == WHICH, 2, 1), widths)
@@ -181,12 +176,8 @@ class DealtRounds(PrivateLearner):
         """How many rounds of the block are over. Nothing but the desk counts them, so nothing can be out of step."""
         return self.rounds - self._first
 
-    def _drawn(self) -> tuple[Items, None, Slate]:
-        row, slate = self._shows[self._dealt.item(self._desk.issued.item(0) - self._first)]
-        return row, None, slate
-
     def _draw(self, row: Items, probe: Items) -> bool:
-        row[:] = self._drawn()[0]
+        row[:] = self._block.slates[self._dealt[self._at]]
         return True
 
     def _propensity(self, row: Items) -> float | None:
@@ -194,14 +185,14 @@ class DealtRounds(PrivateLearner):
             return None
         if self._alike is None:
             self._alike = alike_from(self._block.slates, self._dealt)
-        number = self._desk.issued.item(0)
+        number = self._decisions.rounds
         chance: float = self._alike.item(number - self._first) / (self._end - number)
         return chance
 
     # Learning.
 
     def _learn(self, place: int, answer: Any) -> None:
-        turn = round_at(self._desk, place) - self._first
+        turn = self._decisions.round_at(place) - self._first
         if 0 <= turn < len(self._dealt):
             self._add_one(self._dealt.item(turn), answer)
 

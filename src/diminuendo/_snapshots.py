@@ -18,30 +18,28 @@ FORMAT = 1
 
 
 def packed(facts: dict[str, Any], arrays: Arrays) -> bytes:
-    """Facts and arrays as bytes."""
-    header = json.dumps({"format": FORMAT} | facts)
+    """Facts and arrays as bytes; the same facts and arrays give the same bytes."""
+    header = json.dumps(facts)
     named: dict[str, Any] = dict(arrays)
     out = io.BytesIO()
     np.savez(out, header=np.frombuffer(header.encode(), dtype=np.uint8), **named)
     return out.getvalue()
 
 
-def unpacked(snapshot: bytes, name: str) -> tuple[dict[str, Any], Arrays]:
-    """The facts and the arrays in a snapshot of the learner of that name."""
+def unpacked(written: bytes, what: str) -> tuple[dict[str, Any], Arrays]:
+    """The facts and the arrays that were written down as these bytes; `what` they should be is for the error."""
     try:
-        with np.load(io.BytesIO(snapshot), allow_pickle=False) as held:
+        with np.load(io.BytesIO(written), allow_pickle=False) as held:
             found = {name: held[name] for name in held.files}
-        header = dict(json.loads(found.pop("header").tobytes()))
-    except (
-        ValueError,
-        KeyError,
-        TypeError,
-        AttributeError,
-        EOFError,
-        OSError,
-        zipfile.BadZipFile,
-    ) as error:
-        raise InvalidInput(f"These bytes are not a snapshot of a learner: {error}") from error
+        facts = dict(json.loads(found.pop("header").tobytes()))
+    except (ValueError, KeyError, TypeError, AttributeError, EOFError, OSError, zipfile.BadZipFile) as error:
+        raise InvalidInput(f"These bytes are not {what}: {error}") from error
+    return facts, found
+
+
+def of_learner(snapshot: bytes, name: str) -> tuple[dict[str, Any], Arrays]:
+    """The header and the arrays in a snapshot of the learner of that name."""
+    header, found = unpacked(snapshot, "a snapshot of a learner")
     if header.get("format") != FORMAT or header.get("learner") != name:
         raise InvalidInput(
             f"Expected a snapshot of {name!r} in format {FORMAT}; "

@@ -6,7 +6,8 @@ from typing import Any, ClassVar, Self
 
 from diminuendo import _validate
 from diminuendo.errors import InvalidInput
-from diminuendo.learners.base.learner import Learner, Setting
+from diminuendo.learners.base.old_learner import Learner
+from diminuendo.learners.base.setting import Setting
 from diminuendo.learners.base.visits import VisitLimit
 from diminuendo.privacy.budget import Unit
 from diminuendo.privacy.ledger import Ledger
@@ -81,7 +82,7 @@ class PrivateLearner(Learner):
         guard = self._guard
         if guard.broken or not guard.same_process:
             guard.check()
-        if self._desk.issued.item(0) + rounds > self.horizon:
+        if self._decisions.rounds + rounds > self.horizon:
             raise InvalidInput(
                 f"This learner was made for {self.horizon:,} rounds, and {self.rounds:,} are over; {rounds:,} more "
                 "would cost more privacy than was promised. Make a new one for the people to come."

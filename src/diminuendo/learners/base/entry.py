@@ -1,0 +1,107 @@
+"""An entry of the table of learners: a recipe that puts parts together, and what is to be known about it beforehand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Generic, ParamSpec, Protocol, TypeAlias
+
+from diminuendo import _snapshots
+from diminuendo.errors import InvalidInput
+from diminuendo.learners.base.learner import Learner
+from diminuendo.learners.base.setting import Setting
+from diminuendo.privacy.ledger import Ledger
+from diminuendo.randomness.coins import Coins
+from diminuendo.types import FeedbackKind
+
+P = ParamSpec("P")
+
+Shape: TypeAlias = tuple[int, int, int]
+"""A small world: items, slots, rounds."""
+
+
+@dataclass(frozen=True)
+class Advice:
+    """A learner in a few words each, for people who choose."""
+
+    guarantee: str
+    """What is proved about everything it lets out."""
+    bound: str
+    """The order of its proved regret to (1 - 1/e) of the best slate, whatever people want."""
+    memory: str
+    """What it keeps of people between rounds."""
+    when: str
+    """When to take it."""
+    keeps_people: bool = False
+    """Whether what single people said is kept, not only sums over them."""
+
+
+class Fits(Protocol):
+    """Makes a learner with its defaults for what is known beforehand."""
+
+    def __call__(self, setting: Setting, *, coins: Coins | None, ledger: Ledger | None) -> Learner:
+        """Everything follows from the setting."""
+        ...
+
+
+@dataclass(frozen=True)
+class Entry(Generic[P]):
+    """One learner: call it with the arguments of its recipe, or let `for_setting` find them."""
+
+    name: str
+    """What users type."""
+    make: Callable[P, Learner]
+    """The recipe, with all options by name."""
+    reads: frozenset[FeedbackKind]
+    """The kinds of feedback it can learn from."""
+    summary: str
+    """One line: what it is."""
+    advice: Advice
+    fits: Fits | None = None
+    """How to make it for a setting, where that is not plain from the arguments of the recipe."""
+    private: bool = True
+    """Whether it promises something: then it has a horizon, visits and a ledger."""
+    pure: bool = False
+    """Whether its delta is 0, so that only an epsilon is asked for."""
+    audited_on: tuple[Shape | Callable[[float], Shape], ...] = field(default=(), repr=False)
+    """The smallest worlds in which it spends its budget, for audits; of some it depends on epsilon how small."""
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Learner:
+        """A learner with these options."""
+        return self.make(*args, **kwargs)
+
+    def for_setting(
+        self, setting: Setting, *, coins: Coins | None = None, ledger: Ledger | None = None
+    ) -> Learner:
+        """A learner with its defaults for what is known beforehand."""
+        if self.fits is not None:
+            return self.fits(setting, coins=coins, ledger=ledger)
+        make: Callable[..., Learner] = self.make
+        if not self.private:
+            self._refuse(ledger)
+            return make(setting.n_items, setting.slots, coins=coins)
+        more: dict[str, Any] = {} if self.pure else {"delta": setting.delta}
+        return make(
+            setting.n_items, setting.slots, horizon=setting.rounds, epsilon=setting.epsilon, visits=setting.visits,
+            ledger=ledger, coins=coins, **more,
+        )  # fmt: skip
+
+    def restore(self, snapshot: bytes, *, coins: Coins | None = None, **more: Any) -> Learner:
+        """A learner that goes on from `snapshot`, with fresh coins; `more`: what no snapshot holds, as a ledger."""
+        header, found = _snapshots.of_learner(snapshot, self.name)
+        if header.get("ledger") and more.get("ledger") is None:
+            raise InvalidInput(
+                "The learner of this snapshot was paid for on a ledger: restore(snapshot, ledger=...) with the same "
+                "one. Without it nobody would know what was drawn since."
+            )
+        make: Callable[..., Learner] = self.make
+        try:
+            learner = make(**header["config"], coins=coins, **more)
+        except (TypeError, KeyError, ValueError, OverflowError, MemoryError, AttributeError) as error:
+            raise InvalidInput(f"The snapshot's configuration does not fit this learner: {error}.") from error
+        learner.take_snapshot(found)
+        return learner
+
+    def _refuse(self, ledger: Ledger | None) -> None:
+        if ledger is not None:
+            raise InvalidInput(f"{self.name!r} promises nothing; no ledger can pay for what it shows.")

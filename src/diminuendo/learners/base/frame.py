@@ -1,0 +1,152 @@
+"""A frame: what every learner stands on, whatever its algorithm.
+
+Its size, its coins, the decisions that may still be answered, and, where something is promised to people, for how many
+rounds it was made, how many of them one person may have, and the ledger that pays. A frame knows nothing of answers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from diminuendo import _validate
+from diminuendo.errors import InvalidInput
+from diminuendo.learners.base.decisions import NO_PROBE, OpenDecisions
+from diminuendo.learners.base.visits import Identity, VisitLimit
+from diminuendo.privacy.budget import Unit
+from diminuendo.privacy.ledger import Ledger
+from diminuendo.privacy.process_guard import ProcessGuard
+from diminuendo.randomness.coins import Coins, SystemCoins, life_of
+from diminuendo.randomness.words import PublicCoins, SecretRandomness
+from diminuendo.types import EMPTY_SLOT, Items
+
+PATIENCE = 10_000
+"""A decision may be answered until this many further rounds have been chosen."""
+
+
+class Frame:
+    """Made for `horizon` rounds, up to `visits` of them of one person; or, with horizon None, for ever."""
+
+    def __init__(
+        self,
+        name: str,
+        n_items: int,
+        slots: int,
+        *,
+        horizon: int | None = None,
+        visits: int = 1,
+        ledger: Ledger | None = None,
+        coins: Coins | None = None,
+        patience: int = PATIENCE,
+    ) -> None:
+        self.name = name
+        self.n_items = _validate.positive_int(n_items, "n_items")
+        self.slots = _validate.slots(slots, self.n_items)
+        self.coins = _checked(coins)
+        self.public = PublicCoins(self.coins)
+        self.secret = SecretRandomness(self.coins)
+        self.decisions = OpenDecisions(self.slots, patience, life_of(self.coins))
+        self.guard = ProcessGuard()
+        self.horizon = None if horizon is None else _validate.positive_int(horizon, "horizon")
+        self.visits = _validate.positive_int(visits, "visits")
+        self.unit = Unit(self.visits)
+        self.ledger = ledger
+        """The ledger that was given; None where a learner keeps its own books, in memory."""
+        self.visit_limit = None if horizon is None else VisitLimit(self.visits)
+        self._refuse_a_ledger_for_fewer_visits()
+
+    def __repr__(self) -> str:
+        return f"<Frame of {self.name!r}: {self.slots} of {self.n_items} items, {self.rounds} rounds>"
+
+    @property
+    def rounds(self) -> int:
+        """The number of decisions made so far."""
+        return self.decisions.rounds
+
+    @property
+    def limited(self) -> bool:
+        """Whether it was made for a number of rounds, and so for one process and one ledger: not to be copied."""
+        return self.horizon is not None
+
+    def admit(self, rounds: int) -> None:
+        """Refuse, before anything is changed, more rounds than this learner was made for."""
+        if self.horizon is None:
+            return
+        self.guard.check()
+        if self.rounds + rounds > self.horizon:
+            raise InvalidInput(
+                f"This learner was made for {self.horizon:,} rounds, and {self.rounds:,} are over; {rounds:,} more "
+                "would cost more privacy than was promised. Make a new one for the people to come."
+            )
+
+    def counts(self, person: Identity | None) -> bool:
+        """Whether what this person answers in her next round counts. Changes nothing."""
+        return self.visit_limit is None or self.visit_limit.admits(person)
+
+    def count(self, person: Identity | None) -> None:
+        """This person has had one more round."""
+        if self.visit_limit is not None:
+            self.visit_limit.count(person)
+
+    def count_all(
+        self, persons: Sequence[Identity] | NDArray[Any] | None, rounds: int
+    ) -> NDArray[np.bool_] | None:
+        """Count `rounds` rounds, one of each of `persons`; for each, whether its answer counts, or None: all do."""
+        return None if self.visit_limit is None else self.visit_limit.count_all(persons, rounds)
+
+    def blank(self) -> tuple[Items, Items]:
+        """An empty slate, and no probe, to be filled in."""
+        return np.full(self.slots, EMPTY_SLOT, dtype=np.int32), np.full(3, NO_PROBE, dtype=np.int32)
+
+    def resume(self, rounds: int = 1) -> None:
+        """Give an interrupted kernel the words that it lacked: about as many as `rounds` rounds want."""
+        wanted = rounds * (2 * self.slots + 2)  # the fewer returns, the less threads wait for each other
+        self.public.resume(wanted)
+        self.secret.resume(wanted)
+
+    def config(self) -> dict[str, Any]:
+        """The arguments that it was made with, as far as a snapshot holds them."""
+        found: dict[str, Any] = {
+            "n_items": self.n_items,
+            "slots": self.slots,
+            "patience": self.decisions.patience,
+        }
+        if self.horizon is not None:
+            found["horizon"] = self.horizon
+        return found | ({"visits": self.visits} if self.visits > 1 else {})
+
+    def check(self) -> None:
+        """Refuse decisions, as read from a snapshot, that could not have been made."""
+        self.decisions.check(self.n_items)
+        if self.horizon is not None and self.rounds > self.horizon:
+            raise InvalidInput(
+                "The snapshot holds more rounds than its learner was made for; it was altered."
+            )
+
+    def _refuse_a_ledger_for_fewer_visits(self) -> None:
+        ledger = self.ledger
+        if ledger is not None and not isinstance(ledger, Ledger):
+            raise InvalidInput(f"What is published is paid for on a Ledger; got {ledger!r}.")
+        if ledger is not None and ledger.budget.unit.rounds < self.visits:
+            raise InvalidInput(
+                f"The ledger protects {ledger.budget.unit.rounds} rounds of one person, and this learner lets her "
+                f"answer in {self.visits}. Open it with Budget(..., unit=Unit(rounds={self.visits})), or ask for fewer "
+                "visits."
+            )
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "guard"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self.guard = ProcessGuard()
+
+
+def _checked(coins: Coins | None) -> Coins:
+    """The system's coins, unless others are asked for."""
+    if coins is not None and not all(hasattr(coins, part) for part in ("public", "secret", "secure")):
+        raise InvalidInput(f"coins must be SystemCoins() or SeededCoins(seed); got {coins!r}.")
+    return SystemCoins() if coins is None else coins

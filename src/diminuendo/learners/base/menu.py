@@ -1,0 +1,123 @@
+"""A menu: what is shown next, to which rounds and with what chance. Plain public data.
+
+A menu can be written down and read back. A process that holds a menu and public coins can choose for the menu's rounds,
+slate for slate as the learner would, and knows nothing of anybody's answer: menus are made of what was published.
+
+What draws by a menu is its `Chooser`: it keeps tables that make draws fast, and what is left of a block.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from diminuendo import _snapshots
+from diminuendo.errors import InvalidInput
+from diminuendo.learners.base.random_draws import draw_random_slates
+from diminuendo.randomness.words import PublicWords
+from diminuendo.types import Items
+
+
+@dataclass(frozen=True, eq=False)
+class Menu(ABC):
+    """What holds for all kinds of menus. A field is a number or a text, or an array."""
+
+    kind: ClassVar[str]
+    n_items: int
+    slots: int
+    first: int
+    """The first round that it is for."""
+    end: int | None
+    """The round with which the next menu begins; None: it holds for ever."""
+    words: int
+    """How many words of its public coins the learner had used when the menu began."""
+
+    @abstractmethod
+    def chooser(self) -> Chooser:
+        """What draws the slates of its rounds, from the first on."""
+
+    def to_bytes(self) -> bytes:
+        """As bytes; the same menu gives the same bytes."""
+        parts = {part.name: getattr(self, part.name) for part in fields(self)}
+        arrays = {name: part for name, part in parts.items() if isinstance(part, np.ndarray)}
+        facts = {name: part for name, part in parts.items() if name not in arrays}
+        return _snapshots.packed({"menu": self.kind} | facts, arrays)
+
+    @classmethod
+    def from_parts(cls, facts: dict[str, Any], arrays: dict[str, Any]) -> Self:
+        """The menu that was written down as these facts and arrays."""
+        try:
+            return cls(**facts | arrays)
+        except TypeError as error:
+            raise InvalidInput(f"These bytes are not a menu of kind {cls.kind!r}: {error}") from error
+
+
+class Chooser(ABC):
+    """Draws the slates of a menu's rounds, one after the other."""
+
+    menu: Menu
+
+    @abstractmethod
+    def draw(self, number: int, slates: Items, probes: Items, coins: PublicWords) -> int:
+        """Fill in the slates, and probes, of rounds from `number` on; how many, before more words are needed.
+
+        All of them are rounds of the menu. Where words run out nothing of that round has happened.
+        """
+
+    @abstractmethod
+    def propensity(self, number: int, row: Items) -> float | None:
+        """With what probability `row`, the last slate drawn, was shown in round `number`; None where it is not said."""
+
+
+@dataclass(frozen=True, eq=False)
+class OneSlate(Menu):
+    """Everybody is shown the same slate."""
+
+    kind: ClassVar[str] = "one slate"
+    slate: Items
+
+    def chooser(self) -> Chooser:
+        """Shows it."""
+        return _Shows(self)
+
+
+class _Shows(Chooser):
+    def __init__(self, menu: OneSlate) -> None:
+        self.menu: OneSlate = menu
+
+    def draw(self, number: int, slates: Items, probes: Items, coins: PublicWords) -> int:
+        """The one slate, for all rounds."""
+        slates[:] = self.menu.slate
+        return len(slates)
+
+    def propensity(self, number: int, row: Items) -> float:
+        """Certain."""
+        return 1.0
+
+
+@dataclass(frozen=True, eq=False)
+class RandomSlates(Menu):
+    """Everybody is shown k distinct items at random."""
+
+    kind: ClassVar[str] = "random slates"
+
+    def chooser(self) -> Chooser:
+        """Draws them."""
+        return _DrawsAtRandom(self)
+
+
+class _DrawsAtRandom(Chooser):
+    def __init__(self, menu: RandomSlates) -> None:
+        self.menu: RandomSlates = menu
+
+    def draw(self, number: int, slates: Items, probes: Items, coins: PublicWords) -> int:
+        """Uniformly, without replacement."""
+        return int(draw_random_slates(self.menu.n_items, slates, 0, coins))
+
+    def propensity(self, number: int, row: Items) -> float:
+        """One among all ordered choices."""
+        return 1 / math.perm(self.menu.n_items, self.menu.slots)

@@ -1,0 +1,35 @@
+"""A setting: what is known before the first person arrives."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from diminuendo import _validate
+from diminuendo.types import FEEDBACKS, FeedbackKind
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What is known before the first person arrives; all of it public."""
+
+    n_items: int
+    slots: int
+    rounds: int
+    feedback: FeedbackKind
+    epsilon: float = 1.0
+    delta: float = 1e-6
+    visits: int = 1
+    """How many rounds one person may have; her answers in all of them together are protected."""
+
+    def __post_init__(self) -> None:
+        checked = {
+            "n_items": _validate.positive_int(self.n_items, "n_items"),
+            "slots": _validate.slots(self.slots, self.n_items),
+            "rounds": _validate.positive_int(self.rounds, "rounds"),
+            "feedback": _validate.one_of(self.feedback, FEEDBACKS, "feedback"),
+            "epsilon": _validate.positive_float(self.epsilon, "epsilon"),
+            "delta": _validate.delta(self.delta),
+            "visits": _validate.positive_int(self.visits, "visits"),
+        }
+        for name, value in checked.items():  # plain numbers, whatever kind was given
+            object.__setattr__(self, name, value)

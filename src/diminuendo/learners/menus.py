@@ -1,0 +1,19 @@
+"""Every kind of menu, so that a process can read what another wrote and choose by it."""
+
+from __future__ import annotations
+
+from diminuendo import _snapshots
+from diminuendo.errors import InvalidInput
+from diminuendo.learners.base.menu import Menu, OneSlate, RandomSlates
+
+MENUS: dict[str, type[Menu]] = {menu.kind: menu for menu in (OneSlate, RandomSlates)}
+"""By the name that is written down."""
+
+
+def read_menu(written: bytes) -> Menu:
+    """The menu that `Menu.to_bytes` wrote."""
+    facts, arrays = _snapshots.unpacked(written, "a menu")
+    kind = facts.pop("menu", None)
+    if kind not in MENUS:
+        raise InvalidInput(f"Expected a menu of one of the kinds {', '.join(MENUS)}; got {kind!r}.")
+    return MENUS[kind].from_parts(facts, arrays)
