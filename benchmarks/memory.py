@@ -56,8 +56,8 @@ WHY = {
     "the encoder and three of the decoder, the sum as it was published, and all that was published",
     "bandit-blocks": "for each slot and item the open batch, where its share ends, a guide to that, its place in the "
     "deal",
-    "slate-totals": "for each item 16 draws of what it may be worth",
-    "slate-clicks": "for each item 16 draws of what it may be worth",
+    "slate-totals": "for each item 32 draws of what it may be worth",
+    "slate-clicks": "for each item 32 draws of what it may be worth",
 }
 """What takes most of the room of those that are over."""
 

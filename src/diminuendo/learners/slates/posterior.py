@@ -38,7 +38,7 @@ class Beliefs:
         self.heard.forget()
         start = new_chain(self.n_items)  # the appeals of which are never written to
         self._chains = [start._replace(prior=start.prior.copy()) for _ in range(CHAINS)]
-        self._draws = Draws(np.zeros((0, self.n_items)), np.zeros((KEPT, 0)))
+        self._draws = Draws(np.zeros((KEPT, self.n_items)), np.zeros((KEPT, 0)))
         self._thoughts = self._held = 0
 
     def hear(self, slate: Items, question: int, people: int, said: Floats, scale: float) -> None:
@@ -48,7 +48,6 @@ class Beliefs:
     def think(self, sweeps: int, coins: np.random.Generator) -> None:
         """Let the chains go on."""
         self._make_room(self.heard.n_pairs)
-        self._unfold()
         evidence = self.heard.evidence()
         for _ in range(sweeps):
             which, at = self._thoughts % CHAINS, self._thoughts % KEPT
@@ -60,26 +59,8 @@ class Beliefs:
             self._thoughts, self._held = self._thoughts + 1, min(self._held + 1, KEPT)
 
     def rest(self, ahead: int) -> None:
-        """Nothing is asked until after `ahead` more sweeps: the draws that those take the place of are let go."""
-        count = max(CHAINS, KEPT - ahead)
-        if count < self._held:
-            self._held = count
-            self._lay(self._draws.appeals[self._places()], np.arange(count))
-
-    def _unfold(self) -> None:
-        """Every draw in its place, and room for those that were let go."""
-        if len(self._draws.appeals) < KEPT:
-            appeals, places = np.zeros((KEPT, self.n_items)), self._places()
-            appeals[places] = self._draws.appeals
-            self._lay(appeals, places)
-
-    def _lay(self, appeals: Floats, rows: Ints) -> None:
-        """The draws that are held, by their places, are in these rows; chains stand where they stood."""
-        row_of = dict(zip(self._places().tolist(), rows.tolist(), strict=True))
-        self._draws = self._draws._replace(appeals=appeals)
-        for thought in range(self._thoughts - min(CHAINS, self._held), self._thoughts):
-            which, row = thought % CHAINS, row_of[thought % KEPT]
-            self._chains[which] = self._chains[which]._replace(appeals=appeals[row])
+        """Nothing is asked until after `ahead` more sweeps: the draws that those take the place of count no more."""
+        self._held = min(self._held, max(CHAINS, KEPT - ahead))
 
     def _places(self) -> Ints:
         """The places of all draws that are held, rising."""
@@ -102,14 +83,12 @@ class Beliefs:
 
     def best(self, draws: int, passes: int) -> Items:
         """The slate that pays most on average over the last so many draws."""
-        self._unfold()
         slate = np.zeros(self.slots, dtype=np.int32)
         best_slate(self._draws, self._last(draws), self.heard.neighbours(), slate, passes)
         return slate
 
     def rivals(self, back: int, leader: Items) -> Items:
         """What the slate that is best for a single draw, so many draws ago, has that `leader` has not."""
-        self._unfold()
         slate = np.zeros(self.slots, dtype=np.int32)
         draw = np.array([(self._thoughts - 1 - back) % KEPT])
         best_slate(self._draws, draw, self.heard.neighbours(), slate, 1)
@@ -117,7 +96,6 @@ class Beliefs:
 
     def chances(self, slate: Items) -> Floats:
         """For each draw and slot: how likely a click is up to there."""
-        self._unfold()
         out = np.zeros((self._held, self.slots))
         chances(slate, self._draws, self._places(), self.heard.neighbours(), out)
         return out
@@ -126,9 +104,7 @@ class Beliefs:
         """For a snapshot."""
         chains = zip(Chain._fields, zip(*self._chains, strict=True), strict=True)
         chain = {f"chain.{name}": np.stack(parts) for name, parts in chains}
-        whole = len(self._draws.appeals) == KEPT
-        held = self._draws.appeals[self._places()] if whole else self._draws.appeals
-        draws = {"draws.appeals": held, "draws.overlaps": self._draws.overlaps}
+        draws = {"draws.appeals": self._draws.appeals[self._places()], "draws.overlaps": self._draws.overlaps}
         heard = {f"heard.{name}": part for name, part in self.heard.arrays().items()}
         return chain | draws | heard | {"thoughts": np.array([self._thoughts])}
 
@@ -162,5 +138,12 @@ class Beliefs:
         if not sound:
             raise InvalidInput("The snapshot holds beliefs that could not have been formed; it was altered.")
         self._chains = [Chain(*parts) for parts in zip(*chain, strict=True)]
-        self._draws, self._thoughts, self._held = draws, int(thoughts[0]), held
-        self._lay(draws.appeals, self._places() if held == KEPT else np.arange(held))
+        self._thoughts, self._held = int(thoughts[0]), held
+        appeals = self._draws.appeals
+        appeals[self._places()] = draws.appeals
+        self._draws = Draws(appeals, draws.overlaps)
+        for thought in range(
+            self._thoughts - min(CHAINS, held), self._thoughts
+        ):  # chains stand at their last draws
+            which = thought % CHAINS
+            self._chains[which] = self._chains[which]._replace(appeals=appeals[thought % KEPT])
