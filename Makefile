@@ -82,7 +82,7 @@ clean:  ## forget the environments and what was made
 	$(PYTHON) -m venv .venv
 
 .venv/installed: .venv/bin/python pyproject.toml
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --editable .
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --editable '.[all]'
 	@touch $@
 
 .venv/developing: .venv/installed

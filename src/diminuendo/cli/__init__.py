@@ -14,18 +14,24 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, cast
 
+from diminuendo._extras import extra
+from diminuendo.errors import DiminuendoError, MissingExtra
+
 _noted: set[str] = set()
 
 
 def main() -> None:
     """Run a command; errors raised on purpose are shown as one sentence, not as a traceback."""
-    with loading():
-        from rich.markup import escape
+    try:
+        with loading(), extra("cli"):
+            from rich.markup import escape
 
-        from diminuendo._compile_progress import Once, reported_by
-        from diminuendo.cli.app import app
-        from diminuendo.cli.screen import errors, say_plainly, sentence
-        from diminuendo.errors import DiminuendoError
+            from diminuendo._compile_progress import Once, reported_by
+            from diminuendo.cli.app import app
+            from diminuendo.cli.screen import errors, say_plainly, sentence
+    except MissingExtra as error:
+        print(f"error {error}", file=sys.stderr)
+        sys.exit(2)
 
     warnings.showwarning = cast(Any, _note)
     try:

@@ -9,11 +9,14 @@ import re
 from pathlib import Path
 
 import diminuendo
+from diminuendo._extras import extra
 from diminuendo.errors import InvalidInput
-from diminuendo.simulate.report.figures import plates
-from diminuendo.simulate.report.page import again, escaped, heading, page, section
-from diminuendo.simulate.report.text import guarantee_sentence, headlines
 from diminuendo.simulate.result import Simulation, Sweep
+
+with extra("simulate"):
+    from diminuendo.simulate.report.figures import plates
+    from diminuendo.simulate.report.page import again, escaped, heading, page, section
+    from diminuendo.simulate.report.text import guarantee_sentence, headlines
 
 __all__ = ["guarantee_sentence", "write_report"]
 
