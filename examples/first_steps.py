@@ -3,7 +3,9 @@
 import diminuendo as dim
 
 people = dim.msweb()[:3000]
-setting = dim.Setting(people.n_items, slots=5, rounds=len(people) + 1, feedback="full", epsilon=1.0, delta=1e-6)
+setting = dim.Setting(
+    people.n_items, slots=5, rounds=len(people) + 1, feedback="full", epsilon=1.0, delta=1e-6
+)
 learner = dim.make("private", setting)
 
 late = []
@@ -22,5 +24,7 @@ saved = learner.snapshot()  # survives a restart; holds what people said, so kee
 learner = dim.OverlapGreedy.restore(saved)
 
 best = dim.greedy(people, 5)
-print(f"earned {earned / len(people):.3f} per person; greedy in hindsight {best.value:.3f}; {learner.guarantee}")
+print(
+    f"earned {earned / len(people):.3f} per person; greedy in hindsight {best.value:.3f}; {learner.guarantee}"
+)
 print("now showing:", ", ".join(people.labels[item] for item in learner.choose().slate if people.labels))

@@ -12,7 +12,7 @@ import diminuendo
 ROOT = Path(diminuendo.__file__).parent
 
 ORDER = [
-    ("errors", "types", "_lazy", "_numba", "_fetch", "_validate", "_sparse", "_snapshots"),
+    ("errors", "types", "_lazy", "_compile_progress", "_numba", "_validate", "_sparse", "_snapshots"),
     ("randomness",),
     ("privacy",),
     ("sums",),
@@ -40,6 +40,7 @@ MAY_ASK_THE_OUTSIDE = {
     "randomness",
     "privacy",
     "_lazy",
+    "_compile_progress",
     "_numba",
 }
 """Who may read a clock, a file, the environment or the system's randomness (docs/decisions/0002)."""
@@ -158,5 +159,5 @@ def test_the_tree_is_in_the_order_of_imports() -> None:
     made = runpy.run_path(str(ROOT.parents[1] / "docs" / "_site" / "tree.py"))
     ranks = [RANK[name.removesuffix(".py")] for name in made["ORDER"]]
     assert ranks == sorted(ranks)
-    apart = {"_lazy", "_validate", "_sparse", "_snapshots", "_fetch"}
+    apart = {"_lazy", "_validate", "_sparse", "_snapshots", "_compile_progress"}
     assert set(RANK) - {name.removesuffix(".py") for name in made["ORDER"]} <= apart

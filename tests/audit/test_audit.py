@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from diminuendo.audit import EFFORTS, METHODS, Audit, Finding, audit
+from diminuendo.audit.effort import FALSE_ALARM
 from diminuendo.audit.figure import plot_audit
-from diminuendo.audit.run import FALSE_ALARM, promised
+from diminuendo.audit.run import promised
 from diminuendo.errors import InvalidInput
 from diminuendo.learners import LEARNERS
 from tests.kit.slow import MECHANISMS, mostly_slow

@@ -6,10 +6,10 @@ import math
 
 import pytest
 
+from diminuendo.audit.effort import EFFORTS
 from diminuendo.audit.exact import exact
 from diminuendo.audit.faults import FAULTS, MENDED, PLANTED
 from diminuendo.audit.pathwise import pathwise
-from diminuendo.audit.run import EFFORTS
 from tests.kit.slow import mostly_slow
 
 QUICK = EFFORTS["quick"]

@@ -174,7 +174,7 @@ def test_other_separators_are_recognised(mark: str, zipped: bool, tmp_path: Path
 def test_ctrl_c_while_loading_is_one_word() -> None:
     program = """
 import os, signal
-from diminuendo.cli.screen import loading
+from diminuendo.cli import loading
 signal.signal(signal.SIGINT, signal.default_int_handler)
 with loading():
     pass
