@@ -22,7 +22,7 @@ import numpy as np
 
 from diminuendo.experts.hedge import HedgeState
 from diminuendo.learners import epoch_greedy
-from diminuendo.learners.hedge import exploring, fi_dp
+from diminuendo.learners.hedge import exploring, full
 from diminuendo.learners.hedge.exploring import EVERYBODY, ExploringState
 from diminuendo.randomness import noise
 from diminuendo.randomness import rounded_normal as normal
@@ -93,7 +93,7 @@ class Taps:
             for law, (module, name) in NOISE.items():
                 self._watch(stack, module, name, partial(self._noise, law))
             self._watch(stack, epoch_greedy, "select", self._select)
-            self._watch(stack, fi_dp, "_draw_slate", self._slate)
+            self._watch(stack, full, "draw_slate", self._slate)
             self._watch(stack, exploring, "draw_round", self._round)
             yield
 
@@ -150,14 +150,18 @@ class Taps:
         return tap
 
     def _slate(self, real: Callable[..., bool]) -> Callable[..., bool]:
-        def tap(experts: HedgeState, row: Items, number: int, paid: Ints, secret: SecretWords) -> bool:
+        def tap(
+            experts: HedgeState, row: Items, number: int, paid: Ints, repeats: bool, secret: SecretWords
+        ) -> bool:
+            if not repeats:  # drawn by another law, of which nothing is promised
+                return bool(real(experts, row, number, paid, repeats, secret))
             slots = list(range(len(row)))
             return self._draws(
                 SHOWN,
                 experts.classes,
                 slots,
                 secret,
-                lambda words: real(experts, row, number, paid, words),
+                lambda words: real(experts, row, number, paid, repeats, words),
                 row,
                 slots,
             )

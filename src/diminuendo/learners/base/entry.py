@@ -74,11 +74,12 @@ class Entry(Generic[P]):
         self, setting: Setting, *, coins: Coins | None = None, ledger: Ledger | None = None
     ) -> Learner:
         """A learner with its defaults for what is known beforehand."""
+        if not self.private:
+            self._refuse(ledger)
         if self.fits is not None:
             return self.fits(setting, coins=coins, ledger=ledger)
         make: Callable[..., Learner] = self.make
         if not self.private:
-            self._refuse(ledger)
             return make(setting.n_items, setting.slots, coins=coins)
         more: dict[str, Any] = {} if self.pure else {"delta": setting.delta}
         return make(

@@ -6,10 +6,10 @@ import pytest
 
 from diminuendo.errors import InvalidInput
 from diminuendo.privacy.budget import Budget
-from diminuendo.privacy.draw_budget import STRETCHES, DrawBudget
+from diminuendo.privacy.draw_budget import INSTALMENTS, DrawBudget
 from diminuendo.privacy.ledger import Ledger
 
-TOTAL = 2 * STRETCHES
+TOTAL = 2 * INSTALMENTS
 
 
 def ledger() -> Ledger:
@@ -24,7 +24,7 @@ def test_stretches_are_charged_one_by_one_and_without_a_ledger_there_is_one() ->
         assert charged.paid.tolist() == [2 * (use // 2 + 1)]
         assert free.paid.tolist() == [TOTAL]
     assert charged.ledger is not None
-    assert len(charged.ledger.charges) == STRETCHES
+    assert len(charged.ledger.charges) == INSTALMENTS
     for draw_budget in (charged, free):
         with pytest.raises(InvalidInput, match=f"All {TOTAL} private draws"):
             draw_budget.pay(TOTAL)
