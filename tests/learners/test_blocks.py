@@ -47,8 +47,8 @@ PRIVATE: list[Any] = [BanditBlocks, BanditBlocksFull, RankedClicks]
 def planned_as(plan: Plan) -> Iterator[None]:
     """Learners that are made meanwhile have this plan."""
     with pytest.MonkeyPatch.context() as patch:
-        for module in ("blocks_open", "blocks_private"):
-            patch.setattr(f"diminuendo.learners.{module}.planned", lambda *_: plan)
+        for module in ("exact", "private"):
+            patch.setattr(f"diminuendo.learners.probing.{module}.planned", lambda *_: plan)
         yield
 
 
