@@ -1,90 +1,38 @@
-"""People who are kept together with the batch their round was in, and what items would add for them along a chain.
+"""Stored people walked along a growing slate, and what items would add for all of them together, in whole ticks.
 
-`KeptPeople` is a keeper that knows batches, forgets old ones, and goes into snapshots. `Asking` walks everybody along
-one growing chain, as private greedy does (docs/maths/private-greedy.md): a person's gains are cut to what is left of
-her one unit and rounded down to whole ticks. So for any function whatever she adds at most one unit to a score, and at
-most one unit along the whole chain.
+It is the walk of private greedy (docs/maths/private-greedy.md): a person's gains are cut to what is left of her one
+unit and rounded down to whole ticks. So for any function whatever she adds at most one unit to a score, and at most
+one unit along the whole slate.
 
 Whoever raises, or answers in the wrong shape, adds nothing to that score; an error message would name one person
 among all others. A Python function may answer otherwise the next time, so what entered a score is kept until an item
 is picked by it. Where that is not known any more, because the pick was made before a crash, functions say nothing in
-the rest of the chain; people of compiled families say what they said.
+the rest of the slate; people of compiled families say what they said.
 """
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from diminuendo._numba import inline, kernel
-from diminuendo.errors import InvalidInput, unless_ctrl_c
-from diminuendo.learners.base.stored_objectives import Keeper, read, written
-from diminuendo.objectives.family import Family, GainBuffer, Table, add, gains, new_gain_buffer, offset, start
+from diminuendo.errors import unless_ctrl_c
+from diminuendo.learners.base.stored_objectives import StoredObjectives
+from diminuendo.objectives.family import GainBuffer, Table, add, gains, new_gain_buffer, offset, start
 from diminuendo.randomness.score_classes import TICKS, to_ticks
 from diminuendo.types import Floats, Ints, Objective
 
 
-class KeptPeople:
-    """People in the order in which they came, each with her batch."""
+class ScoreWalk:
+    """People walked along a growing slate: what every item would add for all of them. As they were when it began."""
 
-    def __init__(self, n_items: int) -> None:
-        self.keeper = Keeper(n_items)
-        self.batches: list[int] = []
-
-    def __repr__(self) -> str:
-        return f"<KeptPeople, {self.keeper.n_items} items>"
-
-    def __len__(self) -> int:
-        """How many are kept: as private as whether somebody answered."""
-        return len(self.batches)
-
-    def add(self, person: Objective, batch: int) -> None:
-        """One more."""
-        self.keeper.keep(person)
-        self.batches.append(batch)
-
-    def add_rows(self, family: Family, table: Table, rows: list[int], batch: int) -> None:
-        """Several of one table and one batch."""
-        if rows:
-            self.keeper.keep_rows(family, table, rows)
-            self.batches += [batch] * len(rows)
-
-    def forget(self, before: int) -> None:
-        """Drop everybody of batches before that one."""
-        self.keeper.drop(np.array(self.batches, dtype=np.int64) >= before)
-        self.batches = [batch for batch in self.batches if batch >= before]
-
-    def written(self) -> tuple[NDArray[np.bool_], dict[str, NDArray[Any]]]:
-        """Who can be written down, and the arrays that hold them. Python functions cannot, and are left out."""
-        kept, arrays = written(self.keeper)
-        return kept, arrays | {"batches": np.array(self.batches, dtype=np.int64)[kept]}
-
-    def read(self, arrays: dict[str, NDArray[Any]]) -> None:
-        """Keep everybody who was written down; refuse what could not have been."""
-        try:
-            batches = arrays.pop("batches")
-            read(self.keeper, arrays)
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise InvalidInput(f"The snapshot's people cannot be read: {error}.") from error
-        if batches.dtype != np.int64 or batches.shape != (len(self.keeper),):
-            raise InvalidInput("The snapshot holds other people than it says; it was altered.")
-        self.batches = [int(batch) for batch in batches]
-
-
-class Asking:
-    """What every item would add for everybody, after a chain that grows. Of people as they were when it began."""
-
-    def __init__(self, keeper: Keeper) -> None:
-        self.n_items, self.chosen = keeper.n_items, list[int]()
+    def __init__(self, people: StoredObjectives) -> None:
+        self.n_items, self.chosen = people.n_items, list[int]()
         self._tables: list[tuple[Table, Ints, Ints, Floats, Ints, GainBuffer]] = []
         self._functions: list[Objective] = []
-        leaves = max((part.family.leaves for part in keeper.segments if part.family is not None), default=1)
-        bag = new_gain_buffer(
-            keeper.n_items, leaves
-        )  # one for all: people may come one by one, each a segment
-        for segment in keeper.segments:
+        leaves = max((part.family.leaves for part in people.segments if part.family is not None), default=1)
+        bag = new_gain_buffer(people.n_items, leaves)  # one for all: each person may be a segment
+        for segment in people.segments:
             if segment.function is not None:
                 self._functions.append(segment.function)
             elif segment.family is not None:
@@ -94,11 +42,11 @@ class Asking:
                 _begin(segment.table, rows, at, state)
                 self._tables.append((segment.table, rows, at, state, left, bag))
         self._left = np.full(len(self._functions), TICKS, dtype=np.int64)
-        self._entered = np.zeros((len(self._functions), keeper.n_items), dtype=np.int32)
+        self._entered = np.zeros((len(self._functions), people.n_items), dtype=np.int32)
         self._known = False  # whether `_entered` is what the next pick was made by
 
     def __repr__(self) -> str:
-        return f"<Asking, {self.n_items} items, {len(self.chosen)} chosen>"
+        return f"<ScoreWalk, {self.n_items} items, {len(self.chosen)} chosen>"
 
     def scores(self) -> Ints:
         """The sum of what each item adds now, in ticks: secret."""
@@ -112,7 +60,7 @@ class Asking:
         return total
 
     def join(self, item: int) -> None:
-        """The next item of the chain, picked by the last scores; or, without any since the last item, elsewhere."""
+        """The next item of the slate, picked by the last scores; or, without any since the last item, elsewhere."""
         for part in self._tables:
             _join(*part, item)
         left = self._left - self._entered[:, item] if self._known else np.zeros_like(self._left)
