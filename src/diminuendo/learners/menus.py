@@ -5,8 +5,9 @@ from __future__ import annotations
 from diminuendo import _snapshots
 from diminuendo.errors import InvalidInput
 from diminuendo.learners.base.menu import Menu, OneSlate, RandomSlates
+from diminuendo.learners.slates.menu import AssignedSlates
 
-MENUS: dict[str, type[Menu]] = {menu.kind: menu for menu in (OneSlate, RandomSlates)}
+MENUS: dict[str, type[Menu]] = {menu.kind: menu for menu in (OneSlate, RandomSlates, AssignedSlates)}
 """By the name that is written down."""
 
 
