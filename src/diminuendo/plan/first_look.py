@@ -73,7 +73,10 @@ def first_look(made: Learner) -> FirstLook | None:
     policy = made.policy
     if not isinstance(policy, SlatePolicy) or policy.budget is None:
         return None
-    rounds, epsilon = policy.planner.horizon, policy.planner.noise.epsilon  # of one round; visits share the budget
+    rounds, epsilon = (
+        policy.planner.horizon,
+        policy.planner.noise.epsilon,
+    )  # of one round; visits share the budget
     uncut, slates = PEOPLE_PER_SLATE * (1 + 1 / epsilon), math.ceil(made.n_items / made.slots)
     shown = min(slates, max(1, int(FIRST_SHARE * rounds) // int(uncut)))
     spare = rounds / (ENOUGH * slates * PEOPLE_PER_SLATE) - 1

@@ -189,7 +189,9 @@ class Observations:
             )
         self.forget()
         for slate, (question, people), row, scale in zip(slates, asked, said, scales, strict=True):
-            self.add(slate, int(question), int(people), row[: k if question == WHICH_SLOT else 1], float(scale))
+            self.add(
+                slate, int(question), int(people), row[: k if question == WHICH_SLOT else 1], float(scale)
+            )
 
 
 def _grouped(whose: NDArray[Any], what: NDArray[Any], many: int) -> tuple[Ints, Ints]:

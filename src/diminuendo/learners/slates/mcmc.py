@@ -57,7 +57,9 @@ def initial_state(n_items: int, pairs: int = 0) -> ChainState:
 
 
 @inline
-def _row_log_likelihood(evidence: Evidence, row: int, appeals: Floats, overlaps: Floats, kept: Floats) -> float:
+def _row_log_likelihood(
+    evidence: Evidence, row: int, appeals: Floats, overlaps: Floats, kept: Floats
+) -> float:
     """The logarithm of the likelihood of one row."""
     slate, pairs, tables = evidence.slates[row], evidence.pairs[row], evidence.tables[row]
     appeal, before, total = 0.0, 0.0, 0.0
@@ -85,10 +87,10 @@ def _accepted(
 ) -> tuple[bool, float]:
     """Whether a move is accepted by which these rows are as likely as `out` says, and their sum, which was `old`.
 
-    `prior_gain`: what the move gains by the prior. A move that loses needs a coin, and many lose so much that a few rows
-    tell. What the other rows can add at most is known; so the coin is drawn as soon as it is certain that one is needed,
-    and the rest of the rows are not looked at as soon as it is certain that it fails. The verdict is the same, and so
-    are the coins.
+    `prior_gain` is what the move gains by the prior. A move that loses needs a coin, and many lose so much that a few
+    rows tell. What the other rows can add at most is known; so the coin is drawn as soon as it is certain that one is
+    needed, and the rest of the rows are not looked at as soon as it is certain that it fails. The verdict is the same,
+    and so are the coins.
     """
     upper_bound = prior_gain - old
     for r in range(count):
@@ -138,7 +140,9 @@ def _sweep(evidence: Evidence, appeals: Floats, overlaps: Floats, prior: Floats,
     leader = math.exp(prior[CENTRE] + LEADER_WIDTHS * prior[WIDTH])
     if n_rows > 0:
         for attempt in range(2 * min(n_items, k * n_rows)):  # no more items than these were ever shown
-            _exchange_appeals(evidence, appeals, overlaps, prior, leader, attempt, kept, likely, rows, new, coins)
+            _exchange_appeals(
+                evidence, appeals, overlaps, prior, leader, attempt, kept, likely, rows, new, coins
+            )
     return _move_overlaps(evidence, appeals, overlaps, prior, leader, kept, likely, new, coins)
 
 
@@ -171,7 +175,9 @@ def _move_appeals(
                 to = from_ + (0.6 if move == 1 else 0.1) * coins.standard_normal()
                 prior_gain = ((from_ - centre) ** 2 - (to - centre) ** 2) / (2 * width**2)
             appeals[item] = math.exp(to)
-            yes, found = _accepted(evidence, rows, len(rows), appeals, overlaps, kept, new, old, prior_gain, coins)
+            yes, found = _accepted(
+                evidence, rows, len(rows), appeals, overlaps, kept, new, old, prior_gain, coins
+            )
             if yes:
                 old = found
                 _store(likely, rows, len(rows), new)
@@ -244,7 +250,7 @@ def _move_overlaps(
     new: Floats,
     coins: Any,
 ) -> int:
-    """Move overlaps; pairs of small appeals hardly matter and are rarely moved. Returns how many pairs have no overlap."""
+    """Move overlaps, rarely those of small appeals, which hardly matter. Returns how many pairs have no overlap."""
     no_overlap = 0
     for pair in range(len(overlaps)):
         smaller = min(appeals[evidence.pair_items[pair, 0]], appeals[evidence.pair_items[pair, 1]])

@@ -87,7 +87,7 @@ def _appeal_with(
     kept: Floats,
     appeal: float,
 ) -> float:
-    """The appeal of a slate without slot `skip` and with `item`; pairs[j]: the pair of `item` and the item in slot j."""
+    """The appeal of a slate with `item` in the place of slot `skip`; pairs[j]: its pair with the item in slot j."""
     own = appeals[item]
     left = own
     for j in range(len(slate)):

@@ -34,8 +34,9 @@ FIRST_SHARE = 0.15
 GROWTH = 60
 """Later slates are shown to one in GROWTH of the people who came so far: the number of releases is logarithmic."""
 BOLD_DRAWS, WARY_DRAWS = 4, 8
-"""Each block tries two slates: the best on average over BOLD_DRAWS draws, and over WARY_DRAWS. The second number doubles
-as epsilon falls to 1/4: where noise is larger there is more to be unsure about, and single draws are worth less."""
+"""Each block tries two slates: the best on average over BOLD_DRAWS draws, and over WARY_DRAWS. The latter number
+doubles as epsilon falls to 1/4: where noise is larger there is more to be unsure about, and single draws are worth
+less."""
 SWEEPS = 2
 """Sweeps of Markov chains before each exploring slate, for each draw of the wary one."""
 DRIFT_SHARE, DRIFT_DEVIATIONS = 0.6, 3.0
@@ -75,7 +76,9 @@ class SlatePlanner:
         self.forget_leader()
         lately, left = rounds - int(self.since[0]), self.horizon - int(self.since[0])
         n, k = self.n_items, self.slots
-        few = min(PEOPLE_PER_SLATE * (1 + 1 / self.noise.epsilon), self.horizon - rounds)  # no more people come
+        few = min(
+            PEOPLE_PER_SLATE * (1 + 1 / self.noise.epsilon), self.horizon - rounds
+        )  # no more people come
         if lately == 0:
             return self._first_block(int(few), int(FIRST_SHARE * left), coins)
         few = int(max(4, min(few, FIRST_SHARE * left * k / n)))

@@ -93,9 +93,7 @@ class SlatePolicy(MenuPolicy):
         """Shows each round of the open block its slate."""
         return self._chooser
 
-    def _show(
-        self, block: SlateBlock, assigned: Items, *, over: int = 0, seen_before: bool = False
-    ) -> None:
+    def _show(self, block: SlateBlock, assigned: Items, *, over: int = 0, seen_before: bool = False) -> None:
         """Go on with this block, of which `over` rounds are over."""
         frame = self.frame
         first = frame.rounds - over

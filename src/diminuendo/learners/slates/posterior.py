@@ -14,7 +14,14 @@ from numpy.typing import NDArray
 
 from diminuendo.errors import InvalidInput
 from diminuendo.learners.slates.likelihood import Observations
-from diminuendo.learners.slates.mcmc import LEAST_OVERLAP, MOST_OVERLAP, WIDTH, ChainState, initial_state, sweep
+from diminuendo.learners.slates.mcmc import (
+    LEAST_OVERLAP,
+    MOST_OVERLAP,
+    WIDTH,
+    ChainState,
+    initial_state,
+    sweep,
+)
 from diminuendo.learners.slates.model import Draws, best_slate, chances
 from diminuendo.types import Floats, Ints, Items
 
@@ -156,7 +163,10 @@ class SlatePosterior:
             and all(np.isfinite(part).all() for part in parts)
             and ((chain.appeals > 0) & (chain.appeals < LARGEST_APPEAL)).all()
             and ((draws.appeals >= 0) & (draws.appeals < LARGEST_APPEAL)).all()
-            and all(((part >= LEAST_OVERLAP) & (part <= MOST_OVERLAP)).all() for part in (chain.overlaps, draws.overlaps))
+            and all(
+                ((part >= LEAST_OVERLAP) & (part <= MOST_OVERLAP)).all()
+                for part in (chain.overlaps, draws.overlaps)
+            )
             and (chain.prior[:, WIDTH] > 0).all()
             and 0 <= n_sweeps[0] < 1 << 62
             and min(N_CHAINS, n_sweeps[0]) <= held <= min(N_DRAWS, n_sweeps[0])
