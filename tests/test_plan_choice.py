@@ -10,7 +10,7 @@ import pytest
 from diminuendo import LEARNERS, SeededCoins, Setting
 from diminuendo.errors import OutOfRange
 from diminuendo.learners.recommend import CATALOGUE, RULES, preferred, wants_many
-from diminuendo.learners.slates.learner import SlateLearner
+from diminuendo.learners.slates.policy import SlatePolicy
 from diminuendo.plan import Candidate, pick, plan
 from diminuendo.plan.candidates import candidate
 from diminuendo.privacy.budget import REPLACE_ONE_ROUND, Guarantee
@@ -119,7 +119,8 @@ def test_what_is_kept_is_what_the_catalogue_says(name: str) -> None:
             warnings.simplefilter("ignore", OutOfRange)
             learner = kind.for_setting(setting, coins=SeededCoins(1))
         learner.replay(people[:rounds])
-        published = learner._beliefs.arrays() if isinstance(learner, SlateLearner) else {}
+        policy = getattr(learner, "policy", None)
+        published = policy.planner.posterior.arrays() if isinstance(policy, SlatePolicy) else {}
         sizes.append(len(learner.snapshot()) - sum(part.nbytes for part in published.values()))
     # A number for each of 360 more people, or one for each of the last few dozen, is more than headers ever grow.
     assert (sizes[1] - sizes[0] > 400) == CATALOGUE[name].keeps_people

@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 from diminuendo import LEARNERS, People, SeededCoins, Setting, greedy, make, msweb
 from diminuendo.cli.app import app
 from diminuendo.learners.recommend import RULES
+from diminuendo.learners.slates.policy import SlatePolicy
 from diminuendo.plan import Candidate, pick, plan
 from diminuendo.plan.first_look import ENOUGH, TOO_FEW, FirstLook, first_look
 from diminuendo.plan.model import PublicModel
@@ -100,11 +101,13 @@ def test_the_first_look_is_what_the_learner_does(
     look = first_look(learner)
     assert look is not None
     learner.choose(0)
-    block = learner._block  # type: ignore[attr-defined]
+    policy = learner.policy
+    assert isinstance(policy, SlatePolicy)
+    block = policy._block
     assert set(block.sizes) == {look.people}
     assert look.took == min(rounds, block.sizes.sum())
     assert look.seen == len(set(block.slates.ravel()))
-    scale = learner._counts.scale(1) / learner.ticks  # type: ignore[attr-defined]
+    scale = policy._counts.scale(1) / policy._counts.ticks
     assert look.deviation == pytest.approx(math.sqrt(2) * scale, rel=1e-3)
 
 

@@ -24,7 +24,6 @@ from diminuendo.learners.hedge.bandit_dp import BanditDp
 from diminuendo.learners.hedge.fi_dp import FiDp
 from diminuendo.learners.hedge.fi_pure import FiPure
 from diminuendo.learners.hedge.private_draws import PrivateDraws
-from diminuendo.learners.slates.exact import OpenTwin
 from diminuendo.privacy import curves
 from diminuendo.privacy.accountants import ACCOUNTANTS
 from diminuendo.privacy.budget import Budget, Unit
@@ -45,7 +44,7 @@ PERSONS = np.random.default_rng(4).integers(0, 60, size=ROUNDS)
 PRIVATE = [
     kind
     for kind in LEARNERS.values()
-    if issubclass(kind, PrivateLearner) and not issubclass(kind, OpenTwin)  # which promises nothing
+    if issubclass(kind, PrivateLearner)
 ]
 every_private = pytest.mark.parametrize("kind", PRIVATE, ids=lambda kind: kind.name)
 

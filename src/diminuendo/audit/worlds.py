@@ -28,7 +28,7 @@ import numpy as np
 from diminuendo.errors import InvalidInput
 from diminuendo.learners import Setting
 from diminuendo.learners.epoch_greedy import first_epoch
-from diminuendo.learners.slates.learner import FEW
+from diminuendo.learners.slates.planner import PEOPLE_PER_SLATE
 from diminuendo.objectives import Oracle
 from diminuendo.types import FeedbackKind, Slate
 
@@ -107,7 +107,7 @@ def _first_epoch(epsilon: float) -> Shape:
 
 def _first_slate(epsilon: float) -> Shape:
     """Learners of slates publish first when the first slate was shown to enough people."""
-    return 2, 1, math.ceil(FEW * (1 + 1 / epsilon)) + 1
+    return 2, 1, math.ceil(PEOPLE_PER_SLATE * (1 + 1 / epsilon)) + 1
 
 
 SHAPES: dict[str, tuple[Shape | Callable[[float], Shape], ...]] = {

@@ -2,7 +2,7 @@ r"""The first look: how many people and items it takes in, how noisy that is, an
 
 A learner that publishes slates begins with random ones, no item twice. To see a good item through noise and chance,
 each slate is shown to 8 (1 + 1/epsilon) people. Where that would take more than 15 % of all people only some of the
-items are shown, and others are tried later (learners/slates/learner.py). A first look at everything takes
+items are shown, and others are tried later (learners/slates/planner.py). A first look at everything takes
 
     F = ceil(N / k) 8 (1 + 1/epsilon)    people.
 
@@ -32,7 +32,8 @@ from typing import Any
 from scipy import optimize
 
 from diminuendo.learners.base.learner import Learner
-from diminuendo.learners.slates.learner import AT_FIRST, FEW, SlateLearner
+from diminuendo.learners.slates.planner import FIRST_SHARE, PEOPLE_PER_SLATE
+from diminuendo.learners.slates.policy import SlatePolicy
 from diminuendo.plan.noise import SURE
 
 TOO_FEW, ENOUGH = 1, 4
@@ -69,12 +70,16 @@ class FirstLook:
 
 def first_look(made: Learner) -> FirstLook | None:
     """Of a learner that publishes slates; None of others."""
-    if not isinstance(made, SlateLearner) or not made.noisy:
+    policy = made.policy
+    if not isinstance(policy, SlatePolicy) or policy.budget is None:
         return None
-    rounds, epsilon = made.horizon, float(made.events.epsilon)  # of one round; visits share the budget
-    uncut, slates = FEW * (1 + 1 / epsilon), math.ceil(made.n_items / made.slots)
-    shown = min(slates, max(1, int(AT_FIRST * rounds) // int(uncut)))
-    spare = rounds / (ENOUGH * slates * FEW) - 1
+    rounds, epsilon = (
+        policy.planner.horizon,
+        policy.planner.noise.epsilon,
+    )  # of one round; visits share the budget
+    uncut, slates = PEOPLE_PER_SLATE * (1 + 1 / epsilon), math.ceil(made.n_items / made.slots)
+    shown = min(slates, max(1, int(FIRST_SHARE * rounds) // int(uncut)))
+    spare = rounds / (ENOUGH * slates * PEOPLE_PER_SLATE) - 1
     return FirstLook(
         int(uncut),
         min(rounds, shown * int(uncut)),

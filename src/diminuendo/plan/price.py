@@ -42,7 +42,8 @@ from diminuendo.learners.base.learner import Learner
 from diminuendo.learners.base.replay import replay
 from diminuendo.learners.base.setting import Setting
 from diminuendo.learners.hedge.private_draws import PrivateDraws
-from diminuendo.learners.slates.learner import SlateLearner
+from diminuendo.learners.slates.clicks import OpenSlateClicks, SlateClicks
+from diminuendo.learners.slates.totals import OpenSlateTotals, SlateTotals
 from diminuendo.offline import greedy
 from diminuendo.plan.first_look import FirstLook, first_look
 from diminuendo.plan.model import PublicModel, half_way
@@ -58,6 +59,8 @@ MOST_SHOWN, MOST_TRIED = 40_000, 1_000
 """With bandit and click feedback."""
 MOST_CELLS = 20_000_000
 """Learners that take hardly any time are simulated with more people: so many, times items."""
+SLOW = {entry.name for entry in (SlateTotals, OpenSlateTotals, SlateClicks, OpenSlateClicks)}
+"""Learners that run Markov chains, and so are not simulated with more people than must be."""
 LARGEST_MU, LARGEST_EPSILON = 30.0, 500.0
 """Noise of a twentieth of a person and less: more of it would change nothing, and be beyond floating point."""
 LAST = 8
@@ -101,7 +104,7 @@ def short_run(name: str, setting: Setting) -> ShortRun:
         return ShortRun(short, 0, 1.0 if short is setting else None)
     items = min(setting.n_items, max(MOST_TRIED, setting.slots))
     alike = math.ceil(setting.rounds * items / setting.n_items)
-    quick = not issubclass(LEARNERS[name], SlateLearner)
+    quick = name not in SLOW
     rounds = min(alike, max(MOST_SHOWN, MOST_CELLS // items if quick else 0))
     return ShortRun(replace(setting, n_items=items, rounds=rounds), alike - rounds, setting.n_items / items)
 

@@ -25,7 +25,6 @@ from diminuendo.learners.hedge.fi_pure import FiPure
 from diminuendo.learners.hedge.private_draws import PrivateDraws
 from diminuendo.learners.probing.private import PrivateBlocks
 from diminuendo.learners.released.learner import ReleasedSums
-from diminuendo.learners.slates.blocks import DealtRounds
 from diminuendo.privacy.budget import Budget
 from diminuendo.privacy.events import Event, Laplace
 
@@ -33,7 +32,6 @@ UNITS = {"pure": "epsilon", "zcdp": "rho", "continuous-gaussian": "mu^2"}
 """What each accountant adds up."""
 
 ONE_PURPOSE: dict[type, str] = {
-    DealtRounds: "one question to each person",
     EpochGreedy: "the slate drawn after her epoch",
     PrivateDraws: "draws of items from secret scores",
     PrivateBlocks: "one probe of each person",

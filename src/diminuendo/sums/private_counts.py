@@ -1,17 +1,18 @@
 r"""Private counts: people add to cells that are opened together, published once with noise, and then forgotten.
 
     counts = PrivateCounts(cost=Laplace(1.0), ticks=1, ledger=ledger)
-    counts.open(apart=[1, 1, 2, 2, 2])         # five cells; what one person may move at most, all her cells together
-    counts.add([3], [1])                       # one person: a tick in cell 3
-    published = counts.release(secret)         # one number per cell, in units, with noise
+    counts.open(sensitivity=[1, 1, 2, 2, 2])    # five cells; how much one person may move at most, in all of hers
+    counts.add([3], [1])                        # one person: a tick in cell 3
+    published = counts.release(secret)          # one number per cell, in units, with noise
 
 How many cells there are, and what they are for, may depend on everything published before: nothing is published twice
 about the same person, so there is nothing to plan ahead and no running total to protect. Whoever calls decides at
-`choose()`, by public facts, which cells a person may add to. They are cells of equal `apart`, the largest L1 distance
-between any two contributions to them: 1 where she adds up to one unit to one given cell (a payoff, yes or no), 2 where
-she adds a unit to one of several (which slot was clicked; none at all is allowed).
+`choose()`, by public facts, which cells a person may add to. They are cells of equal `sensitivity`, the largest L1
+distance between any two contributions to them: 1 where she adds up to one unit to one given cell (a payoff, yes or no),
+2 where she adds a unit to one of several (which slot was clicked; none at all is allowed). `ExactCounts` are published
+as they are: they show what the noise costs.
 
-Guarantee  (epsilon, 0), whatever people say: each cell has discrete Laplace noise of scale apart / epsilon
+Guarantee  (epsilon, 0), whatever people say: each cell has discrete Laplace noise of scale sensitivity / epsilon
            (docs/maths/counts.md, Theorem B1).
 Assumes    one `add` per person-round, to cells that were hers when her slate was chosen; cells open and close at public
            times. All cells are published, also where nobody added anything.
@@ -20,8 +21,9 @@ Excludes   timing, and the memory of the process: cells hold what people said.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -34,54 +36,51 @@ from diminuendo.randomness import noise
 from diminuendo.randomness.words import SecretRandomness
 from diminuendo.types import Floats, Ints
 
-MOST_APART = 1 << 10
+LARGEST_SENSITIVITY = 1 << 10
 """Noise for more than this would drown anything."""
 
 
-class PrivateCounts:
-    """Cells that are opened, filled and published, one lot after the other."""
+class Counts(ABC):
+    """Cells that are opened, filled and published, one set after the other; how they are published, subclasses say."""
 
-    def __init__(
-        self, *, cost: Laplace, ticks: int, ledger: Ledger, name: str = "counts", about: str = ""
-    ) -> None:
-        if not isinstance(ledger, Ledger):
-            raise InvalidInput(f"Private counts are paid for on a Ledger; got {ledger!r}.")
+    noisy: ClassVar[bool]
+    """Whether what is published has noise."""
+
+    def __init__(self, cost: Laplace, ticks: int) -> None:
         if not isinstance(cost, Laplace) or cost.epsilon <= 0:
             raise InvalidInput(f"cost must be a Laplace event with epsilon above 0; got {cost!r}.")
         self.ticks = _validate.positive_int(ticks, "ticks")
         self.event = cost
-        self._paid = ledger.buy(
-            self.event, name, f"{about}each person in one lot of counts, {self.ticks} ticks"
-        )
-        self._lot = 0
-        self._apart: Ints = np.zeros(0, dtype=np.int64)
+        self._number = 0
+        self._sensitivity: Ints = np.zeros(0, dtype=np.int64)
         self._cells: Ints = np.zeros(0, dtype=np.int64)
 
     def __repr__(self) -> str:
-        return f"<PrivateCounts: lot {self._lot}, {len(self._cells)} cells>"
+        return f"<{type(self).__name__}: number {self._number}, {len(self._cells)} cells>"
 
     @property
-    def lot(self) -> int:
-        """How many lots were published."""
-        return self._lot
+    def number(self) -> int:
+        """The number of times that cells were published and forgotten."""
+        return self._number
 
+    @abstractmethod
     def planned(self, draw: Callable[[], Ints], secret: SecretRandomness) -> Ints:
-        """What the next lot is for, in whole numbers: as it was kept before a crash, or as drawn now, and kept.
+        """What the next cells are for, in whole numbers: as it was kept before a crash, or as drawn now."""
 
-        So whoever goes on from an old snapshot, or begins anew on the same ledger, goes through the same lots and is
-        given what was published; people who come again, or others in their place, are in no second lot.
-        """
-        return self._paid.once(f"{self._lot:06d}.plan", draw, secret)
+    @abstractmethod
+    def release(self, secret: SecretRandomness) -> Floats:
+        """Publish every cell, in units; the cells are still there."""
 
-    def open(self, apart: Any) -> None:
-        """New cells, with what one person may move at most in each."""
-        found = np.asarray(apart)
+    def open(self, sensitivity: Any) -> None:
+        """New cells, with how much one person may move at most in each."""
+        found = np.asarray(sensitivity)
         whole = found.ndim == 1 and np.issubdtype(found.dtype, np.integer)
-        if not whole or ((found < 1) | (found > MOST_APART)).any():
+        if not whole or ((found < 1) | (found > LARGEST_SENSITIVITY)).any():
             raise InvalidInput(
-                f"apart must be whole numbers from 1 to {MOST_APART}, one per cell; got {apart!r}."
+                f"sensitivity must be whole numbers from 1 to {LARGEST_SENSITIVITY}, one per cell; "
+                f"got {sensitivity!r}."
             )
-        self._apart = found.astype(np.int64)
+        self._sensitivity = found.astype(np.int64)
         self._cells = np.zeros(len(found), dtype=np.int64)
 
     def add(self, cells: Any, ticks: Any) -> None:
@@ -89,55 +88,99 @@ class PrivateCounts:
         np.add.at(self._cells, np.asarray(cells, dtype=np.int64), np.clip(ticks, 0, self.ticks))
 
     def add_one(self, cell: int, ticks: int) -> None:
-        """The same for one cell."""
+        """One contribution, clipped as in `add`; for one cell this takes a tenth of the time."""
         clipped = 0 if ticks < 0 else min(ticks, self.ticks)
         self._cells[cell] = self._cells.item(cell) + clipped
 
+    def exact(self) -> Floats:
+        """Every cell as it is, in units: as private as what people said."""
+        return np.asarray(self._cells / self.ticks)
+
+    def forget(self) -> None:
+        """The cells were published; wipe them out."""
+        self._cells[:] = 0
+        self._cells, self._sensitivity = self._cells[:0], self._sensitivity[:0]
+        self._number += 1
+
+    def scale(self, sensitivity: int) -> float:
+        """The scale of the noise that `cost` pays for in cells of that sensitivity, in ticks."""
+        return noise.checked_scale(
+            calibrate.laplace_scale(self.event.epsilon, sensitivity * self.ticks), "scale"
+        )
+
+    def arrays(self) -> dict[str, Ints]:
+        """For a snapshot: as private as what people said. The names are those of a format."""
+        return {"lot": np.array([self._number]), "cells": self._cells.copy()}
+
+    def take(self, arrays: dict[str, Any], people: int) -> None:
+        """Go on from what `arrays` gave, with cells opened as they were then; refuse what `people` cannot have said."""
+        number, cells = arrays.get("lot"), arrays.get("cells")
+        sound = (
+            isinstance(number, np.ndarray)
+            and isinstance(cells, np.ndarray)
+            and number.dtype == cells.dtype == np.int64
+            and number.shape == (1,)
+            and cells.shape == self._cells.shape
+            and number[0] >= 0
+            and (cells >= 0).all()
+            and (cells <= people * self.ticks).all()
+        )
+        if not sound or number is None or cells is None:
+            raise InvalidInput("The snapshot holds counts that could not have come about; it was altered.")
+        self._number, self._cells[:] = int(number[0]), cells
+
+
+class PrivateCounts(Counts):
+    """Counts that are published with noise, each person in one of them, paid for once on a ledger."""
+
+    noisy: ClassVar[bool] = True
+
+    def __init__(
+        self, *, cost: Laplace, ticks: int, ledger: Ledger, name: str = "counts", about: str = ""
+    ) -> None:
+        if not isinstance(ledger, Ledger):
+            raise InvalidInput(f"Private counts are paid for on a Ledger; got {ledger!r}.")
+        super().__init__(cost, ticks)
+        # What a ledger says of them: changed words would not be found on ledgers that were bought from before.
+        self._paid = ledger.buy(
+            self.event, name, f"{about}each person in one lot of counts, {self.ticks} ticks"
+        )
+
+    def planned(self, draw: Callable[[], Ints], secret: SecretRandomness) -> Ints:
+        """What the next cells are for, in whole numbers: as it was kept before a crash, or as drawn now, and kept.
+
+        So whoever goes on from an old snapshot, or begins again on the same ledger, goes through the same cells and is
+        given what was published; people who come again, or others in their place, are published no second time.
+        """
+        return self._paid.once(f"{self._number:06d}.plan", draw, secret)
+
     def release(self, secret: SecretRandomness) -> Floats:
         """Publish every cell, in units. Drawn once and kept before it is seen; the cells are still there."""
-        found = self._paid.once(f"{self._lot:06d}", lambda: self._drawn(secret), secret)
+        found = self._paid.once(f"{self._number:06d}", lambda: self._drawn(secret), secret)
         if found.shape != self._cells.shape:
             raise InvalidInput(f"What was published as {self._paid.name!r} before is of another size.")
         return np.asarray(found / self.ticks)
 
-    def exact(self) -> Floats:
-        """Every cell as it is: for learners that promise nothing."""
-        return np.asarray(self._cells / self.ticks)
-
     def _drawn(self, secret: SecretRandomness) -> Ints:
         drawn = np.zeros(len(self._cells), dtype=np.int64)
-        for apart in np.unique(self._apart):
-            here = self._apart == apart
-            drawn[here] = noise.laplace(self._cells[here], self.scale(int(apart)), secret)
+        for sensitivity in np.unique(self._sensitivity):
+            here = self._sensitivity == sensitivity
+            drawn[here] = noise.laplace(self._cells[here], self.scale(int(sensitivity)), secret)
         return drawn
 
-    def forget(self) -> None:
-        """The lot was published; its cells are wiped out."""
-        self._cells[:] = 0
-        self._cells, self._apart = self._cells[:0], self._apart[:0]
-        self._lot += 1
 
-    def scale(self, apart: int) -> float:
-        """Of the noise in cells that are so far apart, in ticks."""
-        return noise.checked_scale(calibrate.laplace_scale(self.event.epsilon, apart * self.ticks), "scale")
+class ExactCounts(Counts):
+    """Counts that are published as they are, for learners that promise nothing; `cost`: what privacy would cost."""
 
-    def arrays(self) -> dict[str, Ints]:
-        """For a snapshot: as private as what people said."""
-        return {"lot": np.array([self._lot]), "cells": self._cells.copy()}
+    noisy: ClassVar[bool] = False
 
-    def take(self, arrays: dict[str, Any], people: int) -> None:
-        """Go on from what `arrays` gave, with cells opened as they were then; refuse what `people` cannot have said."""
-        lot, cells = arrays.get("lot"), arrays.get("cells")
-        sound = (
-            isinstance(lot, np.ndarray)
-            and isinstance(cells, np.ndarray)
-            and lot.dtype == cells.dtype == np.int64
-            and lot.shape == (1,)
-            and cells.shape == self._cells.shape
-            and lot[0] >= 0
-            and (cells >= 0).all()
-            and (cells <= people * self.ticks).all()
-        )
-        if not sound or lot is None or cells is None:
-            raise InvalidInput("The snapshot holds counts that could not have come about; it was altered.")
-        self._lot, self._cells[:] = int(lot[0]), cells
+    def __init__(self, *, cost: Laplace, ticks: int) -> None:
+        super().__init__(cost, ticks)
+
+    def planned(self, draw: Callable[[], Ints], secret: SecretRandomness) -> Ints:
+        """What the next cells are for, as drawn now: nothing is paid for, so nothing is kept."""
+        return draw()
+
+    def release(self, secret: SecretRandomness) -> Floats:
+        """Every cell as it is, in units."""
+        return self.exact()

@@ -12,82 +12,139 @@ Assumes    for learning: people who read from the top (streams/clicks.py), much 
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from diminuendo.learners.base.feedback import read_click
-from diminuendo.learners.slates.blocks import WHICH
-from diminuendo.learners.slates.exact import OpenTwin
-from diminuendo.learners.slates.learner import SlateLearner
-from diminuendo.learners.slates.likelihood import ROUNDING
-from diminuendo.learners.slates.posterior import KEPT
+from diminuendo.learners.base.entry import Advice, Entry
+from diminuendo.learners.base.feedback import Clicks
+from diminuendo.learners.base.frame import PATIENCE
+from diminuendo.learners.base.learner import Learner
+from diminuendo.learners.slates.blocks import WHICH_SLOT
+from diminuendo.learners.slates.likelihood import COUNT_VARIANCE
+from diminuendo.learners.slates.policy import first_slate, fits_without_noise, slate_learner
+from diminuendo.learners.slates.posterior import N_DRAWS, SlatePosterior
+from diminuendo.learners.slates.questions import Noise, Questions
+from diminuendo.privacy.ledger import Ledger
+from diminuendo.randomness.coins import Coins
 from diminuendo.streams.clicks import NO_CLICK
 from diminuendo.streams.people import People
-from diminuendo.types import Decision, FeedbackKind, Floats, Ints, Items
+from diminuendo.types import Floats, Ints, Items
 
 
-class SlateClicks(SlateLearner):
-    """Slates, their published clicks, and beliefs."""
+class FirstClicks(Questions):
+    """Everybody is asked which slot she clicked first, or whether that is one of the first few."""
 
-    name: ClassVar[str] = "slate-clicks"
-    reads: ClassVar[frozenset[FeedbackKind]] = frozenset({"click"})
-    summary: ClassVar[str] = "noisy clicks per slate, and beliefs about items; click; private, delta = 0"
-    ticks: ClassVar[int] = 1
+    reader = Clicks()
+    ticks = 1
+    sensitivities = (1, 2)
 
-    def _ask(self, slate: Items, people: int) -> tuple[Items, int]:
-        ordered = slate[np.argsort(self._beliefs.heard.shown[slate], kind="stable")]
-        return ordered, best_question(
-            self._beliefs.chances(ordered), people, self._counts.scale(1), self._counts.scale(2)
-        )
+    def ask(self, slate: Items, people: int, posterior: SlatePosterior, noise: Noise) -> tuple[Items, int]:
+        """Items that few people were shown come first; the question that should teach most."""
+        ordered = slate[np.argsort(posterior.observations.shown[slate], kind="stable")]
+        return ordered, best_question(posterior.chances(ordered), people, noise.scales[1], noise.scales[2])
 
-    def _retests(self, leader: Items, people: int, few: int) -> list[tuple[Items, int]]:
-        """One rival each in front of leading items: all look at it, and only the last of those behind is missing."""
+    def retests(
+        self, leader: Items, people: int, few: int, posterior: SlatePosterior
+    ) -> list[tuple[Items, int]]:
+        """One challenger each in front of the leading items, of which only the last is missing: all look at it."""
         found: dict[int, Items] = {}
-        for back in range(min(KEPT, people // few)):
-            for rival in self._beliefs.rivals(back, leader)[:1]:
-                found[int(rival)] = np.concatenate([[rival], leader[:-1]]).astype(np.int32)
+        for back in range(min(N_DRAWS, people // few)):
+            for item in posterior.challengers(back, leader)[:1]:
+                found[int(item)] = np.concatenate([[item], leader[:-1]]).astype(np.int32)
         return [(slate, people // max(1, len(found))) for slate in found.values()]
 
-    def _read(self, decision: Decision, feedback: Any) -> int:
-        return read_click(self, decision, feedback)
-
-    def _answers(self, people: People, first: int, slates: Items) -> Ints:
+    def answers(self, people: People, first: int, slates: Items) -> Ints:
+        """The slots that they click first."""
         return people.first_clicks(slates, first)
 
-    def _add(self, slates: Ints, answers: NDArray[Any]) -> None:
-        asked = self._block.questions[slates]
-        yes = (answers != NO_CLICK) & ((asked == WHICH) | (answers < asked))
-        cells = self._starts[slates] + np.where(asked == WHICH, answers, 0)
-        self._counts.add(cells[yes], np.ones(np.count_nonzero(yes), dtype=np.int64))
+    def count(self, questions: Ints, starts: Ints, answers: NDArray[Any]) -> tuple[Ints, Ints]:
+        """A tick in the cell of the clicked slot; or, asked about the first e slots, in the one cell if it is one."""
+        which = questions == WHICH_SLOT
+        yes = (answers != NO_CLICK) & (which | (answers < questions))
+        cells = starts + np.where(which, answers, 0)
+        return cells[yes], np.ones(np.count_nonzero(yes), dtype=np.int64)
 
-    def _add_one(self, slate: int, answer: int) -> None:
-        asked = self._block.questions.item(slate)
-        if answer != NO_CLICK and (asked == WHICH or answer < asked):
-            self._counts.add_one(self._starts.item(slate) + (answer if asked == WHICH else 0), 1)
-
-
-class OpenSlateClicks(OpenTwin, SlateClicks):
-    """The same without noise."""
-
-    name: ClassVar[str] = "slate-clicks-open"
-    summary: ClassVar[str] = "slate clicks without noise: what privacy costs; click; not private"
+    def count_one(self, question: int, start: int, answer: int) -> tuple[int, int]:
+        """A tick in the cell of the clicked slot, or in the one cell; no tick where that was not clicked."""
+        if answer == NO_CLICK:
+            return start, 0
+        if question == WHICH_SLOT:
+            return start + answer, 1
+        return start, int(answer < question)
 
 
-def best_question(chances: Floats, people: int, bit: float, which: float) -> int:
-    """What should teach most: WHICH, or e for one of the first e slots. By draws of click chances up to each slot.
+def best_question(chances: Floats, people: int, yes_or_no: float, which: float) -> int:
+    """What should teach most: WHICH_SLOT, or e for one of the first e slots. By draws of click chances up to each slot.
 
     What a count teaches is measured by half the logarithm of how much its forecast varies more than it would by chance
-    and noise alone: the information in it, were all of it Gaussian.
+    and noise alone: the information in it, were all of it Gaussian. The last two are the scales of noise, in people.
     """
     slots = np.diff(chances, axis=1, prepend=0.0)
-    first_slots = _information(chances, people, bit)
+    first_slots = _information(chances, people, yes_or_no)
     each_slot = _information(slots, people, which)
-    return WHICH if each_slot.sum() > first_slots.max() else int(first_slots.argmax()) + 1
+    return WHICH_SLOT if each_slot.sum() > first_slots.max() else int(first_slots.argmax()) + 1
 
 
 def _information(chances: Floats, people: int, scale: float) -> Floats:
     mean = np.clip(chances.mean(axis=0), 0.0, 1.0)
-    chance = people * mean * (1 - mean) + 2 * scale**2 + ROUNDING
+    chance = people * mean * (1 - mean) + 2 * scale**2 + COUNT_VARIANCE
     return np.asarray(0.5 * np.log1p(people**2 * chances.var(axis=0) / chance))
+
+
+def slate_clicks(
+    n_items: int,
+    slots: int,
+    *,
+    horizon: int,
+    epsilon: float,
+    visits: int = 1,
+    ledger: Ledger | None = None,
+    coins: Coins | None = None,
+    patience: int = PATIENCE,
+) -> Learner:
+    """Learns from noisy counts of clicks on slates, each person in one of them."""
+    return slate_learner(
+        "slate-clicks", FirstClicks(), n_items, slots, horizon=horizon, epsilon=epsilon, visits=visits, ledger=ledger,
+        coins=coins, patience=patience, noisy=True,
+    )  # fmt: skip
+
+
+def slate_clicks_open(
+    n_items: int,
+    slots: int,
+    *,
+    horizon: int,
+    epsilon: float,
+    visits: int = 1,
+    ledger: None = None,
+    coins: Coins | None = None,
+    patience: int = PATIENCE,
+) -> Learner:
+    """Learns from counts of clicks on slates without noise; plans as slate clicks would with that epsilon."""
+    return slate_learner(
+        "slate-clicks-open", FirstClicks(), n_items, slots, horizon=horizon, epsilon=epsilon, visits=visits,
+        ledger=ledger, coins=coins, patience=patience, noisy=False,
+    )  # fmt: skip
+
+
+SlateClicks = Entry(
+    "slate-clicks",
+    slate_clicks,
+    reads=Clicks.kinds,
+    summary="noisy clicks per slate, and beliefs about items; click; private, delta = 0",
+    advice=Advice("(ε, 0)", "-", "counts", "first, where clicks come back"),
+    pure=True,
+    audited_on=(first_slate,),
+)
+
+OpenSlateClicks = Entry(
+    "slate-clicks-open",
+    slate_clicks_open,
+    reads=Clicks.kinds,
+    summary="slate clicks without noise: what privacy costs; click; not private",
+    advice=Advice("none", "-", "counts", "as what slate clicks could learn without noise"),
+    private=False,
+    fits=fits_without_noise(slate_clicks_open),
+)

@@ -1,10 +1,10 @@
-r"""Heard: all that was published about slates, as likelihoods that a Markov chain can look up.
+r"""Observations: all that was published about slates, as likelihoods that a Markov chain can look up. Public.
 
 A published number y is a sum over n people who were shown a slate, with noise. Whatever chance p the model gives each
 of them, y is Normal(n p, n p (1 - p)) plus Laplace noise of known scale; the logarithm of that density is written down
 on a grid of chances once, when y is published, and read off as often as the chain wants. Two numbers about the same
 slate and question add their logarithms, so what is kept grows with the number of different slates only, and nothing
-that was published is thrown away. All of it is public.
+that was published is thrown away.
 """
 
 from __future__ import annotations
@@ -17,22 +17,23 @@ from numpy.typing import NDArray
 
 from diminuendo._numba import inline
 from diminuendo.errors import InvalidInput
-from diminuendo.learners.slates.blocks import WHICH
+from diminuendo.learners.slates.blocks import WHICH_SLOT
 from diminuendo.learners.slates.model import NO_PAIR, Neighbours
 from diminuendo.types import Floats, Ints, Items
 
-GRID = 512
-CHANCES: Floats = (np.arange(GRID) / (GRID - 1)) ** 2
-"""Closer together where they are small."""
-_INSIDE = np.clip(CHANCES, 1e-7, 1 - 1e-6)
-ROUNDING = 0.1
+GRID_POINTS = 512
+"""For how many chances a likelihood is written down."""
+CHANCE_GRID: Floats = (np.arange(GRID_POINTS) / (GRID_POINTS - 1)) ** 2
+"""The chances, closer together where they are small."""
+_INSIDE = np.clip(CHANCE_GRID, 1e-7, 1 - 1e-6)
+COUNT_VARIANCE = 0.1
 """Variance of a count even where its chance is 0 or 1: the density of a whole number has a width."""
 
 
-def log_likelihood(said: float, people: int, scale: float) -> Floats:
-    """Of a published count, for every chance on the grid; up to a constant."""
-    spread = np.sqrt(people * _INSIDE * (1 - _INSIDE) + ROUNDING)
-    off = said - people * _INSIDE
+def log_likelihood(published: float, people: int, scale: float) -> Floats:
+    """The log-likelihood of a published count, for every chance on the grid; up to a constant."""
+    spread = np.sqrt(people * _INSIDE * (1 - _INSIDE) + COUNT_VARIANCE)
+    off = published - people * _INSIDE
     if scale == 0:
         return np.asarray(-0.5 * (off / spread) ** 2 - np.log(spread))
     ratio = spread / scale
@@ -42,23 +43,23 @@ def log_likelihood(said: float, people: int, scale: float) -> Floats:
 
 
 class Evidence(NamedTuple):
-    """What kernels read. A row is one slate with one question."""
+    """All observations as kernels read them. A row is one slate with one question."""
 
     slates: Items
     lengths: Ints
     """How many of its slots the question is about."""
     which: NDArray[np.bool_]
-    """Whether there is a table for each slot; else one for all of them."""
+    """Whether the row has a table for each slot; otherwise it has one for all of them."""
     tables: NDArray[np.float32]
-    """(rows, slots, GRID) logarithms of likelihoods."""
+    """(rows, slots, GRID_POINTS): logarithms of likelihoods."""
     ceilings: Floats
-    """Of each row, what no chance exceeds."""
+    """The largest log-likelihood that any chances give each row."""
     pairs: Ints
-    """(rows, slots, slots) numbers of pairs."""
+    """(rows, slots, slots): numbers of pairs."""
     row_starts: Ints
     rows: Ints
     """The rows in which item a stands: rows[row_starts[a]:row_starts[a+1]]."""
-    couples: Ints
+    pair_items: Ints
     """(pairs, 2): the two items of each pair, the smaller first."""
     pair_starts: Ints
     pair_rows: Ints
@@ -68,13 +69,13 @@ class Evidence(NamedTuple):
 @inline
 def look_up(table: NDArray[np.float32], chance: float) -> float:
     """The logarithm of the likelihood, between two points of the grid."""
-    place = np.sqrt(max(chance, 0.0)) * (GRID - 1)
-    low = min(int(place), GRID - 2)
+    place = np.sqrt(max(chance, 0.0)) * (GRID_POINTS - 1)
+    low = min(int(place), GRID_POINTS - 2)
     weight = min(place - low, 1.0)
     return float(table[low] * (1 - weight) + table[low + 1] * weight)
 
 
-class Heard:
+class Observations:
     """Published numbers, by slate and question."""
 
     def __init__(self, n_items: int, slots: int) -> None:
@@ -82,11 +83,11 @@ class Heard:
         self.forget()
 
     def forget(self) -> None:
-        """Begin anew."""
+        """Forget everything that was published."""
         self._numbers: dict[tuple[int, ...], int] = {}
         self._pairs: dict[tuple[int, int], int] = {}
-        self._tables = np.zeros((64, self.slots, GRID), dtype=np.float32)
-        self._said: list[tuple[Items, int, int, Floats, float]] = []
+        self._tables = np.zeros((64, self.slots, GRID_POINTS), dtype=np.float32)
+        self._published: list[tuple[Items, int, int, Floats, float]] = []
         self._evidence: Evidence | None = None
         self._neighbours: Neighbours | None = None
         self.shown = np.zeros(self.n_items, dtype=np.int64)
@@ -97,19 +98,19 @@ class Heard:
         """How many pairs of items were shown together."""
         return len(self._pairs)
 
-    def add(self, slate: Items, question: int, people: int, said: Floats, scale: float) -> None:
-        """`people` were shown `slate` and asked `question`; `said` was published, with noise of that scale."""
-        self._said.append((slate.copy(), question, people, said.copy(), scale))
+    def add(self, slate: Items, question: int, people: int, published: Floats, scale: float) -> None:
+        """`people` were shown `slate` and asked `question`; `published` is the answer, with noise of that scale."""
+        self._published.append((slate.copy(), question, people, published.copy(), scale))
         self.shown[slate] += people
         items = [int(item) for item in slate]
-        if question == WHICH:
-            key = (WHICH, *items)
+        if question == WHICH_SLOT:
+            key = (WHICH_SLOT, *items)
         else:
             key = (1, *sorted(items[:question]))  # in whatever order: only the sum was asked for
         row = self._numbers.setdefault(key, len(self._numbers))
         if row == len(self._tables):
             self._tables = np.concatenate([self._tables, np.zeros_like(self._tables)])
-        for cell, count in enumerate(said):
+        for cell, count in enumerate(published):
             self._tables[row, cell] += log_likelihood(float(count), people, scale)
         for i, a in enumerate(key[1:]):
             for b in key[1 : i + 1]:
@@ -117,52 +118,52 @@ class Heard:
         self._evidence = self._neighbours = None
 
     def evidence(self) -> Evidence:
-        """All of it, for kernels."""
+        """All observations, for kernels."""
         if self._evidence is None:
-            self._evidence = self._gathered()
+            self._evidence = self._built_evidence()
         return self._evidence
 
-    def _gathered(self) -> Evidence:
+    def _built_evidence(self) -> Evidence:
         rows, k = len(self._numbers), self.slots
         slates = np.zeros((rows, k), dtype=np.int32)
         lengths, which = np.zeros(rows, dtype=np.int64), np.zeros(rows, dtype=np.bool_)
         pairs = np.full((rows, k, k), NO_PAIR, dtype=np.int64)
         for (kind, *items), row in self._numbers.items():
-            slates[row, : len(items)], lengths[row], which[row] = items, len(items), kind == WHICH
+            slates[row, : len(items)], lengths[row], which[row] = items, len(items), kind == WHICH_SLOT
             for i, a in enumerate(items):
                 for j, b in enumerate(items[:i]):
                     pairs[row, i, j] = pairs[row, j, i] = self._pairs[min(a, b), max(a, b)]
         asked = np.arange(k) < lengths[:, None]
-        couples = np.array(list(self._pairs), dtype=np.int64).reshape(-1, 2)
+        pair_items = np.array(list(self._pairs), dtype=np.int64).reshape(-1, 2)
         below = np.tril(np.ones((k, k), dtype=np.bool_)) & (pairs != NO_PAIR)
-        by_item = _listed(slates[asked], np.nonzero(asked)[0], self.n_items)
-        by_pair = _listed(pairs[below], np.nonzero(below)[0], len(couples))
-        # A row without the question which has one table, and zeros in the place of others.
+        by_item = _grouped(slates[asked], np.nonzero(asked)[0], self.n_items)
+        by_pair = _grouped(pairs[below], np.nonzero(below)[0], len(pair_items))
+        # A row that was not asked which slot has one table, and zeros in the place of others.
         ceilings = self._tables[:rows].max(axis=2).astype(np.float64).sum(axis=1)
-        return Evidence(slates, lengths, which, self._tables, ceilings, pairs, *by_item, couples, *by_pair)
+        return Evidence(slates, lengths, which, self._tables, ceilings, pairs, *by_item, pair_items, *by_pair)
 
     def neighbours(self) -> Neighbours:
-        """Who was shown with whom."""
+        """Which items were shown together."""
         if self._neighbours is None:
-            self._neighbours = self._listed_neighbours()
+            self._neighbours = self._built_neighbours()
         return self._neighbours
 
-    def _listed_neighbours(self) -> Neighbours:
-        couples = self.evidence().couples
-        ones, others = couples.ravel(), couples[:, ::-1].ravel()
-        numbers = np.repeat(np.arange(len(couples)), 2)
-        starts, items = _listed(ones, others, self.n_items)
-        return Neighbours(starts, items, _listed(ones, numbers, self.n_items)[1])
+    def _built_neighbours(self) -> Neighbours:
+        pair_items = self.evidence().pair_items
+        ones, others = pair_items.ravel(), pair_items[:, ::-1].ravel()
+        numbers = np.repeat(np.arange(len(pair_items)), 2)
+        starts, items = _grouped(ones, others, self.n_items)
+        return Neighbours(starts, items, _grouped(ones, numbers, self.n_items)[1])
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """For a snapshot: what was published, in order. Tables are made again."""
-        many, k = len(self._said), self.slots
+        """For a snapshot: what was published, in order. Tables are made again. The names are those of a format."""
+        many, k = len(self._published), self.slots
         said = np.full((many, k), np.nan)
-        for row, (_, _, _, counts, _) in zip(said, self._said, strict=True):
+        for row, (_, _, _, counts, _) in zip(said, self._published, strict=True):
             row[: len(counts)] = counts
-        slates = np.array([slate for slate, *_ in self._said], dtype=np.int32).reshape(many, k)
-        asked = np.array([(question, people) for _, question, people, *_ in self._said], dtype=np.int64)
-        scales = np.array([scale for *_, scale in self._said], dtype=np.float64)
+        slates = np.array([slate for slate, *_ in self._published], dtype=np.int32).reshape(many, k)
+        asked = np.array([(question, people) for _, question, people, *_ in self._published], dtype=np.int64)
+        scales = np.array([scale for *_, scale in self._published], dtype=np.float64)
         return {"slates": slates, "asked": asked.reshape(many, 2), "said": said, "scales": scales}
 
     def take(self, found: dict[str, Any]) -> None:
@@ -177,10 +178,10 @@ class Heard:
             == ((many, k), (many, 2), (many, k), (many,))
             and ((slates >= 0) & (slates < self.n_items)).all()
             and all(len(set(slate)) == k for slate in slates.tolist())
-            and ((asked[:, 0] >= WHICH) & (asked[:, 0] <= k) & (asked[:, 1] > 0)).all()
+            and ((asked[:, 0] >= WHICH_SLOT) & (asked[:, 0] <= k) & (asked[:, 1] > 0)).all()
             and (scales >= 0).all()
             and np.isfinite(scales).all()
-            and np.isfinite(said[np.arange(k) < np.where(asked[:, :1] == WHICH, k, 1)]).all()
+            and np.isfinite(said[np.arange(k) < np.where(asked[:, :1] == WHICH_SLOT, k, 1)]).all()
         )
         if not sound:
             raise InvalidInput(
@@ -188,11 +189,13 @@ class Heard:
             )
         self.forget()
         for slate, (question, people), row, scale in zip(slates, asked, said, scales, strict=True):
-            self.add(slate, int(question), int(people), row[: k if question == WHICH else 1], float(scale))
+            self.add(
+                slate, int(question), int(people), row[: k if question == WHICH_SLOT else 1], float(scale)
+            )
 
 
-def _listed(whose: NDArray[Any], what: NDArray[Any], many: int) -> tuple[Ints, Ints]:
-    """For each of 0 .. many - 1 what is its own, one after the other, and where each begins."""
+def _grouped(whose: NDArray[Any], what: NDArray[Any], many: int) -> tuple[Ints, Ints]:
+    """The values of `what`, grouped by `whose`, which is 0 .. many - 1; and where each group begins."""
     starts = np.zeros(many + 1, dtype=np.int64)
     np.cumsum(np.bincount(whose, minlength=many), out=starts[1:])
     return starts, np.asarray(what[np.argsort(whose, kind="stable")], dtype=np.int64)

@@ -1,14 +1,14 @@
-r"""A Markov chain over appeals and overlaps (model.py), given all that was published (likelihood.py).
+r"""A Markov chain over appeals and overlaps (model.py), given all that was published (likelihood.py). Public.
 
     log appeal      Normal(centre, width^2), where centre is Normal(log(1.5 / N), 1) and width^2 inverse Gamma(5, 7.5):
                     a person cares about a few items, and items differ by factors. Both are learned.
-    overlap         0 with probability `apart`, else uniform on [-0.3, 0.95]; `apart` is Beta(5.6, 2.4), and learned.
+    overlap         0 with probability q, otherwise uniform on [-0.3, 0.95], where q is Beta(5.6, 2.4). q is learned.
 
 A sweep moves each appeal (a fresh one from the prior, a large and a small step), asks who of a slate it was (two items
 exchange their appeals, or one gives a part to the other, which keeps their sum), moves overlaps of pairs that matter,
 and draws the prior's own parameters. Every move is accepted by the rule of Metropolis and Hastings, so the draws
-are of the posterior in the long run; nothing else is claimed of them. What they are for is choosing slates: they are
-functions of published numbers and public coins, and cannot harm privacy however badly they mix.
+are of the posterior in the long run; nothing else is claimed of them. They serve to choose slates: they are functions
+of published numbers and public coins, and cannot harm privacy however badly they mix.
 
 References Metropolis et al. (1953), J. Chem. Phys. 21; Hastings (1970), Biometrika 57.
 """
@@ -25,35 +25,41 @@ from diminuendo.learners.slates.likelihood import Evidence, look_up
 from diminuendo.learners.slates.model import join
 from diminuendo.types import Floats, Ints
 
-WISHES = 1.5
-"""How much appeal all items have together, beforehand: about so many does a person want."""
+PRIOR_TOTAL_APPEAL = 1.5
+"""The prior appeal of all items together: about how many items a person wants."""
 PRIOR_WIDTH = 5.0, 7.5
-PRIOR_APART = 5.6, 2.4
-LEAST, MOST = -0.3, 0.95
-CENTRE, WIDTH, APART = range(3)
-LEADING = 2.0
-"""Leading items are so many widths above the centre: two or three in a hundred."""
-ROUNDING = 1.0
+"""Shape and scale of the inverse Gamma law of the squared width."""
+PRIOR_NO_OVERLAP = 5.6, 2.4
+"""The Beta law of the probability that a pair has no overlap."""
+LEAST_OVERLAP, MOST_OVERLAP = -0.3, 0.95
+"""Between these any overlap is possible."""
+CENTRE, WIDTH, NO_OVERLAP = range(3)
+"""Places in the parameters of the prior."""
+LEADER_WIDTHS = 2.0
+"""Leading items are this many widths above the centre: two or three in a hundred."""
+LOG_ROUNDING = 1.0
 """Sums of logarithms of likelihoods are rounded by far less, in whatever order they are added."""
 
 
-class Chain(NamedTuple):
+class ChainState(NamedTuple):
     """Where the chain stands; changed in place."""
 
     appeals: Floats
     overlaps: Floats
     prior: Floats
-    """centre, width, apart."""
+    """Centre and width of log appeals, and the probability that a pair has no overlap."""
 
 
-def new_chain(n_items: int, pairs: int = 0) -> Chain:
-    """Everything alike."""
-    prior = np.array([math.log(WISHES / n_items), 1.3, 0.7])
-    return Chain(np.full(n_items, 1.0 / n_items), np.zeros(pairs), prior)
+def initial_state(n_items: int, pairs: int = 0) -> ChainState:
+    """The state of a chain before anything was published: all items alike, no pair overlaps."""
+    prior = np.array([math.log(PRIOR_TOTAL_APPEAL / n_items), 1.3, 0.7])
+    return ChainState(np.full(n_items, 1.0 / n_items), np.zeros(pairs), prior)
 
 
 @inline
-def _row(evidence: Evidence, row: int, appeals: Floats, overlaps: Floats, kept: Floats) -> float:
+def _row_log_likelihood(
+    evidence: Evidence, row: int, appeals: Floats, overlaps: Floats, kept: Floats
+) -> float:
     """The logarithm of the likelihood of one row."""
     slate, pairs, tables = evidence.slates[row], evidence.pairs[row], evidence.tables[row]
     appeal, before, total = 0.0, 0.0, 0.0
@@ -76,49 +82,50 @@ def _accepted(
     kept: Floats,
     out: Floats,
     old: float,
-    known: float,
+    prior_gain: float,
     coins: Any,
 ) -> tuple[bool, float]:
     """Whether a move is accepted by which these rows are as likely as `out` says, and their sum, which was `old`.
 
-    A move that loses needs a coin, and many lose so much that a few rows tell. What the others can add at most is
-    known; so the coin is tossed as soon as it is certain that one is needed, and the rest of the rows are not looked
-    at as soon as it is certain that it fails. The verdict is the same, and so are the coins.
+    `prior_gain` is what the move gains by the prior. A move that loses needs a coin, and many lose so much that a few
+    rows tell. What the other rows can add at most is known; so the coin is drawn as soon as it is certain that one is
+    needed, and the rest of the rows are not looked at as soon as it is certain that it fails. The verdict is the same,
+    and so are the coins.
     """
-    hope = known - old
+    upper_bound = prior_gain - old
     for r in range(count):
-        hope += evidence.ceilings[rows[r]]
-    tossed, coin, least = False, 0.0, -ROUNDING
-    for r in range(count - 1, -1, -1):  # what was heard last is about the most people, and tells most
+        upper_bound += evidence.ceilings[rows[r]]
+    drawn, coin, least = False, 0.0, -LOG_ROUNDING
+    for r in range(count - 1, -1, -1):  # what was published last is about the most people, and tells most
         row = rows[r]
-        out[r] = _row(evidence, row, appeals, overlaps, kept)
-        hope += out[r] - evidence.ceilings[row]
-        if hope < least and not tossed:
-            tossed, coin = True, coins.random()
-            least = (math.log(coin) if coin > 0 else -math.inf) - ROUNDING
-        if hope < least:
+        out[r] = _row_log_likelihood(evidence, row, appeals, overlaps, kept)
+        upper_bound += out[r] - evidence.ceilings[row]
+        if upper_bound < least and not drawn:
+            drawn, coin = True, coins.random()
+            least = (math.log(coin) if coin > 0 else -math.inf) - LOG_ROUNDING
+        if upper_bound < least:
             return False, old
     total = 0.0
     for r in range(count):
         total += out[r]
-    gain = total - old + known
+    gain = total - old + prior_gain
     if gain >= 0:
         return True, total
-    if not tossed:
+    if not drawn:
         coin = coins.random()
     return coin < math.exp(gain), total
 
 
 @inline
-def _keep(likely: Floats, rows: Ints, count: int, new: Floats) -> None:
+def _store(likely: Floats, rows: Ints, count: int, new: Floats) -> None:
     for r in range(count):
         likely[rows[r]] = new[r]
 
 
-def sweep(evidence: Evidence, chain: Chain, coins: np.random.Generator) -> None:
-    """Once through everything."""
-    apart = _sweep(evidence, chain.appeals, chain.overlaps, chain.prior, coins)
-    _move_prior(chain, apart, coins)
+def sweep(evidence: Evidence, chain: ChainState, coins: np.random.Generator) -> None:
+    """Let every part of the chain move once."""
+    no_overlap = _sweep(evidence, chain.appeals, chain.overlaps, chain.prior, coins)
+    _move_prior(chain, no_overlap, coins)
 
 
 @allocating_kernel
@@ -127,13 +134,15 @@ def _sweep(evidence: Evidence, appeals: Floats, overlaps: Floats, prior: Floats,
     kept, likely = np.empty(k), np.empty(n_rows)
     rows, new = np.empty(2 * n_rows + 1, dtype=np.int64), np.empty(2 * n_rows + 1)
     for row in range(n_rows):
-        likely[row] = _row(evidence, row, appeals, overlaps, kept)
+        likely[row] = _row_log_likelihood(evidence, row, appeals, overlaps, kept)
     _move_appeals(evidence, appeals, overlaps, prior, kept, likely, new, coins)
     # How large the appeals of good items are: by the prior, since a step must not depend on what it changes.
-    leader = math.exp(prior[CENTRE] + LEADING * prior[WIDTH])
+    leader = math.exp(prior[CENTRE] + LEADER_WIDTHS * prior[WIDTH])
     if n_rows > 0:
-        for attempt in range(2 * min(n_items, k * n_rows)):  # there are no more of whom something was heard
-            _who_was_it(evidence, appeals, overlaps, prior, leader, attempt, kept, likely, rows, new, coins)
+        for attempt in range(2 * min(n_items, k * n_rows)):  # no more items than these were ever shown
+            _exchange_appeals(
+                evidence, appeals, overlaps, prior, leader, attempt, kept, likely, rows, new, coins
+            )
     return _move_overlaps(evidence, appeals, overlaps, prior, leader, kept, likely, new, coins)
 
 
@@ -159,23 +168,25 @@ def _move_appeals(
             old += likely[row]
         for move in range(3):
             before = appeals[item]
-            from_, to, known = math.log(before), 0.0, 0.0
+            from_, to, prior_gain = math.log(before), 0.0, 0.0
             if move == 0:
                 to = centre + width * coins.standard_normal()
             else:
                 to = from_ + (0.6 if move == 1 else 0.1) * coins.standard_normal()
-                known = ((from_ - centre) ** 2 - (to - centre) ** 2) / (2 * width**2)
+                prior_gain = ((from_ - centre) ** 2 - (to - centre) ** 2) / (2 * width**2)
             appeals[item] = math.exp(to)
-            yes, found = _accepted(evidence, rows, len(rows), appeals, overlaps, kept, new, old, known, coins)
+            yes, found = _accepted(
+                evidence, rows, len(rows), appeals, overlaps, kept, new, old, prior_gain, coins
+            )
             if yes:
                 old = found
-                _keep(likely, rows, len(rows), new)
+                _store(likely, rows, len(rows), new)
             else:
                 appeals[item] = before
 
 
 @kernel
-def _who_was_it(
+def _exchange_appeals(
     evidence: Evidence,
     appeals: Floats,
     overlaps: Floats,
@@ -195,7 +206,7 @@ def _who_was_it(
     b = evidence.slates[row, int(coins.random() * length)]
     if a == b:
         return
-    of_a, of_b, known, part = appeals[a], appeals[b], 0.0, 0.0
+    of_a, of_b, prior_gain, part = appeals[a], appeals[b], 0.0, 0.0
     if attempt % 2 == 1:
         part = leader * (0.3 if attempt % 4 == 1 else 0.075) * coins.standard_normal()
         if of_a + part <= 0 or of_b - part <= 0:
@@ -219,10 +230,10 @@ def _who_was_it(
         appeals[a], appeals[b] = of_a + part, of_b - part
         centre, width = prior[CENTRE], prior[WIDTH]
         for was, is_ in ((of_a, appeals[a]), (of_b, appeals[b])):
-            known += math.log(was / is_)
-            known += ((math.log(was) - centre) ** 2 - (math.log(is_) - centre) ** 2) / (2 * width**2)
-    if _accepted(evidence, rows, count, appeals, overlaps, kept, new, old, known, coins)[0]:
-        _keep(likely, rows, count, new)
+            prior_gain += math.log(was / is_)
+            prior_gain += ((math.log(was) - centre) ** 2 - (math.log(is_) - centre) ** 2) / (2 * width**2)
+    if _accepted(evidence, rows, count, appeals, overlaps, kept, new, old, prior_gain, coins)[0]:
+        _store(likely, rows, count, new)
     else:
         appeals[a], appeals[b] = of_a, of_b
 
@@ -239,10 +250,10 @@ def _move_overlaps(
     new: Floats,
     coins: Any,
 ) -> int:
-    """Pairs of small appeals hardly matter, and are looked at now and then only. Returns how many have none."""
-    apart = 0
+    """Move overlaps, rarely those of small appeals, which hardly matter. Returns how many pairs have no overlap."""
+    no_overlap = 0
     for pair in range(len(overlaps)):
-        smaller = min(appeals[evidence.couples[pair, 0]], appeals[evidence.couples[pair, 1]])
+        smaller = min(appeals[evidence.pair_items[pair, 0]], appeals[evidence.pair_items[pair, 1]])
         if coins.random() <= 0.05 + smaller / leader:
             rows = evidence.pair_rows[evidence.pair_starts[pair] : evidence.pair_starts[pair + 1]]
             old = 0.0
@@ -253,9 +264,9 @@ def _move_overlaps(
                 to = before + 0.15 * coins.standard_normal() if before != 0 else 0.0
                 if move == 0:
                     to = 0.0
-                    if coins.random() >= prior[APART]:
-                        to = LEAST + (MOST - LEAST) * coins.random()
-                if to == before or not LEAST <= to <= MOST:
+                    if coins.random() >= prior[NO_OVERLAP]:
+                        to = LEAST_OVERLAP + (MOST_OVERLAP - LEAST_OVERLAP) * coins.random()
+                if to == before or not LEAST_OVERLAP <= to <= MOST_OVERLAP:
                     continue
                 overlaps[pair] = to
                 yes, found = _accepted(
@@ -263,21 +274,22 @@ def _move_overlaps(
                 )
                 if yes:
                     old = found
-                    _keep(likely, rows, len(rows), new)
+                    _store(likely, rows, len(rows), new)
                 else:
                     overlaps[pair] = before
-        apart += overlaps[pair] == 0
-    return apart
+        no_overlap += overlaps[pair] == 0
+    return no_overlap
 
 
-def _move_prior(chain: Chain, apart: int, coins: np.random.Generator) -> None:
-    """The prior's own parameters, exactly, given everything else."""
+def _move_prior(chain: ChainState, no_overlap: int, coins: np.random.Generator) -> None:
+    """Draw the prior's own parameters, exactly, given everything else."""
     n_items, prior = len(chain.appeals), chain.prior
     logs = np.log(chain.appeals)
     sure = n_items / prior[WIDTH] ** 2 + 1
-    mean = (logs.sum() / prior[WIDTH] ** 2 + math.log(WISHES / n_items)) / sure
+    mean = (logs.sum() / prior[WIDTH] ** 2 + math.log(PRIOR_TOTAL_APPEAL / n_items)) / sure
     prior[CENTRE] = mean + coins.standard_normal() / math.sqrt(sure)
     shape, scale = PRIOR_WIDTH
     squares = ((logs - prior[CENTRE]) ** 2).sum()
     prior[WIDTH] = math.sqrt((scale + squares / 2) / coins.standard_gamma(shape + n_items / 2))
-    prior[APART] = coins.beta(PRIOR_APART[0] + apart, PRIOR_APART[1] + len(chain.overlaps) - apart)
+    yes, no = PRIOR_NO_OVERLAP
+    prior[NO_OVERLAP] = coins.beta(yes + no_overlap, no + len(chain.overlaps) - no_overlap)

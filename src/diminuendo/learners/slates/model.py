@@ -1,4 +1,4 @@
-r"""Appeals: a model of what slates are worth, with one number per item and one per pair of items shown together.
+r"""A model of what slates are worth: an appeal for each item, an overlap for each pair that was shown together. Public.
 
 Item a has an *appeal* t_a > 0: shown alone, it satisfies 1 - exp(-t_a) of the people. Two items may please the same
 people: of the smaller of two appeals the pair's *overlap* r is lost when both are shown (a negative one is a gain, as
@@ -23,8 +23,9 @@ from diminuendo._numba import allocating_kernel, inline
 from diminuendo.types import Floats, Ints, Items
 
 NO_PAIR = -1
-ROUNDING = 1e-9
-"""A payoff is rounded by far less, however it is worked out."""
+"""In the place of a pair's number, where two items were never shown together."""
+PAYOFF_ROUNDING = 1e-9
+"""Payoffs that are worked out in different orders differ by far less than this."""
 
 
 class Neighbours(NamedTuple):
@@ -36,12 +37,12 @@ class Neighbours(NamedTuple):
 
 
 class Draws(NamedTuple):
-    """What the Markov chain thought possible lately: one row per draw."""
+    """Draws of a Markov chain, one row for each."""
 
     appeals: Floats
-    """(draws, items)."""
+    """(draws, items): the appeal of every item."""
     overlaps: Floats
-    """(draws, pairs)."""
+    """(draws, pairs): the overlap of every pair."""
 
 
 @inline
@@ -68,7 +69,7 @@ def join(
 
 
 @inline
-def mark(neighbours: Neighbours, item: int, row: Ints) -> None:
+def mark_pairs(neighbours: Neighbours, item: int, row: Ints) -> None:
     """row[a]: the number of the pair of `item` and a."""
     row[:] = NO_PAIR
     for place in range(neighbours.starts[item], neighbours.starts[item + 1]):
@@ -76,7 +77,7 @@ def mark(neighbours: Neighbours, item: int, row: Ints) -> None:
 
 
 @inline
-def _joined(
+def _appeal_with(
     item: int,
     slate: Items,
     skip: int,
@@ -86,7 +87,7 @@ def _joined(
     kept: Floats,
     appeal: float,
 ) -> float:
-    """The appeal of a slate, but for slot `skip`, and one item more; pairs[j]: its pair with the item in slot j."""
+    """The appeal of a slate with `item` in the place of slot `skip`; pairs[j]: its pair with the item in slot j."""
     own = appeals[item]
     left = own
     for j in range(len(slate)):
@@ -100,11 +101,11 @@ def _joined(
 
 
 @inline
-def _pays(
+def _total_payoff(
     item: int,
     slate: Items,
     slot: int,
-    marks: Ints,
+    pair_of: Ints,
     pairs: Ints,
     draws: Draws,
     which: Ints,
@@ -113,17 +114,17 @@ def _pays(
 ) -> float:
     """What a slate pays with that item in `slot`, summed over draws."""
     for j in range(len(slate)):
-        pairs[j] = marks[j, item] if j != slot else NO_PAIR
+        pairs[j] = pair_of[j, item] if j != slot else NO_PAIR
     total = 0.0
     for d in range(len(which)):
         appeals, overlaps = draws.appeals[which[d]], draws.overlaps[which[d]]
-        total += 1 - math.exp(-_joined(item, slate, slot, pairs, appeals, overlaps, kept[d], without[d]))
+        total += 1 - math.exp(-_appeal_with(item, slate, slot, pairs, appeals, overlaps, kept[d], without[d]))
     return total
 
 
 @inline
-def _seat(neighbours: Neighbours, item: int, by: int, beside: Ints) -> None:
-    """An item joins the slate, or leaves it; beside[a]: with how many of the slate a was shown."""
+def _count_beside(neighbours: Neighbours, item: int, by: int, beside: Ints) -> None:
+    """An item joins the slate (`by` is 1), or leaves it (-1); beside[a]: with how many of the slate a was shown."""
     for place in range(neighbours.starts[item], neighbours.starts[item + 1]):
         beside[neighbours.items[place]] += by
 
@@ -136,7 +137,7 @@ def _best_for_slot(
     used: NDArray[np.bool_],
     draws: Draws,
     which: Ints,
-    marks: Ints,
+    pair_of: Ints,
     beside: Ints,
     most: Floats,
 ) -> tuple[int, float]:
@@ -160,7 +161,7 @@ def _best_for_slot(
             count += 1
     for i in range(count):
         for j in range(count):
-            between[i, j] = marks[order[j], others[order[i]]]
+            between[i, j] = pair_of[order[j], others[order[i]]]
     rest, spare = others[order[:count]], np.empty(k)
     for d in range(len(which)):
         appeal = 0.0
@@ -169,7 +170,7 @@ def _best_for_slot(
         without[d] = appeal
         for i in range(count):
             kept[d, order[i]] = spare[i]
-    most[:] = len(which) * ROUNDING
+    most[:] = len(which) * PAYOFF_ROUNDING
     for d in range(len(which)):
         appeals, others_leave = draws.appeals[which[d]], math.exp(-without[d])
         most += 1 - others_leave
@@ -179,12 +180,12 @@ def _best_for_slot(
     for item in range(n_items):
         if not used[item] and (used[first] or most[item] > most[first]):
             first = item
-    enough = _pays(first, others, slot, marks, pairs, draws, which, kept, without)
+    enough = _total_payoff(first, others, slot, pair_of, pairs, draws, which, kept, without)
     best, found = -1.0, 0
     for item in range(n_items):
         if used[item] or (most[item] < enough and beside[item] == 0):
             continue
-        total = _pays(item, others, slot, marks, pairs, draws, which, kept, without)
+        total = _total_payoff(item, others, slot, pair_of, pairs, draws, which, kept, without)
         if total > best:
             best, found = total, item
     return found, best
@@ -197,24 +198,24 @@ def best_slate(draws: Draws, which: Ints, neighbours: Neighbours, slate: Items, 
     Each slot is decided by looking at every item, which takes draws * slots * items steps.
     """
     k, n_items = len(slate), draws.appeals.shape[1]
-    marks, used = np.empty((k, n_items), dtype=np.int64), np.zeros(n_items, dtype=np.bool_)
+    pair_of, used = np.empty((k, n_items), dtype=np.int64), np.zeros(n_items, dtype=np.bool_)
     beside, most, best = np.zeros(n_items, dtype=np.int64), np.empty(n_items), 0.0
     for i in range(k):
-        slate[i], best = _best_for_slot(i, i + 1, slate, used, draws, which, marks, beside, most)
+        slate[i], best = _best_for_slot(i, i + 1, slate, used, draws, which, pair_of, beside, most)
         used[slate[i]] = True
-        _seat(neighbours, slate[i], 1, beside)
-        mark(neighbours, slate[i], marks[i])
+        _count_beside(neighbours, slate[i], 1, beside)
+        mark_pairs(neighbours, slate[i], pair_of[i])
     for _ in range(passes):
         moved = False
         for i in range(k):
             before = slate[i]
-            found, worth = _best_for_slot(i, k, slate, used, draws, which, marks, beside, most)
+            found, worth = _best_for_slot(i, k, slate, used, draws, which, pair_of, beside, most)
             if worth > best * (1 + 1e-9):
                 slate[i], best, moved = found, worth, True
                 used[before], used[found] = False, True
-                _seat(neighbours, before, -1, beside)
-                _seat(neighbours, found, 1, beside)
-                mark(neighbours, found, marks[i])
+                _count_beside(neighbours, before, -1, beside)
+                _count_beside(neighbours, found, 1, beside)
+                mark_pairs(neighbours, found, pair_of[i])
         if not moved:
             break
 
@@ -223,12 +224,12 @@ def best_slate(draws: Draws, which: Ints, neighbours: Neighbours, slate: Items, 
 def chances(slate: Items, draws: Draws, which: Ints, neighbours: Neighbours, out: Floats) -> None:
     """out[d, i]: what the first i + 1 items pay, or how likely a click within them is, in draw which[d]."""
     k = len(slate)
-    marks = np.empty(draws.appeals.shape[1], dtype=np.int64)
+    pair_of = np.empty(draws.appeals.shape[1], dtype=np.int64)
     pairs, kept = np.empty((k, k), dtype=np.int64), np.empty(k)
     for j in range(k):
-        mark(neighbours, slate[j], marks)
+        mark_pairs(neighbours, slate[j], pair_of)
         for i in range(k):
-            pairs[i, j] = marks[slate[i]]
+            pairs[i, j] = pair_of[slate[i]]
     for d in range(len(which)):
         appeal = 0.0
         for i in range(k):

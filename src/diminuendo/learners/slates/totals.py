@@ -11,44 +11,117 @@ Assumes    for learning: people much alike in the long run, with values that a f
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from diminuendo.learners.base.feedback import read_payoff
-from diminuendo.learners.slates.exact import OpenTwin
-from diminuendo.learners.slates.learner import SlateLearner
+from diminuendo.learners.base.entry import Advice, Entry
+from diminuendo.learners.base.feedback import Payoffs
+from diminuendo.learners.base.frame import PATIENCE
+from diminuendo.learners.base.learner import Learner
+from diminuendo.learners.slates.policy import first_slate, fits_without_noise, slate_learner
+from diminuendo.learners.slates.posterior import N_DRAWS, SlatePosterior
+from diminuendo.learners.slates.questions import Noise, Questions
+from diminuendo.privacy.ledger import Ledger
+from diminuendo.randomness.coins import Coins
 from diminuendo.streams.people import People
-from diminuendo.types import Decision, FeedbackKind, Ints, Items
+from diminuendo.types import Ints, Items
 
 
-class SlateTotals(SlateLearner):
-    """Slates, their published totals, and beliefs."""
+class Totals(Questions):
+    """Everybody is asked what her slate is worth to her."""
 
-    name: ClassVar[str] = "slate-totals"
-    reads: ClassVar[frozenset[FeedbackKind]] = frozenset({"bandit"})
-    summary: ClassVar[str] = "one noisy total per slate, and beliefs about items; bandit; private, delta = 0"
-    ticks: ClassVar[int] = 1 << 10
+    reader = Payoffs()
+    ticks = 1 << 10
+    sensitivities = (1,)
 
-    def _read(self, decision: Decision, feedback: Any) -> float:
-        return read_payoff(self, feedback)
+    def ask(self, slate: Items, people: int, posterior: SlatePosterior, noise: Noise) -> tuple[Items, int]:
+        """Sorted, so that the same set of items is one number; the total over all slots."""
+        return np.sort(slate), len(slate)
 
-    def _answers(self, people: People, first: int, slates: Items) -> NDArray[Any]:
+    def retests(
+        self, leader: Items, people: int, few: int, posterior: SlatePosterior
+    ) -> list[tuple[Items, int]]:
+        """One slate of items that the last draws would rather show than the leading ones.
+
+        A total of what people hardly want varies little, so few people are enough.
+        """
+        others: dict[int, None] = {}  # in the order in which they are found
+        for back in range(N_DRAWS):
+            others |= dict.fromkeys(posterior.challengers(back, leader).tolist())
+            if len(others) >= len(leader):
+                return [(np.array(list(others)[: len(leader)], dtype=np.int32), few)]
+        return []
+
+    def answers(self, people: People, first: int, slates: Items) -> NDArray[Any]:
+        """What the slates are worth to them."""
         return people.values_of(slates, first)
 
-    def _add(self, slates: Ints, answers: NDArray[Any]) -> None:
-        told = np.clip(np.nan_to_num(answers, nan=0.0), 0.0, 1.0)
-        self._counts.add(slates, np.floor(told * self.ticks).astype(np.int64))
+    def count(self, questions: Ints, starts: Ints, answers: NDArray[Any]) -> tuple[Ints, Ints]:
+        """Each payoff in ticks, to the one cell of its slate."""
+        payoffs = np.clip(np.nan_to_num(answers, nan=0.0), 0.0, 1.0)
+        return starts, np.floor(payoffs * self.ticks).astype(np.int64)
 
-    def _add_one(self, slate: int, answer: float) -> None:
+    def count_one(self, question: int, start: int, answer: float) -> tuple[int, int]:
+        """The payoff in ticks, to the one cell of its slate."""
         if not 0.0 <= answer <= 1.0:
             answer = 1.0 if answer > 1.0 else 0.0  # what is not a number says nothing
-        self._counts.add_one(slate, int(answer * self.ticks))
+        return start, int(answer * self.ticks)
 
 
-class OpenSlateTotals(OpenTwin, SlateTotals):
-    """The same without noise."""
+def slate_totals(
+    n_items: int,
+    slots: int,
+    *,
+    horizon: int,
+    epsilon: float,
+    visits: int = 1,
+    ledger: Ledger | None = None,
+    coins: Coins | None = None,
+    patience: int = PATIENCE,
+) -> Learner:
+    """Learns from noisy totals of slates, each person in one of them."""
+    return slate_learner(
+        "slate-totals", Totals(), n_items, slots, horizon=horizon, epsilon=epsilon, visits=visits, ledger=ledger,
+        coins=coins, patience=patience, noisy=True,
+    )  # fmt: skip
 
-    name: ClassVar[str] = "slate-totals-open"
-    summary: ClassVar[str] = "slate totals without noise: what privacy costs; bandit; not private"
+
+def slate_totals_open(
+    n_items: int,
+    slots: int,
+    *,
+    horizon: int,
+    epsilon: float,
+    visits: int = 1,
+    ledger: None = None,
+    coins: Coins | None = None,
+    patience: int = PATIENCE,
+) -> Learner:
+    """Learns from totals of slates without noise; plans as slate totals would with that epsilon."""
+    return slate_learner(
+        "slate-totals-open", Totals(), n_items, slots, horizon=horizon, epsilon=epsilon, visits=visits, ledger=ledger,
+        coins=coins, patience=patience, noisy=False,
+    )  # fmt: skip
+
+
+SlateTotals = Entry(
+    "slate-totals",
+    slate_totals,
+    reads=Payoffs.kinds,
+    summary="one noisy total per slate, and beliefs about items; bandit; private, delta = 0",
+    advice=Advice("(ε, 0)", "-", "counts", "first, where only payoffs come back"),
+    pure=True,
+    audited_on=(first_slate,),
+)
+
+OpenSlateTotals = Entry(
+    "slate-totals-open",
+    slate_totals_open,
+    reads=Payoffs.kinds,
+    summary="slate totals without noise: what privacy costs; bandit; not private",
+    advice=Advice("none", "-", "counts", "as what slate totals could learn without noise"),
+    private=False,
+    fits=fits_without_noise(slate_totals_open),
+)

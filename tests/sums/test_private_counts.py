@@ -17,7 +17,7 @@ from diminuendo.privacy.budget import Budget
 from diminuendo.privacy.events import Gaussian, Laplace
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.randomness import PublicCoins, SecretRandomness, noise
-from diminuendo.sums.private_counts import MOST_APART, PrivateCounts
+from diminuendo.sums.private_counts import LARGEST_SENSITIVITY, PrivateCounts
 from diminuendo.types import Floats, Ints
 from tests.kit.statistics import assert_follows, assert_rejects
 
@@ -64,11 +64,13 @@ Covered: TypeAlias = tuple[tuple[int, Fraction], ...]
 """Every published cell: its sum, and the scale of its discrete Laplace noise."""
 
 
-def covered(answer: Answer, apart: list[int], ticks: int, bare: list[tuple[list[int], float]]) -> Covered:
+def covered(
+    answer: Answer, sensitivity: list[int], ticks: int, bare: list[tuple[list[int], float]]
+) -> Covered:
     """What is published where everybody else says the same and one person says this."""
     counts = fresh(ticks)
-    counts.open(apart)
-    counts.add([0, len(apart) - 1], [1, 1])
+    counts.open(sensitivity)
+    counts.add([0, len(sensitivity) - 1], [1, 1])
     if answer is not None:
         counts.add(*answer)
     bare.clear()
@@ -94,9 +96,11 @@ def log_ratio(one: Covered, other: Covered) -> Fraction:
     return max(logarithm(one, outcome) - logarithm(other, outcome) for outcome in outcomes)
 
 
-def worst(answers: list[Answer], apart: list[int], ticks: int, bare: list[tuple[list[int], float]]) -> float:
+def worst(
+    answers: list[Answer], sensitivity: list[int], ticks: int, bare: list[tuple[list[int], float]]
+) -> float:
     """Over all neighbours with these answers, in parts of epsilon, exactly; a float only when it is known."""
-    laws = list(dict.fromkeys(covered(answer, apart, ticks, bare) for answer in answers))
+    laws = list(dict.fromkeys(covered(answer, sensitivity, ticks, bare) for answer in answers))
     return float(max(log_ratio(*pair) for pair in itertools.permutations(laws, 2)) / Fraction(EPSILON))
 
 
@@ -111,7 +115,7 @@ BELOW = 2**-50
 
 
 @pytest.mark.parametrize(
-    ("answers", "apart", "ticks"),
+    ("answers", "sensitivity", "ticks"),
     [
         (YES_OR_NO, [2, 1, 2], 1),
         (PAYOFF, [1, 1], 3),
@@ -121,10 +125,10 @@ BELOW = 2**-50
     ids=["yes or no", "payoff", "which", "which, in ticks"],
 )
 def test_answers_cost_what_is_charged_and_no_less(
-    answers: list[Answer], apart: list[int], ticks: int, bare: list[tuple[list[int], float]]
+    answers: list[Answer], sensitivity: list[int], ticks: int, bare: list[tuple[list[int], float]]
 ) -> None:
     """Theorem B1, attained. Answers are hostile, and one of them is none."""
-    assert 1 - BELOW < worst(answers, apart, ticks, bare) <= 1
+    assert 1 - BELOW < worst(answers, sensitivity, ticks, bare) <= 1
 
 
 def test_that_somebody_answered_which_costs_half(bare: list[tuple[list[int], float]]) -> None:
@@ -144,10 +148,12 @@ def test_noise_of_too_small_a_scale_would_be_seen(
     bare: list[tuple[list[int], float]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     right = PrivateCounts.scale
-    monkeypatch.setattr(PrivateCounts, "scale", lambda counts, apart: right(counts, 1))
+    monkeypatch.setattr(PrivateCounts, "scale", lambda counts, sensitivity: right(counts, 1))
     assert worst(WHICH, [1, 2, 2, 2], 1, bare) > 2 - BELOW
     assert worst(YES_OR_NO, [2, 1, 2], 1, bare) <= 1
-    monkeypatch.setattr(PrivateCounts, "scale", lambda counts, apart: right(counts, apart) / counts.ticks)
+    monkeypatch.setattr(
+        PrivateCounts, "scale", lambda counts, sensitivity: right(counts, sensitivity) / counts.ticks
+    )
     assert worst(PAYOFF, [1, 1], 3, bare) > 3 - BELOW
 
 
@@ -181,8 +187,8 @@ def test_noise_has_the_law_of_its_cell(source: SecretRandomness) -> None:
     counts.open(np.tile([1, 2], each))
     counts.add(np.arange(2 * each), np.ones(2 * each, dtype=np.int64))  # a tick in each
     found = np.rint(counts.release(source) * 2).astype(np.int64).reshape(each, 2) - 1
-    for kind, apart in enumerate((1, 2)):
-        scale = 2 * apart / EPSILON
+    for kind, sensitivity in enumerate((1, 2)):
+        scale = 2 * sensitivity / EPSILON
         reach = math.ceil(4 * scale)
         places = np.clip(found[:, kind], -reach - 1, reach + 1) + reach + 1
         assert_follows(places, laplace_law(scale, reach))
@@ -207,7 +213,7 @@ def published(counts: PrivateCounts, cell: int, source: SecretRandomness) -> Flo
     return counts.release(source)
 
 
-def test_a_lot_is_one_release() -> None:
+def test_counts_are_one_release() -> None:
     held = pure()
     counts = fresh(ledger=held)
     first = published(counts, 0, secret(1))
@@ -215,7 +221,7 @@ def test_a_lot_is_one_release() -> None:
     np.testing.assert_array_equal(published(counts, 7, secret(3)), first)  # whatever else was said
     assert len(held.drawn) == 1
     counts.forget()
-    assert counts.lot == 1
+    assert counts.number == 1
     assert (published(counts, 0, secret(5)) != first).any()
     assert [drawn.name for drawn in held.drawn] == ["counts.000000", "counts.000001"]
     counts.open([1, 1])
@@ -223,7 +229,7 @@ def test_a_lot_is_one_release() -> None:
         counts.release(secret(6))
 
 
-def test_what_a_lot_is_for_is_kept_as_well() -> None:
+def test_what_counts_are_for_is_kept_as_well() -> None:
     counts = fresh()
     plan = np.array([3, 1, 4])
     np.testing.assert_array_equal(counts.planned(lambda: plan, secret(1)), plan)
@@ -262,7 +268,7 @@ def test_the_release_is_kept_before_it_is_seen(
         patch.setattr(held._kept, "once", lambda *_: (_ for _ in ()).throw(OSError("disk full")))
         with pytest.raises(OSError, match="full"):
             counts.release(secret())
-    assert counts.lot == 0
+    assert counts.number == 0
     assert counts.release(secret()).tolist() == [0.0, 1.0]
 
 
@@ -281,7 +287,7 @@ def test_forgotten_cells_are_wiped_out() -> None:
 # What is charged.
 
 
-def test_one_charge_for_all_lots_and_the_event_is_what_was_asked() -> None:
+def test_one_charge_for_all_counts_and_the_event_is_what_was_asked() -> None:
     held = pure()
     counts = fresh(ledger=held)
     assert counts.event == Laplace(EPSILON)
@@ -296,12 +302,12 @@ def test_one_charge_for_all_lots_and_the_event_is_what_was_asked() -> None:
         PrivateCounts(cost=Laplace(EPSILON), ticks=1, ledger=held, name="more")
 
 
-@pytest.mark.parametrize(("apart", "ticks"), [(1, 1), (2, 1), (1, 1024), (MOST_APART, 3)])
+@pytest.mark.parametrize(("sensitivity", "ticks"), [(1, 1), (2, 1), (1, 1024), (LARGEST_SENSITIVITY, 3)])
 @pytest.mark.parametrize("epsilon", [0.1, EPSILON, 1.0, 3.0])
-def test_scales_are_the_least_that_pay(apart: int, ticks: int, epsilon: float) -> None:
-    scale = fresh(ticks, epsilon=epsilon).scale(apart)
-    assert Fraction(apart * ticks) <= Fraction(scale) * Fraction(epsilon)
-    assert Fraction(apart * ticks) > Fraction(math.nextafter(scale, 0.0)) * Fraction(epsilon)
+def test_scales_are_the_least_that_pay(sensitivity: int, ticks: int, epsilon: float) -> None:
+    scale = fresh(ticks, epsilon=epsilon).scale(sensitivity)
+    assert Fraction(sensitivity * ticks) <= Fraction(scale) * Fraction(epsilon)
+    assert Fraction(sensitivity * ticks) > Fraction(math.nextafter(scale, 0.0)) * Fraction(epsilon)
 
 
 def test_seeded_noise_serves_nobody(tmp_path: Path) -> None:
@@ -321,11 +327,11 @@ def test_seeded_noise_serves_nobody(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "apart", [[0], [-1], [MOST_APART + 1], [1.0], [[1]], 1, [], ["1"], [True, False]], ids=repr
+    "sensitivity", [[0], [-1], [LARGEST_SENSITIVITY + 1], [1.0], [[1]], 1, [], ["1"], [True, False]], ids=repr
 )
-def test_distances_that_cannot_be_are_refused(apart: Any) -> None:
-    with pytest.raises(InvalidInput, match="apart must be whole numbers from 1 to 1024, one per cell"):
-        fresh().open(apart)
+def test_distances_that_cannot_be_are_refused(sensitivity: Any) -> None:
+    with pytest.raises(InvalidInput, match="sensitivity must be whole numbers from 1 to 1024, one per cell"):
+        fresh().open(sensitivity)
 
 
 @pytest.mark.parametrize(
@@ -358,7 +364,7 @@ def test_cells_come_back_from_a_snapshot_and_impossible_ones_do_not() -> None:
     again = fresh(ticks=4)
     again.open([1, 2, 2])
     again.take(arrays, people)
-    assert again.lot == 1
+    assert again.number == 1
     assert again.exact().tolist() == [2.0, 0.0, 0.75]
     counts.add([1], [1])
     assert arrays["cells"].tolist() == [8, 0, 3], "a snapshot does not change any more"

@@ -8,10 +8,10 @@ from scipy import sparse
 
 from diminuendo import NoisyOr, Oracle, People, SeededCoins, Setting, make
 from diminuendo.errors import WrongFeedback
-from diminuendo.learners import LEARNERS
-from diminuendo.learners.slates.blocks import WHICH
+from diminuendo.learners import LEARNERS, Learner
+from diminuendo.learners.slates.blocks import WHICH_SLOT
 from diminuendo.learners.slates.clicks import SlateClicks, best_question
-from diminuendo.learners.slates.learner import SlateLearner
+from diminuendo.learners.slates.policy import SlatePolicy
 from diminuendo.offline.greedy import greedy
 from diminuendo.streams import taste_groups
 from diminuendo.types import FeedbackKind, Floats, Items
@@ -20,13 +20,19 @@ from tests.kit.slow import mostly_slow
 N, K, T = 40, 3, 8_000
 PEOPLE = taste_groups(T, N, groups=6, items_per_group=5, seed=11)
 GREEDY = float(PEOPLE.values(greedy(PEOPLE, K).slate).mean())
-KINDS = {name: kind for name, kind in LEARNERS.items() if issubclass(kind, SlateLearner)}
-NOISY = [name for name in KINDS if KINDS[name].noisy]
+KINDS = {name: LEARNERS[name] for name in LEARNERS if name.startswith("slate-")}
+NOISY = [name for name in KINDS if KINDS[name].private]
 
 
-def learner_of(name: str, seed: int, epsilon: float = 1.0) -> SlateLearner:
+def policy_of(learner: Learner) -> SlatePolicy:
+    assert isinstance(learner.policy, SlatePolicy)
+    return learner.policy
+
+
+def learner_of(name: str, seed: int, epsilon: float = 1.0) -> Learner:
     (feedback,) = KINDS[name].reads
-    return KINDS[name].for_setting(Setting(N, K, T, feedback, epsilon), coins=SeededCoins(seed))
+    made: Learner = KINDS[name].for_setting(Setting(N, K, T, feedback, epsilon), coins=SeededCoins(seed))
+    return made
 
 
 def late_payoffs(slates: Items) -> Floats:
@@ -66,9 +72,9 @@ def test_steady_people_are_not_forgotten_and_changed_ones_are(name: str) -> None
     for seed in range(3):
         steady, moved = learner_of(name, seed), learner_of(name, seed)
         steady.replay(PEOPLE.clicking("cascade", seed))
-        assert steady._since[0] == 0
+        assert policy_of(steady).planner.since[0] == 0
         moved.replay(changed.clicking("cascade", seed))
-        assert T // 2 < moved._since[0] < T, "noticed while it still mattered"
+        assert T // 2 < policy_of(moved).planner.since[0] < T, "noticed while it still mattered"
 
 
 @pytest.mark.parametrize(("n_items", "slots"), [(6, 3), pytest.param(20, 4, marks=pytest.mark.slow)])
@@ -87,7 +93,8 @@ def test_a_sudden_fall_is_survived(name: str, n_items: int, slots: int) -> None:
         people, restarts, before = People(NoisyOr(), rows).clicking("cascade", seed), 0, 0
         for first in range(0, rounds, 50):
             learner.replay(people[first : first + 50])
-            restarts, before = restarts + (int(learner._since[0]) != before), int(learner._since[0])
+            since = int(policy_of(learner).planner.since[0])
+            restarts, before = restarts + (since != before), since
             KINDS[name].restore(learner.snapshot())
         assert 1 <= restarts <= 5
 
@@ -95,8 +102,8 @@ def test_a_sudden_fall_is_survived(name: str, n_items: int, slots: int) -> None:
 def test_what_teaches_most_is_asked() -> None:
     rng = np.random.default_rng(2)
     chances = 1 - np.exp(-np.cumsum(rng.exponential(0.15, (16, 4)), axis=1))
-    assert best_question(chances, 10_000, 1.0, 2.0) == WHICH, "many people: noise hardly matters"
-    assert best_question(chances, 30, 20.0, 40.0) != WHICH, "few people, much noise: one pooled number"
+    assert best_question(chances, 10_000, 1.0, 2.0) == WHICH_SLOT, "many people: noise hardly matters"
+    assert best_question(chances, 30, 20.0, 40.0) != WHICH_SLOT, "few people, much noise: one pooled number"
     only_first = np.tile(chances[:1], (16, 1))
     only_first += (rng.random((16, 1)) - 0.5) * 0.2  # all that is unsure is the first slot
     assert best_question(only_first, 30, 20.0, 40.0) == 1
@@ -104,9 +111,10 @@ def test_what_teaches_most_is_asked() -> None:
 
 def test_who_was_shown_least_comes_first() -> None:
     learner = SlateClicks(9, 3, horizon=900, epsilon=1.0, coins=SeededCoins(1))
-    learner._beliefs.think(4, np.random.default_rng(0))
-    learner._beliefs.heard.shown[:] = [5, 1, 9, 0, 2, 2, 2, 2, 2]
-    ordered, _ = learner._ask(np.array([2, 0, 1], dtype=np.int32), 10)
+    planner = policy_of(learner).planner
+    planner.posterior.sample(4, np.random.default_rng(0))
+    planner.posterior.observations.shown[:] = [5, 1, 9, 0, 2, 2, 2, 2, 2]
+    ordered, *_ = planner._asked(np.array([2, 0, 1], dtype=np.int32), 10)
     np.testing.assert_array_equal(ordered, [1, 0, 2])
 
 
@@ -114,7 +122,7 @@ def test_who_was_shown_least_comes_first() -> None:
 def test_private_is_the_one_for_practice(feedback: FeedbackKind) -> None:
     setting = Setting(20, 3, 1_000, feedback, 0.7)
     learner = make("private", setting, coins=SeededCoins(0))
-    assert isinstance(learner, SlateLearner)
+    assert isinstance(learner.policy, SlatePolicy)
     assert learner.guarantee.epsilon == pytest.approx(0.7)
     assert learner.guarantee.delta == 0
     assert make("nonprivate", setting).guarantee.epsilon == np.inf
@@ -133,5 +141,5 @@ def test_orders_of_slots_do_not_tell_totals_apart() -> None:
     """Totals are about sets: slates are shown sorted, so that the same set is one number."""
     learner = learner_of("slate-totals", 1)
     learner.replay(PEOPLE[:3000])
-    slates = learner._beliefs.heard.arrays()["slates"]
+    slates = policy_of(learner).planner.posterior.observations.arrays()["slates"]
     assert (np.diff(slates, axis=1) > 0).all()

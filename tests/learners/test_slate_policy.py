@@ -1,4 +1,4 @@
-"""Dealt rounds: who is asked what is public, what is published is private, and nothing else gets out."""
+"""Assigned rounds: who is asked what is public, what is published is private, and nothing else gets out."""
 
 from __future__ import annotations
 
@@ -11,28 +11,45 @@ import pytest
 
 from diminuendo import SeededCoins, Setting, _snapshots
 from diminuendo.errors import InvalidInput, WrongFeedback
-from diminuendo.learners import LEARNERS
-from diminuendo.learners.slates.blocks import WHICH, Block, DealtRounds, alike_from, merged
+from diminuendo.learners import LEARNERS, Learner
+from diminuendo.learners.base.entry import Entry
+from diminuendo.learners.slates.blocks import WHICH_SLOT, SlateBlock, merged
 from diminuendo.learners.slates.clicks import SlateClicks
-from diminuendo.learners.slates.exact import OpenTwin
-from diminuendo.learners.slates.learner import SlateLearner
-from diminuendo.learners.slates.totals import SlateTotals
+from diminuendo.learners.slates.menu import remaining_same
+from diminuendo.learners.slates.policy import SlatePolicy
+from diminuendo.learners.slates.totals import SlateTotals, Totals
 from diminuendo.privacy.budget import Budget, Unit
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.randomness import noise
 from diminuendo.streams import taste_groups
 from diminuendo.sums import private_counts
-from diminuendo.types import Decision, Ints
+from diminuendo.types import Decision, Floats, Ints
 from tests.kit import statistics
 from tests.kit.slow import mostly_slow
 
-LEARNING: dict[str, type[SlateLearner]] = {
-    name: kind
-    for name, kind in LEARNERS.items()
-    if issubclass(kind, SlateLearner) and kind.noisy  # what is not noisy promises nothing
-}
+LEARNING: dict[str, Entry[Any]] = {entry.name: entry for entry in (SlateTotals, SlateClicks)}
+EXACT = [name for name in LEARNERS if name.startswith("slate-") and name not in LEARNING]
 ROUNDS = 18
 """Two blocks of three items in slates of two, and a round that sees both published."""
+
+
+def policy_of(learner: Learner) -> SlatePolicy:
+    assert isinstance(learner.policy, SlatePolicy)
+    return learner.policy
+
+
+def counts_of(learner: Learner) -> private_counts.Counts:
+    return policy_of(learner)._counts
+
+
+def published_by(learner: Learner) -> Floats:
+    said: Floats = policy_of(learner).planner.posterior.observations.arrays()["said"]
+    return said
+
+
+def plan_always(learner: Learner, block: SlateBlock) -> None:
+    """Whatever was published, that block is next."""
+    vars(policy_of(learner).planner)["next_block"] = lambda rounds, coins: block
 
 
 class Scripted:
@@ -49,32 +66,32 @@ class Scripted:
 
 
 def run(
-    kind: type[SlateLearner], said: list[Any], script: list[int], epsilon: float, patch: pytest.MonkeyPatch
+    kind: Entry[Any], said: list[Any], script: list[int], epsilon: float, patch: pytest.MonkeyPatch
 ) -> tuple[list[Decision], float, list[int]]:
     """A run in which `script` is published: its decisions, how likely that was, and what was asked."""
     told = Scripted(script)
     patch.setattr(noise, "laplace", told.laplace)
-    patch.setattr("diminuendo.learners.slates.learner.FEW", 1.0)  # so that a short run has several blocks
-    patch.setattr("diminuendo.learners.slates.learner.AT_FIRST", 0.9)
+    patch.setattr(
+        "diminuendo.learners.slates.planner.PEOPLE_PER_SLATE", 1.0
+    )  # so that a short run has several blocks
+    patch.setattr("diminuendo.learners.slates.planner.FIRST_SHARE", 0.9)
     learner = kind(3, 2, horizon=len(said), epsilon=epsilon, coins=SeededCoins(5))
     decisions, asked = [], []
     for answer in said:
         decisions.append(learner.choose())
-        asked += learner._block.questions.tolist()
+        asked += policy_of(learner)._block.questions.tolist()
         if answer != "no answer":
             learner.observe(decisions[-1], answer)
     assert told.said >= 3, "two blocks were published: two slates, then one or more"
     return decisions, told.log_probability, asked
 
 
-def worst_ratio(
-    kind: type[SlateLearner], epsilon: float, patch: pytest.MonkeyPatch
-) -> tuple[float, set[int]]:
+def worst_ratio(kind: Entry[Any], epsilon: float, patch: pytest.MonkeyPatch) -> tuple[float, set[int]]:
     """The largest log-ratio of whatever is published in a run, over what one person may say; and what was asked."""
     click = "click" in kind.reads
     others = [0, None, 1, 0] if click else [0.5, 1.0, 0.0, 0.25]
     hers = ["no answer", None, 0, 1] if click else ["no answer", 0.0, 0.4, 1.0, float("nan"), -3, 1e9]
-    unit, worst, asked = kind.ticks, 0.0, set[int]()
+    unit, worst, asked = 1 if click else Totals.ticks, 0.0, set[int]()
     rng = np.random.default_rng(8)
     scripts = [[int(n) * unit for n in rng.integers(-4, 9, 5)] for _ in range(6)]
     for script in [*scripts, [-3 * unit], [9 * unit], [0]]:
@@ -99,12 +116,12 @@ def test_everything_published_in_a_whole_run_is_private(
     worst, asked = worst_ratio(LEARNING[name], epsilon, monkeypatch)
     assert 0.999 * epsilon < worst <= epsilon * (1 + 1e-12)
     if name == "slate-clicks" and epsilon == 8:
-        assert WHICH in asked, "the question that needs more noise was among them"
+        assert WHICH_SLOT in asked, "the question that needs more noise was among them"
 
 
 def test_noise_for_yes_and_no_is_too_little_for_which(monkeypatch: pytest.MonkeyPatch) -> None:
     scale = private_counts.PrivateCounts.scale
-    monkeypatch.setattr(private_counts.PrivateCounts, "scale", lambda self, apart: scale(self, 1))
+    monkeypatch.setattr(private_counts.PrivateCounts, "scale", lambda self, sensitivity: scale(self, 1))
     worst, _ = worst_ratio(SlateClicks, 8.0, monkeypatch)
     assert worst > 1.9 * 8
 
@@ -112,16 +129,16 @@ def test_noise_for_yes_and_no_is_too_little_for_which(monkeypatch: pytest.Monkey
 def test_late_credit_would_cost_twice_as_much(monkeypatch: pytest.MonkeyPatch) -> None:
     """An answer counted in whatever block is open when it comes: in one run at once, in the other later."""
 
-    def late(self: DealtRounds, place: int, answer: Any) -> None:
-        self._add(np.array([0]), np.array([answer]))
+    def late(self: SlatePolicy, place: int, answer: Any) -> None:
+        self._count(np.array([0]), np.array([answer]))
 
-    monkeypatch.setattr(DealtRounds, "_learn", late)
+    monkeypatch.setattr(SlatePolicy, "learn", late)
 
-    monkeypatch.setattr("diminuendo.learners.slates.learner.FEW", 1.0)
-    monkeypatch.setattr("diminuendo.learners.slates.learner.AT_FIRST", 0.9)
+    monkeypatch.setattr("diminuendo.learners.slates.planner.PEOPLE_PER_SLATE", 1.0)
+    monkeypatch.setattr("diminuendo.learners.slates.planner.FIRST_SHARE", 0.9)
 
     def answered(at: int) -> float:
-        told = Scripted([9 * SlateTotals.ticks, 0, *[-5 * SlateTotals.ticks] * 4])
+        told = Scripted([9 * Totals.ticks, 0, *[-5 * Totals.ticks] * 4])
         monkeypatch.setattr(noise, "laplace", told.laplace)
         learner = SlateTotals(3, 2, horizon=ROUNDS, epsilon=0.5, coins=SeededCoins(5))
         first = learner.choose()
@@ -139,16 +156,16 @@ def test_what_comes_after_its_block_says_nothing(name: str) -> None:
     kind = LEARNING[name]
     learner = kind(6, 2, horizon=400, epsilon=1.0, coins=SeededCoins(3))
     first = learner.choose()
-    while learner._counts.lot == 0:
+    while counts_of(learner).number == 0:
         learner.choose()
-    before = learner._counts._cells.copy()
+    before = counts_of(learner)._cells.copy()
     learner.observe(first, 1)
-    np.testing.assert_array_equal(learner._counts._cells, before)
+    np.testing.assert_array_equal(counts_of(learner)._cells, before)
 
 
 @pytest.mark.parametrize("name", LEARNING)
 def test_boundaries_do_not_depend_on_answers(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever answers: the same rounds are dealt to the same slates, as long as the same is published."""
+    """Whoever answers: the same rounds are assigned to the same slates, as long as the same is published."""
     silent: list[Any] = ["no answer"] * ROUNDS
     loud: list[Any] = [1] * ROUNDS
     for script in ([3], [0, 5, -2]):
@@ -158,18 +175,18 @@ def test_boundaries_do_not_depend_on_answers(name: str, monkeypatch: pytest.Monk
 
 @pytest.mark.parametrize("name", LEARNING)
 def test_propensities_are_what_they_say(name: str) -> None:
-    """Over many deals of one block every slate comes as often as its decisions foretold."""
+    """Over many assignments of one block every slate comes as often as its decisions said."""
     slates: list[tuple[int, ...]] = [(0, 1), (2, 3), (1, 4)]
     sizes = np.array([6, 3, 1])
-    block = Block(np.array(slates, dtype=np.int32), sizes, np.array([2, 2, 2]))
+    block = SlateBlock(np.array(slates, dtype=np.int32), sizes, np.array([2, 2, 2]))
     third = []
     for seed in range(400):
         learner = LEARNING[name](5, 2, horizon=50, epsilon=1.0, coins=SeededCoins(seed))
-        learner._plan = lambda coins: block  # type: ignore[method-assign]
+        plan_always(learner, block)
         left = sizes.copy()
         for decision in (learner.choose() for _ in range(10)):
             slate = slates.index(decision.slate)
-            assert decision.propensity == left[slate] / left.sum(), "of those that are yet to be dealt"
+            assert decision.propensity == left[slate] / left.sum(), "of those that are yet to come"
             left[slate] -= 1
             third += [slate] if decision.round == 2 else []
         assert not left.any()
@@ -177,17 +194,17 @@ def test_propensities_are_what_they_say(name: str) -> None:
     statistics.assert_rejects(third, np.array([0.3, 0.6, 0.1]))
 
 
-def test_rounds_that_show_the_same_are_alike_whatever_they_ask() -> None:
+def test_rounds_that_show_the_same_count_together_whatever_they_ask() -> None:
     slates = np.array([[0, 1], [2, 3], [0, 1], [1, 0]], dtype=np.int32)
-    dealt = np.random.default_rng(1).integers(4, size=50).astype(np.int32)
-    shown = [slates[slate].tolist() for slate in dealt]
+    assigned = np.random.default_rng(1).integers(4, size=50).astype(np.int32)
+    shown = [slates[slate].tolist() for slate in assigned]
     expected = [shown[at:].count(slate) for at, slate in enumerate(shown)]
-    assert alike_from(slates, dealt).tolist() == expected
+    assert remaining_same(slates, assigned).tolist() == expected
 
 
 @pytest.mark.parametrize("name", LEARNING)
 def test_snapshots_count_rounds_once(name: str) -> None:
-    """Which slate a round was dealt to follows from its number. What older ones say of it is passed over."""
+    """Which slate a round was assigned to follows from its number. What older ones say of it is passed over."""
     learner = LEARNING[name](6, 2, horizon=300, epsilon=1.0, coins=SeededCoins(3))
     for _ in range(7):
         decision = learner.choose()
@@ -196,8 +213,8 @@ def test_snapshots_count_rounds_once(name: str) -> None:
     again = LEARNING[name].restore(older)
     again.observe(decision, 1)
     learner.observe(decision, 1)
-    assert learner._counts._cells.any()
-    np.testing.assert_array_equal(again._counts._cells, learner._counts._cells)
+    assert counts_of(learner)._cells.any()
+    np.testing.assert_array_equal(counts_of(again)._cells, counts_of(learner)._cells)
     assert again.choose().slate == learner.choose().slate
     found["desk.0"][0] = 6
     with pytest.raises(InvalidInput, match="altered"):
@@ -206,10 +223,10 @@ def test_snapshots_count_rounds_once(name: str) -> None:
 
 def test_the_same_slate_with_the_same_question_is_one_number() -> None:
     one, other = np.array([1, 2], dtype=np.int32), np.array([2, 1], dtype=np.int32)
-    block = merged([(one, 3, 2), (other, 4, 2), (one, 5, 2), (one, 6, WHICH)])
+    block = merged([(one, 3, 2), (other, 4, 2), (one, 5, 2), (one, 6, WHICH_SLOT)])
     np.testing.assert_array_equal(block.slates, [[1, 2], [2, 1], [1, 2]])
     np.testing.assert_array_equal(block.sizes, [8, 4, 6])
-    np.testing.assert_array_equal(block.questions, [2, 2, WHICH])
+    np.testing.assert_array_equal(block.questions, [2, 2, WHICH_SLOT])
 
 
 @pytest.mark.parametrize("name", LEARNING)
@@ -222,15 +239,15 @@ def test_a_crash_publishes_nothing_twice(name: str, tmp_path: Path) -> None:
         learner.replay(people[:10])
         saved = learner.snapshot()
         learner.replay(people[10:60])
-        before = learner._beliefs.heard.arrays()["said"]
-        assert learner._counts.lot == 1
+        before = published_by(learner)
+        assert counts_of(learner).number == 1
     with Ledger.open(tmp_path / "ledger", budget) as ledger:
         again = kind.restore(saved, ledger=ledger)
         again.replay(people[200:260])  # other people: what was published before is not about them
-        np.testing.assert_array_equal(again._beliefs.heard.arrays()["said"][: len(before)], before)
+        np.testing.assert_array_equal(published_by(again)[: len(before)], before)
         fresh = kind(6, 2, horizon=300, epsilon=1.0)
         fresh.replay(people[:60])
-        assert not np.array_equal(fresh._beliefs.heard.arrays()["said"], before), "noise is noise"
+        assert not np.array_equal(published_by(fresh), before), "noise is noise"
         assert ledger.spent() == pytest.approx(1.0)
 
 
@@ -243,7 +260,7 @@ def test_who_begins_anew_on_the_same_ledger_publishes_nothing_new(name: str, tmp
     for _ in range(2):
         with Ledger.open(tmp_path / "ledger", budget) as ledger:
             learner = kind(6, 2, horizon=200, epsilon=1.0, ledger=ledger)
-            runs.append((learner.replay(people), learner._beliefs.heard.arrays()["said"], len(ledger.drawn)))
+            runs.append((learner.replay(people), published_by(learner), len(ledger.drawn)))
             assert len(ledger.charges) == 1
     for one, other in zip(*runs, strict=True):
         np.testing.assert_array_equal(one, other)
@@ -256,7 +273,7 @@ def test_who_begins_anew_on_the_same_ledger_publishes_nothing_new(name: str, tmp
 
 @pytest.mark.parametrize("name", LEARNING)
 def test_answers_of_before_a_crash_come_too_late(name: str, tmp_path: Path) -> None:
-    """After it the same block is dealt again: the same number, the same slate, and still another round."""
+    """After it the same block is assigned again: the same number, the same slate, and still another round."""
     kind, budget = LEARNING[name], Budget(1.0, 0.0, Unit(), "pure")
     with Ledger.open(tmp_path / "ledger", budget) as ledger:
         learner = kind(4, 2, horizon=300, epsilon=1.0, ledger=ledger)
@@ -268,43 +285,44 @@ def test_answers_of_before_a_crash_come_too_late(name: str, tmp_path: Path) -> N
         assert [old.slate for old in before] == [new.slate for new in after]
         for old in before:
             again.observe(old, 1)
-        assert not again._counts._cells.any()
+        assert not counts_of(again)._cells.any()
         for new in after:
             again.observe(new, 1)
-        assert again._counts._cells.any(), "theirs count"
+        assert counts_of(again)._cells.any(), "theirs count"
 
 
 @pytest.mark.parametrize("name", LEARNING)
-def test_ctrl_c_cannot_come_between_a_deal_and_its_decision(
+def test_ctrl_c_cannot_come_between_a_round_and_its_decision(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     learner = LEARNING[name](6, 2, horizon=300, epsilon=1.0, coins=SeededCoins(3), patience=4)
     learner.choose()
-    add = learner._decisions.add
+    add = learner._frame.decisions.add
 
     def interrupted(*args: Any) -> Decision:
         signal.raise_signal(signal.SIGINT)
         return add(*args)
 
-    monkeypatch.setattr(learner._decisions, "add", interrupted)
+    monkeypatch.setattr(learner._frame.decisions, "add", interrupted)
     with pytest.raises(KeyboardInterrupt):
         learner.choose()
     assert learner.rounds == 2, "it was issued, and lost"
-    assert learner._at == 2
+    assert learner.menu is not None
+    assert learner.rounds - learner.menu.first == 2
 
 
-def told(learner: Any, lot: int) -> list[float | None]:
-    """The propensities of all rounds until so many lots are published."""
+def told(learner: Learner, number: int) -> list[float | None]:
+    """The propensities of all rounds until `number` blocks are published."""
     found: list[float | None] = []
-    while learner._counts.lot < lot:
+    while counts_of(learner).number < number:
         propensity = learner.choose().propensity
-        found += [propensity] if learner._counts.lot < lot else []
+        found += [propensity] if counts_of(learner).number < number else []
     return found
 
 
 @pytest.mark.parametrize("name", LEARNING)
-def test_a_deal_that_may_have_been_seen_has_no_propensities(name: str, tmp_path: Path) -> None:
-    """What a ledger kept, or a snapshot, is dealt again after a restart: certain, not drawn. The next deal is new."""
+def test_an_assignment_that_may_have_been_seen_has_no_propensities(name: str, tmp_path: Path) -> None:
+    """What a ledger kept, or a snapshot, is shown again after a restart: certain, not drawn. The next block is new."""
     kind, budget, path = LEARNING[name], Budget(1.0, 0.0, Unit(), "pure"), tmp_path / "ledger"
     with Ledger.open(path, budget) as ledger:
         learner = kind(4, 2, horizon=2_000, epsilon=1.0, ledger=ledger)
@@ -318,12 +336,12 @@ def test_a_deal_that_may_have_been_seen_has_no_propensities(name: str, tmp_path:
     with Ledger.open(path, budget) as ledger:
         again = kind.restore(untouched, ledger=ledger)
         told(again, 3)
-        again.choose()  # of the fourth lot, which nobody has seen: the others were dealt by lives before
+        again.choose()  # of the fourth block, which nobody has seen: the others were shown by lives before
         assert None not in told(again, 4)
 
 
 @pytest.mark.parametrize("name", LEARNING)
-def test_a_snapshot_alone_keeps_its_deal(name: str) -> None:
+def test_a_snapshot_alone_keeps_its_assignment(name: str) -> None:
     learner = LEARNING[name](4, 2, horizon=2_000, epsilon=1.0, coins=SeededCoins(1))
     learner.choose()
     again = LEARNING[name].restore(learner.snapshot())
@@ -334,10 +352,10 @@ def test_a_snapshot_alone_keeps_its_deal(name: str) -> None:
 def test_propensities_are_right_at_the_horizon() -> None:
     """Blocks are longer than the people who are left: the share is still that of the whole block."""
     slates: list[tuple[int, ...]] = [(0, 1), (2, 3)]
-    block = Block(np.array(slates, dtype=np.int32), np.array([5, 5]), np.array([2, 2]))
+    block = SlateBlock(np.array(slates, dtype=np.int32), np.array([5, 5]), np.array([2, 2]))
     for seed in range(20):
         learner = SlateTotals(5, 2, horizon=1, epsilon=1.0, coins=SeededCoins(seed))
-        learner._plan = lambda coins: block  # type: ignore[method-assign]
+        plan_always(learner, block)
         assert learner.choose().propensity == 0.5
 
 
@@ -353,11 +371,11 @@ def test_a_click_that_lies_about_itself_is_refused() -> None:
         learner.observe(learner.choose(), Liar(1))
 
 
-@pytest.mark.parametrize("name", [name for name, kind in LEARNERS.items() if issubclass(kind, OpenTwin)])
-def test_twins_without_noise_take_no_ledger(name: str) -> None:
+@pytest.mark.parametrize("name", EXACT)
+def test_without_noise_there_is_no_ledger(name: str) -> None:
     ledger = Ledger(Budget(1.0, 0.0, Unit(), "pure"))
     with pytest.raises(InvalidInput, match="no ledger"):
-        LEARNERS[name](6, 2, horizon=9, epsilon=1.0, ledger=ledger)  # type: ignore[call-arg]
+        LEARNERS[name](6, 2, horizon=9, epsilon=1.0, ledger=ledger)
     assert not ledger.charges
 
 
@@ -374,7 +392,7 @@ def test_several_visits_share_the_budget(name: str) -> None:
     once, thrice = (
         kind.for_setting(Setting(6, 2, 300, next(iter(kind.reads)), 0.9, visits=visits)) for visits in (1, 3)
     )
-    assert thrice._counts.scale(1) == pytest.approx(3 * once._counts.scale(1), rel=1e-9)
+    assert counts_of(thrice).scale(1) == pytest.approx(3 * counts_of(once).scale(1), rel=1e-9)
     assert once.guarantee.epsilon == pytest.approx(0.9) == thrice.guarantee.epsilon
     assert once.guarantee.delta == 0
 

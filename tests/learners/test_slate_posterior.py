@@ -10,11 +10,24 @@ import pytest
 from scipy import integrate, stats
 
 from diminuendo.errors import InvalidInput
-from diminuendo.learners.slates.blocks import WHICH
-from diminuendo.learners.slates.likelihood import CHANCES, GRID, ROUNDING, Heard, log_likelihood, look_up
-from diminuendo.learners.slates.mcmc import PRIOR_APART, PRIOR_WIDTH, WISHES, new_chain, sweep
+from diminuendo.learners.slates.blocks import WHICH_SLOT
+from diminuendo.learners.slates.likelihood import (
+    CHANCE_GRID,
+    COUNT_VARIANCE,
+    GRID_POINTS,
+    Observations,
+    log_likelihood,
+    look_up,
+)
+from diminuendo.learners.slates.mcmc import (
+    PRIOR_NO_OVERLAP,
+    PRIOR_TOTAL_APPEAL,
+    PRIOR_WIDTH,
+    initial_state,
+    sweep,
+)
 from diminuendo.learners.slates.model import Draws, best_slate, chances
-from diminuendo.learners.slates.posterior import CHAINS, KEPT, Beliefs
+from diminuendo.learners.slates.posterior import N_CHAINS, N_DRAWS, SlatePosterior
 from diminuendo.types import Floats
 from tests.kit.statistics import ALPHA
 
@@ -34,16 +47,18 @@ def worth(slate: tuple[int, ...], appeals: Floats, overlaps: dict[tuple[int, int
 
 
 @pytest.fixture
-def heard() -> Heard:
-    found = Heard(N, K)
+def observations() -> Observations:
+    found = Observations(N, K)
     for slate in ((0, 1, 2), (2, 3, 4), (1, 4, 5)):
         found.add(np.array(slate, dtype=np.int32), K, 10, np.array([3.0]), 1.0)
     return found
 
 
-def made(heard: Heard, seed: int, many: int = 4) -> tuple[Draws, list[dict[tuple[int, int], float]]]:
+def made(
+    observations: Observations, seed: int, many: int = 4
+) -> tuple[Draws, list[dict[tuple[int, int], float]]]:
     rng = np.random.default_rng(seed)
-    couples = [tuple(couple) for couple in heard.evidence().couples.tolist()]
+    couples = [tuple(couple) for couple in observations.evidence().pair_items.tolist()]
     overlaps = np.where(
         rng.random((many, len(couples))) < 0.4, 0.0, rng.uniform(-0.3, 0.95, (many, len(couples)))
     )
@@ -52,19 +67,19 @@ def made(heard: Heard, seed: int, many: int = 4) -> tuple[Draws, list[dict[tuple
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_chances_are_the_definition(heard: Heard, seed: int) -> None:
-    draws, overlaps = made(heard, seed)
+def test_chances_are_the_definition(observations: Observations, seed: int) -> None:
+    draws, overlaps = made(observations, seed)
     for slate in itertools.permutations(range(N), K):
         out = np.zeros((len(overlaps), K))
-        chances(np.array(slate, dtype=np.int32), draws, np.arange(len(out)), heard.neighbours(), out)
+        chances(np.array(slate, dtype=np.int32), draws, np.arange(len(out)), observations.neighbours(), out)
         for draw, i in itertools.product(range(len(overlaps)), range(K)):
             expected = worth(slate[: i + 1], draws.appeals[draw], overlaps[draw])
             assert out[draw, i] == pytest.approx(expected, abs=1e-12)
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_the_best_slate_is_greedy_then_no_exchange_helps(heard: Heard, seed: int) -> None:
-    draws, overlaps = made(heard, seed)
+def test_the_best_slate_is_greedy_then_no_exchange_helps(observations: Observations, seed: int) -> None:
+    draws, overlaps = made(observations, seed)
     which = np.array([0, 2, 3])
 
     def value(slate: tuple[int, ...]) -> float:
@@ -75,9 +90,9 @@ def test_the_best_slate_is_greedy_then_no_exchange_helps(heard: Heard, seed: int
         options = [(*chosen, a) for a in range(N) if a not in chosen]
         chosen = max(options, key=value)
     slate = np.zeros(K, dtype=np.int32)
-    best_slate(draws, which, heard.neighbours(), slate, 0)
+    best_slate(draws, which, observations.neighbours(), slate, 0)
     assert tuple(slate.tolist()) == chosen
-    best_slate(draws, which, heard.neighbours(), slate, 20)
+    best_slate(draws, which, observations.neighbours(), slate, 20)
     found = tuple(slate.tolist())
     assert value(found) >= value(chosen) - 1e-12
     for i, a in itertools.product(range(K), range(N)):
@@ -88,19 +103,19 @@ def test_the_best_slate_is_greedy_then_no_exchange_helps(heard: Heard, seed: int
 def test_nobody_who_is_not_looked_at_would_have_been_chosen() -> None:
     """Many items of which few were shown together: nearly all are ruled out by a bound, and the best is the best."""
     many, slots = 80, 4
-    heard = Heard(many, slots)
+    observations = Observations(many, slots)
     for shown in ((0, 1, 2, 3), (3, 40, 41, 2), (70, 0, 5, 6)):
-        heard.add(np.array(shown, dtype=np.int32), slots, 10, np.array([3.0]), 1.0)
-    couples = [tuple(couple) for couple in heard.evidence().couples.tolist()]
+        observations.add(np.array(shown, dtype=np.int32), slots, 10, np.array([3.0]), 1.0)
+    couples = [tuple(couple) for couple in observations.evidence().pair_items.tolist()]
     for seed in range(12):
         rng = np.random.default_rng(seed)
         laps = rng.uniform(
             -0.3, 0.95 if seed % 2 else 0.0, (5, len(couples))
         )  # things that go together, or not
         draws = Draws(rng.lognormal(-3.0 + seed / 4, 0.5, (5, many)), laps)
-        draws.appeals[:, heard.shown > 0] *= 2.0
+        draws.appeals[:, observations.shown > 0] *= 2.0
         slate, chosen = np.zeros(slots, dtype=np.int32), list[int]()
-        best_slate(draws, np.arange(5), heard.neighbours(), slate, 0)
+        best_slate(draws, np.arange(5), observations.neighbours(), slate, 0)
         for _ in range(slots):
             paid = [
                 -1.0
@@ -117,18 +132,18 @@ def test_nobody_who_is_not_looked_at_would_have_been_chosen() -> None:
 
 def test_a_move_that_is_given_up_early_would_have_been_refused() -> None:
     """Where nothing is known of what rows can add, all of them are looked at: the same chain, the same coins."""
-    rng, heard = np.random.default_rng(3), Heard(N, K)
+    rng, observations = np.random.default_rng(3), Observations(N, K)
     for people in (20, 300, 4_000) * 5:
         slate = rng.permutation(N)[:K].astype(np.int32)
         question = int(rng.integers(K + 1))
-        said = rng.uniform(0, people / K, K if question == WHICH else 1)
-        heard.add(slate, question, people, said, 2.0)
-    evidence = heard.evidence()
+        said = rng.uniform(0, people / K, K if question == WHICH_SLOT else 1)
+        observations.add(slate, question, people, said, 2.0)
+    evidence = observations.evidence()
     assert evidence.which.any()
     assert not evidence.which.all()
     ends = []
     for ceilings in (evidence.ceilings, np.full_like(evidence.ceilings, np.inf), evidence.ceilings - 20.0):
-        chain, coins = new_chain(N, heard.n_pairs), np.random.default_rng(4)
+        chain, coins = initial_state(N, observations.n_pairs), np.random.default_rng(4)
         for _ in range(40):
             sweep(evidence._replace(ceilings=ceilings), chain, coins)
         ends.append((*(part.tolist() for part in chain), coins.random()))
@@ -141,8 +156,8 @@ def test_the_likelihood_is_a_convolution(people: int, said: float, scale: float)
     """Normal plus Laplace, integrated numerically; up to the constant log(2 scale)."""
     found = log_likelihood(said, people, scale)
     for place in (40, 200, 330, 480):
-        chance = CHANCES[place]
-        mean, spread = people * chance, math.sqrt(people * chance * (1 - chance) + ROUNDING)
+        chance = CHANCE_GRID[place]
+        mean, spread = people * chance, math.sqrt(people * chance * (1 - chance) + COUNT_VARIANCE)
 
         def density(x: float, mean: float = mean, spread: float = spread) -> float:
             return float(stats.norm.pdf(x, mean, spread) * stats.laplace.pdf(said - x, scale=scale))
@@ -151,18 +166,21 @@ def test_the_likelihood_is_a_convolution(people: int, said: float, scale: float)
         kink = [said] if low < said < high else None
         exact = float(integrate.quad(density, low, high, points=kink, limit=500)[0])
         assert found[place] == pytest.approx(math.log(exact) + math.log(2 * scale), abs=1e-6)
-    mean, spread = people * CHANCES[200], math.sqrt(people * CHANCES[200] * (1 - CHANCES[200]) + ROUNDING)
+    mean, spread = (
+        people * CHANCE_GRID[200],
+        math.sqrt(people * CHANCE_GRID[200] * (1 - CHANCE_GRID[200]) + COUNT_VARIANCE),
+    )
     exact = float(stats.norm.logpdf(said, mean, spread))
     assert log_likelihood(said, people, 0.0)[200] == pytest.approx(exact + 0.5 * math.log(2 * math.pi))
 
 
 def test_numbers_about_the_same_slate_are_added_up() -> None:
-    one, two = Heard(N, K), Heard(N, K)
+    one, two = Observations(N, K), Observations(N, K)
     slate, turned = np.array([3, 1, 4], dtype=np.int32), np.array([4, 3, 1], dtype=np.int32)
     one.add(slate, K, 10, np.array([3.0]), 1.0)
     one.add(turned, K, 20, np.array([9.0]), 1.0)  # a sum does not know the order
-    one.add(slate, WHICH, 20, np.array([9.0, 1.0, 2.0]), 2.0)
-    one.add(turned, WHICH, 20, np.array([9.0, 1.0, 2.0]), 2.0)  # which one does
+    one.add(slate, WHICH_SLOT, 20, np.array([9.0, 1.0, 2.0]), 2.0)
+    one.add(turned, WHICH_SLOT, 20, np.array([9.0, 1.0, 2.0]), 2.0)  # which one does
     found = one.evidence()
     assert len(found.lengths) == 3
     np.testing.assert_allclose(
@@ -175,9 +193,9 @@ def test_numbers_about_the_same_slate_are_added_up() -> None:
 
 
 def test_what_could_not_have_been_published_is_refused() -> None:
-    heard = Heard(N, K)
-    heard.add(np.array([3, 1, 4], dtype=np.int32), K, 10, np.array([3.0]), 1.0)
-    good = heard.arrays()
+    observations = Observations(N, K)
+    observations.add(np.array([3, 1, 4], dtype=np.int32), K, 10, np.array([3.0]), 1.0)
+    good = observations.arrays()
     for name, wrong in (
         ("slates", N),
         ("slates", -1),
@@ -189,13 +207,13 @@ def test_what_could_not_have_been_published_is_refused() -> None:
         bad = {key: part.copy() for key, part in good.items()}
         bad[name][...] = wrong
         with pytest.raises(InvalidInput, match="altered"):
-            Heard(N, K).take(bad)
+            Observations(N, K).take(bad)
 
 
 def test_the_table_is_read_between_its_points() -> None:
-    table = np.sqrt(CHANCES).astype(np.float32)
+    table = np.sqrt(CHANCE_GRID).astype(np.float32)
     for chance in (0.0, 1e-5, 0.0371, 0.5, 0.99999, 1.0):
-        assert look_up(table, chance) == pytest.approx(math.sqrt(chance), abs=2 / GRID)
+        assert look_up(table, chance) == pytest.approx(math.sqrt(chance), abs=2 / GRID_POINTS)
     assert look_up(table, -0.2) == table[0]
 
 
@@ -205,13 +223,13 @@ def test_the_chain_draws_from_the_posterior() -> None:
     The prior's own parameters are held, which leaves two appeals and an overlap. The error of a mean over batches of
     draws is measured by the batches; with ALPHA for each, and a wrong likelihood is told apart.
     """
-    heard = Heard(2, 2)
+    observations = Observations(2, 2)
     slate = np.array([0, 1], dtype=np.int32)
-    heard.add(slate, 2, 30, np.array([17.0]), 1.0)
-    heard.add(slate, WHICH, 25, np.array([9.0, 6.0]), 2.0)
-    chain = new_chain(2, heard.n_pairs)
+    observations.add(slate, 2, 30, np.array([17.0]), 1.0)
+    observations.add(slate, WHICH_SLOT, 25, np.array([9.0, 6.0]), 2.0)
+    chain = initial_state(2, observations.n_pairs)
     coins = np.random.default_rng(1)
-    evidence, prior = heard.evidence(), chain.prior.copy()
+    evidence, prior = observations.evidence(), chain.prior.copy()
     batches, each = 60, 400
     seen = np.zeros((batches, 3))
     for batch in range(batches):
@@ -237,7 +255,7 @@ def test_the_chain_draws_from_the_posterior() -> None:
             (9.0, 25, 2 * wrong, first),
             (6.0, 25, 2 * wrong, both - first),
         ):
-            likely += np.interp(chance, CHANCES, log_likelihood(said, people, scale))
+            likely += np.interp(chance, CHANCE_GRID, log_likelihood(said, people, scale))
         weight = weight * np.exp(likely - likely.max())
         weight /= weight.sum()
         return np.array([(weight * a).sum(), (weight * b).sum(), weight[..., 0].sum()])
@@ -248,55 +266,57 @@ def test_the_chain_draws_from_the_posterior() -> None:
     assert (np.abs(seen.mean(axis=0) - posterior(8.0)) > limit * deviation).any(), "more noise is another law"
 
 
-def test_the_prior_is_what_it_says_when_nothing_was_heard() -> None:
-    chain, coins = new_chain(40), np.random.default_rng(2)
-    evidence = Heard(40, 2).evidence()
-    centres, widths, aparts = [], [], []
+def test_the_prior_is_what_it_says_when_nothing_was_published() -> None:
+    chain, coins = initial_state(40), np.random.default_rng(2)
+    evidence = Observations(40, 2).evidence()
+    centres, widths, no_overlaps = [], [], []
     for _ in range(3000):
         sweep(evidence, chain, coins)
         centres.append(chain.prior[0])
         widths.append(chain.prior[1] ** -2)
-        aparts.append(chain.prior[2])
-    batch = np.array([centres, widths, aparts]).reshape(3, 30, -1).mean(axis=2)
+        no_overlaps.append(chain.prior[2])
+    batch = np.array([centres, widths, no_overlaps]).reshape(3, 30, -1).mean(axis=2)
     shape, scale = PRIOR_WIDTH
-    expected = np.array([math.log(WISHES / 40), shape / scale, PRIOR_APART[0] / sum(PRIOR_APART)])
+    expected = np.array(
+        [math.log(PRIOR_TOTAL_APPEAL / 40), shape / scale, PRIOR_NO_OVERLAP[0] / sum(PRIOR_NO_OVERLAP)]
+    )
     limit = stats.t.isf(ALPHA / 2, 29) * batch.std(axis=1, ddof=1) / math.sqrt(30)
     assert (np.abs(batch.mean(axis=1) - expected) < limit).all()
     assert (np.abs(batch.mean(axis=1) - expected - [1.0, 0.4, 0.2]) > limit).all()
 
 
-def test_beliefs_find_who_it_was() -> None:
+def test_the_posterior_finds_who_it_was() -> None:
     """Random slates, yes or no only: the items that people want come out on top."""
-    rng, beliefs = np.random.default_rng(3), Beliefs(30, 3)
+    rng, posterior = np.random.default_rng(3), SlatePosterior(30, 3)
     appeals = np.full(30, 0.005)
     appeals[[4, 17, 22]] = 0.5, 0.4, 0.3
     for _ in range(60):
         slate = rng.choice(30, 3, replace=False).astype(np.int32)
         chance = 1 - math.exp(-appeals[slate].sum())
-        beliefs.hear(slate, 3, 60, np.array([rng.binomial(60, chance) + rng.laplace()]), 1.0)
-    beliefs.think(100, rng)
-    assert set(beliefs.best(16, 2).tolist()) == {4, 17, 22}
-    kept = Beliefs(30, 3)
-    kept.take(beliefs.arrays())
+        posterior.add(slate, 3, 60, np.array([rng.binomial(60, chance) + rng.laplace()]), 1.0)
+    posterior.sample(100, rng)
+    assert set(posterior.best(16, 2).tolist()) == {4, 17, 22}
+    kept = SlatePosterior(30, 3)
+    kept.take(posterior.arrays())
     one, other = np.random.default_rng(4), np.random.default_rng(4)
-    kept.think(5, one)
-    beliefs.think(5, other)
-    np.testing.assert_array_equal(kept.best(8, 1), beliefs.best(8, 1))
-    leader = beliefs.best(KEPT, 2)
-    for ahead in (16, KEPT, 40):  # after a rest nothing is different
-        kept.rest(ahead)
-        assert len(kept.arrays()["draws.appeals"]) == max(CHAINS, KEPT - ahead)
-        if ahead == KEPT:
-            held, kept = kept.arrays(), Beliefs(30, 3)
+    kept.sample(5, one)
+    posterior.sample(5, other)
+    np.testing.assert_array_equal(kept.best(8, 1), posterior.best(8, 1))
+    leader = posterior.best(N_DRAWS, 2)
+    for ahead in (16, N_DRAWS, 40):  # after thinning nothing is different
+        kept.thin(ahead)
+        assert len(kept.arrays()["draws.appeals"]) == max(N_CHAINS, N_DRAWS - ahead)
+        if ahead == N_DRAWS:
+            held, kept = kept.arrays(), SlatePosterior(30, 3)
             kept.take(held)
         for sweeps in (ahead // 2, ahead - ahead // 2):
-            kept.think(sweeps, one)
-            beliefs.think(sweeps, other)
-        np.testing.assert_array_equal(kept.best(8, 1), beliefs.best(8, 1))
-        np.testing.assert_array_equal(kept.rivals(7, leader), beliefs.rivals(7, leader))
-        np.testing.assert_array_equal(kept.chances(leader), beliefs.chances(leader))
-        for name, part in beliefs.arrays().items():
+            kept.sample(sweeps, one)
+            posterior.sample(sweeps, other)
+        np.testing.assert_array_equal(kept.best(8, 1), posterior.best(8, 1))
+        np.testing.assert_array_equal(kept.challengers(7, leader), posterior.challengers(7, leader))
+        np.testing.assert_array_equal(kept.chances(leader), posterior.chances(leader))
+        for name, part in posterior.arrays().items():
             np.testing.assert_array_equal(kept.arrays()[name], part)
-    kept.rest(KEPT)
-    assert kept.chances(leader).shape == (CHAINS, 3), "of those that are there"
-    np.testing.assert_array_equal(kept.best(CHAINS, 1), beliefs.best(CHAINS, 1))
+    kept.thin(N_DRAWS)
+    assert kept.chances(leader).shape == (N_CHAINS, 3), "of those that are there"
+    np.testing.assert_array_equal(kept.best(N_CHAINS, 1), posterior.best(N_CHAINS, 1))

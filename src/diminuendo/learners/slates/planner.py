@@ -1,0 +1,177 @@
+"""The planner of slates: the next block, from all that was published. Public.
+
+Noise is paid per published number, so few numbers, each about a whole slate and many people, teach more than one for
+every slot and item. What they say about single items is worked out afterwards, for free (posterior.py).
+
+    first       all items, in random slates, each shown to a few people; where people are few, only some of the items
+    then        in blocks: two exploring slates, each the best on average over a few draws of the Markov chain, so that
+                what may be good is tried and what was tried long enough is not; beside them, from some time on, the
+                slate that is best on average over all draws, shown to the greater part of people
+
+An item that was given up is tried again, by a few people, whenever a chain, which never forgets how unsure it is, draws
+it high: so no run loses a good item for good because it was unlucky once.
+When people stop wanting what they were known to want, all is forgotten, and learning begins again (drift).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from diminuendo.errors import InvalidInput
+from diminuendo.learners.slates.blocks import SlateBlock, merged
+from diminuendo.learners.slates.posterior import N_DRAWS, SlatePosterior
+from diminuendo.learners.slates.questions import Noise, Questions
+from diminuendo.types import Floats, Ints, Items
+
+PEOPLE_PER_SLATE = 8.0
+"""People per slate at first, times 1 + 1 / epsilon: enough to see a good item through chance and noise."""
+FIRST_SHARE = 0.15
+"""The share of people who see random slates at first. Items for which they are too few are left for later."""
+GROWTH = 60
+"""Later slates are shown to one in GROWTH of the people who came so far: the number of releases is logarithmic."""
+BOLD_DRAWS, WARY_DRAWS = 4, 8
+"""Each block tries two slates: the best on average over BOLD_DRAWS draws, and over WARY_DRAWS. The latter number
+doubles as epsilon falls to 1/4: where noise is larger there is more to be unsure about, and single draws are worth
+less."""
+SWEEPS = 2
+"""Sweeps of Markov chains before each exploring slate, for each draw of the wary one."""
+DRIFT_SHARE, DRIFT_DEVIATIONS = 0.6, 3.0
+"""Tastes have changed when leading slates earn less than DRIFT_SHARE of what was expected, by DRIFT_DEVIATIONS."""
+DRIFT_WINDOWS = (1, 2, 4, 8, 16)
+"""How many of the last blocks are looked at together."""
+NO_LEADER = -1.0
+"""In the place of the leading slate's row, where no slate leads in the block."""
+
+
+class SlatePlanner:
+    """Explores slates and shows the best, by the posterior of what was published."""
+
+    def __init__(self, n_items: int, slots: int, horizon: int, questions: Questions, noise: Noise) -> None:
+        self.n_items, self.slots, self.horizon = n_items, slots, horizon
+        self.noise = noise
+        self.posterior = SlatePosterior(n_items, slots)
+        self.since: Ints = np.zeros(1, dtype=np.int64)
+        """The round with which learning began, or began again."""
+        # Of the leading slate of the open block: its row, the share that it should earn, and the variance of that.
+        self._leading = np.array([NO_LEADER, 0.0, 0.0])
+        # Of leading slates before: what was published, what was expected, and the variance of the difference.
+        self._checks = np.zeros((0, 3))
+        self._questions = questions
+
+    # Planning.
+
+    def next_block(self, rounds: int, coins: np.random.Generator) -> SlateBlock:
+        """What to do with the rounds after the first `rounds`; `coins` are public."""
+        wary = int(WARY_DRAWS * min(2.0, max(1.0, self.noise.epsilon**-0.5)))
+        block = self._planned(rounds, SWEEPS * wary, wary, coins)
+        self.posterior.thin(SWEEPS * wary)
+        return block
+
+    def _planned(self, rounds: int, sweeps: int, wary: int, coins: np.random.Generator) -> SlateBlock:
+        """The next block; there are `sweeps` sweeps before each exploring slate, except in the first block."""
+        self.forget_leader()
+        lately, left = rounds - int(self.since[0]), self.horizon - int(self.since[0])
+        n, k = self.n_items, self.slots
+        few = min(
+            PEOPLE_PER_SLATE * (1 + 1 / self.noise.epsilon), self.horizon - rounds
+        )  # no more people come
+        if lately == 0:
+            return self._first_block(int(few), int(FIRST_SHARE * left), coins)
+        few = int(max(4, min(few, FIRST_SHARE * left * k / n)))
+        people = int(max(few, lately / GROWTH))
+        planned = []
+        for draws in (BOLD_DRAWS, wary):
+            self.posterior.sample(sweeps, coins)
+            planned.append(self._asked(self.posterior.best(draws, 1), people))
+        share = (n * left**2) ** (1 / 3) / lately
+        if share >= 1:
+            return merged(planned)
+        leader = self.posterior.best(N_DRAWS, 2)
+        retests = self._questions.retests(leader, people, few, self.posterior)
+        planned += [self._asked(slate, size) for slate, size in retests]
+        shown = math.ceil(sum(size for _, size, _ in planned) * (1 - share) / share)
+        leading = self._asked(leader, shown)
+        block = merged([*planned, leading])
+        self._predict(block, *leading)
+        return block
+
+    def _first_block(self, people: int, most: int, coins: np.random.Generator) -> SlateBlock:
+        """Random slates, no item twice as long as there are others; for `most` people at most, or one slate."""
+        self.posterior.sample(N_DRAWS, coins)
+        n, k = self.n_items, self.slots
+        order = coins.permutation(n)
+        order = np.concatenate([order, order[: -n % k]]).astype(np.int32)  # the last slate is filled up
+        slates = order.reshape(-1, k)[: max(1, most // people)]
+        return merged([self._asked(slate, people) for slate in slates])
+
+    def _asked(self, slate: Items, people: int) -> tuple[Items, int, int]:
+        ordered, question = self._questions.ask(slate, people, self.posterior, self.noise)
+        return ordered, people, question
+
+    # What was published.
+
+    def add(self, block: SlateBlock, published: list[Floats], rounds: int) -> None:
+        """A block was published, after `rounds` rounds: for each of its slates one number, or one per slot."""
+        for slate, size, question, numbers in zip(*block, published, strict=True):
+            self.posterior.add(slate, int(question), int(size), numbers, self.noise.of(int(question)))
+        if self._leading[0] != NO_LEADER and self._has_drifted(block, published):
+            self.posterior.forget()
+            self.since[0], self._checks = rounds, np.zeros((0, 3))
+
+    def forget_leader(self) -> None:
+        """No slate leads in the open block; or it is not the one that was planned last."""
+        self._leading[:] = NO_LEADER, 0.0, 0.0
+
+    def _predict(self, block: SlateBlock, slate: Items, people: int, question: int) -> None:
+        """What the leading slate should earn, if people are as the posterior says."""
+        same = (block.slates == slate).all(axis=1) & (block.questions == question)
+        chance = self.posterior.chances(slate)[:, (question or self.slots) - 1]
+        self._leading[:] = np.flatnonzero(same)[0], chance.mean(), chance.var()
+
+    def _has_drifted(self, block: SlateBlock, published: list[Floats]) -> bool:
+        """Whether leading slates lately earned far less than expected."""
+        row, mean, unsure = int(self._leading[0]), self._leading[1], self._leading[2]
+        people, numbers = int(block.sizes[row]), len(published[row])
+        noise = 2 * numbers * self.noise.of(int(block.questions[row])) ** 2
+        variance = people**2 * unsure + people * mean * (1 - mean) + noise
+        check = np.array([[published[row].sum(), people * mean, variance]])
+        self._checks = np.concatenate([check, self._checks])[: DRIFT_WINDOWS[-1]]
+        for window in DRIFT_WINDOWS:
+            earned, expected, spread = self._checks[:window].sum(axis=0)
+            earned = max(0.0, earned)  # whatever noise says
+            least = DRIFT_SHARE * expected - DRIFT_DEVIATIONS * math.sqrt(spread)
+            if window <= len(self._checks) and earned < least:
+                return True
+        return False
+
+    # What a snapshot holds.
+
+    @property
+    def state(self) -> tuple[Ints, Floats]:
+        """Arrays of fixed size; restored in place."""
+        return self.since, self._leading
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Arrays of no fixed size; the names are those of a format."""
+        return self.posterior.arrays() | {"checks": self._checks}
+
+    def take(self, found: dict[str, NDArray[Any]]) -> None:
+        """Take out of `found` what `arrays` gave; refuse what it could not have given."""
+        checks = found.pop("checks", np.empty(0))
+        self.posterior.take(found)
+        sound = checks.dtype == np.float64 and checks.ndim == 2 and checks.shape[1] == 3
+        if not sound or not np.isfinite(checks).all() or (checks[:, 1:] < 0).any():
+            raise InvalidInput("The snapshot holds numbers that could not be; it was altered.")
+        self._checks = checks
+
+    def check(self, rounds: int, block: SlateBlock) -> None:
+        """Refuse a state, as read from a snapshot, that could not have come about in `rounds` rounds."""
+        row, mean, unsure = self._leading
+        sound = row == NO_LEADER or (0 <= row < len(block.sizes) and row == int(row))
+        sound = sound and 0 <= mean <= 1 and 0 <= unsure <= 1
+        if not sound or not 0 <= self.since[0] <= rounds:
+            raise InvalidInput("The snapshot holds a plan that could not have been made; it was altered.")

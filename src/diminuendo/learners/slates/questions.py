@@ -1,0 +1,74 @@
+"""What people are asked about the slates they are shown: the part in which totals and clicks differ.
+
+A question is decided with its slate, by public facts. An answer becomes ticks in a cell of the slate.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from numpy.typing import NDArray
+
+from diminuendo.learners.base.feedback import Reader
+from diminuendo.learners.slates.blocks import sensitivity_of
+from diminuendo.learners.slates.posterior import SlatePosterior
+from diminuendo.streams.people import People
+from diminuendo.types import Ints, Items
+
+
+@dataclass(frozen=True)
+class Noise:
+    """How noisy what is published is: public numbers."""
+
+    epsilon: float
+    """What one round costs."""
+    scales: Mapping[int, float]
+    """The scale of the noise in numbers of each sensitivity, in units: slates and questions are planned by it."""
+    published: bool
+    """Whether what is published has this noise, or none."""
+
+    def of(self, question: int) -> float:
+        """The scale of the noise on what is published in answer to that question, in units."""
+        return self.scales[int(sensitivity_of(question))] if self.published else 0.0
+
+
+class Questions(ABC):
+    """Which questions are asked, and what their answers count as."""
+
+    reader: Reader
+    ticks: int
+    """Whole numbers to one unit of an answer."""
+    sensitivities: tuple[int, ...]
+    """How much one answer moves what is published, in units, for each kind of question that may be asked."""
+
+    # Public: made of what was published.
+
+    @abstractmethod
+    def ask(self, slate: Items, people: int, posterior: SlatePosterior, noise: Noise) -> tuple[Items, int]:
+        """In what order to show a slate to so many people, and what to ask them."""
+
+    @abstractmethod
+    def retests(
+        self, leader: Items, people: int, few: int, posterior: SlatePosterior
+    ) -> list[tuple[Items, int]]:
+        """Slates that give items another chance which were given up, and how many people each is shown to.
+
+        `people`: to how many an exploring slate is shown; `few`: the least that teach anything.
+        """
+
+    # Private: what people said, on its way into cells.
+
+    @abstractmethod
+    def answers(self, people: People, first: int, slates: Items) -> NDArray[Any]:
+        """What people from number `first` on say to these slates."""
+
+    @abstractmethod
+    def count(self, questions: Ints, starts: Ints, answers: NDArray[Any]) -> tuple[Ints, Ints]:
+        """The cells that answers add to, and the ticks: given each person's question and the first cell of her slate."""
+
+    @abstractmethod
+    def count_one(self, question: int, start: int, answer: Any) -> tuple[int, int]:
+        """The cell that one answer adds to, and the ticks, in plain numbers: arrays would take ten times as long."""
