@@ -51,7 +51,7 @@ WHY = {
     "overlap-sums": "for each item 25 running sums and 11 of the open batch, 25 rows of earlier releases, and all that "
     "was published",
     "boosted": "for each item the open batch, scratch for people who care about all of them, where its chance ends, "
-    "and a table by which that is found in one look",
+    "a guide to that, and all that was published",
     "noisy-hedge": "for each slot and item the open batch, where its share ends, a guide to that, two buffers of "
     "the encoder and three of the decoder, the sum as it was published, and all that was published",
     "bandit-blocks": "for each slot and item the open batch, where its share ends, a guide to that, its place in the "

@@ -11,7 +11,7 @@ import diminuendo
 ROOT = Path(diminuendo.__file__).parent
 
 ORDER = [
-    ("errors", "types", "_lazy", "_numba", "_fetch", "_validate", "_sparse"),
+    ("errors", "types", "_lazy", "_numba", "_validate", "_sparse"),
     ("randomness",),
     ("privacy",),
     ("sums",),

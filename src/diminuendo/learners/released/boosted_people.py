@@ -17,11 +17,9 @@ from diminuendo.experts.capped_simplex import ONE
 from diminuendo.learners.released.contribution import (
     Sheet,
     care_about,
-    clip_bag,
-    fetch_cells,
     in_order,
     pour,
-    pour_clipped,
+    pour_bag,
     stands,
     write_row,
 )
@@ -87,28 +85,21 @@ def pour_people(
 ) -> int:
     """What these people contribute, into the batch; who comes next when the sheet is wider.
 
-    `most`: the largest share of any item, so that the shares of most items need not be looked up. What a person adds
-    is added when the next one's cells have been asked for.
+    `most`: the largest share of any item, so that the shares of most items need not be looked up.
     """
-    cells, waiting = into.cells.reshape(-1), 0
     for person in range(first, last):
         count = care_about(table, person, sheet)
         if count < 0:
-            last = person
-            break
-        word, items = words[person - first], sheet.bag.items[:count]
-        fetch_cells(items, cells)
-        pour_clipped(sheet, waiting, cells)
-        waiting, some = 0, _may_hold(word, most, items)
+            return person
+        word = words[person - first]
+        some = _may_hold(word, most, sheet.bag.items[:count])
         if some or not cannot_exceed(into.rule, count):
             in_order(sheet, count)
             if some:
                 _choose(table, person, ends, word, sheet, count)
             pour(sheet, count, 1, 1, into)
         else:  # none of it is in R: what each item adds to nothing, in whatever order
-            clip_bag(sheet, count, into.rule)
-            waiting = count
-    pour_clipped(sheet, waiting, cells)
+            pour_bag(sheet, count, into)
     return last
 
 
