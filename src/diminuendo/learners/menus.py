@@ -5,8 +5,9 @@ from __future__ import annotations
 from diminuendo import _snapshots
 from diminuendo.errors import InvalidInput
 from diminuendo.learners.base.menu import Menu, OneSlate, RandomSlates
+from diminuendo.learners.probing.menu import ExpertsWithProbes
 
-MENUS: dict[str, type[Menu]] = {menu.kind: menu for menu in (OneSlate, RandomSlates)}
+MENUS: dict[str, type[Menu]] = {menu.kind: menu for menu in (OneSlate, RandomSlates, ExpertsWithProbes)}
 """By the name that is written down."""
 
 
