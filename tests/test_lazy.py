@@ -15,7 +15,7 @@ import pytest
 import diminuendo
 import diminuendo.streams
 from diminuendo._lazy import lazily
-from diminuendo.cli import names
+from diminuendo.cli import simulate as names
 from diminuendo.streams.builtin import BUILTIN, FROM_ROWS
 from diminuendo.streams.clicks import MODELS
 from diminuendo.types import FEEDBACKS

@@ -13,7 +13,7 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from diminuendo import LEARNERS, Setting, make
-from diminuendo.cli import learners as show_learners
+from diminuendo.cli import learners as learners_command
 from diminuendo.cli import plan as show_plan
 from diminuendo.cli.app import app
 from diminuendo.errors import InvalidInput, OutOfRange
@@ -158,9 +158,9 @@ def test_the_catalogue_is_complete_and_true(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("width", [80, 100])
 def test_the_catalogue_fits_a_screen(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(show_learners, "console", Console(width=width, file=io.StringIO()))
-    show_learners.show_learners()
-    shown = show_learners.console.file.getvalue()  # type: ignore[attr-defined]
+    monkeypatch.setattr(learners_command, "console", Console(width=width, file=io.StringIO()))
+    learners_command.show_learners(learners_command.learners_as_json())
+    shown = learners_command.console.file.getvalue()  # type: ignore[attr-defined]
     assert max(map(len, shown.splitlines())) <= width
     assert width > 80 or len(shown.splitlines()) < 3 * len(LEARNERS), "two lines for each are enough"
     words = set(shown.split())

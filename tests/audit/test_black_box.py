@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from diminuendo.audit.black_box import at_least, at_most, attack, epsilon_shown
+from diminuendo.audit.black_box import attack
 from diminuendo.audit.classifier import Reader
-from diminuendo.audit.run import ALPHA, FALSE_ALARM, MOST_LEARNERS, Effort
+from diminuendo.audit.effort import ALPHA, FALSE_ALARM, MOST_LEARNERS, Effort
+from diminuendo.audit.finding import at_least, at_most, epsilon_shown
 from diminuendo.audit.subjects import Subject, View
 from diminuendo.audit.worlds import SHAPES, Neighbours, candidates, prompt
 from diminuendo.learners import LEARNERS, Setting

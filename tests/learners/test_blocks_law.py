@@ -19,6 +19,7 @@ from diminuendo.learners.probing.schedule import Plan
 from diminuendo.learners.probing.variants import BanditBlocks, BanditBlocksFull, RankedClicks
 from diminuendo.types import Floats
 from tests.kit.enumeration import Law, Person, Stream, all_people, unit, worst
+from tests.kit.slow import mostly_slow
 from tests.kit.statistics import assert_follows, assert_rejects
 from tests.learners.test_blocks import planned_as
 
@@ -112,7 +113,9 @@ def test_what_is_not_private_is_noticed(mistake: str) -> None:
     assert right.epsilon <= 1.0 + CUT
 
 
-@pytest.mark.parametrize("kind", [BanditBlocks, BanditBlocksFull, RankedClicks])
+@pytest.mark.parametrize(
+    "kind", mostly_slow([BanditBlocks, BanditBlocksFull, RankedClicks], [BanditBlocks, RankedClicks])
+)
 def test_learners_follow_that_law(kind: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Item by item, through replay: three people a block, who want items 0, 1, or both."""
     monkeypatch.setattr(variants, "TICKS", 1)

@@ -24,6 +24,7 @@ from diminuendo.streams import taste_groups
 from diminuendo.sums import private_counts
 from diminuendo.types import Decision, Ints, decided
 from tests.kit import statistics
+from tests.kit.slow import mostly_slow
 
 LEARNING: dict[str, type[SlateLearner]] = {
     name: kind
@@ -89,7 +90,7 @@ def worst_ratio(
     return worst, asked
 
 
-@pytest.mark.parametrize("epsilon", [0.5, 8.0])
+@pytest.mark.parametrize("epsilon", mostly_slow([0.5, 8.0], [0.5]))
 @pytest.mark.parametrize("name", LEARNING)
 def test_everything_published_in_a_whole_run_is_private(
     name: str, epsilon: float, monkeypatch: pytest.MonkeyPatch

@@ -1,24 +1,19 @@
-"""Neighbours: pairs of worlds that should be hard for a learner to keep apart from each other's sight.
-
-One person, the victim, comes first, so that everything later may depend on her; all others say nothing, so that hers is
-the only voice, or say the same thing always. Worlds are tiny: the whole budget goes into a few draws or sums.
-
-What she does is the worst we know. Where items are drawn by their scores, she wants one item alone, or all the others:
-that moves one score up and the rest down. Where answers are added up, she gives all she can, or nothing. And she does
-what nobody should: does not answer, answers again and again, says what is no number.
-
-Scripts: two worlds that differ in what one person says, round by round, for the audit to play.
+"""Worlds: pairs of scripted worlds that differ in what one person says, for the audit to play.
 
 A world is scripted to the last answer: who answers which round, when, and what. An answer may come late, twice or
-never, and may be anything at all. `Neighbours` are two worlds that differ in the answers to one round; whoever sees
-everything that is shown should hardly be able to tell them apart.
+never, and may be anything at all. `Neighbours` are two worlds that differ in the answers to one round, the victim's;
+whoever sees everything that is shown should hardly be able to tell them apart.
 
-Hostile people: victims who say the worst that we know, and crowds around them, for audits that look inside.
+For attacks from outside (`candidates`) the victim comes first, so that everything later may depend on her; all others
+say nothing, so that hers is the only voice, or say the same thing always. Worlds are tiny: the whole budget goes into a
+few draws or sums. What she does is the worst we know. Where items are drawn by their scores, she wants one item alone,
+or all the others: that moves one score up and the rest down. Where answers are added up, she gives all she can, or
+nothing. And she does what nobody should: does not answer, answers again and again, says what is no number.
 
-A victim says something in the one world and something else, or nothing, in the other. What she says is made for the
-learner's feedback: her objective, a payoff, a click. The first few victims are the ones that were the downfall of many
-a learner; from there on they say anything whatever: huge, negative and missing numbers, wishes that grow with the
-slate, answers that are never the same, late, or given twice.
+For audits that look inside there are more of them (`victims`), and crowds around them (`crowd`). What a victim says is
+made for the learner's feedback: her objective, a payoff, a click. The first few victims are the ones that were the
+downfall of many a learner; from there on they say anything whatever: huge, negative and missing numbers, wishes that
+grow with the slate, answers that are never the same, late, or given twice.
 """
 
 from __future__ import annotations
@@ -92,7 +87,7 @@ class Neighbours:
 
 
 def prompt(replies: Iterable[Reply | None]) -> Script:
-    """Everybody answers at once, once; None: says nothing."""
+    """A world in which everybody answers at once, once; None stands for somebody who says nothing."""
     said = list(replies)
     answers = tuple(Answer(t, t, reply) for t, reply in enumerate(said) if reply is not None)
     return Script(len(said), answers)
@@ -102,7 +97,7 @@ VICTIM = 0
 """The round in which the worlds differ: the first, so that everything later may depend on it."""
 
 Shape = tuple[int, int, int]
-"""Items, slots, rounds."""
+"""Numbers of items, slots and rounds."""
 
 
 def _first_epoch(epsilon: float) -> Shape:
@@ -298,7 +293,7 @@ def growing(setting: Setting) -> tuple[str, Said, Said]:
 
 
 def victims(setting: Setting, random: np.random.Generator, more: int = 0) -> list[tuple[str, Said, Said]]:
-    """In words, and what she says in the one world and in the other; after the known ones so many `more`."""
+    """In words, and what she says in the one world and in the other; `more` made-up victims after the known ones."""
     n, feedback = setting.n_items, setting.feedback
 
     def wants(*items: int) -> Reply:

@@ -61,9 +61,7 @@ class PrintedExperts(HedgeExperts):
     def _replay(self, people: People, slates: Items, done: int) -> int:
         state, bag = np.empty(people.largest_state), self._bag(people.family.leaves)
         before, secret = self.rounds - done, self._secret.view
-        return int(
-            _replay(self._experts, people.table, slates, done, before, self._paid, secret, state, bag)
-        )
+        return int(_replay(self._experts, people.table, slates, done, before, self._paid, secret, state, bag))
 
 
 class StreeterGolovin(PrintedExperts):

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from diminuendo.audit.laws import words_twice
-from diminuendo.audit.pathwise import SplitCoins, walk
+from diminuendo.audit.laws import with_reused_words
+from diminuendo.audit.pathwise import SplitCoins, paired_run
 from diminuendo.audit.subjects import Subject, play, shipped
-from diminuendo.audit.taps import Doors, Parted, Passage, Unwatched, _leading_to
+from diminuendo.audit.taps import Crossing, Diverged, Taps, Unwatched, _words_that_draw
 from diminuendo.audit.worlds import SILENT, Neighbours, crowd, neighbours, wanting
 from diminuendo.learners import Setting
 from diminuendo.learners.hedge.fi_dp import FiDp
@@ -40,27 +40,27 @@ def pair_for(name: str, seed: int = 0) -> tuple[Subject, Neighbours]:
 def test_a_run_is_led_after_another(name: str) -> None:
     """The same world with no secret randomness of its own: all that passes, and all that is seen, is the same."""
     subject, pair = pair_for(name)
-    free = Doors()
+    free = Taps()
     seen = play(subject, pair.setting, pair.one, SplitCoins(3, 4), free)
-    led = Doors(free.passages, ends=True)
+    led = Taps(free.crossings, ends=True)
     again = play(subject, pair.setting, pair.one, SplitCoins(3, None), led)
-    assert (len(free.passages) > 0) == (name != "random")
-    for one, other in zip(free.passages, led.passages, strict=True):
+    assert (len(free.crossings) > 0) == (name != "random")
+    for one, other in zip(free.crossings, led.crossings, strict=True):
         assert (one.law, one.scale) == (other.law, other.scale)
         np.testing.assert_array_equal(one.covered, other.covered)
         np.testing.assert_array_equal(one.out, other.out)
     np.testing.assert_array_equal(seen.slates, again.slates)
     np.testing.assert_array_equal(seen.probes, again.probes)
-    assert words_twice(free.passages) == 0
-    assert all(passage.words for passage in free.passages)
-    assert not any(passage.words for passage in led.passages)
+    assert with_reused_words(free.crossings) == 0
+    assert all(crossing.words for crossing in free.crossings)
+    assert not any(crossing.words for crossing in led.crossings)
 
 
 @pytest.mark.parametrize("name", WATCHED)
 def test_both_worlds_come_to_one_view_and_doors_change_nothing(name: str) -> None:
     subject, pair = pair_for(name)
-    found = walk(subject, pair, 3, 4)
-    assert not found.parted
+    found = paired_run(subject, pair, 3, 4)
+    assert not found.diverged
     assert np.isfinite(found.loss)
     plain = play(subject, pair.setting, pair.one, SeededCoins(5))
     learner = subject.make(pair.setting, SeededCoins(5))
@@ -81,7 +81,7 @@ def test_draws_are_led_to_any_item() -> None:
             answer = wanting("full", 5, random.choice(5, size=2).tolist())
             learner.observe(learner.choose(), answer(()))
         for items in ([0, 1], [4, 2], [3, 0], [1, 1]):
-            words = _leading_to(learner._experts.classes, (0, 1), items)
+            words = _words_that_draw(learner._experts.classes, (0, 1), items)
             learner._secret.view = words
             shown = learner.row_of(learner.choose()).tolist()
             assert shown == [items[0], -1 if items[1] == items[0] else items[1]]
@@ -89,25 +89,25 @@ def test_draws_are_led_to_any_item() -> None:
 
 
 def test_any_word_that_two_passages_share_is_noticed() -> None:
-    def passage(*words: int) -> Passage:
-        return Passage("laplace", np.zeros(1, dtype=np.int64), 1.0, np.zeros(1, dtype=np.int64), words)
+    def crossing(*words: int) -> Crossing:
+        return Crossing("laplace", np.zeros(1, dtype=np.int64), 1.0, np.zeros(1, dtype=np.int64), words)
 
-    assert words_twice([passage(1, 2), passage(3), passage(4, 5)]) == 0
-    assert words_twice([passage(1, 2), passage(3, 2), passage(4, 3)]) == 2
+    assert with_reused_words([crossing(1, 2), crossing(3), crossing(4, 5)]) == 0
+    assert with_reused_words([crossing(1, 2), crossing(3, 2), crossing(4, 3)]) == 2
 
 
 def test_another_passage_than_before_parts_the_worlds() -> None:
     subject, pair = pair_for("boosted")
-    free = Doors()
+    free = Taps()
     play(subject, pair.setting, pair.one, SeededCoins(3), free)
-    with pytest.raises(Parted, match="more is drawn"):
-        play(subject, pair.setting, pair.one, SplitCoins(3, None), Doors(free.passages[:-1], ends=True))
+    with pytest.raises(Diverged, match="more is drawn"):
+        play(subject, pair.setting, pair.one, SplitCoins(3, None), Taps(free.crossings[:-1], ends=True))
     other, its = pair_for("slate-clicks")
-    with pytest.raises(Parted, match="something else"):
-        play(other, its.setting, its.one, SplitCoins(3, None), Doors(free.passages, ends=True))
+    with pytest.raises(Diverged, match="something else"):
+        play(other, its.setting, its.one, SplitCoins(3, None), Taps(free.crossings, ends=True))
 
 
 def test_secrets_that_no_door_sees_are_noticed() -> None:
     subject, pair = pair_for("fi-pure")
     with pytest.raises(Unwatched):
-        walk(subject, pair, 3, 4)
+        paired_run(subject, pair, 3, 4)
