@@ -54,8 +54,8 @@ WHY = {
     "a guide to that, and all that was published",
     "noisy-hedge": "for each slot and item the open batch, where its share ends, a guide to that, two buffers of "
     "the encoder and three of the decoder, the sum as it was published, and all that was published",
-    "bandit-blocks": "for each slot and item the open batch, where its share ends, a guide to that, its place in the "
-    "deal",
+    "bandit-blocks": "for each slot and item the open batch, where its share ends, a guide to that, and its probe, "
+    "twice",
     "slate-totals": "for each item 32 draws of what it may be worth",
     "slate-clicks": "for each item 32 draws of what it may be worth",
 }
