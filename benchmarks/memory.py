@@ -25,8 +25,8 @@ import numpy as np
 from benchmarks.flat import uniform_people
 from benchmarks.report import Disagreement, Part, verdict
 from diminuendo import Learner, People, SeededCoins, Setting
+from diminuendo.learners import LEARNERS as ENTRIES
 from diminuendo.learners import make
-from diminuendo.learners.recommend import CATALOGUE
 from diminuendo.types import FeedbackKind
 
 N_ITEMS, SLOTS, NNZ = 1_000_000, 10, 50
@@ -123,7 +123,7 @@ def memory() -> Iterator[Part]:
 def floor_of(name: str) -> int:
     """Bytes."""
     rows = N_PEOPLE * NNZ * (4 + 8) + (N_PEOPLE + 1) * 8
-    kept = name in CATALOGUE and CATALOGUE[name].keeps_people
+    kept = name in ENTRIES and ENTRIES[name].advice.keeps_people
     return N_ITEMS * 8 * (1 if name == "boosted" else SLOTS) + (rows if kept else 0)
 
 

@@ -12,7 +12,17 @@ import diminuendo
 ROOT = Path(diminuendo.__file__).parent
 
 ORDER = [
-    ("errors", "types", "_lazy", "_extras", "_compile_progress", "_numba", "_validate", "_sparse", "_snapshots"),
+    (
+        "errors",
+        "types",
+        "_lazy",
+        "_extras",
+        "_compile_progress",
+        "_numba",
+        "_validate",
+        "_sparse",
+        "_snapshots",
+    ),
     ("randomness",),
     ("privacy",),
     ("sums",),

@@ -18,7 +18,6 @@ grow with the slate, answers that are never the same, late, or given twice.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -26,9 +25,8 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from diminuendo.errors import InvalidInput
-from diminuendo.learners import Setting
-from diminuendo.learners.epoch_greedy import first_epoch
-from diminuendo.learners.slates.planner import PEOPLE_PER_SLATE
+from diminuendo.learners import LEARNERS, Setting
+from diminuendo.learners.base.entry import Shape
 from diminuendo.objectives import Oracle
 from diminuendo.types import FeedbackKind, Slate
 
@@ -96,40 +94,12 @@ def prompt(replies: Iterable[Reply | None]) -> Script:
 VICTIM = 0
 """The round in which the worlds differ: the first, so that everything later may depend on it."""
 
-Shape = tuple[int, int, int]
-"""Numbers of items, slots and rounds."""
-
-
-def _first_epoch(epsilon: float) -> Shape:
-    """Epoch greedy with one slot draws once, at rate epsilon / 2, when its first epoch is over."""
-    return 6, 1, first_epoch(6, epsilon / 2) + 1
-
-
-def _first_slate(epsilon: float) -> Shape:
-    """Learners of slates publish first when the first slate was shown to enough people."""
-    return 2, 1, math.ceil(PEOPLE_PER_SLATE * (1 + 1 / epsilon)) + 1
-
-
-SHAPES: dict[str, tuple[Shape | Callable[[float], Shape], ...]] = {
-    "epoch-greedy": (_first_epoch,),
-    "fi-dp": ((4, 1, 2),),
-    "fi-dp-paper": ((4, 1, 2),),
-    "fi-pure": ((2, 1, 4),),
-    "fi-pure-paper": ((2, 1, 4),),
-    "bandit-blocks": ((1, 1, 4),),
-    "bandit-blocks-full": ((1, 1, 2),),
-    "ranked-clicks": ((1, 1, 2),),
-    "slate-totals": (_first_slate,),
-    "slate-clicks": (_first_slate,),
-}
-"""The smallest worlds in which that learner spends its budget; of some it depends on epsilon how small."""
-
 USUAL: dict[FeedbackKind, tuple[Shape, ...]] = {
     "full": ((2, 1, 2),),
     "bandit": ((3, 1, 2), (3, 1, 4)),
     "click": ((2, 1, 8),),
 }
-"""For learners that are not in the table."""
+"""Small worlds, as numbers of items, slots and rounds, for learners whose entry names none."""
 
 Replies = tuple[Reply, ...]
 """What somebody says to her slate, one answer after the other; nothing: she does not answer."""
@@ -138,7 +108,8 @@ Replies = tuple[Reply, ...]
 def candidates(learner: str, feedback: FeedbackKind, epsilon: float, delta: float) -> list[Neighbours]:
     """Pairs of worlds for that learner, those that should be worst first."""
     found = []
-    for shape in SHAPES.get(learner, USUAL[feedback]):
+    own = LEARNERS[learner].audited_on if learner in LEARNERS else ()
+    for shape in own or USUAL[feedback]:
         items, slots, rounds = shape(epsilon) if callable(shape) else shape
         setting = Setting(items, slots, rounds, feedback, epsilon, delta)
         found += [

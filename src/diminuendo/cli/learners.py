@@ -43,7 +43,6 @@ def learners_as_json() -> list[dict[str, Any]]:
     """One record for each learner: what is printed, and what it is."""
     with loading():
         from diminuendo.learners import LEARNERS, ROLES
-        from diminuendo.learners.recommend import CATALOGUE
 
     return [
         {
@@ -51,7 +50,7 @@ def learners_as_json() -> list[dict[str, Any]]:
             "feedback": sorted(learner.reads),
             "summary": learner.summary,
             "roles": [role for role, players in ROLES.items() if name in players.values()],
-            **vars(CATALOGUE[name]),
+            **vars(learner.advice),
         }
         for name, learner in LEARNERS.items()
     ]

@@ -18,7 +18,7 @@ from diminuendo.cli.simulate import FEEDBACKS
 from diminuendo.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from diminuendo.learners.recommend import Entry
+    from diminuendo.learners.base.entry import Advice
     from diminuendo.plan import Candidate, FirstLook, Plan
     from diminuendo.privacy.budget import Guarantee
     from diminuendo.types import FeedbackKind
@@ -130,7 +130,7 @@ def _say(text: str, style: str | None = None) -> None:
 
 def _answer(found: Plan) -> Table:
     """What to take, why, and what to expect: a word to the left, sentences to the right."""
-    from diminuendo.learners.recommend import CATALOGUE
+    from diminuendo.learners import LEARNERS
 
     best, rounds = found[found.recommended], found.setting.rounds
     table = Table.grid(padding=(0, 2, 0, 0))
@@ -139,8 +139,8 @@ def _answer(found: Plan) -> Table:
     table.add_row("Take", Text(best.name, style="bold"))
     table.add_row("Why", found.why)
     table.add_row("Promise", f"{best.guarantee}.")
-    if best.name in CATALOGUE:
-        table.add_row("Keeps", _kept(CATALOGUE[best.name]))
+    if best.name in LEARNERS:
+        table.add_row("Keeps", _kept(LEARNERS[best.name].advice))
     table.add_row("Proved", _proved(best, rounds))
     if found.noise is not None:
         table.add_row("Noise", _noise(found))
@@ -153,9 +153,9 @@ def _answer(found: Plan) -> Table:
     return table
 
 
-def _kept(entry: Entry) -> str:
-    kept = entry.memory.capitalize()
-    return f"{kept}, in memory and in snapshots." if entry.keeps_people else f"{kept}, but no single person."
+def _kept(advice: Advice) -> str:
+    kept = advice.memory.capitalize()
+    return f"{kept}, in memory and in snapshots." if advice.keeps_people else f"{kept}, but no single person."
 
 
 def _proved(best: Candidate, rounds: int) -> str:

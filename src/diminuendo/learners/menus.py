@@ -10,8 +10,7 @@ from diminuendo.learners.probing.menu import ExpertsWithProbes
 from diminuendo.learners.slates.menu import AssignedSlates
 
 MENUS: dict[str, type[Menu]] = {
-    menu.kind: menu
-    for menu in (OneSlate, RandomSlates, RandomFromLists, AssignedSlates, ExpertsWithProbes)
+    menu.kind: menu for menu in (OneSlate, RandomSlates, RandomFromLists, AssignedSlates, ExpertsWithProbes)
 }
 """By the name that is written down."""
 

@@ -62,6 +62,10 @@ class Policy(ABC):
         """What the budget is spent on, and the cost of each; all together they cost `events`."""
         return {} if self.events is None else {self.purpose: self.events}
 
+    def charged_until(self) -> list[int]:
+        """The rounds up to which rounds are charged alike: the ends of batches, or the horizon alone."""
+        return [] if self.frame.horizon is None else [self.frame.horizon]
+
     def regret_bound(self, rounds: int | None = None) -> float | None:
         """What is proved of the expected regret to (1 - 1/e) of the best slate, if anything.
 

@@ -154,6 +154,8 @@ class SlatePosterior:
         appeals = self._draws.appeals
         appeals[self._places()] = draws.appeals
         self._draws = Draws(appeals, draws.overlaps)
-        for number in range(self._n_sweeps - min(N_CHAINS, held), self._n_sweeps):  # chains stand at their last draws
+        for number in range(
+            self._n_sweeps - min(N_CHAINS, held), self._n_sweeps
+        ):  # chains stand at their last draws
             which = number % N_CHAINS
             self._chains[which] = self._chains[which]._replace(appeals=appeals[number % N_DRAWS])
