@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 import diminuendo
-from diminuendo.learners import Learner, Setting, learner_class, make
+from diminuendo.learners import Setting, learner_class, make
 from diminuendo.learners.base.replay import replay
 from diminuendo.offline import ONE_MINUS_1_OVER_E
 from diminuendo.randomness import SeededCoins
@@ -171,12 +171,12 @@ def _absorb(table: Any, digest: Any) -> None:
             digest.update(np.ascontiguousarray(part).tobytes())
 
 
-_compiled: set[tuple[type[Learner], str, bool]] = set()
+_compiled: set[tuple[str, str, bool]] = set()
 
 
 def _compile(name: str, setting: Setting, stream: Stream) -> None:
     """Meet one person first, once in every process, so that seconds are the learner's own."""
-    learner = learner_class(name, setting.feedback)
+    learner = learner_class(name, setting.feedback).name
     known = (learner, stream.family_name, setting.visits > 1)
     if isinstance(stream, People) and known not in _compiled:
         replay(make(name, setting, coins=SeededCoins(0)), stream[:1], setting.feedback, persons=[0])

@@ -137,6 +137,10 @@ class OverlapPolicy(MenuPolicy):
         singles, rows = Composed(self.plan.costs_of_singles), Composed(self.plan.costs_of_rows)
         return {SINGLES: singles, ROWS: rows, PAYOFFS: self._payoffs.cost}
 
+    def charged_until(self) -> list[int]:
+        """The ends of batches: people who come earlier are asked more often."""
+        return list(self.plan.schedule.ends)
+
     # Public: the slate of the last release; before the first the best by a prior, or random ones.
 
     @property
