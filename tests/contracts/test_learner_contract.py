@@ -12,6 +12,7 @@ import pytest
 
 from diminuendo import LEARNERS, Functions, Learner, Oracle, People, SeededCoins, Setting, SystemCoins
 from diminuendo.errors import DiminuendoError, InvalidInput, OutOfRange, WrongFeedback
+from diminuendo.learners.base.entry import AnyEntry
 from diminuendo.learners.base.replay import loop, replay
 from diminuendo.objectives import FAMILIES
 from diminuendo.randomness import SecretRandomness
@@ -27,7 +28,7 @@ PEOPLE = taste_groups(300, N_ITEMS, groups=4, items_per_group=5, seed=1)
 class Case:
     """A learner class with one kind of feedback, and fresh learners of it."""
 
-    def __init__(self, kind: type[Learner], feedback: FeedbackKind) -> None:
+    def __init__(self, kind: AnyEntry, feedback: FeedbackKind) -> None:
         self.kind, self.feedback = kind, feedback
 
     def __repr__(self) -> str:
@@ -106,14 +107,14 @@ def check_the_size_of_the_buffer_does_not_matter(case: Case) -> None:
     slates = case.fresh().replay(PEOPLE)
     for size in (1, 2, 7, 100_000):
         learner = case.fresh()
-        learner._public.size = learner._secret.size = size
+        learner._frame.public.size = learner._frame.secret.size = size
         np.testing.assert_array_equal(learner.replay(PEOPLE), slates, err_msg=f"buffer of {size} words")
 
 
 def check_coins_that_fail_for_a_while_lose_nothing(case: Case) -> None:
     """What was begun is begun again when there are coins: the same slates."""
     slates, learner = case.fresh().replay(PEOPLE), case.fresh()
-    coins, failed = learner._public, 0
+    coins, failed = learner._frame.public, 0
     coins.size = 16
 
     def failing(count: int, fresh: Callable[[int], Words] = coins._fresh) -> Words:

@@ -16,6 +16,7 @@ from diminuendo.randomness.words import USED
 from diminuendo.streams import taste_groups
 from diminuendo.streams.clicks import MODELS, luck_of
 from diminuendo.types import Floats
+from tests.kit.inside import inside
 from tests.kit.statistics import assert_follows, assert_rejects
 
 PEOPLE = taste_groups(400, 12, groups=4, items_per_group=5, seed=1)
@@ -65,7 +66,7 @@ def test_slates_are_the_largest_draws_in_order() -> None:
     learner = CascadeThompson(3, 3, coins=SeededCoins(5))
     shorter = CascadeThompson(3, 2, coins=SeededCoins(5))
     for each in (learner, shorter):
-        each._seen[:] = seen
+        inside(each)._seen[:] = seen
     orders = list(itertools.permutations(range(3)))
     slates = [learner.choose().slate for _ in range(20_000)]
     found = [orders.index(slate) for slate in slates]
@@ -87,9 +88,9 @@ def test_whoever_clicks_has_looked_so_far_and_no_further() -> None:
             expected[list(looked), FAILED] += 1
             if click is not None:
                 expected[decision.slate[click], CLICKED] += 1
-            np.testing.assert_array_equal(learner._seen, expected)
+            np.testing.assert_array_equal(inside(learner)._seen, expected)
     learner.choose()  # who does not answer has not said that she clicked nothing
-    np.testing.assert_array_equal(learner._seen, expected)
+    np.testing.assert_array_equal(inside(learner)._seen, expected)
 
 
 @pytest.mark.parametrize("model", MODELS)
@@ -98,7 +99,7 @@ def test_replay_is_the_loop(model: str) -> None:
     quick, slow = (CascadeThompson(12, 4, coins=SeededCoins(2)) for _ in range(2))
     slates = replay(quick, people, "click")
     np.testing.assert_array_equal(slates, loop(slow, people, "click"))
-    np.testing.assert_array_equal(quick._seen, slow._seen)
+    np.testing.assert_array_equal(inside(quick)._seen, inside(slow)._seen)
     other = replay(CascadeThompson(12, 4, coins=SeededCoins(2)), PEOPLE.clicking(model, seed=4), "click")
     assert (slates != other).any(), "where people click makes a difference"
 
@@ -107,8 +108,8 @@ def test_a_round_takes_one_public_word_and_no_secret_one() -> None:
     learner = CascadeThompson(12, 4, coins=SeededCoins(2))
     for rounds in range(1, 6):
         learner.choose()
-        assert learner._public.view.used[USED] == rounds
-    assert len(learner._secret.view.words) == 0
+        assert learner._frame.public.view.used[USED] == rounds
+    assert len(learner._frame.secret.view.words) == 0
 
 
 def test_it_finds_the_items_that_attract() -> None:
@@ -118,6 +119,6 @@ def test_it_finds_the_items_that_attract() -> None:
     people = People(NoisyOr(), np.tile(chances, (8_000, 1)))
     learner = CascadeThompson(12, 3, coins=SeededCoins(3))
     slates, by_chance = (each.replay(people) for each in (learner, RandomSlates(12, 3, coins=SeededCoins(3))))
-    assert set(np.argsort(learner._seen.sum(axis=1))[-3:]) == {2, 5, 9}
+    assert set(np.argsort(inside(learner)._seen.sum(axis=1))[-3:]) == {2, 5, 9}
     more = (people.values(slates) - people.values(by_chance))[4_000:]
     assert more.mean() / (more.std() / math.sqrt(len(more))) > 5

@@ -34,6 +34,7 @@ from diminuendo.streams import taste_groups
 from diminuendo.types import Floats, Ints
 from tests.kit.enumeration import Law, Person, Stream, all_people, covering_people, mask, unit, worst
 from tests.kit.families import families, specimens
+from tests.kit.inside import inside
 from tests.kit.slow import mostly_slow
 from tests.kit.statistics import assert_follows, assert_rejects
 
@@ -298,7 +299,7 @@ def test_hostile_people_on_any_path(seed: int) -> None:
                         learner.observe(which, said)
                         learner.observe(which, said)
     assert len(runs[0]) == len(runs[1]) >= 2 * k
-    own = range(k * learner.epochs.of(victim), k * learner.epochs.of(victim) + k)
+    own = range(k * inside(learner).epochs.of(victim), k * inside(learner).epochs.of(victim) + k)
     left = TICKS
     for pick, ((without, place), (with_, _)) in enumerate(zip(*runs, strict=True)):
         added = with_ - without
@@ -306,7 +307,7 @@ def test_hostile_people_on_any_path(seed: int) -> None:
         assert (added <= (left if pick in own else 0)).all()
         left -= int(added[place])
     ratio = float(np.log(chances[1]).sum() - np.log(chances[0]).sum())
-    assert -k * learner.rate - ROUNDING <= ratio <= learner.rate + ROUNDING
+    assert -k * inside(learner).rate - ROUNDING <= ratio <= inside(learner).rate + ROUNDING
 
 
 def test_draws_follow_the_law() -> None:
@@ -341,10 +342,10 @@ def test_epochs_double_or_not_whatever_the_horizon() -> None:
     )
     np.testing.assert_array_equal(short, long)
     made = EpochGreedy(12, 3, horizon=300, epsilon=1.0)
-    assert made.epochs.first == math.ceil(4 * math.log(12))
-    assert (made.rate, made.guarantee.epsilon, made.guarantee.delta) == (0.25, 1.0, 0.0)
+    assert inside(made).epochs.first == math.ceil(4 * math.log(12))
+    assert (inside(made).rate, made.guarantee.epsilon, made.guarantee.delta) == (0.25, 1.0, 0.0)
     often = EpochGreedy(12, 3, horizon=300, epsilon=1.0, visits=2)
-    assert (often.rate, often.events.epsilon, often.guarantee.epsilon) == (0.125, 0.5, 1.0)
+    assert (inside(often).rate, inside(often).events.epsilon, often.guarantee.epsilon) == (0.125, 0.5, 1.0)
 
 
 @pytest.mark.parametrize("epoch", [None, 7])
@@ -429,22 +430,22 @@ def test_places_on_the_desk_have_their_rounds() -> None:
     for t in range(20):
         learner.choose()
         for round_ in range(max(0, t - 6), t + 1):
-            assert learner._decisions.round_at(round_ % 7) == round_
+            assert learner._frame.decisions.round_at(round_ % 7) == round_
 
 
 def test_people_are_forgotten_when_their_epoch_is_over() -> None:
     people = taste_groups(100, 6, groups=2, items_per_group=3)
     learner = EpochGreedy(6, 2, horizon=100, epsilon=1.0, epoch=30, coins=SeededCoins(1))
     learner.replay(people[:90])
-    assert len(learner._people) == 30
+    assert len(inside(learner)._people) == 30
     late = learner.choose()
-    assert (len(learner._people), learner.choose().slate) == (0, late.slate)
+    assert (len(inside(learner)._people), learner.choose().slate) == (0, late.slate)
 
 
 # Ledgers and crashes.
 
 
-def made(ledger: Ledger | None = None, **more: Any) -> EpochGreedy:
+def made(ledger: Ledger | None = None, **more: Any) -> Learner:
     return EpochGreedy(12, 3, **({"horizon": 600, "epsilon": 1.0, "epoch": 50, "ledger": ledger} | more))
 
 
@@ -497,7 +498,7 @@ def test_a_crash_between_two_picks_keeps_the_first(tmp_path: Path, monkeypatch: 
         assert learner.rounds == 50, "nobody was shown anything"
         published = [line.name for line in ledger.drawn]
         assert published == ["epochs.000000.0000", "epochs.000000.0001"]
-        asking = learner._asking
+        asking = inside(learner)._asking
         assert asking is not None
         begun = tuple(asking.chosen)
         monkeypatch.undo()
@@ -543,7 +544,7 @@ def test_an_answer_between_a_crash_and_its_repair_changes_nothing(monkeypatch: p
         for decision in decisions[1:] if answers else []:
             learner.observe(decision, dim.person(dim.NoisyOr(), {1: 1.0}, n_items=3))
         slates.append(learner.choose().slate)
-        assert len(learner._people) == 0
+        assert len(inside(learner)._people) == 0
     assert slates[0] == slates[1]
 
 
@@ -563,14 +564,14 @@ def test_doors() -> None:
 # What it earns.
 
 
-def regret_bound(learner: EpochGreedy, rounds: int) -> float:
+def regret_bound(learner: Learner, rounds: int) -> float:
     """Theorem Q2."""
-    n, k, first = learner.n_items, learner.slots, learner.epochs.first
+    n, k, first = learner.n_items, learner.slots, inside(learner).epochs.first
     c, log = 1 - (1 - 1 / k) ** k, math.log(n)
     epochs = math.log2(rounds / first + 1)
     return (
         first
-        + 2 * c * k * epochs * log / learner.rate
+        + 2 * c * k * epochs * log / inside(learner).rate
         + c * k * rounds * 2.0**-20
         + 4.83 * math.sqrt(k * rounds * log)
     )

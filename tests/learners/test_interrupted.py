@@ -14,7 +14,6 @@ import pytest
 from diminuendo import LEARNERS, NoisyOr, Oracle, SeededCoins, Setting, person
 from diminuendo.errors import InvalidInput, OutOfRange, OverBudget, WrongFeedback
 from diminuendo.learners import EpochGreedy, OverlapGreedy
-from diminuendo.learners.base.old_private import PrivateLearner
 from diminuendo.objectives.person import Person
 from diminuendo.privacy.budget import Budget
 from diminuendo.privacy.ledger import Ledger
@@ -23,10 +22,10 @@ from diminuendo.streams import taste_groups
 
 PEOPLE = taste_groups(120, 8, groups=2, items_per_group=3, seed=1)
 BUDGET = Budget(1.0, 1e-6, accountant="continuous-gaussian")
-PRIVATE = [kind for kind in LEARNERS.values() if issubclass(kind, PrivateLearner) and "full" in kind.reads]
+PRIVATE = [entry for entry in LEARNERS.values() if entry.private and "full" in entry.reads]
 
 
-def made(kind: type[Any]) -> Any:
+def made(kind: Any) -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", OutOfRange)
         return kind.for_setting(Setting(8, 2, 120, "full", 1.0, 1e-6), coins=SeededCoins(1))
@@ -34,12 +33,12 @@ def made(kind: type[Any]) -> Any:
 
 @pytest.mark.parametrize("kind", PRIVATE, ids=lambda kind: kind.name)
 def test_a_replay_that_fails_in_its_midst_is_not_taken_up_again(
-    kind: type[Any], monkeypatch: pytest.MonkeyPatch
+    kind: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Their answers may have been counted, and their rounds not: a second try could count them twice."""
     learner = made(kind)
     learner.replay(PEOPLE[:20])
-    monkeypatch.setattr(learner._decisions, "pass_by", lambda rows: 1 / 0)
+    monkeypatch.setattr(learner._frame.decisions, "pass_by", lambda rows: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         learner.replay(PEOPLE[20:40])
     monkeypatch.undo()
@@ -80,7 +79,7 @@ def test_ctrl_c_in_a_replay_loses_nobody_and_counts_nobody_twice(monkeypatch: py
     monkeypatch.undo()
     assert 0 < learner.rounds < len(PEOPLE)
     learner.replay(PEOPLE[learner.rounds :])
-    assert len(learner._people) == len(learner._kept) == learner.rounds == len(PEOPLE)
+    assert len(learner.policy._people) == len(learner._kept) == learner.rounds == len(PEOPLE)
 
 
 def failing(method: Any, at: int) -> Any:
@@ -171,7 +170,7 @@ def test_an_answer_that_poses_as_a_person_is_refused_at_the_door() -> None:
 
 
 @pytest.mark.parametrize("kind", PRIVATE, ids=lambda kind: kind.name)
-def test_whatever_foreign_code_raises_is_nothing_said(kind: type[Any]) -> None:
+def test_whatever_foreign_code_raises_is_nothing_said(kind: Any) -> None:
     def leaving(chosen: frozenset[int]) -> float:
         if len(chosen) > 1:
             raise SystemExit("she likes item 7")
@@ -198,14 +197,14 @@ def test_what_is_refused_has_cost_nothing() -> None:
 def test_epochs_hold_no_more_people_than_came() -> None:
     learner = made(EpochGreedy)
     learner.replay(PEOPLE[:10])
-    learner._people.add_rows(PEOPLE.family, PEOPLE.table, list(range(5)), 0)
+    learner.policy._people.add_rows(PEOPLE.family, PEOPLE.table, list(range(5)), 0)
     with pytest.raises(InvalidInput, match="altered"):
         EpochGreedy.restore(learner.snapshot())
 
 
 def test_rounds_beyond_the_horizon_are_not_restored() -> None:
     learner = made(OverlapGreedy)
-    learner._decisions.issued[0] = 10**15
+    learner._frame.decisions.issued[0] = 10**15
     with pytest.raises(InvalidInput, match="altered"):
         OverlapGreedy.restore(learner.snapshot())
 
@@ -213,7 +212,7 @@ def test_rounds_beyond_the_horizon_are_not_restored() -> None:
 def test_people_who_cannot_have_been_stored() -> None:
     learner = made(OverlapGreedy)
     learner.replay(PEOPLE[:30])
-    stored = learner._people
+    stored = learner.policy._people
     good = [array.copy() for array in stored._arrays()]
     batches, scales, _, items, ticks = range(5)
     for which, value in ((ticks, -1), (ticks, 1 << 32), (batches, 99), (scales, np.nan), (items, 0)):

@@ -11,18 +11,16 @@ import pytest
 
 from diminuendo.errors import OutOfRange
 from diminuendo.learners import LEARNERS, Learner, Setting, make
-from diminuendo.learners.base.old_private import PrivateLearner
-from diminuendo.learners.overlap.learner import Overlap
+from diminuendo.learners.base.policy import Policy
+from diminuendo.learners.overlap.policy import ROWS, SINGLES, OverlapPolicy
 from diminuendo.privacy import curves
 from diminuendo.privacy.accountants import ACCOUNTANTS, Additive
 from diminuendo.randomness import SeededCoins
-from diminuendo.simulate.spending import ANYTHING, ROWS, SINGLES, UNITS, spending
+from diminuendo.simulate.spending import UNITS, spending
 from diminuendo.streams import taste_groups
 from diminuendo.types import Floats
 
-PRIVATE = [
-    name for name, kind in LEARNERS.items() if issubclass(kind, PrivateLearner) and not name.endswith("-open")
-]
+PRIVATE = [name for name, entry in LEARNERS.items() if entry.private]
 ROUNDS = 2_000
 
 
@@ -67,15 +65,16 @@ def test_records_are_plain_and_say_who_pays_for_what(name: str) -> None:
         assert record["until"][-1] == ROUNDS
         assert record["until"] == sorted(set(record["until"]))
         assert min(record["shares"]) >= 0
-        assert record["what"] != ANYTHING
+        assert record["what"] != Policy.purpose
 
 
 @pytest.mark.parametrize("name", ["overlap-greedy", "overlap-sums"])
 def test_every_batch_is_charged_what_the_events_say(name: str) -> None:
     learner = made(name)
-    assert isinstance(learner, Overlap)
-    tally, limit = learner.budget.counting.tally(learner.events), learner.budget.limit
-    batches = len(learner.plan.schedule)
+    policy = learner.policy
+    assert isinstance(policy, OverlapPolicy)
+    tally, limit = policy.budget.counting.tally(policy.events), policy.budget.limit
+    batches = len(policy.plan.schedule)
     expected = [
         float((tally.common + tally.columns.get(("people", batch), 0)) / limit) for batch in range(batches)
     ]
@@ -95,7 +94,7 @@ def test_what_people_say_changes_nothing() -> None:
 
 
 def test_who_promises_nothing_spends_nothing() -> None:
-    free = [name for name, kind in LEARNERS.items() if name not in PRIVATE]
+    free = [name for name in LEARNERS if name not in PRIVATE]
     assert {"random", "hedge", "slate-totals-open"} <= set(free)
     for name in free:
         assert spending(made(name)) == []
