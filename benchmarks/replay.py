@@ -11,7 +11,7 @@ from benchmarks.floor import additions
 from benchmarks.plain_hedge import PlainHedge
 from benchmarks.report import Disagreement, Part, verdict
 from benchmarks.stopwatch import Competitor, race
-from diminuendo import OrderedExperts, People, SeededCoins
+from diminuendo import Learner, OrderedExperts, People, SeededCoins
 from diminuendo.types import Floats, Items
 
 SLOTS = 5
@@ -31,7 +31,7 @@ def replay() -> Iterator[Part]:
     people = diminuendo.msweb()
     rows = [(row.indices.astype(np.int32), row.data) for row in people.matrices[0]]
 
-    def ours(lap: int) -> OrderedExperts:
+    def ours(lap: int) -> Learner:
         return OrderedExperts(people.n_items, SLOTS, coins=SeededCoins(lap))
 
     def plain(lap: int) -> tuple[PlainHedge, np.random.Generator]:

@@ -81,11 +81,11 @@ def test_draws_are_led_to_any_item() -> None:
             answer = wanting("full", 5, random.choice(5, size=2).tolist())
             learner.observe(learner.choose(), answer(()))
         for items in ([0, 1], [4, 2], [3, 0], [1, 1]):
-            words = _words_that_draw(learner._experts.classes, (0, 1), items)
-            learner._secret.view = words
+            words = _words_that_draw(learner.policy._experts.classes, (0, 1), items)
+            learner._frame.secret.view = words
             shown = learner.row_of(learner.choose()).tolist()
             assert shown == [items[0], -1 if items[1] == items[0] else items[1]]
-            assert probabilities(learner._experts.classes, 0)[items[0]] > 0
+            assert probabilities(learner.policy._experts.classes, 0)[items[0]] > 0
 
 
 def test_any_word_that_two_passages_share_is_noticed() -> None:

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from diminuendo import OrderedExperts, SeededCoins
+from diminuendo import Learner, OrderedExperts, SeededCoins
 from diminuendo.errors import InvalidInput
 from diminuendo.experts import Hedge
 from diminuendo.randomness import SecretRandomness
@@ -49,7 +49,7 @@ def test_rates_fall_by_the_rule_and_never_rise() -> None:
     people, last = msweb(), np.full(5, np.inf)
     for low in range(0, 6000, 500):
         learner.replay(people[low : low + 500])
-        state = learner._experts
+        state = learner.policy._experts
         rate = state.classes.rate * TICKS
         seen = 1 + np.maximum(state.best, state.own) / TICKS
         wanted = np.minimum(1, np.sqrt(math.log(294) / seen))
@@ -59,9 +59,9 @@ def test_rates_fall_by_the_rule_and_never_rise() -> None:
         last = rate
 
 
-def bound(learner: OrderedExperts) -> np.ndarray:
+def bound(learner: Learner) -> np.ndarray:
     """Theorem 1 of docs/maths/hedge.md, per expert."""
-    state = learner._experts
+    state = learner.policy._experts
     seen = np.maximum(state.best, state.own) / TICKS
     log_n = math.log(max(2, learner.n_items))
     return np.asarray(2.86 * np.sqrt(log_n * (1 + seen)) + 1.5 * log_n)

@@ -66,7 +66,7 @@ def test_points_are_what_pftal_says() -> None:
         decision = learner.choose()
         if t:
             np.testing.assert_allclose(
-                learner._experts.points[0],
+                learner.policy._experts.points[0],
                 by_sorting(gains / (0.3 * t)),
                 atol=1e-4,
                 err_msg="project(G / (H t))",

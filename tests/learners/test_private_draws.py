@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from diminuendo import Oracle, SeededCoins, Setting, SystemCoins, paper
+from diminuendo import LEARNERS, Oracle, SeededCoins, Setting, SystemCoins, paper
 from diminuendo.errors import InvalidInput, LedgerInUse, OutOfRange, OverBudget
 from diminuendo.learners.hedge import constants
 from diminuendo.learners.hedge.bandit_dp import BanditDp, PresampledBandit, delta_over_coins
@@ -90,7 +90,7 @@ def test_the_papers_constants_need_a_delta() -> None:
 def test_tight_calibration_spends_the_budget_and_no_more(make: Any, delta: float) -> None:
     learner = make(12, 3, 500, 1.0, delta, coins=SeededCoins(1))
     assert learner.guarantee.delta == delta
-    assert 0.999 < learner.guarantee.epsilon <= 1.0 or learner.rate == constants.FASTEST
+    assert 0.999 < learner.guarantee.epsilon <= 1.0 or learner.parameters["rate"] == constants.FASTEST
     accountant = ACCOUNTANTS["zcdp" if delta else "pure"]
     assert accountant.epsilon(learner.events, delta) == learner.guarantee.epsilon
     assert math.isinf(learner.claim.epsilon) == (delta == 0)
@@ -128,10 +128,10 @@ def test_delta_over_coins_is_the_sum_over_all_numbers_of_explorations() -> None:
 
 def test_without_a_cap_delta_knows_that_there_may_be_many_explorations() -> None:
     capped = paper.bandit_dp(4, 2, 20_000, 1.0, 1e-6, coins=SeededCoins(1))
-    assert capped.cap is not None
+    assert capped.parameters["cap"] is not None
     open_ = BanditDp(
-        4, 2, exploring=capped.exploring, cap=None, resample="own", horizon=20_000, rate=capped.rate,
-        epsilon=1.0, delta=1e-6, coins=SeededCoins(1),
+        4, 2, exploring=capped.parameters["exploring"], cap=None, resample="own", horizon=20_000,
+        rate=capped.parameters["rate"], epsilon=1.0, delta=1e-6, coins=SeededCoins(1),
     )  # fmt: skip
     assert open_.guarantee.epsilon == 1.0
     assert open_.guarantee.delta != 1e-6
@@ -167,7 +167,7 @@ def test_draws_are_paid_for_as_they_come_and_no_further() -> None:
     learner.choose()
     assert len(ledger.charges) == 1
     learner.replay(PEOPLE[:1_998])
-    whole = Selections(3 * 1_999, 2 * learner.rate)
+    whole = Selections(3 * 1_999, 2 * learner.parameters["rate"])
     assert spent(ledger) == pytest.approx(float(budgeted(whole)), rel=1e-12)
     assert ledger.spent() <= 1.0
     assert not ledger.guarantee().secure_coins, "seeded draws are worth nothing"
@@ -196,7 +196,7 @@ def test_going_on_from_a_snapshot_is_paid_for_again(make: Any, tmp_path: Path) -
         before = spent(ledger)
     with Ledger.open(tmp_path / "ledger") as again:
         assert spent(again) == before
-        second = type(first).restore(kept, ledger=again)
+        second = LEARNERS[first.name].restore(kept, ledger=again)
         assert spent(again) == before, "restoring alone shows nothing"
         with pytest.raises(OverBudget):
             second.replay(PEOPLE[100:500])
@@ -214,7 +214,7 @@ def test_whoever_is_behind_draws_nothing_for_free_after_a_restore(resample: Any)
         ledger=ledger, coins=SeededCoins(1),
     )  # fmt: skip
     first.replay(PEOPLE[:120])
-    kept, before = first.snapshot(), first._exploring.redraws.copy()
+    kept, before = first.snapshot(), first.policy._exploring.redraws.copy()
     assert resample != "own" or len(set(before)) > 1
     for seed in range(3):
         charged = len(ledger.charges)
@@ -222,7 +222,7 @@ def test_whoever_is_behind_draws_nothing_for_free_after_a_restore(resample: Any)
         for _ in range(300):
             again.choose()
             paid = sum(getattr(charge.event, "count", 0) for charge in ledger.charges[charged:])
-            assert (again._exploring.redraws - before).max() <= paid
+            assert (again.policy._exploring.redraws - before).max() <= paid
 
 
 def test_without_its_ledger_a_paid_snapshot_does_not_go_on() -> None:
@@ -296,7 +296,7 @@ def test_threads_take_turns(make: Any) -> None:
 @pytest.mark.parametrize("make", PRIVATE.values(), ids=PRIVATE)
 def test_choosing_while_a_replay_is_under_way_does_not_pass_the_horizon(make: Any) -> None:
     learner = make()
-    learner._secret.size = learner._public.size = 64  # so that it reports often
+    learner._frame.secret.size = learner._frame.public.size = 64  # so that it reports often
 
     def meddle(done: int) -> None:
         with contextlib.suppress(InvalidInput):
@@ -374,7 +374,7 @@ def test_an_objective_that_raises_has_said_nothing() -> None:
     decision = learner.choose()
     learner.observe(decision, Oracle(broken, 12))
     learner.observe(decision, PEOPLE[0])  # answered already
-    assert not learner._experts.classes.totals.any()
+    assert not learner.policy._experts.classes.totals.any()
 
 
 def test_beyond_its_proof_the_papers_rate_says_what_it_costs() -> None:
@@ -404,10 +404,10 @@ def test_caps_hold_and_redraws_never_exceed_them() -> None:
             coins=SeededCoins(4),
         )  # fmt: skip
         learner.replay(PEOPLE[:1_000])
-        explored, redraws = learner._exploring.explored, learner._exploring.redraws
+        explored, redraws = learner.policy._exploring.explored, learner.policy._exploring.redraws
         assert (explored.max() if resample == "own" else explored.sum()) == cap
         assert redraws.max() == cap
-        assert learner._draw_budget.paid[0] >= redraws.max()
+        assert learner.policy._draws.paid[0] >= redraws.max()
 
 
 def test_exploiting_rounds_repeat_the_slate_until_an_exploration() -> None:
@@ -416,7 +416,7 @@ def test_exploiting_rounds_repeat_the_slate_until_an_exploration() -> None:
     explored = False
     for person in PEOPLE[:400]:
         decision = learner.choose()
-        current = tuple(int(item) for item in learner._exploring.current)
+        current = tuple(int(item) for item in learner.policy._exploring.current)
         if before is not None and not explored:
             assert current == before
         if decision.probe is not None:
@@ -471,5 +471,5 @@ def test_private_hedge_pays_stops_and_hides() -> None:
 def test_parameters_are_public_and_can_be_written() -> None:
     for make in (paper.fi_dp, paper.bandit_dp, paper.direct_bandit, paper.presampled_bandit):
         learner = make(12, 3, 100, 1.0, 1e-6, coins=SeededCoins(1))
-        assert json.loads(json.dumps(learner.parameters))["rate"] == learner.rate
+        assert json.loads(json.dumps(learner.parameters))["rate"] == learner.policy.rate  # type: ignore[attr-defined]
         assert learner.parameters.keys().isdisjoint({"n_items", "slots", "patience"})

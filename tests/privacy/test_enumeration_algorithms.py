@@ -72,11 +72,11 @@ def random_people(count: int, n: int, seed: int) -> list[Person]:
 
 def arrays_of(learner: Learner) -> list[Any]:
     """Everything that changes from round to round."""
-    desk = learner._decisions
+    desk = learner._frame.decisions
     found = [desk.issued, desk.rows, desk.probes, desk.waiting]
-    experts = learner._experts  # type: ignore[attr-defined]
+    experts = learner.policy._experts  # type: ignore[attr-defined]
     found += [*(part for part in experts.classes if isinstance(part, np.ndarray)), experts.best, experts.own]
-    return found + list(getattr(learner, "_exploring", ()))
+    return found + list(getattr(learner.policy, "_exploring", ()))
 
 
 def answer_full(learner: Learner, decision: Any, person: Person, n: int) -> None:
@@ -84,7 +84,7 @@ def answer_full(learner: Learner, decision: Any, person: Person, n: int) -> None
         learner.observe(decision, Oracle(lambda s: person[mask(s)], n))
 
 
-def full_law_of(learner: FiDp, stream: Stream) -> Law:
+def full_law_of(learner: Learner, stream: Stream) -> Law:
     """The law of Algorithm 2 as the learner has it, along every path."""
     n, k, law = learner.n_items, learner.slots, {}
     fresh = [array.copy() for array in arrays_of(learner)]
@@ -94,9 +94,9 @@ def full_law_of(learner: FiDp, stream: Stream) -> Law:
         chance = 1.0
         for slate, person in zip(path, stream, strict=True):
             for slot, item in enumerate(slate):
-                chance *= float(probabilities(learner._experts.classes, slot)[item])
+                chance *= float(probabilities(learner.policy._experts.classes, slot)[item])
             row = np.array([EMPTY_SLOT if a in slate[:i] else a for i, a in enumerate(slate)], dtype=np.int32)
-            answer_full(learner, learner._decisions.add(row, np.full(3, -1, dtype=np.int32)), person, n)
+            answer_full(learner, learner._frame.decisions.add(row, np.full(3, -1, dtype=np.int32)), person, n)
         law[path] = chance
     return law
 
@@ -124,9 +124,9 @@ def bandit_law_of(learner: Any, stream: Stream, share: float, schedule: tuple[in
             law[seen] = law.get(seen, 0.0) + chance
             return
         saved = [array.copy() for array in arrays_of(learner)]
-        due, held = int(learner._exploring.due[0]), tuple(learner._exploring.current)
+        due, held = int(learner.policy._exploring.due[0]), tuple(learner.policy._exploring.current)
         choices = [range(n) if due in (-2, slot) else [held[slot]] for slot in range(k)]
-        laws = [probabilities(learner._experts.classes, slot) for slot in range(k)]
+        laws = [probabilities(learner.policy._experts.classes, slot) for slot in range(k)]
         explores = share if schedule is None else float(t in schedule)
         tosses = [(1 - explores, None)] + [
             (explores / (k * n), (slot, item)) for slot in range(k) for item in range(n)
@@ -140,9 +140,9 @@ def bandit_law_of(learner: Any, stream: Stream, share: float, schedule: tuple[in
                     for array, old in zip(arrays_of(learner), saved, strict=True):
                         array[...] = old
                     coins.script = [(1 << 53) - 1] if probe is None else [0, *probe]
-                    learner._public.empty()
+                    learner._frame.public.empty()
                     decision = learner.choose()
-                    if tuple(learner._exploring.current) == slate:
+                    if tuple(learner.policy._exploring.current) == slate:
                         break
                 person = stream[t]
                 if person is not None:
