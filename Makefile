@@ -4,7 +4,13 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help demo test test-slow check browser bench docs clean
+# What Python compiles is kept, also where the environment says otherwise: tests start many processes, and each would
+# take three seconds longer.
+unexport PYTHONDONTWRITEBYTECODE
+
+FIND_BROWSER := command -v chromium || command -v chromium-browser || command -v google-chrome || command -v google-chrome-stable
+
+.PHONY: help demo test test-slow check style kernels browser browser-for-tests bench docs clean
 
 help:  ## what can be made
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 14
@@ -12,33 +18,60 @@ help:  ## what can be made
 demo: .venv/installed  ## set-up and main job: choose 5 of 294 things for 32,711 real visitors
 	$(BIN)/diminuendo demo --out out/demo
 
-test: check browser  ## set-up, style, types and the whole test suite
-	$(BIN)/pytest -n auto --dist worksteal
+# mypy runs beside the tests, on the processor's time that waiting leaves, and says what it found when both are done.
+test: style browser-for-tests kernels  ## set-up, style, types and all tests but the slow ones
+	@said=$$(mktemp) || exit 1; \
+	$(BIN)/mypy >"$$said" 2>&1 & mypy=$$!; \
+	trap 'kill $$mypy 2>/dev/null; rm -f "$$said"; exit 130' INT TERM; \
+	echo "$(BIN)/mypy (beside the tests)"; \
+	echo "$(BIN)/pytest -n auto --dist worksteal"; \
+	$(BIN)/pytest -n auto --dist worksteal; tests=$$?; \
+	wait $$mypy; types=$$?; \
+	echo "mypy:"; cat "$$said"; rm -f "$$said"; \
+	test $$tests -eq 0 && test $$types -eq 0
 
-# The report is looked at in a real browser too. Where it is missing and can be had, it is fetched; else that is skipped.
-browser:
-	@for name in chromium chromium-browser google-chrome google-chrome-stable; do \
-	  if command -v $$name >/dev/null; then exit 0; fi; done; \
-	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
-	  echo "Installing chromium with apt-get: the report is tested in a real browser."; \
-	  timeout 60 apt-get -qq update >/dev/null 2>&1; \
-	  DEBIAN_FRONTEND=noninteractive timeout 180 apt-get -qq install -y --no-install-recommends chromium >/dev/null 2>&1 \
-	    || echo "That failed; the tests that need a browser will be skipped."; \
-	else echo "No chromium here; the tests that need a browser will be skipped. On Debian: apt-get install chromium"; fi
+# Each process that runs tests compiles what is not on disk: without this, all of them would compile the same at first.
+kernels: .venv/kernels  ## compile what tests call, once
+
+.venv/kernels: .venv/developing $(shell find src -name '*.py')
+	@echo "Compiling kernels in two processes: less than a minute on two cores, a few seconds where they are on disk."; \
+	$(BIN)/python -m tests.frozen.compile first & first=$$!; \
+	trap 'kill $$first 2>/dev/null; exit 130' INT TERM; \
+	$(BIN)/python -m tests.frozen.compile second; second=$$?; \
+	if wait $$first && test $$second -eq 0; then touch $@; else echo "That failed; the tests will say more."; fi
 
 test-slow: .venv/developing  ## the long statistical runs and proofs of optimality
 	$(BIN)/pytest -m slow -rs --durations=10
 
-check: .venv/developing  ## ruff and mypy strict
+check: style  ## ruff and mypy strict
+	$(BIN)/mypy
+
+style: .venv/developing
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
+
+# The report is tested in a real browser too. Nothing is installed unless it is asked for, or on a machine that is
+# thrown away afterwards (CI=true); without a browser those tests are skipped, and pytest says so.
+browser:  ## chromium, for the tests of the report in a real browser (Debian, as root)
+	@$(FIND_BROWSER) && exit 0; \
+	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	  echo "Installing system-wide: apt-get update && apt-get install --no-install-recommends chromium"; \
+	  timeout 60 apt-get -qq update >/dev/null 2>&1; \
+	  DEBIAN_FRONTEND=noninteractive timeout 180 apt-get -qq install -y --no-install-recommends chromium >/dev/null 2>&1 \
+	    && $(FIND_BROWSER) || { echo "That failed. The tests that need a browser are skipped without it."; exit 1; }; \
+	else echo "Needs apt-get and root. Elsewhere install chromium or Chrome by hand, on PATH."; exit 1; fi
+
+browser-for-tests:
+	@{ $(FIND_BROWSER); } >/dev/null && exit 0; \
+	if [ "$$CI" = true ]; then $(MAKE) --no-print-directory browser || true; \
+	else echo "No chromium on PATH: the tests that need a browser will be skipped. \`make browser\` would install it."; fi
 
 bench: .venv-bench/installed  ## ours, the peers and the floor in one run, as ratios
 	.venv-bench/bin/python -m benchmarks --out benchmarks/results
 
 docs: .venv/developing  ## docs/reference.md from the program, and the site in out/docs; a broken link fails
 	$(BIN)/python -m diminuendo.cli.reference docs
+	$(BIN)/python docs/_site/tree.py
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 clean:  ## forget the environments and what was made
@@ -49,7 +82,7 @@ clean:  ## forget the environments and what was made
 	$(PYTHON) -m venv .venv
 
 .venv/installed: .venv/bin/python pyproject.toml
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --editable .
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --editable '.[all]'
 	@touch $@
 
 .venv/developing: .venv/installed

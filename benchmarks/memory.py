@@ -25,8 +25,8 @@ import numpy as np
 from benchmarks.flat import uniform_people
 from benchmarks.report import Disagreement, Part, verdict
 from diminuendo import Learner, People, SeededCoins, Setting
+from diminuendo.learners import LEARNERS as ENTRIES
 from diminuendo.learners import make
-from diminuendo.learners.recommend import CATALOGUE
 from diminuendo.types import FeedbackKind
 
 N_ITEMS, SLOTS, NNZ = 1_000_000, 10, 50
@@ -51,13 +51,13 @@ WHY = {
     "overlap-sums": "for each item 25 running sums and 11 of the open batch, 25 rows of earlier releases, and all that "
     "was published",
     "boosted": "for each item the open batch, scratch for people who care about all of them, where its chance ends, "
-    "and a table by which that is found in one look",
+    "a guide to that, and all that was published",
     "noisy-hedge": "for each slot and item the open batch, where its share ends, a guide to that, two buffers of "
     "the encoder and three of the decoder, the sum as it was published, and all that was published",
-    "bandit-blocks": "for each slot and item the open batch, where its share ends, a guide to that, its place in the "
-    "deal",
-    "slate-totals": "for each item 16 draws of what it may be worth",
-    "slate-clicks": "for each item 16 draws of what it may be worth",
+    "bandit-blocks": "for each slot and item the open batch, where its share ends, a guide to that, and its probe, "
+    "twice",
+    "slate-totals": "for each item 32 draws of what it may be worth",
+    "slate-clicks": "for each item 32 draws of what it may be worth",
 }
 """What takes most of the room of those that are over."""
 
@@ -123,7 +123,7 @@ def memory() -> Iterator[Part]:
 def floor_of(name: str) -> int:
     """Bytes."""
     rows = N_PEOPLE * NNZ * (4 + 8) + (N_PEOPLE + 1) * 8
-    kept = name in CATALOGUE and CATALOGUE[name].keeps_people
+    kept = name in ENTRIES and ENTRIES[name].advice.keeps_people
     return N_ITEMS * 8 * (1 if name == "boosted" else SLOTS) + (rows if kept else 0)
 
 

@@ -1,7 +1,8 @@
-"""People at places, for facility location: real pickups where a developer has them, else made-up ones of that size."""
+"""People at places, for facility location: real pickups where DIMINUENDO_DATA names them, else made-up ones."""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,9 @@ import pyarrow.csv
 from diminuendo import People, from_places, grid
 from diminuendo.types import Floats
 
-PICKUPS = Path(__file__).parents[2] / "shared" / "data" / "uber_apr_aug14.csv.gz"
+FOLDER = Path(os.environ.get("DIMINUENDO_DATA", "no-folder-named"))
+"""Where somebody keeps real streams that are not ours to hand on; tests/reference/README.md says which and whence."""
+PICKUPS = FOLDER / "uber_apr_aug14.csv.gz"
 
 SOUTH, NORTH, WEST, EAST = 40.70, 40.82, -74.02, -73.93
 """A box around Manhattan."""

@@ -22,7 +22,6 @@ from benchmarks.floor import additions
 from benchmarks.report import Disagreement, Part, verdict
 from benchmarks.stopwatch import Competitor, race
 from diminuendo import People, SeededCoins
-from diminuendo.learners.released import boosted_people, noisy_hedge
 from diminuendo.learners.released.boosted import Boosted
 from diminuendo.learners.released.learner import ReleasedSums
 from diminuendo.learners.released.noisy_hedge import NoisyHedge
@@ -30,6 +29,7 @@ from diminuendo.objectives.rows import Matrix
 from diminuendo.randomness import SecretRandomness, rounded_normal
 from diminuendo.sums.batch import OpenBatch
 from diminuendo.types import Ints, Items
+from tests.kit.slow_rows import boosted_rows, hedge_rows
 
 SIZES = (1_000, 10_000, 100_000, 1_000_000)
 SLOTS, NNZ = 10, 50
@@ -153,8 +153,8 @@ def slow_rows(learner: ReleasedSums, people: People, slates: Items, words: Ints)
     """What people contribute, by the slow way, a row each."""
     leaves = people.family.leaves
     if isinstance(learner, Boosted):
-        return boosted_people.gathered(people.table, 0, len(people), leaves, learner._ends, words)
-    return noisy_hedge._gathered(people.table, 0, len(people), leaves, slates, learner.n_items)
+        return boosted_rows(people.table, 0, len(people), leaves, learner._ends, words)
+    return hedge_rows(people.table, 0, len(people), leaves, slates, learner.n_items)
 
 
 def check(learner: ReleasedSums, people: People, slates: Items, words: Ints, rows: Matrix) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import runpy
 from collections import Counter
 from pathlib import Path
 
@@ -11,7 +12,17 @@ import diminuendo
 ROOT = Path(diminuendo.__file__).parent
 
 ORDER = [
-    ("errors", "types", "_lazy", "_numba", "_fetch", "_validate", "_sparse"),
+    (
+        "errors",
+        "types",
+        "_lazy",
+        "_extras",
+        "_compile_progress",
+        "_numba",
+        "_validate",
+        "_sparse",
+        "_snapshots",
+    ),
     ("randomness",),
     ("privacy",),
     ("sums",),
@@ -39,6 +50,7 @@ MAY_ASK_THE_OUTSIDE = {
     "randomness",
     "privacy",
     "_lazy",
+    "_compile_progress",
     "_numba",
 }
 """Who may read a clock, a file, the environment or the system's randomness (docs/decisions/0002)."""
@@ -142,3 +154,20 @@ def test_islands_know_nothing_of_each_other() -> None:
 def test_every_folder_of_learners_is_an_island_or_the_base() -> None:
     folders = {path.name for path in (ROOT / "learners").iterdir() if path.is_dir() and path.name[0] != "_"}
     assert folders == {"base", *ISLANDS}
+
+
+def test_the_tree_on_the_page_is_the_tree() -> None:
+    """What stands in ARCHITECTURE.md are the first lines of modules; `make docs` writes them there."""
+    made = runpy.run_path(str(ROOT.parents[1] / "docs" / "_site" / "tree.py"))
+    (shown,) = made["BLOCK"].findall(made["PAGE"].read_text())
+    assert shown == made["tree"](), "run: python docs/_site/tree.py"
+    assert max(map(len, shown.splitlines())) <= 150
+    assert len(shown.splitlines()) <= 60, "a tree is a picture"
+
+
+def test_the_tree_is_in_the_order_of_imports() -> None:
+    made = runpy.run_path(str(ROOT.parents[1] / "docs" / "_site" / "tree.py"))
+    ranks = [RANK[name.removesuffix(".py")] for name in made["ORDER"]]
+    assert ranks == sorted(ranks)
+    apart = {"_lazy", "_validate", "_sparse", "_snapshots", "_compile_progress", "_extras"}
+    assert set(RANK) - {name.removesuffix(".py") for name in made["ORDER"]} <= apart

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from diminuendo._numba import progress
-from diminuendo._numba.progress import LINE, Once, reported_by
+from diminuendo import _compile_progress as progress
+from diminuendo._compile_progress import LINE, Once, reported_by
 from diminuendo.cli import app, main, screen
 
 

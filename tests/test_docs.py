@@ -16,11 +16,17 @@ import pytest
 import diminuendo
 from diminuendo.cli.reference import reference
 from tests.kit.pages import RUN, SHOWN, Block, blocks, check_shown, run_console, run_page, run_python
+from tests.kit.slow import mostly_slow
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 BLOCKS = [block for page in PAGES for block in blocks(page)]
 RUNNABLE = sorted({block.page for block in BLOCKS if block.language in RUN})
+LONG_PAGES = {ROOT / "docs" / "how-to" / "sweep.md"}
+"""Pages that take seconds as a whole; blocks that do are marked on their page."""
+EXAMPLES = set(ROOT.glob("examples/*.py"))
+LONG_EXAMPLES = {ROOT / "examples" / "places.py"}
+"""Compiles kernels for a family of objectives that nothing else in the quick suite needs."""
 LONG = sorted({block.page for block in BLOCKS if block.slow})
 MODULES = [
     module.name
@@ -44,7 +50,9 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("elsewhere")
-@pytest.mark.parametrize("page", RUNNABLE, ids=lambda page: str(page.relative_to(ROOT)))
+@pytest.mark.parametrize(
+    "page", mostly_slow(RUNNABLE, set(RUNNABLE) - LONG_PAGES), ids=lambda page: str(page.relative_to(ROOT))
+)
 def test_what_pages_show_runs_and_prints_what_they_say(page: Path) -> None:
     assert run_page(page) > 0
 
@@ -103,7 +111,9 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 
 @pytest.mark.usefixtures("elsewhere")
-@pytest.mark.parametrize("example", sorted(ROOT.glob("examples/*.py")), ids=lambda path: path.name)
+@pytest.mark.parametrize(
+    "example", mostly_slow(sorted(EXAMPLES), EXAMPLES - LONG_EXAMPLES), ids=lambda path: path.name
+)
 def test_examples_run(
     example: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

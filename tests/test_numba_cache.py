@@ -20,8 +20,8 @@ from numba.core.caching import NullCache
 from numba.core.dispatcher import Dispatcher
 
 import diminuendo
+from diminuendo._compile_progress import LINE
 from diminuendo._numba.cache import ROOT, closure, imported_names
-from diminuendo._numba.progress import LINE
 from diminuendo.objectives.family import _KERNELS
 
 PROGRAM = """

@@ -13,11 +13,10 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from diminuendo import LEARNERS, Setting, make
-from diminuendo.cli import learners as show_learners
+from diminuendo.cli import learners as learners_command
 from diminuendo.cli import plan as show_plan
 from diminuendo.cli.app import app
 from diminuendo.errors import InvalidInput, OutOfRange
-from diminuendo.learners.recommend import CATALOGUE
 from diminuendo.plan import plan
 from diminuendo.types import FEEDBACKS
 
@@ -137,19 +136,18 @@ def test_what_is_shown_fits_the_screen(width: int, monkeypatch: pytest.MonkeyPat
 
 
 def test_the_catalogue_is_complete_and_true(tmp_path: Path) -> None:
-    assert set(LEARNERS) <= set(CATALOGUE)
     file = tmp_path / "learners.json"
     assert RUNNER.invoke(app, ["learners", "--json", str(file)]).exit_code == 0
     listed = json.loads(file.read_text())
     assert [one["learner"] for one in listed] == list(LEARNERS)
     assert listed == json.loads(RUNNER.invoke(app, ["learners", "--json", "-"]).stdout)
     for name, kind in LEARNERS.items():
-        delta = 0.0 if CATALOGUE[name].guarantee.startswith("(ε, 0)") else 1e-6
+        delta = 0.0 if LEARNERS[name].advice.guarantee.startswith("(ε, 0)") else 1e-6
         setting = Setting(6, 2, 50, "full" if "full" in kind.reads else "bandit", 1.0, delta)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", OutOfRange)
             promise = kind.for_setting(setting).guarantee
-        said = CATALOGUE[name].guarantee
+        said = LEARNERS[name].advice.guarantee
         assert (said == "none") == math.isinf(promise.epsilon), name
         assert (said == "perfect") == (promise.epsilon == 0), name
         assert ("in reals" in said) == (not promise.exact and promise.epsilon < math.inf), name
@@ -158,13 +156,13 @@ def test_the_catalogue_is_complete_and_true(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("width", [80, 100])
 def test_the_catalogue_fits_a_screen(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(show_learners, "console", Console(width=width, file=io.StringIO()))
-    show_learners.show_learners()
-    shown = show_learners.console.file.getvalue()  # type: ignore[attr-defined]
+    monkeypatch.setattr(learners_command, "console", Console(width=width, file=io.StringIO()))
+    learners_command.show_learners(learners_command.learners_as_json())
+    shown = learners_command.console.file.getvalue()  # type: ignore[attr-defined]
     assert max(map(len, shown.splitlines())) <= width
     assert width > 80 or len(shown.splitlines()) < 3 * len(LEARNERS), "two lines for each are enough"
     words = set(shown.split())
     for name in LEARNERS:
-        entry = CATALOGUE[name]
+        entry = LEARNERS[name].advice
         said = f"{name} {entry.guarantee} {entry.bound} {entry.memory} {entry.when}"
         assert set(said.split()) <= words, "nothing is cut off"

@@ -9,7 +9,7 @@ import pytest
 
 from diminuendo import LEARNERS, SeededCoins, Setting
 from diminuendo.errors import OutOfRange
-from diminuendo.learners.recommend import CATALOGUE, RULES, preferred, wants_many
+from diminuendo.learners.recommend import RULES, preferred, wants_many
 from diminuendo.learners.slates.policy import SlatePolicy
 from diminuendo.plan import Candidate, pick, plan
 from diminuendo.plan.candidates import candidate
@@ -27,7 +27,7 @@ def made_up(name: str, bound: float | None, epsilon: float = 1.0, exact: bool = 
 
 def test_the_rules_read_from_the_top() -> None:
     everybody = {rule.learner for rule in RULES}
-    assert everybody <= set(CATALOGUE)
+    assert everybody <= set(LEARNERS)
     cases = {
         ("overlap-greedy", FULL, True),
         ("overlap-sums", FULL, False),
@@ -37,10 +37,10 @@ def test_the_rules_read_from_the_top() -> None:
         ("slate-clicks", Setting(50, 5, 10_000, "click", 1.0, 0.0), False),
     }
     for expected, setting, store in cases:
-        rule = preferred(setting, everybody, store_people=store)
+        rule = preferred(setting, LEARNERS, store_people=store)
         assert (None if rule is None else rule.learner) == expected
-    assert preferred(FULL, set()) is None
-    rule = preferred(FULL, everybody - {"overlap-greedy"})
+    assert preferred(FULL, {}) is None
+    rule = preferred(FULL, {name: LEARNERS[name] for name in everybody - {"overlap-greedy"}})
     assert rule is not None
     assert rule.learner == "overlap-sums", "who is not there makes way for the next"
 
@@ -88,12 +88,12 @@ def test_every_wish_is_granted_or_refused(feedback: str, delta: float) -> None:
         )
         taken = found[found.recommended]
         assert taken.keeps_to(found.setting)
-        assert store or not CATALOGUE[taken.name].keeps_people
+        assert store or not LEARNERS[taken.name].advice.keeps_people
         if adversarial and taken.name != "random":
             others = [
                 one for one in found.candidates if one.keeps_to(found.setting) and one.bound is not None
             ]
-            allowed = [one.bound for one in others if store or not CATALOGUE[one.name].keeps_people]
+            allowed = [one.bound for one in others if store or not LEARNERS[one.name].advice.keeps_people]
             assert taken.bound == min(bound for bound in allowed if bound is not None)
         assert found.why.count(". ") + found.why.endswith(".") >= 2, "two sentences"
 
@@ -111,7 +111,7 @@ def test_people_with_very_many_wishes() -> None:
 def test_what_is_kept_is_what_the_catalogue_says(name: str) -> None:
     """A snapshot grows with the number of people exactly where people are kept; what was published does not count."""
     kind, people = LEARNERS[name], taste_groups(400, 12, groups=3, items_per_group=4)
-    delta = 0.0 if CATALOGUE[name].guarantee == "(ε, 0)" else 1e-6
+    delta = 0.0 if LEARNERS[name].advice.guarantee == "(ε, 0)" else 1e-6
     sizes = []
     for rounds in (30, 390):
         setting = Setting(12, 2, 400, "full" if "full" in kind.reads else "bandit", 1.0, delta)
@@ -123,7 +123,7 @@ def test_what_is_kept_is_what_the_catalogue_says(name: str) -> None:
         published = policy.planner.posterior.arrays() if isinstance(policy, SlatePolicy) else {}
         sizes.append(len(learner.snapshot()) - sum(part.nbytes for part in published.values()))
     # A number for each of 360 more people, or one for each of the last few dozen, is more than headers ever grow.
-    assert (sizes[1] - sizes[0] > 400) == CATALOGUE[name].keeps_people
+    assert (sizes[1] - sizes[0] > 400) == LEARNERS[name].advice.keeps_people
 
 
 def test_a_learner_may_carry_its_own_bound(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,7 @@ from diminuendo.plan.model import PublicModel, assumed, half_way, payoff
 from diminuendo.plan.price import MOST_ITEMS, MOST_PEOPLE, prices, short_run
 from diminuendo.privacy import curves
 from diminuendo.types import Floats
-from tests.kit import shared_data
+from tests.kit import real_data
 from tests.kit.statistics import ALPHA
 
 MADE_UP, REAL, LOSSES = 1.6, 2.0, 3.0
@@ -95,21 +95,16 @@ def test_half_way_on_made_up_people(n: int, cares: float, epsilon: float) -> Non
     assert within(half_way(learner.plan, model, 5), actual, MADE_UP)
 
 
-@shared_data.needs_shared_data
+@pytest.mark.slow
 @pytest.mark.parametrize(
-    "name",
-    [
-        "groceries",
-        pytest.param("msweb", marks=pytest.mark.slow),
-        pytest.param("uber", marks=pytest.mark.slow),
-    ],
+    "name", [pytest.param(name, marks=real_data.needs(name)) for name in ("msweb", "groceries", "uber")]
 )
 @pytest.mark.parametrize("epsilon", [0.1, 1.0])
 def test_half_way_and_loss_on_real_people(name: str, epsilon: float) -> None:
     people, cares = {
         "msweb": lambda: (msweb(), 3.0),
-        "groceries": lambda: (shared_data.groceries(), 4.4),
-        "uber": lambda: (shared_data.uber(20_000), 15.4),
+        "groceries": lambda: (real_data.groceries(), 4.4),
+        "uber": lambda: (real_data.uber(20_000), 15.4),
     }[name]()
     _, actual, loss = shown(people, 5, epsilon)
     found = plan(people.n_items, 5, len(people), epsilon=epsilon, cares_about=cares)

@@ -34,7 +34,7 @@ from diminuendo.plan.price import (
 )
 from diminuendo.privacy.budget import REPLACE_ONE_ROUND, Guarantee
 from diminuendo.types import FeedbackKind, Floats
-from tests.kit import shared_data
+from tests.kit import real_data
 from tests.kit.statistics import ALPHA
 
 RUNNER = CliRunner()
@@ -363,15 +363,14 @@ def real(
 
 STREAMS = {
     "msweb": (msweb, 3.0),
-    "groceries": (shared_data.groceries, 4.4),
-    "uber": (lambda: shared_data.uber(20_000), 15.4),
+    "groceries": (real_data.groceries, 4.4),
+    "uber": (lambda: real_data.uber(20_000), 15.4),
 }
 
 
 @pytest.mark.slow
-@shared_data.needs_shared_data
 @BOTH
-@pytest.mark.parametrize("name", ["groceries", "msweb", "uber"])
+@pytest.mark.parametrize("name", [pytest.param(name, marks=real_data.needs(name)) for name in STREAMS])
 def test_losses_of_real_people_are_as_far_off_as_plans_say(name: str, feedback: FeedbackKind) -> None:
     load, cares = STREAMS[name]
     people = load()

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from diminuendo import OrderedExperts, People, SeededCoins, data_bound, greedy, msweb, optimum
-from tests.kit.shared_data import groceries, movielens, needs_shared_data, uber
+from tests.kit.real_data import groceries, movielens, needs, uber
 
 STREAMS: dict[str, Callable[[], People]] = {
     "msweb": msweb,
@@ -33,22 +33,8 @@ REFERENCE = {  # stream, slots: greedy, optimum
     ("uber", 5): (0.5317, 0.5335),
     ("uber", 10): (0.6378, None),  # the reference knows only that it lies between 0.6413 and 0.6792
 }
-LONG = {key for key in REFERENCE if key[0].startswith(("movielens", "uber")) and key[1] == 10}
-
 CASES = [
-    pytest.param(*key, id=f"{key[0]}, {key[1]} slots", marks=() if key[0] == "msweb" else needs_shared_data)
-    for key in REFERENCE
-]
-PROOFS = [
-    pytest.param(
-        *key,
-        id=f"{key[0]}, {key[1]} slots",
-        marks=[
-            *([] if key[0] == "msweb" else [needs_shared_data]),
-            *([pytest.mark.slow] if key in LONG else []),
-        ],
-    )
-    for key in REFERENCE
+    pytest.param(*key, id=f"{key[0]}, {key[1]} slots", marks=needs(key[0].split()[0])) for key in REFERENCE
 ]
 
 
@@ -59,7 +45,7 @@ def test_greedy(name: str, slots: int) -> None:
     assert found.value == pytest.approx(sum(found.gains))
 
 
-@pytest.mark.parametrize(("name", "slots"), PROOFS)
+@pytest.mark.parametrize(("name", "slots"), CASES)
 def test_the_optimum_is_proven(name: str, slots: int) -> None:
     people = STREAMS[name]()
     found = optimum(people, slots, time_limit=300)

@@ -1,15 +1,17 @@
 """diminuendo: private online choice.
 
-A stream of people arrives; each is shown k of N things; we learn from what each tells us.
+A stream of people arrives; each is shown k of N things; we learn from what each tells us, and what everybody is shown
+says next to nothing about any one answer.
 
 >>> import diminuendo as dim
 >>> people = dim.msweb()[:2000]
->>> learner = dim.OrderedExperts(people.n_items, slots=5, coins=dim.SeededCoins(1))
+>>> setting = dim.Setting(people.n_items, slots=5, rounds=len(people), feedback="full", epsilon=1.0, delta=1e-6)
+>>> learner = dim.make("private", setting)
 >>> for person in people:
 ...     decision = learner.choose()
 ...     learner.observe(decision, person)
->>> learner.rounds
-2000
+>>> learner.rounds, round(learner.guarantee.epsilon, 2), learner.guarantee.delta
+(2000, 1.0, 1e-06)
 """
 
 from typing import TYPE_CHECKING
@@ -25,8 +27,11 @@ if TYPE_CHECKING:
         ExploreExploit,
         Learner,
         OrderedExperts,
+        OverlapGreedy,
         RandomSlates,
         Setting,
+        SlateClicks,
+        SlateTotals,
         make,
     )
     from diminuendo.learners.base.replay import replay
@@ -67,8 +72,11 @@ __getattr__, __dir__ = lazily(
             "ExploreExploit",
             "Learner",
             "OrderedExperts",
+            "OverlapGreedy",
             "RandomSlates",
             "Setting",
+            "SlateClicks",
+            "SlateTotals",
             "make",
         ),
         "diminuendo.learners.base.replay": ("replay",),
@@ -136,11 +144,14 @@ __all__ = [
     "Objective",
     "Oracle",
     "OrderedExperts",
+    "OverlapGreedy",
     "People",
     "Person",
     "RandomSlates",
     "SeededCoins",
     "Setting",
+    "SlateClicks",
+    "SlateTotals",
     "SystemCoins",
     "check",
     "data_bound",

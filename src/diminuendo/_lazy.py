@@ -7,10 +7,8 @@ Type checkers and documentation read the same names below `if TYPE_CHECKING`; a 
 
 from __future__ import annotations
 
-import gc
 import sys
-from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Mapping
 from importlib import import_module
 from typing import Any
 
@@ -26,8 +24,7 @@ def lazily(
             return import_module(f"{package}.{name}")
         if name not in home:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        with _nothing_collected():
-            found = getattr(import_module(home[name]), name)
+        found = getattr(import_module(home[name]), name)
         setattr(sys.modules[package], name, found)  # so that it is looked for only once
         return found
 
@@ -35,15 +32,3 @@ def lazily(
         return sorted({*vars(sys.modules[package]), *home, *packages})
 
     return load, listed
-
-
-@contextmanager
-def _nothing_collected() -> Iterator[None]:
-    """Modules make hundreds of thousands of objects that stay; to look through them for garbage takes a tenth of it."""
-    collecting = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if collecting:
-            gc.enable()

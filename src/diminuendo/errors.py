@@ -13,6 +13,10 @@ class InvalidInput(DiminuendoError, ValueError):
     """An argument or a file breaks a rule; nothing was changed."""
 
 
+class MissingExtra(DiminuendoError, ImportError):
+    """A package is needed that only an extra of diminuendo installs; the message names the extra."""
+
+
 class UnknownName(DiminuendoError, KeyError):
     """A name that is not in a table of names."""
 

@@ -67,20 +67,3 @@ class Decision:
     life: int = field(default=0, repr=False)
     """Names the learner that chose, from its making or restoring on. After a crash rounds are counted from the last
     snapshot, and a number alone would name two people's rounds."""
-
-
-_FIELDS = (vars(Decision)[name].__set__ for name in ("round", "slate", "probe", "propensity", "life"))
-_set_round, _set_slate, _set_probe, _set_propensity, _set_life = _FIELDS
-
-
-def decided(
-    number: int, slate: Slate, probe: tuple[int, int] | None, propensity: float | None, life: int
-) -> Decision:
-    """Decision(...), in half the time: what is frozen is else filled in through a slow door. One for every person."""
-    made = object.__new__(Decision)
-    _set_round(made, number)
-    _set_slate(made, slate)
-    _set_probe(made, probe)
-    _set_propensity(made, propensity)
-    _set_life(made, life)
-    return made

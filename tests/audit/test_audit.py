@@ -10,10 +10,12 @@ from pathlib import Path
 import pytest
 
 from diminuendo.audit import EFFORTS, METHODS, Audit, Finding, audit
+from diminuendo.audit.effort import FALSE_ALARM
 from diminuendo.audit.figure import plot_audit
-from diminuendo.audit.run import FALSE_ALARM, promised
+from diminuendo.audit.run import promised
 from diminuendo.errors import InvalidInput
 from diminuendo.learners import LEARNERS
+from tests.kit.slow import MECHANISMS, mostly_slow
 
 QUICK = EFFORTS["quick"]
 FEW = dataclasses.replace(QUICK, training=100, scored=100, paths=1, views=200)
@@ -29,7 +31,7 @@ def audited(*findings: Finding, faults: bool = False) -> Audit:
     return Audit(1.0, 1e-6, "quick", 5, faults, subjects, findings, ())
 
 
-@pytest.mark.parametrize("name", PROMISING)
+@pytest.mark.parametrize("name", mostly_slow(PROMISING, MECHANISMS))
 def test_a_quick_audit_clears_every_shipped_learner(name: str) -> None:
     found = audit([name], effort=QUICK, seed=1)
     assert found.passed, [str(one) for one in found.findings]

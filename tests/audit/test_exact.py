@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from diminuendo import Oracle
+from diminuendo.audit.effort import EFFORTS
 from diminuendo.audit.exact import exact, listing, smallest_epsilon
-from diminuendo.audit.run import EFFORTS
 from diminuendo.audit.subjects import Subject, shipped
 from diminuendo.audit.worlds import CROWDS, crowd, neighbours, prompt, wanting
 from diminuendo.learners import Setting

@@ -11,11 +11,11 @@ import pytest
 from scipy import stats
 
 from diminuendo.audit import laws
+from diminuendo.audit.effort import ALPHA, EFFORTS
 from diminuendo.audit.finding import Finding
 from diminuendo.audit.pathwise import AIM, Losses, _most, epsilon_of, mean_exceeds, pathwise
-from diminuendo.audit.run import ALPHA, EFFORTS
 from diminuendo.audit.subjects import shipped
-from diminuendo.audit.taps import DRAWN, SHOWN, Passage
+from diminuendo.audit.taps import DRAWN, SHOWN, Crossing
 from diminuendo.learners import LEARNERS, Setting
 from diminuendo.privacy import curves
 
@@ -49,8 +49,8 @@ def test_chances_of_rounded_noise_are_those_of_intervals() -> None:
 def test_chances_of_draws_add_up() -> None:
     covered = np.random.default_rng(1).dirichlet(np.ones(3), size=3)
     for law in (DRAWN, SHOWN):
-        passage = Passage(law, covered, 1.0, np.zeros(3, dtype=np.int64))
-        listed = list(laws.listed(passage))
+        crossing = Crossing(law, covered, 1.0, np.zeros(3, dtype=np.int64))
+        listed = list(laws.listed(crossing))
         assert len({tuple(out) for out, _ in listed}) == len(listed)
         assert math.fsum(math.exp(chance) for _, chance in listed) == pytest.approx(1.0, rel=1e-12)
 
@@ -75,7 +75,7 @@ def test_a_mean_is_above_what_it_is_said_to_exceed(p: float) -> None:
 
 
 def moved_losses(mu: float, delta: float, runs: int, random: np.random.Generator) -> Losses:
-    """What walks with Gaussian noise give: losses where noise was moved for the epsilon that mu is worth."""
+    """What paired runs with Gaussian noise give: losses where noise was moved for the epsilon that mu is worth."""
     spread = mu**2
     aim = AIM * curves.gaussian_epsilon(mu, delta)
     stretch = aim / spread - 0.5

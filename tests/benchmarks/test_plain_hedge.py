@@ -19,6 +19,8 @@ from diminuendo import OrderedExperts, People, SeededCoins
 from diminuendo.streams.synthetic import taste_groups
 from diminuendo.types import Floats, Items
 
+pytestmark = pytest.mark.slow
+
 FALSE_ALARM = 1e-6
 
 N_ITEMS, SLOTS, N_PEOPLE = 4, 2, 300

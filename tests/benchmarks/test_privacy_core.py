@@ -25,6 +25,8 @@ from diminuendo.sums.batch import OpenBatch
 from diminuendo.sums.clip import Clip
 from diminuendo.sums.schedule import equal
 
+pytestmark = pytest.mark.slow
+
 RATE = 0.5
 
 

@@ -11,10 +11,11 @@ from diminuendo.learners.released.boosted import Boosted
 from diminuendo.learners.released.learner import ReleasedSums
 from diminuendo.learners.released.noisy_hedge import NoisyHedge
 
+pytestmark = pytest.mark.slow
+
 SIZES = (1_000, 2_000)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", [Boosted, NoisyHedge])
 def test_between_releases(kind: type[ReleasedSums]) -> None:
     rounds, parts = released.between(kind, SIZES, n_people=40, laps=2)
@@ -23,7 +24,6 @@ def test_between_releases(kind: type[ReleasedSums]) -> None:
     assert {"exponent of ours", "exponent of the floor"} < set(rounds.numbers)
 
 
-@pytest.mark.slow
 def test_whole_runs() -> None:
     part = released.whole(SIZES[:1], {"horizon": 400, "epsilon": 1.0, "delta": 1e-6})
     assert [row[0] for row in part.rows] == ["boosted", "noisy-hedge"]

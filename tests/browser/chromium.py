@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-HOW_TO_GET_IT = "no chromium on PATH; on Debian: apt-get install chromium"
+HOW_TO_GET_IT = "no chromium on PATH; on Debian `make browser` installs it"
 FLAGS = (
     "--headless",
     "--no-sandbox",

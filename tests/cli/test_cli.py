@@ -105,15 +105,22 @@ def test_learners_and_streams_list_every_name() -> None:
         (["simulate", "nowhere"], "There is no file nowhere"),
         (["simulate", "msweb", "--learners", "magic"], "no learner called 'magic'"),
         (["simulate", "msweb", "--slots", "300"], "at most the number of items"),
-        (["simulate", "msweb", "--feedback", "gossip"], "'full', 'bandit'"),
-        (["simulate", "msweb", "--epsilon", "1;2"], "numbers separated by commas"),
+        pytest.param(
+            ["simulate", "msweb", "--feedback", "gossip"], "'full', 'bandit'", marks=pytest.mark.slow
+        ),
+        pytest.param(
+            ["simulate", "msweb", "--epsilon", "1;2"], "numbers separated by commas", marks=pytest.mark.slow
+        ),
         (["simulate", "semi.csv"], "semi.csv has semicolons between its columns; expected commas"),
         (["simulate", "adversary", "--out", "semi.csv/x"], "semi.csv is a file; expected a folder"),
         (["simulate", "msweb", "--json", "."], ". is a folder; expected a file"),
-        (["audit", "--out", "semi.csv"], "semi.csv is a file; expected a folder"),
-        (
+        pytest.param(
+            ["audit", "--out", "semi.csv"], "semi.csv is a file; expected a folder", marks=pytest.mark.slow
+        ),
+        pytest.param(
             ["plan", "--items=9", "--slots=2", "--rounds=99", "--plot=semi.csv/a.png"],
             "semi.csv is a file; expected a folder",
+            marks=pytest.mark.slow,
         ),
     ],
 )
@@ -167,7 +174,7 @@ def test_other_separators_are_recognised(mark: str, zipped: bool, tmp_path: Path
 def test_ctrl_c_while_loading_is_one_word() -> None:
     program = """
 import os, signal
-from diminuendo.cli.screen import loading
+from diminuendo.cli import loading
 signal.signal(signal.SIGINT, signal.default_int_handler)
 with loading():
     pass

@@ -18,6 +18,7 @@ from diminuendo.randomness import SecretRandomness
 from diminuendo.streams import taste_groups
 from diminuendo.types import Decision, FeedbackKind, Words
 from tests.kit.families import QUICK
+from tests.kit.slow import VARIANTS
 
 N_ITEMS, SLOTS = 12, 3
 PEOPLE = taste_groups(300, N_ITEMS, groups=4, items_per_group=5, seed=1)
@@ -339,8 +340,23 @@ def check_printing_reveals_nothing_learned(case: Case) -> None:
 CHECKS = [thing for name, thing in sorted(globals().items()) if name.startswith("check_")]
 
 
-@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
-@pytest.mark.parametrize("case", list(cases()), ids=repr)
+OF_VARIANTS = (
+    check_slates_are_distinct_items_in_range,
+    check_a_snapshot_goes_on_as_the_learner_would,
+    check_the_guarantee_can_be_read_and_written,
+)
+"""What is checked in every run of a learner that differs from another one in constants or noise only."""
+
+
+def checks() -> Iterator[pytest.ParameterSet]:
+    for case in cases():
+        for check in CHECKS:
+            quick = check in OF_VARIANTS or not case.kind.name.endswith(VARIANTS)
+            marks = [] if quick else [pytest.mark.slow]
+            yield pytest.param(case, check, id=f"{case}-{check.__name__}", marks=marks)
+
+
+@pytest.mark.parametrize(("case", "check"), list(checks()))
 def test_learner(case: Case, check: Callable[[Case], None]) -> None:
     check(case)
 

@@ -83,7 +83,13 @@ WAYS: list[tuple[str, Interval]] = [
 ]
 
 
-@pytest.mark.parametrize(("method", "interval"), WAYS)
+ONE_OF_EACH = [
+    pytest.param(*way, marks=[] if way in (WAYS[1], WAYS[4]) else [pytest.mark.slow]) for way in WAYS
+]
+"""One way with either interval in every run, since each takes seconds."""
+
+
+@pytest.mark.parametrize(("method", "interval"), ONE_OF_EACH)
 def test_after_random_slates(method: str, interval: Interval, random_logs: tuple[People, list[Log]]) -> None:
     people, logs = random_logs
     truth = float(people.values(SHOWN).mean())

@@ -12,6 +12,7 @@ import pytest
 from diminuendo import SeededCoins
 from diminuendo._numba import kernel
 from diminuendo.experts.capped_simplex import ONE, draw_pivotal, leader, leading, running, spread, step_cost
+from diminuendo.randomness.shares import GuideTable, guided
 from diminuendo.randomness.words import PublicCoins, PublicWords, begin, undo
 from diminuendo.types import Floats, Ints, Items
 from tests.kit.statistics import assert_follows, assert_rejects
@@ -143,10 +144,10 @@ def systematic(x: list[Fraction]) -> dict[tuple[int, ...], Fraction]:
 
 
 @kernel
-def _many(ends: Ints, rows: Items, done: int, coins: PublicWords) -> int:
+def _many(guide: GuideTable, rows: Items, done: int, coins: PublicWords) -> int:
     while done < rows.shape[0]:
         begin(coins)
-        if not draw_pivotal(ends, rows[done], coins):
+        if not draw_pivotal(guide, rows[done], coins):
             undo(coins)
             break
         done += 1
@@ -155,7 +156,8 @@ def _many(ends: Ints, rows: Items, done: int, coins: PublicWords) -> int:
 
 def draws(ends: Ints, slots: int, count: int) -> Items:
     coins, rows, done = PublicCoins(SeededCoins(5)), np.zeros((count, slots), dtype=np.int32), 0
-    while (done := _many(ends, rows, done, coins.view)) < count:
+    guide = guided(ends[:, None])
+    while (done := _many(guide, rows, done, coins.view)) < count:
         coins.resume()
     return rows
 

@@ -11,19 +11,17 @@ import pytest
 
 from diminuendo import SeededCoins
 from diminuendo._numba import kernel
-from diminuendo.experts.capped_simplex import ONE, Borders, bordered, draw_pivotal, draw_places, running
-from diminuendo.experts.cuts import Cuts, cut, look_up
+from diminuendo.experts.capped_simplex import ONE, draw_pivotal, running
 from diminuendo.randomness.shares import GuideTable, draw_other, find, guided, mask, seek, softmax
 from diminuendo.randomness.words import UNFINISHED, PublicCoins, PublicWords, begin, below, mask_of, undo
 from diminuendo.types import EMPTY_SLOT, Floats, Ints, Items
 
 
 @kernel
-def _found(guide: GuideTable, expert: int, cuts: Cuts, ends: Ints, wrong: Ints) -> None:
-    """How often the guides and halving disagree, over all places."""
+def _found(guide: GuideTable, expert: int, ends: Ints, wrong: Ints) -> None:
+    """How often the guide and halving disagree, over all places."""
     for place in range(ends[-1]):
-        item = find(ends, place)
-        wrong[0] += seek(guide, expert, place) != item or look_up(cuts, place) != item
+        wrong[0] += seek(guide, expert, place) != find(ends, place)
 
 
 def disagreements(shares: Ints) -> int:
@@ -32,8 +30,7 @@ def disagreements(shares: Ints) -> int:
     np.cumsum(shares, axis=1, out=ends[1:].T)
     guide, wrong = guided(ends), np.zeros(1, dtype=np.int64)
     for expert in range(len(shares)):
-        alone = np.ascontiguousarray(ends[:, expert])
-        _found(guide, expert, cut(alone), alone, wrong)
+        _found(guide, expert, np.ascontiguousarray(ends[:, expert]), wrong)
     return int(wrong[0])
 
 
@@ -57,34 +54,11 @@ def test_every_place_of_uneven_stretches(seed: int) -> None:
 
 def test_a_guide_that_is_off_by_one_is_noticed() -> None:
     ends = np.arange(0, 44, 4)
-    for at_fault in ("neither", "guide", "cuts"):
-        guide, cuts, wrong = guided(ends[:, None]), cut(ends), np.zeros(1, dtype=np.int64)
-        if at_fault == "guide":
-            guide.firsts[0, 3:-1] += 1
-        if at_fault == "cuts":
-            cuts.buckets[3:-1] -= np.uint64(2)
-        _found(guide, 0, cuts, ends, wrong)
-        assert (wrong[0] > 0) == (at_fault != "neither")
-
-
-@kernel
-def _looked_up(cuts: Cuts, places: Ints, wrong: Ints) -> None:
-    for place in places:
-        wrong[0] += look_up(cuts, place) != find(cuts.ends, place)
-
-
-def test_cuts_tell_places_next_to_an_end_apart() -> None:
-    """Buckets so wide that a word has not room for all bits of where in one a stretch ends."""
-    random, wrong = np.random.default_rng(4), np.zeros(1, dtype=np.int64)
-    for n in (1, 2, 30, 300):
-        ends = np.concatenate(
-            [[0], np.cumsum(np.floor(2.0 ** random.uniform(0, 50, size=n)).astype(np.int64))]
-        )
-        cuts = cut(ends)
-        assert cuts.shifts[1] > 0
-        near = ends[:, None] + np.array([-2, -1, 0, 1, 1 << cuts.shifts[1]])
-        _looked_up(cuts, near[(near >= 0) & (near < ends[-1])], wrong)
-    assert wrong[0] == 0
+    for off in (0, 1):
+        guide, wrong = guided(ends[:, None]), np.zeros(1, dtype=np.int64)
+        guide.firsts[0, 3:-1] += off
+        _found(guide, 0, ends, wrong)
+        assert (wrong[0] > 0) == (off > 0)
 
 
 @kernel
@@ -155,10 +129,10 @@ def test_experts_in_turn_draw_what_the_slow_way_draws(slots: int, n: int) -> Non
 
 
 @kernel
-def _pivotal(ends: Ints, rows: Items, done: int, coins: PublicWords) -> int:
+def _guided(guide: GuideTable, rows: Items, done: int, coins: PublicWords) -> int:
     while done < len(rows):
         begin(coins)
-        if not draw_pivotal(ends, rows[done], coins):
+        if not draw_pivotal(guide, rows[done], coins):
             undo(coins)
             return done
         done += 1
@@ -166,14 +140,24 @@ def _pivotal(ends: Ints, rows: Items, done: int, coins: PublicWords) -> int:
 
 
 @kernel
-def _bordered(borders: Borders, rows: Items, done: int, coins: PublicWords) -> int:
+def _halving(ends: Ints, rows: Items, done: int, coins: PublicWords) -> int:
+    """Pivotal rounding that searches by halving."""
     while done < len(rows):
         begin(coins)
-        if not draw_places(borders, 0, coins):
-            undo(coins)
-            return done
-        for slot in range(rows.shape[1]):
-            rows[done, slot] = look_up(borders.cuts, borders.places[0, slot])
+        left, rest = -1, 0
+        for unit in range(rows.shape[1]):
+            border = (unit + 1) * ONE
+            crossing = find(ends, border - 1)
+            inside, beyond, stays = border - ends[crossing], ends[crossing + 1] - border, left
+            place = below(ONE - inside, coins) if inside < ONE else 0
+            if inside < ONE and place >= rest:
+                stays = find(ends, unit * ONE + place)
+            toss = below(ONE - beyond, coins) if place != UNFINISHED else UNFINISHED
+            if toss == UNFINISHED:
+                undo(coins)
+                return done
+            rows[done, unit], left = (crossing, stays) if toss < inside else (stays, crossing)
+            rest = beyond
         done += 1
     return done
 
@@ -196,10 +180,10 @@ def all_drawn(draw: Callable[..., int], law: Any, slots: int) -> Items:
     return rows
 
 
-def test_borders_change_nothing_about_pivotal_rounding() -> None:
+def test_a_guide_changes_nothing_about_pivotal_rounding() -> None:
     for x in points():
         slots = round(float(x.sum()))
         ends = running(x, slots)
         assert ends[-1] == slots * ONE
-        found = all_drawn(_bordered, bordered(ends), slots)
-        np.testing.assert_array_equal(found, all_drawn(_pivotal, ends, slots))
+        found = all_drawn(_guided, guided(ends[:, None]), slots)
+        np.testing.assert_array_equal(found, all_drawn(_halving, ends, slots))

@@ -104,7 +104,7 @@ def _seen(learner: Learner, feedback: FeedbackKind, people: People, visits: int)
         chances.append(np.nan if decision.propensity is None else decision.propensity)
         out.append((decision, t))
         if len(out) > LATE:
-            _answer(learner, feedback, people, *out.pop(0))
+            answer(learner, feedback, people, *out.pop(0))
     return {
         "slates": digest(first, np.array(slates)),
         "propensities": digest(np.array(chances)),
@@ -112,7 +112,7 @@ def _seen(learner: Learner, feedback: FeedbackKind, people: People, visits: int)
     }
 
 
-def _answer(learner: Learner, feedback: FeedbackKind, people: People, decision: Decision, t: int) -> None:
+def answer(learner: Learner, feedback: FeedbackKind, people: People, decision: Decision, t: int) -> None:
     if t % 7 == 0:  # never comes
         return
     if feedback == "click":

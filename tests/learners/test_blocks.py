@@ -20,20 +20,20 @@ from scipy import sparse
 from diminuendo import NoisyOr, People, SeededCoins, Setting
 from diminuendo.errors import InvalidInput, OverBudget
 from diminuendo.learners.base.replay import loop
-from diminuendo.learners.probing.clicks import OpenRankedClicks, RankedClicks
-from diminuendo.learners.probing.learner import Blocks
-from diminuendo.learners.probing.payoffs import (
+from diminuendo.learners.menus import read_menu
+from diminuendo.learners.probing.schedule import TICKS, Noise, Plan
+from diminuendo.learners.probing.variants import (
     BanditBlocks,
     BanditBlocksFull,
     OpenBanditBlocks,
     OpenBanditBlocksFull,
+    OpenRankedClicks,
+    RankedClicks,
 )
-from diminuendo.learners.probing.private import PrivateBlocks
-from diminuendo.learners.probing.schedule import Noise, Plan
 from diminuendo.privacy.budget import Budget
 from diminuendo.privacy.events import ContinuousGaussian, Laplace
 from diminuendo.privacy.ledger import Ledger
-from diminuendo.randomness import SecretRandomness, noise
+from diminuendo.randomness import PublicCoins, SecretRandomness, noise
 from diminuendo.randomness import rounded_normal as normal
 from diminuendo.streams import taste_groups
 from diminuendo.types import Floats, Ints
@@ -47,8 +47,7 @@ PRIVATE: list[Any] = [BanditBlocks, BanditBlocksFull, RankedClicks]
 def planned_as(plan: Plan) -> Iterator[None]:
     """Learners that are made meanwhile have this plan."""
     with pytest.MonkeyPatch.context() as patch:
-        for module in ("blocks_open", "blocks_private"):
-            patch.setattr(f"diminuendo.learners.{module}.planned", lambda *_: plan)
+        patch.setattr("diminuendo.learners.probing.variants.planned", lambda *_: plan)
         yield
 
 
@@ -63,13 +62,14 @@ def private(kind: Any, n: int, k: int, blocks: int, length: int, noise_: Noise, 
         return kind(n, k, horizon=blocks * length, **(asked | more))
 
 
-def sure(learner: Blocks, *wanted: int) -> None:
+def sure(learner: Any, *wanted: int) -> None:
     """Experts draw these items."""
-    learner._sums[:] = 0.0
-    learner._sums[np.arange(learner.slots) * learner.n_items + np.array(wanted)] = 1e9
+    policy = learner.policy
+    policy._sums[:] = 0.0
+    policy._sums[np.arange(learner.slots) * learner.n_items + np.array(wanted)] = 1e9
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(learner, "plan", Plan(learner.n_items, learner.slots, 1, 1, 1, 1.0, "none"))
-        learner._move()
+        patch.setattr(policy, "plan", Plan(learner.n_items, learner.slots, 1, 1, 1, 1.0, "none"))
+        policy._chooser = policy._choosing_in(block=0)
 
 
 # Probes.
@@ -104,9 +104,9 @@ def test_all_placements_are_equally_likely() -> None:
 def shown(learner: Any, *wanted: int) -> dict[tuple[int, int], tuple[int, ...]]:
     """What a block of probes shows where experts draw these items."""
     sure(learner, *wanted)
-    decisions = [learner.choose() for _ in range(learner.plan.dealt)]
+    decisions = [learner.choose() for _ in range(learner.policy.plan.block_probes)]
     rows = {decision.probe: decision.slate for decision in decisions}
-    assert len(rows) == learner.plan.dealt
+    assert len(rows) == learner.policy.plan.block_probes
     return rows
 
 
@@ -170,10 +170,11 @@ def slate_law(scores: Floats, independent: bool) -> dict[tuple[int, ...], float]
 def test_slates_follow_their_law(kind: Any) -> None:
     n, k, count = 4, 3, 30_000
     learner = opened(kind, n, k, 1, count, probes=2, rate=1.4)  # a rate is shared by the probes of a cell
-    learner._sums[:] = np.random.default_rng(3).normal(size=k * n) * 2
-    learner._move()
+    policy = learner.policy
+    policy._sums[:] = np.random.default_rng(3).normal(size=k * n) * 2
+    policy._chooser = policy._choosing_in(block=0)
     rows = learner.replay(taste_groups(count, n, groups=1, items_per_group=2))
-    scores = np.asarray(learner._sums).reshape(k, n)
+    scores = np.asarray(policy._sums).reshape(k, n)
     for rate, check in ((0.7, assert_follows), (0.6, assert_rejects)):
         law = slate_law(rate * scores, independent=kind is OpenBanditBlocksFull)
         names = list(law)
@@ -191,14 +192,14 @@ def test_a_cell_is_what_its_item_earns_over_the_whole_block(kind: Any) -> None:
     one = sparse.csr_array((np.ones(length), wants, np.arange(length + 1)), shape=(length, n))
     people = People(NoisyOr(), sparse.csr_array(sparse.vstack([one] * blocks)), n)
     learner, cells = opened(kind, n, k, blocks, length), []
-    original = learner._sum.release
+    original = learner.policy._cells.release
 
     def release(secret: SecretRandomness) -> Floats:
-        cells.append(learner._sum._batch.copy() // learner.ticks)
+        cells.append(learner.policy._cells._batch.copy() // TICKS)
         released: Floats = original(secret)
         return released
 
-    learner._sum.release = release
+    learner.policy._cells.release = release
     learner.replay(people)
     told_apart = 0
     for slot, item in itertools.product(range(k), range(n)):
@@ -259,7 +260,7 @@ def hostile(random: np.random.Generator, k: int, clicks: bool) -> Any:
     [
         *((kind, "laplace") for kind in PRIVATE),
         *(
-            (kind, "gaussian") for kind in PRIVATE if not kind.reacting
+            (kind, "gaussian") for kind in PRIVATE if kind is not BanditBlocksFull
         ),  # others are proved with Laplace noise only
     ],
 )
@@ -286,7 +287,7 @@ def test_hostile_people_move_no_more_than_is_charged(kind: Any, noise_: Noise, s
                     if due <= t:
                         learner.observe(which, what)
     shifts = [np.abs(shift).astype(object) for shift, _, _ in script]
-    scale, unit = Fraction(script[0][1]), learner.ticks
+    scale, unit = Fraction(script[0][1]), TICKS
     assert len(script) == blocks - 1
     assert all((shift > 0).sum() <= 1 for shift in shifts)
     if noise_ == "laplace":
@@ -311,12 +312,12 @@ def test_the_last_answers_of_a_block_count_and_later_ones_do_not(kind: Any) -> N
     own = [d for d in decisions if d.probe[1] in d.slate[d.probe[0] :]]  # not shown further up already
     said = [d.slate.index(d.probe[1]) if kind is RankedClicks else 1.0 for d in own]
     learner.observe(own[0], said[0])
-    assert learner._sum._batch.sum() == learner.ticks
+    assert learner.policy._cells._batch.sum() == TICKS
     learner.choose()
-    assert learner._sum._batch.sum() == 0, "the block was published"
+    assert learner.policy._cells._batch.sum() == 0, "the block was published"
     for decision, what in zip(own[1:], said[1:], strict=True):
         learner.observe(decision, what)
-    assert learner._sum._batch.sum() == 0
+    assert learner.policy._cells._batch.sum() == 0
 
 
 # Noise, ledgers, crashes.
@@ -325,14 +326,15 @@ def test_the_last_answers_of_a_block_count_and_later_ones_do_not(kind: Any) -> N
 def test_delta_decides_which_noise_there_can_be() -> None:
     for kind in PRIVATE:
         pure = kind.for_setting(Setting(12, 3, 4_000, kind_of(kind), 1.0, 0.0))
-        assert (pure.plan.noise, pure.guarantee.delta) == ("laplace", 0.0)
+        assert (pure.policy.plan.noise, pure.guarantee.delta) == ("laplace", 0.0)
         assert 0.999 < pure.guarantee.epsilon <= 1.0
         often = kind.for_setting(Setting(12, 3, 4_000, kind_of(kind), 1.0, 0.0, visits=4))
-        assert often._spread() >= 4
-    many = RankedClicks.for_setting(Setting(12, 3, 10**6, "click"))
-    assert (many.plan.noise, many.guarantee.delta) == ("gaussian", 1e-6)
+        assert often.policy.spread >= 4
+    many: Any = RankedClicks.for_setting(Setting(12, 3, 10**6, "click"))
+    assert (many.policy.plan.noise, many.guarantee.delta) == ("gaussian", 1e-6)
     assert 0.99 < many.guarantee.epsilon <= 1.0
-    assert BanditBlocksFull.for_setting(Setting(12, 3, 10**6, "bandit")).plan.noise == "laplace"
+    full: Any = BanditBlocksFull.for_setting(Setting(12, 3, 10**6, "bandit"))
+    assert full.policy.plan.noise == "laplace"
 
 
 def kind_of(kind: Any) -> Any:
@@ -348,17 +350,17 @@ def test_releases_are_paid_for_and_survive_a_crash(accountant: Any, tmp_path: Pa
     delta = 0.0 if accountant == "pure" else 1e-6
     made: dict[str, Any] = {"horizon": 1_200, "epsilon": 1.0, "delta": 1e-6}
     with Ledger.open(tmp_path / "ledger", Budget(1.0, delta, accountant=accountant)) as ledger:
-        first = BanditBlocks(6, 2, **made, ledger=ledger)
-        assert first.plan.blocks > 3
-        begun = first.schedule.ends[0] + 5
+        first: Any = BanditBlocks(6, 2, **made, ledger=ledger)
+        assert first.policy.plan.blocks > 3
+        begun = first.policy.schedule.ends[0] + 5
         first.replay(PEOPLE[:begun])
         kept = first.snapshot()
         first.replay(PEOPLE[begun:1_100])
-        sums, spent = np.asarray(first._sums), ledger.spent()
+        sums, spent = np.asarray(first.policy._sums), ledger.spent()
     with Ledger.open(tmp_path / "ledger") as again:
-        second = BanditBlocks.restore(kept, ledger=again)
+        second: Any = BanditBlocks.restore(kept, ledger=again)
         second.replay(PEOPLE[begun:1_100])
-        np.testing.assert_array_equal(second._sums, sums, "as published, not drawn again")
+        np.testing.assert_array_equal(second.policy._sums, sums, "as published, not drawn again")
         assert again.spent() == spent <= 1.0
     with pytest.raises(InvalidInput, match="paid for on a ledger"):
         BanditBlocks.restore(kept)
@@ -373,32 +375,72 @@ def test_a_release_that_failed_is_made_at_the_next_round(monkeypatch: pytest.Mon
             learner.choose()
     assert learner.rounds == 50
     learner.replay(PEOPLE[50:250])
-    assert learner._made[0] == learner._sum.batch == 4
+    assert learner.policy._blocks_published[0] == learner.policy._cells.batch == 4
 
 
 @pytest.mark.parametrize("kind", OPEN + PRIVATE)
-def test_replay_is_the_loop(kind: type[Blocks]) -> None:
+def test_replay_is_the_loop(kind: Any) -> None:
     setting = Setting(6, 2, 1_000, kind_of(kind), 5.0)
     quick, slow = (kind.for_setting(setting, coins=SeededCoins(4)) for _ in range(2))
-    assert quick.plan.blocks > 3
+    assert quick.policy.plan.blocks > 3
     rows = np.vstack([quick.replay(PEOPLE[:333]), quick.replay(PEOPLE[333:1_000])])
     np.testing.assert_array_equal(rows, loop(slow, PEOPLE[:1_000]))
-    np.testing.assert_array_equal(quick._sums, slow._sums)
-    assert np.asarray(quick._sums).any()
+    np.testing.assert_array_equal(quick.policy._sums, slow.policy._sums)
+    assert np.asarray(quick.policy._sums).any()
+
+
+@pytest.mark.parametrize("kind", OPEN + PRIVATE)
+def test_whoever_holds_the_menu_draws_the_same(kind: Any) -> None:
+    """Block for block, with the same coins; also from a menu that a restored learner makes in the midst of a block."""
+    setting = Setting(6, 2, 1_000, kind_of(kind), 5.0)
+    learner = kind.for_setting(setting, coins=SeededCoins(4))
+    middle = learner.policy.schedule.ends[1] + 7
+    same_to_its_end(learner, SeededCoins(4))
+    while learner.rounds < middle:
+        learner.choose()
+    again = kind.restore(learner.snapshot(), coins=SeededCoins(9))
+    assert again.menu.first == middle
+    assert len(again.menu.probes) == again.policy._probes_left[0]
+    while again.rounds < 1_000:
+        same_to_its_end(again, SeededCoins(9))
+
+
+def same_to_its_end(learner: Any, coins: SeededCoins) -> None:
+    """The rounds of one menu: slates, probes and propensities."""
+    decision = learner.choose()
+    menu = read_menu(learner.menu.to_bytes())
+    chooser, public = menu.chooser(), PublicCoins(coins)
+    public.take(menu.words)
+    assert menu.first == decision.round
+    for number in range(menu.first, menu.end or 1_000):
+        decision = learner.choose() if number > menu.first else decision
+        row, probe = np.empty((1, menu.slots), dtype=np.int32), np.empty((1, 3), dtype=np.int32)
+        while not chooser.draw(number, row, probe, public.view):
+            public.resume()
+        np.testing.assert_array_equal(row[0], learner.row_of(decision))
+        assert decision.probe == (None if probe[0, 0] == -1 else (probe[0, 0], probe[0, 1]))
+        assert decision.propensity == chooser.propensity(number, row[0])
 
 
 def test_open_learners_go_on_after_their_horizon_and_learn_no_more() -> None:
-    learner = OpenBanditBlocks(6, 2, horizon=600, coins=SeededCoins(1))
+    learner: Any = OpenBanditBlocks(6, 2, horizon=600, coins=SeededCoins(1))
     learner.replay(PEOPLE[:600])
-    sums = np.asarray(learner._sums)
+    sums = np.asarray(learner.policy._sums)
     assert learner.replay(PEOPLE[600:]).min() >= 0
     assert learner.choose().probe is None
-    np.testing.assert_array_equal(learner._sums, sums)
+    np.testing.assert_array_equal(learner.policy._sums, sums)
 
 
 def test_doors() -> None:
     good: dict[str, Any] = {"horizon": 40, "epsilon": 1.0, "delta": 1e-6}
-    for wrong in ({"epsilon": 0.0}, {"delta": 1.5}, {"horizon": 0}, {"ledger": 5}, {"visits": 0}):
+    for wrong in (
+        {"epsilon": 0.0},
+        {"delta": 1.5},
+        {"horizon": 0},
+        {"horizon": None},
+        {"ledger": 5},
+        {"visits": 0},
+    ):
         for kind in PRIVATE:
             with pytest.raises(InvalidInput):
                 kind(8, 2, **(good | wrong))
@@ -406,4 +448,9 @@ def test_doors() -> None:
         BanditBlocks(8, 2, **good, ledger=Ledger(Budget(0.1, 0.0, accountant="pure")))
     with pytest.raises(InvalidInput, match="40 rounds"):
         BanditBlocks(8, 2, **good).replay(taste_groups(41, 8, groups=2, items_per_group=3))
-    assert isinstance(BanditBlocks(8, 2, **good), PrivateBlocks)
+    assert isinstance(BanditBlocks(8, 2, **good).events, Laplace | ContinuousGaussian)
+    assert OpenBanditBlocks(8, 2, horizon=40).events is None
+    with pytest.raises(InvalidInput, match="no ledger can pay"):
+        OpenBanditBlocks.for_setting(
+            Setting(8, 2, 40, "bandit"), ledger=Ledger(Budget(0.1, 0.0, accountant="pure"))
+        )

@@ -14,15 +14,15 @@ from scipy import sparse
 import diminuendo as dim
 from diminuendo import NoisyOr, People, SeededCoins, Setting
 from diminuendo.learners.probing import schedule
-from diminuendo.learners.probing.clicks import OpenRankedClicks, RankedClicks
-from diminuendo.learners.probing.learner import Blocks
-from diminuendo.learners.probing.payoffs import (
+from diminuendo.learners.probing.schedule import SHARE, TICKS, Noise, Plan, Theorem, planned, spread_ahead
+from diminuendo.learners.probing.variants import (
     BanditBlocks,
     BanditBlocksFull,
     OpenBanditBlocks,
     OpenBanditBlocksFull,
+    OpenRankedClicks,
+    RankedClicks,
 )
-from diminuendo.learners.probing.schedule import SHARE, TICKS, Noise, Plan, Theorem, planned, spread_ahead
 from diminuendo.types import Floats, Items
 
 WAYS = (schedule.short, schedule.full, schedule.inserted)
@@ -124,7 +124,7 @@ def test_plans_are_nearly_the_best_of_their_kind(way: Any, noise: Noise, limit: 
         return other.bound(theorem, spread_ahead(noise, other.blocks, limit), TICKS)
 
     least = worth(plan)
-    assert plan.dealt <= theorem.most * plan.length
+    assert plan.block_probes <= theorem.most * plan.length
     for length, probes, rate in itertools.product((0.6, 0.9, 1.1, 1.7), (0.5, 1, 2), (0.6, 0.9, 1, 1.1, 1.7)):
         other = replace(
             plan,
@@ -132,33 +132,29 @@ def test_plans_are_nearly_the_best_of_their_kind(way: Any, noise: Noise, limit: 
             probes=max(1, round(plan.probes * probes)),
             rate=plan.rate * rate,
         )
-        if other.dealt <= theorem.most * other.length:
+        if other.block_probes <= theorem.most * other.length:
             assert worth(other) >= 0.995 * least
 
 
 # Streams that turn.
 
 
-class Watching(Blocks):
+class Watched:
     """Adds up what each item would have earned, and what the expert's own shares did."""
 
-    each: Floats | float = 0.0
-    own = 0.0
+    def __init__(self, learner: Any) -> None:
+        self.each: Floats | float = 0.0
+        self.own = 0.0
+        self._policy, self._replay = learner.policy, learner.policy.replay
+        learner.policy.replay = self.replay
 
-    def _replay(self, people: People, slates: Items, done: int) -> int:
-        shares = np.diff(self._ends[0]) / self._ends[0, -1]
-        stop = super()._replay(people, slates, done)
+    def replay(self, people: People, slates: Items, done: int) -> int:
+        ends = self._policy.menu.ends[:, 0]
+        shares = np.diff(ends) / ends[-1]
+        stop: int = self._replay(people, slates, done)
         earned = people.matrices[0][done:stop].sum(axis=0)
         self.each, self.own = self.each + earned, self.own + float(shares @ earned)
         return stop
-
-
-class WatchedOpen(Watching, OpenBanditBlocks):
-    """Without noise."""
-
-
-class Watched(Watching, BanditBlocks):
-    """With noise."""
 
 
 def turning(sizes: tuple[int, ...]) -> People:
@@ -175,13 +171,14 @@ def test_streams_that_turn_are_held_to_the_bound(noise: Noise) -> None:
     for fast, seed in itertools.product((1, 500), range(seeds)):
         coins = SeededCoins(seed)
         asked = {"epsilon": 8.0, "delta": 0.0 if noise == "laplace" else 1e-6}
-        kind, more = (WatchedOpen, {}) if noise == "none" else (Watched, asked)
-        made: Any = kind(2, 1, horizon=rounds, coins=coins, **more)  # type: ignore[arg-type]
-        assert made.plan.noise == noise
-        bound = made.plan.bound(EXPERT, made._spread(), TICKS)
-        made.plan = replace(made.plan, rate=made.plan.rate * fast)
-        made.replay(turning(made.schedule.sizes))
-        found.append(float(made.each.max() - made.own))
+        kind: Any = OpenBanditBlocks if noise == "none" else BanditBlocks
+        made = kind(2, 1, horizon=rounds, coins=coins, **({} if noise == "none" else asked))
+        policy, watched = made.policy, Watched(made)
+        assert policy.plan.noise == noise
+        bound = policy.plan.bound(EXPERT, policy.spread, TICKS)
+        policy.plan = replace(policy.plan, rate=policy.plan.rate * fast)
+        made.replay(turning(policy.schedule.sizes))
+        found.append(float(np.max(watched.each) - watched.own))
     assert np.mean(found[:seeds]) <= bound < rounds / 4
     assert np.mean(found[seeds:]) > bound, "following too fast is noticed"
 
@@ -207,13 +204,13 @@ def test_regret_is_within_bounds_that_say_something(kind: Any, feedback: Any) ->
     aim = 0.5 if "full" in kind.name else SHARE
     best = max(people.values([item]).sum() for item in range(n))
     learner = kind.for_setting(Setting(n, k, rounds, feedback, 1.0), coins=SeededCoins(1))
-    bound = learner.bound_to_half if "full" in kind.name else learner.bound
+    bound = learner.policy.bound_to_aim()
     earned = people.values(learner.replay(people)).sum()
     chance = people.values(dim.make("random", Setting(n, k, rounds, "bandit")).replay(people)).sum()
     assert earned >= aim * best - bound
     assert chance < aim * best - bound, "the bound says something"
     if "full" in kind.name:
-        assert learner.bound == pytest.approx(bound + (SHARE - 0.5) * rounds)
+        assert learner.regret_bound() == pytest.approx(bound + (SHARE - 0.5) * rounds)
 
 
 @pytest.mark.parametrize(
@@ -227,11 +224,11 @@ def test_regret_is_within_bounds_that_say_something(kind: Any, feedback: Any) ->
 def test_the_table_in_the_proofs(kind: Any, feedback: Any, shares: tuple[float, float]) -> None:
     for n, rounds, share in ((20, 10**6, shares[0]), (50, 10**7, shares[1])):
         made = kind.for_setting(Setting(n, 5, rounds, feedback, 1.0))
-        bound = made.bound_to_half if kind is BanditBlocksFull else made.bound
+        bound = made.policy.bound_to_aim()
         assert bound / rounds == pytest.approx(share, abs=0.0011)
 
 
 def test_few_people_are_not_probed_in_vain() -> None:
-    learner = BanditBlocks.for_setting(Setting(50, 5, 499, "bandit"))
-    assert (learner.plan.blocks, learner.bound) == (1, SHARE * 499)
+    learner: Any = BanditBlocks.for_setting(Setting(50, 5, 499, "bandit"))
+    assert (learner.policy.plan.blocks, learner.regret_bound()) == (1, SHARE * 499)
     assert all(learner.choose().probe is None for _ in range(50))

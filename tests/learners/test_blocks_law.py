@@ -14,11 +14,12 @@ import numpy as np
 import pytest
 
 from diminuendo import NoisyOr, People, SeededCoins
-from diminuendo.learners.probing.clicks import RankedClicks
-from diminuendo.learners.probing.payoffs import BanditBlocks, BanditBlocksFull
+from diminuendo.learners.probing import variants
 from diminuendo.learners.probing.schedule import Plan
+from diminuendo.learners.probing.variants import BanditBlocks, BanditBlocksFull, RankedClicks
 from diminuendo.types import Floats
 from tests.kit.enumeration import Law, Person, Stream, all_people, unit, worst
+from tests.kit.slow import mostly_slow
 from tests.kit.statistics import assert_follows, assert_rejects
 from tests.learners.test_blocks import planned_as
 
@@ -112,10 +113,12 @@ def test_what_is_not_private_is_noticed(mistake: str) -> None:
     assert right.epsilon <= 1.0 + CUT
 
 
-@pytest.mark.parametrize("kind", [BanditBlocks, BanditBlocksFull, RankedClicks])
-def test_learners_follow_that_law(kind: Any) -> None:
+@pytest.mark.parametrize(
+    "kind", mostly_slow([BanditBlocks, BanditBlocksFull, RankedClicks], [BanditBlocks, RankedClicks])
+)
+def test_learners_follow_that_law(kind: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Item by item, through replay: three people a block, who want items 0, 1, or both."""
-    whole = type("Whole", (kind,), {"ticks": 1})
+    monkeypatch.setattr(variants, "TICKS", 1)
     wants, blocks, runs, coins = [(1.0, 0.0), (1.0, 0.0), (1.0, 1.0)], 2, 2_000, SeededCoins(5)
     stream: Stream = tuple((0.0, a, b, max(a, b)) for a, b in wants * blocks)
     people, found = People(NoisyOr(), np.array(wants * blocks)), []
@@ -123,7 +126,7 @@ def test_learners_follow_that_law(kind: Any) -> None:
     names = list(law)
     with planned_as(Plan(2, 1, blocks * LENGTH, LENGTH, 1, RATE, "laplace")):
         for _ in range(runs):
-            learner = whole(2, 1, horizon=blocks * LENGTH, epsilon=1.0, delta=0.0, coins=coins, patience=8)
+            learner = kind(2, 1, horizon=blocks * LENGTH, epsilon=1.0, delta=0.0, coins=coins, patience=8)
             found.append(names.index(tuple(learner.replay(people)[:, 0].tolist())))
     assert_follows(found, np.array([law[name] for name in names]))
     nearby = run_law(stream, 2.0, probes_seen=False)

@@ -15,10 +15,11 @@ import diminuendo as dim
 from diminuendo import Oracle, People, SeededCoins
 from diminuendo.experts.capped_simplex import ONE, leader, running
 from diminuendo.learners.released.boosted import LENGTH, SHARE, WORD, Boosted
-from diminuendo.learners.released.boosted_people import gathered, spell
+from diminuendo.learners.released.boosted_people import spell
 from diminuendo.streams import taste_groups
 from diminuendo.types import Floats, Ints, Items
 from tests.kit.families import families, specimens
+from tests.kit.slow_rows import boosted_rows
 from tests.kit.statistics import ALPHA, assert_follows, assert_rejects
 
 Sets = Callable[[frozenset[int]], float]
@@ -93,7 +94,7 @@ def test_contributions_are_what_items_add_to_the_set(name: str) -> None:
         ends = running(np.full(n, 2 / n), 2)
         sizes = set()
         for word in range(0, WORD, WORD // 40):
-            rows = gathered(
+            rows = boosted_rows(
                 people.table, 0, len(people), family.leaves, ends, np.full(len(people), word)
             ).toarray()
             mask = np.zeros(n)
@@ -157,7 +158,7 @@ class Watched(Boosted):
     def _take_in(self, people: Any, first: int, rows: Items, words: Ints, batch: int) -> None:
         super()._take_in(people, first, rows, words, batch)
         last = first + len(rows)
-        gained = SHARE * gathered(people.table, first, last, 1, self._ends, words).sum(axis=0)
+        gained = SHARE * boosted_rows(people.table, first, last, 1, self._ends, words).sum(axis=0)
         self.each += gained
         self.own += float(gained @ point_of(self))
 

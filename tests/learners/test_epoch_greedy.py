@@ -21,7 +21,8 @@ from diminuendo import Functions, Oracle, People, SeededCoins
 from diminuendo.errors import InvalidInput, OverBudget
 from diminuendo.learners import epoch_greedy
 from diminuendo.learners.base.replay import loop
-from diminuendo.learners.base.stored_people import Asking, KeptPeople
+from diminuendo.learners.base.score_walk import ScoreWalk
+from diminuendo.learners.base.stored_objectives import StoredObjectives
 from diminuendo.learners.epoch_greedy import EpochGreedy, Epochs
 from diminuendo.objectives.recorded import record
 from diminuendo.offline.private_greedy import FunctionScores, PeopleScores
@@ -33,6 +34,7 @@ from diminuendo.streams import taste_groups
 from diminuendo.types import Floats, Ints
 from tests.kit.enumeration import Law, Person, Stream, all_people, covering_people, mask, unit, worst
 from tests.kit.families import families, specimens
+from tests.kit.slow import mostly_slow
 from tests.kit.statistics import assert_follows, assert_rejects
 
 ROUNDING = 1e-12
@@ -266,7 +268,7 @@ class Misshapen:
         return np.ones(self.n_items + 1)
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", mostly_slow(range(40), range(8)))
 def test_hostile_people_on_any_path(seed: int) -> None:
     """One round with and without its answer, the same view: what it adds to the scores is all that Theorem Q1 needs.
 
@@ -365,11 +367,11 @@ def test_people_say_what_private_greedy_hears(name: str) -> None:
         people = People(specimen, tuple(np.asarray(matrix) for matrix in matrices), n_items)
         some = list(range(len(people)))[::2]
         functions = Functions([lambda s: min(1.0, 0.3 * len(s)), lambda s: float(len(s) > 1)], n_items)
-        kept = KeptPeople(n_items)
+        kept = StoredObjectives(n_items)
         kept.add(functions[0], 0)
         kept.add_rows(specimen, people.table, some, 0)
         kept.add(functions[1], 0)
-        asking = Asking(kept.keeper)
+        asking = ScoreWalk(kept)
         one, other = PeopleScores(people[np.array(some)]), FunctionScores(functions)
         for item in range(min(3, n_items)):
             expected = one.given(asking.chosen) + other.given(asking.chosen)
@@ -385,10 +387,10 @@ def test_compiled_people_have_one_unit_too(value: Callable[[frozenset[int]], flo
     """No family is so greedy; a tape of any function can be. Compiled or not, the same is heard."""
     person = Oracle(lambda s: float(value(s)), 4)
     for chain in itertools.permutations(range(4), 3):
-        taped, plain = KeptPeople(4), KeptPeople(4)
+        taped, plain = StoredObjectives(4), StoredObjectives(4)
         taped.add_rows(dim.NoisyOr(), record(person, chain), [0], 0)
         plain.add(person, 0)
-        one, other, heard = Asking(taped.keeper), Asking(plain.keeper), 0
+        one, other, heard = ScoreWalk(taped), ScoreWalk(plain), 0
         for item in chain:
             scores = one.scores()
             np.testing.assert_array_equal(scores, other.scores())
@@ -405,19 +407,19 @@ def test_a_function_may_change_its_mind_and_is_cut_by_what_it_said() -> None:
         def gains(self, prefix: Any) -> Floats:
             return np.array([next(said), next(said)])
 
-    kept = KeptPeople(2)
+    kept = StoredObjectives(2)
     kept.add(Erratic(2), 0)
-    asking = Asking(kept.keeper)
+    asking = ScoreWalk(kept)
     assert asking.scores().tolist() == [TICKS, 0]
     asking.join(0)
     assert asking.scores().tolist() == [0, 0], "her one unit is used up"
 
 
 def test_after_a_pick_made_elsewhere_functions_say_no_more() -> None:
-    kept = KeptPeople(2)
+    kept = StoredObjectives(2)
     kept.add(Oracle(lambda s: 0.5 * len(s), 2), 0)
     kept.add(dim.person(dim.NoisyOr(), {0: 1.0, 1: 0.5}, n_items=2), 0)
-    asking = Asking(kept.keeper)
+    asking = ScoreWalk(kept)
     asking.join(1)
     assert asking.scores()[0] == TICKS // 2
 

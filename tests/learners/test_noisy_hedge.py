@@ -12,11 +12,12 @@ from scipy import sparse
 
 import diminuendo as dim
 from diminuendo import People, SeededCoins
-from diminuendo.learners.released.noisy_hedge import NoisyHedge, _gathered
+from diminuendo.learners.released.noisy_hedge import NoisyHedge
 from diminuendo.streams import taste_groups
 from diminuendo.sums.strategies import STRATEGIES
 from diminuendo.types import Floats, Ints, Items
 from tests.kit.families import families, specimens
+from tests.kit.slow_rows import hedge_rows
 from tests.kit.statistics import assert_follows, assert_rejects
 
 
@@ -67,7 +68,7 @@ def test_contributions_are_what_items_add_to_the_slots_before(name: str) -> None
         people = People(family, tuple(np.asarray(matrix) for matrix in matrices), n)
         for slate in itertools.permutations(range(n), 3):
             slates = np.tile(np.array(slate, dtype=np.int32), (len(people), 1))
-            rows = _gathered(people.table, 0, len(people), family.leaves, slates, n).toarray()
+            rows = hedge_rows(people.table, 0, len(people), family.leaves, slates, n).toarray()
             for t, person in enumerate(people):
                 expected = np.concatenate([person.gains(slate[:slot]) for slot in range(3)])
                 np.testing.assert_allclose(rows[t], expected, atol=1e-12)
@@ -101,7 +102,7 @@ class Watched(NoisyHedge):
 
     def _take_in(self, people: Any, first: int, rows: Items, words: Ints, batch: int) -> None:
         super()._take_in(people, first, rows, words, batch)
-        found = _gathered(people.table, first, first + len(rows), 1, rows, self.n_items)
+        found = hedge_rows(people.table, first, first + len(rows), 1, rows, self.n_items)
         gained, shares = found.sum(axis=0).reshape(self.slots, self.n_items), np.diff(self._ends, axis=1)
         self.each += gained
         self.own += (gained * shares).sum(axis=1) / shares.sum(axis=1)

@@ -10,7 +10,8 @@ import pytest
 import diminuendo as dim
 from diminuendo import NoisyOr, People, SeededCoins, Setting
 from diminuendo.errors import WrongFeedback
-from diminuendo.learners.probing.clicks import OpenRankedClicks, RankedClicks
+from diminuendo.learners.probing.schedule import TICKS
+from diminuendo.learners.probing.variants import OpenRankedClicks, RankedClicks
 from diminuendo.randomness import SecretRandomness
 from diminuendo.streams import taste_groups
 from diminuendo.types import Floats
@@ -24,14 +25,14 @@ def test_only_the_item_that_was_put_in_counts_and_only_where_it_was_put() -> Non
         decision = learner.choose()
         slot, item = decision.probe
         own = decision.slate[slot] == item
-        before = learner._sum._batch.copy()
+        before = learner.policy._cells._batch.copy()
         for clicked in (None, *range(3)):
             row, probe = np.array(decision.slate), np.array([slot, item, 0])
-            answer = learner._read(decision, clicked)
-            assert learner._worth(row, probe, answer) == float(own and clicked == slot)
+            answer = learner.policy.reader(learner, decision, clicked)
+            assert learner.policy._way.worth.of(row, probe, answer) == float(own and clicked == slot)
         learner.observe(decision, slot)
-        added = learner._sum._batch - before
-        assert added.sum() == added[slot * 4 + item] == own * learner.ticks
+        added = learner.policy._cells._batch - before
+        assert added.sum() == added[slot * 4 + item] == own * TICKS
 
 
 def test_clicks_measure_what_items_add() -> None:
@@ -40,14 +41,14 @@ def test_clicks_measure_what_items_add() -> None:
     likes = np.array([0.6, 0.5, 0.2])
     people = People(NoisyOr(), np.tile(likes, (length * blocks, 1))).clicking(seed=3)
     learner, cells = opened(OpenRankedClicks, n, k, blocks, length), []
-    original = learner._sum.release
+    original = learner.policy._cells.release
 
     def release(secret: SecretRandomness) -> Floats:
-        cells.append(learner._sum._batch.copy() // learner.ticks)
+        cells.append(learner.policy._cells._batch.copy() // TICKS)
         released: Floats = original(secret)
         return released
 
-    learner._sum.release = release
+    learner.policy._cells.release = release
     learner.replay(people)
     for slot, item in itertools.product(range(k), range(n)):
         others = [other for other in range(n) if other != item]

@@ -9,17 +9,18 @@ import pytest
 from scipy import sparse
 
 from diminuendo import Coverage, NoisyOr, People, SeededCoins
-from diminuendo.learners.released import boosted_people, noisy_hedge
 from diminuendo.learners.released.boosted import Boosted
 from diminuendo.learners.released.contribution import NARROW
 from diminuendo.learners.released.learner import ReleasedSums
+from diminuendo.learners.released.noisy_hedge import NoisyHedge
 from diminuendo.objectives.rows import Matrix
 from diminuendo.randomness.words import PublicCoins
 from diminuendo.sums.batch import OpenBatch
 from diminuendo.types import Ints, Items
 from tests.kit.families import families, specimens
+from tests.kit.slow_rows import boosted_rows, hedge_rows
 
-KINDS: list[type[ReleasedSums]] = [Boosted, noisy_hedge.NoisyHedge]
+KINDS: list[type[ReleasedSums]] = [Boosted, NoisyHedge]
 ROUNDS = 60
 
 
@@ -43,8 +44,8 @@ def somebody(name: str) -> list[People]:
 def slow_rows(learner: Any, people: People, slates: Items, words: Ints) -> Matrix:
     leaves = people.family.leaves
     if isinstance(learner, Boosted):
-        return boosted_people.gathered(people.table, 0, len(people), leaves, learner._ends, words)
-    return noisy_hedge._gathered(people.table, 0, len(people), leaves, slates, learner.n_items)
+        return boosted_rows(people.table, 0, len(people), leaves, learner._ends, words)
+    return hedge_rows(people.table, 0, len(people), leaves, slates, learner.n_items)
 
 
 @pytest.mark.parametrize("clip", [None, 0.7, 3.0])

@@ -15,6 +15,7 @@ from diminuendo.learners.slates.policy import SlatePolicy
 from diminuendo.offline.greedy import greedy
 from diminuendo.streams import taste_groups
 from diminuendo.types import FeedbackKind, Floats, Items
+from tests.kit.slow import mostly_slow
 
 N, K, T = 40, 3, 8_000
 PEOPLE = taste_groups(T, N, groups=6, items_per_group=5, seed=11)
@@ -39,7 +40,7 @@ def late_payoffs(slates: Items) -> Floats:
     return np.asarray(PEOPLE.values(slates)[-T // 4 :])
 
 
-@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("name", mostly_slow(KINDS, NOISY))
 def test_it_learns(name: str) -> None:
     """In the last quarter every seed has closed more than half of the distance between random choice and greedy."""
     random = float(
@@ -50,7 +51,7 @@ def test_it_learns(name: str) -> None:
         assert late_payoffs(slates).mean() > (random + GREEDY) / 2, f"seed {seed}"
 
 
-@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("name", mostly_slow(KINDS, NOISY))
 def test_it_learns_nothing_where_nobody_says_anything(name: str) -> None:
     """A planted silence: the check above can fail."""
     learner = learner_of(name, 0)
@@ -61,7 +62,7 @@ def test_it_learns_nothing_where_nobody_says_anything(name: str) -> None:
     assert late_payoffs(slates.astype(np.int32)).mean() < (random + GREEDY) / 2
 
 
-@pytest.mark.parametrize("name", NOISY)
+@pytest.mark.parametrize("name", mostly_slow(NOISY, ["slate-clicks"]))
 def test_steady_people_are_not_forgotten_and_changed_ones_are(name: str) -> None:
     """From half time on people want the other half of the items, and nothing else."""
     one = sparse.csr_array(taste_groups(T, N // 2, groups=6, items_per_group=5, seed=11).matrices[0])
@@ -77,7 +78,7 @@ def test_steady_people_are_not_forgotten_and_changed_ones_are(name: str) -> None
 
 
 @pytest.mark.parametrize(("n_items", "slots"), [(6, 3), pytest.param(20, 4, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("name", NOISY)
+@pytest.mark.parametrize("name", mostly_slow(NOISY, ["slate-clicks"]))
 def test_a_sudden_fall_is_survived(name: str, n_items: int, slots: int) -> None:
     """Nearly everybody wants something, then nearly nobody: learning begins anew a few times, not for ever."""
     rng, rounds = np.random.default_rng(5), 3_000

@@ -41,11 +41,7 @@ PEOPLE = taste_groups(ROUNDS, N_ITEMS, groups=4, items_per_group=5, seed=1)
 PERSONS = np.random.default_rng(4).integers(0, 60, size=ROUNDS)
 """Five rounds each, more or less: with two visits most of them are over the quota."""
 
-PRIVATE = [
-    kind
-    for kind in LEARNERS.values()
-    if issubclass(kind, PrivateLearner)
-]
+PRIVATE = [kind for kind in LEARNERS.values() if issubclass(kind, PrivateLearner)]
 every_private = pytest.mark.parametrize("kind", PRIVATE, ids=lambda kind: kind.name)
 
 

@@ -20,8 +20,12 @@ from diminuendo.offline.total import PeopleTotal, Total, total
 from diminuendo.types import Floats, Slate
 from tests.kit import brute, examples
 from tests.kit.brute import KINDS, Crowd, Leaf, Set, crowds, tossed_crowds
+from tests.kit.families import QUICK
+from tests.kit.slow import mostly_slow
 
 EVERY_KIND = pytest.mark.parametrize("kind", KINDS)
+SOME_KINDS = pytest.mark.parametrize("kind", mostly_slow(KINDS, QUICK))
+"""Kernels are compiled for each kind, which takes longer than the test: two in every run."""
 
 SEARCH_ROUNDING = 1e-12
 """`optimum` calls two means equal that differ by less; `branch` may stop that far from the best."""
@@ -51,7 +55,7 @@ def assert_total_follows(summed: Total, crowd: Crowd, prefix: list[int], *, ask_
             assert_close(summed.gain(item), exact[item], crowd.rounding, (prefix, item))
 
 
-@EVERY_KIND
+@SOME_KINDS
 @examples(20)
 @given(data=st.data())
 def test_totals_are_sums_along_any_prefix(kind: str, data: st.DataObject) -> None:
@@ -69,7 +73,7 @@ def test_totals_are_sums_along_any_prefix(kind: str, data: st.DataObject) -> Non
                     summed.add(order[depth])
 
 
-@EVERY_KIND
+@SOME_KINDS
 @examples(40)
 @given(data=st.data())
 def test_greedy_without_rounding_is_greedy_with_ties_to_the_smaller_item(
@@ -83,7 +87,7 @@ def test_greedy_without_rounding_is_greedy_with_ties_to_the_smaller_item(
         assert dim.greedy(functions(crowd), slots, method=method).slate == expected, method
 
 
-@EVERY_KIND
+@SOME_KINDS
 @examples(30)
 @given(data=st.data())
 def test_greedy_on_any_numbers(kind: str, data: st.DataObject) -> None:
@@ -100,7 +104,7 @@ def test_greedy_on_any_numbers(kind: str, data: st.DataObject) -> None:
             assert found.slate == expected, method
 
 
-@EVERY_KIND
+@SOME_KINDS
 @examples(30)
 @given(data=st.data())
 def test_stochastic_greedy_tells_the_truth_about_its_slate(kind: str, data: st.DataObject) -> None:
@@ -113,7 +117,7 @@ def test_stochastic_greedy_tells_the_truth_about_its_slate(kind: str, data: st.D
     assert again == found
 
 
-@EVERY_KIND
+@SOME_KINDS
 @examples(20)
 @given(data=st.data())
 def test_stochastic_greedy_that_asks_everybody_is_greedy(kind: str, data: st.DataObject) -> None:
@@ -123,7 +127,7 @@ def test_stochastic_greedy_that_asks_everybody_is_greedy(kind: str, data: st.Dat
     assert found.slate == brute.greedy(crowd.total, crowd.n_items, slots)
 
 
-@EVERY_KIND
+@SOME_KINDS
 @examples(25)
 @given(data=st.data())
 def test_data_bound_is_the_smallest_bound_along_the_chain(kind: str, data: st.DataObject) -> None:
@@ -141,7 +145,7 @@ def test_data_bound_is_the_smallest_bound_along_the_chain(kind: str, data: st.Da
         assert got >= best - Fraction(rounding)
 
 
-@EVERY_KIND
+@SOME_KINDS
 @examples(25)
 @given(data=st.data())
 def test_optimum_is_the_best_of_all_slates(kind: str, data: st.DataObject) -> None:
@@ -154,7 +158,7 @@ def test_optimum_is_the_best_of_all_slates(kind: str, data: st.DataObject) -> No
     assert dim.optimum(crowd.people(), slots).method == "branch"  # few slates: look at them all
 
 
-@EVERY_KIND
+@SOME_KINDS
 @examples(15)
 @given(data=st.data())
 def test_optimum_of_functions_is_the_best_of_all_slates(kind: str, data: st.DataObject) -> None:
@@ -179,7 +183,7 @@ def test_milp_needs_people() -> None:
         dim.optimum(cover, 3, method="milp")
 
 
-@EVERY_KIND
+@SOME_KINDS
 def test_optimum_where_greedy_is_misled(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Greedy and its bound often settle small cases; here the searches have to work, each by itself."""
     branched: list[str] = []
@@ -274,7 +278,7 @@ def test_rounding_on_the_way_decides_no_tie() -> None:
         assert found == plain
 
 
-@EVERY_KIND
+@SOME_KINDS
 @examples(30)
 @given(data=st.data())
 def test_gains_go_along_with_the_prefix(kind: str, data: st.DataObject) -> None:

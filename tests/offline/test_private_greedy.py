@@ -42,6 +42,7 @@ from diminuendo.streams import synthetic
 from diminuendo.streams.people import Clicking
 from diminuendo.types import Floats, Ints, Slate, SlateLike
 from tests.kit import examples
+from tests.kit.adaptive_range import COUNTED
 from tests.kit.brute import KINDS, Crowd, crowds
 from tests.kit.statistics import ALPHA, assert_follows, assert_rejects
 
@@ -146,7 +147,7 @@ def test_no_claim_is_below_the_truth() -> None:
                 "telescoping": telescoping_delta(RATE, epsilon),
             }
             if k == 1:  # where the theorem's own limit, many picks, is far away, one draw is
-                assert truth <= ACCOUNTANTS["adaptive-range"].delta(draws, epsilon) + ROUNDING
+                assert truth <= COUNTED["adaptive-range"].delta(draws, epsilon) + ROUNDING
             for name, delta in claimed.items():
                 assert truth <= delta + ROUNDING, (name, k, epsilon)
                 nearest[name] = max(nearest[name], truth / delta)

@@ -19,7 +19,6 @@ from diminuendo import Learner, People, RandomSlates, SeededCoins, paper
 from diminuendo.objectives import NoisyOr
 from diminuendo.offline import ONE_MINUS_1_OVER_E, optimum
 from diminuendo.paper import bounds
-from diminuendo.plan import BOUNDS
 from diminuendo.simulate.benchmarks import expert_regrets
 from diminuendo.types import Floats
 from tests.kit.statistics import ALPHA
@@ -77,11 +76,10 @@ def expert_regret(people: People, learner: Learner) -> float:
 
 def proved(learner: Learner, rounds: int) -> float:
     """The bound on the sum of the experts' regrets."""
-    kind = next(kind for kind in BOUNDS if isinstance(learner, kind))
-    bound = BOUNDS[kind](learner, learner.n_items, learner.slots, rounds)
+    bound = learner.regret_bound(rounds)
     assert bound is not None
     # An exploration ends the slate, so each of the k slots may lose by it; the theorem counts the slate once.
-    return bound + (learner.slots - 1) * getattr(learner, "exploring", 0.0) * rounds
+    return bound + (learner.slots - 1) * getattr(learner.policy, "exploring", 0.0) * rounds
 
 
 LEARNERS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {

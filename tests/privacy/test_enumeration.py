@@ -27,6 +27,7 @@ from diminuendo.sums.private_sum import PrivateSum
 from diminuendo.sums.schedule import equal
 from diminuendo.sums.strategies import STRATEGIES
 from diminuendo.types import Floats, Ints
+from tests.kit.adaptive_range import COUNTED
 
 Person = tuple[float, ...]
 """f of each set of items, by bit mask, f(nothing) first."""
@@ -127,7 +128,7 @@ def test_no_accountant_claims_less_than_the_truth_for_draws(case: tuple[int, int
     for epsilon in np.linspace(0, count * 2 * RATE, 9)[:-1]:
         truth = exact_delta(pairs, epsilon)
         claims = [
-            ACCOUNTANTS[name].delta(event, epsilon) for name in ("zcdp", "pure", "advanced", "adaptive-range")
+            COUNTED[name].delta(event, epsilon) for name in ("zcdp", "pure", "advanced", "adaptive-range")
         ]
         assert truth <= min(claims) + 1e-12
         tightest = max(tightest, truth / claims[-1])
@@ -140,7 +141,7 @@ def test_no_accountant_claims_less_than_the_truth_for_draws(case: tuple[int, int
 def test_half_the_price_would_be_noticed(case: tuple[int, int, int]) -> None:
     _, k, rounds = case
     half = Selections(k * (rounds - 1), RATE)
-    claimed = [ACCOUNTANTS["adaptive-range"].delta(half, epsilon) for epsilon in (0.0, 0.5)]
+    claimed = [COUNTED["adaptive-range"].delta(half, epsilon) for epsilon in (0.0, 0.5)]
     assert any(
         exact_delta(worst_pairs(*case), epsilon) > claim
         for epsilon, claim in zip((0.0, 0.5), claimed, strict=True)

@@ -22,6 +22,7 @@ from diminuendo.privacy.accountants import ACCOUNTANTS
 from diminuendo.privacy.events import Selections
 from diminuendo.randomness.score_classes import probabilities
 from diminuendo.types import EMPTY_SLOT, Words
+from tests.kit.adaptive_range import COUNTED
 from tests.kit.enumeration import (
     Law,
     Person,
@@ -215,7 +216,7 @@ def test_algorithm_2_reproduces_the_known_deltas(
     event = FiDp(n, k, horizon=rounds, rate=RATE, **HUGE).events
     assert isinstance(event, Selections)
     for name in ("zcdp", "pure", "adaptive-range"):
-        assert all(found.delta[e] <= ACCOUNTANTS[name].delta(event, e) + 1e-12 for e in known)
+        assert all(found.delta[e] <= COUNTED[name].delta(event, e) + 1e-12 for e in known)
     assert found.ratio(event.count * event.span**2 / 8) <= 1
 
 
@@ -265,7 +266,7 @@ def test_algorithm_3_keeps_its_claim(case: Any, resample: Resample, cap: int | N
     assert event.count == (rounds - 1 if cap is None or resample == "every" else min(cap, rounds - 1))
     for epsilon in EPSILONS:
         for name in ("zcdp", "pure", "adaptive-range"):
-            assert found.delta[epsilon] <= ACCOUNTANTS[name].delta(event, epsilon) + 1e-12
+            assert found.delta[epsilon] <= COUNTED[name].delta(event, epsilon) + 1e-12
     ratio = found.ratio(event.count * event.span**2 / 8)
     assert ratio <= 1
     assert found.epsilon <= event.count * event.span

@@ -19,7 +19,6 @@ from diminuendo.randomness.score_classes import (
     UNTOUCHED,
     ScoreClasses,
     draw,
-    draw_looking,
     grow,
     new_score_classes,
     retune,
@@ -27,6 +26,7 @@ from diminuendo.randomness.score_classes import (
 from diminuendo.randomness.score_classes import probabilities as law_of
 from diminuendo.randomness.words import WINDOW, SecretRandomness, SecretWords
 from diminuendo.types import Ints
+from tests.kit.slow_draws import draw_looking
 from tests.kit.statistics import assert_follows, assert_rejects
 
 

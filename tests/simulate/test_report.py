@@ -22,7 +22,7 @@ from diminuendo.errors import InvalidInput
 from diminuendo.simulate import Shown, Simulation, Sweep, simulate
 from diminuendo.simulate.report import write_report
 from diminuendo.simulate.report.figures import plates
-from diminuendo.simulate.report.page import text
+from diminuendo.simulate.report.page import escaped
 from diminuendo.simulate.report.text import COLUMNS, command, headlines, main_learner, table_rows
 from diminuendo.simulate.result import items_kept
 from diminuendo.streams import taste_groups
@@ -114,7 +114,7 @@ def test_names_stay_names(read: Read) -> None:
     for name in ("<script>window.hacked", "$\\frac{1$ & Co; 100 $", "中文 Ωmega é", "]]></svg><b>&amp;"):
         assert name in drawn
     lost = "\N{REPLACEMENT CHARACTER}"
-    assert text("<b a='\"'>\x07\ud800") == f"&lt;b a=&#x27;&quot;&#x27;&gt;{lost}{lost}"
+    assert escaped("<b a='\"'>\x07\ud800") == f"&lt;b a=&#x27;&quot;&#x27;&gt;{lost}{lost}"
 
 
 def test_all_figures_are_there_as_files_too(page: Path, read: Read) -> None:

@@ -21,7 +21,7 @@ from typing import Any, cast
 from numba.core import event
 from numba.core.caching import FunctionCache, NullCache
 
-from diminuendo._numba import progress
+from diminuendo import _compile_progress as progress
 
 ROOT = Path(__file__).parent.parent
 """The folder of the package."""

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from diminuendo._extras import extra
+from diminuendo.audit.effort import EFFORTS, Effort
 from diminuendo.audit.finding import Finding
-from diminuendo.audit.run import EFFORTS, METHODS, Audit, Effort, audit
+
+with extra("simulate"):
+    from diminuendo.audit.run import METHODS, Audit, audit
 
 __all__ = ["EFFORTS", "METHODS", "Audit", "Effort", "Finding", "audit"]

@@ -7,12 +7,6 @@ event is fixed. Fresh runs count how often it happens in either world, and the c
 
 It finds gross faults only: to tell an epsilon of 1 from 1.1 it would need a hundred thousand runs, and no number of
 runs shows what happens with a chance of delta. Whoever looks inside sees more (exact.py, pathwise.py).
-
-Bounds: what counted guesses prove about epsilon.
-
-An event that happens with chance p in one world and q in the other shows that epsilon is at least log((p - delta) / q).
-Chances are not known but counted, so p is taken as small and q as large as the counts allow (Clopper and Pearson), and
-what is left is true except with the stated chance (docs/maths/audit.md, Theorems U1 and U2).
 """
 
 from __future__ import annotations
@@ -21,48 +15,21 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike
-from scipy import stats
 
 from diminuendo.audit.classifier import Reader, learn
-from diminuendo.audit.finding import Finding
-from diminuendo.audit.run import ALPHA, Effort, runs
+from diminuendo.audit.effort import ALPHA, Effort, runs
+from diminuendo.audit.finding import Finding, epsilon_shown
 from diminuendo.audit.subjects import Subject, View, play, remembering
 from diminuendo.audit.worlds import Neighbours, candidates
 from diminuendo.learners import Setting
 from diminuendo.privacy.budget import Guarantee
 from diminuendo.randomness.coins import SeededCoins
-from diminuendo.types import Floats
-
-
-def at_least(hits: ArrayLike, runs: int, alpha: float) -> Floats:
-    """The chance of an event that came `hits` times is at least this, except with chance `alpha`."""
-    counted = np.asarray(hits, dtype=np.float64)
-    low = stats.beta.ppf(alpha, np.maximum(counted, 1.0), runs - np.maximum(counted, 1.0) + 1.0)
-    return np.asarray(np.where(counted > 0, low, 0.0), dtype=np.float64)
-
-
-def at_most(hits: ArrayLike, runs: int, alpha: float) -> Floats:
-    """The chance of an event that came `hits` times is at most this, except with chance `alpha`."""
-    return np.asarray(1.0 - at_least(runs - np.asarray(hits, dtype=np.float64), runs, alpha))
-
-
-def epsilon_shown(hits: ArrayLike, others: ArrayLike, runs: int, delta: float, alpha: float) -> Floats:
-    """Epsilon is at least this, except with chance `alpha`, when an event came `hits` and `others` times in the worlds.
-
-    Both worlds were run `runs` times; half of alpha goes to each bound. 0 where nothing is shown.
-    """
-    p, q = at_least(hits, runs, alpha / 2), at_most(others, runs, alpha / 2)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        found = np.log(np.maximum(p - delta, 0.0) / q)
-    return np.asarray(np.maximum(np.nan_to_num(found, nan=0.0, neginf=0.0), 0.0))
-
 
 METHOD = "black box"
 HOPEFUL = 0.1
 """How unsure a scout may be of what it reports. Only the choice of neighbours depends on it."""
 COINS = 20
-"""So many public coins are asked what is promised."""
+"""How many public coins are asked what is promised."""
 
 
 @dataclass(frozen=True)
@@ -137,7 +104,7 @@ def _attempt(
 def _worlds(
     subject: Subject, pair: Neighbours, count: int, seeds: Iterator[int]
 ) -> tuple[list[View], list[View]]:
-    """So many fresh runs of each world, all independent of each other."""
+    """`count` fresh runs of each world, all independent of each other."""
     one, other = (
         [play(subject, pair.setting, script, SeededCoins(next(seeds))) for _ in range(count)]
         for script in (pair.one, pair.other)

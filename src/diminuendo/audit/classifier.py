@@ -1,6 +1,15 @@
 """Classifiers: ways to guess from a view in which of two worlds it was seen.
 
-Each gives a view a score: the higher, the more it looks like the one world. All are plain and quick to fit:
+A `Reader` turns views into columns of numbers, one row for each view:
+
+    slates      how often each slot showed each item, soon after the victim, at last, and in all; how often it showed
+                what she was shown, or asked about, herself; how often slates changed
+    published   every number; what changed from one publication to the next; how many there were; and the number that
+                stands where her item was, in case she was asked about one
+
+and into `words`, views cut to pieces that can be compared as a whole: everything that was shown after her, and what was
+shown next beside what she was shown. Nothing here is tuned to a learner; the classifiers find out what matters. Each
+gives a view a score: the higher, the more it looks like the one world. All are plain and quick to fit:
 
     column      one number of the view by itself
     linear      Fisher's discriminant, the best there is where numbers have noise of the Gaussian kind
@@ -8,16 +17,6 @@ Each gives a view a score: the higher, the more it looks like the one world. All
     words       log-ratio of how often this very view, or a piece of it, was seen
 
 An `Attack` is one of them with a threshold: an event, and the world in which it should be the more likely one.
-
-Features: what an attacker looks at, as columns of numbers, one row for each view.
-
-    slates      how often each slot showed each item, soon after the victim, at last, and in all; how often it showed
-                what she was shown, or asked about, herself; how often slates changed
-    published   every number; what changed from one publication to the next; how many there were; and the number that
-                stands where her item was, in case she was asked about one
-
-`words` are views cut to pieces that can be compared as a whole: everything that was shown after her, and what was shown
-next beside what she was shown. Nothing here is tuned to a learner; the classifiers find out what matters.
 """
 
 from __future__ import annotations
@@ -28,14 +27,29 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from diminuendo.audit.black_box import epsilon_shown
+from diminuendo.audit.finding import epsilon_shown
 from diminuendo.audit.subjects import View
 from diminuendo.types import EMPTY_SLOT, Floats
 
 SOON = 4
-"""So many rounds after the victim are looked at by themselves."""
+"""How many rounds after the victim are looked at by themselves."""
 NUMBERS = 48
-"""Of what is published so many numbers are looked at: the first ones, in which a victim who comes first is found."""
+"""How many of the published numbers are looked at: the first ones, in which a victim who comes first is found."""
+
+
+SMOOTHING = 0.5
+"""Added to each count, so that what was never seen is not taken to be impossible."""
+WARY = 1e-3
+"""By how much an event must stand out to be chosen: thousands are looked at, and the best of them by mere luck are rare
+events. Nothing is claimed on the strength of it."""
+BINS = 8
+THRESHOLDS = 64
+"""How many thresholds are tried, at equal shares of views."""
+
+Score = Callable[[Floats, list[list[bytes]]], Floats]
+"""From columns and words to one score for each view."""
+ColumnsAndWords = tuple[Floats, list[list[bytes]]]
+"""What a reader makes of some views."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +63,7 @@ class Reader:
 
     @classmethod
     def of(cls, views: Sequence[View], n_items: int, victim: int) -> Reader:
-        """For views like these."""
+        """A reader for views like these."""
         most = max(len(view.published) for view in views)
         sizes = tuple(
             max(view.published[place].size for view in views if place < len(view.published))
@@ -58,7 +72,7 @@ class Reader:
         return cls(n_items, victim, sizes)
 
     def columns(self, views: Sequence[View]) -> Floats:
-        """(views, columns)."""
+        """All columns of all views, as an array of shape (views, columns)."""
         return np.hstack([self._shown(views), self._published(views)])
 
     def words(self, views: Sequence[View]) -> list[list[bytes]]:
@@ -116,19 +130,6 @@ class Reader:
         return np.hstack([*kept, count])
 
 
-SMOOTHING = 0.5
-"""Added to each count, so that what was never seen is not taken to be impossible."""
-WARY = 1e-3
-"""By how much an event must stand out to be chosen: thousands are looked at, and the best of them by mere luck are rare
-events. Nothing is claimed on the strength of it."""
-BINS = 8
-THRESHOLDS = 64
-"""So many are tried, at equal shares of views."""
-
-Score = Callable[[Floats, list[list[bytes]]], Floats]
-"""From columns and words to one score for each view."""
-
-
 @dataclass(frozen=True)
 class Attack:
     """The event that a score is at least, or at most, a threshold."""
@@ -142,7 +143,7 @@ class Attack:
     """0: in the first world; 1: in the second."""
 
     def hits(self, views: Sequence[View]) -> int:
-        """How often it happened."""
+        """How often the event happened."""
         scores = self.score(self.reader.columns(views), self.reader.words(views))
         return int(((scores >= self.threshold) if self.above else (scores <= self.threshold)).sum())
 
@@ -186,10 +187,7 @@ def _event(one: Floats, other: Floats, delta: float) -> tuple[float, bool, int, 
     return best
 
 
-Read = tuple[Floats, list[list[bytes]]]
-
-
-def _classifiers(fitting: list[Read]) -> Iterator[tuple[str, Score, bool]]:
+def _classifiers(fitting: list[ColumnsAndWords]) -> Iterator[tuple[str, Score, bool]]:
     (one, words_one), (other, words_other) = fitting
     spread = np.vstack([one, other]).std(axis=0)
     kept = np.flatnonzero(spread > 0)

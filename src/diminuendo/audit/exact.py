@@ -18,12 +18,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from diminuendo.audit.effort import Effort
 from diminuendo.audit.finding import Finding
 from diminuendo.audit.laws import LAWS, listed, log_chance
 from diminuendo.audit.pathwise import everything_is_watched
-from diminuendo.audit.run import Effort
 from diminuendo.audit.subjects import Subject, View, play
-from diminuendo.audit.taps import Doors, Passage
+from diminuendo.audit.taps import Crossing, Taps
 from diminuendo.audit.worlds import CROWDS, SILENT, Said, Script, again, crowd, neighbours, wanting
 from diminuendo.learners import Setting
 from diminuendo.randomness.coins import SeededCoins
@@ -45,26 +45,26 @@ class Listing:
 def listing(subject: Subject, setting: Setting, script: Script, seed: int, most: int) -> Listing:
     """The law of all that is seen in one world, its public coins as the seed has them; `most` runs at most."""
     chances: dict[bytes, float] = {}
-    waiting: list[list[Passage]] = [[]]
+    waiting: list[list[Crossing]] = [[]]
     runs = 0
     while waiting:
         led = waiting.pop()
-        doors = Doors(led)
-        view = play(subject, setting, script, SeededCoins(seed), doors)
+        taps = Taps(led)
+        view = play(subject, setting, script, SeededCoins(seed), taps)
         runs += 1
         if (
-            any(LAWS[passage.law].outcomes is None for passage in doors.passages)
+            any(LAWS[crossing.law].outcomes is None for crossing in taps.crossings)
             or runs + len(waiting) > most
         ):
             raise NotListed
         key = _seen(view)
-        chance = math.exp(math.fsum(log_chance(passage) for passage in doors.passages))
+        chance = math.exp(math.fsum(log_chance(crossing) for crossing in taps.crossings))
         chances[key] = chances.get(key, 0.0) + chance
-        for place in range(len(led), len(doors.passages)):
-            came = doors.passages[place]
+        for place in range(len(led), len(taps.crossings)):
+            came = taps.crossings[place]
             for out, chance in listed(came):
                 if chance > -math.inf and not np.array_equal(out, came.out):
-                    waiting.append([*doors.passages[:place], dataclasses.replace(came, out=out)])
+                    waiting.append([*taps.crossings[:place], dataclasses.replace(came, out=out)])
     return Listing(chances, runs)
 
 

@@ -17,14 +17,10 @@ from unittest import mock
 
 import numpy as np
 
+from diminuendo.audit.draw_faults import DRAW_FAULTS, Fault
 from diminuendo.audit.subjects import Subject
-from diminuendo.experts.hedge import new_hedge
 from diminuendo.learners.base.old_learner import Learner
 from diminuendo.learners.base.setting import Setting
-from diminuendo.learners.epoch_greedy import EpochGreedy
-from diminuendo.learners.hedge.bandit_dp import BanditDp
-from diminuendo.learners.hedge.exploring import NOBODY, BanditExperts
-from diminuendo.learners.hedge.fi_dp import FiDp
 from diminuendo.learners.overlap.running import OverlapSums
 from diminuendo.learners.overlap.stored import OverlapGreedy
 from diminuendo.learners.released.boosted import Boosted
@@ -135,31 +131,6 @@ class LastCountedAgain(Planted, Boosted):
                 self._sum.add(gains, batch=self._sum.batch)
 
 
-class RateDoubled(Planted, FiDp):
-    """Forgets that full information moves some scores up and others down: the rate is twice what was paid for."""
-
-    def _start(self) -> None:
-        self._experts = new_hedge(self.n_items, self.slots, self.rate * (2 if self.broken else 1))
-
-
-class BanditRateDoubled(Planted, BanditDp):
-    """Twice the rate that was paid for."""
-
-    def _start(self) -> None:
-        BanditExperts._start(self)
-        self._experts = new_hedge(self.n_items, self.slots, self.rate * (2 if self.broken else 1))
-
-
-class WordsUsedAgain(Planted, FiDp):
-    """The place in the secret words is not kept: all rounds draw with the same."""
-
-    def _draw(self, row: Items, probe: Items) -> bool:
-        done = super()._draw(row, probe)
-        if done and self.broken:
-            self._secret.view.used[USED] = 0
-        return done
-
-
 class NoiseUsedAgain(Planted, Boosted):
     """Randomness is made anew for each release, from one seed that was meant for tests."""
 
@@ -167,42 +138,6 @@ class NoiseUsedAgain(Planted, Boosted):
         if self.broken:
             self._secret = SecretRandomness(SeededCoins(7))
         super()._release_due()
-
-
-class ExploresWhenUnhappy(Planted, BanditDp):
-    """Explores more often after somebody was unhappy."""
-
-    def _learn(self, place: int, answer: float) -> None:
-        super()._learn(place, answer)
-        share = 1.0 - min(1.0, answer) if self.broken else self.exploring
-        self._fixed = self._fixed._replace(share=share)
-
-
-class RedrawsOnArrival(Planted, BanditDp):
-    """Experts draw anew when the answer to an exploration has come, not when it was made."""
-
-    _later = NOBODY
-
-    def _draw(self, row: Items, probe: Items) -> bool:
-        done = super()._draw(row, probe)
-        if done and self.broken:
-            self._later = int(self._exploring.due[0])
-            self._exploring.due[0] = NOBODY
-        return done
-
-    def _learn(self, place: int, answer: float) -> None:
-        super()._learn(place, answer)
-        if self.broken:
-            self._exploring.due[0] = self._later
-
-
-class LearnsTwice(Planted, FiDp):
-    """Counts every answer when it comes and again when it is filed."""
-
-    def _learn(self, place: int, answer: Any) -> None:
-        super()._learn(place, answer)
-        if self.broken:
-            super()._learn(place, answer)
 
 
 class Reopened(Planted):
@@ -218,10 +153,6 @@ class DuplicatesCounted(Reopened, SlateClicks):
     """Of clicks."""
 
 
-class DuplicatesDrawn(Reopened, FiDp):
-    """Of objectives, where slates are drawn."""
-
-
 class ClosesOnAnswers(Planted, Boosted):
     """A batch is over when enough people have answered, not when enough have come."""
 
@@ -234,20 +165,6 @@ class ClosesOnAnswers(Planted, Boosted):
             self._follow(self._published)
             self._sums[:] = self._published
             self._made[0], self._published = self._made[0] + 1, None
-
-    def _learn(self, place: int, answer: Objective) -> None:
-        self._answers += 1
-        super()._learn(place, answer)
-
-
-class EpochEndsOnAnswers(Planted, EpochGreedy):
-    """The same where slates are drawn."""
-
-    _answers = 0
-
-    def _release_due(self) -> None:
-        while self._made[0] < self.epochs.of(self._answers if self.broken else self.rounds):
-            self._release(int(self._made[0]))
 
     def _learn(self, place: int, answer: Objective) -> None:
         self._answers += 1
@@ -330,31 +247,30 @@ def without_minimum() -> Iterator[None]:
 
 def subject(
     name: str,
-    learner: type[Planted],
+    learner: type[Planted] | Fault,
     around: Callable[[], AbstractContextManager[None]] = nullcontext,
     *,
     broken: bool = True,
 ) -> Subject:
     """A learner with its fault; or, not broken, the same with nothing wrong."""
 
-    def make(setting: Setting, coins: Coins) -> Learner:
+    def make(setting: Setting, coins: Coins) -> Any:
+        if isinstance(learner, Fault):
+            return learner.planted(learner.learner.for_setting(setting, coins=coins), broken)
         made: Any = type(learner.__name__, (learner,), {"broken": broken})
         found: Learner = made.for_setting(setting, coins=coins)
         return found
 
-    feedback = next(kind for kind in FEEDBACKS if kind in learner.reads)
+    reads = learner.learner.reads if isinstance(learner, Fault) else learner.reads
+    feedback = next(kind for kind in FEEDBACKS if kind in reads)
     return Subject(name if broken else f"{name}, mended", feedback, make, around if broken else nullcontext)
 
 
 PLANTED: dict[str, tuple[Any, ...]] = {
     "noise halved (boosted)": (Boosts, halved),
     "noise halved (slate-totals)": (Totals, halved),
-    "rate doubled (fi-dp)": (RateDoubled,),
-    "rate doubled (bandit-dp)": (BanditRateDoubled,),
     "clipping left out (overlap-sums)": (Sums, unclipped),
     "running minimum left out (overlap-greedy)": (Keeps, without_minimum),
-    "answers counted twice (fi-dp)": (LearnsTwice,),
-    "secret words used again (fi-dp)": (WordsUsedAgain,),
     "noise used again (boosted)": (NoiseUsedAgain,),
     "secret words in part used again (boosted)": (WordsGivenBack,),
     "noise from public coins (slate-totals)": (PublicNoise,),
@@ -362,15 +278,11 @@ PLANTED: dict[str, tuple[Any, ...]] = {
     "scale decided by data (slate-totals)": (ScaleFollowsAnswers,),
     "refusal decided by data (slate-totals)": (RefusesWhenUnhappy,),
     "last of a batch counted again (boosted)": (LastCountedAgain,),
-    "exploration decided by data (bandit-dp)": (ExploresWhenUnhappy,),
-    "redraw decided by data (bandit-dp)": (RedrawsOnArrival,),
     "slates decided by data (slate-totals)": (PlansOnAnswers,),
     "duplicates counted (slate-clicks)": (DuplicatesCounted,),
-    "duplicates counted (fi-dp)": (DuplicatesDrawn,),
     "batch closed on answers (boosted)": (ClosesOnAnswers,),
-    "epoch closed on answers (epoch-greedy)": (EpochEndsOnAnswers,),
-}
-"""What is wrong, in which learner; and how that is done: a class, and what surrounds it."""
+} | {name: (fault,) for name, fault in DRAW_FAULTS.items()}
+"""What is wrong, in which learner; and how that is done: a class or a fault, and what surrounds it."""
 
 FAULTS: dict[str, Subject] = {name: subject(name, *how) for name, how in PLANTED.items()}
 """All of which an audit must find."""

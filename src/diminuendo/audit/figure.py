@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from pathlib import Path
 
-import matplotlib
-
-matplotlib.use("Agg")  # files only; no screen is needed
-
-import matplotlib.pyplot as plt
-
+from diminuendo._extras import extra
 from diminuendo.audit.run import METHODS, Audit
+
+with extra("simulate"):
+    import matplotlib as mpl
+    import matplotlib.pyplot as plt
+
+mpl.use("Agg")  # files only; no screen is needed
 
 # Okabe and Ito's colours, which people with any colour vision can tell apart.
 COLOURS = {"exact": "#0072B2", "pathwise": "#009E73", "black box": "#E69F00"}

@@ -1,8 +1,8 @@
 """Laws: with what chance something comes out that did, given what was covered.
 
 Of noise the chance of every whole number; of draws the chance of every item. Where there are few things that may come
-out they can be listed, which is what exact audits do. A learner that draws and adds noise through the doors (taps.py)
-needs nothing else to be audited; a new kind of door needs its line here.
+out they can be listed, which is what exact audits do. A learner that draws and adds noise through the taps (taps.py)
+needs nothing else to be audited; a new kind of tap needs its line here.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from scipy.special import log_ndtr
 
-from diminuendo.audit.taps import DRAWN, SHOWN, Passage, leaning_chances
+from diminuendo.audit.taps import DRAWN, SHOWN, Crossing, tilted_chances
 from diminuendo.types import EMPTY_SLOT, Floats
 
 WIDE = 1024.0
@@ -31,7 +31,7 @@ class Law:
     log_chance: Callable[[np.ndarray, float, np.ndarray], float]
     """The logarithm of the chance, by what was covered, the scale, and what came out."""
     published: bool
-    """Whether what comes out is itself published; else only slates are seen."""
+    """Whether what comes out is itself published; if not, only slates are seen."""
     outcomes: Callable[[np.ndarray], Iterator[np.ndarray]] | None = None
     """Everything that may come out, where it can be listed."""
 
@@ -103,72 +103,72 @@ LAWS: dict[str, Law] = {
     DRAWN: Law(drawn, published=False, outcomes=all_drawn),
     SHOWN: Law(shown, published=False, outcomes=all_shown),
 }
-"""By the name that doors write down."""
+"""By the name that taps write down."""
 
 
-def log_chance(passage: Passage, out: np.ndarray | None = None) -> float:
+def log_chance(crossing: Crossing, out: np.ndarray | None = None) -> float:
     """Of what came out, or of `out`, given what was covered."""
-    came = passage.out if out is None else out
-    return LAWS[passage.law].log_chance(passage.covered, passage.scale, came)
+    came = crossing.out if out is None else out
+    return LAWS[crossing.law].log_chance(crossing.covered, crossing.scale, came)
 
 
-def log_weight(passage: Passage) -> float:
+def log_weight(crossing: Crossing) -> float:
     """How much likelier what came out is than after the audit had moved what was covered."""
-    if passage.pushed is None:
+    if crossing.pushed is None:
         return 0.0
-    law = LAWS[passage.law]
+    law = LAWS[crossing.law]
     if law.published:
-        moved = passage.covered + np.rint(passage.pushed).astype(np.int64)
+        moved = crossing.covered + np.rint(crossing.pushed).astype(np.int64)
     else:
-        moved = leaning_chances(passage.covered, passage.pushed)
-    return log_chance(passage) - law.log_chance(moved, passage.scale, passage.out)
+        moved = tilted_chances(crossing.covered, crossing.pushed)
+    return log_chance(crossing) - law.log_chance(moved, crossing.scale, crossing.out)
 
 
-def lean(one: Passage, other: Passage) -> Floats:
+def tilt(one: Crossing, other: Crossing) -> Floats:
     """Where the one world is likelier: shifts of what got noise; of draws, logarithms of ratios of chances."""
     if LAWS[one.law].published:
         return np.asarray(one.covered - other.covered, dtype=np.float64)
     return np.asarray(np.log(one.covered) - np.log(other.covered))
 
 
-def spread(one: Passage, other: Passage) -> float:
-    """The variance of the loss in this passage: squared shifts over squared deviations; of draws, what they have."""
-    leans = lean(one, other)
+def spread(one: Crossing, other: Crossing) -> float:
+    """The variance of the loss in this crossing: squared shifts over squared deviations; of draws, what they have."""
+    tilts = tilt(one, other)
     if not LAWS[one.law].published:
-        mean = (one.covered * leans).sum(axis=1, keepdims=True)
-        return float((one.covered * (leans - mean) ** 2).sum())
-    return float(((leans / one.scale) ** 2).sum())
+        mean = (one.covered * tilts).sum(axis=1, keepdims=True)
+        return float((one.covered * (tilts - mean) ** 2).sum())
+    return float(((tilts / one.scale) ** 2).sum())
 
 
-def largest(one: Passage, other: Passage) -> float:
-    """The largest loss that anything coming out of this passage can have."""
-    leans = lean(one, other)
+def largest(one: Crossing, other: Crossing) -> float:
+    """The largest loss that anything coming out of this crossing can have."""
+    tilts = tilt(one, other)
     if not LAWS[one.law].published:
-        return float(leans.max(axis=1).sum())
+        return float(tilts.max(axis=1).sum())
     return (
-        float(np.abs(leans / one.scale).sum()) if one.law == "laplace" else math.inf if leans.any() else 0.0
+        float(np.abs(tilts / one.scale).sum()) if one.law == "laplace" else math.inf if tilts.any() else 0.0
     )
 
 
-def listed(passage: Passage) -> Iterator[tuple[np.ndarray, float]]:
-    """All that may have come out of this passage, and the logarithm of its chance; nothing where it has none."""
-    outcomes = LAWS[passage.law].outcomes
+def listed(crossing: Crossing) -> Iterator[tuple[np.ndarray, float]]:
+    """All that may have come out of this crossing, and the logarithm of its chance; nothing where it has none."""
+    outcomes = LAWS[crossing.law].outcomes
     assert outcomes is not None
     with np.errstate(divide="ignore"):
-        for out in outcomes(passage.covered):
-            yield out, log_chance(passage, out)
+        for out in outcomes(crossing.covered):
+            yield out, log_chance(crossing, out)
 
 
-def words_twice(passages: list[Passage]) -> int:
-    """How many passages took secret words that another had taken: by chance, once in 2^64 pairs of words."""
+def with_reused_words(crossings: list[Crossing]) -> int:
+    """How many crossings took secret words that another had taken: by chance, once in 2^64 pairs of words."""
     taken: set[int] = set()
     twice = 0
-    for passage in passages:
-        twice += not taken.isdisjoint(passage.words)
-        taken.update(passage.words)
+    for crossing in crossings:
+        twice += not taken.isdisjoint(crossing.words)
+        taken.update(crossing.words)
     return twice
 
 
-def published(passages: list[Passage]) -> tuple[Any, ...]:
+def published(crossings: list[Crossing]) -> tuple[Any, ...]:
     """The vectors among them that an onlooker is shown."""
-    return tuple(passage.out for passage in passages if LAWS[passage.law].published)
+    return tuple(crossing.out for crossing in crossings if LAWS[crossing.law].published)

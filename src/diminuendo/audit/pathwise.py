@@ -1,8 +1,14 @@
-r"""Pathwise: what hostile people can move, along views that both worlds come to, and what that shows about epsilon.
+"""Pathwise: what hostile people can move, along views that both worlds come to, and what that shows about epsilon.
 
-First many victims, two walks with each: what may part the worlds, whether noise has secret words, and none
-twice, how far sums are shifted. Then the worst of them alone, on coins of its own: from the losses along sampled views
-follows a lower bound on epsilon at the promised delta, for
+A *paired run* is one view, and how both worlds come to it. One world is run freely. The other is then made to let out
+the same at every tap (taps.py), with the same public coins. Whoever looks on sees the same twice, so the ratio of the
+chances of the two runs is what the view tells about the victim: its logarithm is the *loss*. It is infinite where the
+other world cannot come to the view: where it would draw, publish or show something else, although all that was let out
+before is the same.
+
+First two paired runs are made with each of many victims. They say what may make the worlds diverge, whether noise has
+secret words, and none that were used before, and how far sums are shifted. Then the worst victim alone is tried, on
+coins of its own: from the losses along sampled views follows a lower bound on epsilon at the promised delta, for
 
     delta(epsilon) = E max(0, 1 - exp(epsilon - loss))                      (docs/maths/audit-paths.md, Theorem W3)
 
@@ -10,15 +16,8 @@ over views of the one world. Gaussian noise hides at a delta of one in a million
 They are made frequent by moving noise on purpose towards where the loss is large, and counted at their true weight.
 Where delta is 0 one view is enough: whatever loss was seen is epsilon at least.
 
-More was moved than was charged: where squared shifts are worth more than the promise, this is said too, as the epsilon
+Where squared shifts are worth more than the promise, more was moved than was charged. This is said too, as the epsilon
 of Gaussian noise whose shifts are these (Theorem W4). That is about the charge, and no lower bound.
-
-A walk: one view, and how both worlds come to it.
-
-One world is run freely. The other is then made to let out the same at every door (taps.py), with the same public
-coins. Whoever looks on sees the same twice, so the ratio of the chances of the two runs is what the view tells about
-the victim: its logarithm is the *loss*. It is infinite where the other world cannot come to the view: where it would
-draw, publish or show something else, although all that was let out before is the same.
 """
 
 from __future__ import annotations
@@ -30,17 +29,46 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from diminuendo.audit.effort import ALPHA, Effort
 from diminuendo.audit.finding import Finding
-from diminuendo.audit.laws import largest, lean, log_chance, log_weight, spread, words_twice
-from diminuendo.audit.run import ALPHA, Effort
+from diminuendo.audit.laws import largest, log_chance, log_weight, spread, tilt, with_reused_words
 from diminuendo.audit.subjects import RAISED, Subject, View, play
-from diminuendo.audit.taps import Doors, Parted, Passage, Unwatched
-from diminuendo.audit.worlds import CROWDS, Neighbours, Said, Script, crowd, growing, neighbours, victims
+from diminuendo.audit.taps import Crossing, Diverged, Taps, Unwatched
+from diminuendo.audit.worlds import (
+    CROWDS,
+    Neighbours,
+    Said,
+    Script,
+    Shape,
+    crowd,
+    growing,
+    neighbours,
+    victims,
+)
 from diminuendo.learners import Setting
 from diminuendo.privacy import curves
 from diminuendo.privacy.budget import Guarantee
 from diminuendo.randomness.coins import SeededCoins
 from diminuendo.types import EMPTY_SLOT, FeedbackKind, Floats, Words
+
+SHAPES: dict[FeedbackKind, tuple[Shape, ...]] = {
+    "full": ((4, 2, 16), (2, 1, 16)),
+    "bandit": ((3, 2, 40), (2, 1, 40)),
+    "click": ((3, 2, 40), (2, 1, 40)),
+}
+"""Items, slots and rounds of the worlds that are tried."""
+WIDE: Shape = (60, 2, 16)
+"""For people whose wishes grow: the more items, the more."""
+RUNS = 12
+"""How many paired runs are made with the worst pair, times the effort."""
+CERTAIN = 8
+"""How many paired runs are made where one view is proof, and crossings are moved so that nearly every view is one."""
+CLOSE = 0.95
+"""Victims with this share of the worst are as bad, and the first of them is taken."""
+AIM = 0.9
+"""Crossings are moved for an epsilon that is this share of what their spread is worth."""
+FAR = 20.0
+"""This many deviations away, losses are as large as they get."""
 
 
 class SplitCoins(SeededCoins):
@@ -60,35 +88,35 @@ class SplitCoins(SeededCoins):
 
 
 @dataclass(frozen=True)
-class Walk:
-    """What one view told."""
+class PairedRun:
+    """One world run freely, the other led to the same view, and what that view tells."""
 
     loss: float
     """The logarithm of how much likelier it is in the one world."""
     log_weight: float
-    """Of how much likelier it is in a run that the audit left alone."""
-    leans: tuple[Floats, ...]
-    """In which direction the one world is likelier, passage by passage."""
+    """The logarithm of how much likelier the view is in a run that the audit left alone."""
+    tilts: tuple[Floats, ...]
+    """In which direction the one world is likelier, crossing by crossing."""
     spread: float
-    """The variance of the loss, all passages together; of Gaussian noise, squared shifts over squared deviations."""
+    """The variance of the loss, all crossings together; of Gaussian noise, squared shifts over squared deviations."""
     squared: float
-    """What of it is of Gaussian noise."""
+    """The part of `spread` that comes from Gaussian noise."""
     summed: float
     """Shifts under Laplace noise over its scale, all together."""
     largest: float
-    """What the loss can be at most along passages as these."""
-    passages: int
-    twice: int
-    """How many passages took secret words that others took before."""
-    bare: int
-    """How many passages were made without secret words, or with words that come from elsewhere."""
+    """What the loss can be at most along crossings as these."""
+    crossings: int
+    with_reused_words: int
+    """How many crossings took secret words that others took before."""
+    without_secret_words: int
+    """How many crossings were made without secret words, or with words that come from elsewhere."""
     scaled: int
-    """How many passages have noise of another scale in the other world."""
-    parted: str = ""
+    """How many crossings have noise of another scale in the other world."""
+    diverged: str = ""
     """Why the other world cannot come to this view; empty where it can."""
 
 
-def walk(
+def paired_run(
     subject: Subject,
     pair: Neighbours,
     seed: int,
@@ -96,40 +124,42 @@ def walk(
     pushes: Sequence[np.ndarray] = (),
     *,
     turned: bool = False,
-) -> Walk:
-    """Run the one world, `turned` the other, and lead the other after it; public coins by `seed`."""
+) -> PairedRun:
+    """Run the one world, and lead the other to the same view; `turned`, the other way round. Public coins by `seed`."""
     one, other = (pair.other, pair.one) if turned else (pair.one, pair.other)
-    free = Doors(pushes=pushes)
+    free = Taps(pushes=pushes)
     coins = SplitCoins(seed, secret)
     seen = play(subject, pair.setting, one, coins, free)
-    led, parted = Doors(free.passages, ends=True), ""
+    led, diverged = Taps(free.crossings, ends=True), ""
     try:
         again = play(subject, pair.setting, other, SplitCoins(seed, None), led)
-        parted = _difference(seen, again, pair.victim, len(free.passages), len(led.passages))
-    except Parted as reason:
-        parted = str(reason)
-    both = list(zip(free.passages, led.passages, strict=False))
-    loss = math.inf if parted else math.fsum(log_chance(a) - log_chance(b) for a, b in both)
-    return Walk(
+        diverged = _difference(seen, again, pair.victim, len(free.crossings), len(led.crossings))
+    except Diverged as reason:
+        diverged = str(reason)
+    both = list(zip(free.crossings, led.crossings, strict=False))
+    loss = math.inf if diverged else math.fsum(log_chance(a) - log_chance(b) for a, b in both)
+    return PairedRun(
         loss=loss,
-        log_weight=math.fsum(log_weight(passage) for passage in free.passages),
-        leans=tuple(lean(a, b) for a, b in both),
+        log_weight=math.fsum(log_weight(crossing) for crossing in free.crossings),
+        tilts=tuple(tilt(a, b) for a, b in both),
         spread=math.fsum(spread(a, b) for a, b in both),
         squared=math.fsum(spread(a, b) for a, b in both if a.law in ("normal", "gaussian")),
-        summed=math.fsum(float(np.abs(lean(a, b) / a.scale).sum()) for a, b in both if a.law == "laplace"),
+        summed=math.fsum(float(np.abs(tilt(a, b) / a.scale).sum()) for a, b in both if a.law == "laplace"),
         largest=math.fsum(largest(a, b) for a, b in both),
-        passages=len(free.passages),
-        twice=words_twice(free.passages),
-        bare=_bare(free.passages, coins),
+        crossings=len(free.crossings),
+        with_reused_words=with_reused_words(free.crossings),
+        without_secret_words=_without_secret_words(free.crossings, coins),
         scaled=sum(a.scale != b.scale for a, b in both),
-        parted=parted,
+        diverged=diverged,
     )
 
 
-def _bare(passages: Sequence[Passage], coins: SplitCoins) -> int:
+def _without_secret_words(crossings: Sequence[Crossing], coins: SplitCoins) -> int:
     handed = {word for words in coins.handed for word in words.tolist()}
     return sum(
-        not (passage.words and handed.issuperset(passage.words)) for passage in passages if passage.out.size
+        not (crossing.words and handed.issuperset(crossing.words))
+        for crossing in crossings
+        if crossing.out.size
     )
 
 
@@ -153,49 +183,28 @@ def _told(view: View, victim: int) -> list[tuple[int, str]]:
 
 
 def everything_is_watched(subject: Subject, pair: Neighbours, seed: int) -> bool:
-    """Whether all of a learner's secret randomness passes through doors; else walks tell nothing."""
+    """Whether all of a learner's secret randomness passes through taps; if not, paired runs tell nothing."""
     try:
-        walk(subject, pair, seed, seed)
+        paired_run(subject, pair, seed, seed)
     except Unwatched:
         return False
     return True
 
 
-Shape = tuple[int, int, int]
-SHAPES: dict[FeedbackKind, tuple[Shape, ...]] = {
-    "full": ((4, 2, 16), (2, 1, 16)),
-    "bandit": ((3, 2, 40), (2, 1, 40)),
-    "click": ((3, 2, 40), (2, 1, 40)),
-}
-"""Items, slots and rounds."""
-WIDE: Shape = (60, 2, 16)
-"""For people whose wishes grow: the more items, the more."""
-RUNS = 12
-"""How often the worst pair is walked with, times the effort."""
-CERTAIN = 8
-"""How often where one view is proof, and passages are moved so that nearly every view is one."""
-CLOSE = 0.95
-"""Victims with this share of the worst are as bad, and the first of them is taken."""
-AIM = 0.9
-"""Passages are moved for an epsilon that is this share of what their spread is worth."""
-FAR = 20.0
-"""So many deviations away losses are as large as they get."""
-
-
 @dataclass(frozen=True)
 class Scout:
-    """A first walk with one pair."""
+    """A first paired run, and which pair of worlds it was with."""
 
     pair: Neighbours
     promise: Guarantee
     seed: int
     turned: bool
-    found: Walk
+    found: PairedRun
 
     @property
     def worth(self) -> float:
         """The epsilon that it makes one expect."""
-        if self.found.parted:
+        if self.found.diverged:
             return math.inf
         if self.promise.delta == 0:
             return self.found.largest
@@ -203,7 +212,7 @@ class Scout:
 
     @property
     def share(self) -> float:
-        """The same as a share of what is promised."""
+        """The epsilon that it makes one expect, as a share of what is promised."""
         claimed = self.promise.epsilon
         return self.worth / claimed if claimed > 0 else math.inf if self.worth > 0 else 0.0
 
@@ -224,20 +233,22 @@ def pathwise(subject: Subject, epsilon: float, delta: float, effort: Effort, see
     most = max(scout.share for scout in scouts)
     close = [scout for scout in scouts if scout.share >= CLOSE * most]
     worst = min(close, key=lambda scout: scout.pair.victim)  # what comes early depends on the least noise
-    promise, setting, twice = worst.promise, worst.pair.setting, max(scout.found.twice for scout in scouts)
-    bare, scaled = (max(getattr(scout.found, what) for scout in scouts) for what in ("bare", "scaled"))
+    promise, setting = worst.promise, worst.pair.setting
+    reused = max(scout.found.with_reused_words for scout in scouts)
+    without_words = max(scout.found.without_secret_words for scout in scouts)
+    scaled = max(scout.found.scaled for scout in scouts)
     runs = RUNS * effort.paths if promise.delta > 0 else CERTAIN
     losses = _losses(subject, worst, random.integers(2**32, size=runs).tolist())
     shown, confidence = epsilon_of(losses, promise.delta)
     seen = [scout for scout in scouts if scout.promise.delta == 0 and scout.found.loss > 0]
-    if promise.delta == 0 and seen:  # there the first walks are proof as well
+    if promise.delta == 0 and seen:  # there the first paired runs are proof as well
         told = max(seen, key=lambda scout: scout.found.loss - scout.promise.epsilon)
         if told.found.loss - told.promise.epsilon > shown - promise.epsilon:
             worst, promise, setting, shown = told, told.promise, told.pair.setting, told.found.loss
     about = f"{worst.pair.about}, in round {worst.pair.victim}"
-    if twice:
+    if reused:
         shown, confidence, about = math.inf, 1 - 2.0**-30, "secret randomness is used twice"
-    if bare:
+    if without_words:
         shown, confidence, about = math.inf, 1.0, "noise without secret randomness"
     if scaled and promise.delta == 0:  # far enough out, the wider noise is as much likelier as one likes
         shown, confidence, about = math.inf, 1.0, "the scale of noise depends on answers"
@@ -253,11 +264,11 @@ def pathwise(subject: Subject, epsilon: float, delta: float, effort: Effort, see
         detail={
             "coins": worst.seed,
             "pairs": len(scouts),
-            "passages": worst.found.passages,
+            "passages": worst.found.crossings,
             "squared_shifts": max(scout.found.squared for scout in scouts),
-            "parted": worst.found.parted,
-            "words_used_twice": twice,
-            "passages_without_secret_words": bare,
+            "parted": worst.found.diverged,
+            "words_used_twice": reused,
+            "passages_without_secret_words": without_words,
             "passages_scaled_by_answers": scaled,
         },
     )
@@ -276,7 +287,7 @@ def pathwise(subject: Subject, epsilon: float, delta: float, effort: Effort, see
 def _scouts(
     subject: Subject, setting: Setting, people: list[tuple[str, Said, Said]], random: np.random.Generator
 ) -> list[Scout]:
-    """Walk twice with every victim: early and later, in either direction."""
+    """Make two paired runs with every victim: one early and one later, in either direction."""
     found = []
     seed = int(random.integers(2**32))
     turn = _edges(play(subject, setting, Script(setting.rounds, ()), SeededCoins(seed)), setting, random)
@@ -294,15 +305,17 @@ def _scouts(
                 victim = int(random.choice(heard)) if len(heard) else victim
             pair = neighbours(setting, f"{about}; {kind}", victim, one, other, crowd(setting, kind, random))
             turned, secret = (number + later) % 2 == 1, int(random.integers(2**32))
-            walked = walk(subject, pair, seed, secret, turned=turned)
-            found.append(Scout(pair, subject.promise(setting, seed), seed, turned, walked))
+            found_run = paired_run(subject, pair, seed, secret, turned=turned)
+            found.append(Scout(pair, subject.promise(setting, seed), seed, turned, found_run))
     return found
 
 
 def _edges(seen: View, setting: Setting, random: np.random.Generator) -> list[int]:
     """Last rounds of batches and first rounds of the next, in the first three quarters, in any order."""
     until = 3 * setting.rounds // 4
-    found = sorted({edge for first in seen.passing for edge in (first - 1, first) if 0 <= edge < until})
+    found = sorted(
+        {edge for first in seen.crossing_rounds for edge in (first - 1, first) if 0 <= edge < until}
+    )
     return [int(edge) for edge in random.permutation(found or until)]
 
 
@@ -323,19 +336,21 @@ class Losses:
 
 
 def _losses(subject: Subject, scout: Scout, secrets: list[int]) -> Losses:
-    """Walks with one pair, passages moved to where much is told."""
+    """Losses of paired runs with the pair of `scout`, crossings moved to where much is told."""
     spread, stretch, most = scout.found.spread, 0.0, 1.0
-    if spread > 0 and not scout.found.parted:
+    if spread > 0 and not scout.found.diverged:
         if scout.promise.delta == 0:  # as far out as can be
             stretch = FAR / math.sqrt(spread)
         else:  # so that losses are near the aim, about half of them above
             aim = AIM * scout.worth
             stretch = max(0.0, aim / spread - 0.5)
             most = _most(aim, spread, stretch)
-    pushes = [stretch * lean for lean in scout.found.leans] if stretch > 0 else []
-    walks = [walk(subject, scout.pair, scout.seed, secret, pushes, turned=scout.turned) for secret in secrets]
-    losses = np.array([found.loss for found in walks])
-    return Losses(losses, np.exp([found.log_weight for found in walks]), most)
+    pushes = [stretch * tilt for tilt in scout.found.tilts] if stretch > 0 else []
+    found_runs = [
+        paired_run(subject, scout.pair, scout.seed, secret, pushes, turned=scout.turned) for secret in secrets
+    ]
+    losses = np.array([found.loss for found in found_runs])
+    return Losses(losses, np.exp([found.log_weight for found in found_runs]), most)
 
 
 def _most(epsilon: float, spread: float, stretch: float) -> float:

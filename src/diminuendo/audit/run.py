@@ -3,12 +3,6 @@
 Each learner is attacked by each method that applies to it; findings are put together and compared with what was
 promised. With planted faults it is the other way round: then the audit is what is put to the test, and fails where it
 overlooks one.
-
-Effort: how hard an audit tries, in one place, and how often it may cry wolf.
-
-`quick` is for every day: it finds what is badly broken, and takes less than a minute for everything that is shipped.
-`full` comes closer to what is true. A false alarm is as rare in the one as in the other: what chance there is of it
-is shared by all tests of one audit, and less effort only means that less is shown.
 """
 
 from __future__ import annotations
@@ -23,8 +17,9 @@ import numpy as np
 from joblib import Parallel, delayed
 
 from diminuendo import _validate
-from diminuendo._numba.progress import report_to, reported_by_workers
+from diminuendo._compile_progress import report_to, reported_by_workers
 from diminuendo.audit.black_box import black_box
+from diminuendo.audit.effort import FALSE_ALARM, MOST_LEARNERS, Effort
 from diminuendo.audit.exact import exact
 from diminuendo.audit.faults import FAULTS
 from diminuendo.audit.finding import Finding
@@ -33,46 +28,6 @@ from diminuendo.audit.subjects import Subject, shipped
 from diminuendo.errors import InvalidInput, OutOfRange
 from diminuendo.learners import LEARNERS, Setting
 from diminuendo.types import Progress
-
-FALSE_ALARM = 1e-3
-"""The chance that a whole audit, of however many learners, finds fault with any that keeps its promise."""
-MOST_LEARNERS = 100
-ALPHA = FALSE_ALARM / (2 * MOST_LEARNERS)
-"""The share of one finding: each learner gets two at most that are not certain, and there are not more learners."""
-
-
-@dataclass(frozen=True)
-class Effort:
-    """How much is run for one learner."""
-
-    name: str
-    scouts: int
-    """Black box: runs of each world, for each pair of neighbours that may turn out to be the worst; 0: the first is."""
-    training: int
-    """Black box: rounds of each world, of the chosen neighbours, from which the attacker learns what to look at."""
-    scored: int
-    """Black box: rounds of each world in which guesses are counted."""
-    paths: int
-    """Pathwise: runs of one world that the other is made to follow, for each pair of neighbours."""
-    views: int
-    """Exact: so many different views are listed at most; what is larger is not tried."""
-
-
-STARTING = 2
-"""To start a learner takes as long as so many rounds, about."""
-
-
-def runs(rounds: int, horizon: int) -> int:
-    """So many runs of a world are as good as that many rounds: short worlds are run more often."""
-    return max(2, rounds // (horizon + STARTING))
-
-
-EFFORTS = {
-    "quick": Effort("quick", scouts=0, training=400, scored=500, paths=2, views=2_000),
-    "full": Effort("full", scouts=60, training=8_000, scored=16_000, paths=16, views=50_000),
-}
-"""How hard the command tries, by name."""
-
 
 Method = Callable[[Subject, float, float, Effort, int], list[Finding]]
 """From a subject, the epsilon and delta it is made for, effort and seed to what was found; [] if it does not apply."""
@@ -108,7 +63,7 @@ class Audit:
 
     @property
     def violators(self) -> list[str]:
-        """Who was shown to leak more than promised."""
+        """Subjects that were shown to leak more than promised."""
         broken = {finding.subject for finding in self.findings if finding.violation}
         return [subject for subject in self.subjects if subject in broken]
 
@@ -128,7 +83,7 @@ class Audit:
         return 1.0 - FALSE_ALARM
 
     def as_json(self) -> dict[str, Any]:
-        """For files."""
+        """The whole audit as plain values, as it is written to files."""
         return {
             "epsilon": self.epsilon,
             "delta": self.delta,

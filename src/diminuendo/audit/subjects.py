@@ -17,7 +17,7 @@ from unittest import mock
 import numpy as np
 
 from diminuendo.audit.laws import published
-from diminuendo.audit.taps import Doors, Parted, Unwatched
+from diminuendo.audit.taps import Diverged, Taps, Unwatched
 from diminuendo.audit.worlds import Script
 from diminuendo.errors import InvalidInput
 from diminuendo.learners import LEARNERS, Learner, Setting
@@ -80,7 +80,7 @@ class View:
     """What `observe` returned or raised, where that is anything, and to which round the answer was."""
     ended: str = ""
     """What `choose` raised, after which there is nothing more to see."""
-    passing: tuple[int, ...] = ()
+    crossing_rounds: tuple[int, ...] = ()
     """Rounds before or in which something was drawn or published."""
 
 
@@ -93,26 +93,25 @@ def shipped(name: str) -> Subject:
     return Subject(name, feedback, lambda setting, coins: learner.for_setting(setting, coins=coins))
 
 
-def play(
-    subject: Subject, setting: Setting, script: Script, coins: Coins, doors: Doors | None = None
-) -> View:
-    """One run, and all that is seen of it. `doors`: what stands at the noise, where more than watching is wanted."""
-    watch = Doors() if doors is None else doors
+def play(subject: Subject, setting: Setting, script: Script, coins: Coins, taps: Taps | None = None) -> View:
+    """One run, and all that is seen of it. `taps`: what stands at the noise, where more than watching is wanted."""
+    watch = Taps() if taps is None else taps
     slates = np.full((script.rounds, setting.slots), EMPTY_SLOT, dtype=np.int32)
     probes = np.full((script.rounds, 2), EMPTY_SLOT, dtype=np.int32)
     propensities = np.full(script.rounds, np.nan)
     decisions: list[Decision] = []
     told: list[tuple[int, str]] = []
-    passing: list[int] = []
+    crossing_rounds: list[int] = []
     ended = ""
-    # Doors inside: a fault that surrounds a learner is in what the doors see. Hostile people say what numpy warns of.
+    # Taps come first: a fault that surrounds a learner is then wrapped around them, and they see what it does. What
+    # hostile people say makes numpy warn.
     with remembering(), watch.open(), subject.around(), np.errstate(all="ignore"):
         learner = subject.make(setting, coins)
         for t in range(script.rounds):
-            passed = len(watch.passages)
+            passed = len(watch.crossings)
             try:
                 decision = learner.choose()
-            except (Parted, Unwatched):
+            except (Diverged, Unwatched):
                 raise
             except Exception as error:
                 if not any(
@@ -121,8 +120,8 @@ def play(
                     raise
                 ended = f"{type(error).__name__} in round {t}: {error}"
                 break
-            if len(watch.passages) > passed:
-                passing.append(t)
+            if len(watch.crossings) > passed:
+                crossing_rounds.append(t)
             decisions.append(decision)
             slates[t] = learner.row_of(decision)
             if decision.probe is not None:
@@ -133,7 +132,9 @@ def play(
                 said = _observed(learner, decisions[answer.to], answer.reply(decisions[answer.to].slate))
                 if said:
                     told.append((answer.to, said))
-    return View(slates, probes, published(watch.passages), propensities, tuple(told), ended, tuple(passing))
+    return View(
+        slates, probes, published(watch.crossings), propensities, tuple(told), ended, tuple(crossing_rounds)
+    )
 
 
 def _observed(learner: Learner, decision: Decision, said: Any) -> str:
@@ -141,7 +142,7 @@ def _observed(learner: Learner, decision: Decision, said: Any) -> str:
     observe: Callable[[Decision, Any], Any] = learner.observe
     try:
         returned = observe(decision, said)
-    except (Parted, Unwatched):
+    except (Diverged, Unwatched):
         raise
     except Exception as error:
         return f"{RAISED}{type(error).__name__}: {error}"

@@ -1,10 +1,10 @@
-"""Doors: the few functions through which anything private passes on its way out, watched while an audit runs.
+"""Taps: the few functions through which anything private passes on its way out, watched while an audit runs.
 
-Noise is added, and items are drawn from secret scores, in six functions. While the doors are open each call is written
-down: what was about to be covered, by which law (laws.py), and what came out. A second run can be made to let out what
-the first one let out: then both runs are the same in all that is seen, and how much more likely one of them is follows
-from what was covered. Compiled draws are led to the wanted item by words that fall on it, so that it is the learner's
-own code that draws.
+Noise is added, and items are drawn from secret scores, in six functions. While the taps are open each call is written
+down as a crossing: what was about to be covered, by which law (laws.py), and what came out. A second run can be made to
+let out what the first one let out: then both runs are the same in all that is seen, and how much more likely one of
+them is follows from what was covered. Compiled draws are led to the wanted item by words that fall on it, so that it is
+the learner's own code that draws.
 
 This looks at secrets. It is for learners that no person has ever told anything, in the process of the audit alone.
 """
@@ -22,7 +22,7 @@ import numpy as np
 
 from diminuendo.experts.hedge import HedgeState
 from diminuendo.learners import epoch_greedy
-from diminuendo.learners.hedge import exploring, fi_dp
+from diminuendo.learners.hedge import exploring, full
 from diminuendo.learners.hedge.exploring import EVERYBODY, ExploringState
 from diminuendo.randomness import noise
 from diminuendo.randomness import rounded_normal as normal
@@ -41,22 +41,22 @@ NOISE: dict[str, tuple[Any, str]] = {
 
 
 class Unwatched(Exception):
-    """Secret words were asked for outside of all doors."""
+    """Secret words were asked for outside of all taps."""
 
 
-class Parted(Exception):
+class Diverged(Exception):
     """The second run cannot let out what the first one did: something seen depends on what nobody may see."""
 
 
 @dataclass(frozen=True)
-class Passage:
-    """One call: something was covered by that law, and `out` came out."""
+class Crossing:
+    """One call: something was covered by the law of that name, and `out` came out."""
 
     law: str
     covered: np.ndarray
     """Whole numbers that got noise; or, of draws, the chances of all items, one row for each draw."""
     scale: float
-    """Of the noise."""
+    """The scale of the noise."""
     out: np.ndarray
     words: tuple[int, ...] = ()
     """The secret words that it took; none where it was led."""
@@ -65,35 +65,35 @@ class Passage:
     logarithms of chances."""
 
     def __repr__(self) -> str:
-        return f"<Passage: {self.law}, {self.covered.size} numbers>"
+        return f"<Crossing: {self.law}, {self.covered.size} numbers>"
 
 
-class Doors:
-    """Watches what passes.
+class Taps:
+    """Watches everything that crosses from secret to public, and can prescribe it.
 
-    script  What is to come out, passage by passage, from the first on; what passes later passes as it may.
+    script  What is to come out, crossing by crossing, from the first on; what passes later passes as it may.
     ends    Nothing may pass after the script.
-    pushes  How passages are to be moved (`Passage.pushed`), one by one.
+    pushes  How crossings are to be moved (`Crossing.pushed`), one by one.
     """
 
     def __init__(
         self,
-        script: Sequence[Passage] | None = None,
+        script: Sequence[Crossing] | None = None,
         *,
         ends: bool = False,
         pushes: Sequence[np.ndarray] = (),
     ) -> None:
-        self.passages: list[Passage] = []
+        self.crossings: list[Crossing] = []
         self._script, self._ends, self._pushes = list(script or ()), ends, list(pushes)
 
     @contextmanager
     def open(self) -> Iterator[None]:
-        """While this lasts, everything that passes is watched, in this process."""
+        """While this lasts, everything that crosses is watched, in this process."""
         with ExitStack() as stack:
             for law, (module, name) in NOISE.items():
                 self._watch(stack, module, name, partial(self._noise, law))
             self._watch(stack, epoch_greedy, "select", self._select)
-            self._watch(stack, fi_dp, "_draw_slate", self._slate)
+            self._watch(stack, full, "draw_slate", self._slate)
             self._watch(stack, exploring, "draw_round", self._round)
             yield
 
@@ -103,23 +103,23 @@ class Doors:
 
     def _wanted(self, law: str, shape: tuple[int, ...]) -> np.ndarray | None:
         """What is to come out now, if that is prescribed."""
-        place = len(self.passages)
+        place = len(self.crossings)
         if place >= len(self._script):
             if self._ends:
-                raise Parted("more is drawn or published")
+                raise Diverged("more is drawn or published")
             return None
         said = self._script[place]
         if (said.law, said.out.shape) != (law, shape):
-            raise Parted("something else is drawn or published")
+            raise Diverged("something else is drawn or published")
         return said.out.copy()
 
     def _push(self, shape: tuple[int, ...]) -> np.ndarray | None:
-        place = len(self.passages)
+        place = len(self.crossings)
         fits = place < len(self._pushes) and self._pushes[place].shape == shape
         return self._pushes[place] if fits else None
 
     def _noise(self, law: str, real: Callable[..., Ints]) -> Callable[..., Ints]:
-        def door(values: Ints, scale: float, secret: SecretRandomness) -> Ints:
+        def tap(values: Ints, scale: float, secret: SecretRandomness) -> Ints:
             covered = np.array(values)
             out, words, pushed = self._wanted(law, covered.shape), list[int](), None
             if out is None:
@@ -127,13 +127,13 @@ class Doors:
                 moved = covered if pushed is None else covered + np.rint(pushed).astype(np.int64)
                 with _noting(secret, words):
                     out = real(moved, scale, secret)
-            self.passages.append(Passage(law, covered, float(scale), out.copy(), tuple(words), pushed))
+            self.crossings.append(Crossing(law, covered, float(scale), out.copy(), tuple(words), pushed))
             return out
 
-        return door
+        return tap
 
     def _select(self, real: Callable[..., int]) -> Callable[..., int]:
-        def door(scores: Ints, rate: float, secret: SecretRandomness) -> int:
+        def tap(scores: Ints, rate: float, secret: SecretRandomness) -> int:
             weights = np.exp(rate * (np.asarray(scores) - np.max(scores)))
             covered = (weights / weights.sum())[None, :]
             out, words, pushed = self._wanted(DRAWN, (1,)), list[int](), None
@@ -143,29 +143,33 @@ class Doors:
                     if pushed is None:
                         out = np.array([real(scores, rate, secret)])
                     else:
-                        out = _leaning(covered, pushed, int(secret.take(1)[0]))
-            self.passages.append(Passage(DRAWN, covered, 1.0, out, tuple(words), pushed))
+                        out = _draw_tilted(covered, pushed, int(secret.take(1)[0]))
+            self.crossings.append(Crossing(DRAWN, covered, 1.0, out, tuple(words), pushed))
             return int(out[0])
 
-        return door
+        return tap
 
     def _slate(self, real: Callable[..., bool]) -> Callable[..., bool]:
-        def door(experts: HedgeState, row: Items, number: int, paid: Ints, secret: SecretWords) -> bool:
+        def tap(
+            experts: HedgeState, row: Items, number: int, paid: Ints, repeats: bool, secret: SecretWords
+        ) -> bool:
+            if not repeats:  # drawn by another law, of which nothing is promised
+                return bool(real(experts, row, number, paid, repeats, secret))
             slots = list(range(len(row)))
             return self._draws(
                 SHOWN,
                 experts.classes,
                 slots,
                 secret,
-                lambda words: real(experts, row, number, paid, words),
+                lambda words: real(experts, row, number, paid, repeats, words),
                 row,
                 slots,
             )
 
-        return door
+        return tap
 
     def _round(self, real: Callable[..., bool]) -> Callable[..., bool]:
-        def door(
+        def tap(
             experts: HedgeState, state: ExploringState, rules: Any, paid: Ints, row: Items, probe: Items,
             coins: Any, secret: SecretWords,
         ) -> bool:  # fmt: skip
@@ -179,7 +183,7 @@ class Doors:
                 return bool(go_on(secret))
             return self._draws(DRAWN, experts.classes, slots, secret, go_on, state.current, slots)
 
-        return door
+        return tap
 
     def _draws(
         self,
@@ -197,28 +201,28 @@ class Doors:
         if wanted is None:
             word, pushed = _peek(secret), self._push(covered.shape)
             if word is not None and pushed is not None:
-                wanted = _leaning(covered, pushed, word)
+                wanted = _draw_tilted(covered, pushed, word)
         if wanted is not None:
             # A repeat that is not seen may be of any item before it; what is learned is the same.
-            words = _leading_to(classes, slots, np.where(wanted < 0, wanted[0], wanted))
+            words = _words_that_draw(classes, slots, np.where(wanted < 0, wanted[0], wanted))
         before = int(secret.used[USED])
         done = bool(go_on(words))
         if done:
             if pushed is not None:
                 secret.used[USED] += 1  # it was used, if not by the learner
             taken = tuple(secret.words[before : int(secret.used[USED])].tolist())
-            self.passages.append(Passage(law, covered, 1.0, drawn[places].astype(np.int64), taken, pushed))
+            self.crossings.append(Crossing(law, covered, 1.0, drawn[places].astype(np.int64), taken, pushed))
         return done
 
 
-def _leaning(covered: Floats, pushed: Floats, word: int) -> Ints:
-    """Items drawn by chances that were moved."""
-    chances = leaning_chances(covered, pushed)
+def _draw_tilted(covered: Floats, pushed: Floats, word: int) -> Ints:
+    """Draw one item by each row of chances, after `pushed` has moved them."""
+    chances = tilted_chances(covered, pushed)
     random = np.random.default_rng(word)
     return np.array([random.choice(len(row), p=row) for row in chances], dtype=np.int64)
 
 
-def leaning_chances(covered: Floats, pushed: Floats) -> Floats:
+def tilted_chances(covered: Floats, pushed: Floats) -> Floats:
     """The chances of draws whose logarithms were moved by `pushed`."""
     with np.errstate(divide="ignore"):
         logs = np.log(covered) + pushed
@@ -248,7 +252,7 @@ def _peek(view: SecretWords) -> int | None:
     return int(view.words[place]) if place < len(view.words) else None
 
 
-def _leading_to(
+def _words_that_draw(
     classes: ScoreClasses, slots: Sequence[int], items: Sequence[int] | np.ndarray
 ) -> SecretWords:
     """Words with which experts draw these items: each falls on the first part of the item's own share."""

@@ -1,29 +1,23 @@
-"""Neighbours: pairs of worlds that should be hard for a learner to keep apart from each other's sight.
-
-One person, the victim, comes first, so that everything later may depend on her; all others say nothing, so that hers is
-the only voice, or say the same thing always. Worlds are tiny: the whole budget goes into a few draws or sums.
-
-What she does is the worst we know. Where items are drawn by their scores, she wants one item alone, or all the others:
-that moves one score up and the rest down. Where answers are added up, she gives all she can, or nothing. And she does
-what nobody should: does not answer, answers again and again, says what is no number.
-
-Scripts: two worlds that differ in what one person says, round by round, for the audit to play.
+"""Worlds: pairs of scripted worlds that differ in what one person says, for the audit to play.
 
 A world is scripted to the last answer: who answers which round, when, and what. An answer may come late, twice or
-never, and may be anything at all. `Neighbours` are two worlds that differ in the answers to one round; whoever sees
-everything that is shown should hardly be able to tell them apart.
+never, and may be anything at all. `Neighbours` are two worlds that differ in the answers to one round, the victim's;
+whoever sees everything that is shown should hardly be able to tell them apart.
 
-Hostile people: victims who say the worst that we know, and crowds around them, for audits that look inside.
+For attacks from outside (`candidates`) the victim comes first, so that everything later may depend on her; all others
+say nothing, so that hers is the only voice, or say the same thing always. Worlds are tiny: the whole budget goes into a
+few draws or sums. What she does is the worst we know. Where items are drawn by their scores, she wants one item alone,
+or all the others: that moves one score up and the rest down. Where answers are added up, she gives all she can, or
+nothing. And she does what nobody should: does not answer, answers again and again, says what is no number.
 
-A victim says something in the one world and something else, or nothing, in the other. What she says is made for the
-learner's feedback: her objective, a payoff, a click. The first few victims are the ones that were the downfall of many
-a learner; from there on they say anything whatever: huge, negative and missing numbers, wishes that grow with the
-slate, answers that are never the same, late, or given twice.
+For audits that look inside there are more of them (`victims`), and crowds around them (`crowd`). What a victim says is
+made for the learner's feedback: her objective, a payoff, a click. The first few victims are the ones that were the
+downfall of many a learner; from there on they say anything whatever: huge, negative and missing numbers, wishes that
+grow with the slate, answers that are never the same, late, or given twice.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -31,9 +25,8 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from diminuendo.errors import InvalidInput
-from diminuendo.learners import Setting
-from diminuendo.learners.epoch_greedy import first_epoch
-from diminuendo.learners.slates.planner import PEOPLE_PER_SLATE
+from diminuendo.learners import LEARNERS, Setting
+from diminuendo.learners.base.entry import Shape
 from diminuendo.objectives import Oracle
 from diminuendo.types import FeedbackKind, Slate
 
@@ -92,7 +85,7 @@ class Neighbours:
 
 
 def prompt(replies: Iterable[Reply | None]) -> Script:
-    """Everybody answers at once, once; None: says nothing."""
+    """A world in which everybody answers at once, once; None stands for somebody who says nothing."""
     said = list(replies)
     answers = tuple(Answer(t, t, reply) for t, reply in enumerate(said) if reply is not None)
     return Script(len(said), answers)
@@ -101,40 +94,12 @@ def prompt(replies: Iterable[Reply | None]) -> Script:
 VICTIM = 0
 """The round in which the worlds differ: the first, so that everything later may depend on it."""
 
-Shape = tuple[int, int, int]
-"""Items, slots, rounds."""
-
-
-def _first_epoch(epsilon: float) -> Shape:
-    """Epoch greedy with one slot draws once, at rate epsilon / 2, when its first epoch is over."""
-    return 6, 1, first_epoch(6, epsilon / 2) + 1
-
-
-def _first_slate(epsilon: float) -> Shape:
-    """Learners of slates publish first when the first slate was shown to enough people."""
-    return 2, 1, math.ceil(PEOPLE_PER_SLATE * (1 + 1 / epsilon)) + 1
-
-
-SHAPES: dict[str, tuple[Shape | Callable[[float], Shape], ...]] = {
-    "epoch-greedy": (_first_epoch,),
-    "fi-dp": ((4, 1, 2),),
-    "fi-dp-paper": ((4, 1, 2),),
-    "fi-pure": ((2, 1, 4),),
-    "fi-pure-paper": ((2, 1, 4),),
-    "bandit-blocks": ((1, 1, 4),),
-    "bandit-blocks-full": ((1, 1, 2),),
-    "ranked-clicks": ((1, 1, 2),),
-    "slate-totals": (_first_slate,),
-    "slate-clicks": (_first_slate,),
-}
-"""The smallest worlds in which that learner spends its budget; of some it depends on epsilon how small."""
-
 USUAL: dict[FeedbackKind, tuple[Shape, ...]] = {
     "full": ((2, 1, 2),),
     "bandit": ((3, 1, 2), (3, 1, 4)),
     "click": ((2, 1, 8),),
 }
-"""For learners that are not in the table."""
+"""Small worlds, as numbers of items, slots and rounds, for learners whose entry names none."""
 
 Replies = tuple[Reply, ...]
 """What somebody says to her slate, one answer after the other; nothing: she does not answer."""
@@ -143,7 +108,8 @@ Replies = tuple[Reply, ...]
 def candidates(learner: str, feedback: FeedbackKind, epsilon: float, delta: float) -> list[Neighbours]:
     """Pairs of worlds for that learner, those that should be worst first."""
     found = []
-    for shape in SHAPES.get(learner, USUAL[feedback]):
+    own = LEARNERS[learner].audited_on if learner in LEARNERS else ()
+    for shape in own or USUAL[feedback]:
         items, slots, rounds = shape(epsilon) if callable(shape) else shape
         setting = Setting(items, slots, rounds, feedback, epsilon, delta)
         found += [
@@ -298,7 +264,7 @@ def growing(setting: Setting) -> tuple[str, Said, Said]:
 
 
 def victims(setting: Setting, random: np.random.Generator, more: int = 0) -> list[tuple[str, Said, Said]]:
-    """In words, and what she says in the one world and in the other; after the known ones so many `more`."""
+    """In words, and what she says in the one world and in the other; `more` made-up victims after the known ones."""
     n, feedback = setting.n_items, setting.feedback
 
     def wants(*items: int) -> Reply:

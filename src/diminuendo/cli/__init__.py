@@ -5,33 +5,33 @@ Nothing heavy is loaded before a command needs it: help, the version and most re
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
+import threading
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, cast
 
-from diminuendo.cli.screen import loading
+from diminuendo._extras import extra
+from diminuendo.errors import DiminuendoError, MissingExtra
 
 _noted: set[str] = set()
 
 
-def _note(message: Warning | str, category: type[Warning], *rest: Any, **more: Any) -> None:
-    """A warning as a sentence, once, without file and line."""
-    from diminuendo.cli.screen import errors
-
-    if str(message) not in _noted:
-        _noted.add(str(message))
-        errors.print(f"Note: {message}", highlight=False, markup=False, soft_wrap=True)
-
-
 def main() -> None:
     """Run a command; errors raised on purpose are shown as one sentence, not as a traceback."""
-    with loading():
-        from rich.markup import escape
+    try:
+        with loading(), extra("cli"):
+            from rich.markup import escape
 
-        from diminuendo._numba.progress import Once, reported_by
-        from diminuendo.cli.app import app
-        from diminuendo.cli.screen import errors, say_plainly, sentence
-        from diminuendo.errors import DiminuendoError
+            from diminuendo._compile_progress import Once, reported_by
+            from diminuendo.cli.app import app
+            from diminuendo.cli.screen import errors, say_plainly, sentence
+    except MissingExtra as error:
+        print(f"error {error}", file=sys.stderr)
+        sys.exit(2)
 
     warnings.showwarning = cast(Any, _note)
     try:
@@ -43,3 +43,36 @@ def main() -> None:
     except OSError as error:
         errors.print(f"[bold red]error[/] {escape(sentence(error))}", highlight=False)
         sys.exit(2)
+
+
+@contextmanager
+def loading() -> Iterator[None]:
+    """Import in here what takes its time: Ctrl-C then says one word and ends the process at once.
+
+    Python would raise an error in the midst of whatever is being imported, and much of that is not made for it: some
+    libraries catch it, others are left half loaded and fail later with an error of their own. Nothing has been done
+    yet that would have to be kept.
+    """
+    before = signal.getsignal(signal.SIGINT)
+    if before is not signal.default_int_handler or threading.current_thread() is not threading.main_thread():
+        yield  # somebody else has decided what Ctrl-C does
+        return
+    signal.signal(signal.SIGINT, _leave)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _leave(*_: Any) -> None:
+    os.write(2, b"Interrupted.\n")
+    os._exit(130)
+
+
+def _note(message: Warning | str, category: type[Warning], *rest: Any, **more: Any) -> None:
+    """Print a warning as a sentence, once, without file and line."""
+    from diminuendo.cli.screen import errors
+
+    if str(message) not in _noted:
+        _noted.add(str(message))
+        errors.print(f"Note: {message}", highlight=False, markup=False, soft_wrap=True)

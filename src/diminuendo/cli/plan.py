@@ -1,19 +1,90 @@
-"""A plan for the terminal: what to take and why, what to expect, what epsilon buys, and all candidates."""
+"""The command `plan`: what to take and why, what to expect, what epsilon buys, and all candidates."""
 
 from __future__ import annotations
 
+import json
 import math
 from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, cast
 
+import typer
 from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from diminuendo.cli.screen import console
+from diminuendo.cli import loading
+from diminuendo.cli.screen import console, make_room, progress_bars
+from diminuendo.cli.simulate import FEEDBACKS
 from diminuendo.errors import InvalidInput
-from diminuendo.learners.recommend import CATALOGUE, Entry
-from diminuendo.plan import Candidate, FirstLook, Plan
-from diminuendo.privacy.budget import Guarantee
+
+if TYPE_CHECKING:
+    from diminuendo.learners.base.entry import Advice
+    from diminuendo.plan import Candidate, FirstLook, Plan
+    from diminuendo.privacy.budget import Guarantee
+    from diminuendo.types import FeedbackKind
+
+
+def plan_command(
+    items: Annotated[int, typer.Option(help="How many things there are.")],
+    slots: Annotated[int, typer.Option(help="How many of them are shown to each person.")],
+    rounds: Annotated[int, typer.Option(help="How many people will come.")],
+    epsilon: Annotated[float, typer.Option(help="Privacy budget.")] = 1.0,
+    delta: Annotated[float, typer.Option(help="Privacy budget; 0 for pure privacy.")] = 1e-6,
+    feedback: Annotated[str, typer.Option(help=f"What comes back: {', '.join(FEEDBACKS)}.")] = "full",
+    store: Annotated[
+        bool, typer.Option("--store/--no-store", help="Whether what people said may be kept in memory.")
+    ] = True,
+    adversarial: Annotated[
+        bool, typer.Option("--adversarial", help="Take what has a bound that holds whatever people want.")
+    ] = False,
+    cares_about: Annotated[
+        float | None, typer.Option(help="How many things one person cares about, if that is known.")
+    ] = None,
+    visits: Annotated[int, typer.Option(help="Rounds that one person may have; they share the budget.")] = 1,
+    plot: Annotated[
+        Path | None, typer.Option(help="Draw loss against epsilon into this file, .png or .svg.")
+    ] = None,
+    json_file: Annotated[
+        Path | None, typer.Option("--json", help="Write all of it to this file; - for the screen.")
+    ] = None,
+) -> None:
+    """Which learner to take, what it promises, and what a budget will cost; from public facts alone."""
+    with loading():
+        from diminuendo import _validate
+        from diminuendo.plan import plan
+
+    kind = cast("FeedbackKind", _validate.one_of(feedback, FEEDBACKS, "--feedback"))
+    found = plan(
+        items,
+        slots,
+        rounds,
+        epsilon=epsilon,
+        delta=delta,
+        feedback=kind,
+        store_people=store,
+        adversarial=adversarial,
+        cares_about=cares_about,
+        visits=visits,
+    )
+    if plot is not None:
+        plottable(found, plot)  # refused before any work is done
+    make_room(plot, json_file)
+    with progress_bars() as bars:
+        found = found.with_prices(progress=bars)
+    written = json.dumps(found.as_json(), indent=2, allow_nan=False)
+    if plot is not None:
+        from diminuendo.simulate.figures.prices import plot_prices  # here: matplotlib takes its time to load
+
+        plot_prices(found, plot)
+    if str(json_file) == "-":
+        print(written)
+        return
+    show_plan(found)
+    if plot is not None:
+        console.print(f"Plot: {plot}", highlight=False, markup=False)
+    if json_file is not None:
+        json_file.write_text(written + "\n")
+        console.print(f"Numbers: {json_file}", highlight=False, markup=False)
 
 
 def show_plan(found: Plan) -> None:
@@ -59,6 +130,8 @@ def _say(text: str, style: str | None = None) -> None:
 
 def _answer(found: Plan) -> Table:
     """What to take, why, and what to expect: a word to the left, sentences to the right."""
+    from diminuendo.learners import LEARNERS
+
     best, rounds = found[found.recommended], found.setting.rounds
     table = Table.grid(padding=(0, 2, 0, 0))
     table.add_column(no_wrap=True, style="dim")
@@ -66,8 +139,8 @@ def _answer(found: Plan) -> Table:
     table.add_row("Take", Text(best.name, style="bold"))
     table.add_row("Why", found.why)
     table.add_row("Promise", f"{best.guarantee}.")
-    if best.name in CATALOGUE:
-        table.add_row("Keeps", _kept(CATALOGUE[best.name]))
+    if best.name in LEARNERS:
+        table.add_row("Keeps", _kept(LEARNERS[best.name].advice))
     table.add_row("Proved", _proved(best, rounds))
     if found.noise is not None:
         table.add_row("Noise", _noise(found))
@@ -80,9 +153,9 @@ def _answer(found: Plan) -> Table:
     return table
 
 
-def _kept(entry: Entry) -> str:
-    kept = entry.memory.capitalize()
-    return f"{kept}, in memory and in snapshots." if entry.keeps_people else f"{kept}, but no single person."
+def _kept(advice: Advice) -> str:
+    kept = advice.memory.capitalize()
+    return f"{kept}, in memory and in snapshots." if advice.keeps_people else f"{kept}, but no single person."
 
 
 def _proved(best: Candidate, rounds: int) -> str:

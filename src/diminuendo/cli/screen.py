@@ -1,24 +1,11 @@
-"""What commands share: two consoles, progress bars, and what is said while kernels are compiled.
-
-Files that commands write, and what the file system says, as sentences: what was found, and what to do.
-
-Ctrl-C while things are loaded: one word, and the end.
-
-Python would raise an error in the midst of whatever is just being imported, and much of that is not made for it: some
-libraries catch it, others are left half loaded and fail later with an error of their own. There is nothing to be kept
-yet, so the process ends at once.
-"""
+"""What commands share: two consoles, progress bars, files to be written, and what the system says, as sentences."""
 
 from __future__ import annotations
 
 import errno
-import os
-import signal
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 from rich.progress import (
@@ -32,64 +19,7 @@ from rich.progress import (
 )
 from rich.text import Text
 
-from diminuendo._numba.progress import Reporter, reported_by
-
-NO_FOLDER = "{name} is a file; expected a folder. Name another folder, or move that file away."
-NO_PERMISSION = "There is no permission for {name}. Name a place of your own, or ask for the permission."
-
-SENTENCES = {
-    errno.EEXIST: NO_FOLDER,
-    errno.ENOTDIR: NO_FOLDER,
-    errno.EISDIR: "{name} is a folder; expected a file. Name a file in it.",
-    errno.ENOENT: "There is no file or folder {name}. Check how it is spelled, or make its folder first.",
-    errno.EACCES: NO_PERMISSION,
-    errno.EPERM: NO_PERMISSION,
-    errno.EROFS: "{name} is on a disk that cannot be written to. Name another place.",
-    errno.ENOSPC: "The disk is full; {name} was not written. Make room, or name a place on another disk.",
-    errno.ENAMETOOLONG: "{name} is too long a name. Name a shorter one.",
-}
-
-
-def make_room(*files: Path | None) -> None:
-    """Make the folders of files that are to be written, and raise now, before the work, what writing would raise."""
-    for file in files:
-        if file is None or str(file) == "-":
-            continue
-        file.parent.mkdir(parents=True, exist_ok=True)
-        there = file.exists()
-        file.open("a").close()
-        if not there:
-            file.unlink()
-
-
-def sentence(error: OSError) -> str:
-    """The error in words; where there are none for it, what the system said."""
-    if error.errno not in SENTENCES or not isinstance(error.filename, str):
-        return str(error)
-    name = Path(error.filename)
-    if SENTENCES[error.errno] == NO_FOLDER:  # perhaps not this one, but one on the way to it
-        name = next((place for place in (*reversed(name.parents), name) if place.is_file()), name)
-    return SENTENCES[error.errno].format(name=name)
-
-
-@contextmanager
-def loading() -> Iterator[None]:
-    """Import in here what takes its time."""
-    before = signal.getsignal(signal.SIGINT)
-    if before is not signal.default_int_handler or threading.current_thread() is not threading.main_thread():
-        yield  # somebody else has decided what Ctrl-C does
-        return
-    signal.signal(signal.SIGINT, _leave)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
-
-
-def _leave(*_: Any) -> None:
-    os.write(2, b"Interrupted.\n")
-    os._exit(130)
-
+from diminuendo._compile_progress import Reporter, reported_by
 
 console = Console()
 errors = Console(stderr=True)
@@ -149,3 +79,41 @@ def _compiling_bar(bars: Progress) -> Reporter:
         bars.update(task, description=what, visible=kernel is not None, refresh=True)
 
     return tell
+
+
+NO_FOLDER = "{name} is a file; expected a folder. Name another folder, or move that file away."
+NO_PERMISSION = "There is no permission for {name}. Name a place of your own, or ask for the permission."
+
+SENTENCES = {
+    errno.EEXIST: NO_FOLDER,
+    errno.ENOTDIR: NO_FOLDER,
+    errno.EISDIR: "{name} is a folder; expected a file. Name a file in it.",
+    errno.ENOENT: "There is no file or folder {name}. Check how it is spelled, or make its folder first.",
+    errno.EACCES: NO_PERMISSION,
+    errno.EPERM: NO_PERMISSION,
+    errno.EROFS: "{name} is on a disk that cannot be written to. Name another place.",
+    errno.ENOSPC: "The disk is full; {name} was not written. Make room, or name a place on another disk.",
+    errno.ENAMETOOLONG: "{name} is too long a name. Name a shorter one.",
+}
+
+
+def make_room(*files: Path | None) -> None:
+    """Make the folders of files that are to be written, and raise now, before the work, what writing would raise."""
+    for file in files:
+        if file is None or str(file) == "-":
+            continue
+        file.parent.mkdir(parents=True, exist_ok=True)
+        there = file.exists()
+        file.open("a").close()
+        if not there:
+            file.unlink()
+
+
+def sentence(error: OSError) -> str:
+    """The error in words; where there are none for it, what the system said."""
+    if error.errno not in SENTENCES or not isinstance(error.filename, str):
+        return str(error)
+    name = Path(error.filename)
+    if SENTENCES[error.errno] == NO_FOLDER:  # perhaps not this one, but one on the way to it
+        name = next((place for place in (*reversed(name.parents), name) if place.is_file()), name)
+    return SENTENCES[error.errno].format(name=name)

@@ -1,4 +1,4 @@
-"""The commands `demo` and `simulate`: learners against streams, next to hindsight."""
+"""The commands `demo`, `simulate` and `streams`: learners against streams, next to hindsight."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar, cast
 
 import typer
+from rich import box
+from rich.table import Table
 
-from diminuendo.cli.names import CLICKS, FEEDBACKS, FROM_ROWS, STREAMS
-from diminuendo.cli.screen import loading, make_room
+from diminuendo.cli import loading
+from diminuendo.cli.screen import console, errors, make_room, progress_bars, say_plainly
 from diminuendo.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -22,6 +24,18 @@ if TYPE_CHECKING:
     from diminuendo.types import FeedbackKind, Progress
 
 Number = TypeVar("Number", int, float)
+
+# Names that help texts list, written down once more, because the tables they come from take long to load. A test
+# compares them with the tables.
+
+STREAMS = ("msweb", "msweb-drift", "taste-groups", "adversary")
+"""The names in streams.builtin.BUILTIN."""
+FROM_ROWS = ("noisy-or", "best-match", "concave")
+"""The names in streams.builtin.FROM_ROWS."""
+FEEDBACKS: tuple[FeedbackKind, ...] = ("full", "bandit", "click")
+"""The names in types.FEEDBACKS."""
+CLICKS = ("cascade", "independent")
+"""The names in streams.clicks.MODELS."""
 
 DEMO_LEARNERS = ("nonprivate", "private", "fi-dp", "paper", "random")
 DEMO_EPSILONS = (0.1, 1.0, 10.0)
@@ -33,7 +47,6 @@ def demo(
 ) -> None:
     """Choose 5 of 294 things for 32,711 real visitors of a web site, and see how close to hindsight one gets."""
     with loading():
-        from diminuendo.cli.screen import progress_bars
         from diminuendo.simulate.sweeps import sweep
         from diminuendo.streams import msweb
 
@@ -109,7 +122,6 @@ def simulate_command(
     budgets = _numbers(epsilon, float, "--epsilon")
     make_room(json_file)
     with loading():
-        from diminuendo.cli.screen import progress_bars
         from diminuendo.streams import open_stream
     with progress_bars() as bars:
         people = []
@@ -139,6 +151,27 @@ def simulate_command(
                 progress=_said(bars),
             )
         _show(found, out, json_file)
+
+
+def streams_command() -> None:
+    """What streams have a name, and what files can be read."""
+    with loading():
+        from diminuendo.streams import BUILTIN
+
+    table = Table(title="Built-in streams", title_justify="left", box=box.SIMPLE_HEAD)
+    table.add_column("name")
+    table.add_column("people", justify="right")
+    table.add_column("items", justify="right")
+    table.add_column("objective")
+    for name, make in BUILTIN.items():
+        people = make()
+        table.add_row(name, f"{len(people):,}", f"{people.n_items:,}", people.family_name)
+    console.print(table)
+    console.print(
+        "Files: scipy CSR [bold].npz[/] (row = person, column = item, value in [0, 1]); ratings "
+        "[bold].csv[/], [bold].csv.gz[/], [bold].parquet[/] with columns person,item,value; baskets "
+        "[bold].txt[/], [bold].txt.gz[/], one line of item numbers per person."
+    )
 
 
 def _ratings(columns: str | None, scale: str | None) -> dict[str, Any]:
@@ -183,7 +216,6 @@ def _interruptible(out: Path | None) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        from diminuendo.cli.screen import say_plainly
         from diminuendo.simulate.store import kept_rows
 
         said = "Interrupted. Nothing is kept without --out."
@@ -202,7 +234,6 @@ def _interruptible(out: Path | None) -> Iterator[None]:
 
 def _said(bars: Tell) -> Tell:
     """The bars; where there is no terminal to draw them on, a line when work begins."""
-    from diminuendo.cli.screen import errors, say_plainly
 
     def begin(what: str, size: int) -> Progress:
         if not errors.is_terminal:
@@ -218,7 +249,6 @@ def _typed() -> str:
 
 
 def _show(found: Sweep, out: Path | None, json_file: Path | None) -> None:
-    from diminuendo.cli.screen import console
     from diminuendo.simulate.table import tables
 
     for one, table in zip(found.simulations, tables(found), strict=True):

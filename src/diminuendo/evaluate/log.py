@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from diminuendo import _validate
+from diminuendo._extras import extra
 from diminuendo.errors import InvalidInput
 from diminuendo.types import EMPTY_SLOT, Decision, Floats, Ints, Items, Slate
 
@@ -157,7 +158,8 @@ class Log:
 
     def table(self) -> pa.Table:
         """For files: `pyarrow.parquet.write_table(log.table(), path)`. As private as what people said."""
-        import pyarrow as pa  # here, because it takes its time to load
+        with extra("simulate"):
+            import pyarrow as pa  # here, because it takes its time to load
 
         lives, rounds = ([name[part] for name in self._names] for part in (0, 1))
         kinds = (pa.int64(), pa.list_(pa.int32(), self.slots), pa.float64(), pa.float64(), pa.int64())

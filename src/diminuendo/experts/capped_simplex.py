@@ -6,10 +6,9 @@ to the cost by how much the best value in hindsight grew beyond what the point i
 never negative). No horizon, no scale and no noise level has to be known for that (docs/maths/released.md, Theorem R2).
 
 A slate is drawn from a point by pivotal rounding of the items in order: k different items, item a with probability
-x_a. Along running sums of x one unit fills up after the other, and each takes one search and one toss. What crosses
-the borders of units is known beforehand, and searches are guided (cuts.py), so a slate costs O(k). No coin depends on
-what a search finds: places are drawn for several slates, and then looked up together. Probabilities are whole multiples
-of 2^-40 and draws follow them exactly (Lemma R4).
+x_a. Along running sums of x one unit fills up after the other, and each takes two searches and two coins. Searches are
+guided (shares.py), so a slate costs O(k). Probabilities are whole multiples of 2^-40 and draws follow them exactly
+(Lemma R4).
 
 References Hazan (2016), FnT Optimization 2, for leaders with a penalty; De Rooij, Van Erven, Grunwald & Koolen
            (2014), JMLR 15, for rates that follow the cost; Deville & Tille (1998), Biometrika 85; Chauvet (2012),
@@ -24,15 +23,12 @@ from typing import NamedTuple
 import numpy as np
 
 from diminuendo._numba import inline
-from diminuendo.experts.cuts import Cuts, cut, fetch_cut
-from diminuendo.randomness.shares import find, mask
-from diminuendo.randomness.words import SHORT, UNFINISHED, USED, PublicWords, accepted, below
-from diminuendo.types import Floats, Ints, Items, Words
+from diminuendo.randomness.shares import GuideTable, seek
+from diminuendo.randomness.words import UNFINISHED, PublicWords, below
+from diminuendo.types import Floats, Ints, Items
 
 ONE = 1 << 40
 """The whole number that stands for probability 1."""
-AT_ONCE = 16
-"""Slates whose places are drawn before any is looked up: so many waits for memory pass at the same time."""
 
 
 def spread(n_items: int, slots: int) -> float:
@@ -101,25 +97,26 @@ def running(x: Floats, slots: int) -> Ints:
 
 
 @inline
-def draw_pivotal(ends: Ints, row: Items, coins: PublicWords) -> bool:
+def draw_pivotal(guide: GuideTable, row: Items, coins: PublicWords) -> bool:
     """Fill `row` with different items, item a with probability (ends[a+1] - ends[a]) / ONE; False: to be resumed.
 
+    `guide`: to running sums of the point, those of its only expert.
     Who is left over from the units before has `rest` to go on with. In each unit the items that lie in it whole, and
     who is left over, are played off against each other; the one who stays meets the item that crosses the border.
     """
     left, rest = -1, 0
     for unit in range(len(row)):
         border = (unit + 1) * ONE
-        crossing = find(ends, border - 1)
-        inside = border - ends[crossing]
-        beyond = ends[crossing + 1] - border
+        crossing = seek(guide, 0, border - 1)
+        inside = border - guide.ends[crossing, 0]
+        beyond = guide.ends[crossing + 1, 0] - border
         stays = left
         if inside < ONE:
             place = below(ONE - inside, coins)
             if place == UNFINISHED:
                 return False
             if place >= rest:
-                stays = find(ends, unit * ONE + place)
+                stays = seek(guide, 0, unit * ONE + place)
         toss = below(ONE - beyond, coins)
         if toss == UNFINISHED:
             return False
@@ -129,58 +126,3 @@ def draw_pivotal(ends: Ints, row: Items, coins: PublicWords) -> bool:
             row[unit], left = stays, crossing
         rest = beyond
     return True
-
-
-class Borders(NamedTuple):
-    """Where units end: how much of the item that crosses the border is inside, and how much beyond."""
-
-    cuts: Cuts
-    inside: Ints
-    beyond: Ints
-    masks: Words
-    """(k, 2) for the coins below what is not inside, and below what is not beyond (words.py)."""
-    places: Ints
-    """(AT_ONCE, k) scratch: what is to be looked up."""
-
-
-def bordered(ends: Ints) -> Borders:
-    """Everything about running sums that no coin decides."""
-    borders = ONE * np.arange(1, ends[-1] // ONE + 1)
-    crossing = np.searchsorted(ends, borders - 1, side="right") - 1
-    inside, beyond = borders - ends[crossing], ends[crossing + 1] - borders
-    masks = [[mask(ONE - int(part)) for part in both] for both in zip(inside, beyond, strict=True)]
-    places = np.zeros((AT_ONCE, len(borders)), dtype=np.int64)
-    return Borders(cut(ends), inside, beyond, np.array(masks, dtype=np.uint64), places)
-
-
-@inline
-def draw_places(borders: Borders, row: int, coins: PublicWords) -> bool:
-    """For each slot a place in borders.places[row] whose item `draw_pivotal` draws with the same words; False: resume.
-
-    The item that crosses the border holds the last place before it.
-    """
-    places, words, at = borders.places[row], coins.words, coins.used[USED]
-    stays, rest = 0, 0
-    for unit in range(len(places)):
-        inside, beyond = borders.inside[unit], borders.beyond[unit]
-        if inside < ONE:
-            at = accepted(ONE - inside, borders.masks[unit, 0], words, at)
-            if at == len(words):
-                break
-            place = int(np.int64(words[at] & borders.masks[unit, 0]))
-            stays = unit * ONE + place if place >= rest else stays
-            at += 1
-        at = accepted(ONE - beyond, borders.masks[unit, 1], words, at)
-        if at == len(words):
-            break
-        toss = int(np.int64(words[at] & borders.masks[unit, 1]))
-        at += 1
-        crossing = (unit + 1) * ONE - 1
-        places[unit], stays = (crossing, stays) if toss < inside else (stays, crossing)
-        fetch_cut(borders.cuts, places[unit])
-        rest = beyond
-    else:
-        coins.used[USED] = at
-        return True
-    coins.used[USED], coins.used[SHORT] = at, 1
-    return False

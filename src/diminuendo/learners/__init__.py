@@ -24,14 +24,14 @@ from diminuendo.learners.hedge.exploring import StreeterGolovinBandit
 from diminuendo.learners.hedge.fi_dp import FiDp, FiDpPaper, StreeterGolovin
 from diminuendo.learners.hedge.fi_pure import FiPure, FiPurePaper
 from diminuendo.learners.hedge.full import OrderedExperts
-from diminuendo.learners.overlap.running import OverlapSums
-from diminuendo.learners.overlap.stored import OverlapGreedy
-from diminuendo.learners.probing.clicks import OpenRankedClicks, RankedClicks
-from diminuendo.learners.probing.payoffs import (
+from diminuendo.learners.overlap.recipes import OverlapGreedy, OverlapSums
+from diminuendo.learners.probing.variants import (
     BanditBlocks,
     BanditBlocksFull,
     OpenBanditBlocks,
     OpenBanditBlocksFull,
+    OpenRankedClicks,
+    RankedClicks,
 )
 from diminuendo.learners.random_slates import RandomSlates
 from diminuendo.learners.recommend import preferred

@@ -38,7 +38,8 @@ from diminuendo.learners.base.frame import PATIENCE, Frame
 from diminuendo.learners.base.learner import Learner
 from diminuendo.learners.base.menu import Chooser, Menu, OneSlate, RandomSlates
 from diminuendo.learners.base.policy import MenuPolicy
-from diminuendo.learners.base.stored_people import Asking, KeptPeople
+from diminuendo.learners.base.score_walk import ScoreWalk
+from diminuendo.learners.base.stored_objectives import StoredObjectives
 from diminuendo.offline.private_greedy import rate_per_tick
 from diminuendo.privacy.accountants import ACCOUNTANTS
 from diminuendo.privacy.budget import Budget, Guarantee
@@ -97,8 +98,8 @@ class EpochPolicy(MenuPolicy):
         kind = "epochs that double from" if self.epochs.doubling else "epochs of"
         about = f"{frame.slots} of {frame.n_items} items, {kind} {self.epochs.first}"
         self._paid = paid_on.buy(self.events, "epochs", about)
-        self._people = KeptPeople(frame.n_items)
-        self._asking: Asking | None = None  # a release that was begun and could not be finished
+        self._people = StoredObjectives(frame.n_items)
+        self._walk: ScoreWalk | None = None  # a release that was begun and could not be finished
         self._slate: Items = np.zeros(frame.slots, dtype=np.int32)
         self._made = np.zeros(1, dtype=np.int64)  # slates drawn: one for each epoch that is over
         self._chooser = self._next_menu().chooser()
@@ -148,20 +149,20 @@ class EpochPolicy(MenuPolicy):
     def release(self) -> None:
         """Draw the slate of an epoch that is over, each item on disk before the next is asked for."""
         number = int(self._made[0])
-        if self._asking is None:
-            self._asking = Asking(self._people.keeper)
-        asking = self._asking
-        while len(asking.chosen) < self.frame.slots:
-            part = f"{number:06d}.{len(asking.chosen):04d}"
-            asking.join(int(self._paid.once(part, lambda: self._pick(asking), self.frame.secret)[0]))
-        self._slate[:] = asking.chosen
+        if self._walk is None:
+            self._walk = ScoreWalk(self._people)
+        walk = self._walk
+        while len(walk.chosen) < self.frame.slots:
+            part = f"{number:06d}.{len(walk.chosen):04d}"
+            walk.join(int(self._paid.once(part, lambda: self._pick(walk), self.frame.secret)[0]))
+        self._slate[:] = walk.chosen
         self._people.forget(number + 1)  # first: whatever happens here, nobody is asked for a second slate
-        self._made[0], self._asking = number + 1, None
+        self._made[0], self._walk = number + 1, None
         self._chooser = self._next_menu().chooser()
 
-    def _pick(self, asking: Asking) -> Ints:
-        left = np.setdiff1d(np.arange(self.frame.n_items), asking.chosen)
-        return left[[select(asking.scores()[left], self._per_tick, self.frame.secret)]]
+    def _pick(self, walk: ScoreWalk) -> Ints:
+        left = np.setdiff1d(np.arange(self.frame.n_items), walk.chosen)
+        return left[[select(walk.scores()[left], self._per_tick, self.frame.secret)]]
 
     # Private: people are kept until their epoch is over.
 

@@ -5,9 +5,13 @@ from __future__ import annotations
 from diminuendo import _snapshots
 from diminuendo.errors import InvalidInput
 from diminuendo.learners.base.menu import Menu, OneSlate, RandomSlates
+from diminuendo.learners.overlap.menu import RandomFromLists
+from diminuendo.learners.probing.menu import ExpertsWithProbes
 from diminuendo.learners.slates.menu import AssignedSlates
 
-MENUS: dict[str, type[Menu]] = {menu.kind: menu for menu in (OneSlate, RandomSlates, AssignedSlates)}
+MENUS: dict[str, type[Menu]] = {
+    menu.kind: menu for menu in (OneSlate, RandomSlates, RandomFromLists, AssignedSlates, ExpertsWithProbes)
+}
 """By the name that is written down."""
 
 

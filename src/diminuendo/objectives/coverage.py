@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import scipy
@@ -100,6 +100,18 @@ class Coverage(Family):
             self._topics_of.starts,
             self._topics_of.columns,
         )
+
+    def parameters(self) -> dict[str, Any]:
+        """Which item has which topic, as sparse rows."""
+        marks = scipy.sparse.csr_array(self.incidence)
+        arrays = {name: getattr(marks, name).tolist() for name in ("indptr", "indices")}
+        return {"shape": list(marks.shape)} | arrays
+
+    @classmethod
+    def from_parameters(cls, parameters: dict[str, Any]) -> Self:
+        """The family in which items have these topics."""
+        rows = np.ones(len(parameters["indices"])), parameters["indices"], parameters["indptr"]
+        return cls(scipy.sparse.csr_array(rows, shape=parameters["shape"]))
 
     @classmethod
     def specimens(cls) -> Iterator[tuple[Family, int, tuple[Matrix, ...]]]:

@@ -14,7 +14,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, ClassVar, NamedTuple, TypeAlias
+from dataclasses import fields
+from typing import Any, ClassVar, NamedTuple, Self, TypeAlias, cast
 
 import numpy as np
 from numba.extending import overload
@@ -190,6 +191,15 @@ class Family(ABC):
         """The same for our own code."""
         (width,) = self.columns(n_items)
         return (SparseRows(table.starts, table.columns, table.values, (len(table.starts) - 1, width)),)
+
+    def parameters(self) -> dict[str, Any]:
+        """Its public parameters by name, as JSON can hold them: for snapshots."""
+        return {part.name: getattr(self, part.name) for part in fields(cast(Any, self))}
+
+    @classmethod
+    def from_parameters(cls, parameters: dict[str, Any]) -> Self:
+        """The family with the parameters that `parameters` wrote down."""
+        return cls(**parameters)
 
     @classmethod
     @abstractmethod

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from diminuendo.objectives.best_match import BestMatch
 from diminuendo.objectives.coverage import Coverage
 from diminuendo.objectives.family import Family, GainBuffer, Kernels, Table, close, put, register
 from diminuendo.objectives.noisy_or import NoisyOr
+from diminuendo.objectives.records import from_record, to_record
 from diminuendo.objectives.rows import Matrix
 from diminuendo.types import Floats
 
@@ -99,6 +100,15 @@ class Mixture(Family):
             found += part.rows(table.left, n_items)
             table = table.right
         return found + self.parts[-1].rows(table, n_items)
+
+    def parameters(self) -> dict[str, Any]:
+        """Its parts, and their shares."""
+        return {"parts": [to_record(part) for part in self.parts], "shares": list(self.shares)}
+
+    @classmethod
+    def from_parameters(cls, parameters: dict[str, Any]) -> Self:
+        """The mixture of these parts."""
+        return cls(tuple(from_record(part) for part in parameters["parts"]), tuple(parameters["shares"]))
 
     @classmethod
     def specimens(cls) -> Iterator[tuple[Family, int, tuple[Matrix, ...]]]:

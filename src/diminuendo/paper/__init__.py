@@ -10,7 +10,8 @@ is in docs/errata.md; bounds on the regret, as functions, are in `paper.bounds`.
 
 >>> from diminuendo import paper
 >>> learner = paper.fi_dp(50, 5, rounds=100_000, epsilon=1.0, delta=1e-6, calibration="paper")
->>> print(f"{learner.rate:.4e} claims epsilon {learner.claim.epsilon:.2f}, and is {learner.guarantee.epsilon:.3f}")
+>>> rate = learner.parameters["rate"]
+>>> print(f"{rate:.4e} claims epsilon {learner.claim.epsilon:.2f}, and is {learner.guarantee.epsilon:.3f}")
 2.8467e-05 claims epsilon 1.00, and is 0.078
 """
 
@@ -21,12 +22,14 @@ from typing import Any
 from diminuendo.continuous.domains import Domain
 from diminuendo.continuous.frank_wolfe import MetaFrankWolfe, Noise
 from diminuendo.experts.hedge import Hedge
+from diminuendo.learners.base.learner import Learner
 from diminuendo.learners.base.setting import Setting
-from diminuendo.learners.hedge.bandit_dp import BanditDp, DirectBandit, PresampledBandit
+from diminuendo.learners.hedge import bandit_dp as algorithm_3
+from diminuendo.learners.hedge import fi_dp as algorithm_2
+from diminuendo.learners.hedge import fi_pure as pure_experts
 from diminuendo.learners.hedge.constants import Calibration, Resample
 from diminuendo.learners.hedge.exploring import StreeterGolovinBandit
-from diminuendo.learners.hedge.fi_dp import FiDp, StreeterGolovin
-from diminuendo.learners.hedge.fi_pure import FiPure
+from diminuendo.learners.hedge.fi_dp import StreeterGolovin
 from diminuendo.offline.private_greedy import private_greedy
 from diminuendo.paper import bounds
 from diminuendo.paper.private_hedge import PrivateHedge
@@ -63,10 +66,10 @@ def fi_dp(
     calibration: Calibration = "tight",
     ledger: Ledger | None = None,
     coins: Coins | None = None,
-) -> FiDp:
+) -> Learner:
     """Algorithm 2: k ordered private Hedge experts, full information."""
     setting = Setting(n_items, slots, rounds, "full", epsilon, delta)
-    return FiDp.calibrated(setting, calibration, ledger=ledger, coins=coins)
+    return algorithm_2.calibrated(setting, calibration, ledger=ledger, coins=coins)
 
 
 def fi_pure(
@@ -78,10 +81,10 @@ def fi_pure(
     calibration: Calibration = "tight",
     ledger: Ledger | None = None,
     coins: Coins | None = None,
-) -> FiPure:
+) -> Learner:
     """The remark after Algorithm 2: (epsilon, 0)-private experts of Thakurta and Smith instead of Hedge."""
     setting = Setting(n_items, slots, rounds, "full", epsilon, 0.0)
-    return FiPure.calibrated(setting, calibration, ledger=ledger, coins=coins)
+    return pure_experts.calibrated(setting, calibration, ledger=ledger, coins=coins)
 
 
 def bandit_dp(
@@ -96,13 +99,13 @@ def bandit_dp(
     capped: bool = True,
     ledger: Ledger | None = None,
     coins: Coins | None = None,
-) -> BanditDp:
+) -> Learner:
     """Algorithm 3: explore now and then, redraw only after that. `capped=False` and `resample="all"` are as printed.
 
     By default the paper's calibration redraws "all" experts, the tight one only the expert that learned, its "own".
     """
     setting = Setting(n_items, slots, rounds, "bandit", epsilon, delta)
-    return BanditDp.calibrated(
+    return algorithm_3.calibrated(
         setting,
         calibration,
         resample=resample or ("all" if calibration == "paper" else "own"),
@@ -122,10 +125,12 @@ def direct_bandit(
     calibration: Calibration = "tight",
     ledger: Ledger | None = None,
     coins: Coins | None = None,
-) -> DirectBandit:
+) -> Learner:
     """Appendix B.1, the direct approach: everybody redraws in every round; regret of order T^(3/4)."""
     setting = Setting(n_items, slots, rounds, "bandit", epsilon, delta)
-    return DirectBandit.calibrated(setting, calibration, ledger=ledger, coins=coins)
+    return algorithm_3.calibrated(
+        setting, calibration, resample="every", ledger=ledger, coins=coins, name=algorithm_3.DIRECT
+    )
 
 
 def presampled_bandit(
@@ -138,10 +143,10 @@ def presampled_bandit(
     calibration: Calibration = "tight",
     ledger: Ledger | None = None,
     coins: Coins | None = None,
-) -> PresampledBandit:
+) -> Learner:
     """Appendix B.2: Algorithm 3 with exploring rounds drawn beforehand, memory for delta."""
     setting = Setting(n_items, slots, rounds, "bandit", epsilon, delta)
-    return PresampledBandit.calibrated(setting, calibration, ledger=ledger, coins=coins)
+    return algorithm_3.presampled(setting, calibration, ledger=ledger, coins=coins)
 
 
 def continuous(
@@ -176,14 +181,12 @@ def continuous(
 # What the paper builds on, without privacy.
 
 
-def streeter_golovin(n_items: int, slots: int, rounds: int, *, coins: Coins | None = None) -> StreeterGolovin:
+def streeter_golovin(n_items: int, slots: int, rounds: int, *, coins: Coins | None = None) -> Learner:
     """Full information, at the rate that makes the bound least: 2 sqrt(k T log N)."""
     return StreeterGolovin.for_setting(Setting(n_items, slots, rounds, "full"), coins=coins)
 
 
-def streeter_golovin_bandit(
-    n_items: int, slots: int, rounds: int, *, coins: Coins | None = None
-) -> StreeterGolovinBandit:
+def streeter_golovin_bandit(n_items: int, slots: int, rounds: int, *, coins: Coins | None = None) -> Learner:
     """Bandit feedback, exploring k (N log N / T)^(1/3) of the rounds."""
     return StreeterGolovinBandit.for_setting(Setting(n_items, slots, rounds, "bandit"), coins=coins)
 

@@ -16,16 +16,20 @@ import math
 from collections.abc import Iterable
 from fractions import Fraction
 
-from scipy.special import betainc
-
 from diminuendo import _validate
 from diminuendo.errors import InvalidInput
-from diminuendo.learners.hedge.constants import bandit_bound, paper_rate
+from diminuendo.learners.hedge.bounds import (
+    LARGEST_RATE,
+    bandit,
+    cap_excess,
+    checked_exploring,
+    checked_run,
+    full_information,
+    presampled_bandit,
+)
+from diminuendo.learners.hedge.constants import paper_rate
 from diminuendo.privacy import curves
 from diminuendo.privacy.rounding import rounded_up
-
-LARGEST_RATE = 1.7932821329007607
-"""The largest y with e^y <= 1 + y + y^2, rounded down. Up to it the first-order bound of Hedge holds (erratum 13)."""
 
 
 def hedge(n_items: int, rounds: int, rate: float) -> float:
@@ -34,22 +38,14 @@ def hedge(n_items: int, rounds: int, rate: float) -> float:
     The printed eta T + log N/eta is never smaller. What it is good for is its first-order form, which
     `full_information` and `bandit` rest on and which needs a rate of at most LARGEST_RATE.
     """
-    n_items, rounds, rate = _run(n_items, rounds, rate)
+    n_items, rounds, rate = checked_run(n_items, rounds, rate)
     return rate * rounds / 8 + math.log(n_items) / rate
 
 
 def printed_hedge(n_items: int, rounds: int, rate: float) -> float:
     """eta T + log N/eta. True, but the sum over rounds behind it is not when eta >= 2 (erratum 13)."""
-    n_items, rounds, rate = _run(n_items, rounds, rate)
+    n_items, rounds, rate = checked_run(n_items, rounds, rate)
     return rate * rounds + math.log(n_items) / rate
-
-
-def full_information(n_items: int, slots: int, rounds: int, rate: float) -> float:
-    """Algorithm 2: eta T + k log N/eta, for rates up to LARGEST_RATE; beyond, k (eta T/8 + log N/eta)."""
-    n_items, rounds, rate = _run(n_items, rounds, rate)
-    slots = _validate.slots(slots, n_items)
-    share = 1.0 if rate <= LARGEST_RATE else slots / 8
-    return share * rate * rounds + slots * math.log(n_items) / rate
 
 
 def printed_full_information(n_items: int, slots: int, rounds: int, rate: float) -> float:
@@ -64,32 +60,6 @@ def theorem_full_information(n_items: int, slots: int, rounds: int, epsilon: flo
     return printed_full_information(n_items, slots, rounds, paper_rate(slots, rounds, epsilon, delta))
 
 
-def bandit(
-    n_items: int, slots: int, rounds: int, rate: float, exploring: float, *, extra: float = 0.0
-) -> float:
-    """Algorithm 3: k eta T + k^2 N log N/(gamma eta) + gamma T + extra, for rates up to LARGEST_RATE.
-
-    Beyond that rate the first term is k N eta T/8. The bound is the same whether all experts draw again after an
-    exploring round or only the one that learned; what is earned is not. `extra`: what a cap may add, see `cap_excess`.
-    """
-    n_items, rounds, rate = _run(n_items, rounds, rate)
-    slots, exploring = _validate.slots(slots, n_items), _exploring(exploring)
-    if extra != 0:
-        extra = _validate.positive_float(extra, "extra")
-    more = 0.0 if rate <= LARGEST_RATE else (n_items / 8 - 1) * slots * rate * rounds
-    return bandit_bound(n_items, slots, rounds, rate, exploring) + more + extra
-
-
-def cap_excess(rounds: int, exploring: float, cap: int) -> float:
-    """T Pr(Bin(T, gamma) > cap): what stopping to explore at `cap` explorations can add to the regret.
-
-    For caps of single experts ask with gamma/k, and add it up over the k experts.
-    """
-    rounds, exploring = _validate.positive_int(rounds, "rounds"), _exploring(exploring)
-    cap = _validate.whole(cap, 0, None, "cap")
-    return rounds * float(betainc(cap + 1, rounds - cap, exploring)) if cap < rounds else 0.0
-
-
 def printed_bandit_lemma(
     n_items: int, slots: int, rounds: int, exploring: float, epsilon: float, delta: float
 ) -> float:
@@ -99,7 +69,7 @@ def printed_bandit_lemma(
     The second is not needed, and its tail is wrong for gamma from .0518 to 1/2 (errata 1 and 7).
     """
     n_items, rounds, epsilon, logarithm = _asked(n_items, slots, rounds, epsilon, delta)
-    exploring = _exploring(exploring)
+    exploring = checked_exploring(exploring)
     learning = 16 * slots**2 * _items(n_items) * math.sqrt(rounds * logarithm / exploring) / epsilon
     return learning + slots * n_items / exploring * rounds * math.exp(-8 * exploring**2 * rounds)
 
@@ -153,22 +123,9 @@ def printed_direct_bandit(
     log N > k; of k^4 one factor is too many, and k^2 should be 1 (erratum 11).
     """
     n_items, rounds, epsilon, logarithm = _asked(n_items, slots, rounds, epsilon, delta)
-    exploring, root = _exploring(exploring), math.sqrt(32 * logarithm)
+    exploring, root = checked_exploring(exploring), math.sqrt(32 * logarithm)
     learning = slots**4 * n_items * math.sqrt(rounds) * root / (epsilon * exploring)
     return learning + epsilon * slots**2 * math.sqrt(rounds) / root + exploring * rounds
-
-
-def presampled_bandit(n_items: int, slots: int, rounds: int, rate: float, explorations: int) -> float:
-    """Appendix B.2, given that M exploring rounds were drawn beforehand: `bandit` at gamma = M/T, and a little more.
-
-    The rate depends on M, and given M the chance that the next round explores depends on the past. That adds at most
-    k (pi/2) sqrt(T/M - 1) T/sqrt(T - 1) (erratum 16).
-    """
-    rounds = _validate.positive_int(rounds, "rounds")
-    explorations = _validate.whole(explorations, 1, rounds, "explorations")
-    plain = bandit(n_items, slots, rounds, rate, explorations / rounds)
-    drift = math.sqrt((rounds / explorations - 1) / max(1, rounds - 1)) * rounds
-    return plain + slots * math.pi / 2 * drift
 
 
 def printed_presampled(
@@ -179,7 +136,7 @@ def printed_presampled(
     L should be sqrt L (erratum 11); the estimate behind it is not the claimed one (erratum 16).
     """
     n_items, rounds, epsilon, logarithm = _asked(n_items, slots, rounds, epsilon, delta)
-    exploring = _exploring(exploring)
+    exploring = checked_exploring(exploring)
     learning = 8 * slots**3 * _items(n_items) * logarithm / epsilon * math.sqrt(rounds / exploring)
     return learning + exploring * rounds
 
@@ -260,28 +217,17 @@ def advanced_composition(epsilon: float, count: int, slack: float) -> float:
     return curves.advanced_epsilon(epsilon, count, _positive_delta(slack))
 
 
-def _run(n_items: int, rounds: int, number: float, name: str = "rate") -> tuple[int, int, float]:
-    n_items, rounds = _validate.positive_int(n_items, "n_items"), _validate.positive_int(rounds, "rounds")
-    return n_items, rounds, _validate.positive_float(number, name)
-
-
 def _asked(
     n_items: int, slots: int, rounds: int, epsilon: float, delta: float
 ) -> tuple[int, int, float, float]:
     """The arguments checked, and log(k/delta)."""
-    n_items, rounds, epsilon = _run(n_items, rounds, epsilon, "epsilon")
+    n_items, rounds, epsilon = checked_run(n_items, rounds, epsilon, "epsilon")
     return n_items, rounds, epsilon, math.log(_validate.slots(slots, n_items) / _positive_delta(delta))
 
 
 def _positive_delta(value: float) -> float:
     if _validate.delta(value) == 0:
         raise InvalidInput("This bound needs a delta above 0; got 0. With delta = 0 use basic_composition.")
-    return float(value)
-
-
-def _exploring(value: float) -> float:
-    if _validate.positive_float(value, "exploring") > 1:
-        raise InvalidInput(f"exploring is a chance, above 0 and at most 1; got {value!r}.")
     return float(value)
 
 
@@ -294,3 +240,30 @@ def _spread(dimension: int, rounds: int) -> float:
     """n log^2.5 T."""
     n = _validate.positive_int(dimension, "dimension")
     return float(n * math.log(_validate.positive_int(rounds, "rounds")) ** 2.5)
+
+
+__all__ = [
+    "LARGEST_RATE",
+    "advanced_composition",
+    "bandit",
+    "bandit_at_best_gamma",
+    "bandit_at_stated_gamma",
+    "basic_composition",
+    "best_printed_gamma",
+    "cap_excess",
+    "direct_bandit",
+    "full_information",
+    "greedy_from_experts",
+    "hedge",
+    "presampled_bandit",
+    "printed_bandit",
+    "printed_bandit_lemma",
+    "printed_continuous",
+    "printed_direct_bandit",
+    "printed_full_information",
+    "printed_hedge",
+    "printed_pftal",
+    "printed_presampled",
+    "printed_pure_experts",
+    "theorem_full_information",
+]

@@ -13,7 +13,7 @@ from typing import Any
 from diminuendo.errors import InvalidInput
 from diminuendo.learners import LEARNERS
 from diminuendo.learners.base.setting import Setting
-from diminuendo.learners.recommend import CATALOGUE, Rule, preferred
+from diminuendo.learners.recommend import Rule, preferred
 from diminuendo.offline import ONE_MINUS_1_OVER_E
 from diminuendo.plan.candidates import Candidate, candidate
 from diminuendo.plan.first_look import FirstLook, first_look
@@ -79,7 +79,7 @@ def _rival(rule: Rule | None) -> str:
 
 
 def _keeps_people(name: str) -> bool:
-    return name in CATALOGUE and CATALOGUE[name].keeps_people
+    return name in LEARNERS and LEARNERS[name].advice.keeps_people
 
 
 MODEL = (

@@ -4,7 +4,6 @@
     zcdp                 squares of costs add, converted once by the tight formula; the default
     continuous-gaussian  exact for Gaussian noise, real or rounded to whole numbers, and for nothing else
     advanced             advanced composition as the paper uses it, for comparison
-    adaptive-range       draws only, 7 percent tighter than zcdp; computed, not proved (adaptive_range.py)
 
 Costs are added as fractions, so nothing drifts, and converted once, rounding outward. `rounds` is how many rounds one
 person may own: pure and Gaussian costs grow by that factor, zCDP by its square (Theorem A6).
@@ -23,7 +22,6 @@ from typing import ClassVar
 from diminuendo import _validate
 from diminuendo.errors import UnknownEvent
 from diminuendo.privacy import curves
-from diminuendo.privacy.adaptive_range import adaptive_delta, constant
 from diminuendo.privacy.events import (
     Columns,
     Composed,
@@ -74,10 +72,6 @@ class BatchCosts:
             paid = self.columns.get((partition, column), Fraction(0)) + cost
             worst[partition] = max(worst.get(partition, Fraction(0)), paid)
         return self.common + other.common + sum(worst.values())
-
-
-FEW = 8
-"""Up to so many draws the recursion takes a second at most."""
 
 
 class Accountant(ABC):
@@ -244,27 +238,6 @@ class GaussianExact(Additive):
         return rounds**2 * cost
 
 
-class AdaptiveRange(GaussianExact):
-    """Draws as Gaussians, with the constants of adaptive_range.py and their caveat; a few draws by the recursion."""
-
-    name = "adaptive-range"
-
-    def delta(self, event: Event, epsilon: float, rounds: int = 1) -> float:
-        """The delta at epsilon."""
-        found = super().delta(event, epsilon, rounds)
-        if isinstance(event, Selections) and 0 < event.count <= FEW:
-            found = min(found, adaptive_delta(event.span * rounds, event.count, epsilon))
-        return found
-
-    def price(self, event: Event) -> Fraction | None:
-        """The square of c * span/2 * sqrt(count)."""
-        if isinstance(event, Selections):
-            if event.count == 0:
-                return Fraction(0)
-            return event.count * (Fraction(constant(event.count)) * Fraction(event.span) / 2) ** 2
-        return super().price(event)
-
-
 class Advanced(Accountant):
     """Advanced composition as in the paper: `count` pure mechanisms, each at most as costly as the worst of them."""
 
@@ -301,7 +274,6 @@ class Advanced(Accountant):
 
 
 ACCOUNTANTS: dict[str, Accountant] = {
-    accountant.name: accountant
-    for accountant in (Pure(), ZCdp(), GaussianExact(), Advanced(), AdaptiveRange())
+    accountant.name: accountant for accountant in (Pure(), ZCdp(), GaussianExact(), Advanced())
 }
 """Every way of counting by its name; a budget takes one of those that add up."""

@@ -1,13 +1,13 @@
-"""The draw_budget: private draws are paid for before they are made, a stretch at a time.
+"""A draw budget: private draws are paid for before they are made, in instalments.
 
-Compiled code counts what it uses and stops where what was paid for ends; then the next stretch is charged to the
-ledger, or refused. Without a ledger there is one stretch, the whole run. How much is used depends on rounds and public
-coins only, never on what people said.
+Compiled code counts what it uses and stops where what was paid for ends; then the next instalment is charged to the
+ledger, or refused. Without a ledger there is one instalment, the whole run. How much is used depends on rounds and
+public coins only, never on what people said.
 
-Draws may be of several experts of whom a person touches one, decided by public coins: then a stretch pays for so many
-draws of *each*, and each has its own count. A learner that goes on from a snapshot cannot know what was drawn since, so
-it counts what was left of the last stretch as used up, for every expert, and pays anew: with the same ledger, nothing
-is drawn that was not paid for, however often it is restored.
+Draws may be of several experts of whom a person touches one, decided by public coins: then an instalment pays for the
+same number of draws of *each*, and each has its own count. A learner that goes on from a snapshot cannot know what was
+drawn since, so it counts what was left of the last instalment as used up, for every expert, and pays again: with the
+same ledger, nothing is drawn that was not paid for, however often it is restored.
 """
 
 from __future__ import annotations
@@ -20,10 +20,11 @@ from diminuendo.privacy.events import Selections
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.types import Ints
 
-STRETCHES = 100
-"""A whole run is paid for in so many parts: few enough to write to a disk, small enough to lose one in a crash."""
+INSTALMENTS = 100
+"""In how many parts a whole run is paid for: few enough to write to a disk, small enough to lose one in a crash."""
 
 UNLIMITED = 1 << 62
+"""What stands for the number of draws that are paid for where nothing is paid."""
 
 
 class DrawBudget:
@@ -48,25 +49,26 @@ class DrawBudget:
         return f"<DrawBudget: {self.paid.max()} of {self.total} paid>"
 
     def event(self, uses: int) -> Selections:
-        """What so many uses cost."""
+        """What `uses` uses cost."""
         return Selections(uses * self.draws, self.span)
 
     def pay(self, wanted: int, expert: int = 0) -> None:
-        """Charge for the next stretch if use number `wanted` of an expert is not paid for."""
+        """Charge for the next instalment if use number `wanted` of an expert is not paid for."""
         if wanted < self.paid[expert]:
             return
         if wanted >= self.total:
             raise InvalidInput(f"All {self.total} private draws that there may be were made.")
-        stretch = self.total - int(self.paid.min())  # all of it, where nobody is charged
+        instalment = self.total - int(self.paid.min())  # all of it, where nobody is charged
         if self.ledger is not None:
-            stretch = min(stretch, -(-self.total // STRETCHES))
-            self.ledger.charge(self.event(stretch), f"private draws, {stretch} more", secure=self.secure)
-        np.minimum(
-            self.paid + stretch, self.total, out=self.paid
-        )  # of none more, though after a restart they differ
+            instalment = min(instalment, -(-self.total // INSTALMENTS))
+            self.ledger.charge(
+                self.event(instalment), f"private draws, {instalment} more", secure=self.secure
+            )
+        # Of no expert more than there may be, though after a restart they differ.
+        np.minimum(self.paid + instalment, self.total, out=self.paid)
 
     def restored(self, used: Ints) -> None:
-        """Go on where so many uses of each expert were made; what was paid for beyond that may be used up."""
+        """Go on where each expert has made `used` uses; what was paid for beyond that may be used up."""
         self.paid[:] = used
 
 

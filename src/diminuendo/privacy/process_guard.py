@@ -10,8 +10,8 @@ tell whose answers were counted, and to go on might count them twice; so it is t
 
 from __future__ import annotations
 
-import _signal  # what `signal` wraps: there each call looks for its answer among enums, and takes ten times as long
 import os
+import signal
 import threading
 import weakref
 from collections.abc import Callable
@@ -76,10 +76,10 @@ class DeferInterrupt:
             self._heard = number, frame
 
     def __enter__(self) -> Self:
-        handler = _signal.getsignal(_signal.SIGINT)
+        handler = signal.getsignal(signal.SIGINT)
         if callable(handler) and get_ident() == _MAIN:
             self._handler = handler
-            _signal.signal(_signal.SIGINT, self)
+            signal.signal(signal.SIGINT, self)
         return self
 
     def __exit__(
@@ -87,7 +87,7 @@ class DeferInterrupt:
     ) -> None:
         handler = self._handler
         if handler is not None:
-            _signal.signal(_signal.SIGINT, handler)
+            signal.signal(signal.SIGINT, handler)
             if self._heard is not None:
                 handler(*self._heard)
 

@@ -135,21 +135,6 @@ def propose(classes: ScoreClasses, expert: int, secret: SecretWords) -> tuple[in
 
 
 @inline
-def draw_looking(classes: ScoreClasses, expert: int, secret: SecretWords) -> int:
-    """`draw` without the short cut: it looks at the total of every item proposed. What `draw` is held to."""
-    while True:
-        item, residual, _ = propose(classes, expert, secret)
-        if item == UNFINISHED:
-            return UNFINISHED
-        difference = classes.totals[item, expert] - reference(classes, expert)
-        kept = keep(residual, classes.rate[expert], difference, classes.marks[expert, BITS], secret)
-        if kept == UNFINISHED:
-            return UNFINISHED
-        if kept == KEPT:
-            return item
-
-
-@inline
 def reference(classes: ScoreClasses, expert: int) -> int:
     """The total that would weigh 2^BITS: the upper edge of the top class."""
     return int((classes.marks[expert, BASE] + classes.marks[expert, TOP]) << classes.marks[expert, SHIFT])

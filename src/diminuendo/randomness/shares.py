@@ -81,12 +81,7 @@ def _write_firsts(guide: GuideTable) -> None:
 @inline
 def find(ends: Ints, place: int) -> int:
     """The item whose stretch ends[a] <= place < ends[a+1] holds `place`; slow, and obvious."""
-    return find_between(ends, 0, len(ends) - 1, place)
-
-
-@inline
-def find_between(ends: Ints, low: int, high: int, place: int) -> int:
-    """The same, if it is one of the items from `low` on and before `high`."""
+    low, high = 0, len(ends) - 1
     while high - low > 1:
         middle = (low + high) // 2
         if ends[middle] <= place:
@@ -98,7 +93,7 @@ def find_between(ends: Ints, low: int, high: int, place: int) -> int:
 
 @inline
 def seek(guide: GuideTable, expert: int, place: int) -> int:
-    """The same item, by the guide."""
+    """The item that holds `place` on an expert's stretches: what `find` finds, by the guide."""
     bucket = place >> guide.shifts[expert]
     low, high = int(guide.firsts[expert, bucket]), int(guide.firsts[expert, bucket + 1]) + 1
     while high - low > 1:

@@ -276,14 +276,3 @@ def below_masked(bound: int, mask: np.uint64, view: PublicWords | SecretWords) -
             return int(np.int64(word))
     view.used[SHORT] = 1
     return UNFINISHED
-
-
-@inline
-def accepted(bound: int, mask: np.uint64, words: Words, at: int) -> int:
-    """Where the word stands, from `at` on, that `below_masked` would take; the number of words, if there is none.
-
-    For kernels that draw very often: they count in a variable of their own what they use, and write it down later.
-    """
-    while at < len(words) and words[at] & mask >= np.uint64(bound):
-        at += 1
-    return at

@@ -1,8 +1,11 @@
 """Simulate: learners against streams, with everything known afterwards. Not private."""
 
-from diminuendo.simulate.benchmarks import Benchmarks, benchmarks, expert_regrets
-from diminuendo.simulate.result import Result, Shown, Simulation, Sweep
-from diminuendo.simulate.sweeps import simulate, sweep
+from diminuendo._extras import extra
+
+with extra("simulate"):
+    from diminuendo.simulate.benchmarks import Benchmarks, benchmarks, expert_regrets
+    from diminuendo.simulate.result import Result, Shown, Simulation, Sweep
+    from diminuendo.simulate.sweeps import simulate, sweep
 
 __all__ = [
     "Benchmarks",

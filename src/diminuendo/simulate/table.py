@@ -6,13 +6,16 @@ Numbers of a guarantee in a few digits: rounded upwards, because less than what 
 from __future__ import annotations
 
 from decimal import ROUND_CEILING, Context, Decimal
+from typing import TYPE_CHECKING
 
 import numpy as np
-from rich import box
-from rich.table import Table
 from scipy.special import stdtrit
 
+from diminuendo._extras import extra
 from diminuendo.simulate.result import NOTE, Result, Simulation, Sweep
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 DIGITS = 3
 """Of numbers for people."""
@@ -117,6 +120,10 @@ def by_epsilon(simulation: Simulation) -> Table:
 
 
 def _empty(simulation: Simulation, caption: str) -> Table:
+    with extra("cli"):
+        from rich import box
+        from rich.table import Table
+
     stream = simulation.stream
     table = Table(
         title=f"{stream['name']}: {stream['rounds']:,} people, {stream['items']:,} items, "

@@ -16,7 +16,6 @@ import numpy as np
 
 import diminuendo
 from diminuendo.learners import Learner, Setting, learner_class, make
-from diminuendo.learners.base.old_private import PrivateLearner
 from diminuendo.learners.base.replay import replay
 from diminuendo.offline import ONE_MINUS_1_OVER_E
 from diminuendo.randomness import SeededCoins
@@ -141,11 +140,8 @@ Found = Result | Benchmarks
 
 
 def heeds_budget(learner: str, feedback: FeedbackKind) -> bool:
-    """Whether what it does depends on the epsilon asked for: if not, one run serves all of them.
-
-    Twins of private learners without noise count as well: their plans are those of the private ones.
-    """
-    return issubclass(learner_class(learner, feedback), PrivateLearner)
+    """Whether what it does depends on the epsilon asked for: if not, one run serves all of them."""
+    return learner_class(learner, feedback).heeds_budget
 
 
 def measured(result: Result, base: Benchmarks) -> Result:

@@ -31,7 +31,7 @@ from typing import Any
 from cloudpickle import dumps
 from joblib import Parallel, delayed, effective_n_jobs
 
-from diminuendo._numba.progress import report_to, reported_by_workers
+from diminuendo._compile_progress import report_to, reported_by_workers
 from diminuendo.errors import DiminuendoError, InvalidInput
 from diminuendo.simulate.task import Found, Place, Task
 from diminuendo.streams.people import Stream

@@ -6,11 +6,12 @@ import csv
 import gzip
 from collections.abc import Callable
 from importlib import resources
+from inspect import signature
 from pathlib import Path
 
 from diminuendo import _validate
 from diminuendo.errors import InvalidInput
-from diminuendo.objectives import BestMatch, Concave, NoisyOr
+from diminuendo.objectives import FAMILIES, NoisyOr
 from diminuendo.objectives.family import Family
 from diminuendo.streams.baskets import read_baskets
 from diminuendo.streams.files import Scale, read
@@ -46,9 +47,9 @@ BUILTIN: dict[str, Callable[[], People]] = {
 """Streams by the name users type; a line here brings contract tests and a CLI name."""
 
 FROM_ROWS: dict[str, Callable[[], Family]] = {
-    "noisy-or": NoisyOr,
-    "best-match": BestMatch,
-    "concave": Concave,
+    name: family
+    for name, family in FAMILIES.items()
+    if all(part.default is not part.empty for part in signature(family).parameters.values())
 }
 """Objectives that need no public parameters beyond their defaults, so that a name is enough."""
 

@@ -13,19 +13,22 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.csv
-import pyarrow.parquet
 import scipy
 from numpy.typing import ArrayLike, NDArray
 
+from diminuendo._extras import extra
 from diminuendo.errors import InvalidInput
 from diminuendo.objectives import NoisyOr
 from diminuendo.objectives.family import Family
 from diminuendo.streams.files import COLUMNS, UNIT, Scale
 from diminuendo.streams.people import People
 from diminuendo.types import Progress
+
+with extra("simulate"):
+    import pyarrow as pa
+    import pyarrow.compute as pc
+    import pyarrow.csv
+    import pyarrow.parquet
 
 SEPARATORS = {b";": "semicolons", b"\t": "tabs", b"|": "bars"}
 """What some programs write between columns, where commas are expected."""

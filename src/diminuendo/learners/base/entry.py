@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from inspect import signature
 from typing import Any, Generic, ParamSpec, Protocol, TypeAlias
 
 from diminuendo import _snapshots
@@ -66,6 +67,12 @@ class Entry(Generic[P]):
     audited_on: tuple[Shape | Callable[[float], Shape], ...] = field(default=(), repr=False)
     """The smallest worlds in which it spends its budget, for audits; of some it depends on epsilon how small."""
 
+    @property
+    def heeds_budget(self) -> bool:
+        """Whether what it does depends on the epsilon asked for: as of private learners, and of their twins without
+        noise, whose plans are the same."""
+        return "epsilon" in signature(self.make).parameters
+
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Learner:
         """A learner with these options."""
         return self.make(*args, **kwargs)
@@ -74,11 +81,12 @@ class Entry(Generic[P]):
         self, setting: Setting, *, coins: Coins | None = None, ledger: Ledger | None = None
     ) -> Learner:
         """A learner with its defaults for what is known beforehand."""
+        if not self.private:
+            self._refuse(ledger)
         if self.fits is not None:
             return self.fits(setting, coins=coins, ledger=ledger)
         make: Callable[..., Learner] = self.make
         if not self.private:
-            self._refuse(ledger)
             return make(setting.n_items, setting.slots, coins=coins)
         more: dict[str, Any] = {} if self.pure else {"delta": setting.delta}
         return make(
@@ -105,3 +113,7 @@ class Entry(Generic[P]):
     def _refuse(self, ledger: Ledger | None) -> None:
         if ledger is not None:
             raise InvalidInput(f"{self.name!r} promises nothing; no ledger can pay for what it shows.")
+
+
+AnyEntry: TypeAlias = Entry[...]
+"""An entry whatever its options."""

@@ -45,7 +45,7 @@ class Frame:
         self.name = name
         self.n_items = _validate.positive_int(n_items, "n_items")
         self.slots = _validate.slots(slots, self.n_items)
-        self.coins = _checked(coins)
+        self.coins = checked_coins(coins)
         self.public = PublicCoins(self.coins)
         self.secret = SecretRandomness(self.coins)
         self.decisions = OpenDecisions(self.slots, patience, life_of(self.coins))
@@ -145,7 +145,7 @@ class Frame:
         self.guard = ProcessGuard()
 
 
-def _checked(coins: Coins | None) -> Coins:
+def checked_coins(coins: Coins | None) -> Coins:
     """The system's coins, unless others are asked for."""
     if coins is not None and not all(hasattr(coins, part) for part in ("public", "secret", "secure")):
         raise InvalidInput(f"coins must be SystemCoins() or SeededCoins(seed); got {coins!r}.")

@@ -90,8 +90,8 @@ class Learner:
     @property
     def parameters(self) -> dict[str, Any]:
         """The public numbers that it was made with."""
-        known = ("n_items", "slots", "patience")
-        return {name: value for name, value in self._config().items() if name not in known}
+        known, found = ("n_items", "slots", "patience"), self._frame.config() | self.policy.parameters()
+        return {name: value for name, value in found.items() if name not in known}
 
     # What it promises.
 
@@ -115,9 +115,12 @@ class Learner:
         """What the whole run costs; None where nobody is asked, or nothing is promised."""
         return self.policy.events
 
-    def regret_bound(self) -> float | None:
-        """What is proved of the expected regret of the whole run to (1 - 1/e) of the best slate, if anything."""
-        return self.policy.regret_bound()
+    def regret_bound(self, rounds: int | None = None) -> float | None:
+        """What is proved of the expected regret to (1 - 1/e) of the best slate, if anything.
+
+        Of the whole run; or of `rounds` rounds, which must be said of learners that are made for ever.
+        """
+        return self.policy.regret_bound(rounds)
 
     @property
     def menu(self) -> Menu | None:

@@ -62,8 +62,15 @@ class Policy(ABC):
         """What the budget is spent on, and the cost of each; all together they cost `events`."""
         return {} if self.events is None else {self.purpose: self.events}
 
-    def regret_bound(self) -> float | None:
-        """What is proved of the expected regret of the whole run to (1 - 1/e) of the best slate, if anything."""
+    def charged_until(self) -> list[int]:
+        """The rounds up to which rounds are charged alike: the ends of batches, or the horizon alone."""
+        return [] if self.frame.horizon is None else [self.frame.horizon]
+
+    def regret_bound(self, rounds: int | None = None) -> float | None:
+        """What is proved of the expected regret to (1 - 1/e) of the best slate, if anything.
+
+        Of the whole run; or of `rounds` rounds, which must be said of learners that are made for ever.
+        """
         return None
 
     # Choosing.
@@ -112,6 +119,10 @@ class Policy(ABC):
     def config(self) -> dict[str, Any]:
         """The arguments that it was made with, besides those of the frame."""
         return {}
+
+    def parameters(self) -> dict[str, Any]:
+        """The public numbers that it was made with, for people to read."""
+        return self.config()
 
     def state(self) -> Any:
         """Arrays, and tuples of them, that make up what was learned; restored in place."""

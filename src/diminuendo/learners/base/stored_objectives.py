@@ -1,8 +1,9 @@
-"""The keeper: people who are kept between releases, so that they can be asked again.
+"""Stored objectives: people who are kept between releases, each with the batch of her round, to be asked again.
 
 Of a person of a compiled family her row is kept, of a Python function the function. Both are frozen when they come in,
-one record per round. A *walk* asks everybody, in the order in which they came, what each item would add after a growing
-chain; a function that raises has said nothing.
+one record per round. A *walk* asks everybody, in the order in which they came, what each item would add after a slate
+that grows; a function that raises has said nothing. Old batches can be forgotten, and who is not a Python function
+goes into snapshots.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 
 from diminuendo._numba import kernel
 from diminuendo._sparse import SparseRows
-from diminuendo.errors import unless_ctrl_c
+from diminuendo.errors import InvalidInput, unless_ctrl_c
 from diminuendo.objectives.family import Family, GainBuffer, Table, add, gains, new_gain_buffer, offset, start
 from diminuendo.objectives.person import Person
 from diminuendo.objectives.records import from_record, to_record
@@ -40,34 +41,40 @@ class Segment:
         return len(self.rows) if self.function is None else 1
 
 
-class Keeper:
-    """People in the order in which they came."""
+class StoredObjectives:
+    """People in the order in which they came, each with her batch."""
 
     def __init__(self, n_items: int) -> None:
         self.n_items = n_items
         self.segments: list[Segment] = []
+        self.batches: list[int] = []
 
     def __repr__(self) -> str:
-        return f"<Keeper, {self.n_items} items>"
+        return f"<StoredObjectives, {self.n_items} items>"
 
     def __len__(self) -> int:
-        return sum(len(segment) for segment in self.segments)
+        """How many are kept: as private as whether somebody answered."""
+        return len(self.batches)
 
-    def keep(self, person: Objective) -> None:
-        """One more."""
+    def add(self, person: Objective, batch: int = 0) -> None:
+        """Keep one more person."""
         if isinstance(person, Person):
-            self.keep_rows(person.family, person.table, [person.index])
+            self.add_rows(person.family, person.table, [person.index], batch)
         else:
             self.segments.append(Segment(None, None, function=person))
+            self.batches.append(batch)
 
-    def keep_rows(self, family: Family, table: Table, rows: list[int]) -> None:
-        """Several of one table."""
-        if not (self.segments and self.segments[-1].table is table and table is not None):
-            self.segments.append(Segment(family, table))
-        self.segments[-1].rows.extend(rows)
+    def add_rows(self, family: Family, table: Table, rows: list[int], batch: int = 0) -> None:
+        """Keep several people of one table and one batch."""
+        if rows:
+            if not (self.segments and self.segments[-1].table is table and table is not None):
+                self.segments.append(Segment(family, table))
+            self.segments[-1].rows.extend(rows)
+            self.batches += [batch] * len(rows)
 
-    def drop(self, stays: Any) -> None:
-        """Forget everybody for whom `stays` is false."""
+    def forget(self, before: int) -> None:
+        """Drop everybody of batches before that one."""
+        stays = np.array(self.batches, dtype=np.int64) >= before
         first, left = 0, []
         for segment in self.segments:
             keep = stays[first : first + len(segment)]
@@ -77,24 +84,74 @@ class Keeper:
             elif keep.any():
                 rows = [row for row, stay in zip(segment.rows, keep, strict=True) if stay]
                 left.append(Segment(segment.family, segment.table, rows))
-        self.segments = left
+        self.segments, self.batches = left, [batch for batch in self.batches if batch >= before]
 
-    def walk(self, starts: Ints, items: Ints) -> Walk:
-        """Ask everybody about a chain; entries as in `starts` and `items`, one slice per person."""
-        return Walk(self, starts, items)
+    def walk(self, starts: Ints, items: Ints) -> GainWalk:
+        """Ask everybody along a growing slate; entries as in `starts` and `items`, one slice per person."""
+        return GainWalk(self, starts, items)
+
+    def written(self) -> tuple[NDArray[np.bool_], dict[str, NDArray[Any]]]:
+        """Who can be written down, and the arrays that hold them: families as JSON, rows as CSR.
+
+        Python functions cannot be written down, and are left out.
+        """
+        kept: list[bool] = []
+        found: list[tuple[dict[str, Any], list[list[Any]]]] = []  # people of one family, however they came
+        for segment in self.segments:
+            kept += [segment.family is not None] * len(segment)
+            if segment.family is not None:
+                record = to_record(segment.family)
+                parts = segment.family.matrices(segment.table, self.n_items)
+                if not (found and found[-1][0] == record):
+                    found.append((record, [[] for _ in parts]))
+                for rows, matrix in zip(found[-1][1], parts, strict=True):
+                    rows.append(scipy.sparse.csr_array(matrix)[segment.rows])
+        families, arrays = [record for record, _ in found], {}
+        for number, (_, parts_of) in enumerate(found):
+            for part, several in enumerate(parts_of):
+                whole = scipy.sparse.csr_array(scipy.sparse.vstack(several))
+                for name, dtype in (("indptr", np.int64), ("indices", np.int64), ("data", np.float64)):
+                    arrays[f"{number}.{part}.{name}"] = getattr(whole, name).astype(dtype)
+        arrays["families"] = np.frombuffer(json.dumps(families).encode(), dtype=np.uint8)
+        which = np.array(kept, dtype=np.bool_)
+        return which, arrays | {"batches": np.array(self.batches, dtype=np.int64)[which]}
+
+    def read(self, arrays: dict[str, NDArray[Any]]) -> None:
+        """Keep everybody who was written down; refuse what could not have been."""
+        self.segments, self.batches = [], []
+        try:
+            batches = arrays.pop("batches")
+            for number, record in enumerate(json.loads(arrays["families"].tobytes())):
+                family = from_record(record)
+                matrices = [
+                    _matrix(arrays, f"{number}.{part}", width)
+                    for part, width in enumerate(family.columns(self.n_items))
+                ]
+                table = family.table(matrices, self.n_items)  # rows are checked at the family's own door
+                self.add_rows(family, table, list(range(matrices[0].shape[0])))
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise InvalidInput(f"The snapshot's people cannot be read: {error}.") from error
+        if batches.dtype != np.int64 or batches.shape != (len(self),):
+            raise InvalidInput("The snapshot holds other people than it says; it was altered.")
+        self.batches = [int(batch) for batch in batches]
 
 
-class Walk:
-    """What items add after a chain that grows, entry by entry."""
+def _matrix(arrays: dict[str, NDArray[Any]], name: str, width: int) -> scipy.sparse.csr_array:
+    indptr, indices, data = (arrays[f"{name}.{part}"] for part in ("indptr", "indices", "data"))
+    return scipy.sparse.csr_array((data, indices, indptr), shape=(len(indptr) - 1, width))
 
-    def __init__(self, keeper: Keeper, starts: Ints, items: Ints) -> None:
-        self._keeper, self._starts, self._items = keeper, starts, items
-        self._chain: list[int] = []
-        self.moved = np.zeros(len(keeper), dtype=np.bool_)
-        self._scratch = np.zeros(keeper.n_items)
+
+class GainWalk:
+    """People walked along a growing slate: what items would add for them, entry by entry."""
+
+    def __init__(self, people: StoredObjectives, starts: Ints, items: Ints) -> None:
+        self._n_items, self._starts, self._items = people.n_items, starts, items
+        self._slate: list[int] = []
+        self.moved = np.zeros(len(people), dtype=np.bool_)
+        self._scratch = np.zeros(people.n_items)
         self._parts: list[tuple[Segment, int, Any]] = []
         first, bags = 0, dict[int, GainBuffer]()  # one of each size: people may have come one by one
-        for segment in keeper.segments:
+        for segment in people.segments:
             made = None
             if segment.family is not None:
                 rows = np.array(segment.rows, dtype=np.int64)
@@ -103,7 +160,7 @@ class Walk:
                 state = np.empty(at[-1])
                 _begin(segment.table, rows, at, state)
                 leaves = segment.family.leaves
-                bags[leaves] = bags.get(leaves) or new_gain_buffer(keeper.n_items, leaves)
+                bags[leaves] = bags.get(leaves) or new_gain_buffer(people.n_items, leaves)
                 made = rows, at, state, np.empty(int(np.diff(at).max(initial=0))), bags[leaves]
             self._parts.append((segment, first, made))
             first += len(segment)
@@ -113,14 +170,14 @@ class Walk:
         return self._asked(item, everybody=True)
 
     def after_moving(self, item: int) -> Floats:
-        """The same, but only of those whom `item` has moved: for whom it changes anything. `moved` says who they are.
+        """The gains of those whom `item` has moved, once it has joined: for whom it changes anything. `moved`: who they are.
 
         What the others would gain is what they would have gained before.
         """
         return self._asked(item, everybody=False)
 
     def _asked(self, item: int, everybody: bool) -> Floats:
-        self._chain.append(item)
+        self._slate.append(item)
         out = np.zeros(len(self._items))
         for segment, first, made in self._parts:
             if made is not None:
@@ -134,58 +191,17 @@ class Walk:
             elif segment.function is not None:
                 self.moved[first] = True
                 low, high = self._starts[first], self._starts[first + 1]
-                out[low:high] = _said(segment.function, self._chain, self._keeper.n_items)[
-                    self._items[low:high]
-                ]
+                out[low:high] = _said(segment.function, self._slate, self._n_items)[self._items[low:high]]
         return out
 
 
-def _said(function: Objective, chain: list[int], n_items: int) -> Floats:
+def _said(function: Objective, slate: list[int], n_items: int) -> Floats:
     try:
-        found = np.asarray(function.gains(tuple(chain)), dtype=np.float64)
+        found = np.asarray(function.gains(tuple(slate)), dtype=np.float64)
     except BaseException as error:  # whatever goes wrong inside, it is what this person said: nothing
         unless_ctrl_c(error)
         return np.zeros(n_items)
     return found if found.shape == (n_items,) else np.zeros(n_items)
-
-
-def written(keeper: Keeper) -> tuple[NDArray[np.bool_], dict[str, NDArray[Any]]]:
-    """Who can be written down, and the arrays that hold them: families as JSON, rows as CSR."""
-    kept: list[bool] = []
-    found: list[
-        tuple[dict[str, Any], list[list[Any]]]
-    ] = []  # runs of people of one family, however they came
-    for segment in keeper.segments:
-        kept += [segment.family is not None] * len(segment)
-        if segment.family is not None:
-            record = to_record(segment.family)
-            parts = segment.family.matrices(segment.table, keeper.n_items)
-            if not (found and found[-1][0] == record):
-                found.append((record, [[] for _ in parts]))
-            for rows, matrix in zip(found[-1][1], parts, strict=True):
-                rows.append(scipy.sparse.csr_array(matrix)[segment.rows])
-    families, arrays = [record for record, _ in found], {}
-    for number, (_, parts_of) in enumerate(found):
-        for part, several in enumerate(parts_of):
-            whole = scipy.sparse.csr_array(scipy.sparse.vstack(several))
-            for name, dtype in (("indptr", np.int64), ("indices", np.int64), ("data", np.float64)):
-                arrays[f"{number}.{part}.{name}"] = getattr(whole, name).astype(dtype)
-    arrays["families"] = np.frombuffer(json.dumps(families).encode(), dtype=np.uint8)
-    return np.array(kept, dtype=np.bool_), arrays
-
-
-def read(keeper: Keeper, arrays: dict[str, NDArray[Any]]) -> None:
-    """Keep everybody who was written down; rows are checked at the family's own door."""
-    for segment, record in enumerate(json.loads(arrays["families"].tobytes())):
-        family = from_record(record)
-        matrices = []
-        for part, width in enumerate(family.columns(keeper.n_items)):
-            indptr, indices, data = (
-                arrays[f"{segment}.{part}.{name}"] for name in ("indptr", "indices", "data")
-            )
-            matrices.append(scipy.sparse.csr_array((data, indices, indptr), shape=(len(indptr) - 1, width)))
-        table = family.table(matrices, keeper.n_items)
-        keeper.keep_rows(family, table, list(range(matrices[0].shape[0])))
 
 
 def singles(family: Family, table: Table, rows: list[int], n_items: int) -> SparseRows:

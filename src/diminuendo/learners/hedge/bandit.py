@@ -15,7 +15,7 @@ References Streeter & Golovin (2008), NIPS 21; Perez-Salazar & Cummings (2021), 
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar, Self
+from typing import Any
 
 import numpy as np
 
@@ -24,17 +24,22 @@ from diminuendo._numba import inline, kernel
 from diminuendo.errors import InvalidInput
 from diminuendo.experts.hedge import HedgeState, learn, learned, new_hedge, rebuild, settle
 from diminuendo.learners.base.decisions import NO_PROBE
-from diminuendo.learners.base.feedback import read_payoff
-from diminuendo.learners.base.old_learner import Learner
+from diminuendo.learners.base.entry import Advice, Entry
+from diminuendo.learners.base.feedback import Payoffs
+from diminuendo.learners.base.frame import PATIENCE, Frame
+from diminuendo.learners.base.learner import Learner
+from diminuendo.learners.base.policy import Policy
 from diminuendo.learners.base.setting import Setting
+from diminuendo.learners.hedge import bounds
 from diminuendo.learners.hedge.full import draw_slots
 from diminuendo.objectives.family import Table, add, start, value
 from diminuendo.privacy.budget import Guarantee, no_privacy
+from diminuendo.privacy.ledger import Ledger
 from diminuendo.randomness.coins import Coins
 from diminuendo.randomness.score_classes import to_ticks
 from diminuendo.randomness.words import UNFINISHED, PublicWords, SecretWords, begin, below, undo
 from diminuendo.streams.people import People, shown_before
-from diminuendo.types import EMPTY_SLOT, Decision, FeedbackKind, Floats, Items
+from diminuendo.types import EMPTY_SLOT, Floats, Items
 
 COIN = 1 << 53
 """A coin lands on one of this many sides."""
@@ -45,67 +50,48 @@ def default_exploring(n_items: int, slots: int, rounds: int) -> float:
     return min(0.5, slots * math.cbrt(n_items * math.log(max(2, n_items)) / rounds))
 
 
-class ExploreExploit(Learner):
-    """k ordered Hedge experts that learn from exploring rounds only, not private."""
+class ExploreExploitPolicy(Policy):
+    """k ordered Hedge experts that learn from exploring rounds only, not private. `rate=None`: each finds its own."""
 
-    name: ClassVar[str] = "hedge-bandit"
-    reads: ClassVar[frozenset[FeedbackKind]] = frozenset({"bandit"})
-    summary: ClassVar[str] = (
-        "one Hedge expert per slot, learns from exploring rounds; not private; the bandit yardstick"
-    )
+    reader = Payoffs()
 
-    def __init__(
-        self,
-        n_items: int,
-        slots: int,
-        *,
-        exploring: float,
-        rate: float | None = None,
-        coins: Coins | None = None,
-        patience: int = 10_000,
-    ) -> None:
-        super().__init__(n_items, slots, coins=coins, patience=patience)
+    def __init__(self, frame: Frame, exploring: float, rate: float | None) -> None:
+        self.frame, self.rate = frame, rate
         self.exploring = _validate.positive_float(exploring, "exploring")
         if self.exploring > 1:
             raise InvalidInput(f"exploring is a share of rounds, at most 1; got {exploring}.")
-        self.rate = rate
-        self._experts = new_hedge(self.n_items, self.slots, rate)
+        self._experts = new_hedge(frame.n_items, frame.slots, rate)
 
-    @classmethod
-    def for_setting(cls, setting: Setting, *, coins: Coins | None = None) -> Self:
-        """Explores as much as balances the bound for that many rounds."""
-        exploring = default_exploring(setting.n_items, setting.slots, setting.rounds)
-        return cls(setting.n_items, setting.slots, exploring=exploring, coins=coins)
+    # What is promised.
 
     @property
     def guarantee(self) -> Guarantee:
         """None."""
-        return no_privacy(self.coins.secure)
+        return no_privacy(self.frame.coins.secure)
 
-    def _config(self) -> dict[str, Any]:
-        return super()._config() | {"exploring": self.exploring, "rate": self.rate}
+    def regret_bound(self, rounds: int | None = None) -> float | None:
+        """Where each expert finds its own rate."""
+        if rounds is None or self.rate is not None:
+            return None
+        return bounds.own_rates_bandit(self.frame.n_items, self.frame.slots, rounds, self.exploring)
 
-    def _state(self) -> Any:
-        return learned(self._experts)
+    # The door: every slate is drawn from secret scores, and nothing is paid.
 
-    def _restored(self) -> None:
-        super()._restored()
-        rebuild(self._experts)
-
-    def _draw(self, row: Items, probe: Items) -> bool:
+    def draw(self, row: Items, probe: Items) -> bool:
+        """One item of each expert, or what stood before a slot and a random item."""
+        frame = self.frame
         return bool(
-            _draw_round(self._experts, self.exploring, row, probe, self._public.view, self._secret.view)
+            _draw_round(self._experts, self.exploring, row, probe, frame.public.view, frame.secret.view)
         )
 
-    def _read(self, decision: Decision, feedback: Any) -> float:
-        return read_payoff(self, feedback)
+    # Private: the expert that explored learns the payoff as the gain of the item that it tried.
 
-    def _learn(self, place: int, answer: float) -> None:
-        _learn_payoff(self._experts, self._decisions.probes[place], answer)
+    def learn(self, place: int, answer: float) -> None:
+        """Of an exploring round, the payoff; of others, nothing."""
+        _learn_payoff(self._experts, self.frame.decisions.probes[place], answer)
 
-    def _replay(self, people: People, slates: Items, done: int) -> int:
-        state = np.empty(people.largest_state)
-        probe = np.empty(3, dtype=np.int32)
+    def replay(self, people: People, slates: Items, done: int) -> int:
+        """Draw and learn, round by round, compiled."""
         return int(
             _replay(
                 self._experts,
@@ -113,12 +99,59 @@ class ExploreExploit(Learner):
                 people.table,
                 slates,
                 done,
-                self._public.view,
-                self._secret.view,
-                state,
-                probe,
+                self.frame.public.view,
+                self.frame.secret.view,
+                np.empty(people.largest_state),
+                np.empty(3, dtype=np.int32),
             )
         )
+
+    # What a snapshot holds.
+
+    def config(self) -> dict[str, Any]:
+        """The share of exploring rounds, and the rate."""
+        return {"exploring": self.exploring, "rate": self.rate}
+
+    def state(self) -> Any:
+        """What experts have learned."""
+        return learned(self._experts)
+
+    def restored(self) -> None:
+        """Refuse scores that could not have come about."""
+        rebuild(self._experts)
+
+
+def explore_exploit(
+    n_items: int,
+    slots: int,
+    *,
+    exploring: float,
+    rate: float | None = None,
+    coins: Coins | None = None,
+    patience: int = PATIENCE,
+) -> Learner:
+    """k ordered Hedge experts that learn from exploring rounds only, not private. `rate=None`: each finds its own."""
+    frame = Frame("hedge-bandit", n_items, slots, coins=coins, patience=patience)
+    return Learner(ExploreExploitPolicy(frame, exploring, rate))
+
+
+def explore_exploit_for(
+    setting: Setting, *, coins: Coins | None = None, ledger: Ledger | None = None
+) -> Learner:
+    """Explores as much as balances the bound for the rounds of the setting."""
+    exploring = default_exploring(setting.n_items, setting.slots, setting.rounds)
+    return explore_exploit(setting.n_items, setting.slots, exploring=exploring, coins=coins)
+
+
+ExploreExploit = Entry(
+    "hedge-bandit",
+    explore_exploit,
+    reads=Payoffs.kinds,
+    summary="one Hedge expert per slot, learns from exploring rounds; not private; the bandit yardstick",
+    advice=Advice("none", "T^(2/3)", "scores", "as the yardstick where only payoffs come back"),
+    fits=explore_exploit_for,
+    private=False,
+)
 
 
 @inline

@@ -31,6 +31,9 @@ Resample = Literal["all", "own", "every"]
 FASTEST = 1.0
 """Beyond this the bounds on the regret say nothing; a lower rate only helps privacy."""
 
+NOT_FOR_USE = "to reproduce the paper; not for use"
+"""When to take what has the paper's own constants."""
+
 MOST = 0.5
 """More exploring than this is asked for only where the bound says nothing; then half the rounds should be of use."""
 
@@ -107,7 +110,7 @@ def _probability(share: float, formula: str, needed: float) -> float:
         f"The paper's exploring rate {formula} is {share:.4g}, not a probability; it would need {needed:.2g} rounds. "
         "It is held at 1: every round explores, and slates are short.",
         OutOfRange,
-        stacklevel=4,
+        stacklevel=5,
     )
     return 1.0
 

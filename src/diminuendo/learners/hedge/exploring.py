@@ -1,20 +1,17 @@
-"""One round of the paper's bandit algorithms, compiled: who redraws, whether to explore, what is shown.
+"""Exploring experts, as the paper prints them: k ordered Hedge experts with one fixed rate and bandit feedback.
 
 A round begins with the redraws that the round before it made due; whether they are due is decided by that round's
 coins, never by whether an answer came. Then the coins of this round: whether it explores, and if so which slot and
 item. All or nothing: where words run out, or a redraw is not paid for yet, nothing has happened.
 
-k ordered Hedge experts with bandit feedback, as printed: one fixed rate, repeats allowed.
-
-A round is in exploring.py, the private ones are in bandit_dp.py. Here is what they share, and the original of Streeter
-and Golovin, which is not private.
+`ExploringPolicy` is what all of them are; what differs is an argument: how much is explored and who redraws (`Rules`),
+and what is paid for draws. The private ones are made in bandit_dp.py; here is the original of Streeter and Golovin.
 """
 
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -23,22 +20,25 @@ from diminuendo._numba import inline, kernel
 from diminuendo.errors import InvalidInput
 from diminuendo.experts.hedge import HedgeState, check_fixed, learn, learned, new_hedge
 from diminuendo.learners.base.decisions import NO_PROBE
-from diminuendo.learners.base.feedback import read_payoff
-from diminuendo.learners.base.old_learner import Learner
+from diminuendo.learners.base.entry import Advice, Entry
+from diminuendo.learners.base.feedback import Payoffs
+from diminuendo.learners.base.frame import PATIENCE, Frame
+from diminuendo.learners.base.learner import Learner
+from diminuendo.learners.base.policy import Policy
 from diminuendo.learners.base.setting import Setting
-from diminuendo.learners.hedge import constants
-from diminuendo.learners.hedge.bandit import default_exploring
+from diminuendo.learners.hedge import bounds, constants
+from diminuendo.learners.hedge.bandit import COIN, default_exploring
+from diminuendo.learners.hedge.private_draws import Draws, FreeDraws, Use
 from diminuendo.objectives.family import Table, add, start, value
-from diminuendo.privacy.budget import Guarantee, no_privacy
+from diminuendo.privacy.budget import Guarantee
 from diminuendo.privacy.draw_budget import UNLIMITED, paid_for
+from diminuendo.privacy.events import Event
+from diminuendo.privacy.ledger import Ledger
 from diminuendo.randomness.coins import Coins
 from diminuendo.randomness.score_classes import draw, to_ticks
 from diminuendo.randomness.words import UNFINISHED, PublicWords, SecretWords, begin, below, undo
 from diminuendo.streams.people import People, shown_before
-from diminuendo.types import EMPTY_SLOT, Decision, FeedbackKind, Floats, Ints, Items
-
-COIN = 1 << 53
-"""A coin lands on one of this many sides."""
+from diminuendo.types import EMPTY_SLOT, Floats, Ints, Items
 
 ALL, OWN, EVERY = range(3)
 """Who redraws: everybody after an exploration, only the expert that explored, everybody in every round."""
@@ -209,133 +209,189 @@ def replay_rounds(
     return done
 
 
-class BanditExperts(Learner):
-    """Experts that learn from exploring rounds only."""
+class ExploringPolicy(Policy):
+    """Experts that learn from exploring rounds only, and draw again only when their rules say so.
 
-    reads: ClassVar[frozenset[FeedbackKind]] = frozenset({"bandit"})
-    rate: float
+    draws    What is paid for redraws, and what is promised.
+    options  The arguments of the recipe, besides those of the frame.
+    """
 
-    @abstractmethod
-    def _rules(self) -> Rules:
-        """How much is explored, and who redraws."""
+    reader = Payoffs()
+    purpose = "draws of items from secret scores"
+
+    def __init__(
+        self, frame: Frame, rate: float, rules: Rules, draws: Draws, options: dict[str, Any]
+    ) -> None:
+        self.frame, self.rate, self.rules, self.budget = frame, rate, rules, draws.budget
+        self._draws, self._options = draws, options
+        self._experts = new_hedge(frame.n_items, frame.slots, rate)
+        self._exploring = new_exploring(frame.slots)
+
+    # What is promised.
 
     @property
-    @abstractmethod
-    def _paid(self) -> Ints:
-        """How many redraws of one expert are paid for."""
+    def guarantee(self) -> Guarantee:
+        """What is proved about all slates together."""
+        return self._draws.guarantee
 
-    def _start(self) -> None:
-        self._experts = new_hedge(self.n_items, self.slots, self.rate)
-        self._exploring = new_exploring(self.slots)
-        self._fixed = self._rules()
+    @property
+    def claim(self) -> Guarantee | None:
+        """What the paper's analysis says about this rate."""
+        return self._draws.claim
 
-    def _state(self) -> Any:
-        return learned(self._experts), self._exploring
+    @property
+    def events(self) -> Event | None:
+        """What the whole run costs; None where nothing is promised."""
+        return self._draws.events
 
-    def _check(self) -> None:
-        check_fixed(self._experts, self.rate, self.rounds)
-        state, rules, rounds = self._exploring, self._fixed, self.rounds
-        used = state.explored.max() if rules.resample == OWN else sum(state.explored.tolist())
-        planned = int((rules.schedule < rounds).sum())
-        sound = (
-            state.rounds[0] == rounds
-            and EVERYBODY <= state.due[0] < self.slots
-            and ((state.redraws >= 0) & (state.redraws <= max(0, rounds - 1))).all()
-            and ((state.explored >= 0) & (state.explored <= rounds)).all()
-            and used <= rules.cap
-            and (rules.resample == EVERY or (state.redraws <= rules.cap).all())
-            and (used == planned or not rules.presampled)
-            and (state.current >= (0 if self.rounds else EMPTY_SLOT)).all()
-            and (state.current < self.n_items).all()
-        )
-        if not sound:
-            raise InvalidInput("The snapshot holds a slate that could not have come about; it was altered.")
+    def regret_bound(self, rounds: int | None = None) -> float | None:
+        """What is proved, unless it never explores."""
+        rules, n_items, slots = self.rules, self.frame.n_items, self.frame.slots
+        rounds = rounds or self.frame.horizon
+        if rounds is None:
+            return None
+        if rules.presampled:
+            explorations = int((rules.schedule < rounds).sum())
+            return (
+                bounds.presampled_bandit(n_items, slots, rounds, self.rate, explorations)
+                if explorations
+                else None
+            )
+        if rules.share == 0:
+            return None
+        capped = slots if rules.resample == OWN else 1  # how many caps there are
+        extra = capped * bounds.cap_excess(rounds, rules.share / capped, rules.cap)
+        return bounds.bandit(n_items, slots, rounds, self.rate, rules.share, extra=extra)
 
-    def _draw(self, row: Items, probe: Items) -> bool:
+    # The door: scores are secret, so every redraw passes through it, paid for before it is made.
+
+    def draw(self, row: Items, probe: Items) -> bool:
+        """The next slate and probe; False, with nothing changed, where a redraw is not paid for yet."""
+        frame = self.frame
         return bool(
             draw_round(
                 self._experts,
                 self._exploring,
-                self._fixed,
-                self._paid,
+                self.rules,
+                self._draws.paid,
                 row,
                 probe,
-                self._public.view,
-                self._secret.view,
+                frame.public.view,
+                frame.secret.view,
             )
         )
 
-    def _read(self, decision: Decision, feedback: Any) -> float:
-        return read_payoff(self, feedback)
+    def resume(self, rounds: int = 1) -> None:
+        """More words; and pay for the redraws that the next round begins with."""
+        self.frame.resume(rounds)
+        self._draws.pay(self._due())
 
-    def _learn(self, place: int, answer: float) -> None:
-        learn_payoff(self._experts, self._decisions.probes[place], answer)
+    def _due(self) -> list[Use]:
+        """The redraws that the next round begins with; an expert's first draw, which knows nothing, is not one."""
+        due = int(self._exploring.due[0])
+        if self.frame.rounds == 0 or due == NOBODY:
+            return []
+        experts = range(self.frame.slots) if due == EVERYBODY else (due,)
+        return [(int(self._exploring.redraws[expert]), expert) for expert in experts]
 
-    def _replay(self, people: People, slates: Items, done: int) -> int:
+    # Private: the expert that explored learns the payoff as the gain of the item that it tried.
+
+    def learn(self, place: int, answer: float) -> None:
+        """Of an exploring round, the payoff; of others, nothing."""
+        learn_payoff(self._experts, self.frame.decisions.probes[place], answer)
+
+    def replay(self, people: People, slates: Items, done: int) -> int:
+        """Draw and learn, round by round, compiled."""
         return int(
             replay_rounds(
                 self._experts,
                 self._exploring,
-                self._fixed,
-                self._paid,
+                self.rules,
+                self._draws.paid,
                 people.table,
                 slates,
                 done,
-                self._public.view,
-                self._secret.view,
+                self.frame.public.view,
+                self.frame.secret.view,
                 np.empty(people.largest_state),
                 np.empty(3, dtype=np.int32),
             )
         )
 
+    # What a snapshot holds.
 
-class StreeterGolovinBandit(BanditExperts):
-    """The original, not private: k (N log N / T)^(1/3) of the rounds explore, and everybody draws in every round."""
+    def config(self) -> dict[str, Any]:
+        """The arguments of the recipe."""
+        return self._options
 
-    name: ClassVar[str] = "streeter-golovin-bandit"
-    summary: ClassVar[str] = "exploring Hedge experts as in 2008, textbook constants; not private"
+    def parameters(self) -> dict[str, Any]:
+        """The public numbers that it was made with; exploring rounds drawn beforehand are only counted."""
+        kept = {name: option for name, option in self._options.items() if name != "explore_at"}
+        return kept | ({"explorations": len(self.rules.schedule)} if self.rules.presampled else {})
 
-    def __init__(
-        self,
-        n_items: int,
-        slots: int,
-        *,
-        exploring: float,
-        rate: float,
-        coins: Coins | None = None,
-        patience: int = 10_000,
-    ) -> None:
-        super().__init__(n_items, slots, coins=coins, patience=patience)
-        self.exploring = share_of_rounds(exploring)
-        self.rate = _validate.positive_float(rate, "rate")
-        self._start()
+    def state(self) -> Any:
+        """What experts have learned, and what is carried from round to round."""
+        return learned(self._experts), self._exploring
 
-    @classmethod
-    def for_setting(cls, setting: Setting, *, coins: Coins | None = None) -> Self:
-        """The constants that make the bound least."""
-        n, k, rounds = setting.n_items, setting.slots, setting.rounds
-        exploring = default_exploring(n, k, rounds)
-        rate = math.sqrt(k * n * math.log(max(2, n)) / (exploring * rounds))
-        return cls(n, k, exploring=exploring, rate=min(constants.FASTEST, rate), coins=coins)
+    def restored(self) -> None:
+        """Refuse what could not have come about; what was paid for beyond the last redraw may be used up."""
+        rounds, slots = self.frame.rounds, self.frame.slots
+        check_fixed(self._experts, self.rate, rounds)
+        state, rules = self._exploring, self.rules
+        used = state.explored.max() if rules.resample == OWN else sum(state.explored.tolist())
+        planned = int((rules.schedule < rounds).sum())
+        sound = (
+            state.rounds[0] == rounds
+            and EVERYBODY <= state.due[0] < slots
+            and ((state.redraws >= 0) & (state.redraws <= max(0, rounds - 1))).all()
+            and ((state.explored >= 0) & (state.explored <= rounds)).all()
+            and used <= rules.cap
+            and (rules.resample == EVERY or (state.redraws <= rules.cap).all())
+            and (used == planned or not rules.presampled)
+            and (state.current >= (0 if rounds else EMPTY_SLOT)).all()
+            and (state.current < self.frame.n_items).all()
+        )
+        if not sound:
+            raise InvalidInput("The snapshot holds a slate that could not have come about; it was altered.")
+        self._draws.restored(state.redraws)
 
-    @property
-    def guarantee(self) -> Guarantee:
-        """None."""
-        return no_privacy(self.coins.secure)
 
-    @property
-    def _paid(self) -> Ints:
-        return np.full(self.slots, UNLIMITED)
+def streeter_golovin_bandit(
+    n_items: int,
+    slots: int,
+    *,
+    exploring: float,
+    rate: float,
+    coins: Coins | None = None,
+    patience: int = PATIENCE,
+) -> Learner:
+    """The original, not private: everybody draws in every round."""
+    frame = Frame("streeter-golovin-bandit", n_items, slots, coins=coins, patience=patience)
+    share, rate = share_of_rounds(exploring), _validate.positive_float(rate, "rate")
+    rules = Rules(share, UNLIMITED, EVERY, np.empty(0, dtype=np.int64), False)
+    options = {"exploring": share, "rate": rate}
+    return Learner(ExploringPolicy(frame, rate, rules, FreeDraws(frame), options))
 
-    def _restored(self) -> None:
-        super()._restored()
-        self._check()
 
-    def _rules(self) -> Rules:
-        return Rules(self.exploring, UNLIMITED, EVERY, np.empty(0, dtype=np.int64), False)
+def streeter_golovin_bandit_for(
+    setting: Setting, *, coins: Coins | None = None, ledger: Ledger | None = None
+) -> Learner:
+    """The original with the constants that make the bound least; k (N log N / T)^(1/3) of the rounds explore."""
+    n, k, rounds = setting.n_items, setting.slots, setting.rounds
+    exploring = default_exploring(n, k, rounds)
+    rate = math.sqrt(k * n * math.log(max(2, n)) / (exploring * rounds))
+    return streeter_golovin_bandit(n, k, exploring=exploring, rate=min(constants.FASTEST, rate), coins=coins)
 
-    def _config(self) -> dict[str, Any]:
-        return super()._config() | {"exploring": self.exploring, "rate": self.rate}
+
+StreeterGolovinBandit = Entry(
+    "streeter-golovin-bandit",
+    streeter_golovin_bandit,
+    reads=Payoffs.kinds,
+    summary="exploring Hedge experts as in 2008, textbook constants; not private",
+    advice=Advice("none", "T^(2/3)", "scores", "as what the paper builds on"),
+    fits=streeter_golovin_bandit_for,
+    private=False,
+)
 
 
 def share_of_rounds(value: float) -> float:

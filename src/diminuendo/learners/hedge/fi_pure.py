@@ -6,7 +6,7 @@ k N log T / epsilon, so it takes many more people than that before anything is l
 A round's contribution enters the sums when the round expires, `patience` rounds later, whether an answer came or not;
 whoever answers later than that has said nothing. So patience is short here, and memory grows with it.
 
-Regret     at most k times `experts.pftal.pftal_bound` with R = 1, L = sqrt N (docs/maths/paper.md, Theorem P4).
+Regret     at most k times `experts.noisy_leader.pftal_bound` with R = 1, L = sqrt N (docs/maths/paper.md, Theorem P4).
 Guarantee  (epsilon, 0), epsilon / k for each expert (docs/maths/paper.md, Theorem P4); one round of a person who has m
            costs epsilon / m (docs/maths/accounting.md, Theorem A9). Real numbers only: not for serving people.
 References Perez-Salazar & Cummings (2021), AISTATS, section 3, remark; Thakurta & Smith (2013), NIPS 26.
@@ -16,7 +16,8 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import Any, ClassVar, Self
+from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -30,15 +31,19 @@ from diminuendo.experts.noisy_leader import (
     new_leaders,
     next_slate,
     paper_curvature,
+    pftal_bound,
     pure_noise,
 )
-from diminuendo.learners.base.old_feedback import FullInformation, Read
-from diminuendo.learners.base.old_private import PrivateLearner
+from diminuendo.learners.base.entry import Advice, Entry
+from diminuendo.learners.base.feedback import CompiledObjective, CompiledObjectives
+from diminuendo.learners.base.frame import Frame
+from diminuendo.learners.base.learner import Learner
+from diminuendo.learners.base.policy import Policy
 from diminuendo.learners.base.setting import Setting
-from diminuendo.learners.hedge.constants import Calibration, checked
-from diminuendo.objectives.family import GainBuffer, Table, add, gains, start
+from diminuendo.learners.hedge.constants import NOT_FOR_USE, Calibration, checked
+from diminuendo.objectives.family import GainBuffer, Table, add, gains, new_gain_buffer, start
 from diminuendo.objectives.person import largest_state
-from diminuendo.privacy.budget import Guarantee
+from diminuendo.privacy.budget import Budget, Guarantee
 from diminuendo.privacy.events import Laplace
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.privacy.rounding import lowered
@@ -47,130 +52,122 @@ from diminuendo.randomness.words import PublicWords, SecretWords
 from diminuendo.streams.people import People, shown_before
 from diminuendo.types import EMPTY_SLOT, Floats, Items
 
+NAME = "fi-pure"
 
-class FiPure(FullInformation, PrivateLearner):
-    """Algorithm 2 with PFTAL experts."""
 
-    name: ClassVar[str] = "fi-pure"
-    calibration: ClassVar[Calibration] = "tight"
-    summary: ClassVar[str] = (
-        "Algorithm 2 with Thakurta and Smith's experts: delta 0, far more noise; real arithmetic"
-    )
+class FiPurePolicy(Policy):
+    """Algorithm 2 with PFTAL experts, made for `horizon` rounds."""
 
-    def __init__(
-        self,
-        n_items: int,
-        slots: int,
-        *,
-        horizon: int,
-        epsilon: float,
-        curvature: float,
-        visits: int = 1,
-        ledger: Ledger | None = None,
-        coins: Coins | None = None,
-        patience: int = 1,
-    ) -> None:
-        PrivateLearner.__init__(
-            self,
-            n_items,
-            slots,
-            horizon=horizon,
-            visits=visits,
-            ledger=ledger,
-            coins=coins,
-            patience=patience,
-        )
-        self.epsilon = _validate.positive_float(epsilon, "epsilon")
-        self.curvature = _validate.positive_float(curvature, "curvature")
+    reader = CompiledObjectives()
+    purpose = "releases of one running sum"
+    budget: Budget
+
+    def __init__(self, frame: Frame, horizon: int, budget: Budget, curvature: float) -> None:
+        self.frame, self.horizon, self.budget, self.curvature = frame, horizon, budget, curvature
         self._experts = new_leaders(
-            self.n_items, self.slots, self.horizon, self.one_round, self.curvature, self._decisions.patience
+            frame.n_items, frame.slots, horizon, self.one_round, curvature, frame.decisions.patience
         )
-        self._paid = False
+        self._is_paid = False
 
-    @classmethod
-    def for_setting(
-        cls, setting: Setting, *, coins: Coins | None = None, ledger: Ledger | None = None
-    ) -> Self:
-        """With the curvature of its calibration. Delta is not used: it stays 0."""
-        return cls.calibrated(setting, cls.calibration, coins=coins, ledger=ledger)
-
-    @classmethod
-    def calibrated(
-        cls,
-        setting: Setting,
-        calibration: Calibration,
-        *,
-        coins: Coins | None = None,
-        ledger: Ledger | None = None,
-    ) -> Self:
-        """With the paper's curvature, or the one that makes our bound least."""
-        n, k, rounds, epsilon = setting.n_items, setting.slots, setting.rounds, setting.epsilon
-        one_round = epsilon / setting.visits
-        if checked(calibration) == "paper":
-            curvature = paper_curvature(n, max(2, rounds), one_round / k)
-        else:
-            curvature = best_curvature(1.0, math.sqrt(n), rounds, pure_noise(n, k, rounds, one_round))
-        return cls(
-            n,
-            k,
-            horizon=rounds,
-            epsilon=epsilon,
-            curvature=curvature,
-            visits=setting.visits,
-            ledger=ledger,
-            coins=coins,
-        )
+    # What is promised.
 
     @property
     def one_round(self) -> float:
         """What one round may cost: `visits` of them no more than epsilon."""
-        whole = Fraction(self.epsilon)
-        return lowered(self.epsilon / self.visits, lambda cost: self.visits * Fraction(cost) <= whole)
+        visits, epsilon = self.frame.visits, self.budget.epsilon
+        return lowered(epsilon / visits, lambda cost: visits * Fraction(cost) <= Fraction(epsilon))
+
+    @property
+    def events(self) -> Laplace:
+        """What the whole run costs one round."""
+        return Laplace(self.one_round)
 
     @property
     def guarantee(self) -> Guarantee:
         """Pure, for real numbers."""
-        proof = "docs/maths/paper.md, Theorem P4"
-        return Guarantee(self.epsilon, 0.0, str(self.unit), proof, self.coins.secure, exact=False)
+        return self._pure("docs/maths/paper.md, Theorem P4")
 
     @property
     def claim(self) -> Guarantee:
-        """The paper claims the same."""
-        return Guarantee(
-            self.epsilon,
-            0.0,
-            str(self.unit),
-            "Perez-Salazar & Cummings (2021), section 3, remark",
-            self.coins.secure,
-            exact=False,
+        """The paper claims what is proved here."""
+        return self._pure("Perez-Salazar & Cummings (2021), section 3, remark")
+
+    def _pure(self, proof: str) -> Guarantee:
+        frame = self.frame
+        return Guarantee(self.budget.epsilon, 0.0, str(frame.unit), proof, frame.coins.secure, exact=False)
+
+    def regret_bound(self, rounds: int | None = None) -> float:
+        """That of one expert, once for each; noise is that of the whole run, however many rounds are asked about."""
+        n_items, slots = self.frame.n_items, self.frame.slots
+        noise = pure_noise(n_items, slots, self.horizon, self.one_round)
+        return slots * pftal_bound(1.0, math.sqrt(n_items), rounds or self.horizon, self.curvature, noise)
+
+    # The door: all sums are paid for before the first slate; noise is drawn by the kernel as rounds expire.
+
+    def due(self) -> bool:
+        """Whether its ledger has not paid yet: whoever goes on from a snapshot publishes, and pays, again."""
+        return self.frame.ledger is not None and not self._is_paid
+
+    def release(self) -> None:
+        """Pay for all sums of the whole run."""
+        frame = self.frame
+        if frame.ledger is not None:
+            about = f"{frame.name}: all sums of {frame.horizon} rounds"
+            frame.ledger.charge(self.events, about, secure=frame.coins.secure)
+        self._is_paid = True
+
+    def draw(self, row: Items, probe: Items) -> bool:
+        """Publish the sums with the round that expires, and draw one item from each expert's point."""
+        frame = self.frame
+        return bool(_draw_slate(self._experts, row, frame.rounds, frame.public.view, frame.secret.view))
+
+    # Private: gains wait until their round expires.
+
+    def learn(self, place: int, answer: CompiledObjective) -> None:
+        """What every item would have added to the slots before each expert's, clipped to [0, 1]."""
+        table, person, n_matrices = answer
+        state, room = np.empty(largest_state(table, person, person + 1)), self._room_for(n_matrices)
+        _learn_person(self._experts, place, table, person, self.frame.decisions.rows[place], state, room)
+
+    def replay(self, people: People, slates: Items, done: int) -> int:
+        """Draw and learn, round by round, compiled."""
+        frame = self.frame
+        return int(
+            _replay(
+                self._experts,
+                people.table,
+                slates,
+                done,
+                frame.rounds - done,
+                frame.public.view,
+                frame.secret.view,
+                np.empty(people.largest_state),
+                self._room_for(people.family.leaves),
+            )
         )
 
-    def _config(self) -> dict[str, Any]:
-        return super()._config() | {
-            "epsilon": self.epsilon,
-            "curvature": self.curvature,
-        }
+    def _room_for(self, n_matrices: int) -> GainBuffer:
+        """Room for the gains of a person who is described by that many matrices."""
+        return new_gain_buffer(self.frame.n_items, n_matrices)
 
-    def _admit(self, rounds: int) -> None:
-        super()._admit(rounds)
-        if (
-            self._given is not None and not self._paid
-        ):  # whoever goes on from a snapshot publishes, and pays, anew
-            about = f"{self.name}: all sums of {self.horizon} rounds"
-            self._given.charge(Laplace(self.one_round), about, secure=self.coins.secure)
-            self._paid = True
+    # What a snapshot holds.
 
-    def _state(self) -> Any:
+    def config(self) -> dict[str, Any]:
+        """Epsilon, and the curvature."""
+        return {"epsilon": self.budget.epsilon, "curvature": self.curvature}
+
+    def state(self) -> Any:
+        """The tree of sums, and gains that wait."""
         tree = self._experts.tree
         return tree.done, tree.nodes, tree.published, self._experts.pending
 
-    def _restored(self) -> None:
-        super()._restored()
+    def restored(self) -> None:
+        """Refuse sums that could not have come about; points follow from them."""
         tree, pending = self._experts.tree, self._experts.pending
         done = int(tree.done[0])
         empty = [level for level in range(len(tree.nodes)) if not done >> level & 1]
         sound = (
-            done == max(0, self.rounds - self._decisions.patience)
+            done == max(0, self.frame.rounds - self.frame.decisions.patience)
             and not tree.nodes[empty].any()
             and not tree.published[empty].any()
             and ((tree.nodes >= 0) & (tree.nodes <= done)).all()
@@ -183,38 +180,71 @@ class FiPure(FullInformation, PrivateLearner):
             self._experts.sums[...] = tree.published.sum(axis=0)
             catch_up(self._experts)
 
-    def _draw(self, row: Items, probe: Items) -> bool:
-        return bool(_draw_slate(self._experts, row, self.rounds, self._public.view, self._secret.view))
 
-    def _learn(self, place: int, answer: Read) -> None:
-        table, person, leaves = answer
-        state = np.empty(largest_state(table, person, person + 1))
-        _learn_person(
-            self._experts, place, table, person, self._decisions.rows[place], state, self._bag(leaves)
-        )
-
-    def _replay(self, people: People, slates: Items, done: int) -> int:
-        return int(
-            _replay(
-                self._experts,
-                people.table,
-                slates,
-                done,
-                self.rounds - done,
-                self._public.view,
-                self._secret.view,
-                np.empty(people.largest_state),
-                self._bag(people.family.leaves),
-            )
-        )
+def fi_pure(
+    n_items: int,
+    slots: int,
+    *,
+    horizon: int,
+    epsilon: float,
+    curvature: float,
+    visits: int = 1,
+    ledger: Ledger | None = None,
+    coins: Coins | None = None,
+    patience: int = 1,
+    name: str = NAME,
+) -> Learner:
+    """Algorithm 2 with PFTAL experts of that curvature."""
+    frame = Frame(
+        name, n_items, slots, horizon=horizon, visits=visits, ledger=ledger, coins=coins, patience=patience
+    )
+    budget = Budget(_validate.positive_float(epsilon, "epsilon"), 0.0, frame.unit, "pure")
+    rounds = _validate.positive_int(horizon, "horizon")
+    return Learner(FiPurePolicy(frame, rounds, budget, _validate.positive_float(curvature, "curvature")))
 
 
-class FiPurePaper(FiPure):
-    """The same with the paper's curvature."""
+def calibrated(
+    setting: Setting,
+    calibration: Calibration,
+    *,
+    coins: Coins | None = None,
+    ledger: Ledger | None = None,
+    name: str = NAME,
+) -> Learner:
+    """With the paper's curvature, or the one that makes our bound least. Delta is not used: it stays 0."""
+    n, k, rounds, epsilon = setting.n_items, setting.slots, setting.rounds, setting.epsilon
+    one_round = epsilon / setting.visits
+    if checked(calibration) == "paper":
+        curvature = paper_curvature(n, max(2, rounds), one_round / k)
+    else:
+        curvature = best_curvature(1.0, math.sqrt(n), rounds, pure_noise(n, k, rounds, one_round))
+    return fi_pure(
+        n, k, horizon=rounds, epsilon=epsilon, curvature=curvature, visits=setting.visits, ledger=ledger,
+        coins=coins, name=name,
+    )  # fmt: skip
 
-    name: ClassVar[str] = "fi-pure-paper"
-    summary: ClassVar[str] = "Thakurta and Smith's experts with the paper's own curvature"
-    calibration: ClassVar[Calibration] = "paper"
+
+FiPure = Entry(
+    NAME,
+    fi_pure,
+    reads=CompiledObjectives.kinds,
+    summary="Algorithm 2 with Thakurta and Smith's experts: delta 0, far more noise; real arithmetic",
+    advice=Advice("(ε, 0) in reals", "√(NT/ε)", "sums", "to study pure privacy; far more noise"),
+    fits=partial(calibrated, calibration="tight"),
+    pure=True,
+    audited_on=((2, 1, 4),),
+)
+
+FiPurePaper = Entry(
+    "fi-pure-paper",
+    partial(fi_pure, name="fi-pure-paper"),
+    reads=CompiledObjectives.kinds,
+    summary="Thakurta and Smith's experts with the paper's own curvature",
+    advice=Advice("(ε, 0) in reals", "√(NT/ε)", "sums", NOT_FOR_USE),
+    fits=partial(calibrated, calibration="paper", name="fi-pure-paper"),
+    pure=True,
+    audited_on=((2, 1, 4),),
+)
 
 
 @inline

@@ -1,90 +1,185 @@
-"""Ordered experts with full information: one Hedge expert per slot (Streeter & Golovin).
+"""Ordered experts with full information: one Hedge expert per slot.
 
-Expert i draws the item of slot i and learns, from each person's objective, what every item would have added to
-the slots before it. An expert that draws an item shown already draws again, and after a few attempts takes one of
-the others at random: slates are always full, and no expert gains less by it (docs/maths/hedge.md, remark e).
+Expert i draws the item of slot i with probability in proportion to exp(rate * total gain), and learns from each
+person's objective what every item would have added to the slots before it. What differs is an argument: at which rate
+experts learn, whether one may repeat another's item, and what is paid for draws.
+
+`hedge`  each expert finds its own rate; one that draws an item shown already draws again, and after a few attempts
+         takes one of the others at random: slates are always full, and no expert gains less by it
+         (docs/maths/hedge.md, remark e). Nothing is paid. The private ones are in fi_dp.py.
 
 Regret     (1 - 1/e) of the best slate in hindsight minus our payoff is at most the sum of the experts'
            regrets (docs/maths/hedge.md, Theorem 2), here O(sqrt(k T log N)) with nothing to tune.
-Guarantee  none. This is the yardstick for the price of privacy.
+Guarantee  of `hedge`, none. This is the yardstick for the price of privacy.
 References Streeter & Golovin (2008), NIPS 21; Perez-Salazar & Cummings (2021), AISTATS, Algorithm 2 without noise.
 """
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from diminuendo._numba import inline, kernel
-from diminuendo.experts.hedge import HedgeState, learn, learned, new_hedge, rebuild, settle
-from diminuendo.learners.base.old_feedback import FullInformation, Read
-from diminuendo.objectives.family import GainBuffer, Table, add, gains, offset, start
-from diminuendo.privacy.budget import Guarantee, no_privacy
+from diminuendo.experts.hedge import HedgeState, check_fixed, learn, learned, new_hedge, rebuild, settle
+from diminuendo.learners.base.entry import Advice, Entry
+from diminuendo.learners.base.feedback import CompiledObjective, CompiledObjectives
+from diminuendo.learners.base.frame import PATIENCE, Frame
+from diminuendo.learners.base.learner import Learner
+from diminuendo.learners.base.policy import Policy
+from diminuendo.learners.hedge import bounds
+from diminuendo.learners.hedge.private_draws import Draws, FreeDraws
+from diminuendo.objectives.family import GainBuffer, Table, add, gains, new_gain_buffer, offset, start
+from diminuendo.privacy.budget import Guarantee
+from diminuendo.privacy.draw_budget import paid_for
+from diminuendo.privacy.events import Event
 from diminuendo.randomness.coins import Coins
 from diminuendo.randomness.score_classes import draw, to_ticks
 from diminuendo.randomness.words import UNFINISHED, SecretWords, begin, below, undo
 from diminuendo.streams.people import People, shown_before
-from diminuendo.types import EMPTY_SLOT, Floats, Items
+from diminuendo.types import EMPTY_SLOT, Floats, Ints, Items
 
 ATTEMPTS = 8
 """How often an expert draws before it takes any item that is not shown yet."""
 
 
-class HedgeExperts(FullInformation):
-    """k Hedge experts that learn every item's gain."""
+class FullInformationPolicy(Policy):
+    """k Hedge experts that learn every item's gain.
 
-    _experts: HedgeState
-    _room: Floats = np.empty(0)
-    """For the state of the person who is learned from."""
+    rate     None: each expert finds its own.
+    draws    What is paid for them, and what is promised.
+    repeats  Whether an expert may repeat an item that is shown already, as printed in the paper: that slot stays empty.
+    options  The arguments of the recipe, besides those of the frame.
+    """
 
-    def _state(self) -> Any:
-        return learned(self._experts)
-
-    def _learn(self, place: int, answer: Read) -> None:
-        table, person, leaves = answer
-        row, bag = self._decisions.rows[place], self._bag(leaves)
-        while wanted := _learn_one(self._experts, table, person, row, self._room, bag):
-            self._room = np.empty(wanted)
-
-
-class OrderedExperts(HedgeExperts):
-    """k ordered Hedge experts, not private. `rate=None`: each expert finds its own rate."""
-
-    name: ClassVar[str] = "hedge"
-    summary: ClassVar[str] = "one Hedge expert per slot, full information; not private; the yardstick"
+    reader = CompiledObjectives()
+    purpose = "draws of items from secret scores"
 
     def __init__(
-        self,
-        n_items: int,
-        slots: int,
-        *,
-        rate: float | None = None,
-        coins: Coins | None = None,
-        patience: int = 10_000,
+        self, frame: Frame, rate: float | None, draws: Draws, *, repeats: bool, options: dict[str, Any]
     ) -> None:
-        super().__init__(n_items, slots, coins=coins, patience=patience)
-        self.rate = rate
-        self._experts = new_hedge(self.n_items, self.slots, rate)
+        self.frame, self.rate, self.budget = frame, rate, draws.budget
+        self._draws, self._repeats, self._options = draws, repeats, options
+        self._experts = new_hedge(frame.n_items, frame.slots, rate)
+        self._state_room: Floats = np.empty(0)  # scratch: the state of the person who is learned from
+        self._gain_room = new_gain_buffer(frame.n_items, 1)  # scratch: her gains
+
+    # What is promised.
 
     @property
     def guarantee(self) -> Guarantee:
-        """None."""
-        return no_privacy(self.coins.secure)
+        """What is proved about all slates together."""
+        return self._draws.guarantee
 
-    def _config(self) -> dict[str, Any]:
-        return super()._config() | {"rate": self.rate}
+    @property
+    def claim(self) -> Guarantee | None:
+        """What the paper's analysis says about this rate."""
+        return self._draws.claim
 
-    def _restored(self) -> None:
-        super()._restored()
-        rebuild(self._experts)
+    @property
+    def events(self) -> Event | None:
+        """What the whole run costs; None where nothing is promised."""
+        return self._draws.events
 
-    def _draw(self, row: Items, probe: Items) -> bool:
-        return bool(_draw_slate(self._experts, row, self._secret.view))
+    def regret_bound(self, rounds: int | None = None) -> float | None:
+        """Of experts with their own rates, and of those that draw as printed; of others nothing is proved here."""
+        n_items, slots, rounds = self.frame.n_items, self.frame.slots, rounds or self.frame.horizon
+        if rounds is None:
+            return None
+        if self.rate is None:
+            return bounds.own_rates(n_items, slots, rounds)
+        return bounds.full_information(n_items, slots, rounds, self.rate) if self._repeats else None
 
-    def _replay(self, people: People, slates: Items, done: int) -> int:
-        state, bag = np.empty(people.largest_state), self._bag(people.family.leaves)
-        return int(_replay(self._experts, people.table, slates, done, self._secret.view, state, bag))
+    # The door: scores are secret, so every slate passes through it, paid for before it is drawn.
+
+    def draw(self, row: Items, probe: Items) -> bool:
+        """One item of each expert; False, with nothing drawn, where the round is not paid for yet."""
+        frame, draws = self.frame, self._draws
+        return bool(
+            draw_slate(self._experts, row, frame.rounds, draws.paid, self._repeats, frame.secret.view)
+        )
+
+    def resume(self, rounds: int = 1) -> None:
+        """More words; and pay for the next round's draws, unless it is the first, which knows nothing."""
+        self.frame.resume(rounds)
+        if self.frame.rounds:
+            self._draws.pay([(self.frame.rounds - 1, 0)])
+
+    # Private: every expert adds what each item would have gained.
+
+    def learn(self, place: int, answer: CompiledObjective) -> None:
+        """Every expert learns what each item would have added to the slots before its own."""
+        table, person, n_matrices = answer
+        row, room = self.frame.decisions.rows[place], self._room_for(n_matrices)
+        while wanted := _learn_one(self._experts, table, person, row, self._state_room, room):
+            self._state_room = np.empty(wanted)
+
+    def replay(self, people: People, slates: Items, done: int) -> int:
+        """Draw and learn, round by round, compiled."""
+        frame, draws = self.frame, self._draws
+        return int(
+            _replay(
+                self._experts,
+                people.table,
+                slates,
+                done,
+                frame.rounds - done,
+                draws.paid,
+                self._repeats,
+                frame.secret.view,
+                np.empty(people.largest_state),
+                self._room_for(people.family.leaves),
+            )
+        )
+
+    def _room_for(self, n_matrices: int) -> GainBuffer:
+        """Room for the gains of a person who is described by that many matrices."""
+        if len(self._gain_room.items) < n_matrices * self.frame.n_items:
+            self._gain_room = new_gain_buffer(self.frame.n_items, n_matrices)
+        return self._gain_room
+
+    # What a snapshot holds.
+
+    def config(self) -> dict[str, Any]:
+        """The arguments of the recipe."""
+        return self._options
+
+    def state(self) -> Any:
+        """What experts have learned."""
+        return learned(self._experts)
+
+    def restored(self) -> None:
+        """Refuse scores that could not have come about; what was paid for beyond the last round may be used up."""
+        if self.rate is None:
+            rebuild(self._experts)
+        else:
+            check_fixed(self._experts, self.rate, self.frame.rounds)
+        self._draws.restored(np.array([max(0, self.frame.rounds - 1)]))
+
+
+def ordered_experts(
+    n_items: int,
+    slots: int,
+    *,
+    rate: float | None = None,
+    coins: Coins | None = None,
+    patience: int = PATIENCE,
+) -> Learner:
+    """k ordered Hedge experts, not private. `rate=None`: each expert finds its own rate."""
+    frame = Frame("hedge", n_items, slots, coins=coins, patience=patience)
+    return Learner(
+        FullInformationPolicy(frame, rate, FreeDraws(frame), repeats=False, options={"rate": rate})
+    )
+
+
+OrderedExperts = Entry(
+    "hedge",
+    ordered_experts,
+    reads=CompiledObjectives.kinds,
+    summary="one Hedge expert per slot, full information; not private; the yardstick",
+    advice=Advice("none", "k√(T log N)", "scores", "as the yardstick: what can be learned without privacy"),
+    private=False,
+)
 
 
 @inline
@@ -102,7 +197,7 @@ def draw_slots(experts: HedgeState, row: Items, secret: SecretWords) -> bool:
                 undo(secret)
                 return False
             if attempt == ATTEMPTS:
-                item = _not_shown(row, slot, item)
+                item = not_shown(row, slot, item)
             if not shown_before(row, slot, item):
                 row[slot] = item
                 break
@@ -110,7 +205,7 @@ def draw_slots(experts: HedgeState, row: Items, secret: SecretWords) -> bool:
 
 
 @inline
-def _not_shown(row: Items, slot: int, number: int) -> int:
+def not_shown(row: Items, slot: int, number: int) -> int:
     """The item with that number among those not shown in slots before `slot`."""
     item = number
     while True:
@@ -123,17 +218,40 @@ def _not_shown(row: Items, slot: int, number: int) -> int:
 
 
 @inline
+def draw_with_repeats(experts: HedgeState, row: Items, secret: SecretWords) -> bool:
+    """One item per slot; a slot that repeats an earlier one stays empty. False, nothing used, to be resumed."""
+    begin(secret)
+    for slot in range(len(row)):
+        item = draw(experts.classes, slot, secret)
+        if item == UNFINISHED:
+            undo(secret)
+            return False
+        row[slot] = EMPTY_SLOT if shown_before(row, slot, item) else item
+    return True
+
+
+@inline
+def _next(
+    experts: HedgeState, row: Items, number: int, paid: Ints, repeats: bool, secret: SecretWords
+) -> bool:
+    """The slate of round `number`, if it is paid for; the first is free."""
+    if number > 0 and not paid_for(paid, 0, number - 1):
+        return False
+    return draw_with_repeats(experts, row, secret) if repeats else draw_slots(experts, row, secret)
+
+
+@inline
 def learn_gains(
-    experts: HedgeState, table: Table, person: int, row: Items, state: Floats, bag: GainBuffer
+    experts: HedgeState, table: Table, person: int, row: Items, state: Floats, room: GainBuffer
 ) -> None:
     """Every expert learns what each item would have added to the slots before its own."""
     start(table, person, state, 0)
     for slot in range(len(row)):
         own = 0
-        for j in range(gains(table, person, state, 0, bag, 0)):
-            item = bag.items[j]
+        for j in range(gains(table, person, state, 0, room, 0)):
+            item = room.items[j]
             if not shown_before(row, slot, item):
-                ticks = to_ticks(bag.gains[j])
+                ticks = to_ticks(room.gains[j])
                 learn(experts, slot, item, ticks)
                 if item == row[slot]:
                     own = ticks
@@ -143,19 +261,22 @@ def learn_gains(
 
 
 @kernel
-def _draw_slate(experts: HedgeState, row: Items, secret: SecretWords) -> bool:
-    return draw_slots(experts, row, secret)
+def draw_slate(
+    experts: HedgeState, row: Items, number: int, paid: Ints, repeats: bool, secret: SecretWords
+) -> bool:
+    """The slate of round `number`, if it is paid for; False, with nothing used, when it must be resumed."""
+    return _next(experts, row, number, paid, repeats, secret)
 
 
 @kernel
 def _learn_one(
-    experts: HedgeState, table: Table, person: int, row: Items, state: Floats, bag: GainBuffer
+    experts: HedgeState, table: Table, person: int, row: Items, state: Floats, room: GainBuffer
 ) -> int:
     """`learn_gains`, and 0; or nothing, and how much room her state takes, where there is less."""
     size = offset(table, person + 1) - offset(table, person)
     if size > len(state):
         return size
-    learn_gains(experts, table, person, row, state, bag)
+    learn_gains(experts, table, person, row, state, room)
     return 0
 
 
@@ -165,11 +286,14 @@ def _replay(
     table: Table,
     slates: Items,
     done: int,
+    before: int,
+    paid: Ints,
+    repeats: bool,
     secret: SecretWords,
     state: Floats,
-    bag: GainBuffer,
+    room: GainBuffer,
 ) -> int:
-    while done < slates.shape[0] and draw_slots(experts, slates[done], secret):
-        learn_gains(experts, table, done, slates[done], state, bag)
+    while done < slates.shape[0] and _next(experts, slates[done], before + done, paid, repeats, secret):
+        learn_gains(experts, table, done, slates[done], state, room)
         done += 1
     return done

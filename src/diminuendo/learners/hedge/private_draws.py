@@ -1,4 +1,4 @@
-"""What learners share whose slates are private draws from secret scores: a horizon, two budgets, two guarantees.
+"""Draws from secret scores: how they are paid for, what is promised of them and what the paper claims.
 
 `guarantee` is what is proved here, by the accountant. `claim` is what the paper's own analysis says about the same
 rate; with the paper's constants that is the epsilon asked for, and the truth is many times less.
@@ -8,144 +8,141 @@ from __future__ import annotations
 
 import math
 import warnings
-from abc import abstractmethod
-from typing import Any, ClassVar, Self
+from collections.abc import Callable, Iterable
+from typing import TypeAlias
 
-from diminuendo import _validate
+import numpy as np
+
 from diminuendo.errors import OutOfRange, OverBudget
-from diminuendo.learners.base.old_private import PrivateLearner
-from diminuendo.learners.base.setting import Setting
-from diminuendo.learners.hedge.constants import Calibration, accountant_for
+from diminuendo.learners.base.frame import Frame
+from diminuendo.learners.base.learner import Learner
+from diminuendo.learners.hedge.constants import Calibration, paper_claim
 from diminuendo.privacy.accountants import ACCOUNTANTS
-from diminuendo.privacy.budget import Budget, Guarantee
-from diminuendo.privacy.draw_budget import DrawBudget
+from diminuendo.privacy.budget import Budget, Guarantee, no_privacy
+from diminuendo.privacy.draw_budget import UNLIMITED, DrawBudget
 from diminuendo.privacy.events import Event
 from diminuendo.privacy.ledger import Ledger
-from diminuendo.randomness.coins import Coins
 from diminuendo.types import Ints
 
+Use: TypeAlias = tuple[int, int]
+"""A use that a round needs: its number, from 0, and the expert whose it is."""
 
-class PrivateDraws(PrivateLearner):
-    """Draws slates from secret scores for `horizon` rounds, every draw paid for."""
 
-    calibration: ClassVar[Calibration] = "tight"
-    """Whose constants `for_setting` takes."""
-    theorem: ClassVar[str]
+class PrivateDraws:
+    """Every draw is paid for before it is made, and what all of them together cost is known beforehand."""
 
     def __init__(
         self,
-        n_items: int,
-        slots: int,
-        *,
-        horizon: int,
-        rate: float,
-        epsilon: float,
-        delta: float,
-        visits: int = 1,
-        ledger: Ledger | None = None,
-        coins: Coins | None = None,
-        patience: int = 10_000,
+        frame: Frame,
+        budget: Budget,
+        draw_budget: DrawBudget,
+        theorem: str,
+        claim: Guarantee,
+        delta_over_coins: Callable[[], float] | None = None,
     ) -> None:
-        super().__init__(
-            n_items, slots, horizon=horizon, visits=visits, ledger=ledger, coins=coins, patience=patience
-        )
-        self.rate = _validate.positive_float(rate, "rate")
-        self.budget = Budget(epsilon, delta, self.unit, accountant_for(delta))
-        self._draw_budget = self._new_draw_budget(ledger)
-        self._start()
-
-    @classmethod
-    def for_setting(cls, setting: Setting, *, coins: Coins | None = None, **more: Any) -> Self:
-        """With the constants of its calibration."""
-        return cls.calibrated(setting, cls.calibration, coins=coins, **more)
-
-    def _as_planned(self, calibration: Calibration) -> Self:
-        """Refuse a run that its ledger cannot pay for to the end; warn where the paper's rate costs more than said."""
-        ledger, found = self._draw_budget.ledger, self.guarantee
-        if calibration == "paper" and found.epsilon > self.budget.epsilon:
-            warnings.warn(
-                f"The paper's rate costs epsilon {found.epsilon:.4g} here, not {self.budget.epsilon:g}: its proof does "
-                "not reach so large an epsilon at this delta.",
-                OutOfRange,
-                stacklevel=4,
-            )
-        if ledger is not None and not ledger.affords(self.events):
-            raise OverBudget(
-                f"The ledger cannot pay for the whole run, epsilon {found.epsilon:.4g}; {ledger.spent():.4g} of "
-                f"{ledger.budget.epsilon:g} is spent. Ask for less, or for fewer rounds."
-            )
-        return self
-
-    @classmethod
-    @abstractmethod
-    def calibrated(
-        cls,
-        setting: Setting,
-        calibration: Calibration,
-        *,
-        coins: Coins | None = None,
-        ledger: Ledger | None = None,
-    ) -> Self:
-        """With the paper's constants, or the best that the same budget allows."""
-
-    @abstractmethod
-    def _start(self) -> None:
-        """Make the state, empty."""
-
-    @abstractmethod
-    def _new_draw_budget(self, ledger: Ledger | None) -> DrawBudget:
-        """What one use is, and how many there may be."""
+        self.budget: Budget | None = budget
+        self.claim: Guarantee | None = claim
+        self._frame, self._asked, self._draw_budget, self._theorem = frame, budget, draw_budget, theorem
+        self._delta_over_coins = delta_over_coins
 
     @property
-    @abstractmethod
-    def _uses(self) -> Ints:
-        """How many uses each expert has made."""
+    def paid(self) -> Ints:
+        """How many uses of each expert are paid for, for compiled code."""
+        return self._draw_budget.paid
 
     @property
-    @abstractmethod
-    def _wanted(self) -> list[tuple[int, int]]:
-        """(number from 0, expert) of the uses that the next round needs."""
-
-    @property
-    def events(self) -> Event:
+    def events(self) -> Event | None:
         """What the whole run costs."""
         return self._draw_budget.event(self._draw_budget.total)
 
     @property
     def guarantee(self) -> Guarantee:
-        """What is proved for the whole run, whatever its payoffs and whoever answers."""
-        delta = self.budget.delta
-        found = ACCOUNTANTS[self.budget.accountant].epsilon(self.events, delta, self.visits)
-        return Guarantee(found, delta, str(self.unit), self.theorem, self.coins.secure)
+        """What is proved for the whole run, whatever its payoffs and whoever answers.
 
-    @property
-    @abstractmethod
-    def claim(self) -> Guarantee:
-        """What the paper's analysis says about this rate: of several rounds, about so many times the rate."""
+        Where the number of draws is up to public coins, delta at the epsilon asked for may be averaged over them.
+        """
+        asked = self._asked
+        event = self._draw_budget.event(self._draw_budget.total)
+        most = self._proved(
+            ACCOUNTANTS[asked.accountant].epsilon(event, asked.delta, self._frame.visits), asked.delta
+        )
+        if self._delta_over_coins is None:
+            return most
+        delta = self._delta_over_coins()
+        if most.epsilon <= asked.epsilon and most.delta <= delta:
+            return most
+        return self._proved(asked.epsilon, delta)
 
-    def _claimed(self, epsilon: float, delta: float, where: str) -> Guarantee:
-        delta_used = self.budget.delta
-        if delta_used == 0:  # the paper's analysis composes with a delta; without one it says nothing
-            return Guarantee(math.inf, 1.0, str(self.unit), where, self.coins.secure)
-        return Guarantee(epsilon, delta, str(self.unit), where, self.coins.secure)
+    def _proved(self, epsilon: float, delta: float) -> Guarantee:
+        return Guarantee(epsilon, delta, str(self._frame.unit), self._theorem, self._frame.coins.secure)
 
-    def _config(self) -> dict[str, Any]:
-        return super()._config() | {
-            "rate": self.rate,
-            "epsilon": self.budget.epsilon,
-            "delta": self.budget.delta,
-        }
-
-    def _resume(self, rounds: int = 1) -> None:
-        super()._resume(rounds)
-        for number, expert in self._wanted:
+    def pay(self, wanted: Iterable[Use]) -> None:
+        """Pay for these uses, as far as they are not paid for."""
+        for number, expert in wanted:
             self._draw_budget.pay(number, expert)
 
-    def _restored(self) -> None:
-        super()._restored()
-        self._check()
-        self._draw_budget.restored(self._uses)
+    def restored(self, used: Ints) -> None:
+        """Go on where each expert has made `used` uses; what was paid for beyond that may be used up."""
+        self._draw_budget.restored(used)
 
-    @abstractmethod
-    def _check(self) -> None:
-        """Refuse a state, as read from a snapshot, that could not have come about; rebuild what follows from it."""
+
+class FreeDraws:
+    """Nothing is promised, and nobody pays."""
+
+    budget: Budget | None = None
+    claim: Guarantee | None = None
+    events: Event | None = None
+
+    def __init__(self, frame: Frame) -> None:
+        self._frame = frame
+        self.paid: Ints = np.full(frame.slots, UNLIMITED)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """None."""
+        return no_privacy(self._frame.coins.secure)
+
+    def pay(self, wanted: Iterable[Use]) -> None:
+        """Nothing is to be paid."""
+
+    def restored(self, used: Ints) -> None:
+        """Nothing was paid."""
+
+
+Draws: TypeAlias = PrivateDraws | FreeDraws
+
+
+def claimed(
+    frame: Frame, budget: Budget, rate: float, draws: float, where: str, tail: float = 0.0
+) -> Guarantee:
+    """What the paper says, `where`, of `draws` draws of each expert at that rate; `tail` is added to delta.
+
+    For a person who has several rounds, what it says about as many times the rate.
+    """
+    where = f"Perez-Salazar & Cummings (2021), {where}"
+    unit, secure = str(frame.unit), frame.coins.secure
+    if budget.delta == 0:  # the paper's analysis composes with a delta; without one it says nothing
+        return Guarantee(math.inf, 1.0, unit, where, secure)
+    epsilon = paper_claim(frame.slots, draws, frame.visits * rate, budget.delta)
+    return Guarantee(epsilon, min(1.0, budget.delta + tail), unit, where, secure)
+
+
+def as_planned(learner: Learner, calibration: Calibration, ledger: Ledger | None) -> Learner:
+    """Refuse a run that its ledger cannot pay for to the end; warn where the paper's rate costs more than said.
+
+    To be called by what `Entry.for_setting`, or a function of the paper, calls: the warning is about their caller.
+    """
+    found, asked, events = learner.guarantee, learner.budget, learner.events
+    if calibration == "paper" and asked is not None and found.epsilon > asked.epsilon:
+        warnings.warn(
+            f"The paper's rate costs epsilon {found.epsilon:.4g} here, not {asked.epsilon:g}: its proof does "
+            "not reach so large an epsilon at this delta.",
+            OutOfRange,
+            stacklevel=4,
+        )
+    if ledger is not None and events is not None and not ledger.affords(events):
+        raise OverBudget(
+            f"The ledger cannot pay for the whole run, epsilon {found.epsilon:.4g}; {ledger.spent():.4g} of "
+            f"{ledger.budget.epsilon:g} is spent. Ask for less, or for fewer rounds."
+        )
+    return learner

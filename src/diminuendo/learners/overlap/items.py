@@ -1,4 +1,4 @@
-"""The shelf: which items there are, since when, and which slots may show them. All of it is public.
+"""Which items there are, since when, and which slots may show them. All of it is public.
 
 Catalogues change: an item that is not there yet is not shown and not learned about, and once it appears it is judged
 by the people who come from the next batch on. An item that retires is not shown any more; what people say about it is
@@ -18,56 +18,54 @@ import numpy as np
 from numpy.typing import NDArray
 
 from diminuendo import _validate
-from diminuendo._numba import kernel
 from diminuendo.errors import InvalidInput
-from diminuendo.randomness.words import UNFINISHED, PublicWords, begin, below, undo
 from diminuendo.types import EMPTY_SLOT, Floats, Ints, Items
 
 NOT_YET = 1 << 40
+"""Later than any batch."""
 
 
-class Shelf:
+class ItemAvailability:
     """Items, and the slots that may show them."""
 
     def __init__(self, n_items: int, slots: int, absent: Iterable[int] = (), eligible: Any = None) -> None:
         self.n_items, self.slots = n_items, slots
-        self.since: Ints = np.zeros(n_items, dtype=np.int64)
-        """The batch from which on people are asked about an item."""
-        self.until: Ints = np.full(n_items, NOT_YET, dtype=np.int64)
-        """The batch in which it retired."""
+        self.first_batch: Ints = np.zeros(n_items, dtype=np.int64)
+        """The batch from which on people are asked about an item, or NOT_YET."""
+        self.retired_in: Ints = np.full(n_items, NOT_YET, dtype=np.int64)
+        """The batch in which an item retired, or NOT_YET."""
         self.absent = tuple(sorted(int(item) for item in self._items(absent)))
-        self.since[list(self.absent)] = NOT_YET
+        self.first_batch[list(self.absent)] = NOT_YET
         self.eligible = None if eligible is None else _eligible(eligible, n_items, slots)
-        self.arrays = (self.since, self.until)
-        self._listed: tuple[Ints, Items] | None = None
+        self.arrays = (self.first_batch, self.retired_in)
 
     def __repr__(self) -> str:
-        return f"<Shelf: {int(self.open.sum())} of {self.n_items} items>"
+        return f"<ItemAvailability: {int(self.available.sum())} of {self.n_items} items>"
 
     def appear(self, items: Iterable[int], batch: int) -> None:
         """Items are there from now on; those that were not before, for people of `batch` and later."""
         found = self._items(items)
-        new = found[self.since[found] == NOT_YET]
-        self.since[new], self.until[found], self._listed = batch, NOT_YET, None
+        new = found[self.first_batch[found] == NOT_YET]
+        self.first_batch[new], self.retired_in[found] = batch, NOT_YET
 
     def retire(self, items: Iterable[int], batch: int) -> None:
         """Items are not shown any more."""
-        self.until[self._items(items)], self._listed = batch, None
+        self.retired_in[self._items(items)] = batch
 
     @property
-    def open(self) -> NDArray[np.bool_]:
+    def available(self) -> NDArray[np.bool_]:
         """Which items may be shown."""
-        found: NDArray[np.bool_] = (self.since < NOT_YET) & (self.until == NOT_YET)
+        found: NDArray[np.bool_] = (self.first_batch < NOT_YET) & (self.retired_in == NOT_YET)
         return found
 
     @property
-    def free(self) -> bool:
+    def unrestricted(self) -> bool:
         """Whether every slot may show every item."""
-        return self.eligible is None and bool(self.open.all())
+        return self.eligible is None and bool(self.available.all())
 
     def pick(self, gains: Floats, slate: Items) -> tuple[int, int] | None:
         """The best slot still free and item not yet shown; None where there is none."""
-        may = self.open
+        may = self.available
         may[slate[slate != EMPTY_SLOT]] = False
         best = None
         for slot in np.flatnonzero(slate == EMPTY_SLOT):
@@ -82,16 +80,13 @@ class Shelf:
 
     def lists(self) -> tuple[Ints, Items]:
         """For each slot where its items begin and end, and the items, one slot after the other."""
-        if self._listed is None:
-            rows = (
-                [self.open] * self.slots
-                if self.eligible is None
-                else [self.open & row for row in self.eligible]
-            )
-            items = [np.flatnonzero(row).astype(np.int32) for row in rows]
-            starts = np.concatenate([[0], np.cumsum([len(row) for row in items])])
-            self._listed = starts.astype(np.int64), np.concatenate(items)
-        return self._listed
+        rows = [
+            self.available & (True if self.eligible is None else self.eligible[slot])
+            for slot in range(self.slots)
+        ]
+        items = [np.flatnonzero(row).astype(np.int32) for row in rows]
+        starts = np.concatenate([[0], np.cumsum([len(row) for row in items])])
+        return starts.astype(np.int64), np.concatenate(items)
 
     def sound(self) -> bool:
         """Whether this, as read from a snapshot, can have come about."""
@@ -120,33 +115,3 @@ def _eligible(given: Any, n_items: int, slots: int) -> NDArray[np.bool_]:
         if not found[slot].any():
             raise InvalidInput(f"Slot {slot} has no eligible item; leave the slot out instead.")
     return found
-
-
-@kernel
-def draw_from_lists(starts: Ints, items: Items, slates: Items, done: int, coins: PublicWords) -> int:
-    """Random slates from `done` on, slot by slot, nothing twice; a slot for which nothing is left stays empty."""
-    while done < slates.shape[0]:
-        begin(coins)
-        row = slates[done]
-        for slot in range(len(row)):
-            row[slot] = EMPTY_SLOT
-        for slot in range(len(row)):
-            low, high = starts[slot], starts[slot + 1]
-            left = high - low
-            for j in range(
-                low, high if left <= slot else low
-            ):  # with more items than slots before, some are left
-                for earlier in range(slot):
-                    left -= row[earlier] == items[j]
-            while left > 0 and row[slot] == EMPTY_SLOT:
-                place = below(high - low, coins)
-                if place == UNFINISHED:
-                    undo(coins)
-                    return done
-                item = items[low + place]
-                for earlier in range(slot):
-                    if row[earlier] == item:
-                        item = EMPTY_SLOT
-                row[slot] = item
-        done += 1
-    return done

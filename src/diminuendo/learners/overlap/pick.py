@@ -6,13 +6,15 @@ what is believed then decides (belief.py). Everything here was published.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from diminuendo import _validate
 from diminuendo.errors import InvalidInput
 from diminuendo.learners.overlap.belief import of_singles
-from diminuendo.learners.overlap.items import Shelf
+from diminuendo.learners.overlap.items import ItemAvailability
 from diminuendo.learners.overlap.running_means import RunningMeans
 from diminuendo.types import EMPTY_SLOT, Floats, Ints, Items
 
@@ -29,11 +31,24 @@ class Measured(NamedTuple):
     sigma: float
 
 
+class Told(NamedTuple):
+    """What was published without being asked for: what others lose when `item` joins those before it."""
+
+    item: int | None
+    """None: no item joins, and `found` is what is left after those before."""
+    before: Sequence[int]
+    """In rising order."""
+    found: Measured
+
+
 class Questions(Protocol):
     """One release: singles, then rows, then the rest. None: it cannot be had.
 
     Should something fail in between, the release begins again, and what was published stays what it is.
     """
+
+    told: Sequence[Told]
+    """What was published at once, before any question: to be taken in once."""
 
     def begin(self) -> None:
         """From the start, for the first time or again."""
@@ -48,12 +63,15 @@ class Questions(Protocol):
         """What is left of each item."""
 
 
-class GreedyChain:
-    """Means of everything published, by question; and what items were believed to add to the last slate."""
+class SlatePicker:
+    """Means of everything published, by question; and what items were believed to add to the last slate.
 
-    def __init__(self, shelf: Shelf, batches: int) -> None:
-        n_items, slots = shelf.n_items, shelf.slots
-        self._shelf = shelf
+    `fallback_rows`: whether a row that was not measured is replaced by the row of that item after another set.
+    """
+
+    def __init__(self, items: ItemAvailability, batches: int, *, fallback_rows: bool) -> None:
+        n_items, slots = items.n_items, items.slots
+        self._items, self._fallback_rows = items, fallback_rows
         self.gains: Floats = np.zeros(n_items)
         self._worth = RunningMeans(1, 1, n_items, batches)
         self._rows = RunningMeans(2 * slots, slots + 1, n_items, batches)
@@ -61,27 +79,37 @@ class GreedyChain:
 
     def begin_with(self, scores: Floats, units: Floats, sigma: float) -> None:
         """A public prior, as if it had been measured."""
-        self._worth.add([0], scores * units[0], units, sigma, np.zeros_like(self._shelf.since))
+        self._worth.add([0], scores * units[0], units, sigma, np.zeros_like(self._items.first_batch))
         self.gains[:] = scores
 
-    def slate(self, asked: Questions) -> Items:
-        """The slate that is greedy on what is believed, item by item. Until there is one, nothing is changed."""
+    def take_in(self, told: Iterable[Told]) -> None:
+        """Rows and rests that were published before the first item is picked."""
+        for item, before, found in told:
+            means, key = (self._rests, [*before]) if item is None else (self._rows, [*before, item])
+            means.add(key, *found, self._items.first_batch)
+
+    def slate(self, asked: Questions) -> tuple[Items, list[int]]:
+        """The slate that is greedy on what is believed, and the items whose rows were asked for, in order.
+
+        Until there is a slate, nothing is changed.
+        """
         asked.begin()
         new: list[tuple[RunningMeans, list[int], Measured]] = []
 
         def mean(means: RunningMeans, key: list[int], found: Measured | None) -> tuple[Floats, Floats]:
-            if found is None:
-                return means.get(key, self._shelf.since)
-            new.append((means, key, found))
-            return means.would_be(key, *found, self._shelf.since)
+            if found is not None:
+                new.append((means, key, found))
+                return means.would_be(key, *found, self._items.first_batch)
+            known = means.fallback if means is self._rows and self._fallback_rows else means.get
+            return known(key, self._items.first_batch)
 
         belief = of_singles(*mean(self._worth, [0], asked.singles()))
-        slate: Items = np.full(self._shelf.slots, EMPTY_SLOT, dtype=np.int32)
+        slate: Items = np.full(self._items.slots, EMPTY_SLOT, dtype=np.int32)
         chain: list[int] = []
         for left in range(len(slate), 0, -1):
             if left == 1:
                 belief = belief.see(*mean(self._rests, sorted(chain), asked.rest()))
-            picked = self._shelf.pick(belief.mean, slate)
+            picked = self._items.pick(belief.mean, slate)
             if picked is None:
                 break
             slot, item = picked
@@ -90,17 +118,17 @@ class GreedyChain:
                 belief = belief.lose(*mean(self._rows, [*sorted(chain), item], asked.row(item)))
                 chain.append(item)
         for means, key, found in new:
-            means.add(key, *found, self._shelf.since)
+            means.add(key, *found, self._items.first_batch)
         self.gains[:] = belief.mean
-        return slate
+        return slate, chain
 
     def fill(self, slate: Items) -> None:
         """Free slots get the best by what was believed last."""
-        while found := self._shelf.pick(self.gains, slate):
+        while found := self._items.pick(self.gains, slate):
             slate[found[0]] = found[1]
 
     def forget(self) -> None:
-        """Tastes have changed."""
+        """Tastes have changed: nothing that was published before counts any more."""
         for means in (self._worth, self._rows, self._rests):
             means.forget()
 
@@ -111,7 +139,7 @@ class GreedyChain:
 
     def sound(self) -> bool:
         """Whether these numbers, as read from a snapshot, can have come about."""
-        n_items, measured = self._shelf.n_items, self._worth.arrays[2]
+        n_items, measured = self._items.n_items, self._worth.arrays[2]
         widest = 1 / np.sqrt(measured[measured > 0].min(initial=1.0))
         return bool(
             (np.abs(self.gains) <= 1 + FAR * widest).all()
@@ -121,9 +149,24 @@ class GreedyChain:
         )
 
 
-def checked_scores(prior: Any, n_items: int) -> Floats:
-    """A public prior at the door."""
-    found = np.array(prior, dtype=np.float64)
+class Prior(NamedTuple):
+    """What is known of items before anybody comes: public."""
+
+    scores: Floats
+    """Which share of people each item pleases."""
+    people: int
+    """As how many people that counts."""
+
+
+def checked_prior(scores: Any, people: int | None, n_items: int, otherwise: int) -> Prior | None:
+    """A public prior at the door, counting as `people`, or as `otherwise` people where that is None."""
+    found = None if scores is None else _checked_scores(scores, n_items)
+    many = otherwise if people is None else _validate.positive_int(people, "prior_people")
+    return None if found is None else Prior(found, many)
+
+
+def _checked_scores(scores: Any, n_items: int) -> Floats:
+    found = np.array(scores, dtype=np.float64)
     if found.shape != (n_items,) or not ((found >= 0) & (found <= 1)).all():
         raise InvalidInput(
             f"prior must say for each of {n_items} items which share of people it pleases, from 0 to 1."

@@ -3,6 +3,11 @@
 A row holds weighted sums over people, with noise. An item is measured by the people since it appeared: `units[j]` is
 the weight of everybody from batch j on, and an item that appeared in batch j has the mean sum / units[j]. Measurements
 count by their precision, which is a number for each question and batch of appearance, not for each item.
+
+*Fallback rows.* Where people are not kept, which rows are measured is known beforehand: those along chains that were
+picked before. When another item is picked, nobody may have been asked what the others lose by it after just this set.
+Then the row of the same item after the nearest set stands in, as a measurement that is off by about a third of itself.
+An item that never joined any chain is taken to cost the others nothing.
 """
 
 from __future__ import annotations
@@ -14,6 +19,9 @@ import numpy as np
 
 from diminuendo._numba import kernel
 from diminuendo.types import Floats, Ints
+
+OFF = 0.3
+"""By which share of itself a row after one set differs from the row after another, about."""
 
 
 class RunningMeans:
@@ -27,33 +35,47 @@ class RunningMeans:
         self.arrays = (self._keys, self._sums, self._weights, self._used)
 
     def add(
-        self, key: Sequence[int], sums: Ints | Floats, units: Floats, sigma: float, since: Ints
+        self, key: Sequence[int], sums: Ints | Floats, units: Floats, sigma: float, first_batch: Ints
     ) -> tuple[Floats, Floats]:
         """Take one more measurement; returns the mean over all of this key, and the deviation, item by item."""
         place = self._place(key)
-        _add_up(self._sums[place], units / sigma**2, since, sums)
+        _add_up(self._sums[place], units / sigma**2, first_batch, sums)
         self._weights[place] += (units / sigma) ** 2
-        return self._mean(place, since)
+        return self._mean(place, first_batch)
 
     def would_be(
-        self, key: Sequence[int], sums: Ints | Floats, units: Floats, sigma: float, since: Ints
+        self, key: Sequence[int], sums: Ints | Floats, units: Floats, sigma: float, first_batch: Ints
     ) -> tuple[Floats, Floats]:
         """What `add` would return. Changes nothing."""
         here = self._found(key)
-        held = np.zeros(len(since)) if here is None else self._sums[here].copy()
-        _add_up(held, units / sigma**2, since, sums)
+        held = np.zeros(len(first_batch)) if here is None else self._sums[here].copy()
+        _add_up(held, units / sigma**2, first_batch, sums)
         weights = (units / sigma) ** 2
-        return _divided(held, weights if here is None else weights + self._weights[here], since)
+        return _divided(held, weights if here is None else weights + self._weights[here], first_batch)
 
-    def get(self, key: Sequence[int], since: Ints) -> tuple[Floats, Floats]:
+    def get(self, key: Sequence[int], first_batch: Ints) -> tuple[Floats, Floats]:
         """The mean so far and its deviation, infinite where nothing was measured. Changes nothing."""
         here = self._found(key)
         if here is None:
-            return np.zeros(len(since)), np.full(len(since), np.inf)
-        return self._mean(here, since)
+            return np.zeros(len(first_batch)), np.full(len(first_batch), np.inf)
+        return self._mean(here, first_batch)
 
-    def _mean(self, place: int, since: Ints) -> tuple[Floats, Floats]:
-        return _divided(self._sums[place].copy(), self._weights[place], since)
+    def fallback(self, key: Sequence[int], first_batch: Ints) -> tuple[Floats, Floats]:
+        """As `get`, but of the row of the same last item after the nearest set, where there is none after this set."""
+        before, item = set(key[:-1]), key[-1]
+        apart = []
+        for place in np.flatnonzero(self._used[:-1] > 0).tolist():
+            known = [other for other in self._keys[place].tolist() if other >= 0]
+            if known[-1:] == [item]:
+                apart.append((len(before ^ set(known[:-1])), place))
+        if not apart:
+            return np.zeros(len(first_batch)), np.full(len(first_batch), np.inf)
+        distance, place = min(apart)
+        mean, deviation = self._mean(place, first_batch)
+        return mean, np.hypot(deviation, OFF * np.maximum(mean, 0.0)) if distance else deviation
+
+    def _mean(self, place: int, first_batch: Ints) -> tuple[Floats, Floats]:
+        return _divided(self._sums[place].copy(), self._weights[place], first_batch)
 
     def _place(self, key: Sequence[int]) -> int:
         place = self._found(key)
@@ -92,24 +114,24 @@ class RunningMeans:
         )
 
 
-def _divided(sums: Floats, weights: Floats, since: Ints) -> tuple[Floats, Floats]:
+def _divided(sums: Floats, weights: Floats, first_batch: Ints) -> tuple[Floats, Floats]:
     """Means in place of sums, and deviations: infinite where nothing was measured."""
     deviations = np.empty(len(sums))
-    _divide(sums, weights, since, deviations)
+    _divide(sums, weights, first_batch, deviations)
     return sums, deviations
 
 
 @kernel
-def _add_up(total: Floats, each: Floats, since: Ints, sums: Ints | Floats) -> None:
+def _add_up(total: Floats, each: Floats, first_batch: Ints, sums: Ints | Floats) -> None:
     """total += what was measured, by the factor of the batch in which an item appeared; 0 for those that have not."""
     for item in range(len(total)):
-        if since[item] < len(each):
-            total[item] += each[since[item]] * sums[item]
+        if first_batch[item] < len(each):
+            total[item] += each[first_batch[item]] * sums[item]
 
 
 @kernel
-def _divide(sums: Floats, weights: Floats, since: Ints, deviations: Floats) -> None:
+def _divide(sums: Floats, weights: Floats, first_batch: Ints, deviations: Floats) -> None:
     for item in range(len(sums)):
-        weight = weights[since[item]] if since[item] < len(weights) else 0.0
+        weight = weights[first_batch[item]] if first_batch[item] < len(weights) else 0.0
         sums[item] = sums[item] / weight if weight > 0 else 0.0
         deviations[item] = 1 / math.sqrt(weight) if weight > 0 else np.inf

@@ -19,13 +19,15 @@ factors of two. Nothing is ever fitted to the stream that is protected.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 
 from diminuendo.privacy.budget import Budget
-from diminuendo.privacy.events import Composed, ContinuousGaussian, Event, NormalColumns
-from diminuendo.sums.chains.weights import UNIT
+from diminuendo.privacy.events import ContinuousGaussian, NormalColumns
+from diminuendo.sums.chains.cost import release_cost, squared_shifts
+from diminuendo.sums.chains.weights import UNIT, RunningWeights, running_weights
 from diminuendo.sums.clip import Clip
 from diminuendo.sums.schedule import Schedule
 from diminuendo.types import Ints
@@ -39,31 +41,51 @@ LONGEST = 1 << 36
 
 @dataclass(frozen=True)
 class OverlapPlan:
-    """All public."""
+    """When an overlap learner releases, with what weights and what noise, and so at what cost. All public."""
 
     schedule: Schedule
     weights: Ints = field(repr=False)
     """(releases, batches) whole numbers."""
     sigmas: tuple[tuple[float, float], ...] = field(repr=False)
     """For each release the deviation of noise on singles and on rows, in ticks times weights."""
+    shifts: tuple[int, int]
+    """By how much one person of weight 1 moves singles, and all rows of a chain, squares added up, in ticks squared."""
     drift: ContinuousGaussian
-    """What the payoffs of all batches cost."""
+    """The most that the payoffs of all batches may cost."""
     nu: float
     """The largest of the noise in all singles, in people, about."""
-
-    @property
-    def first(self) -> float:
-        """The deviation of noise on singles at the first release, in people of weight 1."""
-        return self.sigmas[0][0] / (Clip().ticks * UNIT)
+    first_noise: float
+    """The deviation of noise on singles at the first release, in people of weight 1; 0 where there is none."""
 
     @property
     def releases(self) -> int:
-        """After the last batch nobody comes, so nothing is released."""
+        """The number of releases. After the last batch nobody comes, so nothing is released."""
         return len(self.weights)
 
+    @cached_property
+    def costs(self) -> tuple[NormalColumns, ...]:
+        """What each release is charged, batch by batch, as long as nobody was forgotten; later, less."""
+        return self._costs(slice(0, 2))
 
-def overlap_plan(n_items: int, rounds: int | None, budget: Budget, ticks: int) -> OverlapPlan:
-    """The plan for so many people; or for nobody knows how many."""
+    @property
+    def costs_of_singles(self) -> tuple[NormalColumns, ...]:
+        """The part of `costs` that goes into what items are worth by themselves."""
+        return self._costs(slice(0, 1))
+
+    @property
+    def costs_of_rows(self) -> tuple[NormalColumns, ...]:
+        """The part of `costs` that goes into rows and rests."""
+        return self._costs(slice(1, 2))
+
+    def _costs(self, part: slice) -> tuple[NormalColumns, ...]:
+        return tuple(
+            release_cost(self.weights[number, : number + 1], self.shifts[part], sigmas[part], "people")
+            for number, sigmas in enumerate(self.sigmas)
+        )
+
+
+def overlap_plan(n_items: int, rounds: int | None, budget: Budget, clip: Clip) -> OverlapPlan:
+    """The plan for `rounds` people, or for an unknown number (None)."""
     mu = math.sqrt(budget.limit)
     sigma = math.sqrt(2) / mu
     nu = sigma * math.sqrt(2 * math.log(max(2, n_items)))
@@ -76,13 +98,28 @@ def overlap_plan(n_items: int, rounds: int | None, budget: Budget, ticks: int) -
     weights = np.floor(UNIT * shares).astype(np.int64)
     # Each batch pays at most this much over all releases, in squares, for weights of UNIT and sensitivity 2 ticks^2.
     square = (1 - DRIFT) * mu * mu * (1 - 2.0**-40)
-    whole = math.sqrt(2) * ticks * UNIT / math.sqrt(square)
+    whole = math.sqrt(2) * clip.ticks * UNIT / math.sqrt(square)
     sigmas = []
     for time in times:
         singles = 0.5 + 0.45 * min(1.0, 12 * nu / time)
         sigmas.append((whole / math.sqrt(singles), whole / math.sqrt(1 - singles)))
     drift = ContinuousGaussian(mu * math.sqrt(DRIFT) * (1 - 2.0**-40))
-    return OverlapPlan(schedule, weights, tuple(sigmas), drift, nu)
+    first_noise = sigmas[0][0] / (clip.ticks * UNIT) if sigmas else 0.0
+    shifts = squared_shifts(n_items, clip)
+    return OverlapPlan(schedule, weights, tuple(sigmas), shifts, drift, nu, first_noise)
+
+
+def plan_of_sums(plan: OverlapPlan, clip: Clip) -> tuple[OverlapPlan, RunningWeights]:
+    """The same releases with the same noise per person for running sums: people are added more often, and noise grows.
+
+    Besides, how often people of each batch are added.
+    """
+    running = running_weights(plan.schedule, plan.releases, clip)
+    sigmas = tuple(
+        (one / UNIT * grown, other / UNIT * grown)
+        for (one, other), grown in zip(plan.sigmas, running.growth.tolist(), strict=True)
+    )
+    return replace(plan, weights=running.matrix(len(plan.schedule)), sigmas=sigmas), running
 
 
 def batch_ends(known: int | None, nu: float) -> list[int]:
@@ -94,12 +131,3 @@ def batch_ends(known: int | None, nu: float) -> list[int]:
     while ends[-1] < rounds:
         ends.append(min(rounds, ends[-1] + max(1, min(ends[-1] // 2, most))))
     return ends
-
-
-def planned_events(plan: OverlapPlan, ticks: int) -> Event:
-    """What the whole run costs at most."""
-    events: list[Event] = [plan.drift]
-    for row, (singles, rows) in zip(plan.weights, plan.sigmas, strict=True):
-        each = 2.0 * ticks * ticks * (singles**-2 + rows**-2) * (1 + 2.0**-48)
-        events.append(NormalColumns(0, tuple(float(int(w) ** 2) * each for w in row), partition="people"))
-    return Composed(tuple(events))

@@ -26,10 +26,10 @@ SHARE = 1 - math.exp(-1)
 TICKS = 1 << 12
 """Whole numbers to one unit of payoff."""
 MOST_PROBES = 64
-"""So many probes of a cell in one block at most."""
+"""No cell is probed more often than this in one block."""
 MOST_BLOCKS = 1 << 16
 ROOM = {1 << 12: 1 << 27, MOST_BLOCKS: 1 << 22}
-"""Up to so many blocks -> how many probes, all blocks together, buffered sums have room for in 64 bits."""
+"""Up to this number of blocks -> how many probes, all blocks together, buffered sums have room for in 64 bits."""
 
 Noise: TypeAlias = Literal["none", "laplace", "gaussian"]
 
@@ -44,7 +44,7 @@ class Theorem:
     relief: float
     """How much of the experts' regret does not count in a probing round."""
     aim: float = SHARE
-    """Regret is to so much of the best slate."""
+    """The share of the best slate that regret is measured to."""
     weight: float = 1.0
     """What one unit of an expert's regret costs the slate."""
     gains: bool = False
@@ -86,7 +86,7 @@ class Plan:
     length: int
     """Rounds in a block; the last has up to twice as many."""
     probes: int
-    """Of each slot and item in every block but the last."""
+    """How often each slot and item is probed in every block but the last."""
     rate: float
     """The weight of one block in what experts draw by."""
     noise: Noise
@@ -99,13 +99,22 @@ class Plan:
 
     @property
     def blocks(self) -> int:
-        """How many there are; in the last nobody is probed, since nobody comes after it."""
+        """The number of blocks; in the last nobody is probed, since nobody comes after it."""
         return max(1, self.horizon // self.length)
 
     @property
-    def dealt(self) -> int:
-        """Probes in a block."""
+    def block_probes(self) -> int:
+        """Probes in a block, of all slots and items together; in the last block nobody is probed."""
         return self.slots * self.n_items * self.probes
+
+    @cached_property
+    def contributions(self) -> Schedule:
+        """When blocks close, counted in probes: a sum has to have room for that many contributions."""
+        return Schedule(tuple(self.block_probes * block for block in range(1, max(2, self.blocks))))
+
+    def probes_in(self, block: int) -> int:
+        """The number of probes of a block (from 0): none in the last, after which nobody comes."""
+        return self.block_probes if block < self.blocks - 1 else 0
 
     def bound(self, theorem: Theorem, spread: float, ticks: int) -> float:
         """On the expected regret; `spread`: the scale of Laplace noise, or the deviation of Gaussian noise at last."""
@@ -118,7 +127,7 @@ class Plan:
 
 
 def _bounds(plan: Plan, theorem: Theorem, rates: Floats, spread: float, ticks: int) -> Floats:
-    """For each rate."""
+    """What `Plan.bound` would be with each of these rates."""
     n, k, rounds, length = plan.n_items, plan.slots, plan.horizon, plan.length
     logarithm, last = math.log(max(2, n)), rounds - (plan.blocks - 1) * length
     following = (plan.blocks - 1) * length * theorem.curve(rates)
@@ -127,7 +136,7 @@ def _bounds(plan: Plan, theorem: Theorem, rates: Floats, spread: float, ticks: i
     rounding = k * rounds * (n / FINE + (1 / ticks if theorem.rounded else 0.0))
     read = 3 * k * rounds * rates / (plan.probes * ticks) if plan.noise == "gaussian" else 0.0
     experts = k * length * (logarithm / rates + noise) + following + rounding + read
-    share = plan.dealt / length
+    share = plan.block_probes / length
     found: Floats = theorem.explore * share * rounds + (1 - theorem.relief * share) * theorem.weight * experts
     return found
 
@@ -186,6 +195,6 @@ def _lengths(shortest: int, longest: int) -> list[int]:
 
 
 def has_room(plan: Plan) -> bool:
-    """Whether buffered sums can hold so many probes."""
+    """Whether buffered sums can hold all probes of the plan."""
     most = next((room for blocks, room in ROOM.items() if plan.blocks <= blocks), 0)
-    return plan.blocks * plan.dealt <= most
+    return plan.blocks * plan.block_probes <= most

@@ -24,23 +24,13 @@ import numpy as np
 
 from diminuendo._numba import kernel
 from diminuendo.errors import InvalidInput
-from diminuendo.experts.capped_simplex import (
-    AT_ONCE,
-    Borders,
-    Lead,
-    bordered,
-    draw_places,
-    leader,
-    running,
-    spread,
-    step_cost,
-)
-from diminuendo.experts.cuts import look_up
+from diminuendo.experts.capped_simplex import Lead, draw_pivotal, leader, running, spread, step_cost
 from diminuendo.learners.base import propensity
 from diminuendo.learners.released.boosted_people import pour_people, spell
 from diminuendo.learners.released.contribution import Sheet
 from diminuendo.learners.released.learner import TICKS, ReleasedSums
 from diminuendo.objectives.family import Table
+from diminuendo.randomness.shares import GuideTable, guided
 from diminuendo.randomness.words import UNFINISHED, PublicWords, begin, below_masked, undo
 from diminuendo.sums.batch import BatchView
 from diminuendo.types import Floats, Ints, Items, Objective
@@ -110,11 +100,11 @@ class Boosted(ReleasedSums):
     def _draw_by(self, point: Floats) -> None:
         """Draw slates from this point from now on: of it, running sums are kept."""
         ends = running(point, self.slots)
-        self._ends, self._borders = ends, bordered(ends)
+        self._ends, self._guide = ends, guided(ends[:, None])
         self._most = int(np.diff(ends).max())
 
     def _draw_rows(self, slates: Items, done: int, until: int, words: Ints) -> int:
-        return int(_draw_slates(self._borders, slates, done, until, words, self._public.view))
+        return int(_draw_slates(self._guide, slates, done, until, words, self._public.view))
 
     def _propensity(self, row: Items) -> float:
         return float(propensity.pivotal(self._ends, row))
@@ -147,24 +137,16 @@ class Boosted(ReleasedSums):
 
 @kernel
 def _draw_slates(
-    borders: Borders, slates: Items, done: int, until: int, words: Ints, coins: PublicWords
+    guide: GuideTable, slates: Items, done: int, until: int, words: Ints, coins: PublicWords
 ) -> int:
-    going = True
-    while going and done < until:
-        drawn = 0
-        while going and drawn < min(AT_ONCE, until - done):
-            begin(coins)
-            going = draw_places(borders, drawn, coins)
-            word = below_masked(WORD, WORD_MASK, coins) if going else UNFINISHED
-            going = word != UNFINISHED
-            if going:
-                words[done + drawn] = word
-                drawn += 1
-            else:
-                undo(coins)
-        for one in range(drawn):
-            row, places = slates[done + one], borders.places[one]
-            for slot in range(len(row)):
-                row[slot] = look_up(borders.cuts, places[slot])
-        done += drawn
+    """Slates by pivotal rounding, and a public word for each of them; how far it came."""
+    while done < until:
+        begin(coins)
+        going = draw_pivotal(guide, slates[done], coins)
+        word = below_masked(WORD, WORD_MASK, coins) if going else UNFINISHED
+        if word == UNFINISHED:
+            undo(coins)
+            return done
+        words[done] = word
+        done += 1
     return done

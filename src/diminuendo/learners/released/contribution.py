@@ -13,12 +13,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from diminuendo._fetch import fetch
 from diminuendo._numba import inline
 from diminuendo.objectives.family import GainBuffer, Table, gains, new_gain_buffer, start
 from diminuendo.objectives.rows import find
 from diminuendo.sums.batch import BatchView
-from diminuendo.sums.clip import Rule, cannot_exceed, clip_row
+from diminuendo.sums.clip import cannot_exceed, clip_row
 from diminuendo.types import Floats, Ints, Items
 
 NARROW = 256
@@ -129,25 +128,14 @@ def pour(sheet: Sheet, count: int, rows: int, slots: int, into: BatchView) -> No
 
 
 @inline
-def fetch_cells(items: Items, cells: Ints) -> None:
-    """Something will be added to these items soon, in a sum with one entry for each of them."""
-    for item in items:
-        fetch(cells, item)
+def pour_bag(sheet: Sheet, count: int, into: BatchView) -> None:
+    """Clip what is in the bag and add it to a batch with one entry for each item.
 
-
-@inline
-def clip_bag(sheet: Sheet, count: int, rule: Rule) -> None:
-    """What is in the bag, clipped, an entry an item; where numbers depend neither on each other nor on their order."""
-    clip_row(rule, sheet.bag.gains, 0, count, sheet.ticks)
+    Only where the clip can exceed nothing, so that numbers depend neither on each other nor on their order.
+    """
+    clip_row(into.rule, sheet.bag.gains, 0, count, sheet.ticks)
     for j in range(count):
-        sheet.items[j] = sheet.bag.items[j]
-
-
-@inline
-def pour_clipped(sheet: Sheet, count: int, cells: Ints) -> None:
-    """Add so many numbers that were clipped before."""
-    for j in range(count):
-        cells[sheet.items[j]] += sheet.ticks[j]
+        into.cells[sheet.bag.items[j], 0] += sheet.ticks[j]
 
 
 @inline

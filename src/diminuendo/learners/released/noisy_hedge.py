@@ -19,17 +19,14 @@ import math
 from typing import ClassVar
 
 import numpy as np
-import scipy
 
 from diminuendo._numba import kernel
 from diminuendo.learners.base import propensity
 from diminuendo.learners.released.contribution import Sheet, begin_with, pour, stands, write_row
 from diminuendo.learners.released.learner import TICKS, ReleasedSums
-from diminuendo.objectives.family import GainBuffer, Table, add, gains, new_gain_buffer, start
-from diminuendo.objectives.person import largest_state
+from diminuendo.objectives.family import Table, add
 from diminuendo.randomness.shares import GuideTable, draw_other, guided, softmax
 from diminuendo.randomness.words import UNFINISHED, PublicWords, begin, undo
-from diminuendo.streams.people import shown_before
 from diminuendo.sums.batch import BatchView
 from diminuendo.types import Floats, Ints, Items, Objective
 
@@ -154,60 +151,3 @@ def _pour(table: Table, first: int, last: int, slates: Items, sheet: Sheet, into
                     sheet.values[row * count + sheet.chosen[before]] = 0.0
         pour(sheet, count, row + 1, slots, into)
     return last
-
-
-# The same, slow and obvious, as rows of a matrix: what the above is compared with.
-
-
-def _gathered(
-    table: Table, first: int, last: int, leaves: int, slates: Items, n_items: int
-) -> scipy.sparse.csr_array:
-    """One row per person: for every slot what each item would have added to the slots before it."""
-    slots = slates.shape[1]
-    starts = np.zeros(last - first + 1, dtype=np.int64)
-    state, bag = np.empty(largest_state(table, first, last)), new_gain_buffer(n_items, leaves)
-    room = _room(table, first, last, state, bag) * slots
-    items, values = np.zeros(room, dtype=np.int64), np.zeros(room)
-    _fill(table, first, last, slates, n_items, state, bag, starts, items, values)
-    used = starts[-1]
-    rows = scipy.sparse.csr_array(
-        (values[:used], items[:used], starts), shape=(last - first, slots * n_items)
-    )
-    rows.sort_indices()
-    return rows
-
-
-@kernel
-def _room(table: Table, first: int, last: int, state: Floats, bag: GainBuffer) -> int:
-    """How many items these people care about, together."""
-    count = 0
-    for person in range(first, last):
-        start(table, person, state, 0)
-        count += gains(table, person, state, 0, bag, 0)
-    return count
-
-
-@kernel
-def _fill(
-    table: Table,
-    first: int,
-    last: int,
-    slates: Items,
-    n_items: int,
-    state: Floats,
-    bag: GainBuffer,
-    starts: Ints,
-    items: Ints,
-    values: Floats,
-) -> None:
-    at = 0
-    for person in range(first, last):
-        row = slates[person - first]
-        start(table, person, state, 0)
-        for slot in range(len(row)):
-            for j in range(gains(table, person, state, 0, bag, 0)):
-                if not shown_before(row, slot, bag.items[j]) and at < len(items):
-                    items[at], values[at] = slot * n_items + bag.items[j], bag.gains[j]
-                    at += 1
-            add(table, person, state, 0, row[slot])
-        starts[person - first + 1] = at

@@ -46,7 +46,7 @@ class SlatePosterior:
         self.observations.forget()
         start = initial_state(self.n_items)  # the appeals of which are never written to
         self._chains = [start._replace(prior=start.prior.copy()) for _ in range(N_CHAINS)]
-        self._draws = Draws(np.zeros((0, self.n_items)), np.zeros((N_DRAWS, 0)))
+        self._draws = Draws(np.zeros((N_DRAWS, self.n_items)), np.zeros((N_DRAWS, 0)))
         self._n_sweeps = self._held = 0
 
     def add(self, slate: Items, question: int, people: int, published: Floats, scale: float) -> None:
@@ -56,7 +56,6 @@ class SlatePosterior:
     def sample(self, sweeps: int, coins: np.random.Generator) -> None:
         """Let the chains go on by `sweeps` sweeps, each of which gives a draw."""
         self._add_pairs(self.observations.n_pairs)
-        self._make_full()
         evidence = self.observations.evidence()
         for _ in range(sweeps):
             which, at = self._n_sweeps % N_CHAINS, self._n_sweeps % N_DRAWS
@@ -68,26 +67,8 @@ class SlatePosterior:
             self._n_sweeps, self._held = self._n_sweeps + 1, min(self._held + 1, N_DRAWS)
 
     def thin(self, ahead: int) -> None:
-        """Nothing is asked until after `ahead` more sweeps: drop the draws that those will replace."""
-        count = max(N_CHAINS, N_DRAWS - ahead)
-        if count < self._held:
-            self._held = count
-            self._place_draws(self._draws.appeals[self._places()], np.arange(count))
-
-    def _make_full(self) -> None:
-        """Put every draw into its place, with room for those that were dropped."""
-        if len(self._draws.appeals) < N_DRAWS:
-            appeals, places = np.zeros((N_DRAWS, self.n_items)), self._places()
-            appeals[places] = self._draws.appeals
-            self._place_draws(appeals, places)
-
-    def _place_draws(self, appeals: Floats, rows: Ints) -> None:
-        """The draws that are held, by their places, are in these rows; chains go on from where they were."""
-        row_of = dict(zip(self._places().tolist(), rows.tolist(), strict=True))
-        self._draws = self._draws._replace(appeals=appeals)
-        for number in range(self._n_sweeps - min(N_CHAINS, self._held), self._n_sweeps):
-            which, row = number % N_CHAINS, row_of[number % N_DRAWS]
-            self._chains[which] = self._chains[which]._replace(appeals=appeals[row])
+        """Nothing is asked until after `ahead` more sweeps: the draws that those will replace count no more."""
+        self._held = min(self._held, max(N_CHAINS, N_DRAWS - ahead))
 
     def _places(self) -> Ints:
         """The places of all draws that are held, rising."""
@@ -110,14 +91,12 @@ class SlatePosterior:
 
     def best(self, draws: int, passes: int) -> Items:
         """The slate that pays most on average over the last `draws` draws."""
-        self._make_full()
         slate = np.zeros(self.slots, dtype=np.int32)
         best_slate(self._draws, self._last(draws), self.observations.neighbours(), slate, passes)
         return slate
 
     def challengers(self, back: int, leader: Items) -> Items:
         """The items that are not in `leader` of the slate that is best for one draw, `back` draws ago."""
-        self._make_full()
         slate = np.zeros(self.slots, dtype=np.int32)
         draw = np.array([(self._n_sweeps - 1 - back) % N_DRAWS])
         best_slate(self._draws, draw, self.observations.neighbours(), slate, 1)
@@ -125,7 +104,6 @@ class SlatePosterior:
 
     def chances(self, slate: Items) -> Floats:
         """For each draw and slot: how likely a click is up to there."""
-        self._make_full()
         out = np.zeros((self._held, self.slots))
         chances(slate, self._draws, self._places(), self.observations.neighbours(), out)
         return out
@@ -134,9 +112,7 @@ class SlatePosterior:
         """For a snapshot. The names are those of a format."""
         chains = zip(ChainState._fields, zip(*self._chains, strict=True), strict=True)
         chain = {f"chain.{name}": np.stack(parts) for name, parts in chains}
-        whole = len(self._draws.appeals) == N_DRAWS
-        held = self._draws.appeals[self._places()] if whole else self._draws.appeals
-        draws = {"draws.appeals": held, "draws.overlaps": self._draws.overlaps}
+        draws = {"draws.appeals": self._draws.appeals[self._places()], "draws.overlaps": self._draws.overlaps}
         heard = {f"heard.{name}": part for name, part in self.observations.arrays().items()}
         return chain | draws | heard | {"thoughts": np.array([self._n_sweeps])}
 
@@ -174,5 +150,12 @@ class SlatePosterior:
         if not sound:
             raise InvalidInput("The snapshot holds beliefs that could not have been formed; it was altered.")
         self._chains = [ChainState(*parts) for parts in zip(*chain, strict=True)]
-        self._draws, self._n_sweeps, self._held = draws, int(n_sweeps[0]), held
-        self._place_draws(draws.appeals, self._places() if held == N_DRAWS else np.arange(held))
+        self._n_sweeps, self._held = int(n_sweeps[0]), held
+        appeals = self._draws.appeals
+        appeals[self._places()] = draws.appeals
+        self._draws = Draws(appeals, draws.overlaps)
+        for number in range(
+            self._n_sweeps - min(N_CHAINS, held), self._n_sweeps
+        ):  # chains stand at their last draws
+            which = number % N_CHAINS
+            self._chains[which] = self._chains[which]._replace(appeals=appeals[number % N_DRAWS])

@@ -6,10 +6,6 @@ import math
 import textwrap
 from pathlib import Path
 
-import matplotlib
-
-matplotlib.use("Agg")  # files only; no screen is needed
-
 import matplotlib.pyplot as plt
 import numpy as np
 

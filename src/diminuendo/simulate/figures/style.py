@@ -13,9 +13,6 @@ from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 import matplotlib as mpl
-
-mpl.use("Agg")  # files only; no screen is needed
-
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure

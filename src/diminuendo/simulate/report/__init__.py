@@ -9,11 +9,14 @@ import re
 from pathlib import Path
 
 import diminuendo
+from diminuendo._extras import extra
 from diminuendo.errors import InvalidInput
-from diminuendo.simulate.report.figures import plates
-from diminuendo.simulate.report.page import heading, page, section, text
-from diminuendo.simulate.report.text import again, guarantee_sentence, headlines
 from diminuendo.simulate.result import Simulation, Sweep
+
+with extra("simulate"):
+    from diminuendo.simulate.report.figures import plates
+    from diminuendo.simulate.report.page import again, escaped, heading, page, section
+    from diminuendo.simulate.report.text import guarantee_sentence, headlines
 
 __all__ = ["guarantee_sentence", "write_report"]
 
@@ -49,8 +52,8 @@ def write_report(sweep: Sweep, out: Path | str, typed: str | None = None) -> Pat
 def _contents(found: list[Simulation], anchors: list[str]) -> str:
     """A list of the simulations, each with its answer."""
     lines = "".join(
-        f'<li><a href="#simulation-{anchor}">{text(heading(one))}</a>: '
-        + text("; ".join(f"{found.whose} {found.share}" for found in headlines(one)))
+        f'<li><a href="#simulation-{anchor}">{escaped(heading(one))}</a>: '
+        + escaped("; ".join(f"{found.whose} {found.share}" for found in headlines(one)))
         + "</li>"
         for one, anchor in zip(found, anchors, strict=True)
     )

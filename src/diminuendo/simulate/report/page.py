@@ -1,8 +1,8 @@
-"""The page around the sections: one HTML file that needs no other and asks nothing of the network.
+"""The report as one HTML file that needs no other and asks nothing of the network.
 
-Whatever comes from data (names of streams, items, learners) goes through `text`, so that it stays text.
-
-One simulation as a section of the page: what was run, the answer, the guarantee, figures, numbers.
+The page has a section for each simulation (what was run, the answer, the guarantee, figures, numbers) and ends with how
+to get the same numbers again. Whatever comes from data (names of streams, items, learners) goes through `escaped`, so
+that it stays text.
 """
 
 from __future__ import annotations
@@ -14,10 +14,12 @@ from importlib import resources
 from math import nan
 from string import Template
 
+import diminuendo
 from diminuendo.simulate.figures.over_time import middle_epsilon
 from diminuendo.simulate.report.figures import Plate
 from diminuendo.simulate.report.text import (
     COLUMNS,
+    command,
     factor,
     guarantee_sentence,
     headlines,
@@ -26,6 +28,7 @@ from diminuendo.simulate.report.text import (
     table_rows,
 )
 from diminuendo.simulate.result import Result, Simulation
+from diminuendo.streams.builtin import BUILTIN
 
 CAME_BACK = {
     "full": "Afterwards all that she wants came back (full feedback).",
@@ -33,97 +36,10 @@ CAME_BACK = {
     "click": "Afterwards it came back which slot she clicked first, if any (click feedback).",
 }
 
-
-def heading(simulation: Simulation) -> str:
-    """A name for it, in plain text."""
-    stream = simulation.stream
-    return (
-        f"{stream['name']}: {simulation.slots} of {stream['items']:,} things for {stream['rounds']:,} people"
-        + ("" if simulation.feedback == "full" else f", {simulation.feedback} feedback")
-    )
-
-
-def lead(simulation: Simulation) -> str:
-    """What was run, in plain text."""
-    stream, groups = simulation.stream, simulation.by_learner()
-    seeds = len({run.seed for run in simulation.results})
-    asked = ", ".join(f"{epsilon:g}" for epsilon in simulation.epsilons)
-    return (
-        f"{stream['rounds']:,} people of the stream {stream['name']} came one after the other. Each was shown "
-        f"{simulation.slots} of {stream['items']:,} things, chosen before it was known what she wants "
-        f"({stream['objective']}). {CAME_BACK[simulation.feedback]} {len(groups)} learners did the choosing, "
-        f"{seeds} {'time' if seeds == 1 else 'times'} each" + (f", at epsilon {asked}." if asked else ".")
-    )
-
-
-def answer(simulation: Simulation) -> str:
-    """The answer in numbers."""
-    cards = "".join(f"<li><b>{text(one.share)}</b>{text(one.whose)}</li>" for one in headlines(simulation))
-    return (
-        f'<ul class="numbers">{cards}</ul><p class="soft">Payoff, as a share of what greedy earns in hindsight, when '
-        "it knows all people beforehand and shows one slate to everybody. ±: 95 % interval over runs.</p>"
-    )
-
-
-def promises(simulation: Simulation) -> str:
-    """The sentence for the main learner, how it changes with epsilon, and what the others promise."""
-    about, middle = main_learner(simulation), middle_epsilon(simulation)
-    groups = simulation.by_learner(middle)
-    first = groups[about][0]
-    parts = [f"<h3>The guarantee</h3><p>{_who(first)}</p>", _quoted(first)]
-    if note := seeded_note(first.guarantee):
-        parts.append(f'<p class="soft">{text(note)}</p>')
-    if others := list(_other_epsilons(simulation, about, middle)):
-        parts.append(f"<p>The same sentence for other budgets: {'; '.join(others)}.</p>")
-    rest = "".join(
-        f"<p>{_who(runs[0])}</p>{_quoted(runs[0])}" for name, runs in groups.items() if name != about
-    )
-    if rest:
-        parts.append(f"<details><summary>What the other learners promise</summary>{rest}</details>")
-    return "".join(parts)
-
-
-def section(simulation: Simulation, plates: Iterable[Plate], anchor: str, *, alone: bool, notice: str) -> str:
-    """All of it; `alone` on its page or not. The notice is put before the guarantee."""
-    level = "h1" if alone else "h2"
-    figures = "".join(_figure(plate, anchor) for plate in plates)
-    numbers = table("Means over runs, per person.", COLUMNS, table_rows(simulation))
-    return (
-        f'<section id="{anchor}"><{level}>{text(heading(simulation))}</{level}>'
-        f"<p>{text(lead(simulation))}</p>{answer(simulation)}{notice}{promises(simulation)}{figures}"
-        f"<h3>The numbers</h3>{numbers}</section>"
-    )
-
-
-def _figure(plate: Plate, anchor: str) -> str:
-    pictures = "".join(
-        f'<img src="{picture.address}" alt="{text(picture.alt)}">' for picture in plate.pictures
-    )
-    return (
-        f'<h3 id="{anchor}-{plate.key}">{text(plate.heading)}</h3><figure><div class="pictures">{pictures}'
-        f"</div><figcaption>{text(plate.caption)}</figcaption></figure>"
-    )
-
-
-def _who(run: Result) -> str:
-    """Whose promise follows."""
-    asked = "" if run.asked_epsilon is None else f", asked for epsilon {run.asked_epsilon:g}"
-    own = "" if run.played_by == run.learner else f" (played by {text(run.played_by)})"
-    return f"<b>{text(run.learner)}</b>{own}{asked}:"
-
-
-def _quoted(run: Result) -> str:
-    return f"<blockquote><p>{text(guarantee_sentence(run.guarantee, visits=run.visits))}</p></blockquote>"
-
-
-def _other_epsilons(simulation: Simulation, name: str, middle: float | None) -> Iterable[str]:
-    for epsilon in simulation.epsilons:
-        run = next(
-            (run for run in simulation.results if (run.learner, run.asked_epsilon) == (name, epsilon)), None
-        )
-        if run is not None and epsilon != middle and (run.epsilon or nan) > 0:
-            yield f"at epsilon {epsilon:g} the factor is {text(factor(run.epsilon or 0.0))}"
-
+PAPER = (
+    "Sebastian Perez-Salazar and Rachel Cummings (2021). Differentially Private Online Submodular Maximization. "
+    "International Conference on Artificial Intelligence and Statistics (AISTATS)."
+)
 
 LOST = "\N{REPLACEMENT CHARACTER}"
 
@@ -151,10 +67,123 @@ $body
 def page(title: str, body: str, version: str) -> str:
     """The whole file."""
     style = resources.files("diminuendo.simulate.report").joinpath("page.css").read_text(encoding="utf-8")
-    return SHELL.substitute(title=text(title), body=body, version=text(version), style=style.strip())
+    return SHELL.substitute(title=escaped(title), body=body, version=escaped(version), style=style.strip())
 
 
-def text(value: object) -> str:
+def section(simulation: Simulation, plates: Iterable[Plate], anchor: str, *, alone: bool, notice: str) -> str:
+    """One simulation, `alone` on its page or not. The notice is put before the guarantee."""
+    level = "h1" if alone else "h2"
+    figures = "".join(_figure(plate, anchor) for plate in plates)
+    numbers = table("Means over runs, per person.", COLUMNS, table_rows(simulation))
+    return (
+        f'<section id="{anchor}"><{level}>{escaped(heading(simulation))}</{level}>'
+        f"<p>{escaped(lead(simulation))}</p>{answer(simulation)}{notice}{promises(simulation)}{figures}"
+        f"<h3>The numbers</h3>{numbers}</section>"
+    )
+
+
+def heading(simulation: Simulation) -> str:
+    """A name for it, in plain text."""
+    stream = simulation.stream
+    return (
+        f"{stream['name']}: {simulation.slots} of {stream['items']:,} things for {stream['rounds']:,} people"
+        + ("" if simulation.feedback == "full" else f", {simulation.feedback} feedback")
+    )
+
+
+def lead(simulation: Simulation) -> str:
+    """What was run, in plain text."""
+    stream, groups = simulation.stream, simulation.by_learner()
+    seeds = len({run.seed for run in simulation.results})
+    asked = ", ".join(f"{epsilon:g}" for epsilon in simulation.epsilons)
+    return (
+        f"{stream['rounds']:,} people of the stream {stream['name']} came one after the other. Each was shown "
+        f"{simulation.slots} of {stream['items']:,} things, chosen before it was known what she wants "
+        f"({stream['objective']}). {CAME_BACK[simulation.feedback]} {len(groups)} learners did the choosing, "
+        f"{seeds} {'time' if seeds == 1 else 'times'} each" + (f", at epsilon {asked}." if asked else ".")
+    )
+
+
+def answer(simulation: Simulation) -> str:
+    """The answer in numbers."""
+    cards = "".join(
+        f"<li><b>{escaped(one.share)}</b>{escaped(one.whose)}</li>" for one in headlines(simulation)
+    )
+    return (
+        f'<ul class="numbers">{cards}</ul><p class="soft">Payoff, as a share of what greedy earns in hindsight, when '
+        "it knows all people beforehand and shows one slate to everybody. ±: 95 % interval over runs.</p>"
+    )
+
+
+def promises(simulation: Simulation) -> str:
+    """The sentence for the main learner, how it changes with epsilon, and what the others promise."""
+    about, middle = main_learner(simulation), middle_epsilon(simulation)
+    groups = simulation.by_learner(middle)
+    first = groups[about][0]
+    parts = [f"<h3>The guarantee</h3><p>{_who(first)}</p>", _quoted(first)]
+    if note := seeded_note(first.guarantee):
+        parts.append(f'<p class="soft">{escaped(note)}</p>')
+    if others := list(_other_epsilons(simulation, about, middle)):
+        parts.append(f"<p>The same sentence for other budgets: {'; '.join(others)}.</p>")
+    rest = "".join(
+        f"<p>{_who(runs[0])}</p>{_quoted(runs[0])}" for name, runs in groups.items() if name != about
+    )
+    if rest:
+        parts.append(f"<details><summary>What the other learners promise</summary>{rest}</details>")
+    return "".join(parts)
+
+
+def _figure(plate: Plate, anchor: str) -> str:
+    pictures = "".join(
+        f'<img src="{picture.address}" alt="{escaped(picture.alt)}">' for picture in plate.pictures
+    )
+    return (
+        f'<h3 id="{anchor}-{plate.key}">{escaped(plate.heading)}</h3><figure><div class="pictures">{pictures}'
+        f"</div><figcaption>{escaped(plate.caption)}</figcaption></figure>"
+    )
+
+
+def _who(run: Result) -> str:
+    """Whose promise follows."""
+    asked = "" if run.asked_epsilon is None else f", asked for epsilon {run.asked_epsilon:g}"
+    own = "" if run.played_by == run.learner else f" (played by {escaped(run.played_by)})"
+    return f"<b>{escaped(run.learner)}</b>{own}{asked}:"
+
+
+def _quoted(run: Result) -> str:
+    return f"<blockquote><p>{escaped(guarantee_sentence(run.guarantee, visits=run.visits))}</p></blockquote>"
+
+
+def _other_epsilons(simulation: Simulation, name: str, middle: float | None) -> Iterable[str]:
+    for epsilon in simulation.epsilons:
+        run = next(
+            (run for run in simulation.results if (run.learner, run.asked_epsilon) == (name, epsilon)), None
+        )
+        if run is not None and epsilon != middle and (run.epsilon or nan) > 0:
+            yield f"at epsilon {epsilon:g} the factor is {escaped(factor(run.epsilon or 0.0))}"
+
+
+def again(simulations: list[Simulation], typed: str | None = None) -> str:
+    """The end of the page. `typed`: the command that was given, where there was one."""
+    version = diminuendo.__version__
+    commands = typed or "\n".join(dict.fromkeys(command(simulation) for simulation in simulations))
+    files = typed is None and any(simulation.stream["name"] not in BUILTIN for simulation in simulations)
+    return (
+        f"<footer><h2>The same numbers again</h2><p>diminuendo {escaped(version)}; seeds are whole numbers from 0 on. "
+        "The same version with the same seeds gives the same slates and payoffs; only people/s differ, and bounds on "
+        "the optimum where it was not proven in time.</p>"
+        f"<pre>{escaped(commands)}</pre>"
+        + (
+            "<p>A stream that is not built in stands there by its name; give its file instead.</p>"
+            if files
+            else ""
+        )
+        + f"<h3>How to cite</h3><p>diminuendo, version {escaped(version)}: private online choice. The algorithms "
+        f"called paper and fi-dp are from: {escaped(PAPER)}</p></footer>"
+    )
+
+
+def escaped(value: object) -> str:
     """Anything as text that stays text, also where a name holds tags, quotes, or signs that no page may hold."""
     return escape("".join(LOST if _unwanted(sign) else sign for sign in str(value)), quote=True)
 
@@ -166,12 +195,12 @@ def _unwanted(sign: str) -> bool:
 
 def table(caption: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """Numbers in a box that scrolls by itself on narrow screens. The first column says whose they are."""
-    head = "".join(f'<th scope="col">{text(column)}</th>' for column in columns)
+    head = "".join(f'<th scope="col">{escaped(column)}</th>' for column in columns)
     lines = []
     for first, *others in rows:
-        cells = "".join(f"<td>{text(cell)}</td>" for cell in others)
-        lines.append(f'<tr><th scope="row">{text(first)}</th>{cells}</tr>')
+        cells = "".join(f"<td>{escaped(cell)}</td>" for cell in others)
+        lines.append(f'<tr><th scope="row">{escaped(first)}</th>{cells}</tr>')
     return (
-        f'<div class="scroll" tabindex="0" role="region" aria-label="{text(caption)}"><table>'
-        f"<caption>{text(caption)}</caption><thead><tr>{head}</tr></thead><tbody>{''.join(lines)}</tbody></table></div>"
+        f'<div class="scroll" tabindex="0" role="region" aria-label="{escaped(caption)}"><table>'
+        f"<caption>{escaped(caption)}</caption><thead><tr>{head}</tr></thead><tbody>{''.join(lines)}</tbody></table></div>"
     )

@@ -1,12 +1,9 @@
-"""The numbers of one simulation: the answer in three of them, and all of them in a table.
+"""What a report says, in plain text: the answer in three numbers, all numbers in a table, the guarantee, the command.
 
-The guarantee in words that can be quoted: who is protected, of what, from whom, how much, and on which conditions.
-
-(epsilon, delta)-differential privacy says of everything that may be seen: its probability under one answer is at most
-e^epsilon times its probability under another, plus delta. The words say just that, with numbers rounded upwards. (That
-odds move by no more than e^epsilon *except with probability delta* is often said, and is not the same.)
-
-How to get the same numbers again, and how to cite them.
+The guarantee is put into words that can be quoted: who is protected, of what, from whom, how much, and on which
+conditions. (epsilon, delta)-differential privacy says of everything that may be seen: its probability under one answer
+is at most e^epsilon times its probability under another, plus delta. The words say just that, with numbers rounded
+upwards. (That odds move by no more than e^epsilon *except with probability delta* is often said, and is not the same.)
 """
 
 from __future__ import annotations
@@ -19,15 +16,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-import diminuendo
 from diminuendo.objectives import NoisyOr
 from diminuendo.simulate.figures.over_time import middle_epsilon
 from diminuendo.simulate.figures.privacy import shares
 from diminuendo.simulate.figures.style import mean_and_band
-from diminuendo.simulate.report.page import text
 from diminuendo.simulate.result import Result, Simulation
 from diminuendo.simulate.table import DIGITS, as_written, plain, rounded_up, upwards, upwards_short
-from diminuendo.streams.builtin import BUILTIN, FROM_ROWS
+from diminuendo.streams.builtin import FROM_ROWS
 
 COLUMNS = (
     "learner",
@@ -196,32 +191,6 @@ def _names(visits: int) -> str:
 
 def _down(value: Decimal) -> Decimal:
     return Context(prec=DIGITS, rounding=ROUND_FLOOR).plus(value)
-
-
-PAPER = (
-    "Sebastian Perez-Salazar and Rachel Cummings (2021). Differentially Private Online Submodular Maximization. "
-    "International Conference on Artificial Intelligence and Statistics (AISTATS)."
-)
-
-
-def again(simulations: list[Simulation], typed: str | None = None) -> str:
-    """The end of the page. `typed`: the command that was given, where there was one."""
-    version = diminuendo.__version__
-    commands = typed or "\n".join(dict.fromkeys(command(simulation) for simulation in simulations))
-    files = typed is None and any(simulation.stream["name"] not in BUILTIN for simulation in simulations)
-    return (
-        f"<footer><h2>The same numbers again</h2><p>diminuendo {text(version)}; seeds are whole numbers from 0 on. The "
-        "same version with the same seeds gives the same slates and payoffs; only people/s differ, and bounds on the "
-        "optimum where it was not proven in time.</p>"
-        f"<pre>{text(commands)}</pre>"
-        + (
-            "<p>A stream that is not built in stands there by its name; give its file instead.</p>"
-            if files
-            else ""
-        )
-        + f"<h3>How to cite</h3><p>diminuendo, version {text(version)}: private online choice. The algorithms called "
-        f"paper and fi-dp are from: {text(PAPER)}</p></footer>"
-    )
 
 
 def command(simulation: Simulation) -> str:

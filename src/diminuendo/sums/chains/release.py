@@ -37,8 +37,8 @@ class OtherChain(InvalidInput):
     """This release was begun before, along another chain."""
 
 
-class Chain:
-    """One release: singles first, then a row for each item that joins, and what is left then. Of people as they were.
+class ChainRelease:
+    """One release over a frozen set of people: each item's value alone, one row per item that joins, then the rest.
 
     Singles are what rows and rest add up to, person by person; rows and rest together are no longer than they are.
     """
@@ -54,7 +54,7 @@ class Chain:
         self._over = False
 
     def __repr__(self) -> str:
-        return f"<Chain {self._paid.name}, {len(self._chain)} items>"
+        return f"<ChainRelease {self._paid.name}, {len(self._chain)} items>"
 
     def singles(self, secret: SecretRandomness) -> Ints:
         """The weighted sum of what each item is worth by itself, in ticks times weights, with noise."""

@@ -23,7 +23,6 @@ Excludes   timing, and the memory of the process: sums without noise.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from fractions import Fraction
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -34,10 +33,10 @@ from diminuendo._numba import kernel
 from diminuendo.errors import InvalidInput
 from diminuendo.privacy.events import NormalColumns
 from diminuendo.privacy.ledger import Ledger, Paid
-from diminuendo.privacy.rounding import rounded_up
-from diminuendo.randomness import noise, rounded_normal
+from diminuendo.randomness import rounded_normal
 from diminuendo.randomness.words import SecretRandomness
 from diminuendo.sums.batch import csr_rows
+from diminuendo.sums.chains.cost import release_cost, squared_shifts
 from diminuendo.sums.chains.release import stays
 from diminuendo.sums.chains.weights import RunningWeights
 from diminuendo.sums.clip import Clip, as_floats, clip_all, dense_row, sparse_row
@@ -50,7 +49,7 @@ RESTS = 4
 NOBODY = -1
 """Instead of an item: none joins."""
 
-Walk = Callable[[Ints, Ints], Callable[[int], Floats]]
+GainsAlong = Callable[[Ints, Ints], Callable[[int], Floats]]
 """Given where each person's entries begin and of which items they are: the gains of all entries once an item joins."""
 
 
@@ -73,7 +72,7 @@ class Published(NamedTuple):
     sigma: float
 
 
-class ChainSums:
+class RunningChains:
     """The sums, what they are of, and which batches are in them.
 
     `longest`: how many items a chain has at most. `weights`: as from `running_weights`.
@@ -105,15 +104,20 @@ class ChainSums:
         self._keys[0, 0] = SINGLES.item
         self._within = np.zeros((room, batches), dtype=np.bool_)  # which batches are in which sum
         self._open: Ints = np.zeros((longest + 2, n_items), dtype=np.int64)  # of the open batch
-        self._marks: Ints = np.zeros(1, dtype=np.int64)  # the batch that is open
+        self._position: Ints = np.zeros(1, dtype=np.int64)  # the batch that is open
         self._added: Ints = np.zeros(batches, dtype=np.int64)
         self._chains: Ints = np.full((batches, longest), NOBODY, dtype=np.int64)
-        counts = self._marks, self._added, self._chains
+        counts = self._position, self._added, self._chains
         self.arrays = (self._sums, self._keys, self._within, self._open, *counts)
         self._paid: tuple[int, Paid] | None = None
 
     def __repr__(self) -> str:
-        return f"<ChainSums, {self.n_items} items, batch {self._marks[0]} open>"
+        return f"<RunningChains, {self.n_items} items, batch {self.open_batch} open>"
+
+    @property
+    def open_batch(self) -> int:
+        """The batch of people who come now: its sums are kept apart."""
+        return int(self._position[0])
 
     # People come.
 
@@ -126,7 +130,7 @@ class ChainSums:
         self._chains[batch] = NOBODY
         self._chains[batch, : len(chain)] = [_validate.whole(a, 0, self.n_items - 1, "item") for a in chain]
 
-    def add(self, values: Any, walk: Walk, *, batch: int, indices: Any = None) -> None:
+    def add(self, values: Any, walk: GainsAlong, *, batch: int, indices: Any = None) -> None:
         """One person: what each item is worth to her by itself, and how to ask on. She may come late."""
         if indices is None:
             row = dense_row(values, self.n_items)
@@ -136,12 +140,12 @@ class ChainSums:
             row, items = sparse_row(values, indices, self.n_items)
         self._add(np.array([0, len(items)]), items, row, walk, batch)
 
-    def add_rows(self, rows: Any, walk: Walk, *, batch: int) -> None:
+    def add_rows(self, rows: Any, walk: GainsAlong, *, batch: int) -> None:
         """Many people of one batch at once: one per row of a scipy CSR matrix."""
         self._add(*csr_rows(rows, self.n_items), walk, batch)
 
-    def _add(self, starts: Ints, items: Ints, values: Floats, walk: Walk, batch: int) -> None:
-        _validate.whole(batch, 0, int(self._marks[0]), "batch")
+    def _add(self, starts: Ints, items: Ints, values: Floats, walk: GainsAlong, batch: int) -> None:
+        _validate.whole(batch, 0, self.open_batch, "batch")
         if self._added[batch] + len(starts) - 1 > self.schedule.sizes[batch]:
             raise InvalidInput(f"More than the {self.schedule.sizes[batch]} people of batch {batch}.")
         self._added[batch] += len(starts) - 1
@@ -155,7 +159,7 @@ class ChainSums:
             _fall(starts, items, left, scales, as_floats(after(item)), self.clip.ceiling, item, now)
             parts.append(left - now)
             left = now
-        late = batch < self._marks[0]
+        late = batch < self.open_batch
         for number, (part, question) in enumerate(zip([*parts, left], self._questions(batch), strict=False)):
             if not late:
                 _add_up(items, part, 1, self._open[number])
@@ -204,7 +208,7 @@ class ChainSums:
         """The open batch joins the sums. Should this be cut short, people are lost, but nobody is added twice."""
         closed = self._open.copy()
         self._open[:] = 0
-        self._marks[0] = number + 1
+        self._position[0] = number + 1
         if self._weights.first[number] == number:
             self.forget()
         for part, question in zip(closed, self._questions(number), strict=False):
@@ -220,10 +224,10 @@ class ChainSums:
         If it fails, as on a full disk, the same release may be asked for again. After a crash it is published as it
         was drawn; sums that were of something else then are left out.
         """
-        if number == self._marks[0] < len(self._weights):
+        if number == self.open_batch < len(self._weights):
             self._close(number)
-        if number != self._marks[0] - 1:
-            raise InvalidInput(f"Batch {self._marks[0]} is to be released next; got {number}.")
+        if number != self.open_batch - 1:
+            raise InvalidInput(f"Batch {self.open_batch} is to be released next; got {number}.")
         if self._paid is None or self._paid[0] != number:
             paid = self.ledger.buy(
                 self._event(number, sigmas), f"{self.name}-{number:06d}", f"sums over {self.n_items} items"
@@ -254,24 +258,20 @@ class ChainSums:
 
     def _event(self, number: int, sigmas: tuple[float, float]) -> NormalColumns:
         """What people of each batch pay: for singles, and for all rows and the rest together."""
-        exact = [Fraction(noise.checked_scale(sigma, "sigma")) for sigma in sigmas]
-        others = 2 * min(self.clip.limit**2, self.n_items * self.clip.largest**2)
-        pairs = zip((self.clip.sensitivity_squared(self.n_items), others), exact, strict=True)
-        each = sum((squared / sigma**2 for squared, sigma in pairs), Fraction(0))
         often = (self._often * self._within[0])[: number + 1]
-        return NormalColumns(0, tuple(rounded_up(int(times) ** 2 * each) for times in often), self.name)
+        return release_cost(often, squared_shifts(self.n_items, self.clip), sigmas, self.name)
 
     def sound(self) -> bool:
         """Whether these numbers, as read from a snapshot, can have come about."""
         sizes = np.array(self.schedule.sizes, dtype=np.int64)
         most = self.clip.largest * (self._within @ (sizes * self._often))
         return bool(
-            0 <= self._marks[0] <= len(self._weights)
+            0 <= self.open_batch <= len(self._weights)
             and ((self._added >= 0) & (self._added <= sizes)).all()
-            and not self._within[:, self._marks[0] :].any()
+            and not self._within[:, self.open_batch :].any()
             and ((self._sums >= 0) & (self._sums <= most[:, None])).all()
             and (self._open >= 0).all()
-            and (self._open <= self.clip.largest * sizes[self._marks[0]]).all()
+            and (self._open <= self.clip.largest * sizes[self.open_batch]).all()
             and ((self._keys >= SINGLES.item) & (self._keys < self.n_items)).all()
             and ((self._chains >= NOBODY) & (self._chains < self.n_items)).all()
         )

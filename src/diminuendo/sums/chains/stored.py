@@ -19,7 +19,6 @@ Excludes   timing, and the memory of the process, which holds what people said.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -28,13 +27,12 @@ from numpy.typing import NDArray
 from diminuendo import _validate
 from diminuendo.errors import InvalidInput
 from diminuendo.privacy import calibrate
-from diminuendo.privacy.events import ContinuousGaussian, Gaussian, NormalColumns
+from diminuendo.privacy.events import ContinuousGaussian, Gaussian
 from diminuendo.privacy.ledger import Ledger
-from diminuendo.privacy.rounding import rounded_up
-from diminuendo.randomness import noise
 from diminuendo.sums import snapshots
 from diminuendo.sums.batch import csr_rows
-from diminuendo.sums.chains.release import Answers, Chain
+from diminuendo.sums.chains.cost import release_cost, squared_shifts
+from diminuendo.sums.chains.release import Answers, ChainRelease
 from diminuendo.sums.chains.weights import UNIT
 from diminuendo.sums.clip import Clip, clip_all, dense_row, rising, sparse_row
 from diminuendo.sums.private_sum import ROOM
@@ -111,19 +109,13 @@ class StoredPeople:
         rho = cost.rho if isinstance(cost, Gaussian) else cost.mu**2 / 2
         one, other = (
             calibrate.gaussian_sigma(rho * share * (1 - 2.0**-48), squared, square)
-            for share, squared in zip(shares, self._squared(), strict=True)
+            for share, squared in zip(shares, squared_shifts(self.n_items, self.clip), strict=True)
         )
         return one, other
 
-    def _squared(self) -> tuple[int, int]:
-        """By how much two people can differ, squares added up: in singles, and in all rows of a chain together.
-
-        Rows of one entry add up to no more than its singles, but two people may lose at different steps.
-        """
-        largest = self.n_items * self.clip.largest**2
-        return self.clip.sensitivity_squared(self.n_items), 2 * min(self.clip.limit**2, largest)
-
-    def release(self, number: int, weights: Sequence[int] | Ints, sigmas: tuple[float, float]) -> Chain:
+    def release(
+        self, number: int, weights: Sequence[int] | Ints, sigmas: tuple[float, float]
+    ) -> ChainRelease:
         """Begin release `number`: people of batch j enter with weights[j]. Charged here, before anything is drawn.
 
         After a crash, the same number with the same weights goes on with what was drawn before.
@@ -134,17 +126,13 @@ class StoredPeople:
         if whole.min() < 0 or whole.max() > UNIT:
             raise InvalidInput(f"weights must be from 0 to {UNIT}; got {whole.min()} to {whole.max()}.")
         number = _validate.whole(number, 0, None, "number")
-        exact = [Fraction(noise.checked_scale(sigma, "sigma")) for sigma in sigmas]
-        pairs = zip(self._squared(), exact, strict=True)
-        each = sum((squared / sigma**2 for squared, sigma in pairs), Fraction(0))
-        squares = tuple(rounded_up(int(weight) ** 2 * each) for weight in whole)
-        event = NormalColumns(0, squares, partition=self.name)
+        event = release_cost(whole, squared_shifts(self.n_items, self.clip), sigmas, self.name)
         self._put_together()
         # People of batches that have no weight yet are not asked.
         padded = np.concatenate([whole, np.zeros(len(self.schedule), dtype=np.int64)])
         asked = Answers(self._starts, self._items, self._ticks, padded[self._batches], self._scales)
         paid = self.ledger.buy(event, f"{self.name}-{number:06d}", f"a chain over {self.n_items} items")
-        return Chain(asked, self.n_items, self.clip.ceiling, paid, sigmas)
+        return ChainRelease(asked, self.n_items, self.clip.ceiling, paid, sigmas)
 
     def __len__(self) -> int:
         """How many are stored: as private as whether somebody answered."""

@@ -1,0 +1,49 @@
+"""Effort: how hard an audit tries, in one place, and how often it may cry wolf.
+
+`quick` is for every day: it finds what is badly broken, and takes less than a minute for everything that is shipped.
+`full` comes closer to what is true. A false alarm is as rare in the one as in the other: what chance there is of it
+is shared by all tests of one audit, and less effort only means that less is shown.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+FALSE_ALARM = 1e-3
+"""The chance that a whole audit, of however many learners, finds fault with any that keeps its promise."""
+MOST_LEARNERS = 100
+ALPHA = FALSE_ALARM / (2 * MOST_LEARNERS)
+"""The share of one finding: each learner gets two at most that are not certain, and there are not more learners."""
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How much is run for one learner."""
+
+    name: str
+    scouts: int
+    """Black box: runs of each world, for each pair of neighbours that may turn out to be the worst; 0: the first is."""
+    training: int
+    """Black box: rounds of each world, of the chosen neighbours, from which the attacker learns what to look at."""
+    scored: int
+    """Black box: rounds of each world in which guesses are counted."""
+    paths: int
+    """Pathwise: runs of one world that the other is made to follow, for each pair of neighbours."""
+    views: int
+    """Exact: how many runs are made at most to list all views; what takes more is not tried."""
+
+
+STARTING = 2
+"""To start a learner takes about as long as this number of rounds."""
+
+
+def runs(rounds: int, horizon: int) -> int:
+    """How many runs of a world of `horizon` rounds take as long as `rounds` rounds: short worlds are run more often."""
+    return max(2, rounds // (horizon + STARTING))
+
+
+EFFORTS = {
+    "quick": Effort("quick", scouts=0, training=400, scored=500, paths=2, views=2_000),
+    "full": Effort("full", scouts=60, training=8_000, scored=16_000, paths=16, views=50_000),
+}
+"""How hard the command tries, by name."""

@@ -1,0 +1,55 @@
+"""The command `ledger`: checks a privacy ledger line by line and says what was spent on what."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich import box
+from rich.markup import escape
+from rich.table import Table
+
+from diminuendo.cli import loading
+from diminuendo.cli.screen import console, make_room
+
+
+def ledger_command(
+    file: Annotated[Path, typer.Argument(help="A ledger file, in use or not.")],
+    head: Annotated[str | None, typer.Option(help="A head noted earlier that the file must contain.")] = None,
+    last: Annotated[int, typer.Option(help="Show so many of the latest charges.")] = 10,
+    json_file: Annotated[Path | None, typer.Option("--json", help="Write what it says to this file.")] = None,
+) -> None:
+    """Check a privacy ledger line by line and say what was spent on what."""
+    with loading():
+        from diminuendo.privacy.events import to_json
+        from diminuendo.privacy.ledger import audit
+        from diminuendo.privacy.ledger_file import load
+
+    make_room(json_file)
+    found = audit(file, expect=head)
+    budget = found.budget
+    table = Table(box=box.SIMPLE)
+    for name in ("charge", "what for", "cost by itself, epsilon"):
+        table.add_column(name, justify="right" if name.endswith("epsilon") else "left")
+    for number, charge in list(enumerate(found.charges, start=1))[-last:] if last > 0 else []:
+        alone = budget.counting.epsilon(charge.event, budget.delta, budget.unit.rounds)
+        table.add_row(f"{number} {to_json(charge.event)['kind']}", escape(charge.note) or "-", f"{alone:.4g}")
+    lines = [
+        f"Budget   {budget}",
+        f"Spent    epsilon {found.spent():.6g} of {budget.epsilon:g}, in {len(found.charges)} charges",
+        f"Drawn    {len(found.drawn)} releases"
+        + ("" if found.guarantee().secure_coins else ", seeded: worth nothing"),
+        f"Checked  every line fits the one before; head {found.head}",
+    ]
+    if torn := load(file).torn:
+        lines.append("Note     the last line is unfinished, as after a crash; nothing was drawn on it")
+    console.print("\n".join(lines), highlight=False, markup=False, soft_wrap=True)
+    if found.charges and last > 0:
+        console.print(table)
+    if json_file is not None:
+        charges = [{"charge": to_json(charge.event), "note": charge.note} for charge in found.charges]
+        said = {"budget": budget.as_json(), "spent": found.spent(), "head": found.head, "torn": torn}
+        released = [drawn.body() for drawn in found.drawn]
+        json_file.write_text(json.dumps(said | {"charges": charges, "releases": released}, indent=2) + "\n")

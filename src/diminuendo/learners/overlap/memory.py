@@ -1,0 +1,125 @@
+"""What an overlap learner remembers of people, behind one small protocol: people themselves, or sums over them.
+
+This is the private side: what people said goes in here, and comes out only as the answers of a release, each of which
+is paid for, drawn once and durable before anybody sees it. Besides either of them, payoffs are added up by batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from diminuendo._sparse import SparseRows
+from diminuendo.errors import InvalidInput
+from diminuendo.learners.overlap.person_walk import Answer
+from diminuendo.learners.overlap.pick import FAR, Questions
+from diminuendo.learners.overlap.schedule import OverlapPlan
+from diminuendo.privacy.events import Event
+from diminuendo.privacy.ledger import Ledger
+from diminuendo.randomness.words import SecretRandomness
+from diminuendo.streams.people import People
+from diminuendo.sums.clip import Clip
+from diminuendo.sums.private_sum import PrivateSum
+from diminuendo.types import Floats, Objective
+
+
+class Memory(Protocol):
+    """Keeps what people said, and asks them at releases."""
+
+    # Private.
+
+    def keep(self, person: Objective, said: Answer, batch: int) -> None:
+        """One person of that batch, and what she said."""
+
+    def keep_rows(self, people: People, low: int, high: int, batch: int) -> None:
+        """The people from `low` to `high` - 1, all of one batch."""
+
+    def forget(self, before: int) -> None:
+        """Tastes have changed: drop everybody of batches before that one."""
+
+    # The door.
+
+    def begin_release(self, number: int, first: int) -> Questions:
+        """Begin release `number` of people from batch `first` on; paid for here."""
+
+    def ask_about(self, chain: Sequence[int], batch: int) -> None:
+        """People of `batch` will be shown a slate picked along this chain: said before the first of them comes."""
+
+    # What a snapshot holds.
+
+    @property
+    def arrays(self) -> tuple[NDArray[Any], ...]:
+        """Arrays of fixed size; restored in place."""
+
+    def extra(self) -> dict[str, NDArray[Any]]:
+        """Arrays of no fixed size."""
+
+    def take_extra(self, found: dict[str, NDArray[Any]]) -> None:
+        """Read what `extra` wrote; refuse what could not have been written."""
+
+    def check(self) -> None:
+        """Refuse arrays, as read from a snapshot, that could not have come about."""
+
+
+class PayoffMemory:
+    """What people of each batch earned, to be published once the batch is over: one number per batch."""
+
+    def __init__(self, plan: OverlapPlan, ledger: Ledger) -> None:
+        self._sizes = plan.schedule.sizes
+        self._sum = PrivateSum(
+            1,
+            schedule=plan.schedule,
+            cost=plan.drift,
+            ledger=ledger,
+            strategy="independent",
+            clip=Clip("cell"),
+            name="payoffs",
+        )
+        self.earned = np.zeros(1)
+        """The payoffs published so far, added up."""
+
+    def __repr__(self) -> str:
+        return f"<PayoffMemory, {self.published} batches published>"
+
+    @property
+    def cost(self) -> Event:
+        """What was charged for all batches."""
+        return self._sum.event
+
+    @property
+    def published(self) -> int:
+        """The number of batches whose payoffs were published."""
+        return self._sum.batch
+
+    def add(self, payoff: float, batch: int) -> None:
+        """One person's payoff; where her batch is over it counts as nothing."""
+        self._sum.add([payoff], [0], batch=min(batch, self._sum.batch))
+
+    def add_rows(self, payoffs: Floats) -> None:
+        """The payoffs of several people of the batch that is open."""
+        each = np.arange(len(payoffs) + 1)
+        self._sum.add_rows(SparseRows(each, np.zeros_like(each[1:]), payoffs, (len(payoffs), 1)))
+
+    def publish(self, batch: int, secret: SecretRandomness) -> tuple[float, float]:
+        """What a person of `batch`, which is over, earned on average, and the deviation of the noise in that."""
+        size = float(self._sizes[batch])
+        total = float(self._sum.release(secret)[0])
+        earned, self.earned[0] = (total - float(self.earned[0])) / size, total
+        return earned, self._sum.deviation(1) / size
+
+    def written(self) -> NDArray[Any]:
+        """For a snapshot."""
+        return np.frombuffer(self._sum.snapshot(), dtype=np.uint8)
+
+    def read(self, found: NDArray[Any] | None) -> None:
+        """Go on from what was written; refuse what could not have been."""
+        if found is None:
+            raise InvalidInput("The snapshot holds other things than this learner keeps; it was altered.")
+        self._sum.restore(found.tobytes())
+
+    def sound(self, rounds: int, releases: int) -> bool:
+        """Whether `earned`, as read from a snapshot, can have come about by `releases` releases in `rounds` rounds."""
+        return bool(abs(self.earned[0]) <= rounds + FAR * self._sum.deviation(1) * (releases + 1))

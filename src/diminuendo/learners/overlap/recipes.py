@@ -1,0 +1,195 @@
+"""The two overlap learners, put together of their parts: one keeps people, the other sums over them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from diminuendo.errors import OverBudget
+from diminuendo.learners.base.entry import Advice, Entry
+from diminuendo.learners.base.feedback import Objectives
+from diminuendo.learners.base.frame import PATIENCE, Frame
+from diminuendo.learners.base.learner import Learner
+from diminuendo.learners.overlap.items import ItemAvailability
+from diminuendo.learners.overlap.memory import PayoffMemory
+from diminuendo.learners.overlap.pick import checked_prior
+from diminuendo.learners.overlap.policy import OverlapPolicy, PublicParts
+from diminuendo.learners.overlap.running import SumsMemory
+from diminuendo.learners.overlap.schedule import LONGEST, OverlapPlan, overlap_plan, plan_of_sums
+from diminuendo.learners.overlap.stored import PeopleMemory
+from diminuendo.privacy.budget import Budget
+from diminuendo.privacy.events import Composed
+from diminuendo.privacy.ledger import Ledger
+from diminuendo.randomness.coins import Coins
+from diminuendo.sums.clip import Clip
+from diminuendo.types import Floats
+
+CLIP = Clip()
+"""What one person says about items is clipped to length 1."""
+
+
+def overlap_greedy(
+    n_items: int,
+    slots: int,
+    *,
+    horizon: int | None,
+    epsilon: float,
+    delta: float,
+    visits: int = 1,
+    prior: Sequence[float] | Floats | None = None,
+    prior_people: int | None = None,
+    absent: Iterable[int] = (),
+    eligible: Any = None,
+    ledger: Ledger | None = None,
+    coins: Coins | None = None,
+    patience: int = PATIENCE,
+) -> Learner:
+    """Overlap greedy: keeps people, asks them again at every release, and follows greedy on what they said, with noise.
+
+    At each of a few dozen releases, at times fixed beforehand, all people who are kept answer one chain of questions.
+    First what each item is worth by itself; noise is added, and the best item is picked. Then what every other item
+    loses when that one is shown, with noise; and so on, and at last what is left. Rows and rest of one person come out
+    of her singles, so the whole chain costs no more than twice the first question, whatever k is. People of earlier
+    releases are asked again with weights whose squares add up, and averages over releases then have noise that falls
+    like 1 / (people so far). The slate is shown to everybody until the next release; in the first batch slates are
+    random.
+
+    One number per batch besides, the payoff, tells whether tastes have changed: then memory begins anew.
+
+    Regret     proved for people of one taste, and for greedy on the last release alone: of order k^(3/2) sigma log T
+               (docs/maths/overlap.md, Theorem O3). No bound against an adversary.
+    Guarantee  every release is paid for before it is drawn; rounded Gaussian noise (docs/maths/overlap.md).
+    Assumes    nothing about people: singles are clipped to length 1, rows by a running minimum. One answer per round.
+    Memory     people themselves, as rows or functions, are kept as long as the learner lives or until tastes change.
+    Excludes   timing, and the memory of the process.
+
+    `horizon`: how many people will come, None where nobody knows. `prior`, counting as `prior_people` people: which
+    share of people each item pleases. `absent`: items that are not there yet. `eligible`: for each slot its items.
+    """
+    public = _public_parts(
+        "overlap-greedy", n_items, slots, horizon=horizon, epsilon=epsilon, delta=delta, visits=visits, prior=prior,
+        prior_people=prior_people, absent=absent, eligible=eligible, ledger=ledger, coins=coins, patience=patience,
+    )  # fmt: skip
+    paid_on = Ledger(public.budget) if ledger is None else ledger
+    memory = PeopleMemory(public.frame, public.plan, public.items, paid_on, CLIP)
+    payoffs = _paid_for(public.plan, public.budget, paid_on)
+    return Learner(OverlapPolicy(public, memory, payoffs, fallback_rows=False))
+
+
+def overlap_sums(
+    n_items: int,
+    slots: int,
+    *,
+    horizon: int | None,
+    epsilon: float,
+    delta: float,
+    visits: int = 1,
+    prior: Sequence[float] | Floats | None = None,
+    prior_people: int | None = None,
+    absent: Iterable[int] = (),
+    eligible: Any = None,
+    ledger: Ledger | None = None,
+    coins: Coins | None = None,
+    patience: int = PATIENCE,
+) -> Learner:
+    """Overlap sums: as overlap greedy, but nobody is kept: what people say is added to a few sums and forgotten.
+
+    Every person of a batch answers one chain of questions: what each item is worth by itself; what the others lose when
+    the best item joins; and so on; at last what is left. The chain is the one by which the slate of her batch was
+    picked. Answers are added to running sums, one for each question, and each release publishes all sums with noise.
+    The next slate is greedy on what is believed then; weights and noise are those of overlap greedy.
+
+    When a new item comes first, nobody was asked what the others lose by it, and the row of that item after another
+    set, if there is one, has to do (running_means.py). That is what it costs to keep nobody: a new chain is learned
+    item by item, release by release.
+
+    Regret     no bound.
+    Guarantee  every release is paid for before it is drawn; rounded Gaussian noise (docs/maths/overlap.md, Theorem O2).
+    Assumes    nothing about people: singles are clipped to length 1, rows by a running minimum. One answer per round.
+    Memory     with N items and k slots N x (1 + 2k + 4) running sums and N x (1 + k) sums of the open batch, over
+               people, without noise. Nobody's own answer after observe(); but the sum over one person so far is hers.
+    Excludes   timing, and the memory of the process.
+
+    `horizon`: how many people will come, None where nobody knows. `prior`, counting as `prior_people` people: which
+    share of people each item pleases. `absent`: items that are not there yet. `eligible`: for each slot its items.
+    """
+    public = _public_parts(
+        "overlap-sums", n_items, slots, horizon=horizon, epsilon=epsilon, delta=delta, visits=visits, prior=prior,
+        prior_people=prior_people, absent=absent, eligible=eligible, ledger=ledger, coins=coins, patience=patience,
+    )  # fmt: skip
+    plan, weights = plan_of_sums(public.plan, CLIP)
+    public = replace(public, plan=plan)
+    paid_on = Ledger(public.budget) if ledger is None else ledger
+    memory = SumsMemory(public.frame, plan, weights, public.items, paid_on, CLIP)
+    payoffs = _paid_for(plan, public.budget, paid_on)
+    return Learner(OverlapPolicy(public, memory, payoffs, fallback_rows=True))
+
+
+def _public_parts(
+    name: str,
+    n_items: int,
+    slots: int,
+    *,
+    horizon: int | None,
+    epsilon: float,
+    delta: float,
+    visits: int,
+    prior: Any,
+    prior_people: int | None,
+    absent: Iterable[int],
+    eligible: Any,
+    ledger: Ledger | None,
+    coins: Coins | None,
+    patience: int,
+) -> PublicParts:
+    """What both are made of; whatever is refused is so before anything is paid."""
+    frame = Frame(
+        name,
+        n_items,
+        slots,
+        horizon=LONGEST if horizon is None else horizon,
+        visits=visits,
+        ledger=ledger,
+        coins=coins,
+        patience=patience,
+    )
+    budget = Budget(epsilon, delta, unit=frame.unit, accountant="continuous-gaussian")
+    plan = overlap_plan(frame.n_items, None if horizon is None else frame.horizon, budget, CLIP)
+    items = ItemAvailability(frame.n_items, frame.slots, absent, eligible)
+    known = checked_prior(prior, prior_people, frame.n_items, otherwise=plan.schedule.ends[0])
+    return PublicParts(frame, budget, horizon is not None, plan, items, known)
+
+
+def _paid_for(plan: OverlapPlan, budget: Budget, ledger: Ledger) -> PayoffMemory:
+    """Payoffs are paid for at once, releases one by one; a new run that could not be paid to its end is not begun."""
+    begun = any(charge.note.startswith("payoffs:") for charge in ledger.charges)
+    if not begun and not ledger.affords(Composed((plan.drift, *plan.costs))):
+        raise OverBudget(
+            f"The whole run would cost epsilon {budget.epsilon:g}, and {ledger.spent():g} of "
+            f"{ledger.budget.epsilon:g} is spent. Ask for less, or use a ledger of its own."
+        )
+    return PayoffMemory(plan, ledger)
+
+
+OverlapGreedy = Entry(
+    "overlap-greedy",
+    overlap_greedy,
+    reads=Objectives.kinds,
+    summary="keeps people, asks them again with noise a few dozen times; full information; private",
+    advice=Advice(
+        "(ε, δ)",
+        "-",
+        "people",
+        "first: loses least where tastes are steady or rarely change",
+        keeps_people=True,
+    ),
+)
+
+OverlapSums = Entry(
+    "overlap-sums",
+    overlap_sums,
+    reads=Objectives.kinds,
+    summary="as overlap-greedy, but keeps sums of what people said, and nobody; private",
+    advice=Advice("(ε, δ)", "-", "sums", "where single people must not be kept"),
+)

@@ -1,0 +1,238 @@
+r"""Probing in balanced blocks: one number of each probed person, for one slot and item, and a bound.
+
+k ordered Hedge experts draw a slate anew for each person. In a block every slot and item is probed equally often, in
+rounds that public coins choose, in an order that they choose; what the probed person says goes to that cell, and nobody
+else is heard. When the block closes all k N cells are published, and experts go on from the running sums. A probe falls
+on each round of its block with equal chance, and experts draw by the same law throughout: so a cell is, on average,
+what the item would have earned in that slot over the whole block, and an expert learns about all items at once.
+
+Guarantee  each person adds at most one unit to one cell, which coins chose: Laplace noise on each block by itself, with
+           delta = 0, or rounded Gaussian noise on running sums; docs/maths/blocks.md, Theorem K1. None with an exact
+           sum, which shows what noise takes away.
+Assumes    for privacy: nothing about people. One answer per round; what comes after its block has closed has said
+           nothing.
+Excludes   timing, and the memory of the process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy
+from numpy.typing import NDArray
+
+from diminuendo.errors import InvalidInput
+from diminuendo.learners.base.decisions import NO_PROBE
+from diminuendo.learners.base.frame import Frame
+from diminuendo.learners.base.policy import MenuPolicy
+from diminuendo.learners.base.sum_snapshot import sum_as_extra, take_sum
+from diminuendo.learners.probing.menu import ChoosesWithProbes, ExpertsWithProbes
+from diminuendo.learners.probing.schedule import SHARE, Plan, Theorem
+from diminuendo.learners.probing.worth import Worth
+from diminuendo.privacy.budget import Budget, Guarantee, no_privacy
+from diminuendo.privacy.events import Event
+from diminuendo.randomness.shares import softmax
+from diminuendo.streams.people import People
+from diminuendo.sums.exact_sum import ExactSum
+from diminuendo.sums.private_sum import PrivateSum
+from diminuendo.types import Floats, Items
+
+FAR = 50.0
+"""In deviations of noise: published numbers that lie further than this from what they can be were altered."""
+
+
+@dataclass(frozen=True)
+class WayToProbe:
+    """What a probe shows, what its answer is worth, and what is proved of it."""
+
+    shows: int
+    """SHORT, FULL or INSERTED (draw.py)."""
+    theorem: Callable[[int], Theorem]
+    """What is proved, for a number of slots."""
+    worth: Worth
+    reacting: bool = False
+    """Whether what an expert learns depends on its own draws before; then noise must be new in each block."""
+
+
+class ProbingPolicy(MenuPolicy):
+    """Experts that probe in balanced blocks, and go on from the sum of cells that is published after each.
+
+    `budget`: what a private sum was paid with; None, if the sum is exact.
+    `options`: the arguments of its recipe that a snapshot holds, besides those of the frame.
+    """
+
+    purpose = "one probe of each person"
+
+    def __init__(
+        self,
+        frame: Frame,
+        way: WayToProbe,
+        plan: Plan,
+        cells: PrivateSum | ExactSum,
+        budget: Budget | None,
+        options: dict[str, Any],
+    ) -> None:
+        self.frame, self.budget, self.reader = frame, budget, way.worth.reader
+        self.plan, self.schedule = plan, plan.schedule
+        self._way, self._cells, self._options = way, cells, options
+        self._blocks_published = np.zeros(1, dtype=np.int64)
+        self._sums: Floats = np.zeros(frame.slots * frame.n_items)  # of all cells, as published
+        self._new_sums: Floats | None = None  # published, and not taken over into `_sums` yet
+        kind = np.int32 if plan.block_probes <= np.iinfo(np.int32).max else np.int64
+        self._probes: NDArray[Any] = np.arange(
+            plan.block_probes, dtype=kind
+        )  # of a block; those to come first
+        self._probes_left = np.array([plan.probes_in(0)], dtype=np.int64)
+        self._chooser = self._choosing_in(block=0)
+
+    # What is promised.
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What is proved for the whole run."""
+        frame, budget = self.frame, self.budget
+        if budget is None or self.events is None:
+            return no_privacy(frame.coins.secure)
+        found = budget.counting.epsilon(self.events, budget.delta, frame.visits)
+        epsilon, proof = min(found, budget.epsilon), "docs/maths/blocks.md, Theorem K1"
+        return Guarantee(epsilon, budget.delta, str(frame.unit), proof, frame.coins.secure)
+
+    @property
+    def events(self) -> Event | None:
+        """What the whole run costs; None where nothing is promised."""
+        return self._cells.event if isinstance(self._cells, PrivateSum) else None
+
+    @property
+    def spread(self) -> float:
+        """How far noise goes: the scale of Laplace noise, or the deviation of Gaussian noise at last, in people."""
+        if isinstance(self._cells, ExactSum):
+            return 0.0
+        if self.plan.noise == "laplace":
+            return self._cells.scale / self._cells.clip.ticks
+        return self._cells.deviation(len(self._cells.schedule))
+
+    def bound_to_aim(self) -> float:
+        """What is proved of the expected regret of the whole run to the share of the best slate that is aimed at."""
+        theorem = self._way.theorem(self.frame.slots)
+        return self.plan.bound(theorem, self.spread, self._cells.clip.ticks)
+
+    def regret_bound(self) -> float:
+        """What follows for the regret to (1 - 1/e) of the best slate; of order T where less is aimed at."""
+        return self.bound_to_aim() + (SHARE - self._way.theorem(self.frame.slots).aim) * self.plan.horizon
+
+    # Public: experts' shares, from what was published; probes, from public coins.
+
+    @property
+    def chooser(self) -> ChoosesWithProbes:
+        """Of the running block."""
+        return self._chooser
+
+    def _choosing_in(self, block: int) -> ChoosesWithProbes:
+        """From this round on, to the end of the block: draws by what was published, and makes the probes that are left."""
+        frame, last = self.frame, len(self.schedule) - 1
+        scores = self.plan.rate / self.plan.probes * self._sums.reshape(frame.slots, frame.n_items)
+        menu = ExpertsWithProbes(
+            frame.n_items,
+            frame.slots,
+            first=frame.rounds,
+            end=self.schedule.ends[block] if block < last else frame.horizon,
+            words=frame.public.passed,
+            shows=self._way.shows,
+            rounds=max(0, self.schedule.ends[block] - frame.rounds),
+            ends=softmax(scores),
+            probes=self._probes[: self._probes_left[0]].copy(),
+        )
+        return ChoosesWithProbes(menu, self._probes, self._probes_left)
+
+    # The door: the sums of all cells, paid for when the sum was made, drawn once and durable before they are seen.
+
+    def due(self) -> bool:
+        """Whether a block is over that was not published; the last one never is."""
+        over = min(self.schedule.closed_by(self.frame.rounds), len(self.schedule) - 1)
+        return int(self._blocks_published[0]) < over
+
+    def release(self) -> None:
+        """Publish the running sums of all cells; experts go on from them."""
+        with self.frame.guard.defer_interrupt():
+            if self._new_sums is None:
+                self._new_sums = self._cells.release(self.frame.secret)
+            block = int(self._blocks_published[0]) + 1
+            self._sums[:] = self._new_sums
+            self._probes_left[0] = self.plan.probes_in(block)
+            self._chooser = self._choosing_in(block)
+            self._blocks_published[0], self._new_sums = (
+                block,
+                None,
+            )  # last: whatever fails before is done again
+
+    # Private: what probed people say, into the cell that coins chose.
+
+    def learn(self, place: int, answer: Any) -> None:
+        """Add what a probed person said to her cell, if her block is still open; nobody else is heard."""
+        decisions = self.frame.decisions
+        probe = decisions.probes[place]
+        if probe[0] != NO_PROBE:
+            block = self.schedule.closed_by(decisions.round_at(place))
+            cell = int(probe[0]) * self.frame.n_items + int(probe[1])
+            self._cells.add([self._way.worth.of(decisions.rows[place], probe, answer)], [cell], batch=block)
+
+    def replay(self, people: People, slates: Items, done: int) -> int:
+        """To the end of the block: everybody's probe is counted before the next is published."""
+        frame, block, end = self.frame, int(self._blocks_published[0]), len(people)
+        if block < len(self.schedule) - 1:
+            end = min(end, done + self.schedule.ends[block] - frame.rounds)
+        probes = np.empty((end - done, 3), dtype=np.int32)
+        drawn = self.draw_rows(slates[done:end], probes)
+        probing = np.flatnonzero(probes[:drawn, 0] != NO_PROBE)
+        if len(probing):
+            rounds, made = done + probing, probes[probing]
+            cells = made[:, 0].astype(np.int64) * frame.n_items + made[:, 1]
+            worths = self._way.worth.of_all(people, rounds, slates, made)
+            shape = (len(rounds), frame.slots * frame.n_items)
+            rows = scipy.sparse.csr_array((worths, cells, np.arange(len(rounds) + 1)), shape=shape)
+            self._cells.add_rows(rows, batch=block)
+        return done + drawn
+
+    # What a snapshot holds: the sum of cells too, as private as what people said.
+
+    def config(self) -> dict[str, Any]:
+        """The options of its recipe, besides those of the frame."""
+        return self._options
+
+    def state(self) -> Any:
+        """What was published, and the probes of the running block."""
+        return self._blocks_published, self._sums, self._probes_left, self._probes
+
+    def extra(self) -> dict[str, NDArray[Any]]:
+        """The sum of cells."""
+        return sum_as_extra(self._cells)
+
+    def take_extra(self, found: dict[str, NDArray[Any]]) -> None:
+        """Go on with the sum of cells."""
+        take_sum(self._cells, found)
+        super().take_extra(found)
+
+    def restored(self) -> None:
+        """Refuse blocks that could not have come about; the menu follows, from this round on."""
+        plan, last = self.plan, len(self.schedule) - 1
+        published, left, rounds = int(self._blocks_published[0]), int(self._probes_left[0]), self.frame.rounds
+        # At its end, a block waits for the next round to be published.
+        over = self.schedule.closed_by(max(0, rounds - 1)), self.schedule.closed_by(rounds)
+        most = len(self.schedule) * (plan.probes + FAR * self.spread)
+        sound = (
+            published == self._cells.batch
+            and published in (min(closed, last) for closed in over)
+            and (np.abs(self._sums) <= most).all()
+            and 0 <= left <= plan.probes_in(published)
+            and (np.sort(self._probes) == np.arange(plan.block_probes)).all()
+        )
+        if sound and plan.probes_in(published):
+            begun = self.schedule.ends[published - 1] if published else 0
+            made, to_come = plan.block_probes - left, self.schedule.ends[published] - rounds
+            sound = made <= rounds - begun and left <= to_come
+        if not sound:
+            raise InvalidInput("The snapshot holds blocks that could not have come about; it was altered.")
+        self._chooser = self._choosing_in(published)

@@ -1,0 +1,46 @@
+"""A process that knows nothing but menus and public coins, and chooses by them.
+
+Run as a program: python -m tests.kit.choose_by_menu FOLDER. Reads every menu in the folder, named CASE.NUMBER.menu, and
+writes the slates and probes of its rounds as CASE.NUMBER.npz. Coins are seeded, and stand where the menu says.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+
+from diminuendo import SeededCoins
+from diminuendo.learners.menus import read_menu
+from diminuendo.randomness import PublicCoins
+from diminuendo.types import Items
+
+SEED = 11
+
+
+def chosen(written: bytes, rounds: int) -> tuple[Items, Items]:
+    """The slates and probes of the first `rounds` rounds of a menu."""
+    menu = read_menu(written)
+    coins = PublicCoins(SeededCoins(SEED))
+    coins.take(menu.words)
+    chooser = menu.chooser()
+    slates = np.full((rounds, menu.slots), -1, dtype=np.int32)
+    probes = np.full((rounds, 3), -1, dtype=np.int32)
+    done = 0
+    while done < rounds:
+        done += chooser.draw(menu.first + done, slates[done:], probes[done:], coins.view)
+        coins.resume()
+    return slates, probes
+
+
+def main(folder: Path) -> None:
+    """Choose by every menu in the folder."""
+    for file in sorted(folder.glob("*.menu")):
+        rounds = int((folder / f"{file.stem}.rounds").read_text())
+        slates, probes = chosen(file.read_bytes(), rounds)
+        np.savez(folder / f"{file.stem}.npz", slates=slates, probes=probes)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

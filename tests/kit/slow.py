@@ -1,0 +1,25 @@
+"""What of a long list of cases every run tries, and what waits for `make test-slow`."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from typing import TypeVar
+
+import pytest
+
+Value = TypeVar("Value")
+
+MECHANISMS = (
+    *("random", "fi-dp", "fi-pure", "overlap-greedy", "epoch-greedy", "boosted", "bandit-blocks"),
+    "slate-clicks",
+)
+"""One learner for each way to be private: nothing learned, draws, noise on leaders, overlaps that are counted, epochs,
+released sums, blocks of probes, slates that are counted. The others differ in constants, or in what they read."""
+
+VARIANTS = ("-paper", "-open")
+"""How the names of learners end that differ from another one in constants or in noise only."""
+
+
+def mostly_slow(values: Iterable[Value], quick: Collection[Value]) -> list[pytest.ParameterSet]:
+    """Values of a parameter: those in `quick` are tried in every run, the others in the slow one."""
+    return [pytest.param(value, marks=[] if value in quick else [pytest.mark.slow]) for value in values]

@@ -1,0 +1,107 @@
+"""Menus are public data: another process chooses by them slate for slate, and nothing private is in them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from diminuendo import LEARNERS, Learner, SeededCoins, Setting
+from diminuendo.errors import InvalidInput, OutOfRange
+from diminuendo.learners.base.menu import Menu
+from diminuendo.learners.base.policy import MenuPolicy
+from diminuendo.learners.menus import MENUS, read_menu
+from diminuendo.streams import taste_groups
+from diminuendo.types import FEEDBACKS, FeedbackKind, Items
+from tests.kit.choose_by_menu import SEED
+
+ROOT = Path(__file__).parents[2]
+N_ITEMS, SLOTS, ROUNDS = 9, 3, 400
+PEOPLE = taste_groups(ROUNDS, N_ITEMS, groups=3, items_per_group=4, seed=2)
+
+
+def fresh(name: str) -> tuple[Learner, FeedbackKind]:
+    entry = LEARNERS[name]
+    feedback = next(kind for kind in FEEDBACKS if kind in entry.reads)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", OutOfRange)  # the paper's constants for so few rounds
+        setting = Setting(N_ITEMS, SLOTS, ROUNDS, feedback, epsilon=4.0)
+        return entry.for_setting(setting, coins=SeededCoins(SEED)), feedback
+
+
+WITH_MENUS = [name for name in LEARNERS if isinstance(getattr(fresh(name)[0], "policy", None), MenuPolicy)]
+
+
+def answer(feedback: FeedbackKind, t: int, slate: tuple[int, ...]) -> Any:
+    if feedback == "click":
+        return PEOPLE.click(t, slate)
+    return PEOPLE[t] if feedback == "full" else PEOPLE[t].value(slate)
+
+
+def played(name: str) -> Iterator[tuple[Menu, Items, Items]]:
+    """Every menu of a run, and the slates and probes that the learner showed by it."""
+    learner, feedback = fresh(name)
+    menu, rows, probes = None, list[Items](), list[tuple[int, int]]()
+    for t in range(ROUNDS):
+        decision = learner.choose()
+        if learner.menu is not menu:
+            if menu is not None:
+                yield menu, np.array(rows), np.array(probes)
+            menu, rows, probes = learner.menu, [], []
+        rows.append(learner.row_of(decision))
+        probes.append((-1, -1) if decision.probe is None else decision.probe)
+        learner.observe(decision, answer(feedback, t, decision.slate))
+    assert menu is not None
+    yield menu, np.array(rows), np.array(probes)
+
+
+def test_some_learners_have_menus_and_some_draw_from_secrets() -> None:
+    assert {"random", "epoch-greedy"} <= set(WITH_MENUS)
+    assert not {"fi-dp", "bandit-dp", "hedge"} & set(WITH_MENUS)
+
+
+def test_another_process_chooses_the_same_slates(tmp_path: Path) -> None:
+    """All learners in one process of its own, which holds nothing but menus and public coins."""
+    expected = {}
+    for name in WITH_MENUS:
+        menus = list(played(name))
+        for number, (menu, rows, probes) in enumerate(menus):
+            case = f"{name}.{number:03d}"
+            expected[case] = rows, probes
+            (tmp_path / f"{case}.menu").write_bytes(menu.to_bytes())
+            (tmp_path / f"{case}.rounds").write_text(str(len(rows)))
+        firsts = [menu.first for menu, _, _ in menus]
+        assert firsts == list(np.cumsum([0] + [len(rows) for _, rows, _ in menus[:-1]])), name
+        assert [menu.end for menu, _, _ in menus[:-1]] == firsts[1:], name
+    subprocess.run([sys.executable, "-m", "tests.kit.choose_by_menu", str(tmp_path)], cwd=ROOT, check=True)
+    for case, (rows, probes) in expected.items():
+        with np.load(tmp_path / f"{case}.npz") as found:
+            np.testing.assert_array_equal(found["slates"], rows, err_msg=case)
+            np.testing.assert_array_equal(found["probes"][:, :2], probes, err_msg=case)
+
+
+@pytest.mark.parametrize("name", WITH_MENUS)
+def test_a_menu_is_read_back_as_it_was_written(name: str) -> None:
+    menu = next(played(name))[0]
+    written = menu.to_bytes()
+    assert type(read_menu(written)) is type(menu)
+    assert read_menu(written).to_bytes() == written
+
+
+def test_what_is_no_menu_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="not a menu"):
+        read_menu(b"nothing")
+    learner = fresh("random")[0]
+    with pytest.raises(InvalidInput, match="Expected a menu of one of the kinds"):
+        read_menu(learner.snapshot())
+
+
+def test_every_kind_of_menu_is_shown_by_some_learner() -> None:
+    shown = {type(menu) for name in WITH_MENUS for menu, _, _ in played(name)}
+    assert shown == set(MENUS.values())

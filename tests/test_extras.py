@@ -1,0 +1,135 @@
+"""Choosing and learning need few packages; what needs more says, where it is missing, which extra brings it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import diminuendo
+from diminuendo._extras import EXTRAS, extra
+from diminuendo.errors import DiminuendoError, MissingExtra
+
+ROOT = Path(diminuendo.__file__).parent
+PROJECT = ROOT.parents[1] / "pyproject.toml"
+
+HIDE = """
+import sys
+class Hidden:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {hidden}:
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+sys.meta_path.insert(0, Hidden())
+"""
+
+EVERYTHING = [name for packages in EXTRAS.values() for name in packages]
+
+CORE = """
+import diminuendo, diminuendo.learners.recommend, diminuendo.continuous, diminuendo.paper, diminuendo.plan
+import diminuendo.evaluate, diminuendo.offline, diminuendo.streams
+people = diminuendo.msweb()[:20]
+for name in ("private", "nonprivate", "random"):
+    setting = diminuendo.Setting(people.n_items, slots=2, rounds=len(people), feedback="full", epsilon=1.0, delta=1e-6)
+    learner = diminuendo.make(name, setting)
+    decision = learner.choose()
+    learner.observe(decision, people[0])
+diminuendo.greedy(people, 2)
+print(learner.rounds)
+"""
+
+
+def without(hidden: list[str], program: str) -> subprocess.CompletedProcess[str]:
+    """Run a program where these packages cannot be found."""
+    said = HIDE.format(hidden=hidden) + program
+    return subprocess.run([sys.executable, "-c", said], capture_output=True, text=True, check=False)
+
+
+def test_choosing_and_learning_need_no_extra() -> None:
+    ran = without(EVERYTHING, CORE)
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout == "1\n"
+
+
+@pytest.mark.parametrize(
+    ("hidden", "program", "brings"),
+    [
+        ("pyarrow", "import diminuendo.simulate", "simulate"),
+        ("joblib", "import diminuendo.simulate", "simulate"),
+        ("cloudpickle", "import diminuendo; diminuendo.simulate.sweep", "simulate"),
+        ("matplotlib", "import diminuendo.simulate.report", "simulate"),
+        ("matplotlib", "import diminuendo.simulate.figures.prices", "simulate"),
+        ("matplotlib", "import diminuendo.audit.figure", "simulate"),
+        ("joblib", "import diminuendo.audit", "simulate"),
+        ("pyarrow", "import diminuendo; diminuendo.from_ratings", "simulate"),
+        ("pyarrow", "from diminuendo.evaluate import Log; Log(2).table()", "simulate"),
+        ("rich", "from diminuendo.simulate.table import tables, _empty; _empty(None, '')", "cli"),
+    ],
+)
+def test_what_is_missing_is_said(hidden: str, program: str, brings: str) -> None:
+    caught = f"""
+from diminuendo.errors import DiminuendoError
+try:
+    {program}
+except DiminuendoError as error:
+    assert isinstance(error, ImportError)
+    print(error)
+"""
+    ran = without([hidden], caught)
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout == f"{hidden} is not installed; try `pip install 'diminuendo[{brings}]'`.\n"
+
+
+@pytest.mark.parametrize(
+    ("hidden", "typed", "brings"),
+    [
+        ("typer", ["--version"], "cli"),
+        ("rich", ["learners"], "cli"),
+        ("joblib", ["audit", "--quick"], "simulate"),
+        ("pyarrow", ["simulate", "msweb"], "simulate"),
+        (
+            "matplotlib",
+            ["plan", "--items", "5", "--slots", "1", "--rounds", "100", "--plot", "no.png"],
+            "simulate",
+        ),
+    ],
+)
+def test_commands_say_it_in_one_sentence(hidden: str, typed: list[str], brings: str, tmp_path: Path) -> None:
+    typed = [str(tmp_path / word) if word.endswith(".png") else word for word in typed]
+    ran = without([hidden], f"sys.argv = ['diminuendo', *{typed}]\nfrom diminuendo.cli import main\nmain()")
+    assert ran.returncode == 2, ran.stdout + ran.stderr
+    assert "Traceback" not in ran.stderr
+    said = " ".join(ran.stderr.split())
+    assert said.endswith(f"error {hidden} is not installed; try `pip install 'diminuendo[{brings}]'`.")
+
+
+@pytest.mark.parametrize("typed", [["--help"], ["learners"], ["plan", "--help"]])
+def test_commands_that_simulate_nothing_need_no_more_than_their_own_extra(typed: list[str]) -> None:
+    ran = without(
+        list(EXTRAS["simulate"]),
+        f"sys.argv = ['diminuendo', *{typed}]\nfrom diminuendo.cli import main\nmain()",
+    )
+    assert ran.returncode == 0, ran.stderr
+
+
+def test_other_failures_are_left_as_they_are() -> None:
+    with pytest.raises(ModuleNotFoundError, match="no_such_package") as caught, extra("simulate"):
+        import no_such_package  # type: ignore[import-not-found]  # noqa: F401
+    assert not isinstance(caught.value, DiminuendoError)
+    with pytest.raises(MissingExtra, match="pyarrow"), extra("simulate"):
+        raise ModuleNotFoundError("No module named 'pyarrow.csv'", name="pyarrow.csv")
+
+
+@pytest.mark.skipif(not PROJECT.exists(), reason="not in a clone")
+def test_extras_bring_what_they_are_said_to() -> None:
+    project = tomllib.loads(PROJECT.read_text())["project"]
+    for name, packages in EXTRAS.items():
+        assert [line.partition(">")[0] for line in project["optional-dependencies"][name]] == list(packages)
+    assert [line.partition(">")[0] for line in project["dependencies"]] == [
+        "numpy",
+        "scipy",
+        "numba",
+        "opendp",
+    ]
