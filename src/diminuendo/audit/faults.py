@@ -12,17 +12,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import replace
 from typing import Any, ClassVar
 from unittest import mock
 
 import numpy as np
 
-from diminuendo.audit.draw_faults import DRAW_FAULTS, Fault
+from diminuendo.audit.draw_faults import DRAW_FAULTS, Fault, duplicates_counted
 from diminuendo.audit.subjects import Subject
+from diminuendo.learners.base.entry import Entry
 from diminuendo.learners.base.old_learner import Learner
 from diminuendo.learners.base.setting import Setting
-from diminuendo.learners.overlap.running import OverlapSums
-from diminuendo.learners.overlap.stored import OverlapGreedy
+from diminuendo.learners.overlap.recipes import OverlapGreedy, OverlapSums
 from diminuendo.learners.released.boosted import Boosted
 from diminuendo.learners.slates.clicks import SlateClicks
 from diminuendo.learners.slates.totals import SlateTotals
@@ -54,13 +55,65 @@ class PublicAsSecret(SeededCoins):
         return self._coins.public(count)
 
 
-class PublicNoise(Planted, SlateTotals):
+def public_noise(policy: Any, broken: bool) -> None:
     """Noise is drawn from public coins, so whoever knows them takes it off again."""
+    if broken:
+        policy.frame.secret = SecretRandomness(PublicAsSecret(policy.frame.coins))
 
-    def __init__(self, *args: Any, **more: Any) -> None:
-        super().__init__(*args, **more)
-        if self.broken:
-            self._secret = SecretRandomness(PublicAsSecret(self.coins))
+
+def propensity_tells(policy: Any, broken: bool) -> None:
+    """The chance that is reported follows what was said but not published yet."""
+    propensity = policy.propensity
+
+    def tells(row: Items) -> float:
+        told = propensity(row) or 0.0
+        return told / (1 + float(policy._counts.exact().sum())) if broken else told
+
+    policy.propensity = tells
+
+
+def scale_follows_answers(policy: Any, broken: bool) -> None:
+    """Noise is larger where people are happy."""
+    counts = policy._counts
+    scale, release = counts.scale, counts.release
+
+    def releases(secret: SecretRandomness) -> Floats:
+        happy = broken and counts.exact().sum() > 0
+        counts.scale = lambda sensitivity: scale(sensitivity) * (2 if happy else 1)
+        published: Floats = release(secret)
+        return published
+
+    counts.release = releases
+
+
+def refuses_when_unhappy(policy: Any, broken: bool) -> None:
+    """A check that was meant for tests stops the run when payoffs add up to too little."""
+    learn, admit, unhappy = policy.learn, policy.frame.admit, [False]
+
+    def learns(place: int, answer: float) -> None:
+        learn(place, answer)
+        unhappy[0] = broken and answer <= 0
+
+    def admits(rounds: int) -> None:
+        admit(rounds)
+        if unhappy[0]:
+            raise ArithmeticError("payoffs are too small")
+
+    policy.learn, policy.frame.admit = learns, admits
+
+
+def plans_on_answers(policy: Any, broken: bool) -> None:
+    """Puts a slate aside as soon as somebody dislikes it, before anything was published."""
+    learn = policy.learn
+
+    def learns(place: int, answer: float) -> None:
+        learn(place, answer)
+        if broken and answer <= 0:
+            others = np.roll(policy._menu.slates, 1, axis=1)
+            policy._menu = replace(policy._menu, slates=others)
+            policy._chooser, policy._block = policy._menu.chooser(), policy._block._replace(slates=others)
+
+    policy.learn = learns
 
 
 class WordsGivenBack(Planted, Boosted):
@@ -72,40 +125,6 @@ class WordsGivenBack(Planted, Boosted):
         used = self._secret.view.used
         if self.broken and self._made[0] > made and used[USED] > before + 1:
             used[USED] = before + 1
-
-
-class PropensityTells(Planted, SlateTotals):
-    """The chance that is reported follows what was said but not published yet."""
-
-    def _propensity(self, row: Items) -> float:
-        told = super()._propensity(row) or 0.0
-        return told / (1 + float(self._counts.exact().sum())) if self.broken else told
-
-
-class ScaleFollowsAnswers(Planted, SlateTotals):
-    """Noise is larger where people are happy."""
-
-    def _release(self) -> Floats:
-        happy = self.broken and self._counts.exact().sum() > 0
-        real = self._counts.scale
-        vars(self._counts)["scale"] = lambda apart: real(apart) * (2 if happy else 1)
-        try:
-            return super()._release()
-        finally:
-            del vars(self._counts)["scale"]
-
-
-class RefusesWhenUnhappy(Planted, SlateTotals):
-    """A check that was meant for tests stops the run when payoffs add up to too little."""
-
-    def _learn(self, place: int, answer: float) -> None:
-        super()._learn(place, answer)
-        self._unhappy = self.broken and answer <= 0
-
-    def _admit(self, rounds: int) -> None:
-        super()._admit(rounds)
-        if getattr(self, "_unhappy", False):
-            raise ArithmeticError("payoffs are too small")
 
 
 class LastCountedAgain(Planted, Boosted):
@@ -140,19 +159,6 @@ class NoiseUsedAgain(Planted, Boosted):
         super()._release_due()
 
 
-class Reopened(Planted):
-    """Forgets to close a round once it was answered: whoever answers again is counted again."""
-
-    def __init__(self, *args: Any, **more: Any) -> None:
-        super().__init__(*args, **more)
-        close = self._decisions.close
-        vars(self._decisions)["close"] = (lambda place: None) if self.broken else close
-
-
-class DuplicatesCounted(Reopened, SlateClicks):
-    """Of clicks."""
-
-
 class ClosesOnAnswers(Planted, Boosted):
     """A batch is over when enough people have answered, not when enough have come."""
 
@@ -171,28 +177,7 @@ class ClosesOnAnswers(Planted, Boosted):
         super()._learn(place, answer)
 
 
-class PlansOnAnswers(Planted, SlateTotals):
-    """Puts a slate aside as soon as somebody dislikes it, before anything was published."""
-
-    def _learn(self, place: int, answer: float) -> None:
-        super()._learn(place, answer)
-        if self.broken and answer <= 0:
-            self._block = self._block._replace(slates=np.roll(self._block.slates, 1, axis=1))
-
-
 class Boosts(Planted, Boosted):
-    """For faults in what surrounds a learner."""
-
-
-class Totals(Planted, SlateTotals):
-    """For faults in what surrounds a learner."""
-
-
-class Keeps(Planted, OverlapGreedy):
-    """For faults in what surrounds a learner."""
-
-
-class Sums(Planted, OverlapSums):
     """For faults in what surrounds a learner."""
 
 
@@ -247,16 +232,18 @@ def without_minimum() -> Iterator[None]:
 
 def subject(
     name: str,
-    learner: type[Planted] | Fault,
+    learner: type[Planted] | Entry[...] | Fault,
     around: Callable[[], AbstractContextManager[None]] = nullcontext,
     *,
     broken: bool = True,
 ) -> Subject:
-    """A learner with its fault; or, not broken, the same with nothing wrong."""
+    """A learner with its fault; or, not broken, the same with nothing wrong. For an entry, only what is around is."""
 
     def make(setting: Setting, coins: Coins) -> Any:
         if isinstance(learner, Fault):
             return learner.planted(learner.learner.for_setting(setting, coins=coins), broken)
+        if isinstance(learner, Entry):
+            return learner.for_setting(setting, coins=coins)
         made: Any = type(learner.__name__, (learner,), {"broken": broken})
         found: Learner = made.for_setting(setting, coins=coins)
         return found
@@ -268,18 +255,18 @@ def subject(
 
 PLANTED: dict[str, tuple[Any, ...]] = {
     "noise halved (boosted)": (Boosts, halved),
-    "noise halved (slate-totals)": (Totals, halved),
-    "clipping left out (overlap-sums)": (Sums, unclipped),
-    "running minimum left out (overlap-greedy)": (Keeps, without_minimum),
+    "noise halved (slate-totals)": (SlateTotals, halved),
+    "clipping left out (overlap-sums)": (OverlapSums, unclipped),
+    "running minimum left out (overlap-greedy)": (OverlapGreedy, without_minimum),
     "noise used again (boosted)": (NoiseUsedAgain,),
     "secret words in part used again (boosted)": (WordsGivenBack,),
-    "noise from public coins (slate-totals)": (PublicNoise,),
-    "propensity tells (slate-totals)": (PropensityTells,),
-    "scale decided by data (slate-totals)": (ScaleFollowsAnswers,),
-    "refusal decided by data (slate-totals)": (RefusesWhenUnhappy,),
+    "noise from public coins (slate-totals)": (Fault(SlateTotals, public_noise),),
+    "propensity tells (slate-totals)": (Fault(SlateTotals, propensity_tells),),
+    "scale decided by data (slate-totals)": (Fault(SlateTotals, scale_follows_answers),),
+    "refusal decided by data (slate-totals)": (Fault(SlateTotals, refuses_when_unhappy),),
     "last of a batch counted again (boosted)": (LastCountedAgain,),
-    "slates decided by data (slate-totals)": (PlansOnAnswers,),
-    "duplicates counted (slate-clicks)": (DuplicatesCounted,),
+    "slates decided by data (slate-totals)": (Fault(SlateTotals, plans_on_answers),),
+    "duplicates counted (slate-clicks)": (Fault(SlateClicks, duplicates_counted),),
     "batch closed on answers (boosted)": (ClosesOnAnswers,),
 } | {name: (fault,) for name, fault in DRAW_FAULTS.items()}
 """What is wrong, in which learner; and how that is done: a class or a fault, and what surrounds it."""

@@ -74,10 +74,11 @@ def could_be_planned(
 ) -> bool:
     """Whether a block as read from a snapshot could have been planned; `left`: how many rounds each slate still has."""
     many = len(block.sizes)
+    parts: tuple[NDArray[Any], ...] = (*block, assigned, left)
     kinds = (np.int32, np.int64, np.int64, np.int32, np.int64)
     shapes = ((many, slots), (many,), (many,))
     if not (
-        all(part.dtype == kind for part, kind in zip((*block, assigned, left), kinds, strict=True))
+        all(part.dtype == kind for part, kind in zip(parts, kinds, strict=True))
         and tuple(part.shape for part in block) == shapes
         and (assigned.ndim, left.shape) == (1, block.sizes.shape)
         and ((block.slates >= 0) & (block.slates < n_items)).all()

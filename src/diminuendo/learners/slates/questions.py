@@ -67,7 +67,7 @@ class Questions(ABC):
 
     @abstractmethod
     def count(self, questions: Ints, starts: Ints, answers: NDArray[Any]) -> tuple[Ints, Ints]:
-        """The cells that answers add to, and the ticks, given each person's question and her slate's first cell."""
+        """The cells that answers add to, and the ticks; by each person's question, and the first cell of her slate."""
 
     @abstractmethod
     def count_one(self, question: int, start: int, answer: Any) -> tuple[int, int]:
