@@ -51,9 +51,9 @@ def in_a_child(work: Callable[[], None]) -> int:
 
 def acknowledged(out: Path, note: Path) -> None:
     """Note every run as soon as it is said to be kept; and those that are made."""
-    keep, work = store.Kept.keep, Run.work
+    keep, work = store.ResultStore.add, Run.work
 
-    def noted(self: store.Kept, task: Any, found: Any) -> None:
+    def noted(self: store.ResultStore, task: Any, found: Any) -> None:
         keep(self, task, found)
         with note.open("a") as file:
             file.write(f"kept {task.key}\n")
@@ -63,7 +63,7 @@ def acknowledged(out: Path, note: Path) -> None:
             file.write(f"made {self.key}\n")
         return work(self, *rest)
 
-    store.Kept.keep = noted  # type: ignore[method-assign]
+    store.ResultStore.add = noted  # type: ignore[method-assign]
     Run.work = made  # type: ignore[assignment, method-assign]
     small(out)
 

@@ -18,7 +18,7 @@ from diminuendo.simulate.figures.over_time import middle_epsilon, payoff_figure,
 from diminuendo.simulate.figures.privacy import price_figure
 from diminuendo.simulate.figures.slates import NOT_KEPT, chosen_items, shares_of, slates_figure
 from diminuendo.simulate.figures.spending import arrival_figure, average, spending_figure, varies
-from diminuendo.simulate.figures.style import looks, style
+from diminuendo.simulate.figures.style import line_styles, style
 from diminuendo.simulate.result import items_kept
 from diminuendo.types import Floats
 from tests.simulate.specimens import small, tiny
@@ -51,7 +51,7 @@ def test_the_epsilon_nearest_to_one_is_drawn() -> None:
 def test_lines_over_time_end_where_the_numbers_are() -> None:
     simulation, greedy = small(), small().benchmarks.greedy.value
     earned, lost = payoff_figure(simulation).axes[0], regret_figure(simulation).axes[0]
-    for name, look in looks(simulation.by_learner()).items():
+    for name, look in line_styles(simulation.by_learner()).items():
         payoff = payoffs(simulation, name, None if name in ("nonprivate", "random") else 1.0).mean()
         for axes, expected in ((earned, payoff), (lost, 1_500 * (greedy - payoff))):
             at, line = line_of(axes, look.colour)
@@ -71,7 +71,7 @@ def test_who_gains_on_hindsight_is_drawn_on_plain_axes() -> None:
 def test_the_price_of_privacy() -> None:
     simulation = small()
     axes, greedy = price_figure(simulation).axes[0], simulation.benchmarks.greedy.value
-    look = looks(simulation.by_learner())
+    look = line_styles(simulation.by_learner())
     at, private = line_of(axes, look["private"].colour)
     expected = [payoffs(simulation, "private", epsilon).mean() / greedy for epsilon in (1.0, 10.0)]
     np.testing.assert_allclose(at, [1, 10])

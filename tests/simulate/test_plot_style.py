@@ -13,8 +13,8 @@ from scipy import stats
 from diminuendo.simulate.figures.style import (
     COLOURS,
     KNOWN,
-    Look,
-    looks,
+    LineStyle,
+    line_styles,
     mean_and_band,
     panel,
     short,
@@ -66,10 +66,10 @@ def test_everybody_can_tell_learners_apart() -> None:
 
 def test_no_two_learners_look_alike() -> None:
     names = ["private", "paper", "fi-dp", "nonprivate", "random", *"abcdefghij"]
-    found = looks(names)
+    found = line_styles(names)
     assert len(set(found.values())) == len(names)
     assert len({(look.marker, look.line) for look in found.values()}) == len(names), "also without colours"
-    assert looks(["x", "private"])["private"] == KNOWN["private"] == Look(COLOURS[0], "o", "-")
+    assert line_styles(["x", "private"])["private"] == KNOWN["private"] == LineStyle(COLOURS[0], "o", "-")
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=8))

@@ -14,7 +14,7 @@ import pytest
 from diminuendo.errors import InvalidInput
 from diminuendo.simulate import sweep
 from diminuendo.streams import taste_groups
-from tests.simulate.test_kept import children, rows, until
+from tests.simulate.test_store import children, rows, until
 
 PEOPLE = taste_groups(20_000, 15, groups=4, items_per_group=5, seed=2)
 ROOT = Path(__file__).parents[2]

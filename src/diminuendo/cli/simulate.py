@@ -216,11 +216,11 @@ def _interruptible(out: Path | None) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        from diminuendo.simulate.store import kept_rows
+        from diminuendo.simulate.store import finished_runs
 
         said = "Interrupted. Nothing is kept without --out."
         if out is not None:
-            count = kept_rows(out)
+            count = finished_runs(out)
             kept = f"{count:,} finished {'run is' if count == 1 else 'runs are'} kept in {out}"
             then = (
                 f"{kept}; this goes on from there:"

@@ -17,11 +17,11 @@ from diminuendo.types import EMPTY_SLOT, FeedbackKind, Floats, Items
 NOTE = "Payoffs and regret are for evaluation; they are not private."
 
 CURVE_POINTS = 400
-"""At so many rounds the payoff so far is kept."""
+"""At how many rounds the payoff so far is kept."""
 
 SHOWN_ITEMS = 15
 SHOWN_STRETCHES = 60
-"""Of so many items, or two for each slot if that is more, it is kept how often they were shown, in each of so many
+"""For how many items (or two for each slot if that is more) it is kept how often they were shown, and in how many
 stretches of rounds."""
 
 LARGE = ("curve", "shown", "spending")
@@ -65,9 +65,9 @@ class Result:
     """What is proved; None where nothing is."""
     mean_payoff: float
     regret: float
-    """To hindsight greedy."""
+    """The regret to hindsight greedy."""
     regret_to_optimum: float
-    """To (1 - 1/e) of the optimum (its upper bound): the regret of the theorems."""
+    """The regret to (1 - 1/e) of the optimum (its upper bound): the regret of the theorems."""
     expert_regrets: list[float]
     seconds: float
     guarantee: dict[str, Any]
@@ -78,7 +78,7 @@ class Result:
     """Where the budget went (spending.py)."""
 
     def as_json(self) -> dict[str, Any]:
-        """The numbers."""
+        """The numbers, without what is large."""
         return {name: value for name, value in vars(self).items() if name not in LARGE}
 
 
@@ -148,12 +148,12 @@ def curve_rounds(rounds: int) -> list[int]:
 
 
 def cumulative(payoffs: Floats) -> list[float]:
-    """The curve of a run."""
+    """The curve of a run: its payoff so far at each of `curve_rounds`."""
     return [float(x) for x in np.cumsum(payoffs)[np.array(curve_rounds(len(payoffs))) - 1]]
 
 
 def items_kept(slots: int) -> int:
-    """Of how many items it is kept when they were shown."""
+    """For how many items it is kept when they were shown."""
     return max(SHOWN_ITEMS, 2 * slots)
 
 

@@ -45,7 +45,7 @@ def spending(learner: Learner) -> list[dict[str, Any]]:
 
 @lru_cache(maxsize=64)
 def _shares(event: Event, budget: Budget, batches: int) -> tuple[float, ...]:
-    """What a round of each batch is charged, as a share of all that one round may cost. The same for every seed."""
+    """What a round of each batch is charged, as a share of all that one round may cost, whatever the seed."""
     tally, limit = budget.counting.tally(event), budget.limit
     paid = [tally.common] * batches
     for (_, batch), cost in tally.columns.items():

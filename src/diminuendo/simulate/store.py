@@ -1,14 +1,12 @@
-"""What is kept of a sweep on disk, so that it goes on where it stopped, however it was stopped.
+"""The store of a sweep's results on disk, from which it goes on where it stopped, however it was stopped.
 
     results.parquet      one row for each finished run, under its key; rows of all sweeps in this folder
-    rows/KEY.parquet     a row that was just finished; gathered into results.parquet when a sweep begins and ends
+    rows/KEY.parquet     a row that was just finished; moved into results.parquet when a sweep begins and ends
     hindsight/KEY.json   what hindsight and chance reach
 
-A file appears whole or not at all: it is written under another name first, and then renamed. Gathered rows are removed
-only when they are safe in the table; stopped in between, they are there twice, and the key tells. One sweep at a time
-works in a folder.
-
-Rows: results of runs as a Parquet table, one row for each run, under its key.
+A file appears whole or not at all: it is written under another name first, and then renamed. Rows that were moved are
+removed only when they are safe in the table; stopped in between, they are there twice, and the key tells. One sweep at
+a time works in a folder.
 """
 
 from __future__ import annotations
@@ -30,7 +28,12 @@ import diminuendo
 from diminuendo.errors import InvalidInput
 from diminuendo.simulate.benchmarks import Benchmarks
 from diminuendo.simulate.result import Result, Shown
-from diminuendo.simulate.task import Look, Run, Task
+from diminuendo.simulate.task import Baseline, Run, Task
+
+try:
+    import fcntl
+except ImportError:  # no file locks of this kind on the system: two sweeps in one folder are not noticed
+    fcntl = None  # type: ignore[assignment]  # a module or nothing; checked before use
 
 _TEXT, _WHOLE, _REAL = pa.string(), pa.int64(), pa.float64()
 
@@ -69,6 +72,163 @@ SCHEMA = pa.schema(
 """A row: the fields of a Result under its key. `guarantee` and `spending` are JSON."""
 
 _AS_JSON = ("guarantee", "spending")
+
+
+_UNFINISHED = ".unfinished-"
+"""The names of files that are being written begin with this."""
+
+
+class ResultStore:
+    """The outcomes of tasks: in memory, and in the folder `out` where there is one."""
+
+    def __init__(self, out: Path | str | None) -> None:
+        self._out = None if out is None else Path(out)
+        self._lock = -1
+        self._results: dict[str, Result] = {}
+        self._baselines: dict[str, Benchmarks] = {}
+
+    def __enter__(self) -> Self:
+        if self._out is not None:
+            for folder in (self._out / "rows", self._out / "hindsight"):
+                folder.mkdir(parents=True, exist_ok=True)
+            self._lock = _locked(self._out)
+            try:
+                for folder in (self._out, self._out / "rows", self._out / "hindsight"):
+                    # Folders below these are left alone: other sweeps may be at work there.
+                    for left in folder.glob(f"{_UNFINISHED}*"):
+                        left.unlink(missing_ok=True)
+                self._compact()
+            except BaseException:
+                os.close(self._lock)
+                raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._lock >= 0:
+            try:
+                self._compact()
+            finally:
+                os.close(self._lock)
+
+    def load(self, tasks: Iterable[Task]) -> None:
+        """Read from disk what is there of the outcomes of these tasks."""
+        tasks = [task for task in tasks if task.stream_slice.fingerprint]
+        if self._out is None:
+            return
+        wanted = {task.key for task in tasks if isinstance(task, Run)}
+        self._results |= results_in(_table(self._out / "results.parquet"), wanted)
+        for task in tasks:
+            path = self._out / "hindsight" / f"{task.key}.json"
+            if isinstance(task, Baseline) and path.exists():
+                try:
+                    self._baselines[task.key] = Benchmarks.from_record(json.loads(path.read_text()))
+                except (ValueError, KeyError, TypeError, AttributeError):
+                    _passed_over(path)
+
+    def __contains__(self, task: Task) -> bool:
+        return task.key in self._results or task.key in self._baselines
+
+    def result(self, run: Run) -> Result:
+        """What came of a run."""
+        return self._results[run.key]
+
+    def benchmarks(self, baseline: Baseline) -> Benchmarks:
+        """What hindsight and chance reach."""
+        return self._baselines[baseline.key]
+
+    def add(self, task: Task, found: Result | Benchmarks) -> None:
+        """Keep an outcome; once this returns, it is not lost."""
+        folder = self._out if task.stream_slice.fingerprint else None
+        if isinstance(found, Result):
+            self._results[task.key] = found
+            if folder is not None:
+                _put(folder / "rows" / f"{task.key}.parquet", as_rows({task.key: found}))
+        else:
+            self._baselines[task.key] = found
+            if folder is not None:
+                _put(folder / "hindsight" / f"{task.key}.json", json.dumps(asdict(found)) + "\n")
+
+    def finalise(self, runs: Sequence[Run], results: Sequence[Result]) -> None:
+        """Put results with their regrets in place of those without."""
+        self._results |= {run.key: result for run, result in zip(runs, results, strict=True)}
+        lasting = {run.key: self._results[run.key] for run in runs if run.stream_slice.fingerprint}
+        if self._out is not None and lasting:
+            self._compact(as_rows(lasting))
+
+    def _compact(self, newest: Any = None) -> None:
+        """Move all rows into one table, each once."""
+        assert self._out is not None
+        parts = {path: _part(path) for path in sorted((self._out / "rows").glob("*.parquet"))}
+        ours = {path: part for path, part in parts.items() if part is not None}
+        if newest is None and not ours:
+            return
+        path = self._out / "results.parquet"
+        tables = [*([] if newest is None else [newest]), *ours.values(), _table(path)]
+        _put(path, each_once(tables))
+        for part in ours:
+            part.unlink(missing_ok=True)
+
+
+def finished_runs(out: Path) -> int:
+    """How many finished runs a folder holds."""
+    keys = set(keys_of(_table(out / "results.parquet")))
+    return len(keys | {path.stem for path in (out / "rows").glob("*.parquet")})
+
+
+def _locked(out: Path) -> int:
+    """Lock the folder until the process ends or closes the lock, which is returned."""
+    held = os.open(out / ".lock", os.O_RDWR | os.O_CREAT, 0o600)
+    if fcntl is not None:
+        try:
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            os.close(held)
+            raise InvalidInput(
+                f"Another simulation is at work in {out}; wait for it to end, or choose another folder."
+            ) from error
+    return held
+
+
+def _put(path: Path, content: Any) -> None:
+    """Write a file with this table or text; it is whole and on disk when this returns."""
+    with tempfile.NamedTemporaryFile(dir=path.parent, prefix=_UNFINISHED, delete=False) as file:
+        try:
+            if isinstance(content, str):
+                file.write(content.encode())
+            else:
+                pq.write_table(content, file, compression="zstd")
+            file.flush()
+            os.fsync(file.fileno())
+            os.replace(file.name, path)
+        except BaseException:
+            Path(file.name).unlink(missing_ok=True)
+            raise
+
+
+def _table(path: Path) -> Any:
+    """The rows in results.parquet so far. A file of somebody else is refused, not overwritten."""
+    if not path.exists():
+        return SCHEMA.empty_table()
+    found = read_rows(path)
+    if found is None:
+        raise InvalidInput(
+            f"{path} does not hold rows of simulations as this version writes them; move it away, or choose another "
+            "folder."
+        )
+    return found
+
+
+def _part(path: Path) -> Any:
+    found = read_rows(path)
+    if found is None:
+        _passed_over(path)
+    return found
+
+
+def _passed_over(path: Path) -> None:
+    warnings.warn(f"{path} is damaged or not ours; it is passed over.", stacklevel=3)
 
 
 def as_rows(results: dict[str, Result]) -> Any:
@@ -122,166 +282,3 @@ def _result(row: dict[str, Any]) -> Result:
     found = {name: value for name, value in row.items() if name not in ("key", "version")}
     read = {name: json.loads(found[name]) for name in _AS_JSON}
     return Result(**found | read | {"shown": Shown(**found["shown"])})
-
-
-try:
-    import fcntl
-except ImportError:  # no file locks of this kind on the system: two sweeps in one folder are not noticed
-    fcntl = None  # type: ignore[assignment]  # a module or nothing; checked before use
-
-_UNFINISHED = ".unfinished-"
-"""How the names of files begin that are being written."""
-
-
-class Kept:
-    """Outcomes of tasks: in memory, and in the folder `out` where there is one."""
-
-    def __init__(self, out: Path | str | None) -> None:
-        self._out = None if out is None else Path(out)
-        self._lock = -1
-        self._results: dict[str, Result] = {}
-        self._looks: dict[str, Benchmarks] = {}
-
-    def __enter__(self) -> Self:
-        if self._out is not None:
-            for folder in (self._out / "rows", self._out / "hindsight"):
-                folder.mkdir(parents=True, exist_ok=True)
-            self._lock = _locked(self._out)
-            try:
-                for folder in (self._out, self._out / "rows", self._out / "hindsight"):
-                    for left in folder.glob(
-                        f"{_UNFINISHED}*"
-                    ):  # not below: other sweeps may be at work there
-                        left.unlink(missing_ok=True)
-                self._gather()
-            except BaseException:
-                os.close(self._lock)
-                raise
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._lock >= 0:
-            try:
-                self._gather()
-            finally:
-                os.close(self._lock)
-
-    def find(self, tasks: Iterable[Task]) -> None:
-        """Fetch from disk what is there of these."""
-        tasks = [task for task in tasks if task.place.fingerprint]
-        if self._out is None:
-            return
-        wanted = {task.key for task in tasks if isinstance(task, Run)}
-        self._results |= results_in(_table(self._out / "results.parquet"), wanted)
-        for task in tasks:
-            path = self._out / "hindsight" / f"{task.key}.json"
-            if isinstance(task, Look) and path.exists():
-                try:
-                    self._looks[task.key] = Benchmarks.from_record(json.loads(path.read_text()))
-                except (ValueError, KeyError, TypeError, AttributeError):
-                    _passed_over(path)
-
-    def __contains__(self, task: Task) -> bool:
-        return task.key in self._results or task.key in self._looks
-
-    def result(self, run: Run) -> Result:
-        """What came of a run."""
-        return self._results[run.key]
-
-    def look(self, look: Look) -> Benchmarks:
-        """What hindsight reaches."""
-        return self._looks[look.key]
-
-    def keep(self, task: Task, found: Result | Benchmarks) -> None:
-        """Once this returns, it is not lost."""
-        folder = self._out if task.place.fingerprint else None
-        if isinstance(found, Result):
-            self._results[task.key] = found
-            if folder is not None:
-                _put(folder / "rows" / f"{task.key}.parquet", as_rows({task.key: found}))
-        else:
-            self._looks[task.key] = found
-            if folder is not None:
-                _put(folder / "hindsight" / f"{task.key}.json", json.dumps(asdict(found)) + "\n")
-
-    def settle(self, runs: Sequence[Run], results: Sequence[Result]) -> None:
-        """The results with their regrets, in place of those without."""
-        self._results |= {run.key: result for run, result in zip(runs, results, strict=True)}
-        lasting = {run.key: self._results[run.key] for run in runs if run.place.fingerprint}
-        if self._out is not None and lasting:
-            self._gather(as_rows(lasting))
-
-    def _gather(self, newest: Any = None) -> None:
-        """All rows into one table, each once."""
-        assert self._out is not None
-        parts = {path: _part(path) for path in sorted((self._out / "rows").glob("*.parquet"))}
-        ours = {path: part for path, part in parts.items() if part is not None}
-        if newest is None and not ours:
-            return
-        path = self._out / "results.parquet"
-        tables = [*([] if newest is None else [newest]), *ours.values(), _table(path)]
-        _put(path, each_once(tables))
-        for part in ours:
-            part.unlink(missing_ok=True)
-
-
-def kept_rows(out: Path) -> int:
-    """How many finished runs a folder holds."""
-    keys = set(keys_of(_table(out / "results.parquet")))
-    return len(keys | {path.stem for path in (out / "rows").glob("*.parquet")})
-
-
-def _locked(out: Path) -> int:
-    """The folder as ours, until the process ends or closes it."""
-    held = os.open(out / ".lock", os.O_RDWR | os.O_CREAT, 0o600)
-    if fcntl is not None:
-        try:
-            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            os.close(held)
-            raise InvalidInput(
-                f"Another simulation is at work in {out}; wait for it to end, or choose another folder."
-            ) from error
-    return held
-
-
-def _put(path: Path, content: Any) -> None:
-    """A file with this table or text, whole and on disk when this returns."""
-    with tempfile.NamedTemporaryFile(dir=path.parent, prefix=_UNFINISHED, delete=False) as file:
-        try:
-            if isinstance(content, str):
-                file.write(content.encode())
-            else:
-                pq.write_table(content, file, compression="zstd")
-            file.flush()
-            os.fsync(file.fileno())
-            os.replace(file.name, path)
-        except BaseException:
-            Path(file.name).unlink(missing_ok=True)
-            raise
-
-
-def _table(path: Path) -> Any:
-    """The rows gathered so far. A file of somebody else is not to be overwritten."""
-    if not path.exists():
-        return SCHEMA.empty_table()
-    found = read_rows(path)
-    if found is None:
-        raise InvalidInput(
-            f"{path} does not hold rows of simulations as this version writes them; move it away, or choose another "
-            "folder."
-        )
-    return found
-
-
-def _part(path: Path) -> Any:
-    found = read_rows(path)
-    if found is None:
-        _passed_over(path)
-    return found
-
-
-def _passed_over(path: Path) -> None:
-    warnings.warn(f"{path} is damaged or not ours; it is passed over.", stacklevel=3)

@@ -20,8 +20,8 @@ from diminuendo.errors import DiminuendoError, InvalidInput
 from diminuendo.learners import Setting, learner_class, make
 from diminuendo.randomness import SeededCoins
 from diminuendo.simulate.result import Simulation, Sweep
-from diminuendo.simulate.store import Kept
-from diminuendo.simulate.task import Look, Place, Run, Task, fingerprint, heeds_budget, measured
+from diminuendo.simulate.store import ResultStore
+from diminuendo.simulate.task import Baseline, Run, StreamSlice, Task, fingerprint, heeds_budget, measured
 from diminuendo.simulate.workers import Outcome, how_many, on_cores, on_ray, one_by_one
 from diminuendo.streams.clicks import MODELS
 from diminuendo.streams.people import People, Stream
@@ -49,12 +49,13 @@ def sweep(
     time_limit: float = 20.0,
     progress: Tell | None = None,
 ) -> Sweep:
-    """Run every learner with every budget and seed on the first `rounds` people of every stream, with so many slots.
+    """Run every learner with every budget and seed on the first `rounds` people of every stream.
 
-    `visits`: what private learners are made for. In the streams themselves everybody comes once. `clicks`: by which
-    model they click (streams/clicks.py), where feedback is "click". `jobs`: runs at the same time, -1 for one per core.
-    `ray`: the address of a Ray cluster to do the work instead; "local" starts one. `time_limit`: seconds for each
-    exact optimum. Learners that do not listen to epsilon are run once for all of them.
+    `slots`: how many items each person is shown. `visits`: what private learners are made for. In the streams
+    themselves everybody comes once. `clicks`: by which model they click (streams/clicks.py), where feedback is
+    "click". `jobs`: runs at the same time, -1 for one per core. `ray`: the address of a Ray cluster to do the work
+    instead; "local" starts one. `time_limit`: seconds for each exact optimum. Learners that do not listen to epsilon
+    are run once for all of them.
     """
     _validate.one_of(feedback, FEEDBACKS, "feedback")
     _validate.one_of(clicks, MODELS, "clicks")
@@ -68,33 +69,37 @@ def sweep(
     for name in names:
         learner_class(name, feedback)  # a wrong name is refused before any work is done
 
-    def cell(place: Place, people: Stream, k: int) -> _Cell:
+    def cell(stream_slice: StreamSlice, people: Stream, k: int) -> _Cell:
         runs = []
         for name in names:
             # One that does not listen to budgets is asked for the default one, whatever budgets others are asked for.
             heeds = heeds_budget(name, feedback)
             asked = [(e, delta) for e in budgets] if heeds else [(Setting.epsilon, Setting.delta)]
             for e, d in asked:
-                setting = Setting(people.n_items, k, place.rounds, feedback, e, d, visits)
-                runs += [Run(place, name, seed, setting, how) for seed in numbers]
-        return _Cell(describe(people), Look(place, _validate.slots(k, people.n_items), limit), runs)
+                setting = Setting(people.n_items, k, stream_slice.rounds, feedback, e, d, visits)
+                runs += [Run(stream_slice, name, seed, setting, how) for seed in numbers]
+        return _Cell(
+            describe(people), Baseline(stream_slice, _validate.slots(k, people.n_items), limit), runs
+        )
 
     cells = [
-        cell(place, people, k)
+        cell(stream_slice, people, k)
         for number, stream in enumerate(crowds)
         for k in _several(slots, "number of slots")
-        for place, people in _cuts(number, stream, _several(rounds, "number of rounds"))
+        for stream_slice, people in _slices(number, stream, _several(rounds, "number of rounds"))
     ]
-    with Kept(out) as kept:
-        kept.find(_longest_first(cells))
-        left = [task for task in _longest_first(cells) if task not in kept]
+    with ResultStore(out) as store:
+        store.load(_longest_first(cells))
+        left = [task for task in _longest_first(cells) if task not in store]
         _refuse_early(left)
         for outcome in _outcomes(left, crowds, jobs, ray, progress or (lambda what, size: lambda done: None)):
-            kept.keep(outcome.task, outcome.found)
+            store.add(outcome.task, outcome.found)
             for category, message in outcome.notes:
                 warnings.warn(message, category, stacklevel=2)
-        found = [cell.simulation(kept) for cell in cells]
-        kept.settle([run for cell in cells for run in cell.runs], [r for one in found for r in one.results])
+        found = [cell.simulation(store) for cell in cells]
+        store.finalise(
+            [run for cell in cells for run in cell.runs], [r for one in found for r in one.results]
+        )
     return Sweep(found)
 
 
@@ -155,15 +160,15 @@ def describe(stream: Stream) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class _Cell:
-    """What one simulation is made of."""
+    """The tasks that one simulation is made of."""
 
     stream: dict[str, Any]
-    look: Look
+    baseline: Baseline
     runs: list[Run]
 
-    def simulation(self, kept: Kept) -> Simulation:
-        base = kept.look(self.look)
-        return Simulation(self.stream, base, [measured(kept.result(run), base) for run in self.runs])
+    def simulation(self, store: ResultStore) -> Simulation:
+        base = store.benchmarks(self.baseline)
+        return Simulation(self.stream, base, [measured(store.result(run), base) for run in self.runs])
 
 
 def _outcomes(
@@ -202,17 +207,21 @@ def _longest_first(cells: Sequence[_Cell]) -> list[Task]:
     Runs on the same people come together, so that a worker has them at hand. Learners take turns, so that workers who
     begin at the same time do not compile the same one.
     """
-    looks = sorted((cell.look for cell in cells), key=lambda look: -look.size)
+    baselines = sorted((cell.baseline for cell in cells), key=lambda baseline: -baseline.size)
     runs = [run for cell in cells for run in cell.runs]
-    runs.sort(key=lambda run: (-run.size, run.place.stream, run.setting.slots, run.seed, run.setting.epsilon))
-    return [*looks, *dict.fromkeys(runs)]
+    runs.sort(
+        key=lambda run: (-run.size, run.stream_slice.stream, run.setting.slots, run.seed, run.setting.epsilon)
+    )
+    return [*baselines, *dict.fromkeys(runs)]
 
 
-def _cuts(number: int, stream: Stream, rounds: Sequence[int | None]) -> Iterator[tuple[Place, Stream]]:
-    """The first people of a stream, so many as each of `rounds` says."""
+def _slices(
+    number: int, stream: Stream, rounds: Sequence[int | None]
+) -> Iterator[tuple[StreamSlice, Stream]]:
+    """The first people of a stream, as many as each of `rounds` says."""
     for wanted in rounds:
         people = _first(stream, wanted)
-        yield Place(number, len(people), fingerprint(people)), people
+        yield StreamSlice(number, len(people), fingerprint(people)), people
 
 
 def _first(stream: Stream, rounds: int | None) -> Stream:
@@ -231,7 +240,7 @@ def _first(stream: Stream, rounds: int | None) -> Stream:
 
 
 def _several(given: Any, what: str) -> list[Any]:
-    """One or several, each of them once."""
+    """What was given as a list, each thing once, whether it was one thing or several."""
     if isinstance(given, np.ndarray):
         given = given.tolist()
     listed = [given] if isinstance(given, str) or not isinstance(given, Sequence) else given

@@ -1,6 +1,7 @@
-"""What a simulation or a sweep found as tables for the terminal.
+"""Tables of what a simulation or a sweep found, for the terminal.
 
-Numbers of a guarantee in a few digits: rounded upwards, because less than what is proved would not be true.
+Numbers of a guarantee are written in a few digits and rounded upwards, because less than what is proved would not be
+true.
 """
 
 from __future__ import annotations
@@ -18,33 +19,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 DIGITS = 3
-"""Of numbers for people."""
-
-
-def upwards(value: float) -> str:
-    """A number in a few digits that is not less than it, as 0.000001."""
-    return plain(rounded_up(as_written(value)))
-
-
-def upwards_short(value: float) -> str:
-    """The same where there is little room, as 1e-6."""
-    return f"{float(rounded_up(as_written(value))):g}".replace("e-0", "e-")
-
-
-def as_written(value: float) -> Decimal:
-    """The number as people write it: .1 is a tenth, though the float is a little more."""
-    return Decimal(repr(float(value)))
-
-
-def rounded_up(value: Decimal, digits: int = DIGITS) -> Decimal:
-    """In so many digits, not less."""
-    return Context(prec=digits, rounding=ROUND_CEILING).plus(value)
-
-
-def plain(value: Decimal) -> str:
-    """Without an exponent, without zeros that say nothing."""
-    text = f"{value:,f}"
-    return text.rstrip("0").rstrip(".") if "." in text else text
+"""How many digits numbers have that people read."""
 
 
 def mean_and_half_width(values: list[float]) -> tuple[float, float]:
@@ -56,7 +31,7 @@ def mean_and_half_width(values: list[float]) -> tuple[float, float]:
 
 
 def tables(sweep: Sweep) -> list[Table]:
-    """One for each simulation: all columns where one epsilon was asked for, else a column for each epsilon."""
+    """One table for each simulation: all columns for one epsilon, or a column for each of several."""
     return [by_epsilon(one) if len(one.epsilons) > 1 else as_table(one) for one in sweep.simulations]
 
 
@@ -145,3 +120,29 @@ def _best_first(simulation: Simulation) -> list[tuple[str, list[Result]]]:
 
 def _ratio(value: float, reference: float) -> str:
     return f"{value / reference:.3f}" if reference > 0 else "-"
+
+
+def upwards(value: float) -> str:
+    """A number in a few digits that is not less than it, as 0.000001."""
+    return plain(rounded_up(as_written(value)))
+
+
+def upwards_short(value: float) -> str:
+    """A number in a few digits that is not less than it, where there is little room, as 1e-6."""
+    return f"{float(rounded_up(as_written(value))):g}".replace("e-0", "e-")
+
+
+def as_written(value: float) -> Decimal:
+    """The number as people write it: .1 is a tenth, though the float is a little more."""
+    return Decimal(repr(float(value)))
+
+
+def rounded_up(value: Decimal, digits: int = DIGITS) -> Decimal:
+    """A number of `digits` digits that is not less than `value`."""
+    return Context(prec=digits, rounding=ROUND_CEILING).plus(value)
+
+
+def plain(value: Decimal) -> str:
+    """The number without an exponent, and without zeros that say nothing."""
+    text = f"{value:,f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text

@@ -27,14 +27,14 @@ from diminuendo.types import FeedbackKind, Progress
 
 
 @dataclass(frozen=True)
-class Place:
-    """Where a task is done: on the first people of one of the streams of a sweep."""
+class StreamSlice:
+    """The first `rounds` people of one of the streams of a sweep, on whom a task is done."""
 
     stream: int
-    """Its number in the sweep."""
+    """The stream's number in the sweep."""
     rounds: int
     fingerprint: str
-    """Of these people; "" for Python functions, which cannot be told from others."""
+    """A hash of these people; "" for Python functions, which cannot be told from others."""
 
     def people(self, whole: Stream) -> Stream:
         """The people themselves, of the whole stream."""
@@ -50,7 +50,7 @@ class Place:
 class Run:
     """One learner with one seed against the whole stream."""
 
-    place: Place
+    stream_slice: StreamSlice
     learner: str
     seed: int
     setting: Setting
@@ -60,12 +60,12 @@ class Run:
     @property
     def key(self) -> str:
         """Names the outcome."""
-        return self.place.key("run", self.learner, self.seed, self.setting, self.clicks)
+        return self.stream_slice.key("run", self.learner, self.seed, self.setting, self.clicks)
 
     @property
     def size(self) -> int:
         """How many people will pass by."""
-        return self.place.rounds
+        return self.stream_slice.rounds
 
     def work(self, stream: Stream, progress: Progress | None = None) -> Result:
         """Let it run; its regrets are yet to be measured."""
@@ -110,32 +110,33 @@ class Run:
 
 
 @dataclass(frozen=True)
-class Look:
-    """What hindsight and chance reach."""
+class Baseline:
+    """What hindsight and chance reach: the baseline that runs are compared with."""
 
-    place: Place
+    stream_slice: StreamSlice
     slots: int
     time_limit: float
 
     @property
     def key(self) -> str:
         """Names the outcome."""
-        return self.place.key("look", self.slots, self.time_limit)
+        # Files on disk are named by this key, so the word in it stays.
+        return self.stream_slice.key("look", self.slots, self.time_limit)
 
     @property
     def size(self) -> int:
         """How many people will pass by: those to whom random slates are shown."""
-        return RANDOM_RUNS * self.place.rounds
+        return RANDOM_RUNS * self.stream_slice.rounds
 
     def work(self, stream: Stream, progress: Progress | None = None) -> Benchmarks:
-        """Look back."""
+        """Find the baseline."""
         found = benchmarks(stream, self.slots, time_limit=self.time_limit)
         if progress:
             progress(self.size)
         return found
 
 
-Task = Run | Look
+Task = Run | Baseline
 Found = Result | Benchmarks
 
 
@@ -154,7 +155,7 @@ def measured(result: Result, base: Benchmarks) -> Result:
 
 
 def fingerprint(stream: Stream) -> str:
-    """Of everything in the stream that decides an outcome, and of its name; "" for Python functions."""
+    """A hash of the stream's name and of all in it that decides an outcome; "" for Python functions."""
     if not isinstance(stream, People):
         return ""
     digest = hashlib.sha256(f"{stream.name} {stream.family_name} {stream.n_items} {len(stream)}".encode())

@@ -5,9 +5,8 @@ writes them down. Streams travel packed; nothing else is shared. To processes on
 that only its owner may read, and not through pipes: a pipe holds little, and whoever fills one waits for ever for a
 reader that was killed.
 
-Workers on a Ray cluster: the same tasks, further away. Needs `pip install 'diminuendo[ray]'`.
-
-A task whose worker dies is given to another one. Since a task decides its outcome by itself, nobody can tell.
+On a Ray cluster (`pip install 'diminuendo[ray]'`) a task whose worker dies is given to another one. Since a task
+decides its outcome by itself, nobody can tell.
 """
 
 from __future__ import annotations
@@ -33,12 +32,17 @@ from joblib import Parallel, delayed, effective_n_jobs
 
 from diminuendo._compile_progress import report_to, reported_by_workers
 from diminuendo.errors import DiminuendoError, InvalidInput
-from diminuendo.simulate.task import Found, Place, Task
+from diminuendo.simulate.task import Found, StreamSlice, Task
 from diminuendo.streams.people import Stream
 from diminuendo.types import Progress
 
 IDLE_SECONDS = 30
-"""A worker that has waited for so long goes home."""
+"""A worker ends after waiting for this many seconds."""
+RETRIES = 20
+"""How often a task is given to another worker; one that always kills its worker must come to an end."""
+
+IN_FLIGHT = 4
+"""Tasks handed out for each core of the cluster, so that none waits for the next one."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +56,7 @@ class Outcome:
 
 
 def do(task: Task, stream: Stream, progress: Progress | None = None) -> Outcome:
-    """One task, wherever that is."""
+    """Do one task, and note the warnings on the way."""
     with warnings.catch_warnings(record=True) as heard:
         warnings.simplefilter("always")
         found = task.work(stream, progress)
@@ -60,11 +64,30 @@ def do(task: Task, stream: Stream, progress: Progress | None = None) -> Outcome:
     return Outcome(task, found, list(notes))
 
 
+def how_many(jobs: int, tasks: int) -> int:
+    """How many workers there will be; -1 asks for one on each core."""
+    if isinstance(jobs, bool) or not isinstance(jobs, int) or jobs == 0:
+        raise InvalidInput(
+            f"jobs must be a number of runs at the same time, or -1 for one per core; got {jobs!r}."
+        )
+    return max(1, min(int(effective_n_jobs(jobs)), tasks))
+
+
+def packed(streams: Sequence[Stream]) -> list[bytes]:
+    """Streams ready to travel."""
+    try:
+        return [dumps(stream) for stream in streams]
+    except (TypeError, AttributeError, pickle.PicklingError) as error:
+        raise InvalidInput(
+            f"These people cannot be sent to other processes ({error}); simulate them with jobs=1."
+        ) from error
+
+
 def one_by_one(tasks: Sequence[Task], streams: Sequence[Stream], tick: Progress) -> Iterator[Outcome]:
     """In this process, which can tell how far a single run has come."""
-    cut = lru_cache(maxsize=1)(lambda place: place.people(streams[place.stream]))
+    cut = lru_cache(maxsize=1)(lambda stream_slice: stream_slice.people(streams[stream_slice.stream]))
     for task in tasks:
-        yield do(task, cut(task.place), tick)
+        yield do(task, cut(task.stream_slice), tick)
 
 
 def on_cores(
@@ -83,7 +106,7 @@ def on_cores(
 def _in_pool(
     tasks: Sequence[Task], tick: Progress, count: int, folder: str, compiling: Path
 ) -> Iterator[Outcome]:
-    """The same, with the streams in `folder`."""
+    """Do the tasks in `count` processes that read the streams from `folder`."""
     pool = Parallel(
         n_jobs=count,
         backend="loky",
@@ -107,26 +130,7 @@ def _in_pool(
         outcomes.close()  # interrupted: workers are ended, not waited for
 
 
-def how_many(jobs: int, tasks: int) -> int:
-    """How many workers there will be; -1 asks for one on each core."""
-    if isinstance(jobs, bool) or not isinstance(jobs, int) or jobs == 0:
-        raise InvalidInput(
-            f"jobs must be a number of runs at the same time, or -1 for one per core; got {jobs!r}."
-        )
-    return max(1, min(int(effective_n_jobs(jobs)), tasks))
-
-
-def packed(streams: Sequence[Stream]) -> list[bytes]:
-    """Streams ready to travel."""
-    try:
-        return [dumps(stream) for stream in streams]
-    except (TypeError, AttributeError, pickle.PicklingError) as error:
-        raise InvalidInput(
-            f"These people cannot be sent to other processes ({error}); simulate them with jobs=1."
-        ) from error
-
-
-# What follows happens in the workers.
+# What follows happens in the processes on this machine.
 
 _folder = Path()
 """Where the streams are."""
@@ -149,7 +153,7 @@ def _end_with(parent: int, folder: str) -> None:
 
 
 def _do_here(task: Task) -> Outcome:
-    return do(task, _people(task.place))
+    return do(task, _people(task.stream_slice))
 
 
 @lru_cache(maxsize=2)
@@ -159,15 +163,8 @@ def _unpacked(number: int) -> Stream:
 
 
 @lru_cache(maxsize=4)
-def _people(place: Place) -> Stream:
-    return place.people(_unpacked(place.stream))
-
-
-RETRIES = 20
-"""So often a task is given to another worker; one that always kills its worker must come to an end."""
-
-IN_FLIGHT = 4
-"""Tasks handed out for each core of the cluster, so that none waits for the next one."""
+def _people(stream_slice: StreamSlice) -> Stream:
+    return stream_slice.people(_unpacked(stream_slice.stream))
 
 
 def on_ray(
@@ -187,11 +184,11 @@ def on_ray(
         there = ray.remote(num_cpus=1, max_retries=RETRIES)(_do_there)
         left = iter(tasks)
         room = IN_FLIGHT * max(1, int(ray.cluster_resources().get("CPU", 1)))
-        waiting = [there.remote(task, sent[task.place.stream]) for task in islice(left, room)]
+        waiting = [there.remote(task, sent[task.stream_slice.stream]) for task in islice(left, room)]
         while waiting:
             ready, waiting = ray.wait(waiting)
             outcome: Outcome = ray.get(ready[0])
-            waiting += [there.remote(task, sent[task.place.stream]) for task in islice(left, 1)]
+            waiting += [there.remote(task, sent[task.stream_slice.stream]) for task in islice(left, 1)]
             tick(outcome.task.size)
             yield outcome
     finally:
@@ -209,17 +206,17 @@ def _ray() -> Any:
 
 
 def _do_there(task: Task, stream: bytes) -> Outcome:
-    """In a worker of the cluster."""
-    return do(task, _sent_people(task.place, stream))
+    """Do a task in a worker of the cluster."""
+    return do(task, _sent_people(task.stream_slice, stream))
 
 
 @lru_cache(maxsize=2)
 def _sent(stream: bytes) -> Stream:
-    # Ray would share the arrays of a stream, but read-only, for which kernels would have to be compiled anew.
+    # Ray would share the arrays of a stream, but read-only, for which kernels would have to be compiled again.
     found: Stream = pickle.loads(stream)
     return found
 
 
 @lru_cache(maxsize=4)
-def _sent_people(place: Place, stream: bytes) -> Stream:
-    return place.people(_sent(stream))
+def _sent_people(stream_slice: StreamSlice, stream: bytes) -> Stream:
+    return stream_slice.people(_sent(stream))

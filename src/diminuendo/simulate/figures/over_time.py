@@ -18,7 +18,7 @@ from diminuendo.simulate.figures.style import (
     FAINT,
     INK,
     WIDTH,
-    looks,
+    line_styles,
     mean_and_band,
     name_lines,
     panel,
@@ -97,7 +97,7 @@ def _draw_payoff(axes: Axes, simulation: Simulation) -> None:
     for name, curves in lines.items():
         mean = _band(axes, at, curves / at, name, lines)
         highest = max(highest, float(mean[settled:].max()))
-        ends.append((name, float(mean[-1]), looks(lines)[name].colour))
+        ends.append((name, float(mean[-1]), line_styles(lines)[name].colour))
     axes.axhline(base.greedy.value, color=INK, linestyle="--", linewidth=1)
     ends.append((GREEDY, base.greedy.value, INK))
     if "random" not in lines:
@@ -123,7 +123,7 @@ def _draw_regret(axes: Axes, simulation: Simulation) -> None:
     first = 1 if logarithmic else 0  # one person alone would take up half of a logarithmic axis
     for name, runs in lost.items():
         mean = _band(axes, at[first:], runs[:, first:], name, lines)
-        ends.append((name, float(mean[-1]), looks(lines)[name].colour))
+        ends.append((name, float(mean[-1]), line_styles(lines)[name].colour))
     axes.set(xlabel="people so far", title="regret so far, in people's payoffs")
     if logarithmic:
         means = np.array([runs.mean(axis=0)[first:] for runs in lost.values()])
@@ -151,7 +151,7 @@ def _lines(simulation: Simulation) -> tuple[np.ndarray, dict[str, np.ndarray]]:
 def _band(
     axes: Axes, at: np.ndarray, runs: np.ndarray, name: str, among: dict[str, np.ndarray]
 ) -> np.ndarray:
-    look, number = looks(among)[name], list(among).index(name)
+    look, number = line_styles(among)[name], list(among).index(name)
     mean, half = mean_and_band(runs)
     # Markers of two learners whose lines are one stand beside each other.
     every = (0.03 * number, 0.2)

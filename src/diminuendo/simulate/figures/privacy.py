@@ -6,13 +6,21 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from diminuendo.simulate.figures.style import FAINT, INK, Look, looks, mean_and_band, name_lines, panel
+from diminuendo.simulate.figures.style import (
+    FAINT,
+    INK,
+    LineStyle,
+    line_styles,
+    mean_and_band,
+    name_lines,
+    panel,
+)
 from diminuendo.simulate.result import Result, Simulation
 from diminuendo.types import Floats
 
 
 def price_figure(simulation: Simulation) -> Figure:
-    """Against epsilon where several were asked for; else one row per learner."""
+    """Curves against epsilon where several were asked for, or one row per learner where one was."""
     return _curves(simulation) if len(simulation.epsilons) > 1 else _dots(simulation)
 
 
@@ -26,7 +34,7 @@ def shares(runs: list[Result], simulation: Simulation) -> Floats:
 def _curves(simulation: Simulation) -> Figure:
     figure, axes = panel()
     everybody, epsilons = simulation.by_learner(), simulation.epsilons
-    look, ends, highest = looks(everybody), [], 1.0
+    look, ends, highest = line_styles(everybody), [], 1.0
     for name, runs in everybody.items():
         if any(run.asked_epsilon is None for run in runs):  # not asked for any epsilon: the same for all
             mean, half = _mean(shares(runs, simulation))
@@ -60,24 +68,24 @@ def _curves(simulation: Simulation) -> Figure:
     return figure
 
 
-def _line(axes: Axes, epsilons: list[float], found: Floats, look: Look) -> None:
+def _line(axes: Axes, epsilons: list[float], found: Floats, look: LineStyle) -> None:
     mean, half = found.T
     axes.plot(epsilons, mean, color=look.colour, linestyle=look.line, marker=look.marker, markersize=6)
     if not np.isnan(half).all():
         axes.fill_between(epsilons, mean - half, mean + half, color=look.colour, alpha=0.2, linewidth=0)
 
 
-def _level(axes: Axes, mean: float, half: float, look: Look) -> None:
+def _level(axes: Axes, mean: float, half: float, look: LineStyle) -> None:
     axes.axhline(mean, color=look.colour, linestyle=look.line)
     if not np.isnan(half):
         axes.axhspan(mean - half, mean + half, color=look.colour, alpha=0.2, linewidth=0)
 
 
 def _dots(simulation: Simulation) -> Figure:
-    """The same for one epsilon, or none."""
+    """Shares of one epsilon, or of none: one row per learner."""
     everybody = simulation.by_learner()
     figure, axes = panel(1.3 + 0.36 * len(everybody))
-    look, highest = looks(everybody), 1.0
+    look, highest = line_styles(everybody), 1.0
     for row, (name, runs) in enumerate(everybody.items()):
         mean, half = _mean(shares(runs, simulation))
         spread = None if np.isnan(half) else half

@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from diminuendo.errors import InvalidInput
-from diminuendo.simulate.figures.style import COLOURS, Look, style
+from diminuendo.simulate.figures.style import COLOURS, LineStyle, style
 
 Groups = Mapping[str, Mapping[str, Sequence[float]]]
 """Runs by name, and by kind of run."""
@@ -26,9 +26,9 @@ def plot_seeds(groups: Groups, path: Path | str, title: str = "share of hindsigh
 
 
 def seeds_figure(
-    groups: Groups, title: str, *, width: float = 8.0, rows: Mapping[str, Look] | None = None
+    groups: Groups, title: str, *, width: float = 8.0, rows: Mapping[str, LineStyle] | None = None
 ) -> Figure:
-    """The picture. `rows`: looks by name, where there is but one kind of run; else each kind has its colour."""
+    """The picture. `rows`: line styles by name, where there is one kind of run; otherwise each kind has its colour."""
     if not groups or not all(any(len(runs) for runs in group.values()) for group in groups.values()):
         raise InvalidInput("There is nothing to draw: give at least one run for each name.")
     kinds = list(dict.fromkeys(kind for group in groups.values() for kind in group))
@@ -41,7 +41,7 @@ def seeds_figure(
             runs = np.asarray(group.get(kind, ()), dtype=np.float64)
             if not len(runs):
                 continue
-            look = Look(COLOURS[number % len(COLOURS)], "o", "-") if rows is None else rows[name]
+            look = LineStyle(COLOURS[number % len(COLOURS)], "o", "-") if rows is None else rows[name]
             label = kind if row == 0 else None
             middle = -row + 0.18 * (len(kinds) - 1) - 0.36 * number
             # so that equal runs do not hide each other

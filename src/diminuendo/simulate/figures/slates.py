@@ -13,7 +13,7 @@ from diminuendo.simulate.result import Result, Simulation, items_kept
 from diminuendo.types import Floats
 
 ROWS = 12
-"""So many items; those of greedy's slate first, then those that were shown most."""
+"""How many items are drawn; those of greedy's slate first, then those that were shown most."""
 MARK = "★ "
 """Before the names of greedy's items."""
 NOT_KEPT = "#c8c8c8"

@@ -27,7 +27,7 @@ WIDTH = 5.2
 LONGEST_NAME = 30
 
 
-class Look(NamedTuple):
+class LineStyle(NamedTuple):
     """How one learner is drawn, everywhere."""
 
     colour: str
@@ -37,24 +37,24 @@ class Look(NamedTuple):
 
 _DASHES, _DOTS = (0, (5.0, 1.6)), (0, (1.2, 1.4))
 KNOWN = {
-    "private": Look(COLOURS[0], "o", "-"),
-    "paper": Look(COLOURS[1], "D", "-"),
-    "nonprivate": Look(COLOURS[2], "s", _DASHES),
-    "fi-dp": Look(COLOURS[3], "^", "-"),
-    "bandit-dp": Look(COLOURS[3], "^", "-"),
-    "random": Look(FAINT, "x", _DOTS),
+    "private": LineStyle(COLOURS[0], "o", "-"),
+    "paper": LineStyle(COLOURS[1], "D", "-"),
+    "nonprivate": LineStyle(COLOURS[2], "s", _DASHES),
+    "fi-dp": LineStyle(COLOURS[3], "^", "-"),
+    "bandit-dp": LineStyle(COLOURS[3], "^", "-"),
+    "random": LineStyle(FAINT, "x", _DOTS),
 }
 """Learners that are in most pictures look the same in all of them."""
 OTHERS = [
-    Look(colour, marker, line)
+    LineStyle(colour, marker, line)
     for line in ("-", _DASHES, _DOTS, (0, (5.0, 1.4, 1.2, 1.4)))
     for colour, marker in zip(COLOURS[4:] + COLOURS[:4], "vP<>*X", strict=True)
 ]
 
 
-def looks(names: Iterable[str]) -> dict[str, Look]:
-    """A look for each learner: its own where it has one, else the next that is free."""
-    free, found = iter(OTHERS * 9), dict[str, Look]()
+def line_styles(names: Iterable[str]) -> dict[str, LineStyle]:
+    """A style for each learner: its own where it has one, otherwise the next that is free."""
+    free, found = iter(OTHERS * 9), dict[str, LineStyle]()
     for name in dict.fromkeys(names):
         found[name] = KNOWN[name] if name in KNOWN else next(free)
     return found

@@ -15,7 +15,7 @@ from diminuendo.simulate.figures.privacy import price_figure, shares
 from diminuendo.simulate.figures.seeds import seeds_figure
 from diminuendo.simulate.figures.slates import MARK, chosen_items, label, shares_of, slates_figure
 from diminuendo.simulate.figures.spending import SIGNS, arrival_figure, average, spending_figure, varies
-from diminuendo.simulate.figures.style import WIDTH, Look, looks, save, style
+from diminuendo.simulate.figures.style import WIDTH, LineStyle, line_styles, save, style
 from diminuendo.simulate.result import Result, Simulation
 from diminuendo.types import Floats
 
@@ -58,11 +58,11 @@ def plates(simulation: Simulation, folder: Path, prefix: str) -> Iterator[Plate]
             yield Plate(make.__name__.strip("_").replace("_", "-"), heading, caption, pictures)
 
 
-Drawn = tuple[str, str, list[tuple[str, str, Figure]]]
+DrawnPlate = tuple[str, str, list[tuple[str, str, Figure]]]
 """Heading, caption, and pictures: name of the file, what can be seen, figure."""
 
 
-def _over_time(simulation: Simulation) -> Drawn:
+def _over_time(simulation: Simulation) -> DrawnPlate:
     runs = simulation.by_learner(middle_epsilon(simulation))
     final = ", ".join(
         f"{name} {_mean([run.mean_payoff for run in group]):.3f}" for name, group in runs.items()
@@ -81,7 +81,7 @@ def _over_time(simulation: Simulation) -> Drawn:
     return "Over time", caption, pictures
 
 
-def _price(simulation: Simulation) -> Drawn:
+def _price(simulation: Simulation) -> DrawnPlate:
     epsilons = simulation.epsilons
     said = [f"epsilon {epsilon:g}: {_shares(simulation, epsilon)}" for epsilon in epsilons]
     seen = f"Share of greedy's payoff. {'; '.join(said) if said else _shares(simulation, None)}."
@@ -102,8 +102,8 @@ def _shares(simulation: Simulation, epsilon: float | None) -> str:
 
 def _runs(simulation: Simulation) -> tuple[str, Figure]:
     groups: dict[str, dict[str, list[float]]] = {}
-    rows: dict[str, Look] = {}
-    look = looks(simulation.by_learner())
+    rows: dict[str, LineStyle] = {}
+    look = line_styles(simulation.by_learner())
     for run in simulation.results:
         name = run.learner if run.asked_epsilon is None else f"{run.learner}, ε {run.asked_epsilon:g}"
         groups.setdefault(name, {"": []})[""].append(float(shares([run], simulation)[0]))
@@ -112,7 +112,7 @@ def _runs(simulation: Simulation) -> tuple[str, Figure]:
     return worst, seeds_figure(groups, "share of greedy", width=WIDTH, rows=rows)
 
 
-def _budget(simulation: Simulation) -> Drawn:
+def _budget(simulation: Simulation) -> DrawnPlate:
     first = {name: runs[0] for name, runs in simulation.by_learner(middle_epsilon(simulation)).items()}
     spent = {name: run.spending for name, run in first.items() if run.spending}
     if not spent:
@@ -146,7 +146,7 @@ def _whole(simulation: Simulation) -> str:
     )
 
 
-def _slates(simulation: Simulation) -> Drawn:
+def _slates(simulation: Simulation) -> DrawnPlate:
     found = simulation.by_learner(middle_epsilon(simulation))
     runs = [group[0] for name, group in found.items() if name != "random"]
     items = chosen_items(simulation, runs)

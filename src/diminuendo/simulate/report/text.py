@@ -47,7 +47,7 @@ class Headline(NamedTuple):
 
 
 def main_learner(simulation: Simulation) -> str:
-    """Whom the report is about: `private`, else the first that promises something, else the first."""
+    """Whom the report is about: `private`, or the first learner that promises something, or the first one."""
     names = list(simulation.by_learner())
     promising = [run.learner for run in simulation.results if run.epsilon is not None and run.epsilon > 0]
     return "private" if "private" in names else (promising or names)[0]
@@ -147,7 +147,7 @@ def guarantee_sentence(guarantee: Mapping[str, Any], *, visits: int = 1) -> str:
 
 
 def seeded_note(guarantee: Mapping[str, Any]) -> str:
-    """What must be said beside the sentence where the coins were seeded, as in every simulation; else nothing."""
+    """What must be said beside the sentence where the coins were seeded, as in every simulation; otherwise nothing."""
     if guarantee["secure_coins"] or not guarantee["epsilon"]:
         return ""
     return (

@@ -20,7 +20,7 @@ import pytest
 from diminuendo import Coverage, Functions, People
 from diminuendo.errors import DiminuendoError, InvalidInput
 from diminuendo.simulate import Simulation, simulate
-from diminuendo.simulate.store import Kept, as_rows, kept_rows, results_in
+from diminuendo.simulate.store import ResultStore, as_rows, finished_runs, results_in
 from diminuendo.simulate.task import Run
 from diminuendo.simulate.workers import IDLE_SECONDS
 from diminuendo.streams import open_stream, taste_groups
@@ -60,7 +60,7 @@ def test_what_was_finished_is_not_done_again(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr(Run, "work", counted)
     with pytest.raises(KeyboardInterrupt):
         simulate(PEOPLE, slots=3, learners=["hedge"], seeds=4, out=tmp_path)
-    assert kept_rows(tmp_path) == len(rows(tmp_path)) == 2
+    assert finished_runs(tmp_path) == len(rows(tmp_path)) == 2
     stopped_at = 0
     resumed = simulate(PEOPLE, slots=3, learners=["hedge"], seeds=4, out=tmp_path)
     assert made == [0, 1, 2, 2, 3]
@@ -131,7 +131,7 @@ def test_files_that_are_damaged_or_foreign_are_passed_over_and_said(tmp_path: Pa
 
 
 def test_one_sweep_at_a_time_works_in_a_folder(tmp_path: Path) -> None:
-    with Kept(tmp_path), pytest.raises(InvalidInput, match="Another simulation is at work"):
+    with ResultStore(tmp_path), pytest.raises(InvalidInput, match="Another simulation is at work"):
         simulate(PEOPLE, slots=3, seeds=1, out=tmp_path)
     assert simulate(PEOPLE, slots=3, seeds=1, out=tmp_path).results
 
@@ -203,21 +203,21 @@ def test_killed_and_interrupted_it_goes_on(tmp_path: Path) -> None:
 
     def started() -> tuple[subprocess.Popen[str], int]:
         """The command, once it has finished another run."""
-        before = kept_rows(out)
+        before = finished_runs(out)
         process = subprocess.Popen(
             [sys.executable, "-m", "diminuendo", *arguments],
             stderr=subprocess.PIPE,
             text=True,
             start_new_session=True,
         )
-        until(lambda: kept_rows(out) > before or process.poll() is not None)
+        until(lambda: finished_runs(out) > before or process.poll() is not None)
         return process, before
 
     process, _ = started()
     workers = children(process.pid)
     process.kill()
     process.communicate()
-    after_kill = kept_rows(out)
+    after_kill = finished_runs(out)
     until(lambda: not any(Path(f"/proc/{worker}").exists() for worker in workers), IDLE_SECONDS / 2)
 
     process, before = started()
@@ -273,7 +273,7 @@ import os, signal, threading, time
 from diminuendo.errors import DiminuendoError
 from diminuendo.simulate import simulate
 from diminuendo.streams import taste_groups
-from tests.simulate.test_kept import children
+from tests.simulate.test_store import children
 
 def kill_the_first():
     while not (workers := children(os.getpid(), "LokyProcess")):
@@ -327,12 +327,12 @@ def test_what_another_sweep_is_writing_further_down_is_left_alone(tmp_path: Path
     for path in (theirs, ours):
         path.parent.mkdir(parents=True)
         path.touch()
-    with Kept(tmp_path):
+    with ResultStore(tmp_path):
         assert theirs.exists()
         assert not ours.exists()
     ours.mkdir()  # cannot be removed like a file
     for _ in range(2):  # the folder is not left locked
-        with pytest.raises(OSError, match="unfinished-b"), Kept(tmp_path):
+        with pytest.raises(OSError, match="unfinished-b"), ResultStore(tmp_path):
             pass
 
 
