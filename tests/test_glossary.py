@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -24,7 +25,7 @@ def found(path: str) -> bool:
             names = names[1:]
         except ModuleNotFoundError:
             break
-    thing = importlib.import_module(module)
+    thing: Any = importlib.import_module(module)
     for name in names:
         if not hasattr(thing, name) and name not in getattr(thing, "__annotations__", {}):
             return False

@@ -14,6 +14,7 @@ from diminuendo.learners import Setting
 from diminuendo.learners.hedge.fi_dp import FiDp
 from diminuendo.randomness.coins import SeededCoins
 from diminuendo.randomness.score_classes import probabilities
+from tests.kit.inside import inside
 
 WATCHED = [
     "fi-dp",
@@ -81,11 +82,11 @@ def test_draws_are_led_to_any_item() -> None:
             answer = wanting("full", 5, random.choice(5, size=2).tolist())
             learner.observe(learner.choose(), answer(()))
         for items in ([0, 1], [4, 2], [3, 0], [1, 1]):
-            words = _words_that_draw(learner.policy._experts.classes, (0, 1), items)
+            words = _words_that_draw(inside(learner)._experts.classes, (0, 1), items)
             learner._frame.secret.view = words
             shown = learner.row_of(learner.choose()).tolist()
             assert shown == [items[0], -1 if items[1] == items[0] else items[1]]
-            assert probabilities(learner.policy._experts.classes, 0)[items[0]] > 0
+            assert probabilities(inside(learner)._experts.classes, 0)[items[0]] > 0
 
 
 def test_any_word_that_two_passages_share_is_noticed() -> None:

@@ -20,7 +20,7 @@ from benchmarks.one_by_one import (
     whole_slates,
 )
 from benchmarks.report import Disagreement
-from diminuendo import RandomSlates
+from diminuendo import Learner
 from diminuendo.types import Ints
 
 PEOPLE = pleased_or_not(40, 30, 6)
@@ -59,12 +59,12 @@ def test_a_peer_is_told_everything() -> None:
 
 def test_the_loop_is_compared_with_the_replay(monkeypatch: pytest.MonkeyPatch) -> None:
     same_as_replay("random", Audience(PEOPLE, "bandit"))
-    replay = RandomSlates.replay
+    replay = Learner.replay
 
-    def other(self: RandomSlates, *args: Any, **more: Any) -> Any:
+    def other(self: Learner, *args: Any, **more: Any) -> Any:
         return replay(self, *args, **more)[::-1]
 
-    monkeypatch.setattr(RandomSlates, "replay", other)
+    monkeypatch.setattr(Learner, "replay", other)
     with pytest.raises(Disagreement, match="random shows other slates"):
         same_as_replay("random", Audience(PEOPLE, "bandit"))
 
@@ -92,7 +92,7 @@ def test_every_call_counts_at_its_best() -> None:
 
 def test_a_tracer_that_misses_arrays_is_not_believed() -> None:
     known = floor_of(FLOOR)
-    check_tracer(Used(known, known, known, known, known, known, 0))
+    check_tracer(Used(known, known, known, known, known, known))
     for seen in ((known // 2, known), (known, known * 2)):
         with pytest.raises(Disagreement, match="sees"):
-            check_tracer(Used(known, known, seen[0], known, seen[1], known, 0))
+            check_tracer(Used(known, known, seen[0], known, seen[1], known))

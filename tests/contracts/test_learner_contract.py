@@ -137,7 +137,7 @@ def check_coins_that_fail_for_a_while_lose_nothing(case: Case) -> None:
 def check_exact_arithmetic_decides_as_floats_do(case: Case) -> None:
     """Every comparison sent to the slow path: the same slates, word for word."""
     fast, slow = case.fresh(), case.fresh()
-    slow._secret = SecretRandomness(slow.coins, size=8, window=1e300)
+    slow._frame.secret = SecretRandomness(slow.coins, size=8, window=1e300)
     few = PEOPLE[:60]
     np.testing.assert_array_equal(slow.replay(few), fast.replay(few))
 
@@ -293,8 +293,8 @@ def check_no_coins_in_a_snapshot(case: Case) -> None:
     one = case.fresh(seed=1)
     other = case.kind(**one._config(), coins=SeededCoins(2))
     assert one.snapshot() == other.snapshot()
-    one._public.refill()
-    one._secret.refill()
+    one._frame.public.refill()
+    one._frame.secret.refill()
     assert one.snapshot() == other.snapshot()
 
 

@@ -14,6 +14,7 @@ from diminuendo.randomness import SecretRandomness
 from diminuendo.randomness.score_classes import TICKS
 from diminuendo.simulate import expert_regrets
 from diminuendo.streams import People, adversary, msweb, taste_groups
+from tests.kit.inside import inside
 from tests.kit.statistics import assert_follows, assert_rejects
 
 
@@ -49,7 +50,7 @@ def test_rates_fall_by_the_rule_and_never_rise() -> None:
     people, last = msweb(), np.full(5, np.inf)
     for low in range(0, 6000, 500):
         learner.replay(people[low : low + 500])
-        state = learner.policy._experts
+        state = inside(learner)._experts
         rate = state.classes.rate * TICKS
         seen = 1 + np.maximum(state.best, state.own) / TICKS
         wanted = np.minimum(1, np.sqrt(math.log(294) / seen))
@@ -61,7 +62,7 @@ def test_rates_fall_by_the_rule_and_never_rise() -> None:
 
 def bound(learner: Learner) -> np.ndarray:
     """Theorem 1 of docs/maths/hedge.md, per expert."""
-    state = learner.policy._experts
+    state = inside(learner)._experts
     seen = np.maximum(state.best, state.own) / TICKS
     log_n = math.log(max(2, learner.n_items))
     return np.asarray(2.86 * np.sqrt(log_n * (1 + seen)) + 1.5 * log_n)

@@ -16,6 +16,7 @@ from diminuendo.privacy.budget import Budget
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.streams import taste_groups
 from diminuendo.types import Floats
+from tests.kit.inside import inside
 
 
 @kernel
@@ -66,7 +67,7 @@ def test_points_are_what_pftal_says() -> None:
         decision = learner.choose()
         if t:
             np.testing.assert_allclose(
-                learner.policy._experts.points[0],
+                inside(learner)._experts.points[0],
                 by_sorting(gains / (0.3 * t)),
                 atol=1e-4,
                 err_msg="project(G / (H t))",

@@ -42,7 +42,7 @@ def made(name: str, people: People) -> Learner:
 def check(name: str, people: People) -> None:
     """The same slates, however often words run out."""
     plenty, scarce = made(name, people), made(name, people)
-    for buffer in (scarce._public, scarce._secret):
+    for buffer in (scarce._frame.public, scarce._frame.secret):
         buffer.size = FEW
     if not np.array_equal(plenty.replay(people), scarce.replay(people)):
         sys.exit(f"{name}: other slates when words run out")

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 import diminuendo as dim
-from diminuendo import Functions, Oracle, People, SeededCoins
+from diminuendo import Functions, Learner, Oracle, People, SeededCoins
 from diminuendo.errors import InvalidInput, OverBudget
 from diminuendo.learners import epoch_greedy
 from diminuendo.learners.base.replay import loop
@@ -569,7 +569,7 @@ def regret_bound(learner: Learner, rounds: int) -> float:
     n, k, first = learner.n_items, learner.slots, inside(learner).epochs.first
     c, log = 1 - (1 - 1 / k) ** k, math.log(n)
     epochs = math.log2(rounds / first + 1)
-    return (
+    return float(
         first
         + 2 * c * k * epochs * log / inside(learner).rate
         + c * k * rounds * 2.0**-20

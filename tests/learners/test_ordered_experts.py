@@ -12,6 +12,7 @@ from diminuendo.learners.hedge.full import ATTEMPTS
 from diminuendo.randomness.score_classes import TICKS, probabilities
 from diminuendo.types import Objective
 from tests.kit.families import families, specimens
+from tests.kit.inside import inside
 from tests.kit.statistics import assert_follows, assert_rejects
 
 
@@ -35,7 +36,7 @@ def test_totals_are_sums_of_gains(name: str) -> None:
         learner = OrderedExperts(n_items, 3, coins=SeededCoins(2))
         slates = learner.replay(people)
         expected = sum(ticks_by_definition(people[t], slates[t], n_items) for t in range(len(people)))
-        assert np.abs(learner.policy._experts.classes.totals.T - expected).max() <= len(people)
+        assert np.abs(inside(learner)._experts.classes.totals.T - expected).max() <= len(people)
         assert np.array(expected).max() > 5 * TICKS / 4
 
 
@@ -45,7 +46,7 @@ def test_slates_are_full_and_new_items_follow_their_law() -> None:
     learner.replay(People(NoisyOr(), np.tile([[0.9, 0.1, 0.5, 0.0]], (30, 1))))
     slates = np.array([learner.choose().slate for _ in range(12_000)])
     assert (np.sort(slates, axis=1) == np.arange(4)).all()
-    law = probabilities(learner.policy._experts.classes, 1)
+    law = probabilities(inside(learner)._experts.classes, 1)
     after = slates[slates[:, 0] == 0, 1]
     again = law[0]
     expected = law * sum(again**j for j in range(ATTEMPTS)) + again**ATTEMPTS / 3
@@ -59,9 +60,9 @@ def test_an_expert_that_can_only_repeat_itself_takes_any_other_item() -> None:
     learner = OrderedExperts(5, 3, rate=50.0, coins=SeededCoins(1))
     people = People(NoisyOr(), np.tile([[1.0, 0.0, 0.0, 0.0, 0.0]], (20, 1)))
     learner.replay(people)
-    learner.policy._experts.classes.totals[:, 1] = learner.policy._experts.classes.totals[:, 0]
-    learner.policy._experts.best[1] = learner.policy._experts.best[0]
-    learner.policy.restored()  # the second expert now wants nothing but item 0 as well
+    inside(learner)._experts.classes.totals[:, 1] = inside(learner)._experts.classes.totals[:, 0]
+    inside(learner)._experts.best[1] = inside(learner)._experts.best[0]
+    inside(learner).restored()  # the second expert now wants nothing but item 0 as well
     slates = np.array([learner.choose().slate for _ in range(3_000)])
     assert (slates[:, 0] == 0).all()
     assert_follows(slates[:, 1] - 1, np.full(4, 0.25))
@@ -77,7 +78,7 @@ def test_a_function_teaches_what_a_table_teaches() -> None:
         assert by_function.choose() == decision
         by_table.observe(decision, people[t])
         by_function.observe(decision, Oracle(lambda s, t=t: people[t].value(sorted(s)), n_items))  # type: ignore[misc]
-    difference = by_table.policy._experts.classes.totals - by_function.policy._experts.classes.totals
+    difference = inside(by_table)._experts.classes.totals - inside(by_function)._experts.classes.totals
     assert np.abs(difference).max() <= len(
         people
     )  # a tick per person: gains and differences of values round differently
@@ -91,5 +92,9 @@ def test_answers_out_of_order_teach_the_same() -> None:
         open_ = [learner.choose() for _ in range(4)]
         for t in order:
             learner.observe(open_[t], people[t])
-    np.testing.assert_array_equal(forward.policy._experts.classes.totals, backward.policy._experts.classes.totals)
-    np.testing.assert_array_equal(forward.policy._experts.classes.rate, backward.policy._experts.classes.rate)
+    np.testing.assert_array_equal(
+        inside(forward)._experts.classes.totals, inside(backward)._experts.classes.totals
+    )
+    np.testing.assert_array_equal(
+        inside(forward)._experts.classes.rate, inside(backward)._experts.classes.rate
+    )

@@ -31,6 +31,7 @@ from diminuendo.privacy.budget import Budget
 from diminuendo.privacy.events import Selections
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.streams import taste_groups
+from tests.kit.inside import inside
 from tests.kit.statistics import assert_follows, assert_rejects
 
 PEOPLE = taste_groups(2_000, 12, groups=4, items_per_group=5, seed=1)
@@ -93,18 +94,18 @@ def test_tight_calibration_spends_the_budget_and_no_more(make: Any, delta: float
     assert 0.999 < learner.guarantee.epsilon <= 1.0 or learner.parameters["rate"] == constants.FASTEST
     accountant = ACCOUNTANTS["zcdp" if delta else "pure"]
     assert accountant.epsilon(learner.events, delta) == learner.guarantee.epsilon
-    assert math.isinf(learner.claim.epsilon) == (delta == 0)
+    assert math.isinf(inside(learner).claim.epsilon) == (delta == 0)
 
 
 def test_the_papers_constants_claim_what_was_asked_and_keep_far_more() -> None:
     learner = paper.fi_dp(50, 5, 100_000, 1.0, 1e-6, calibration="paper")
-    assert learner.claim.epsilon == pytest.approx(1.0, rel=1e-12)
+    assert inside(learner).claim.epsilon == pytest.approx(1.0, rel=1e-12)
     assert learner.guarantee.epsilon == pytest.approx(0.078270731087285, rel=1e-6)
     tight = paper.fi_dp(50, 5, 100_000, 1.0, 1e-6)
-    assert tight.claim.epsilon == pytest.approx(10.964573420625218, rel=1e-6)
+    assert inside(tight).claim.epsilon == pytest.approx(10.964573420625218, rel=1e-6)
     one = paper.private_hedge(50, 100_000, 1.0, 1e-6, calibration="paper")
     assert one.rate == pytest.approx(1 / math.sqrt(32 * 100_000 * math.log(1e6)), rel=1e-12)
-    assert one.claim.epsilon == pytest.approx(1.0, rel=1e-12)
+    assert inside(one).claim.epsilon == pytest.approx(1.0, rel=1e-12)
 
 
 def test_delta_over_coins_is_the_sum_over_all_numbers_of_explorations() -> None:
@@ -214,7 +215,7 @@ def test_whoever_is_behind_draws_nothing_for_free_after_a_restore(resample: Any)
         ledger=ledger, coins=SeededCoins(1),
     )  # fmt: skip
     first.replay(PEOPLE[:120])
-    kept, before = first.snapshot(), first.policy._exploring.redraws.copy()
+    kept, before = first.snapshot(), inside(first)._exploring.redraws.copy()
     assert resample != "own" or len(set(before)) > 1
     for seed in range(3):
         charged = len(ledger.charges)
@@ -222,7 +223,7 @@ def test_whoever_is_behind_draws_nothing_for_free_after_a_restore(resample: Any)
         for _ in range(300):
             again.choose()
             paid = sum(getattr(charge.event, "count", 0) for charge in ledger.charges[charged:])
-            assert (again.policy._exploring.redraws - before).max() <= paid
+            assert (inside(again)._exploring.redraws - before).max() <= paid
 
 
 def test_without_its_ledger_a_paid_snapshot_does_not_go_on() -> None:
@@ -352,7 +353,7 @@ def budgeted(event: Selections) -> Fraction:
 def test_numbers_of_any_kind_and_wrong_words_at_the_door() -> None:
     for kind in (np.float32, np.float64, np.float16):
         learner = paper.fi_dp(np.int64(12), np.int32(3), np.int64(500), kind(0.5), 1e-6)  # type: ignore[arg-type]
-        assert type(learner.budget.epsilon) is float
+        assert type(inside(learner).budget.epsilon) is float
         assert learner.guarantee.epsilon <= 0.5
     assert paper.fi_pure(np.int64(12), 3, np.int64(500), 0.5).horizon == 500  # type: ignore[arg-type]
     for make in (paper.fi_dp, paper.bandit_dp, paper.direct_bandit, paper.presampled_bandit):
@@ -374,13 +375,13 @@ def test_an_objective_that_raises_has_said_nothing() -> None:
     decision = learner.choose()
     learner.observe(decision, Oracle(broken, 12))
     learner.observe(decision, PEOPLE[0])  # answered already
-    assert not learner.policy._experts.classes.totals.any()
+    assert not inside(learner)._experts.classes.totals.any()
 
 
 def test_beyond_its_proof_the_papers_rate_says_what_it_costs() -> None:
     with pytest.warns(OutOfRange, match="costs epsilon 148"):
         learner = paper.fi_dp(2, 1, 50, 10.0, 0.99, calibration="paper", coins=SeededCoins(1))
-    assert learner.claim.epsilon == pytest.approx(10.0)
+    assert inside(learner).claim.epsilon == pytest.approx(10.0)
     assert learner.guarantee.epsilon > 100
     people = taste_groups(50, 2, groups=1, items_per_group=1)
     learner.replay(people)  # and runs to the end
@@ -390,8 +391,8 @@ def test_the_claim_knows_the_tail_of_the_proof() -> None:
     small = BanditDp(
         4, 2, exploring=0.001, cap=5, resample="all", horizon=10_000, rate=0.1, epsilon=1.0, delta=1e-6
     )
-    assert small.claim.delta == pytest.approx(1e-6 + math.exp(-8 * 0.01), rel=1e-9)
-    assert paper.direct_bandit(4, 2, 100, 1.0, 1e-6).claim.delta == 1e-6
+    assert inside(small).claim.delta == pytest.approx(1e-6 + math.exp(-8 * 0.01), rel=1e-9)
+    assert inside(paper.direct_bandit(4, 2, 100, 1.0, 1e-6)).claim.delta == 1e-6
     assert constants.exploring_cap(5 * 10**9, 0.01) == pytest.approx(
         5e7 + 6.2 * math.sqrt(5e7 * 0.99), rel=1e-4
     )
@@ -404,10 +405,10 @@ def test_caps_hold_and_redraws_never_exceed_them() -> None:
             coins=SeededCoins(4),
         )  # fmt: skip
         learner.replay(PEOPLE[:1_000])
-        explored, redraws = learner.policy._exploring.explored, learner.policy._exploring.redraws
+        explored, redraws = inside(learner)._exploring.explored, inside(learner)._exploring.redraws
         assert (explored.max() if resample == "own" else explored.sum()) == cap
         assert redraws.max() == cap
-        assert learner.policy._draws.paid[0] >= redraws.max()
+        assert inside(learner)._draws.paid[0] >= redraws.max()
 
 
 def test_exploiting_rounds_repeat_the_slate_until_an_exploration() -> None:
@@ -416,7 +417,7 @@ def test_exploiting_rounds_repeat_the_slate_until_an_exploration() -> None:
     explored = False
     for person in PEOPLE[:400]:
         decision = learner.choose()
-        current = tuple(int(item) for item in learner.policy._exploring.current)
+        current = tuple(int(item) for item in inside(learner)._exploring.current)
         if before is not None and not explored:
             assert current == before
         if decision.probe is not None:
@@ -471,5 +472,5 @@ def test_private_hedge_pays_stops_and_hides() -> None:
 def test_parameters_are_public_and_can_be_written() -> None:
     for make in (paper.fi_dp, paper.bandit_dp, paper.direct_bandit, paper.presampled_bandit):
         learner = make(12, 3, 100, 1.0, 1e-6, coins=SeededCoins(1))
-        assert json.loads(json.dumps(learner.parameters))["rate"] == learner.policy.rate  # type: ignore[attr-defined]
+        assert json.loads(json.dumps(learner.parameters))["rate"] == inside(learner).rate  # type: ignore[attr-defined]
         assert learner.parameters.keys().isdisjoint({"n_items", "slots", "patience"})

@@ -33,6 +33,7 @@ from diminuendo.streams import taste_groups
 from diminuendo.types import Decision
 from tests.kit.enumeration import Law, Stream, all_people, bandit_law, full_information_law, mask
 from tests.kit.families import families, specimens
+from tests.kit.inside import inside
 
 N_ITEMS, SLOTS, ROUNDS = 12, 3, 300
 PEOPLE = taste_groups(ROUNDS, N_ITEMS, groups=4, items_per_group=5, seed=1)
@@ -97,9 +98,9 @@ def test_several_rounds_cost_what_group_privacy_says(kind: Any) -> None:
         assert learner.guarantee.epsilon == pytest.approx(curves.zcdp_epsilon(float(rho), 1e-6), rel=1e-12)
     elif learner.name.startswith("fi-pure"):
         alone = FiPure(N_ITEMS, SLOTS, horizon=ROUNDS, epsilon=0.5 / 3, curvature=1.0)
-        assert learner.policy.one_round == pytest.approx(0.5 / 3, rel=1e-15)
-        assert learner.policy._experts.tree.scale == pytest.approx(
-            alone.policy._experts.tree.scale, rel=1e-15
+        assert inside(learner).one_round == pytest.approx(0.5 / 3, rel=1e-15)
+        assert inside(learner)._experts.tree.scale == pytest.approx(
+            inside(alone)._experts.tree.scale, rel=1e-15
         )
     else:
         counting = ACCOUNTANTS[learner.budget.accountant]
@@ -108,14 +109,14 @@ def test_several_rounds_cost_what_group_privacy_says(kind: Any) -> None:
 
 
 def test_rates_fall_in_proportion() -> None:
-    assert made(FiDp, 4, epsilon=0.5).policy.rate == pytest.approx(
-        made(FiDp, 1, epsilon=0.5).policy.rate / 4, rel=1e-12
+    assert inside(made(FiDp, 4, epsilon=0.5)).rate == pytest.approx(
+        inside(made(FiDp, 1, epsilon=0.5)).rate / 4, rel=1e-12
     )
     pure = [
         FiDp.for_setting(Setting(N_ITEMS, SLOTS, ROUNDS, "full", 0.5, 0.0, visits), coins=SeededCoins(1))
         for visits in (1, 4)
     ]
-    assert pure[1].policy.rate == pytest.approx(pure[0].policy.rate / 4, rel=1e-12)
+    assert inside(pure[1]).rate == pytest.approx(inside(pure[0]).rate / 4, rel=1e-12)
     assert pure[1].guarantee.epsilon == pytest.approx(0.5, rel=1e-9)
     assert pure[1].guarantee.epsilon <= 0.5
 
@@ -124,10 +125,10 @@ def test_without_a_cap_several_rounds_are_counted_as_if_every_round_explored() -
     """The average over coins is for one given round."""
     setting = {"exploring": 0.01, "cap": None, "horizon": 400, "rate": 0.05, "epsilon": 1.0, "delta": 1e-6}
     once, twice = (BanditDp(5, 2, visits=visits, **setting) for visits in (1, 2))  # type: ignore[arg-type]
-    worst = ACCOUNTANTS["zcdp"].epsilon(once.events, 1e-6)
+    worst = ACCOUNTANTS["zcdp"].epsilon(inside(once).events, 1e-6)
     assert once.guarantee.epsilon == 1.0 < worst
     assert once.guarantee.delta < 1e-6
-    assert twice.guarantee.epsilon == ACCOUNTANTS["zcdp"].epsilon(once.events, 1e-6, 2) > worst
+    assert twice.guarantee.epsilon == ACCOUNTANTS["zcdp"].epsilon(inside(once).events, 1e-6, 2) > worst
 
 
 # What is true: exact laws of tiny runs. She has two rounds and changes what she says in both.
@@ -161,7 +162,7 @@ def test_two_rounds_of_algorithm_2_keep_the_promise_and_would_break_one_for_one_
         learner = FiDp.for_setting(Setting(2, 1, rounds, "full", 1.0, at, visits), coins=SeededCoins(0))
         assert learner.guarantee.epsilon == pytest.approx(1.0, rel=1e-6)
         streams = itertools.product(*[FANS] * (rounds - 1), FANS[:1])  # what the last one says is never used
-        laws = {stream: full_information_law(stream, 2, 1, learner.policy.rate) for stream in streams}
+        laws = {stream: full_information_law(stream, 2, 1, inside(learner).rate) for stream in streams}
         found[visits] = measured(laws, 2, at)
         assert measured(laws, visits, at) <= learner.guarantee.epsilon
     assert found[2] <= 1.0 < found[1]
@@ -191,16 +192,17 @@ def law_through_the_door(visits: int, names: list[str], stream: Stream, rate: fl
     """The law of Algorithm 2 as it is served: choose(person), observe; draws repeated until they fall as wanted."""
     config: dict[str, Any] = {"horizon": len(stream), "rate": rate, "epsilon": 1.0, "delta": 0.1}
     learner = FiDp(2, 1, visits=visits, coins=SeededCoins(1), patience=8, **config)
-    classes = learner.policy._experts.classes
+    classes = inside(learner)._experts.classes
+    limit: Any = learner._frame.visit_limit
     changing = [*learner._arrays().values(), *(part for part in classes if isinstance(part, np.ndarray))]
 
     def saved() -> tuple[list[Any], dict[bytes, int]]:
-        return [array.copy() for array in changing], dict(learner._frame.visit_limit._rounds)
+        return [array.copy() for array in changing], dict(limit._rounds)
 
     def back(old: tuple[list[Any], dict[bytes, int]]) -> None:
         for array, before in zip(changing, old[0], strict=True):
             array[...] = before
-        learner._frame.visit_limit._rounds = dict(old[1])
+        limit._rounds = dict(old[1])
 
     law, fresh = {}, saved()
     for path in itertools.product(range(2), repeat=len(stream)):

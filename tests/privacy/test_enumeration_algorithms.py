@@ -36,6 +36,7 @@ from tests.kit.enumeration import (
     presampled_law,
     worst,
 )
+from tests.kit.inside import inside
 
 RATE = 0.5
 HUGE: dict[str, Any] = {"epsilon": 60.0, "delta": 1e-6}
@@ -74,7 +75,7 @@ def arrays_of(learner: Learner) -> list[Any]:
     """Everything that changes from round to round."""
     desk = learner._frame.decisions
     found = [desk.issued, desk.rows, desk.probes, desk.waiting]
-    experts = learner.policy._experts  # type: ignore[attr-defined]
+    experts = inside(learner)._experts  # type: ignore[attr-defined]
     found += [*(part for part in experts.classes if isinstance(part, np.ndarray)), experts.best, experts.own]
     return found + list(getattr(learner.policy, "_exploring", ()))
 
@@ -94,7 +95,7 @@ def full_law_of(learner: Learner, stream: Stream) -> Law:
         chance = 1.0
         for slate, person in zip(path, stream, strict=True):
             for slot, item in enumerate(slate):
-                chance *= float(probabilities(learner.policy._experts.classes, slot)[item])
+                chance *= float(probabilities(inside(learner)._experts.classes, slot)[item])
             row = np.array([EMPTY_SLOT if a in slate[:i] else a for i, a in enumerate(slate)], dtype=np.int32)
             answer_full(learner, learner._frame.decisions.add(row, np.full(3, -1, dtype=np.int32)), person, n)
         law[path] = chance
@@ -124,9 +125,9 @@ def bandit_law_of(learner: Any, stream: Stream, share: float, schedule: tuple[in
             law[seen] = law.get(seen, 0.0) + chance
             return
         saved = [array.copy() for array in arrays_of(learner)]
-        due, held = int(learner.policy._exploring.due[0]), tuple(learner.policy._exploring.current)
+        due, held = int(inside(learner)._exploring.due[0]), tuple(inside(learner)._exploring.current)
         choices = [range(n) if due in (-2, slot) else [held[slot]] for slot in range(k)]
-        laws = [probabilities(learner.policy._experts.classes, slot) for slot in range(k)]
+        laws = [probabilities(inside(learner)._experts.classes, slot) for slot in range(k)]
         explores = share if schedule is None else float(t in schedule)
         tosses = [(1 - explores, None)] + [
             (explores / (k * n), (slot, item)) for slot in range(k) for item in range(n)
@@ -142,7 +143,7 @@ def bandit_law_of(learner: Any, stream: Stream, share: float, schedule: tuple[in
                     coins.script = [(1 << 53) - 1] if probe is None else [0, *probe]
                     learner._frame.public.empty()
                     decision = learner.choose()
-                    if tuple(learner.policy._exploring.current) == slate:
+                    if tuple(inside(learner)._exploring.current) == slate:
                         break
                 person = stream[t]
                 if person is not None:

@@ -39,13 +39,13 @@ from diminuendo.audit.worlds import (
     Neighbours,
     Said,
     Script,
-    Shape,
     crowd,
     growing,
     neighbours,
     victims,
 )
 from diminuendo.learners import Setting
+from diminuendo.learners.base.entry import Shape
 from diminuendo.privacy import curves
 from diminuendo.privacy.budget import Guarantee
 from diminuendo.randomness.coins import SeededCoins

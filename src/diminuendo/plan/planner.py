@@ -46,9 +46,8 @@ def pick(
     private = [
         one for one in found if one.keeps_to(setting) and (store_people or not _keeps_people(one.name))
     ]
-    rule = preferred(
-        setting, {one.name for one in private}, store_people=store_people, cares_about=cares_about
-    )
+    entries = {one.name: LEARNERS[one.name] for one in private if one.name in LEARNERS}
+    rule = preferred(setting, entries, store_people=store_people, cares_about=cares_about)
     if rule is not None and not adversarial:
         return rule.learner, rule.why
     bounded = [one for one in private if one.bound is not None]
