@@ -16,8 +16,10 @@ from benchmarks.contributions import Clipped, clipped, scatter
 from benchmarks.flat import uniform_people
 from benchmarks.report import Disagreement, Part, verdict
 from benchmarks.stopwatch import Competitor, Result, race
-from diminuendo import People, SeededCoins, SystemCoins
+from diminuendo import Learner, People, SeededCoins, SystemCoins
 from diminuendo.learners import OverlapGreedy
+from diminuendo.learners.overlap.policy import OverlapPolicy
+from diminuendo.learners.overlap.recipes import CLIP
 from diminuendo.randomness import Coins, SecretRandomness, rounded_normal
 
 N_ITEMS, NNZ, SLOTS = 100_000, 50, 10
@@ -40,7 +42,7 @@ def private_replay() -> Iterator[Part]:
             check(results, secure)
             ours, additions, noise = (results[who].run for who in ("ours", "additions", "noise"))
             ratio = ours / (additions + noise)
-            releases = plan_of(people, SLOTS).plan.releases
+            releases = policy_of(people, SLOTS).plan.releases
             part.rows.append([n_people, words, releases, ours, additions, noise, ratio, LAPS])
             part.numbers[f"ours / floor, {n_people} people, {words} words"] = ratio
             part.notes.append(
@@ -55,9 +57,16 @@ def private_replay() -> Iterator[Part]:
     yield part
 
 
-def plan_of(people: People, slots: int, coins: Coins | None = None) -> OverlapGreedy:
+def learner_of(people: People, slots: int, coins: Coins | None = None) -> Learner:
     """A learner for these people."""
     return OverlapGreedy(people.n_items, slots, horizon=len(people), epsilon=1.0, delta=1e-6, coins=coins)
+
+
+def policy_of(people: People, slots: int) -> OverlapPolicy:
+    """Its policy, which knows the plan."""
+    policy = learner_of(people, slots).policy
+    assert isinstance(policy, OverlapPolicy)
+    return policy
 
 
 def competitors(people: People, slots: int, secure: bool) -> Iterator[Competitor]:
@@ -66,8 +75,7 @@ def competitors(people: People, slots: int, secure: bool) -> Iterator[Competitor
     def coins(lap: int) -> Coins:
         return SystemCoins() if secure else SeededCoins(0)
 
-    learner = plan_of(people, slots)
-    plan, work = learner.plan, clipped(people.matrices[0], learner.clip)
+    plan, work = policy_of(people, slots).plan, clipped(people.matrices[0], CLIP)
     passes = [
         Clipped(work.columns[:stop], work.amounts[:stop])
         for end in plan.schedule.ends[: plan.releases]
@@ -86,7 +94,9 @@ def competitors(people: People, slots: int, secure: bool) -> Iterator[Competitor
             for sigma in [singles, *[rows] * slots]:
                 rounded_normal.rounded_normal(values, sigma, secret)
 
-    yield Competitor("ours", lambda lap: plan_of(people, slots, coins(lap)), lambda made: made.replay(people))
+    yield Competitor(
+        "ours", lambda lap: learner_of(people, slots, coins(lap)), lambda made: made.replay(people)
+    )
     yield Competitor("additions", lambda _: np.zeros_like(values), add_up)
     yield Competitor("noise", lambda lap: SecretRandomness(coins(lap)), draw)
 

@@ -75,14 +75,14 @@ def threads() -> Iterator[Part]:
 
 def share_of_releases(learner: Learner, people: People) -> float:
     """Of the time of one replay."""
-    release, spent = learner._release_due, [0.0]
+    release, spent = learner._release_what_is_due, [0.0]
 
     def timed() -> None:
         began = time.perf_counter()
         release()
         spent[0] += time.perf_counter() - began
 
-    setattr(learner, "_release_due", timed)  # noqa: B010  a method, which mypy would not have replaced
+    setattr(learner, "_release_what_is_due", timed)  # noqa: B010  a method, which mypy would not have replaced
     began = time.perf_counter()
     learner.replay(people)
     return spent[0] / (time.perf_counter() - began)

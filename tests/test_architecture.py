@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import runpy
 from collections import Counter
 from pathlib import Path
@@ -55,7 +56,7 @@ MAY_ASK_THE_OUTSIDE = {
 }
 """Who may read a clock, a file, the environment or the system's randomness (docs/decisions/0002)."""
 MAY_READ_A_CLOCK = {"offline"}
-MOST_LINES, MOST_FILES = 450, 14
+MOST_LINES, MOST_FILES, DEEPEST = 450, 14, 3
 ISLANDS = ("hedge", "overlap", "slates", "released", "probing")
 OUTSIDE = {"os", "sys", "random", "secrets", "time", "datetime", "pathlib", "socket", "subprocess"}
 
@@ -171,3 +172,35 @@ def test_the_tree_is_in_the_order_of_imports() -> None:
     assert ranks == sorted(ranks)
     apart = {"_lazy", "_validate", "_sparse", "_snapshots", "_compile_progress", "_extras"}
     assert set(RANK) - {name.removesuffix(".py") for name in made["ORDER"]} <= apart
+
+
+def classes_of_learners() -> dict[str, type]:
+    """Every class that a module of the learners defines."""
+    found = {}
+    for path in sorted((ROOT / "learners").rglob("*.py")):
+        name = ".".join(("diminuendo", *path.relative_to(ROOT).with_suffix("").parts)).removesuffix(
+            ".__init__"
+        )
+        for thing in vars(importlib.import_module(name)).values():
+            if isinstance(thing, type) and thing.__module__ == name:
+                found[f"{name}.{thing.__qualname__}"] = thing
+    return found
+
+
+def depth(kind: type) -> int:
+    """The number of classes of ours from this one up."""
+    return sum(base.__module__.startswith("diminuendo.") for base in kind.__mro__)
+
+
+def test_parts_are_given_not_inherited() -> None:
+    """No class of the learners is more than three deep, none has two bases of ours, and none calls its base."""
+    deep = {name: depth(kind) for name, kind in classes_of_learners().items() if depth(kind) > DEEPEST}
+    assert not deep
+    mixed = [
+        name
+        for name, kind in classes_of_learners().items()
+        if sum(base.__module__.startswith("diminuendo.") for base in kind.__bases__) > 1
+    ]
+    assert not mixed
+    asking = [str(path) for path in (ROOT / "learners").rglob("*.py") if "super()" in path.read_text()]
+    assert not asking

@@ -19,7 +19,7 @@ from diminuendo.evaluate.estimate import Interval
 from diminuendo.learners import LEARNERS, RandomSlates
 from diminuendo.streams.people import People
 from diminuendo.streams.synthetic import drift, taste_groups
-from diminuendo.types import Floats, Slate
+from diminuendo.types import FEEDBACKS, Floats, Slate
 from tests.kit.statistics import ALPHA
 
 CONFIDENCE = 0.95
@@ -170,7 +170,7 @@ def test_after_a_log_that_reacts_fast(
 def learner_log(name: str, people: People, seed: int) -> Log:
     """Chosen, answered and logged one by one."""
     made = LEARNERS[name]
-    feedback = next(kind for kind in ("full", "bandit", "click") if kind in made.reads)
+    feedback = next(kind for kind in FEEDBACKS if kind in made.reads)
     setting = Setting(ITEMS, SLOTS, len(people), feedback, epsilon=4.0)
     learner, log = made.for_setting(setting, coins=SeededCoins(seed)), Log(SLOTS)
     for t, person in enumerate(people):

@@ -73,9 +73,9 @@ def random_people(count: int, n: int, seed: int) -> list[Person]:
 
 def arrays_of(learner: Learner) -> list[Any]:
     """Everything that changes from round to round."""
-    desk = learner._frame.decisions
-    found = [desk.issued, desk.rows, desk.probes, desk.waiting]
-    experts = inside(learner)._experts  # type: ignore[attr-defined]
+    decisions = learner._frame.decisions
+    found = [decisions.issued, decisions.rows, decisions.probes, decisions.waiting]
+    experts = inside(learner)._experts
     found += [*(part for part in experts.classes if isinstance(part, np.ndarray)), experts.best, experts.own]
     return found + list(getattr(learner.policy, "_exploring", ()))
 

@@ -119,7 +119,7 @@ class ProbingPolicy(MenuPolicy):
         theorem = self._way.theorem(self.frame.slots)
         return self.plan.bound(theorem, self.spread, self._cells.clip.ticks)
 
-    def regret_bound(self) -> float:
+    def regret_bound(self, rounds: int | None = None) -> float:
         """What follows for the regret to (1 - 1/e) of the best slate; of order T where less is aimed at."""
         return self.bound_to_aim() + (SHARE - self._way.theorem(self.frame.slots).aim) * self.plan.horizon
 
