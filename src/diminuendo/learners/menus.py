@@ -6,8 +6,11 @@ from diminuendo import _snapshots
 from diminuendo.errors import InvalidInput
 from diminuendo.learners.base.menu import Menu, OneSlate, RandomSlates
 from diminuendo.learners.probing.menu import ExpertsWithProbes
+from diminuendo.learners.released.menu import ExpertsInTurn, PointMenu
 
-MENUS: dict[str, type[Menu]] = {menu.kind: menu for menu in (OneSlate, RandomSlates, ExpertsWithProbes)}
+MENUS: dict[str, type[Menu]] = {
+    menu.kind: menu for menu in (OneSlate, RandomSlates, ExpertsWithProbes, PointMenu, ExpertsInTurn)
+}
 """By the name that is written down."""
 
 
