@@ -20,16 +20,15 @@ from benchmarks import contributions
 from benchmarks.flat import exponent, uniform_people
 from benchmarks.floor import additions
 from benchmarks.report import Disagreement, Part, verdict
+from benchmarks.slow_contributions import boosted_rows, hedge_rows
 from benchmarks.stopwatch import Competitor, race
-from diminuendo import People, SeededCoins
-from diminuendo.learners.released.boosted import Boosted
-from diminuendo.learners.released.learner import ReleasedSums
-from diminuendo.learners.released.noisy_hedge import NoisyHedge
+from diminuendo import Learner, People, SeededCoins
+from diminuendo.learners.released.policy import ReleasedPolicy
+from diminuendo.learners.released.variants import Boosted, NoisyHedge
 from diminuendo.objectives.rows import Matrix
 from diminuendo.randomness import SecretRandomness, rounded_normal
 from diminuendo.sums.batch import OpenBatch
 from diminuendo.types import Ints, Items
-from tests.kit.slow_rows import boosted_rows, hedge_rows
 
 SIZES = (1_000, 10_000, 100_000, 1_000_000)
 SLOTS, NNZ = 10, 50
@@ -41,13 +40,14 @@ AIM = 100_000
 MOST, STEEPEST = 3.0, 0.3
 """What is aimed at: so many times the floor, and this exponent of cost against items."""
 
-MADE: dict[type[ReleasedSums], dict[str, Any]] = {
-    Boosted: {
+KINDS: tuple[Any, ...] = (Boosted, NoisyHedge)
+MADE: dict[str, dict[str, Any]] = {
+    "boosted": {
         "horizon": 1 << 26,
         "epsilon": 0.05,
         "delta": 1e-6,
     },  # batches are long where there is much noise
-    NoisyHedge: {"horizon": 1 << 26, "epsilon": 1.0, "delta": 1e-6},  # or where there are many people
+    "noisy-hedge": {"horizon": 1 << 26, "epsilon": 1.0, "delta": 1e-6},  # or where there are many people
 }
 WHOLE = {"horizon": 40_000, "epsilon": 1.0, "delta": 1e-6}
 WHOLE_SIZES = (1_000, 10_000)
@@ -56,7 +56,7 @@ WHOLE_SIZES = (1_000, 10_000)
 class Work(NamedTuple):
     """One learner and its people, and the additions that they come to."""
 
-    learner: ReleasedSums
+    learner: Learner
     people: People
     slates: Items
     words: Ints
@@ -65,7 +65,7 @@ class Work(NamedTuple):
 
 def released() -> Iterator[Part]:
     """Rounds between releases, by number of items; what a round is made of; whole runs."""
-    for kind in MADE:
+    for kind in KINDS:
         yield from between(kind, SIZES, N_PEOPLE, LAPS)
     yield whole(WHOLE_SIZES, WHOLE)
 
@@ -73,7 +73,7 @@ def released() -> Iterator[Part]:
 # Rounds between releases.
 
 
-def between(kind: type[ReleasedSums], sizes: tuple[int, ...], n_people: int, laps: int) -> Iterator[Part]:
+def between(kind: Any, sizes: tuple[int, ...], n_people: int, laps: int) -> Iterator[Part]:
     """Microseconds per person against the floor, and the parts of a round."""
     works = {n: prepared(kind, n, n_people, laps) for n in sizes}
     results = race([one for n in sizes for one in _competitors(works[n], n)], laps, fewest=laps)
@@ -126,53 +126,71 @@ def between(kind: type[ReleasedSums], sizes: tuple[int, ...], n_people: int, lap
     yield parts
 
 
-def prepared(kind: type[ReleasedSums], n_items: int, n_people: int, laps: int) -> Work:
+def prepared(kind: Any, n_items: int, n_people: int, laps: int) -> Work:
     """A learner whose first batch has room for all laps, slates and words for its people, and the floor."""
     people = uniform_people(n_people, n_items, NNZ)
     slots = min(SLOTS, n_items)
-    learner = kind(n_items, slots, coins=SeededCoins(1), **MADE[kind])
-    if learner.schedule.sizes[0] < (laps + 1) * n_people:
+    learner = kind(n_items, slots, coins=SeededCoins(1), **MADE[kind.name])
+    if policy_of(learner).released.schedule.sizes[0] < (laps + 1) * n_people:
         raise Disagreement(f"{learner!r} publishes before all laps are over.")
-    learner._sum._cells.fill(0)  # so that no lap waits for the system's pages
-    slates, words = drawn(kind(n_items, slots, coins=SeededCoins(2), **MADE[kind]), n_people)
+    policy_of(learner).released.sum._cells.fill(0)  # so that no lap waits for the system's pages
+    slates, words = drawn(kind(n_items, slots, coins=SeededCoins(2), **MADE[kind.name]), n_people)
     rows = slow_rows(learner, people, slates, words)
     check(learner, people, slates, words, rows)
     return Work(learner, people, slates, words, floor_of(learner, people, slates, rows))
 
 
-def drawn(learner: ReleasedSums, n_people: int) -> tuple[Items, Ints]:
+def policy_of(learner: Learner) -> ReleasedPolicy:
+    """The learner's policy."""
+    if not isinstance(learner.policy, ReleasedPolicy):
+        raise Disagreement(f"{learner!r} does not follow a released sum.")
+    return learner.policy
+
+
+def drawn(learner: Learner, n_people: int) -> tuple[Items, Ints]:
     """Slates, and a word each."""
     slates = np.zeros((n_people, learner.slots), dtype=np.int32)
-    words, done = np.zeros(n_people, dtype=np.int64), 0
-    while (done := learner._draw_rows(slates, done, n_people, words)) < n_people:
-        learner._resume()
+    policy, words, done = policy_of(learner), np.zeros(n_people, dtype=np.int64), 0
+    while done < n_people:
+        count = policy.draw_rows(slates[done:])
+        words[done : done + count] = policy.chooser.words[:count]
+        done += count
+        policy.resume()
     return slates, words
 
 
-def slow_rows(learner: ReleasedSums, people: People, slates: Items, words: Ints) -> Matrix:
+def slow_rows(learner: Learner, people: People, slates: Items, words: Ints) -> Matrix:
     """What people contribute, by the slow way, a row each."""
     leaves = people.family.leaves
-    if isinstance(learner, Boosted):
-        return boosted_rows(people.table, 0, len(people), leaves, learner._ends, words)
+    if learner.name == "boosted":
+        return boosted_rows(people.table, 0, len(people), leaves, policy_of(learner).chooser.menu.ends, words)
     return hedge_rows(people.table, 0, len(people), leaves, slates, learner.n_items)
 
 
-def check(learner: ReleasedSums, people: People, slates: Items, words: Ints, rows: Matrix) -> None:
+def check(learner: Learner, people: People, slates: Items, words: Ints, rows: Matrix) -> None:
     """The fast way adds up to what the slow way adds up to; nothing of it is left in the learner."""
-    slow = OpenBatch(learner._size, learner._clip, learner._sum.schedule)
+    released = policy_of(learner).released
+    slow = OpenBatch(released.size, released.clip, released.sum.schedule)
     slow.add_rows(rows)
-    before = learner._sum._marks.copy()
-    learner._take_in(people, 0, slates, words, 0)
-    if not np.array_equal(learner._sum._entries(), slow._entries()):
+    before = released.sum._marks.copy()
+    take_in(learner, people, slates, words)
+    if not np.array_equal(released.sum._entries(), slow._entries()):
         raise Disagreement(f"{learner!r} adds up something else than people contribute.")
-    learner._sum._cells.fill(0)
-    learner._sum._marks[:] = before
+    released.sum._cells.fill(0)
+    released.sum._marks[:] = before
 
 
-def floor_of(learner: ReleasedSums, people: People, slates: Items, rows: Matrix) -> Callable[[], Any]:
+def take_in(learner: Learner, people: People, slates: Items, words: Ints) -> None:
+    """What people say to these slates, into the first batch."""
+    policy = policy_of(learner)
+    policy.released.add_people(people, 0, slates, words, 0, policy._gains)
+
+
+def floor_of(learner: Learner, people: People, slates: Items, rows: Matrix) -> Callable[[], Any]:
     """The additions alone: the very numbers with one entry for each item, as many of them with one for each slot."""
-    if isinstance(learner, Boosted):
-        work, totals = contributions.clipped(rows, learner._clip), np.zeros(learner.n_items, dtype=np.int64)
+    if learner.name == "boosted":
+        clip = policy_of(learner).released.clip
+        work, totals = contributions.clipped(rows, clip), np.zeros(learner.n_items, dtype=np.int64)
         return lambda: contributions.scatter(work, totals)
     adds = additions(people, slates)
     cells = adds.fresh_totals()
@@ -181,37 +199,39 @@ def floor_of(learner: ReleasedSums, people: People, slates: Items, rows: Matrix)
 
 def _competitors(work: Work, n_items: int) -> Iterator[Competitor]:
     learner, people = work.learner, work.people
-    words, slates = np.zeros(len(people), dtype=np.int64), np.zeros_like(work.slates)
-    coins, used = SeededCoins(3), _words_of(learner, slates, words)
+    policy, public = policy_of(learner), policy_of(learner).frame.public
+    slates = np.zeros_like(work.slates)
+    coins, used = SeededCoins(3), _words_of(policy, slates)
 
     def look_up(_: Any) -> None:
-        learner._public.view.used[:] = 0  # the same words again
-        if learner._draw_rows(slates, 0, len(people), words) < len(people):
+        public.view.used[:] = 0  # the same words again
+        if policy.draw_rows(slates) < len(people):
             raise Disagreement("Words ran out, so that fewer slates were drawn than are to be timed.")
 
-    def take_in(_: Any) -> None:
-        learner._take_in(people, 0, work.slates, work.words, 0)
-        learner._sum._marks[1] -= len(people)  # as if nobody had come, so that laps do not add up
+    def add_people(_: Any) -> None:
+        take_in(learner, people, work.slates, work.words)
+        policy.released.sum._marks[1] -= len(people)  # as if nobody had come, so that laps do not add up
 
     yield Competitor(f"ours {n_items}", lambda _: None, lambda _: learner.replay(people))
     yield Competitor(f"floor {n_items}", lambda _: None, lambda _: work.floor())
     yield Competitor(f"coins {n_items}", lambda _: None, lambda _: coins.public(used))
-    yield Competitor(f"slates {n_items}", lambda _: _stocked(learner, used), look_up)
-    yield Competitor(f"people {n_items}", lambda _: None, take_in)
+    yield Competitor(f"slates {n_items}", lambda _: _stocked(policy, used), look_up)
+    yield Competitor(f"people {n_items}", lambda _: None, add_people)
 
 
-def _words_of(learner: ReleasedSums, slates: Items, words: Ints) -> int:
-    """How many words so many slates take: what is used of a stock that is ample."""
-    _stocked(learner, 8 * slates.size)
-    learner._draw_rows(slates, 0, len(slates), words)
-    return int(learner._public.view.used[0])
+def _words_of(policy: ReleasedPolicy, slates: Items) -> int:
+    """The number of words that these slates take: what is used of a stock that is ample."""
+    _stocked(policy, 8 * slates.size)
+    policy.draw_rows(slates)
+    return int(policy.frame.public.view.used[0])
 
 
-def _stocked(learner: ReleasedSums, words: int) -> None:
+def _stocked(policy: ReleasedPolicy, words: int) -> None:
     """Give the learner's buffer at least that many words, not used yet."""
-    learner._public.view.used[:] = 0
-    while len(learner._public.view.words) < 2 * words:
-        learner._public.refill()
+    public = policy.frame.public
+    public.view.used[:] = 0
+    while len(public.view.words) < 2 * words:
+        public.refill()
 
 
 # Whole runs.
@@ -224,7 +244,7 @@ def whole(sizes: tuple[int, ...], made: dict[str, Any]) -> Part:
         f"Whole runs of {made['horizon']:,} people with {NNZ} items each, {SLOTS} slots, us per person",
         ["learner", "items", "releases", "ours", "additions", "noise", "following", "ours / all three"],
     )
-    for kind in MADE:
+    for kind in KINDS:
         for n in sizes:
             people = uniform_people(made["horizon"], n, NNZ)
             results = race(list(_whole_competitors(kind, people, made)), laps=3, fewest=3)
@@ -232,7 +252,7 @@ def whole(sizes: tuple[int, ...], made: dict[str, Any]) -> Part:
             if not all(np.array_equal(first, other) for other in others):
                 raise Disagreement(f"Laps of {kind.name} with {n} items showed different slates.")
             ours, *least = (1e6 * result.run / len(people) for result in results.values())
-            releases = len(_fresh(kind, people, made).schedule) - 1
+            releases = len(policy_of(_fresh(kind, people, made)).released.schedule) - 1
             part.rows.append([kind.name, n, releases, ours, *least, ours / sum(least)])
             part.numbers[f"ours / all three, {kind.name}, {n} items"] = ours / sum(least)
     part.notes += [
@@ -242,17 +262,16 @@ def whole(sizes: tuple[int, ...], made: dict[str, Any]) -> Part:
     return part
 
 
-def _fresh(kind: type[ReleasedSums], people: People, made: dict[str, Any]) -> ReleasedSums:
+def _fresh(kind: Any, people: People, made: dict[str, Any]) -> Learner:
     learner = kind(people.n_items, min(SLOTS, people.n_items), coins=SeededCoins(1), **made)
-    learner._sum._cells.fill(0)
+    policy_of(learner).released.sum._cells.fill(0)
     return learner
 
 
-def _whole_competitors(
-    kind: type[ReleasedSums], people: People, made: dict[str, Any]
-) -> Iterator[Competitor]:
+def _whole_competitors(kind: Any, people: People, made: dict[str, Any]) -> Iterator[Competitor]:
     learner = _fresh(kind, people, made)
-    releases, size = len(learner.schedule) - 1, learner._size
+    policy, released = policy_of(learner), policy_of(learner).released
+    releases, size = len(released.schedule) - 1, released.size
     slates, words = drawn(_fresh(kind, people, made), len(people))
     batch, secret = np.ones(size, dtype=np.int64), SecretRandomness(SeededCoins(4))
     add = floor_of(
@@ -261,14 +280,16 @@ def _whole_competitors(
 
     def noise(_: Any) -> None:
         for _release in range(releases):
-            rounded_normal.rounded_normal(batch, learner._sum.scale, secret)
+            rounded_normal.rounded_normal(batch, released.sum.scale, secret)
 
     def follow(coders: tuple[Any, Any]) -> None:
         encoder, decoder = coders
         for _release in range(releases):
-            learner._follow(decoder.decode(encoder.encode(batch)) / learner._clip.ticks)
+            published = decoder.decode(encoder.encode(batch)) / released.clip.ticks
+            policy.follower = policy.follower.following(released.published, published)
+            policy._choosing_in(0, policy.follower)
 
-    strategy = learner._sum.strategy
+    strategy = released.sum.strategy
     yield Competitor("ours", lambda _: _fresh(kind, people, made), lambda one: one.replay(people))
     yield Competitor("additions", lambda _: None, lambda _: add())
     yield Competitor("noise", lambda _: None, noise)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 from benchmarks import released
 from benchmarks.report import Disagreement
-from diminuendo.learners.released.boosted import Boosted
-from diminuendo.learners.released.learner import ReleasedSums
-from diminuendo.learners.released.noisy_hedge import NoisyHedge
+from diminuendo.learners.released.variants import Boosted, NoisyHedge
 
 pytestmark = pytest.mark.slow
 
@@ -17,7 +17,7 @@ SIZES = (1_000, 2_000)
 
 
 @pytest.mark.parametrize("kind", [Boosted, NoisyHedge])
-def test_between_releases(kind: type[ReleasedSums]) -> None:
+def test_between_releases(kind: Any) -> None:
     rounds, parts = released.between(kind, SIZES, n_people=40, laps=2)
     assert [row[0] for row in rounds.rows] == [row[0] for row in parts.rows] == list(SIZES)
     assert all(0 < float(row[2]) < float(row[1]) for row in rounds.rows), "the floor is below"
@@ -31,9 +31,9 @@ def test_whole_runs() -> None:
 
 
 @pytest.mark.parametrize("kind", [Boosted, NoisyHedge])
-def test_another_sum_is_refused(kind: type[ReleasedSums]) -> None:
+def test_another_sum_is_refused(kind: Any) -> None:
     work = released.prepared(kind, SIZES[0], 40, laps=2)
-    assert not work.learner._sum._batch.any()
+    assert not released.policy_of(work.learner).released.sum._batch.any()
     rows = released.slow_rows(work.learner, work.people, work.slates, work.words)
     rows.data[7] = 1.0 - rows.data[7]
     with pytest.raises(Disagreement, match="something else"):
@@ -42,5 +42,5 @@ def test_another_sum_is_refused(kind: type[ReleasedSums]) -> None:
 
 def test_the_floor_adds_the_same_numbers() -> None:
     work = released.prepared(Boosted, SIZES[0], 40, laps=2)
-    work.learner._take_in(work.people, 0, work.slates, work.words, 0)
-    np.testing.assert_array_equal(work.floor(), work.learner._sum._batch)
+    released.take_in(work.learner, work.people, work.slates, work.words)
+    np.testing.assert_array_equal(work.floor(), released.policy_of(work.learner).released.sum._batch)

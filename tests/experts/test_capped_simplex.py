@@ -11,7 +11,15 @@ import pytest
 
 from diminuendo import SeededCoins
 from diminuendo._numba import kernel
-from diminuendo.experts.capped_simplex import ONE, draw_pivotal, leader, leading, running, spread, step_cost
+from diminuendo.experts.capped_simplex import (
+    ONE,
+    draw_pivotal,
+    leader,
+    leader_point,
+    running,
+    spread,
+    step_cost,
+)
 from diminuendo.randomness.shares import GuideTable, guided
 from diminuendo.randomness.words import PublicCoins, PublicWords, begin, undo
 from diminuendo.types import Floats, Ints, Items
@@ -31,9 +39,9 @@ def value(sums: Floats, x: Floats, rate: float) -> float:
 def test_a_leader_is_the_best_point(n: int, k: int, rate: float) -> None:
     random = np.random.default_rng(n * k)
     sums = random.normal(size=n) * 3
-    x, lead = leader(sums, k, rate)
-    best = lead.value
-    np.testing.assert_array_equal(leading(sums, rate, lead.level), x)
+    x, state = leader(sums, k, rate)
+    best = state.value
+    np.testing.assert_array_equal(leader_point(sums, rate, state.level), x)
     assert x.sum() == pytest.approx(k, rel=1e-12)
     assert ((x >= 0) & (x <= 1)).all()
     assert best == pytest.approx(value(sums, x, rate), rel=1e-9)

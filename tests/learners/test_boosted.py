@@ -12,15 +12,19 @@ import pytest
 from scipy import stats
 
 import diminuendo as dim
+from benchmarks.slow_contributions import boosted_rows
 from diminuendo import Oracle, People, SeededCoins
 from diminuendo.experts.capped_simplex import ONE, leader, running
-from diminuendo.learners.released.boosted import LENGTH, SHARE, WORD, Boosted
+from diminuendo.learners.released.boosted import LENGTH, SHARE, BoostedLeader
 from diminuendo.learners.released.boosted_people import spell
+from diminuendo.learners.released.menu import WORD
+from diminuendo.learners.released.released_sum import noise_level
+from diminuendo.learners.released.variants import Boosted
 from diminuendo.streams import taste_groups
 from diminuendo.types import Floats, Ints, Items
 from tests.kit.families import families, specimens
-from tests.kit.slow_rows import boosted_rows
 from tests.kit.statistics import ALPHA, assert_follows, assert_rejects
+from tests.learners.test_contribution import drawn as draw_slates
 
 Sets = Callable[[frozenset[int]], float]
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(12)
@@ -109,12 +113,12 @@ def test_contributions_are_what_items_add_to_the_set(name: str) -> None:
 
 def test_functions_are_asked_the_same() -> None:
     n, f = 5, some_functions(5)[0]
-    learner = Boosted(n, 2, horizon=50, epsilon=1.0, delta=1e-6, coins=SeededCoins(1))
+    learner: Any = Boosted(n, 2, horizon=50, epsilon=1.0, delta=1e-6, coins=SeededCoins(1))
     for word in (7, WORD // 3, WORD - 1):
         mask = np.zeros(n)
-        spell(learner._ends, word, mask)
+        spell(learner.menu.ends, word, mask)
         expected = brute(f, frozenset(np.flatnonzero(mask).tolist()), n)
-        found = learner._asked(Oracle(f, n), np.array([0, 1], dtype=np.int32), word)
+        found = learner.policy._gains.of_function(Oracle(f, n), np.array([0, 1], dtype=np.int32), word)
         np.testing.assert_allclose(found, expected, atol=1e-12)
 
 
@@ -123,10 +127,7 @@ def test_sets_follow_their_law() -> None:
     x, n = np.array([0.9, 0.6, 0.375, 0.125]), 4
     ends = np.concatenate([[0], np.cumsum((x * ONE).astype(np.int64))])
     learner = Boosted(n, 2, horizon=40_000, epsilon=1.0, delta=1e-6, coins=SeededCoins(3))
-    words, slates = np.zeros(40_000, dtype=np.int64), np.zeros((40_000, 2), dtype=np.int32)
-    done = 0
-    while (done := learner._draw_rows(slates, done, 40_000, words)) < 40_000:
-        learner._resume()
+    _, words = draw_slates(learner, 40_000)
     drawn, mask = [], np.zeros(n)
     for word in words:
         spell(ends, int(word), mask)
@@ -143,73 +144,79 @@ def test_sets_follow_their_law() -> None:
 # The rate, and regret.
 
 
-def point_of(learner: Boosted) -> Floats:
+def point_of(learner: Any) -> Floats:
     """How likely each item is shown."""
-    return np.diff(learner._ends) / ONE
+    return np.asarray(np.diff(learner.menu.ends) / ONE)
 
 
-class Watched(Boosted):
+class Watched:
     """Adds up what each item, and the point itself, would have gained of what people contributed."""
 
-    def _start(self) -> None:
-        super()._start()
-        self.each, self.own = np.zeros(self.n_items), 0.0
+    def __init__(self, learner: Any) -> None:
+        self.each, self.own = np.zeros(learner.n_items), 0.0
+        self._learner, self._add_people = learner, learner.policy.released.add_people
+        learner.policy.released.add_people = self.add_people
 
-    def _take_in(self, people: Any, first: int, rows: Items, words: Ints, batch: int) -> None:
-        super()._take_in(people, first, rows, words, batch)
-        last = first + len(rows)
-        gained = SHARE * boosted_rows(people.table, first, last, 1, self._ends, words).sum(axis=0)
+    def add_people(self, people: Any, first: int, rows: Items, words: Ints, batch: int, gains: Any) -> None:
+        self._add_people(people, first, rows, words, batch, gains)
+        ends, last = self._learner.menu.ends, first + len(rows)
+        gained = SHARE * boosted_rows(people.table, first, last, 1, ends, words).sum(axis=0)
         self.each += gained
-        self.own += float(gained @ point_of(self))
+        self.own += float(gained @ point_of(self._learner))
 
 
-class Stubborn(Watched):
+class Stubborn(BoostedLeader):
     """A planted fault: the rate stays as fast as it was in the beginning."""
 
-    def _move(self, published: Floats) -> None:
-        self._draw_by(leader(SHARE * published, self.slots, 1.0)[0])
+    def following(self, before: Floats, published: Floats) -> Stubborn:
+        ends = running(leader(SHARE * published, self.slots, 1.0)[0], self.slots)
+        return Stubborn(self.n_items, self.slots, self.schedule, None, ends)
 
 
-def against_the_point(kind: type[Watched], seed: int, rounds: int = 6_000) -> tuple[float, float]:
+def against_the_point(seed: int, rounds: int = 6_000, *, stubborn: bool = False) -> tuple[float, float]:
     """People who want the item that is least likely to be shown; (regret in the linear game, its bound)."""
     n = 2
-    learner = kind(n, 1, horizon=rounds, epsilon=1.0, delta=1e-6, coins=SeededCoins(seed))
-    for size in learner.schedule.sizes:
-        learner._release_due()
+    learner: Any = Boosted(n, 1, horizon=rounds, epsilon=1.0, delta=1e-6, coins=SeededCoins(seed))
+    watched, schedule = Watched(learner), learner.policy.released.schedule
+    if stubborn:
+        learner.policy.follower = Stubborn(n, 1, schedule)
+    for size in schedule.sizes:
+        learner._release_what_is_due()
         wants = np.zeros((size, n))
         wants[:, int(np.argmin(point_of(learner)))] = 1.0
         learner.replay(People(dim.NoisyOr(), wants))
-    return float(learner.each.max() - learner.own), learner.bound
+    return float(watched.each.max() - watched.own), learner.regret_bound()
 
 
 def test_people_who_react_are_held_to_the_bound() -> None:
-    regrets, bounds = zip(*(against_the_point(Watched, seed) for seed in range(5)), strict=True)
+    regrets, bounds = zip(*(against_the_point(seed) for seed in range(5)), strict=True)
     assert np.mean(regrets) <= bounds[0] < SHARE * 6_000 / 3
-    fault, bound = against_the_point(Stubborn, 0)
+    fault, bound = against_the_point(0, stubborn=True)
     assert fault > bound, "a leader that follows too fast is noticed"
 
 
 def test_the_bound_by_hand() -> None:
-    learner = Boosted(50, 5, horizon=100_000, epsilon=1.0, delta=1e-6)
+    learner: Any = Boosted(50, 5, horizon=100_000, epsilon=1.0, delta=1e-6)
+    bound, released = learner.regret_bound(), learner.policy.released
     sigma = math.sqrt(50) / dim.privacy.curves.gaussian_mu(1.0, 1e-6)
-    assert learner.noise == pytest.approx(sigma, rel=1e-3)
+    assert noise_level(50, released.clip, learner.budget) == pytest.approx(sigma, rel=1e-3)
     size = math.ceil(LENGTH * sigma)
     leading = 2 * SHARE * 5 * math.sqrt(100_000 * math.log(10) * (size / 4 + sigma**2 / size))
-    assert leading < learner.bound < 1.25 * leading
-    doubled = Boosted(50, 5, horizon=400_000, epsilon=1.0, delta=1e-6).bound
-    assert doubled / learner.bound == pytest.approx(2.0, rel=0.15), "of order sqrt T"
-    assert Boosted(5, 5, horizon=100, epsilon=1.0, delta=1e-6).bound == 0.0
+    assert leading < bound < 1.25 * leading
+    doubled: Any = Boosted(50, 5, horizon=400_000, epsilon=1.0, delta=1e-6).regret_bound()
+    assert doubled / bound == pytest.approx(2.0, rel=0.15), "of order sqrt T"
+    assert Boosted(5, 5, horizon=100, epsilon=1.0, delta=1e-6).regret_bound() == 0.0
 
 
 def test_the_rate_falls_and_the_sums_are_followed() -> None:
     people = taste_groups(4_000, 20, groups=5, items_per_group=5)
-    learner = Boosted(20, 3, horizon=4_000, epsilon=1e6, delta=1e-6, clip=1.0, coins=SeededCoins(2))
-    rates = [learner._spread / learner._cost[0]]
+    learner: Any = Boosted(20, 3, horizon=4_000, epsilon=1e6, delta=1e-6, clip=1.0, coins=SeededCoins(2))
+    rates = [learner.policy.follower.rate]
     for first in range(0, 4_000, 500):
         learner.replay(people[first : first + 500])
-        rates.append(learner._spread / learner._cost[0])
+        rates.append(learner.policy.follower.rate)
     assert all(later <= before for before, later in itertools.pairwise(rates))
-    x, _ = leader(SHARE * np.asarray(learner._sums), 3, rates[-1])
+    x, _ = leader(SHARE * np.asarray(learner.policy.released.published), 3, rates[-1])
     np.testing.assert_allclose(point_of(learner), x, atol=1 / ONE)
 
 

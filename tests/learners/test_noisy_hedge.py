@@ -11,18 +11,27 @@ import pytest
 from scipy import sparse
 
 import diminuendo as dim
+from benchmarks.slow_contributions import hedge_rows
 from diminuendo import People, SeededCoins
-from diminuendo.learners.released.noisy_hedge import NoisyHedge
+from diminuendo.learners.released.noisy_hedge import NoisyExperts
+from diminuendo.learners.released.variants import NoisyHedge
 from diminuendo.streams import taste_groups
 from diminuendo.sums.strategies import STRATEGIES
 from diminuendo.types import Floats, Ints, Items
 from tests.kit.families import families, specimens
-from tests.kit.slow_rows import hedge_rows
 from tests.kit.statistics import assert_follows, assert_rejects
+from tests.learners.test_contribution import drawn
 
 
-def made(n: int, k: int, rounds: int, seed: int = 1, epsilon: float = 1.0) -> NoisyHedge:
+def made(n: int, k: int, rounds: int, seed: int = 1, epsilon: float = 1.0) -> Any:
     return NoisyHedge(n, k, horizon=rounds, epsilon=epsilon, delta=1e-6, coins=SeededCoins(seed))
+
+
+def follow(learner: Any, sums: Floats) -> None:
+    """As if this had been published."""
+    policy = learner.policy
+    policy.follower = policy.follower.following(sums, sums)
+    policy._chooser = policy._choosing_in(0, policy.follower)
 
 
 def slow_law(scores: Floats) -> dict[tuple[int, ...], float]:
@@ -41,22 +50,21 @@ def slow_law(scores: Floats) -> dict[tuple[int, ...], float]:
 def test_slates_follow_their_law() -> None:
     n, k, count = 5, 3, 40_000
     learner = made(n, k, count)
-    sums = np.random.default_rng(3).normal(size=(k, n)) * 1.5 / learner.rate
-    learner._move(sums.ravel())
-    slates, done = np.zeros((count, k), dtype=np.int32), 0
-    while (done := learner._draw_rows(slates, done, count, np.zeros(count, dtype=np.int64))) < count:
-        learner._resume()
-    law = slow_law(learner.rate * sums)
+    rate = learner.policy.follower.rate
+    sums = np.random.default_rng(3).normal(size=(k, n)) * 1.5 / rate
+    follow(learner, sums.ravel())
+    slates, _ = drawn(learner, count)
+    law = slow_law(rate * sums)
     names = list(law)
     found = [names.index(tuple(row)) for row in slates.tolist()]
     assert_follows(found, np.array([law[name] for name in names]))
-    nearby = slow_law(0.9 * learner.rate * sums)
+    nearby = slow_law(0.9 * rate * sums)
     assert_rejects(found, np.array([nearby[name] for name in names]))
 
 
 def test_an_item_that_has_everything_is_shown_once() -> None:
     learner = made(4, 3, 100)
-    learner._move(np.tile([0.0, 1e9, 0.0, 0.0], 3))
+    follow(learner, np.tile([0.0, 1e9, 0.0, 0.0], 3))
     rows = learner.replay(taste_groups(10, 4, groups=1, items_per_group=2))
     assert (rows[:, 0] == 1).all()
     assert all(len(set(row)) == 3 for row in rows.tolist())
@@ -93,33 +101,33 @@ def test_rounding_inside_the_strategy_is_less_than_a_tick() -> None:
     assert worst + 0.5 * np.abs(strategy._inverse).sum() / strategy.unit < 1  # type: ignore[attr-defined]
 
 
-class Watched(NoisyHedge):
+class Watched:
     """Adds up, for every slot, what each item gained and what the expert's own shares did."""
 
-    def _start(self) -> None:
-        self.each, self.own = np.zeros((self.slots, self.n_items)), np.zeros(self.slots)
-        super()._start()
+    def __init__(self, learner: Any) -> None:
+        self.each, self.own = np.zeros((learner.slots, learner.n_items)), np.zeros(learner.slots)
+        self._learner, self._add_people = learner, learner.policy.released.add_people
+        learner.policy.released.add_people = self.add_people
 
-    def _take_in(self, people: Any, first: int, rows: Items, words: Ints, batch: int) -> None:
-        super()._take_in(people, first, rows, words, batch)
-        found = hedge_rows(people.table, first, first + len(rows), 1, rows, self.n_items)
-        gained, shares = found.sum(axis=0).reshape(self.slots, self.n_items), np.diff(self._ends, axis=1)
+    def add_people(self, people: Any, first: int, rows: Items, words: Ints, batch: int, gains: Any) -> None:
+        self._add_people(people, first, rows, words, batch, gains)
+        learner = self._learner
+        found = hedge_rows(people.table, first, first + len(rows), 1, rows, learner.n_items)
+        gained, shares = found.sum(axis=0).reshape(self.each.shape), np.diff(learner.menu.ends.T, axis=1)
         self.each += gained
         self.own += (gained * shares).sum(axis=1) / shares.sum(axis=1)
 
-
-class Stubborn(Watched):
-    """A planted fault: the rate is far above the one that the bound is for."""
-
-    def _start(self) -> None:
-        super()._start()
-        self.rate *= 1_000
+    @property
+    def regret(self) -> float:
+        return float((self.each.max(axis=1) - self.own).sum())
 
 
-def turning(learner: NoisyHedge) -> People:
+def turning(learner: Any) -> People:
     """In every batch people want the item that earned less so far: whoever follows the leader is wrong."""
-    wants = np.concatenate([np.full(size, b % 2) for b, size in enumerate(learner.schedule.sizes)])
-    wants[: learner.schedule.sizes[0] // 2] = 1
+    wants = np.concatenate(
+        [np.full(size, b % 2) for b, size in enumerate(learner.policy.released.schedule.sizes)]
+    )
+    wants[: learner.policy.released.schedule.sizes[0] // 2] = 1
     return People(dim.NoisyOr(), sparse.csr_array((np.ones(len(wants)), wants, np.arange(len(wants) + 1))))
 
 
@@ -127,29 +135,34 @@ def turning(learner: NoisyHedge) -> People:
 def test_streams_that_turn_are_held_to_the_bound(epsilon: float) -> None:
     found = []
     for seed in range(4):
-        learner = Watched(2, 1, horizon=4_000, epsilon=epsilon, delta=1e-6, coins=SeededCoins(seed))
+        learner = made(2, 1, 4_000, seed, epsilon)
+        watched = Watched(learner)
         learner.replay(turning(learner))
-        found.append(float((learner.each.max(axis=1) - learner.own).sum()))
-    assert np.mean(found) <= learner.bound < 4_000 / 4
+        found.append(watched.regret)
+    bound = learner.regret_bound()
+    assert np.mean(found) <= bound < 4_000 / 4
     if epsilon == 100.0:
-        wrong = Stubborn(2, 1, horizon=4_000, epsilon=epsilon, delta=1e-6, coins=SeededCoins(1))
+        wrong = made(2, 1, 4_000, 1, epsilon)
+        policy, watched = wrong.policy, Watched(wrong)
+        fast = 1_000 * policy.follower.rate  # a planted fault: far above the rate that the bound is for
+        policy.follower = NoisyExperts(2, 1, policy.released.schedule, fast)
         wrong.replay(turning(wrong))
-        assert float((wrong.each.max(axis=1) - wrong.own).sum()) > learner.bound, (
-            "following too fast is noticed"
-        )
+        assert watched.regret > bound, "following too fast is noticed"
 
 
 def test_the_bound_by_hand() -> None:
     n, k, rounds = 50, 5, 100_000
     learner = made(n, k, rounds)
-    size = max(learner.schedule.sizes)
+    size = max(learner.policy.released.schedule.sizes)
     staleness = 2 * math.sqrt(k * math.log(n) * size * rounds / 2)
-    level = math.log(len(learner.schedule)) / math.pi + 1.0663
+    level = math.log(len(learner.policy.released.schedule)) / math.pi + 1.0663
     noise = (
         k * math.sqrt(k * n) / dim.privacy.curves.gaussian_mu(1.0, 1e-6) * level * math.sqrt(2 * math.log(n))
     )
-    assert learner.bound == pytest.approx(staleness + noise, rel=0.05)
+    assert learner.regret_bound() == pytest.approx(staleness + noise, rel=0.05)
     longer = made(n, k, 4 * rounds)
-    assert max(longer.schedule.sizes) == size
-    assert longer.bound - learner.bound < 1.1 * staleness, "of order sqrt T; the noise hardly grows"
+    assert max(longer.policy.released.schedule.sizes) == size
+    assert longer.regret_bound() - learner.regret_bound() < 1.1 * staleness, (
+        "of order sqrt T; the noise hardly grows"
+    )
     made(4, 2, 1 << 21), made(4, 2, 1 << 26)  # there is room for so many people

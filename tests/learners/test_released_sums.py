@@ -15,9 +15,7 @@ import diminuendo as dim
 from diminuendo import Functions, Oracle, People, SeededCoins, Setting
 from diminuendo.errors import InvalidInput, LedgerInUse, OverBudget
 from diminuendo.learners.base.replay import loop
-from diminuendo.learners.released.boosted import Boosted
-from diminuendo.learners.released.learner import ReleasedSums
-from diminuendo.learners.released.noisy_hedge import NoisyHedge
+from diminuendo.learners.released.variants import Boosted, NoisyHedge
 from diminuendo.privacy.accountants import ACCOUNTANTS
 from diminuendo.privacy.budget import Budget
 from diminuendo.privacy.events import ContinuousGaussian
@@ -28,12 +26,12 @@ from diminuendo.streams import taste_groups
 from diminuendo.types import Ints
 from tests.kit.families import families, specimens
 
-KINDS: list[type[ReleasedSums]] = [Boosted, NoisyHedge]
+KINDS: list[Any] = [Boosted, NoisyHedge]
 BUDGET = Budget(1.0, 1e-6, accountant="continuous-gaussian")
 Script = list[tuple[Ints, float, Ints]]
 
 
-def made(kind: type[ReleasedSums], n: int, k: int, rounds: int, seed: int = 1, **more: Any) -> ReleasedSums:
+def made(kind: Any, n: int, k: int, rounds: int, seed: int = 1, **more: Any) -> Any:
     return kind(n, k, horizon=rounds, epsilon=1.0, delta=1e-6, coins=SeededCoins(seed), **more)
 
 
@@ -77,9 +75,7 @@ def hostile(random: np.random.Generator, n: int, erratic: bool) -> Oracle | None
     return Oracle(value, n)
 
 
-def moved(
-    kind: type[ReleasedSums], n: int, k: int, streams: list[list[Any]], seed: int, **more: Any
-) -> Fraction:
+def moved(kind: Any, n: int, k: int, streams: list[list[Any]], seed: int, **more: Any) -> Fraction:
     """Squared shifts over squared deviations, all releases together."""
     script: Script = []
     with np.errstate(all="ignore"):
@@ -90,7 +86,7 @@ def moved(
                     decision = learner.choose()
                     if person is not None:
                         learner.observe(decision, person)
-    assert len(script) == len(learner.schedule) - 1 > 5
+    assert len(script) == len(learner.policy.released.schedule) - 1 > 5
     return sum(
         (
             Fraction(int((shift.astype(object) ** 2).sum())) / Fraction(sigma) ** 2
@@ -103,9 +99,7 @@ def moved(
 @pytest.mark.parametrize("clip", [None, 0.5])
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("seed", range(8))
-def test_hostile_people_move_no_more_than_is_charged(
-    kind: type[ReleasedSums], seed: int, clip: float | None
-) -> None:
+def test_hostile_people_move_no_more_than_is_charged(kind: Any, seed: int, clip: float | None) -> None:
     random = np.random.default_rng(seed)
     n, rounds = 4, 40
     others = [hostile(random, n, erratic=False) for _ in range(rounds)]
@@ -117,7 +111,7 @@ def test_hostile_people_move_no_more_than_is_charged(
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_person_can_move_nearly_all_that_is_charged(kind: type[ReleasedSums]) -> None:
+def test_a_person_can_move_nearly_all_that_is_charged(kind: Any) -> None:
     """Somebody for whom every item adds 1, in the first batch, against nobody: the charge is not idle."""
     n, rounds = 5, 40
     anything = Oracle(lambda chosen: float(len(chosen)), n)  # not in [0, 1]: every gain is 1
@@ -128,14 +122,14 @@ def test_a_person_can_move_nearly_all_that_is_charged(kind: type[ReleasedSums]) 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("rounds", [1, 2, 9, 300, 20_000])
-def test_the_budget_is_used_and_not_exceeded(kind: type[ReleasedSums], rounds: int) -> None:
+def test_the_budget_is_used_and_not_exceeded(kind: Any, rounds: int) -> None:
     for epsilon in (0.1, 1.0, 10.0):
         learner = kind(50, 3, horizon=rounds, epsilon=epsilon, delta=1e-6)
         limit = Budget(epsilon, 1e-6, accountant="continuous-gaussian").limit
-        cost = ACCOUNTANTS["continuous-gaussian"].tally(learner.events).total  # type: ignore[attr-defined]
+        cost = ACCOUNTANTS["continuous-gaussian"].tally(learner.events).total
         assert 0.99 * float(limit) < cost <= limit
         assert learner.guarantee.epsilon <= epsilon
-        assert learner.schedule.rounds == rounds
+        assert learner.policy.released.schedule.rounds == rounds
 
 
 # Replay, ledgers, crashes.
@@ -144,40 +138,46 @@ def test_the_budget_is_used_and_not_exceeded(kind: type[ReleasedSums], rounds: i
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("clip", [None, 0.7])
 @families
-def test_replay_is_the_loop(name: str, kind: type[ReleasedSums], clip: float | None) -> None:
+def test_replay_is_the_loop(name: str, kind: Any, clip: float | None) -> None:
     for specimen, n, matrices in specimens(name):
         people = People(specimen, tuple(np.tile(np.asarray(m), (30, 1)) for m in matrices), n)
         quick, slow = (made(kind, n, 2, len(people), clip=clip) for _ in range(2))
         slates = quick.replay(people)
         np.testing.assert_array_equal(slates, loop(slow, people), err_msg=repr(specimen))
-        np.testing.assert_array_equal(quick._sums, slow._sums)
+        np.testing.assert_array_equal(quick.policy.released.published, slow.policy.released.published)
         assert all(len(set(row)) == 2 for row in slates.tolist())
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_functions_say_the_same_as_rows(kind: type[ReleasedSums]) -> None:
+def test_functions_say_the_same_as_rows(kind: Any) -> None:
     people = taste_groups(60, 8, groups=2, items_per_group=3)
     functions = Functions([lambda s, t=t: people[t].value(sorted(s)) for t in range(60)], 8)  # type: ignore[misc]
     one, other = (made(kind, 8, 2, 60) for _ in range(2))
     dim.replay(one, people)
     dim.replay(other, functions)
-    assert np.abs(one._sum._batch - other._sum._batch).max() <= 60, "a tick for each person at most"
-    np.testing.assert_allclose(one._sums, other._sums, atol=60 / one._clip.ticks)
+    assert np.abs(one.policy.released.sum._batch - other.policy.released.sum._batch).max() <= 60, (
+        "a tick for each person at most"
+    )
+    np.testing.assert_allclose(
+        one.policy.released.published,
+        other.policy.released.published,
+        atol=60 / one.policy.released.clip.ticks,
+    )
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_releases_are_paid_for_and_survive_a_crash(kind: type[ReleasedSums], tmp_path: Path) -> None:
+def test_releases_are_paid_for_and_survive_a_crash(kind: Any, tmp_path: Path) -> None:
     people = taste_groups(600, 12, groups=4, items_per_group=5, seed=1)
     with Ledger.open(tmp_path / "ledger", BUDGET) as ledger:
         first = kind(12, 3, horizon=600, epsilon=1.0, delta=1e-6, ledger=ledger)
         first.replay(people[:200])
         kept = first.snapshot()
         first.replay(people[200:400])
-        sums, spent = np.asarray(first._sums), ledger.spent()
+        sums, spent = np.asarray(first.policy.released.published), ledger.spent()
     with Ledger.open(tmp_path / "ledger") as again:
         second = kind.restore(kept, ledger=again)
         second.replay(people[200:400])
-        np.testing.assert_array_equal(second._sums, sums, "as published, not drawn again")
+        np.testing.assert_array_equal(second.policy.released.published, sums, "as published, not drawn again")
         second.replay(people[400:])
         assert again.spent() == spent <= 1.0
     with pytest.raises(InvalidInput, match="paid for on a ledger"):
@@ -185,9 +185,7 @@ def test_releases_are_paid_for_and_survive_a_crash(kind: type[ReleasedSums], tmp
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_release_that_failed_is_made_at_the_next_round(
-    kind: type[ReleasedSums], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_release_that_failed_is_made_at_the_next_round(kind: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     learner = made(kind, 8, 2, 100)
     failed: list[bool] = []
     original = normal.rounded_normal
@@ -198,33 +196,40 @@ def test_a_release_that_failed_is_made_at_the_next_round(
             raise OSError("disk full")
         return original(*args)
 
-    people, first = taste_groups(100, 8, groups=2, items_per_group=3), learner.schedule.ends[0]
+    people, first = (
+        taste_groups(100, 8, groups=2, items_per_group=3),
+        learner.policy.released.schedule.ends[0],
+    )
     learner.replay(people[:first])
     monkeypatch.setattr(normal, "rounded_normal", once)
     with pytest.raises(OSError, match="disk full"):
         learner.choose()
     assert learner.rounds == first
     learner.replay(people[first:])
-    assert learner._made[0] == learner._sum.batch == len(learner.schedule) - 1
+    assert (
+        learner.policy.released.n_releases[0]
+        == learner.policy.released.sum.batch
+        == len(learner.policy.released.schedule) - 1
+    )
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_answers_after_their_batch_count_for_nothing(kind: type[ReleasedSums]) -> None:
+def test_answers_after_their_batch_count_for_nothing(kind: Any) -> None:
     learner, other = made(kind, 8, 2, 100), made(kind, 8, 2, 100)
     wants = dim.person(dim.NoisyOr(), {3: 1.0, 5: 0.5}, n_items=8)
     for each in (learner, other):
-        decisions = [each.choose() for _ in range(each.schedule.ends[0] + 1)]
+        decisions = [each.choose() for _ in range(each.policy.released.schedule.ends[0] + 1)]
         if each is learner:
             each.observe(decisions[0], wants)
             each.observe(decisions[1], Oracle(lambda chosen: 1 / 0, 8))  # has said nothing
-    assert learner._sum._batch.sum() == 0
-    np.testing.assert_array_equal(learner._sums, other._sums)
+    assert learner.policy.released.sum._batch.sum() == 0
+    np.testing.assert_array_equal(learner.policy.released.published, other.policy.released.published)
     learner.observe(learner.choose(), wants)
-    assert learner._sum._batch.sum() > 0
+    assert learner.policy.released.sum._batch.sum() > 0
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_doors(kind: type[ReleasedSums]) -> None:
+def test_doors(kind: Any) -> None:
     good: dict[str, Any] = {"horizon": 40, "epsilon": 1.0, "delta": 1e-6}
     for wrong, message in (
         ({"delta": 0.0}, "delta"),

@@ -36,15 +36,15 @@ def spread(n_items: int, slots: int) -> float:
     return slots * math.log(n_items / slots)
 
 
-class Lead(NamedTuple):
-    """What there is to know about a leader, but for its point, which follows from it (`leading`)."""
+class LeaderState(NamedTuple):
+    """What there is to know about a leader, but for its point, which follows from it (`leader_point`)."""
 
     level: float
     value: float
     """<sums, x> less the penalty, which is 0 for the uniform point."""
 
 
-def leader(sums: Floats, slots: int, rate: float) -> tuple[Floats, Lead]:
+def leader(sums: Floats, slots: int, rate: float) -> tuple[Floats, LeaderState]:
     """The point that follows `sums`, and what it takes to find it again."""
     top = float(sums.max())
     scaled = rate * (sums - top)
@@ -56,7 +56,7 @@ def leader(sums: Floats, slots: int, rate: float) -> tuple[Floats, Lead]:
     level = float(levels[np.argmax(falling[:slots] <= levels)])  # as few items at 1 as possible
     x, logs = _point(scaled, level)
     penalty = float(x @ logs) + spread(len(sums), slots)
-    return x, Lead(level, float(x @ (sums - top)) + slots * top - penalty / rate)
+    return x, LeaderState(level, float(x @ (sums - top)) + slots * top - penalty / rate)
 
 
 def _point(scaled: Floats, level: float) -> tuple[Floats, Floats]:
@@ -65,12 +65,12 @@ def _point(scaled: Floats, level: float) -> tuple[Floats, Floats]:
     return np.exp(logs), logs
 
 
-def leading(sums: Floats, rate: float, level: float) -> Floats:
+def leader_point(sums: Floats, rate: float, level: float) -> Floats:
     """The point that follows `sums`, where its level is known: the same numbers, without a search."""
     return _point(rate * (sums - float(sums.max())), level)[0]
 
 
-def step_cost(sums: Floats, step: Floats, slots: int, rate: float, known: Lead | None = None) -> float:
+def step_cost(sums: Floats, step: Floats, slots: int, rate: float, known: LeaderState | None = None) -> float:
     """By how much the leader's value grows when `step` comes in, beyond what the leader before it gains.
 
     `known`: the leader of `sums` at this rate, where somebody has it already.
@@ -78,7 +78,7 @@ def step_cost(sums: Floats, step: Floats, slots: int, rate: float, known: Lead |
     if known is None:
         x, known = leader(sums, slots, rate)
     else:
-        x = leading(sums, rate, known.level)
+        x = leader_point(sums, rate, known.level)
     return max(0.0, leader(sums + step, slots, rate)[1].value - known.value - float(x @ step))
 
 

@@ -35,8 +35,7 @@ from diminuendo.learners.probing.variants import (
 )
 from diminuendo.learners.random_slates import RandomSlates
 from diminuendo.learners.recommend import preferred
-from diminuendo.learners.released.boosted import Boosted
-from diminuendo.learners.released.noisy_hedge import NoisyHedge
+from diminuendo.learners.released.variants import Boosted, NoisyHedge
 from diminuendo.learners.slates.clicks import OpenSlateClicks, SlateClicks
 from diminuendo.learners.slates.totals import OpenSlateTotals, SlateTotals
 from diminuendo.randomness.coins import Coins

@@ -7,10 +7,20 @@ from diminuendo.errors import InvalidInput
 from diminuendo.learners.base.menu import Menu, OneSlate, RandomSlates
 from diminuendo.learners.overlap.menu import RandomFromLists
 from diminuendo.learners.probing.menu import ExpertsWithProbes
+from diminuendo.learners.released.menu import ExpertsInTurn, PointMenu
 from diminuendo.learners.slates.menu import AssignedSlates
 
 MENUS: dict[str, type[Menu]] = {
-    menu.kind: menu for menu in (OneSlate, RandomSlates, RandomFromLists, AssignedSlates, ExpertsWithProbes)
+    menu.kind: menu
+    for menu in (
+        OneSlate,
+        RandomSlates,
+        RandomFromLists,
+        AssignedSlates,
+        ExpertsWithProbes,
+        PointMenu,
+        ExpertsInTurn,
+    )
 }
 """By the name that is written down."""
 

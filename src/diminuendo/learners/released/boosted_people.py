@@ -1,8 +1,7 @@
 """What one person contributes to boosted: what each item adds to a set, or what the set loses without it.
 
 One public word spells a level z and a set R, each item with probability z x_a. Whether an item is in R is asked only of
-items that she cares about, so the work is in proportion to those. `pour_people` adds people to the open batch, one
-after the other.
+items that she cares about, so the work is in proportion to those.
 """
 
 from __future__ import annotations
@@ -14,18 +13,51 @@ import numpy as np
 from diminuendo._numba import inline, kernel
 from diminuendo.experts.capped_simplex import ONE
 from diminuendo.learners.released.contribution import (
-    Sheet,
+    Contribution,
+    add_bag_to_batch,
+    add_to_batch,
     care_about,
     in_order,
-    pour,
-    pour_bag,
     stands,
     write_row,
 )
+from diminuendo.learners.released.menu import PointMenu
 from diminuendo.objectives.family import Table, add, gain, start
 from diminuendo.sums.batch import BatchView
 from diminuendo.sums.clip import cannot_exceed
-from diminuendo.types import Floats, Ints, Items
+from diminuendo.types import Floats, Ints, Items, Objective
+
+
+class BoostedGains:
+    """What items add to a random set of items, each as likely as the menu's point and a level say."""
+
+    def __init__(self, menu: PointMenu) -> None:
+        self._ends = menu.ends
+        self._largest_share = int(np.diff(menu.ends).max())
+
+    def add_people(
+        self,
+        table: Table,
+        first: int,
+        last: int,
+        slates: Items,
+        words: Ints,
+        scratch: Contribution,
+        into: BatchView,
+    ) -> int:
+        """Add what people from `first` on contribute to the open batch; who comes next when there is more scratch."""
+        return int(_add_people(table, first, last, self._ends, self._largest_share, words, scratch, into))
+
+    def of_function(self, person: Objective, row: Items, word: int) -> Floats:
+        """What one person contributes, whoever she is: value by value."""
+        out = np.zeros(len(self._ends) - 1)
+        spell(self._ends, word, out)
+        chosen = [int(item) for item in np.flatnonzero(out)]
+        worth = person.value(chosen) if chosen else 0.0
+        out = np.array(person.gains(chosen), dtype=np.float64)
+        for item in chosen:
+            out[item] = worth - person.value([other for other in chosen if other != item])
+        return out
 
 
 @inline
@@ -66,7 +98,7 @@ def spell(ends: Ints, word: int, out: Floats) -> None:
 
 
 @inline
-def _may_hold(word: int, most: int, items: Items) -> bool:
+def _may_hold(word: int, largest_share: int, items: Items) -> bool:
     """False: none of these is in R, were the level 1 and each as likely as the likeliest, by 31 bits of its number.
 
     A number n of 53 bits says yes if n * ONE / 2^53 < share, and then its leading bits are at most those of that bound.
@@ -74,56 +106,60 @@ def _may_hold(word: int, most: int, items: Items) -> bool:
     least = ~np.uint64(0)
     for item in items:
         least = min(least, _mixed(word, int(item) + 1))
-    return bool(least >> np.uint64(33) <= np.uint64(most) * np.uint64(2**53 // ONE) >> np.uint64(22))
+    return bool(least >> np.uint64(33) <= np.uint64(largest_share) * np.uint64(2**53 // ONE) >> np.uint64(22))
 
 
 @kernel
-def pour_people(
-    table: Table, first: int, last: int, ends: Ints, most: int, words: Ints, sheet: Sheet, into: BatchView
+def _add_people(
+    table: Table,
+    first: int,
+    last: int,
+    ends: Ints,
+    largest_share: int,
+    words: Ints,
+    scratch: Contribution,
+    into: BatchView,
 ) -> int:
-    """What these people contribute, into the batch; who comes next when the sheet is wider.
-
-    `most`: the largest share of any item, so that the shares of most items need not be looked up.
-    """
+    """`largest_share`: of any item, so that the shares of most items need not be looked up."""
     for person in range(first, last):
-        count = care_about(table, person, sheet)
+        count = care_about(table, person, scratch)
         if count < 0:
             return person
         word = words[person - first]
-        some = _may_hold(word, most, sheet.bag.items[:count])
+        some = _may_hold(word, largest_share, scratch.bag.items[:count])
         if some or not cannot_exceed(into.rule, count):
-            in_order(sheet, count)
+            in_order(scratch, count)
             if some:
-                _choose(table, person, ends, word, sheet, count)
-            pour(sheet, count, 1, 1, into)
+                _choose(table, person, ends, word, scratch, count)
+            add_to_batch(scratch, count, 1, 1, into)
         else:  # none of it is in R: what each item adds to nothing, in whatever order
-            pour_bag(sheet, count, into)
+            add_bag_to_batch(scratch, count, into)
     return last
 
 
 @inline
-def _choose(table: Table, person: int, ends: Ints, word: int, sheet: Sheet, count: int) -> None:
+def _choose(table: Table, person: int, ends: Ints, word: int, scratch: Contribution, count: int) -> None:
     """Compare with what is in R, if anything is."""
     level, chosen = level_of(word), 0
     for j in range(count):
-        if in_set(ends, word, level, sheet.bag.items[j]):
-            sheet.chosen[chosen] = sheet.bag.items[j]
+        if in_set(ends, word, level, scratch.bag.items[j]):
+            scratch.chosen[chosen] = scratch.bag.items[j]
             chosen += 1
     if chosen > 0:
-        _compare(table, person, sheet, count, chosen)
+        _compare(table, person, scratch, count, chosen)
 
 
 @inline
-def _compare(table: Table, person: int, sheet: Sheet, count: int, chosen: int) -> None:
+def _compare(table: Table, person: int, scratch: Contribution, count: int, chosen: int) -> None:
     """What each item adds to those that are chosen, or what they lose without it."""
-    start(table, person, sheet.state, 0)
+    start(table, person, scratch.state, 0)
     for own in range(chosen):
-        add(table, person, sheet.state, 0, sheet.chosen[own])
-    write_row(table, person, sheet, count, 0)
+        add(table, person, scratch.state, 0, scratch.chosen[own])
+    write_row(table, person, scratch, count, 0)
     for own in range(chosen):
-        start(table, person, sheet.state, 0)
+        start(table, person, scratch.state, 0)
         for other in range(chosen):
             if other != own:
-                add(table, person, sheet.state, 0, sheet.chosen[other])
-        item = sheet.chosen[own]
-        sheet.values[stands(sheet, count, item)] = gain(table, person, sheet.state, 0, item)
+                add(table, person, scratch.state, 0, scratch.chosen[other])
+        item = scratch.chosen[own]
+        scratch.values[stands(scratch, count, item)] = gain(table, person, scratch.state, 0, item)

@@ -1,10 +1,10 @@
 """One person's contribution on its way into a sum, compiled: what she cares about, by how much, in whole ticks.
 
-For each person in turn a sheet holds the items that can add anything for her, in order, and rows of what each of them
-adds. Where a sum has an entry for every slot and item, a row serves all slots before which she was shown the same of
-what she cares about: most people want nothing of what they are shown, and have one row. The sheet is clipped as a
-whole and added to the batch. The work is in proportion to what she cares about. A sheet that is too narrow for
-somebody is made wider, and her turn comes again.
+For each person in turn it holds the items that can add anything for her, in order, and rows of what each of them adds.
+Where a sum has an entry for every slot and item, a row serves all slots before which she was shown the same of what she
+cares about: most people want nothing of what they are shown, and have one row. All rows are clipped together and added
+to the batch. The work is in proportion to what she cares about. Where there is too little room for somebody, more is
+made, and her turn comes again.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from diminuendo.sums.clip import cannot_exceed, clip_row
 from diminuendo.types import Floats, Ints, Items
 
 NARROW = 256
-"""Items for which a sheet has room at first."""
+"""Items for which a contribution has room at first."""
 
 
-class Sheet(NamedTuple):
+class Contribution(NamedTuple):
     """Scratch for one person at a time."""
 
     bag: GainBuffer
@@ -34,19 +34,19 @@ class Sheet(NamedTuple):
     values: Floats
     """(slots * room,) row after row, each of as many numbers as she cares about items"""
     ticks: Ints
-    """The same, clipped."""
+    """`values`, clipped."""
     until: Ints
     """(slots,) each row serves the slots before this one, and after those of the row before"""
     chosen: Items
     """(room + slots,) items that were chosen for her, or where they stand"""
 
     def __repr__(self) -> str:
-        return "<Sheet>"
+        return "<Contribution>"
 
 
-def new_sheet(n_items: int, leaves: int, size: int, slots: int, room: int = NARROW) -> Sheet:
-    """For people of so many leaves, whose states are of that size, and a sum of so many entries for each item."""
-    return Sheet(
+def new_contribution(n_items: int, leaves: int, size: int, slots: int, room: int = NARROW) -> Contribution:
+    """For people of `leaves` matrices, whose states are of that size, and a sum of `slots` entries for each item."""
+    return Contribution(
         new_gain_buffer(n_items, leaves),
         np.empty(size),
         np.zeros(room, dtype=np.int32),
@@ -58,97 +58,97 @@ def new_sheet(n_items: int, leaves: int, size: int, slots: int, room: int = NARR
 
 
 @inline
-def care_about(table: Table, person: int, sheet: Sheet) -> int:
+def care_about(table: Table, person: int, scratch: Contribution) -> int:
     """What she cares about, and what each item adds to nothing, into the bag; how many items, or -1: no room."""
-    start(table, person, sheet.state, 0)
-    count = gains(table, person, sheet.state, 0, sheet.bag, 0)
-    return count if count <= len(sheet.items) else -1
+    start(table, person, scratch.state, 0)
+    count = gains(table, person, scratch.state, 0, scratch.bag, 0)
+    return count if count <= len(scratch.items) else -1
 
 
 @inline
-def in_order(sheet: Sheet, count: int) -> None:
+def in_order(scratch: Contribution, count: int) -> None:
     """From the bag into the first row, items rising."""
     for j in range(count):
-        sheet.items[j] = sheet.bag.items[j]
-        sheet.values[j] = sheet.bag.gains[j]
+        scratch.items[j] = scratch.bag.items[j]
+        scratch.values[j] = scratch.bag.gains[j]
     rises = True
     for j in range(1, count):
-        rises &= sheet.items[j - 1] < sheet.items[j]
+        rises &= scratch.items[j - 1] < scratch.items[j]
     if not rises:
-        _sort(sheet.items, sheet.values, count)
+        _sort(scratch.items, scratch.values, count)
 
 
 @inline
-def begin_with(table: Table, person: int, sheet: Sheet) -> int:
+def begin_with(table: Table, person: int, scratch: Contribution) -> int:
     """What she cares about, and as the first row what each item adds to nothing; how many items, or -1: no room."""
-    count = care_about(table, person, sheet)
+    count = care_about(table, person, scratch)
     if count >= 0:
-        in_order(sheet, count)
+        in_order(scratch, count)
     return count
 
 
 @inline
-def write_row(table: Table, person: int, sheet: Sheet, count: int, row: int) -> None:
+def write_row(table: Table, person: int, scratch: Contribution, count: int, row: int) -> None:
     """What each item adds to the prefix. What adds nothing to nothing never adds anything, and has no column."""
     at = row * count
     for j in range(count):
-        sheet.values[at + j] = 0.0
-    for j in range(gains(table, person, sheet.state, 0, sheet.bag, 0)):
-        where = find(sheet.items, 0, count, sheet.bag.items[j])
+        scratch.values[at + j] = 0.0
+    for j in range(gains(table, person, scratch.state, 0, scratch.bag, 0)):
+        where = find(scratch.items, 0, count, scratch.bag.items[j])
         if where >= 0:
-            sheet.values[at + where] = sheet.bag.gains[j]
+            scratch.values[at + where] = scratch.bag.gains[j]
 
 
 @inline
-def stands(sheet: Sheet, count: int, item: int) -> int:
+def stands(scratch: Contribution, count: int, item: int) -> int:
     """Where the item stands among those she cares about, or -1, which is what is to be expected."""
     there = False
     for j in range(count):
-        there |= sheet.items[j] == item
-    return find(sheet.items, 0, count, item) if there else -1
+        there |= scratch.items[j] == item
+    return find(scratch.items, 0, count, item) if there else -1
 
 
 @inline
-def pour(sheet: Sheet, count: int, rows: int, slots: int, into: BatchView) -> None:
-    """Clip the sheet, all slots of it, and add it to the batch."""
+def add_to_batch(scratch: Contribution, count: int, rows: int, slots: int, into: BatchView) -> None:
+    """Clip all rows together, one for each slot, and add them to the batch."""
     if not cannot_exceed(
         into.rule, slots * count
     ):  # else numbers do not depend on each other, and rows will do
-        _write_out(sheet, count, rows, slots)
+        _write_out(scratch, count, rows, slots)
         rows = slots
-    clip_row(into.rule, sheet.values, 0, rows * count, sheet.ticks)
+    clip_row(into.rule, scratch.values, 0, rows * count, scratch.ticks)
     begun = 0
     for row in range(rows):
-        until = sheet.until[row] if slots > 1 else 1
+        until = scratch.until[row] if slots > 1 else 1
         for j in range(count):
-            item, ticks = sheet.items[j], sheet.ticks[row * count + j]
+            item, ticks = scratch.items[j], scratch.ticks[row * count + j]
             for slot in range(begun, until):
                 into.cells[item, slot] += ticks
         begun = until
 
 
 @inline
-def pour_bag(sheet: Sheet, count: int, into: BatchView) -> None:
+def add_bag_to_batch(scratch: Contribution, count: int, into: BatchView) -> None:
     """Clip what is in the bag and add it to a batch with one entry for each item.
 
     Only where the clip can exceed nothing, so that numbers depend neither on each other nor on their order.
     """
-    clip_row(into.rule, sheet.bag.gains, 0, count, sheet.ticks)
+    clip_row(into.rule, scratch.bag.gains, 0, count, scratch.ticks)
     for j in range(count):
-        into.cells[sheet.bag.items[j], 0] += sheet.ticks[j]
+        into.cells[scratch.bag.items[j], 0] += scratch.ticks[j]
 
 
 @inline
-def _write_out(sheet: Sheet, count: int, rows: int, slots: int) -> None:
+def _write_out(scratch: Contribution, count: int, rows: int, slots: int) -> None:
     """One row for each slot, from the last to the first, so that none is overwritten before it is read."""
     row = rows - 1
     for slot in range(slots - 1, -1, -1):
-        while row > 0 and slot < sheet.until[row - 1]:
+        while row > 0 and slot < scratch.until[row - 1]:
             row -= 1
         for j in range(count):
-            sheet.values[slot * count + j] = sheet.values[row * count + j]
+            scratch.values[slot * count + j] = scratch.values[row * count + j]
     for slot in range(slots):
-        sheet.until[slot] = slot + 1
+        scratch.until[slot] = slot + 1
 
 
 @inline

@@ -16,138 +16,71 @@ References Streeter & Golovin (2008), NIPS 21; Kalai & Vempala (2005), JCSS 71, 
 from __future__ import annotations
 
 import math
-from typing import ClassVar
 
 import numpy as np
 
-from diminuendo._numba import kernel
-from diminuendo.learners.base import propensity
-from diminuendo.learners.released.contribution import Sheet, begin_with, pour, stands, write_row
-from diminuendo.learners.released.learner import TICKS, ReleasedSums
-from diminuendo.objectives.family import Table, add
-from diminuendo.randomness.shares import GuideTable, draw_other, guided, softmax
-from diminuendo.randomness.words import UNFINISHED, PublicWords, begin, undo
-from diminuendo.sums.batch import BatchView
-from diminuendo.types import Floats, Ints, Items, Objective
+from diminuendo.learners.released.menu import ExpertsInTurn
+from diminuendo.randomness.shares import softmax
+from diminuendo.sums.schedule import Schedule
+from diminuendo.types import Floats, Ints
 
 WORK = 32
-"""A batch has a person for so many entries of the sum: publishing then takes a few dozen numbers a person."""
+"""A batch has one person for this many entries of the sum: publishing then takes a few dozen numbers a person."""
 LEAST = 16
-"""So many people at least, since a release takes as long as a few dozen rounds whatever its size."""
+"""A batch has this many people at least, since a release takes as long as a few dozen rounds whatever its size."""
+
+
+def people_in_a_batch(size: int, horizon: int) -> int:
+    """So few that releases are frequent, and so many that they are cheap, for a sum of `size` entries."""
+    return math.ceil(max(LEAST, size / WORK, horizon / most_releases(horizon)))
 
 
 def most_releases(rounds: int) -> int:
-    """What buffered sums of so many people have room for in 64 bits."""
+    """The number of releases that buffered sums of `rounds` people have room for in 64 bits."""
     return 1 << 16 if rounds <= 1 << 21 else 1 << 12
 
 
-class NoisyHedge(ReleasedSums):
-    """k Hedge experts on noisy sums."""
+def hedge_rate(n_items: int, slots: int, schedule: Schedule) -> float:
+    """The rate for which the bound is least, noise apart."""
+    squares = sum(size**2 for size in schedule.sizes)
+    return min(1.0, math.sqrt(2 * slots * math.log(max(2, n_items)) / squares))
 
-    name: ClassVar[str] = "noisy-hedge"
-    strategy: ClassVar[str] = "blt"
-    summary: ClassVar[str] = (
-        "one Hedge expert per slot on noisy sums; full information; private; proved, noise costs no power of T"
-    )
 
-    @property
-    def _size(self) -> int:
-        return self.slots * self.n_items
+class NoisyExperts:
+    """k Hedge experts on the sums that were published last. `ends`: running sums of their shares; None: all alike."""
 
-    def _batch_length(self) -> int:
-        return math.ceil(max(LEAST, self._size / WORK, self.horizon / most_releases(self.horizon)))
+    def __init__(
+        self, n_items: int, slots: int, schedule: Schedule, rate: float, ends: Ints | None = None
+    ) -> None:
+        self.n_items, self.slots, self.schedule, self.rate = n_items, slots, schedule, rate
+        self._ends = softmax(np.zeros((slots, n_items))) if ends is None else ends
 
-    def _start(self) -> None:
-        squares = sum(size**2 for size in self.schedule.sizes)
-        self.rate = math.sqrt(2 * self.slots * math.log(max(2, self.n_items)) / squares)
-        self.rate = min(1.0, self.rate)
-        self._move(self._sums)
+    def menu(self, first: int, end: int, words: int) -> ExpertsInTurn:
+        """Expert after expert, by their shares."""
+        return ExpertsInTurn(self.n_items, self.slots, first, end, words, self._ends)
 
-    @property
-    def bound(self) -> float:
+    def following(self, before: Floats, published: Floats) -> NoisyExperts:
+        """Experts on what was published."""
+        ends = softmax(self.rate * published.reshape(self.slots, self.n_items))
+        return NoisyExperts(self.n_items, self.slots, self.schedule, self.rate, ends)
+
+    def restored(self, n_releases: int, published: Floats) -> NoisyExperts:
+        """Experts on what was published last."""
+        return self.following(published, published)
+
+    def arrays(self) -> tuple[()]:
+        """Nothing: all of it is in what was published."""
+        return ()
+
+    def bound(self, deviations: tuple[float, float], ticks: int) -> float:
         """Theorem R3."""
         logarithm, sizes = math.log(max(2, self.n_items)), self.schedule.sizes
         step = self.rate * max(sizes)
         curve = (math.expm1(step) - step) / step**2
-        noise = self._sum.deviation(len(self._sum.schedule)) * math.sqrt(2 * logarithm)
-        rounding = (self.slots + 3 * self.rate) * self.horizon / TICKS
+        noise = deviations[1] * math.sqrt(2 * logarithm)
+        rounding = (self.slots + 3 * self.rate) * self.schedule.rounds / ticks
         return float(
             self.slots * (logarithm / self.rate + noise)
             + self.rate * curve * sum(size**2 for size in sizes)
             + rounding
         )
-
-    def _follow(self, published: Floats) -> None:
-        self._move(published)
-
-    def _move(self, published: Floats) -> None:
-        self._guide = guided(softmax(self.rate * published.reshape(self.slots, self.n_items)))
-
-    @property
-    def _ends(self) -> Ints:
-        """(k, N + 1) running sums of everybody's shares."""
-        return self._guide.ends.T
-
-    def _draw_rows(self, slates: Items, done: int, until: int, words: Ints) -> int:
-        return int(_draw_slates(self._guide, slates, done, until, self._public.view))
-
-    def _propensity(self, row: Items) -> float:
-        return float(propensity.in_turn(self._ends, row))
-
-    def _pour(
-        self, table: Table, first: int, last: int, slates: Items, words: Ints, sheet: Sheet, into: BatchView
-    ) -> int:
-        return int(_pour(table, first, last, slates, sheet, into))
-
-    def _asked(self, person: Objective, row: Items, word: int) -> Floats:
-        out = np.zeros((self.slots, self.n_items))
-        for slot in range(self.slots):
-            shown = [int(item) for item in row[:slot]]
-            out[slot] = person.gains(shown)
-            out[slot, shown] = 0.0
-        return out.ravel()
-
-    def _restored(self) -> None:
-        super()._restored()
-        self._move(self._sums)
-
-
-@kernel
-def _draw_slates(guide: GuideTable, slates: Items, done: int, until: int, coins: PublicWords) -> int:
-    """Each slot in proportion to its expert's shares, among the items that are not shown yet; how far it came."""
-    while done < until:
-        begin(coins)
-        row = slates[done]
-        for slot in range(len(row)):
-            item = draw_other(guide, slot, row, slot, coins)
-            if item == UNFINISHED:
-                undo(coins)
-                return done
-            row[slot] = item
-        done += 1
-    return done
-
-
-@kernel
-def _pour(table: Table, first: int, last: int, slates: Items, sheet: Sheet, into: BatchView) -> int:
-    """What these people contribute, into the batch; who comes next when the sheet is wider."""
-    slots = slates.shape[1]
-    for person in range(first, last):
-        count, row, seen = begin_with(table, person, sheet), 0, 0
-        if count < 0:
-            return person
-        for slot in range(slots):
-            sheet.until[row] = slot + 1
-            item = slates[person - first, slot]
-            where = stands(sheet, count, item)
-            if (
-                where >= 0 and slot + 1 < slots
-            ):  # for the slots to come it has been shown, and nothing is as before
-                sheet.chosen[seen] = where
-                seen, row = seen + 1, row + 1
-                add(table, person, sheet.state, 0, item)
-                write_row(table, person, sheet, count, row)
-                for before in range(seen):
-                    sheet.values[row * count + sheet.chosen[before]] = 0.0
-        pour(sheet, count, row + 1, slots, into)
-    return last

@@ -1,0 +1,203 @@
+"""Following one private running sum: people add to it, and slates depend on what was published of it.
+
+Between two releases the law of slates does not change. Slates, and coins, are therefore post-processing of the
+releases, and every draw is free.
+
+Guarantee  rounded Gaussian noise on one sum, paid for when the learner is made (docs/maths/released.md, Theorem R1).
+Assumes    nothing about people: gains are clipped, in whole ticks. One answer per round; what comes after its batch
+           has closed has said nothing.
+Excludes   timing, and the memory of the process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from diminuendo.errors import InvalidInput
+from diminuendo.learners.base.feedback import Objectives
+from diminuendo.learners.base.frame import Frame
+from diminuendo.learners.base.policy import MenuPolicy
+from diminuendo.learners.base.sum_snapshot import sum_as_extra, take_sum
+from diminuendo.learners.released.menu import DrawsFromPoint, DrawsInTurn, ExpertsInTurn, PointMenu
+from diminuendo.learners.released.released_sum import Gains, ReleasedSum
+from diminuendo.privacy.accountants import ACCOUNTANTS
+from diminuendo.privacy.budget import Budget, Guarantee
+from diminuendo.privacy.events import Event
+from diminuendo.streams.people import People
+from diminuendo.types import Floats, Items, Objective
+
+AT_ONCE = 1 << 12
+"""Rounds that are replayed in one go: more would let Ctrl-C wait, fewer take longer."""
+FAR = 50.0
+"""In deviations of noise: published numbers that lie further than this from what they can be were altered."""
+
+
+class Follower(Protocol):
+    """The public side: how slates follow from what was published. It is never told anything else, and never changed."""
+
+    def following(self, before: Floats, published: Floats) -> Follower:
+        """The follower from now on: the running sum, `before` at the last release, was published."""
+        ...
+
+    def restored(self, n_releases: int, published: Floats) -> Follower:
+        """The follower from what a snapshot says was published last; refuses what could not have come about."""
+        ...
+
+    def menu(self, first: int, end: int, words: int) -> PointMenu | ExpertsInTurn:
+        """What is shown from round `first` on, before round `end`."""
+        ...
+
+    def arrays(self) -> tuple[NDArray[Any], ...]:
+        """What a snapshot holds besides what was published."""
+        ...
+
+    def bound(self, deviations: tuple[float, float], ticks: int) -> float:
+        """On the expected regret, for noise of these deviations at the first release and at the last, in people."""
+        ...
+
+
+Chooses: TypeAlias = DrawsFromPoint | DrawsInTurn
+"""What draws the slates of a batch, and their public words."""
+
+
+class ReleasedPolicy(MenuPolicy):
+    """Follows one released sum, as its follower says; `gains`: what people contribute, by the menu of their batch."""
+
+    reader = Objectives()
+    purpose = "releases of one running sum"
+    budget: Budget
+
+    def __init__(
+        self,
+        frame: Frame,
+        budget: Budget,
+        clip: float | None,
+        released: ReleasedSum,
+        follower: Follower,
+        gains: Callable[[Any], Gains],
+    ) -> None:
+        self.frame, self.budget = frame, budget
+        self.released, self.follower, self._gains_by = released, follower, gains
+        self._clip = None if clip is None else float(clip)  # as it was asked for
+        self._words = np.zeros(frame.decisions.patience, dtype=np.int64)  # public coins of open decisions
+        self._chooser = self._choosing_in(0, follower)
+        self._gains = gains(self._chooser.menu)  # what people of the running batch contribute
+
+    # What is promised.
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What is proved for the whole run."""
+        frame, budget = self.frame, self.budget
+        found = ACCOUNTANTS[budget.accountant].epsilon(self.events, budget.delta, frame.visits)
+        proof, epsilon = "docs/maths/released.md, Theorem R1", min(found, budget.epsilon)
+        return Guarantee(epsilon, budget.delta, str(frame.unit), proof, frame.coins.secure)
+
+    @property
+    def events(self) -> Event:
+        """What the whole run costs."""
+        return self.released.sum.event
+
+    def regret_bound(self) -> float:
+        """What is proved of the expected regret of the whole run to (1 - 1/e) of the best slate."""
+        deviation, last = self.released.sum.deviation, len(self.released.sum.schedule)
+        return self.follower.bound((deviation(1), deviation(last)), self.released.clip.ticks)
+
+    # Public: the law of slates, from what was published.
+
+    @property
+    def chooser(self) -> Chooses:
+        """Of the running batch."""
+        return self._chooser
+
+    def _choosing_in(self, batch: int, follower: Follower) -> Chooses:
+        """From this round on, to the end of the batch: draws by what the follower makes of releases."""
+        frame, end = self.frame, self.released.schedule.ends[batch]
+        return follower.menu(frame.rounds, end, frame.public.passed).chooser()
+
+    def draw(self, row: Items, probe: Items) -> bool:
+        """One slate of the menu, and the public word that goes with it."""
+        if self.draw_rows(row[None, :], probe[None, :]) == 0:
+            return False
+        self._words[self.frame.rounds % len(self._words)] = self._chooser.words[0]
+        return True
+
+    # The door: the running sum, paid for when it was made, drawn once and durable before it is seen.
+
+    def due(self) -> bool:
+        """Whether a batch is over that was not published; the last one never is."""
+        return self.released.due(self.frame.rounds)
+
+    def release(self) -> None:
+        """Publish the running sum, and follow it."""
+        released = self.released
+        with self.frame.guard.defer_interrupt():
+            follower = self.follower.following(released.published, released.publish(self.frame.secret))
+            chooser = self._choosing_in(int(released.n_releases[0]) + 1, follower)
+            gains = self._gains_by(chooser.menu)
+            self.follower, self._chooser, self._gains = (
+                follower,
+                chooser,
+                gains,
+            )  # what fails before is done again
+            released.take_over()
+
+    # Private: what people would have gained, into the sum.
+
+    def learn(self, place: int, answer: Objective) -> None:
+        """Add what she would have gained, if her batch is still open."""
+        decisions, released = self.frame.decisions, self.released
+        batch = released.schedule.batch_of(decisions.round_at(place))
+        row, word = decisions.rows[place], int(self._words[place])
+        released.add_answer(answer, row, word, batch, self._gains)
+
+    def replay(self, people: People, slates: Items, done: int) -> int:
+        """To the end of the batch at most: everybody's gains are in it before it is published."""
+        frame, released = self.frame, self.released
+        batch = released.schedule.batch_of(frame.rounds)
+        end = min(len(people), done + released.schedule.ends[batch] - frame.rounds, done + AT_ONCE)
+        drawn = self.draw_rows(slates[done:end])
+        if drawn and released.is_open(batch):
+            words, shown = self._chooser.words, slates[done : done + drawn]
+            released.add_people(people, done, shown, words, batch, self._gains)
+        return done + drawn
+
+    # What a snapshot holds: the sum too, as private as what people said.
+
+    def config(self) -> dict[str, Any]:
+        """The budget, and the clip that was asked for."""
+        return {"epsilon": self.budget.epsilon, "delta": self.budget.delta, "clip": self._clip}
+
+    def state(self) -> Any:
+        """What was published, the public coins of open decisions, and what the follower keeps."""
+        return self.released.n_releases, self.released.published, self._words, *self.follower.arrays()
+
+    def extra(self) -> dict[str, NDArray[Any]]:
+        """The sum."""
+        return sum_as_extra(self.released.sum)
+
+    def take_extra(self, found: dict[str, NDArray[Any]]) -> None:
+        """Go on with the sum."""
+        take_sum(self.released.sum, found)
+        super().take_extra(found)
+
+    def restored(self) -> None:
+        """Refuse releases that could not have been made; the menu follows, from this round on."""
+        released = self.released
+        made, last = int(released.n_releases[0]), len(released.schedule) - 1
+        most = released.schedule.rounds + FAR * released.sum.deviation(len(released.sum.schedule))
+        sound = (
+            made == released.sum.batch
+            and made <= last
+            and (np.abs(released.published) <= most).all()
+            and (self._words >= 0).all()
+        )
+        if not sound:
+            raise InvalidInput("The snapshot holds releases that could not have been made; it was altered.")
+        self.follower = self.follower.restored(made, released.published)
+        self._chooser = self._choosing_in(made, self.follower)
+        self._gains = self._gains_by(self._chooser.menu)
