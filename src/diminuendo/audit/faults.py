@@ -374,4 +374,4 @@ PLANTED: dict[str, tuple[Any, ...]] = {
 FAULTS: dict[str, Subject] = {name: subject(name, *how) for name, how in PLANTED.items()}
 """Every planted fault; an audit must find them all."""
 MENDED: dict[str, Subject] = {name: subject(name, *how, broken=False) for name, how in PLANTED.items()}
-"""The same learners with nothing wrong; an audit may accuse none of them."""
+"""These learners with nothing wrong; an audit may accuse none of them."""

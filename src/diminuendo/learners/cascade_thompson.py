@@ -82,7 +82,7 @@ class CascadeThompson(Learner):
             _replay(
                 self._seen,
                 people.table,
-                people.luck,
+                people.click_words,
                 people.clicks == "independent",
                 slates,
                 done,

@@ -1,17 +1,15 @@
-r"""What epsilon buys: the loss of a learner at several epsilons, simulated on people who do not exist.
+"""Prices: what epsilon buys, the loss of a learner at several epsilons, simulated on people who do not exist.
 
 The learner itself is run, with seeded coins, on people of the public model (model.py). Its loss is the part of greedy's
-payoff in hindsight that it does not reach. Of a long run a short one is simulated (price.py).
+payoff in hindsight that it does not reach.
 
 Half way is a formula where the learner publishes sums (model.py). Where bandit or click feedback comes back it is
 read off the runs: the first stretch of people whose slates earn half way from random choice to greedy, on average over
 runs and under the model's own probabilities. Each stretch is a tenth as long as all before it, or 50 people.
 
-Short runs that stand for long ones: what is simulated to foretell a run of more people, or of more items.
-
-Where people say all they want (full feedback), noise is put in proportion to people. Noise on sums has a deviation of
-sigma people, and the largest among N items is about sigma sqrt(2 log N); so with Gaussian cost mu = sqrt(2) / sigma the
-short run gets
+A run of many people, or of many items, is forecast from a short one (`short_run`). Where people say all they want (full
+feedback), noise is put in proportion to people. Noise on sums has a deviation of sigma people, and the largest among N
+items is about sigma sqrt(2 log N); so with Gaussian cost mu = sqrt(2) / sigma the short run gets
 
     mu' = mu (T / T') sqrt(log N' / log N),    and as its epsilon what mu' is worth at the same delta.
 
@@ -20,10 +18,10 @@ mu / sqrt(T): there mu' = mu sqrt(T / T'). What is scaled errs on the safe side,
 a worse sample.
 
 Where little comes back (bandit and click feedback), it is the first people that are simulated, 40,000 or more, with the
-same epsilon; who comes after them is taken to fare as the last eighth of them did. That errs on the safe side: in truth
-learning goes on. Of more than `MOST_TRIED` items the most wanted ones are simulated, with as much fewer people: what it
-takes to try an item does not depend on the others. That errs on the hopeful side: among fewer items fewer look good by
-chance.
+same epsilon; those who come after them are taken to fare as the last eighth of them did. That errs on the safe side: in
+truth learning goes on. Of more than `MOST_TRIED` items the most wanted ones are simulated, with as much fewer people:
+what it takes to try an item does not depend on the others. That errs on the hopeful side: among fewer items fewer look
+good by chance.
 """
 
 from __future__ import annotations
@@ -52,15 +50,91 @@ from diminuendo.streams.people import People
 from diminuendo.types import FeedbackKind, Floats, Progress
 
 MOST_PEOPLE, MOST_ITEMS = 20_000, 500
-"""With full feedback."""
+"""How many people and items are simulated at most with full feedback."""
 MOST_SHOWN, MOST_TRIED = 40_000, 1_000
-"""With bandit and click feedback."""
+"""How many people and items are simulated at most with bandit and click feedback."""
 MOST_CELLS = 20_000_000
-"""Learners that take hardly any time are simulated with more people: so many, times items."""
+"""Fast learners are simulated with more people, up to this many people times items."""
 LARGEST_MU, LARGEST_EPSILON = 30.0, 500.0
 """Noise of a twentieth of a person and less: more of it would change nothing, and be beyond floating point."""
 LAST = 8
-"""The last one in so many people stands for those who come later."""
+"""The last one in this many people stands for those who come later."""
+
+
+EPSILONS: dict[FeedbackKind, tuple[float, ...]] = {
+    "full": (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0),
+    "bandit": (0.1, 0.3, 1.0, 3.0, 10.0),
+    "click": (0.1, 0.3, 1.0, 3.0, 10.0),
+}
+"""Unless others are asked for. A run with bandit or click feedback takes longer, so there are fewer."""
+SEEDS, FEW_ITEMS = 2, 100
+"""How many runs there are for each epsilon; but one where little comes back about more items than FEW_ITEMS."""
+STRETCH = 50
+"""How many people the first stretches have in which half way is looked for."""
+
+
+@dataclass(frozen=True)
+class Price:
+    """One epsilon, and what it would come to. All of it a forecast under the public model."""
+
+    epsilon: float
+    losses: tuple[float, ...]
+    """For each run, the part of greedy's payoff in hindsight that is not reached."""
+    apart: float | None
+    """By how many people two items must differ to be told apart at the last release (noise.py); where slates are
+    published, two slates at the first one (first_look.py)."""
+    half_way: int | None
+    """After how many people half the way from random choice to hindsight is made; None where that is never."""
+    look: FirstLook | None = None
+    """What the first slates take and show, where slates are published."""
+
+    @property
+    def loss(self) -> float:
+        """The mean of `losses`."""
+        return sum(self.losses) / len(self.losses)
+
+    def as_json(self) -> dict[str, Any]:
+        """The price as plain values, as it is written to files."""
+        look = None if self.look is None else self.look.as_json()
+        return vars(self) | {"loss": self.loss, "losses": list(self.losses), "look": look}
+
+
+def prices(
+    name: str,
+    setting: Setting,
+    cares_about: float,
+    epsilons: Sequence[float] | None = None,
+    progress: Callable[[str, int], Progress] | None = None,
+) -> tuple[Price, ...]:
+    """The learner of that name at every epsilon, and at the setting's own; where it cannot be made there is no row."""
+    asked = sorted({*(EPSILONS[setting.feedback] if epsilons is None else epsilons), setting.epsilon})
+    model = PublicModel(setting.n_items, cares_about)
+    crowd = _crowd(name, model, setting)
+    work = len(asked) * len(crowd)
+    tick = progress("trying epsilons on made-up people", work) if progress else lambda done: None
+    found = []
+    for epsilon in asked:
+        at = replace(setting, epsilon=epsilon)
+        short = short_run(name, at)
+        try:
+            made, ready = _made(name, at), [_made(name, short.setting, sample.seed) for sample in crowd]
+        except InvalidInput:  # this epsilon is beyond what the learner can be made for; others are not
+            tick(len(crowd))
+            continue
+        losses, curves = [], []
+        for learner, sample in zip(ready, crowd, strict=True):
+            loss, curve = _run(learner, short, sample)
+            losses.append(loss)
+            curves.append(curve)
+            tick(1)
+        found.append(_price(made, at, model, short, losses, np.mean(curves, axis=0)))
+    return tuple(found)
+
+
+def random_loss(setting: Setting, cares_about: float) -> float:
+    """What random choice loses under the public model."""
+    model = PublicModel(setting.n_items, cares_about)
+    return 1 - model.random(setting.slots) / model.greedy(setting.slots)
 
 
 class ShortRun(NamedTuple):
@@ -123,84 +197,8 @@ def _with_noise(name: str, setting: Setting) -> Setting:
     return replace(setting, n_items=items, rounds=rounds, epsilon=epsilon)
 
 
-EPSILONS: dict[FeedbackKind, tuple[float, ...]] = {
-    "full": (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0),
-    "bandit": (0.1, 0.3, 1.0, 3.0, 10.0),
-    "click": (0.1, 0.3, 1.0, 3.0, 10.0),
-}
-"""Unless others are asked for. A run with bandit or click feedback takes longer, so there are fewer."""
-SEEDS, FEW_ITEMS = 2, 100
-"""So many runs for each epsilon; but one where little comes back about more items than that, which takes long."""
-STRETCH = 50
-"""The first stretches in which half way is looked for have so many people."""
-
-
-@dataclass(frozen=True)
-class Price:
-    """One epsilon, and what it would come to. All of it a forecast under the public model."""
-
-    epsilon: float
-    losses: tuple[float, ...]
-    """Of each run the part of greedy's payoff in hindsight that is not reached."""
-    apart: float | None
-    """By how many people two items must differ to be told apart at the last release (noise.py); where slates are
-    published, two slates at the first one (first_look.py)."""
-    half_way: int | None
-    """After how many people half the way from random choice to hindsight is made; None where that is never."""
-    look: FirstLook | None = None
-    """What the first slates take and show, where slates are published."""
-
-    @property
-    def loss(self) -> float:
-        """On average."""
-        return sum(self.losses) / len(self.losses)
-
-    def as_json(self) -> dict[str, Any]:
-        """For files."""
-        look = None if self.look is None else self.look.as_json()
-        return vars(self) | {"loss": self.loss, "losses": list(self.losses), "look": look}
-
-
-def prices(
-    name: str,
-    setting: Setting,
-    cares_about: float,
-    epsilons: Sequence[float] | None = None,
-    progress: Callable[[str, int], Progress] | None = None,
-) -> tuple[Price, ...]:
-    """The learner of that name at every epsilon, and at the setting's own; where it cannot be made there is no row."""
-    asked = sorted({*(EPSILONS[setting.feedback] if epsilons is None else epsilons), setting.epsilon})
-    model = PublicModel(setting.n_items, cares_about)
-    crowd = _crowd(name, model, setting)
-    work = len(asked) * len(crowd)
-    tick = progress("trying epsilons on made-up people", work) if progress else lambda done: None
-    found = []
-    for epsilon in asked:
-        at = replace(setting, epsilon=epsilon)
-        short = short_run(name, at)
-        try:
-            made, ready = _made(name, at), [_made(name, short.setting, sample.seed) for sample in crowd]
-        except InvalidInput:  # this epsilon is beyond what the learner can be made for; others are not
-            tick(len(crowd))
-            continue
-        losses, curves = [], []
-        for learner, sample in zip(ready, crowd, strict=True):
-            loss, curve = _run(learner, short, sample)
-            losses.append(loss)
-            curves.append(curve)
-            tick(1)
-        found.append(_price(made, at, model, short, losses, np.mean(curves, axis=0)))
-    return tuple(found)
-
-
-def random_loss(setting: Setting, cares_about: float) -> float:
-    """What random choice loses under the public model."""
-    model = PublicModel(setting.n_items, cares_about)
-    return 1 - model.random(setting.slots) / model.greedy(setting.slots)
-
-
 class _Sample(NamedTuple):
-    """The same made-up people for every epsilon."""
+    """Made-up people, who are the same for every epsilon."""
 
     seed: int
     people: People
@@ -223,7 +221,7 @@ def _sample(model: PublicModel, short: Setting, seed: int) -> _Sample:
 
 
 def _made(name: str, setting: Setting, seed: int | None = None) -> Learner:
-    """What is out of range was said once, of the setting itself."""
+    """A learner; that it is out of range was said once, of the setting itself, and is not said again."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", OutOfRange)
         return LEARNERS[name].for_setting(setting, coins=None if seed is None else SeededCoins(seed))
@@ -231,9 +229,8 @@ def _made(name: str, setting: Setting, seed: int | None = None) -> Learner:
 
 def _run(learner: Learner, short: ShortRun, sample: _Sample) -> tuple[float, Floats]:
     """What is lost to hindsight; and what the slate of each round is worth under the model."""
-    each = (
-        np.arange(len(sample.people)) if short.setting.visits > 1 else None
-    )  # they might come again, but do not
+    # People might come again, but do not.
+    each = np.arange(len(sample.people)) if short.setting.visits > 1 else None
     slates = replay(learner, sample.people, short.setting.feedback, persons=each)
     misses = 1 - np.append(sample.appeal, 0.0)[slates]  # an empty slot is -1: nobody wants what is there
     worth: Floats = 1 - misses.prod(axis=1)
@@ -260,7 +257,7 @@ def _price(
 
 
 def _half_way(worth: Floats, model: PublicModel, setting: Setting, short: ShortRun) -> int | None:
-    """After so many people the slates of the next stretch earn half way from random choice to greedy, or more."""
+    """After how many people the slates of the next stretch earn half way from random choice to greedy, or more."""
     low, high = model.random(setting.slots), model.greedy(setting.slots)
     if setting.feedback == "full" or short.each is None or high - low < 1e-9:
         return None
