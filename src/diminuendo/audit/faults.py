@@ -274,4 +274,4 @@ PLANTED: dict[str, tuple[Any, ...]] = {
 FAULTS: dict[str, Subject] = {name: subject(name, *how) for name, how in PLANTED.items()}
 """All of which an audit must find."""
 MENDED: dict[str, Subject] = {name: subject(name, *how, broken=False) for name, how in PLANTED.items()}
-"""The same with nothing wrong, none of which an audit may accuse."""
+"""These learners with nothing wrong; an audit may accuse none of them."""
