@@ -11,7 +11,15 @@ import pytest
 
 from diminuendo import SeededCoins
 from diminuendo._numba import kernel
-from diminuendo.experts.capped_simplex import ONE, draw_pivotal, leader, leader_point, running, spread, step_cost
+from diminuendo.experts.capped_simplex import (
+    ONE,
+    draw_pivotal,
+    leader,
+    leader_point,
+    running,
+    spread,
+    step_cost,
+)
 from diminuendo.randomness.shares import GuideTable, guided
 from diminuendo.randomness.words import PublicCoins, PublicWords, begin, undo
 from diminuendo.types import Floats, Ints, Items

@@ -124,7 +124,9 @@ class Watched:
 
 def turning(learner: Any) -> People:
     """In every batch people want the item that earned less so far: whoever follows the leader is wrong."""
-    wants = np.concatenate([np.full(size, b % 2) for b, size in enumerate(learner.policy.released.schedule.sizes)])
+    wants = np.concatenate(
+        [np.full(size, b % 2) for b, size in enumerate(learner.policy.released.schedule.sizes)]
+    )
     wants[: learner.policy.released.schedule.sizes[0] // 2] = 1
     return People(dim.NoisyOr(), sparse.csr_array((np.ones(len(wants)), wants, np.arange(len(wants) + 1))))
 
@@ -160,5 +162,7 @@ def test_the_bound_by_hand() -> None:
     assert learner.regret_bound() == pytest.approx(staleness + noise, rel=0.05)
     longer = made(n, k, 4 * rounds)
     assert max(longer.policy.released.schedule.sizes) == size
-    assert longer.regret_bound() - learner.regret_bound() < 1.1 * staleness, "of order sqrt T; the noise hardly grows"
+    assert longer.regret_bound() - learner.regret_bound() < 1.1 * staleness, (
+        "of order sqrt T; the noise hardly grows"
+    )
     made(4, 2, 1 << 21), made(4, 2, 1 << 26)  # there is room for so many people

@@ -75,9 +75,7 @@ def hostile(random: np.random.Generator, n: int, erratic: bool) -> Oracle | None
     return Oracle(value, n)
 
 
-def moved(
-    kind: Any, n: int, k: int, streams: list[list[Any]], seed: int, **more: Any
-) -> Fraction:
+def moved(kind: Any, n: int, k: int, streams: list[list[Any]], seed: int, **more: Any) -> Fraction:
     """Squared shifts over squared deviations, all releases together."""
     script: Script = []
     with np.errstate(all="ignore"):
@@ -101,9 +99,7 @@ def moved(
 @pytest.mark.parametrize("clip", [None, 0.5])
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("seed", range(8))
-def test_hostile_people_move_no_more_than_is_charged(
-    kind: Any, seed: int, clip: float | None
-) -> None:
+def test_hostile_people_move_no_more_than_is_charged(kind: Any, seed: int, clip: float | None) -> None:
     random = np.random.default_rng(seed)
     n, rounds = 4, 40
     others = [hostile(random, n, erratic=False) for _ in range(rounds)]
@@ -130,7 +126,7 @@ def test_the_budget_is_used_and_not_exceeded(kind: Any, rounds: int) -> None:
     for epsilon in (0.1, 1.0, 10.0):
         learner = kind(50, 3, horizon=rounds, epsilon=epsilon, delta=1e-6)
         limit = Budget(epsilon, 1e-6, accountant="continuous-gaussian").limit
-        cost = ACCOUNTANTS["continuous-gaussian"].tally(learner.events).total
+        cost = ACCOUNTANTS["continuous-gaussian"].tally(learner.events).total  # type: ignore[attr-defined]
         assert 0.99 * float(limit) < cost <= limit
         assert learner.guarantee.epsilon <= epsilon
         assert learner.policy.released.schedule.rounds == rounds
@@ -159,8 +155,9 @@ def test_functions_say_the_same_as_rows(kind: Any) -> None:
     one, other = (made(kind, 8, 2, 60) for _ in range(2))
     dim.replay(one, people)
     dim.replay(other, functions)
-    assert np.abs(one.policy.released.sum._batch - other.policy.released.sum._batch).max() <= 60, "a tick for each person at most"
-    np.testing.assert_allclose(one.policy.released.published, other.policy.released.published, atol=60 / one.policy.released.clip.ticks)
+    mine, theirs = one.policy.released, other.policy.released
+    assert np.abs(mine.sum._batch - theirs.sum._batch).max() <= 60, "a tick for each person at most"
+    np.testing.assert_allclose(mine.published, theirs.published, atol=60 / mine.clip.ticks)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -183,9 +180,7 @@ def test_releases_are_paid_for_and_survive_a_crash(kind: Any, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_release_that_failed_is_made_at_the_next_round(
-    kind: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_release_that_failed_is_made_at_the_next_round(kind: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     learner = made(kind, 8, 2, 100)
     failed: list[bool] = []
     original = normal.rounded_normal
@@ -196,14 +191,18 @@ def test_a_release_that_failed_is_made_at_the_next_round(
             raise OSError("disk full")
         return original(*args)
 
-    people, first = taste_groups(100, 8, groups=2, items_per_group=3), learner.policy.released.schedule.ends[0]
+    people, first = (
+        taste_groups(100, 8, groups=2, items_per_group=3),
+        learner.policy.released.schedule.ends[0],
+    )
     learner.replay(people[:first])
     monkeypatch.setattr(normal, "rounded_normal", once)
     with pytest.raises(OSError, match="disk full"):
         learner.choose()
     assert learner.rounds == first
     learner.replay(people[first:])
-    assert learner.policy.released.n_releases[0] == learner.policy.released.sum.batch == len(learner.policy.released.schedule) - 1
+    released = learner.policy.released
+    assert released.n_releases[0] == released.sum.batch == len(released.schedule) - 1
 
 
 @pytest.mark.parametrize("kind", KINDS)

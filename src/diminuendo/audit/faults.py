@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
 from typing import Any, ClassVar
 from unittest import mock
 
@@ -19,6 +20,7 @@ import numpy as np
 
 from diminuendo.audit.subjects import Subject
 from diminuendo.experts.hedge import new_hedge
+from diminuendo.learners.base.entry import Entry
 from diminuendo.learners.base.old_learner import Learner
 from diminuendo.learners.base.setting import Setting
 from diminuendo.learners.epoch_greedy import EpochGreedy
@@ -27,7 +29,7 @@ from diminuendo.learners.hedge.exploring import NOBODY, BanditExperts
 from diminuendo.learners.hedge.fi_dp import FiDp
 from diminuendo.learners.overlap.running import OverlapSums
 from diminuendo.learners.overlap.stored import OverlapGreedy
-from diminuendo.learners.released.boosted import Boosted
+from diminuendo.learners.released.variants import Boosted
 from diminuendo.learners.slates.clicks import SlateClicks
 from diminuendo.learners.slates.totals import SlateTotals
 from diminuendo.randomness import noise
@@ -44,6 +46,14 @@ class Planted(Learner):
     """A learner with a fault in it."""
 
     broken: ClassVar[bool] = True
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A learner of the table in which one thing is broken once it was made; mended, nothing is."""
+
+    entry: Entry[...]
+    break_it: Callable[[Any], None] = lambda learner: None
 
 
 class PublicAsSecret(SeededCoins):
@@ -65,17 +75,6 @@ class PublicNoise(Planted, SlateTotals):
         super().__init__(*args, **more)
         if self.broken:
             self._secret = SecretRandomness(PublicAsSecret(self.coins))
-
-
-class WordsGivenBack(Planted, Boosted):
-    """After a release the place in the secret words goes back, by all but one: the next has nearly the same noise."""
-
-    def _release_due(self) -> None:
-        before, made = int(self._secret.view.used[USED]), int(self._made[0])
-        super()._release_due()
-        used = self._secret.view.used
-        if self.broken and self._made[0] > made and used[USED] > before + 1:
-            used[USED] = before + 1
 
 
 class PropensityTells(Planted, SlateTotals):
@@ -112,29 +111,6 @@ class RefusesWhenUnhappy(Planted, SlateTotals):
             raise ArithmeticError("payoffs are too small")
 
 
-class LastCountedAgain(Planted, Boosted):
-    """From the third batch on, the last person of a batch is counted again in the next."""
-
-    _last: tuple[Objective, Items, int] | None = None
-
-    def _learn(self, place: int, answer: Objective) -> None:
-        super()._learn(place, answer)
-        number = self._decisions.round_at(place)
-        batch = self.schedule.batch_of(number)
-        if self.broken and batch >= 2 and number + 1 == self.schedule.ends[batch]:
-            self._last = answer, self._decisions.rows[place].copy(), int(self._words[place])
-
-    def _release_due(self) -> None:
-        made = int(self._made[0])
-        super()._release_due()
-        if self._last is not None and self._made[0] > made and self._sum.batch < len(self.schedule) - 1:
-            gains = np.asarray(self._asked(*self._last), dtype=np.float64)
-            self._last = None
-            if gains.shape == (self._size,):
-                self._sum._marks[1] -= 1  # or the sum would refuse more people than came
-                self._sum.add(gains, batch=self._sum.batch)
-
-
 class RateDoubled(Planted, FiDp):
     """Forgets that full information moves some scores up and others down: the rate is twice what was paid for."""
 
@@ -158,15 +134,6 @@ class WordsUsedAgain(Planted, FiDp):
         if done and self.broken:
             self._secret.view.used[USED] = 0
         return done
-
-
-class NoiseUsedAgain(Planted, Boosted):
-    """Randomness is made anew for each release, from one seed that was meant for tests."""
-
-    def _release_due(self) -> None:
-        if self.broken:
-            self._secret = SecretRandomness(SeededCoins(7))
-        super()._release_due()
 
 
 class ExploresWhenUnhappy(Planted, BanditDp):
@@ -222,38 +189,6 @@ class DuplicatesDrawn(Reopened, FiDp):
     """Of objectives, where slates are drawn."""
 
 
-class ClosesOnAnswers(Planted, Boosted):
-    """A batch is over when enough people have answered, not when enough have come."""
-
-    _answers = 0
-
-    def _release_due(self) -> None:
-        come = self._answers if self.broken else self.rounds
-        while self._made[0] < min(self.schedule.closed_by(come), len(self.schedule) - 1):
-            self._published = self._sum.release(self._secret)
-            self._follow(self._published)
-            self._sums[:] = self._published
-            self._made[0], self._published = self._made[0] + 1, None
-
-    def _learn(self, place: int, answer: Objective) -> None:
-        self._answers += 1
-        super()._learn(place, answer)
-
-
-class EpochEndsOnAnswers(Planted, EpochGreedy):
-    """The same where slates are drawn."""
-
-    _answers = 0
-
-    def _release_due(self) -> None:
-        while self._made[0] < self.epochs.of(self._answers if self.broken else self.rounds):
-            self._release(int(self._made[0]))
-
-    def _learn(self, place: int, answer: Objective) -> None:
-        self._answers += 1
-        super()._learn(place, answer)
-
-
 class PlansOnAnswers(Planted, SlateTotals):
     """Puts a slate aside as soon as somebody dislikes it, before anything was published."""
 
@@ -263,8 +198,77 @@ class PlansOnAnswers(Planted, SlateTotals):
             self._block = self._block._replace(slates=np.roll(self._block.slates, 1, axis=1))
 
 
-class Boosts(Planted, Boosted):
-    """For faults in what surrounds a learner."""
+def give_words_back(learner: Any) -> None:
+    """After a release the place in the secret words goes back, by all but one: the next has nearly the same noise."""
+    policy, secret = learner.policy, learner.policy.frame.secret
+    real = policy.release
+
+    def release() -> None:
+        before = int(secret.view.used[USED])
+        real()
+        if secret.view.used[USED] > before + 1:
+            secret.view.used[USED] = before + 1
+
+    policy.release = release
+
+
+def use_noise_again(learner: Any) -> None:
+    """Randomness is made anew for each release, from one seed that was meant for tests."""
+    policy = learner.policy
+    real = policy.release
+
+    def release() -> None:
+        policy.frame.secret = SecretRandomness(SeededCoins(7))
+        real()
+
+    policy.release = release
+
+
+def count_the_last_again(learner: Any) -> None:
+    """From the third batch on, the last person of a batch is counted again in the next."""
+    policy, frame, released = learner.policy, learner.policy.frame, learner.policy.released
+    learn, real, last = policy.learn, policy.release, list[tuple[Objective, Items, int]]()
+
+    def learn_and_keep(place: int, answer: Objective) -> None:
+        learn(place, answer)
+        number = frame.decisions.round_at(place)
+        batch = released.schedule.batch_of(number)
+        if batch >= 2 and number + 1 == released.schedule.ends[batch]:
+            last[:] = [(answer, frame.decisions.rows[place].copy(), int(policy._words[place]))]
+
+    def release() -> None:
+        real()
+        if last and released.sum.batch < len(released.schedule) - 1:
+            gains = np.asarray(policy._gains.of_function(*last.pop()), dtype=np.float64)
+            if gains.shape == (released.size,):
+                released.sum._marks[1] -= 1  # or the sum would refuse more people than came
+                released.sum.add(gains, batch=released.sum.batch)
+
+    policy.learn, policy.release = learn_and_keep, release
+
+
+def close_batches_on_answers(learner: Any) -> None:
+    """A batch is over when enough people have answered, not when enough have come."""
+    policy, answers = learner.policy, [0]
+    learn = policy.learn
+
+    def learn_and_count(place: int, answer: Objective) -> None:
+        answers[0] += 1
+        learn(place, answer)
+
+    policy.learn, policy.due = learn_and_count, lambda: policy.released.due(answers[0])
+
+
+def end_epochs_on_answers(learner: Any) -> None:
+    """An epoch is over, and a slate is drawn, when enough people have answered, not when enough have come."""
+    policy, answers = learner.policy, [0]
+    learn = policy.learn
+
+    def learn_and_count(place: int, answer: Objective) -> None:
+        answers[0] += 1
+        learn(place, answer)
+
+    policy.learn, policy.due = learn_and_count, lambda: policy._made[0] < policy.epochs.of(answers[0])
 
 
 class Totals(Planted, SlateTotals):
@@ -330,24 +334,30 @@ def without_minimum() -> Iterator[None]:
 
 def subject(
     name: str,
-    learner: type[Planted],
+    learner: type[Planted] | Fault,
     around: Callable[[], AbstractContextManager[None]] = nullcontext,
     *,
     broken: bool = True,
 ) -> Subject:
     """A learner with its fault; or, not broken, the same with nothing wrong."""
 
-    def make(setting: Setting, coins: Coins) -> Learner:
+    def make(setting: Setting, coins: Coins) -> Any:
+        if isinstance(learner, Fault):
+            whole = learner.entry.for_setting(setting, coins=coins)
+            if broken:
+                learner.break_it(whole)
+            return whole
         made: Any = type(learner.__name__, (learner,), {"broken": broken})
         found: Learner = made.for_setting(setting, coins=coins)
         return found
 
-    feedback = next(kind for kind in FEEDBACKS if kind in learner.reads)
+    reads = learner.entry.reads if isinstance(learner, Fault) else learner.reads
+    feedback = next(kind for kind in FEEDBACKS if kind in reads)
     return Subject(name if broken else f"{name}, mended", feedback, make, around if broken else nullcontext)
 
 
 PLANTED: dict[str, tuple[Any, ...]] = {
-    "noise halved (boosted)": (Boosts, halved),
+    "noise halved (boosted)": (Fault(Boosted), halved),
     "noise halved (slate-totals)": (Totals, halved),
     "rate doubled (fi-dp)": (RateDoubled,),
     "rate doubled (bandit-dp)": (BanditRateDoubled,),
@@ -355,20 +365,20 @@ PLANTED: dict[str, tuple[Any, ...]] = {
     "running minimum left out (overlap-greedy)": (Keeps, without_minimum),
     "answers counted twice (fi-dp)": (LearnsTwice,),
     "secret words used again (fi-dp)": (WordsUsedAgain,),
-    "noise used again (boosted)": (NoiseUsedAgain,),
-    "secret words in part used again (boosted)": (WordsGivenBack,),
+    "noise used again (boosted)": (Fault(Boosted, use_noise_again),),
+    "secret words in part used again (boosted)": (Fault(Boosted, give_words_back),),
     "noise from public coins (slate-totals)": (PublicNoise,),
     "propensity tells (slate-totals)": (PropensityTells,),
     "scale decided by data (slate-totals)": (ScaleFollowsAnswers,),
     "refusal decided by data (slate-totals)": (RefusesWhenUnhappy,),
-    "last of a batch counted again (boosted)": (LastCountedAgain,),
+    "last of a batch counted again (boosted)": (Fault(Boosted, count_the_last_again),),
     "exploration decided by data (bandit-dp)": (ExploresWhenUnhappy,),
     "redraw decided by data (bandit-dp)": (RedrawsOnArrival,),
     "slates decided by data (slate-totals)": (PlansOnAnswers,),
     "duplicates counted (slate-clicks)": (DuplicatesCounted,),
     "duplicates counted (fi-dp)": (DuplicatesDrawn,),
-    "batch closed on answers (boosted)": (ClosesOnAnswers,),
-    "epoch closed on answers (epoch-greedy)": (EpochEndsOnAnswers,),
+    "batch closed on answers (boosted)": (Fault(Boosted, close_batches_on_answers),),
+    "epoch closed on answers (epoch-greedy)": (Fault(EpochGreedy, end_epochs_on_answers),),
 }
 """What is wrong, in which learner; and how that is done: a class, and what surrounds it."""
 

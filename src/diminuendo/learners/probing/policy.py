@@ -131,7 +131,7 @@ class ProbingPolicy(MenuPolicy):
         return self._chooser
 
     def _choosing_in(self, block: int) -> ChoosesWithProbes:
-        """From this round on, to the end of the block: draws by what was published, and makes the probes that are left."""
+        """From this round on, to the end of the block: by what was published, and with the probes that are left."""
         frame, last = self.frame, len(self.schedule) - 1
         scores = self.plan.rate / self.plan.probes * self._sums.reshape(frame.slots, frame.n_items)
         menu = ExpertsWithProbes(
