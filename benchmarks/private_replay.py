@@ -17,7 +17,9 @@ from benchmarks.flat import uniform_people
 from benchmarks.report import Disagreement, Part, verdict
 from benchmarks.stopwatch import Competitor, Result, race
 from diminuendo import People, SeededCoins, SystemCoins
-from diminuendo.learners import OverlapGreedy
+from diminuendo.learners import Learner, OverlapGreedy
+from diminuendo.learners.overlap.policy import OverlapPolicy
+from diminuendo.learners.overlap.recipes import CLIP
 from diminuendo.randomness import Coins, SecretRandomness, rounded_normal
 
 N_ITEMS, NNZ, SLOTS = 100_000, 50, 10
@@ -55,7 +57,7 @@ def private_replay() -> Iterator[Part]:
     yield part
 
 
-def plan_of(people: People, slots: int, coins: Coins | None = None) -> OverlapGreedy:
+def plan_of(people: People, slots: int, coins: Coins | None = None) -> Learner:
     """A learner for these people."""
     return OverlapGreedy(people.n_items, slots, horizon=len(people), epsilon=1.0, delta=1e-6, coins=coins)
 
@@ -67,7 +69,9 @@ def competitors(people: People, slots: int, secure: bool) -> Iterator[Competitor
         return SystemCoins() if secure else SeededCoins(0)
 
     learner = plan_of(people, slots)
-    plan, work = learner.plan, clipped(people.matrices[0], learner.clip)
+    policy = learner.policy
+    assert isinstance(policy, OverlapPolicy)
+    plan, work = policy.plan, clipped(people.matrices[0], CLIP)
     passes = [
         Clipped(work.columns[:stop], work.amounts[:stop])
         for end in plan.schedule.ends[: plan.releases]

@@ -12,11 +12,11 @@ import pytest
 from diminuendo.errors import OutOfRange
 from diminuendo.learners import LEARNERS, Learner, Setting, make
 from diminuendo.learners.base.old_private import PrivateLearner
-from diminuendo.learners.overlap.learner import Overlap
+from diminuendo.learners.overlap.policy import ROWS, SINGLES, OverlapPolicy
 from diminuendo.privacy import curves
 from diminuendo.privacy.accountants import ACCOUNTANTS, Additive
 from diminuendo.randomness import SeededCoins
-from diminuendo.simulate.spending import ANYTHING, ROWS, SINGLES, UNITS, spending
+from diminuendo.simulate.spending import ANYTHING, UNITS, spending
 from diminuendo.streams import taste_groups
 from diminuendo.types import Floats
 
@@ -73,13 +73,14 @@ def test_records_are_plain_and_say_who_pays_for_what(name: str) -> None:
 @pytest.mark.parametrize("name", ["overlap-greedy", "overlap-sums"])
 def test_every_batch_is_charged_what_the_events_say(name: str) -> None:
     learner = made(name)
-    assert isinstance(learner, Overlap)
-    tally, limit = learner.budget.counting.tally(learner.events), learner.budget.limit
-    batches = len(learner.plan.schedule)
+    policy = learner.policy
+    assert isinstance(policy, OverlapPolicy)
+    tally, limit = policy.budget.counting.tally(policy.events), policy.budget.limit
+    batches = len(policy.plan.schedule)
     expected = [
         float((tally.common + tally.columns.get(("people", batch), 0)) / limit) for batch in range(batches)
     ]
-    # Events are rounded up by 2^-48.
+    # Each purpose is rounded up by itself.
     np.testing.assert_allclose(totals(spending(learner)), expected, rtol=1e-12)
     assert expected[-1] < 0.1, "whom nobody asks in a release pays for the drift test alone"
     by_purpose = {record["what"]: record["shares"] for record in spending(learner)}

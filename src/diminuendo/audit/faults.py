@@ -19,14 +19,14 @@ import numpy as np
 
 from diminuendo.audit.subjects import Subject
 from diminuendo.experts.hedge import new_hedge
+from diminuendo.learners.base.entry import Entry
 from diminuendo.learners.base.old_learner import Learner
 from diminuendo.learners.base.setting import Setting
 from diminuendo.learners.epoch_greedy import EpochGreedy
 from diminuendo.learners.hedge.bandit_dp import BanditDp
 from diminuendo.learners.hedge.exploring import NOBODY, BanditExperts
 from diminuendo.learners.hedge.fi_dp import FiDp
-from diminuendo.learners.overlap.running import OverlapSums
-from diminuendo.learners.overlap.stored import OverlapGreedy
+from diminuendo.learners.overlap.recipes import OverlapGreedy, OverlapSums
 from diminuendo.learners.released.boosted import Boosted
 from diminuendo.learners.slates.clicks import SlateClicks
 from diminuendo.learners.slates.totals import SlateTotals
@@ -271,14 +271,6 @@ class Totals(Planted, SlateTotals):
     """For faults in what surrounds a learner."""
 
 
-class Keeps(Planted, OverlapGreedy):
-    """For faults in what surrounds a learner."""
-
-
-class Sums(Planted, OverlapSums):
-    """For faults in what surrounds a learner."""
-
-
 @contextmanager
 def halved() -> Iterator[None]:
     """All noise has half the scale that was paid for."""
@@ -330,14 +322,16 @@ def without_minimum() -> Iterator[None]:
 
 def subject(
     name: str,
-    learner: type[Planted],
+    learner: type[Planted] | Entry[...],
     around: Callable[[], AbstractContextManager[None]] = nullcontext,
     *,
     broken: bool = True,
 ) -> Subject:
-    """A learner with its fault; or, not broken, the same with nothing wrong."""
+    """A learner with its fault; or, not broken, the same with nothing wrong. Of an entry the fault is around it."""
 
     def make(setting: Setting, coins: Coins) -> Learner:
+        if isinstance(learner, Entry):
+            return learner.for_setting(setting, coins=coins)  # type: ignore[return-value]
         made: Any = type(learner.__name__, (learner,), {"broken": broken})
         found: Learner = made.for_setting(setting, coins=coins)
         return found
@@ -351,8 +345,8 @@ PLANTED: dict[str, tuple[Any, ...]] = {
     "noise halved (slate-totals)": (Totals, halved),
     "rate doubled (fi-dp)": (RateDoubled,),
     "rate doubled (bandit-dp)": (BanditRateDoubled,),
-    "clipping left out (overlap-sums)": (Sums, unclipped),
-    "running minimum left out (overlap-greedy)": (Keeps, without_minimum),
+    "clipping left out (overlap-sums)": (OverlapSums, unclipped),
+    "running minimum left out (overlap-greedy)": (OverlapGreedy, without_minimum),
     "answers counted twice (fi-dp)": (LearnsTwice,),
     "secret words used again (fi-dp)": (WordsUsedAgain,),
     "noise used again (boosted)": (NoiseUsedAgain,),

@@ -170,7 +170,7 @@ class GainWalk:
         return self._asked(item, everybody=True)
 
     def after_moving(self, item: int) -> Floats:
-        """The gains of those whom `item` has moved, once it has joined: for whom it changes anything. `moved`: who they are.
+        """The gains, once `item` has joined, of those whom it has moved: for whom it changes anything (`moved`).
 
         What the others would gain is what they would have gained before.
         """
