@@ -10,7 +10,8 @@ from scipy import stats
 
 from diminuendo import People, SeededCoins, Setting, greedy, make, msweb
 from diminuendo.errors import InvalidInput
-from diminuendo.learners.overlap.stored import OverlapGreedy
+from diminuendo.learners.overlap.policy import OverlapPolicy
+from diminuendo.learners.overlap.recipes import OverlapGreedy
 from diminuendo.plan import plan
 from diminuendo.plan.model import PublicModel, assumed, half_way, payoff
 from diminuendo.plan.price import MOST_ITEMS, MOST_PEOPLE, prices, short_run
@@ -66,8 +67,8 @@ def test_payoffs_go_from_chance_to_greedy() -> None:
     assert by_noise == sorted(by_noise, reverse=True)
 
 
-def shown(people: People, slots: int, epsilon: float) -> tuple[OverlapGreedy, int | None, float]:
-    """The learner; after how many people its slates earn half way to hindsight, over seeds; and its mean loss."""
+def shown(people: People, slots: int, epsilon: float) -> tuple[OverlapPolicy, int | None, float]:
+    """The policy; after how many people its slates earn half way to hindsight, over seeds; and its mean loss."""
     setting = Setting(people.n_items, slots, len(people), "full", epsilon, 1e-6)
     best = greedy(people, slots).value
     chance = float(
@@ -76,12 +77,14 @@ def shown(people: People, slots: int, epsilon: float) -> tuple[OverlapGreedy, in
     rows, losses = [], []
     for seed in range(5):
         learner = OverlapGreedy.for_setting(setting, coins=SeededCoins(seed))
-        slates, begins = learner.replay(people), learner.plan.schedule.ends[:-1]
+        policy = learner.policy
+        assert isinstance(policy, OverlapPolicy)
+        slates, begins = learner.replay(people), policy.plan.schedule.ends[:-1]
         losses.append(1 - people.values(slates).mean() / best)
         rows.append([people.values(slates[begin]).mean() for begin in begins])
     earned: Floats = np.mean(rows, axis=0)
     reached = np.flatnonzero(earned >= (chance + best) / 2)
-    return learner, int(begins[reached[0]]) if len(reached) else None, float(np.mean(losses))
+    return policy, int(begins[reached[0]]) if len(reached) else None, float(np.mean(losses))
 
 
 def within(one: int | None, other: int | None, factor: float) -> bool:
@@ -91,8 +94,8 @@ def within(one: int | None, other: int | None, factor: float) -> bool:
 @pytest.mark.parametrize(("n", "cares", "epsilon"), [(200, 3.0, 0.05), (200, 3.0, 1.0), (500, 8.0, 0.1)])
 def test_half_way_on_made_up_people(n: int, cares: float, epsilon: float) -> None:
     model = PublicModel(n, cares)
-    learner, actual, _ = shown(model.people(6_000, seed=11), 5, epsilon)
-    assert within(half_way(learner.plan, model, 5), actual, MADE_UP)
+    policy, actual, _ = shown(model.people(6_000, seed=11), 5, epsilon)
+    assert within(half_way(policy.plan, model, 5), actual, MADE_UP)
 
 
 @pytest.mark.slow

@@ -10,7 +10,7 @@ import pytest
 from scipy import sparse, stats
 
 from diminuendo import LEARNERS, NoisyOr, People, SeededCoins, Setting
-from diminuendo.learners.overlap.learner import Overlap
+from diminuendo.learners.overlap.policy import OverlapPolicy
 from diminuendo.learners.overlap.schedule import OverlapPlan
 from diminuendo.plan import plan
 from diminuendo.plan.noise import SURE, apart, deviations
@@ -31,7 +31,7 @@ def people() -> People:
     )
 
 
-LEARN_FROM_SUMS = [kind for kind in LEARNERS.values() if issubclass(kind, Overlap)]
+LEARN_FROM_SUMS = [LEARNERS["overlap-greedy"], LEARNERS["overlap-sums"]]
 
 
 @pytest.fixture(scope="module", params=LEARN_FROM_SUMS, ids=lambda kind: kind.name)
@@ -39,12 +39,13 @@ def published(request: pytest.FixtureRequest) -> tuple[OverlapPlan, Floats]:
     """For each seed, what the learner holds every item's share to be after its last release."""
     rows, stream = [], people()
     for seed in range(SEEDS):
-        learner: Overlap = request.param.for_setting(SETTING, coins=SeededCoins(seed))
+        learner = request.param.for_setting(SETTING, coins=SeededCoins(seed))
         learner.replay(stream)
-        if learner._marks[1] == 0:  # else its memory began anew, and fewer releases were averaged
-            rows.append(learner._chain._worth.get([0], learner._shelf.since)[0])
+        policy: OverlapPolicy = learner.policy
+        if policy._position.memory_begins == 0:  # else memory began anew, and fewer releases were averaged
+            rows.append(policy._picker._worth.get([0], policy.items.first_batch)[0])
     assert len(rows) > 0.9 * SEEDS
-    return learner.plan, np.array(rows)
+    return policy.plan, np.array(rows)
 
 
 def two_sided(statistic: float, law: Any) -> float:

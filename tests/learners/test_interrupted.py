@@ -67,19 +67,20 @@ def test_ctrl_c_waits_for_the_end_of_a_piece_of_work() -> None:
 
 def test_ctrl_c_in_a_replay_loses_nobody_and_counts_nobody_twice(monkeypatch: pytest.MonkeyPatch) -> None:
     learner = made(OverlapGreedy)
-    keep = learner._keep_rows
+    memory = learner.policy._memory
+    keep = memory.keep_rows
 
     def interrupted(*args: Any) -> None:
         signal.raise_signal(signal.SIGINT)
         keep(*args)
 
-    monkeypatch.setattr(learner, "_keep_rows", interrupted)
+    monkeypatch.setattr(memory, "keep_rows", interrupted)
     with pytest.raises(KeyboardInterrupt):
         learner.replay(PEOPLE)
     monkeypatch.undo()
     assert 0 < learner.rounds < len(PEOPLE)
     learner.replay(PEOPLE[learner.rounds :])
-    assert len(learner.policy._people) == len(learner._kept) == learner.rounds == len(PEOPLE)
+    assert len(memory._ticks) == len(memory._people) == learner.rounds == len(PEOPLE)
 
 
 def failing(method: Any, at: int) -> Any:
@@ -100,15 +101,16 @@ def test_a_release_that_failed_anywhere_goes_on(at: int, monkeypatch: pytest.Mon
     """A disk that is full once changes nothing: the same slates, everything drawn once."""
     whole, broken = made(OverlapGreedy), made(OverlapGreedy)
     expected = whole.replay(PEOPLE)
-    kept = broken._ledger._kept
+    ledger, other = (one.policy._memory._ticks.ledger for one in (broken, whole))
+    kept = ledger._kept
     monkeypatch.setattr(kept, "once", failing(kept.once, at))
     with pytest.raises(OSError, match="disk full"):
         broken.replay(PEOPLE)
     done = broken.rounds
     slates = broken.replay(PEOPLE[done:])
     np.testing.assert_array_equal(slates, expected[done:])
-    assert [entry.name for entry in broken._ledger.drawn] == [entry.name for entry in whole._ledger.drawn]
-    assert broken._marks.tolist() == whole._marks.tolist()
+    assert [entry.name for entry in ledger.drawn] == [entry.name for entry in other.drawn]
+    assert broken.policy._position.array.tolist() == whole.policy._position.array.tolist()
     OverlapGreedy.restore(broken.snapshot())
 
 
@@ -212,7 +214,7 @@ def test_rounds_beyond_the_horizon_are_not_restored() -> None:
 def test_people_who_cannot_have_been_stored() -> None:
     learner = made(OverlapGreedy)
     learner.replay(PEOPLE[:30])
-    stored = learner.policy._people
+    stored = learner.policy._memory._ticks
     good = [array.copy() for array in stored._arrays()]
     batches, scales, _, items, ticks = range(5)
     for which, value in ((ticks, -1), (ticks, 1 << 32), (batches, 99), (scales, np.nan), (items, 0)):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from diminuendo import People
-from diminuendo.learners.overlap.one_answer import Asker
+from diminuendo.learners.overlap.person_walk import PersonWalk
 from diminuendo.objectives import FAMILIES
 from diminuendo.types import EMPTY_SLOT, Floats, Ints, Items
 
@@ -30,8 +30,8 @@ def plainly(
 
 @pytest.mark.parametrize("people", SPECIMENS)
 def test_it_is_what_a_person_says(people: People) -> None:
-    """Everybody in turn with one asker, so that room must grow and must be left clean."""
-    asker, rng = Asker(people.n_items), np.random.default_rng(1)
+    """Everybody in turn with one walk, so that room must grow and must be left clean."""
+    walk, rng = PersonWalk(people.n_items), np.random.default_rng(1)
     for number in [*range(len(people)), *reversed(range(len(people)))]:
         for batch in (0, 1, 2):
             row = rng.permutation(people.n_items)[:2].astype(np.int32)
@@ -39,7 +39,8 @@ def test_it_is_what_a_person_says(people: People) -> None:
             row = row if len(set(row.tolist())) == 2 else row[:1]
             since = rng.integers(0, 3, people.n_items)
             items, worth, payoff = plainly(people, number, row, since, batch)
-            found = asker.ask(people[number], row, since, batch)
+            found = walk.along(people[number], row, since, batch)
+            assert found is not None
             assert found.items.tolist() == items
             np.testing.assert_array_equal(found.worth, worth)
             assert found.payoff == payoff
@@ -48,7 +49,7 @@ def test_it_is_what_a_person_says(people: People) -> None:
 def test_nothing_is_shown_when_printed() -> None:
     people = SPECIMENS[0].values[0]
     assert isinstance(people, People)
-    asker = Asker(people.n_items)
-    found = asker.ask(people[0], np.array([0], dtype=np.int32), np.zeros(people.n_items, dtype=np.int64), 0)
+    walk = PersonWalk(people.n_items)
+    found = walk.along(people[0], np.array([0], dtype=np.int32), np.zeros(people.n_items, dtype=np.int64), 0)
     assert repr(found) == "<Answer>"
-    assert repr(asker) == f"<Asker, {people.n_items} items>"
+    assert repr(walk) == f"<PersonWalk, {people.n_items} items>"

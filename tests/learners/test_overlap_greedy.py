@@ -15,10 +15,13 @@ import pytest
 import diminuendo as dim
 from diminuendo import Functions, Oracle, People, SeededCoins, Setting
 from diminuendo.errors import InvalidInput, LedgerInUse, OverBudget
-from diminuendo.learners.base.stored_objectives import Keeper, read, singles, written
+from diminuendo.learners.base.learner import Learner
+from diminuendo.learners.base.stored_objectives import StoredObjectives, singles
 from diminuendo.learners.overlap.drift import DriftTest
+from diminuendo.learners.overlap.policy import OverlapPolicy
+from diminuendo.learners.overlap.recipes import CLIP, OverlapGreedy
 from diminuendo.learners.overlap.schedule import batch_ends, overlap_plan
-from diminuendo.learners.overlap.stored import OverlapGreedy
+from diminuendo.learners.overlap.stored import PeopleMemory
 from diminuendo.privacy.accountants import ACCOUNTANTS
 from diminuendo.privacy.budget import Budget
 from diminuendo.privacy.ledger import Ledger
@@ -33,6 +36,17 @@ from tests.kit.families import families, specimens
 from tests.kit.slow import mostly_slow
 
 BUDGET = Budget(1.0, 1e-6, accountant="continuous-gaussian")
+
+
+def policy_of(learner: Learner) -> OverlapPolicy:
+    assert isinstance(learner.policy, OverlapPolicy)
+    return learner.policy
+
+
+def memory_of(learner: Learner) -> PeopleMemory:
+    memory = policy_of(learner)._memory
+    assert isinstance(memory, PeopleMemory)
+    return memory
 
 
 # What one person can move, along a common view.
@@ -160,10 +174,10 @@ def test_a_person_can_move_nearly_all_that_is_charged() -> None:
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 10.0])
 def test_the_plan_fits_into_the_budget(rounds: int, epsilon: float) -> None:
     budget = Budget(epsilon, 1e-6, accountant="continuous-gaussian")
-    plan = overlap_plan(50, rounds, budget, 1024)
+    plan = overlap_plan(50, rounds, budget, CLIP)
     assert plan.schedule.rounds == rounds
     learner = OverlapGreedy(50, 3, horizon=rounds, epsilon=epsilon, delta=1e-6)
-    cost = ACCOUNTANTS["continuous-gaussian"].tally(learner.events).total  # type: ignore[attr-defined]
+    cost = ACCOUNTANTS["continuous-gaussian"].tally(policy_of(learner).events).total  # type: ignore[attr-defined]
     assert cost <= budget.limit
     assert plan.releases == 0 or cost > 0.99 * float(budget.limit)
     assert learner.guarantee.epsilon <= epsilon
@@ -195,17 +209,20 @@ def test_a_drop_is_noticed_and_noise_is_not() -> None:
 def test_kept_people_say_what_they_said_and_survive_a_snapshot(name: str) -> None:
     for family, n_items, matrices in specimens(name):
         people = People(family, tuple(np.asarray(matrix) for matrix in matrices), n_items)
-        keeper, again = Keeper(n_items), Keeper(n_items)
+        kept, again = StoredObjectives(n_items), StoredObjectives(n_items)
         for person in people:
-            keeper.keep(person)
-        keeper.keep(Oracle(lambda chosen: 0.1 * len(chosen), n_items))
-        kept, arrays = written(keeper)
-        assert kept.tolist() == [True] * len(people) + [False]
-        read(again, arrays)
+            kept.add(person)
+        kept.add(Oracle(lambda chosen: 0.1 * len(chosen), n_items))
+        which, arrays = kept.written()
+        assert which.tolist() == [True] * len(people) + [False]
+        again.read(arrays)
         whole = [*people]
-        for which, everybody in ((keeper, [*whole, Oracle(lambda c: 0.1 * len(c), n_items)]), (again, whole)):
+        for people_kept, everybody in (
+            (kept, [*whole, Oracle(lambda c: 0.1 * len(c), n_items)]),
+            (again, whole),
+        ):
             starts = n_items * np.arange(len(everybody) + 1)
-            walk = which.walk(starts, np.tile(np.arange(n_items), len(everybody)))
+            walk = people_kept.walk(starts, np.tile(np.arange(n_items), len(everybody)))
             chain: list[int] = []
             for item in range(min(3, n_items)):
                 chain.append(item)
@@ -229,10 +246,10 @@ def test_whom_an_item_does_not_move_need_not_be_asked(name: str) -> None:
                 n_items, schedule=Schedule((len(people), 2 * len(people))), ledger=Ledger(BUDGET)
             )
             stored.add_rows(singles(people.family, people.table, rows, n_items), batch=0)
-            keeper, secret = Keeper(n_items), SecretRandomness(SeededCoins(1))
-            keeper.keep_rows(people.family, people.table, rows)
+            kept, secret = StoredObjectives(n_items), SecretRandomness(SeededCoins(1))
+            kept.add_rows(people.family, people.table, rows)
             chain = stored.release(0, [UNIT], (1e9, 1e9))
-            walk = keeper.walk(chain.starts, chain.items)
+            walk = kept.walk(chain.starts, chain.items)
             found = [chain.singles(secret)]
             for item in range(n_items):
                 if everybody:
@@ -269,11 +286,16 @@ def test_releases_are_paid_for_and_survive_a_crash(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("slots", [1, 2, 4])
 def test_a_release_is_one_chain_with_its_rest(slots: int) -> None:
-    learner = OverlapGreedy(12, slots, horizon=100, epsilon=1.0, delta=1e-6, coins=SeededCoins(1))
+    ledger = Ledger(BUDGET)
+    learner = OverlapGreedy(
+        12, slots, horizon=100, epsilon=1.0, delta=1e-6, coins=SeededCoins(1), ledger=ledger
+    )
     learner.replay(taste_groups(100, 12, groups=4, items_per_group=5, seed=1))
     wanted = ["singles", *(f"row{place:04d}" for place in range(slots - 1)), "rest"]
-    names = [entry.name for entry in learner._ledger.drawn if entry.name.startswith("people-")]
-    assert names == [f"people-{b:06d}.{part}" for b in range(learner.plan.releases) for part in wanted]
+    names = [entry.name for entry in ledger.drawn if entry.name.startswith("people-")]
+    assert names == [
+        f"people-{b:06d}.{part}" for b in range(policy_of(learner).plan.releases) for part in wanted
+    ]
 
 
 def test_a_ledger_too_small_refuses() -> None:
@@ -284,7 +306,8 @@ def test_a_ledger_too_small_refuses() -> None:
 
 def test_a_release_that_failed_is_made_at_the_next_round(monkeypatch: pytest.MonkeyPatch) -> None:
     learner = OverlapGreedy(8, 2, horizon=100, epsilon=1.0, delta=1e-6, coins=SeededCoins(1))
-    people, begin = taste_groups(100, 8, groups=2, items_per_group=3), learner._people.release
+    people, stored = taste_groups(100, 8, groups=2, items_per_group=3), memory_of(learner)._ticks
+    begin = stored.release
     failed: list[bool] = []
 
     def once(*args: Any) -> Any:
@@ -293,14 +316,15 @@ def test_a_release_that_failed_is_made_at_the_next_round(monkeypatch: pytest.Mon
             raise OSError("disk full")
         return begin(*args)
 
-    monkeypatch.setattr(learner._people, "release", once)
-    first = learner.plan.schedule.ends[0]
+    monkeypatch.setattr(stored, "release", once)
+    policy = policy_of(learner)
+    first = policy.plan.schedule.ends[0]
     learner.replay(people[:first])
     with pytest.raises(OSError, match="disk full"):
         learner.choose()
     assert learner.rounds == first, "nobody was shown anything"
     learner.replay(people[first:])
-    assert learner._payoffs.batch == learner._marks[0] == learner.plan.releases
+    assert policy._payoffs.published == policy._position.made == policy.plan.releases
 
 
 # What it earns.
@@ -326,7 +350,7 @@ def test_when_tastes_change_it_starts_again() -> None:
     setting = Setting(people.n_items, 5, len(people), "full", 1.0, 1e-6)
     learner = OverlapGreedy.for_setting(setting, coins=SeededCoins(5))
     payoffs = people.values(learner.replay(people))
-    assert learner._marks[1] > 0
+    assert policy_of(learner)._position.memory_begins > 0
     last = len(people) // 4
     assert payoffs[-last:].mean() > 0.9 * dim.greedy(people[-last:], 5).value
 
@@ -338,11 +362,12 @@ def test_who_came_before_the_change_is_forgotten_and_not_divided_by() -> None:
     people = People(dim.NoisyOr(), wants)
     learner = OverlapGreedy(6, 2, horizon=6_000, epsilon=1e4, delta=1e-6, coins=SeededCoins(5))
     learner.replay(people)
-    first = int(learner._marks[1])
+    policy, memory = policy_of(learner), memory_of(learner)
+    first = policy._position.memory_begins
     assert first > 0
-    assert min(learner._kept.batches) >= first
-    assert len(learner._people) == len(learner._kept) == 6_000 - learner.plan.schedule.ends[first - 1]
-    shares, _ = learner._chain._worth.get([0], learner._shelf.since)
+    assert min(memory._people.batches) >= first
+    assert len(memory._ticks) == len(memory._people) == 6_000 - policy.plan.schedule.ends[first - 1]
+    shares, _ = policy._picker._worth.get([0], policy.items.first_batch)
     # The batch in which tastes changed holds some of before; all others want item 3 by half.
     assert 0.45 < shares[3] < 0.501
 
@@ -362,7 +387,7 @@ def test_someone_who_raises_has_said_nothing() -> None:
     learner = OverlapGreedy(8, 2, horizon=40, epsilon=1.0, delta=1e-6, coins=SeededCoins(1))
     for _ in range(40):
         learner.observe(learner.choose(), Oracle(broken, 8))
-    assert len(learner._kept) == 0
+    assert len(memory_of(learner)) == 0
     assert math.isfinite(learner.guarantee.epsilon)
 
 

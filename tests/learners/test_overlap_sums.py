@@ -16,27 +16,35 @@ import pytest
 import diminuendo as dim
 from diminuendo import Functions, Objective, Oracle, People, SeededCoins, Setting
 from diminuendo.errors import InvalidInput, OverBudget
+from diminuendo.learners.base.learner import Learner
 from diminuendo.learners.base.replay import loop
-from diminuendo.learners.overlap.fallback_rows import NearbyRows
-from diminuendo.learners.overlap.running import OverlapSums
+from diminuendo.learners.overlap.recipes import OverlapSums
+from diminuendo.learners.overlap.running import SumsMemory
+from diminuendo.learners.overlap.running_means import RunningMeans
 from diminuendo.learners.overlap.schedule import LONGEST
 from diminuendo.privacy.accountants import ACCOUNTANTS
 from diminuendo.privacy.budget import Budget
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.randomness import SecretRandomness
 from diminuendo.streams import drift, taste_groups
-from diminuendo.sums.chains.running import NOBODY, SINGLES, ChainSums, Question
+from diminuendo.sums.chains.running import NOBODY, SINGLES, Question, RunningChains
 from diminuendo.sums.chains.weights import running_weights
 from diminuendo.sums.clip import Clip
 from diminuendo.sums.private_sum import ROOM
 from diminuendo.sums.schedule import Schedule, geometric
 from diminuendo.types import Decision, Floats, Ints
 from tests.kit.slow import mostly_slow
-from tests.learners.test_overlap_greedy import BUDGET, _erratic, hostile, published
+from tests.learners.test_overlap_greedy import BUDGET, _erratic, hostile, policy_of, published
 
 MADE: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-6}
 Script = list[tuple[Ints, float, Ints]]
 TWELVE = Schedule(tuple(range(10, 130, 10)))
+
+
+def sums_of(learner: Learner) -> RunningChains:
+    memory = policy_of(learner)._memory
+    assert isinstance(memory, SumsMemory)
+    return memory._sums
 
 
 def free() -> Ledger:
@@ -137,10 +145,11 @@ def test_a_person_can_move_nearly_all_that_is_charged() -> None:
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 10.0])
 def test_the_plan_fits_into_the_budget(rounds: int | None, epsilon: float) -> None:
     learner = OverlapSums(50, 3, horizon=rounds, epsilon=epsilon, delta=1e-6)
-    limit = learner.budget.limit
-    cost = ACCOUNTANTS["continuous-gaussian"].tally(learner.events).total  # type: ignore[attr-defined]
+    policy = policy_of(learner)
+    limit = policy.budget.limit
+    cost = ACCOUNTANTS["continuous-gaussian"].tally(policy.events).total  # type: ignore[attr-defined]
     assert cost <= limit
-    assert learner.plan.releases == 0 or cost > 0.98 * float(limit)
+    assert policy.plan.releases == 0 or cost > 0.98 * float(limit)
     assert learner.guarantee.epsilon <= epsilon
 
 
@@ -190,7 +199,7 @@ def test_sums_are_what_people_said_times_their_weights_also_when_late() -> None:
     ]
     people = [dim.person(dim.NoisyOr(), dict.fromkeys(row, 1.0), n_items=n) for row in wishes]
     learner = OverlapSums(n, k, horizon=rounds, coins=SeededCoins(2), **MADE)
-    sums, schedule = learner._sums, learner.plan.schedule
+    sums, schedule = sums_of(learner), policy_of(learner).plan.schedule
     late: list[tuple[Decision, int]] = []
     for t in range(schedule.ends[5] + 3):
         decision = learner.choose()
@@ -212,7 +221,7 @@ def test_sums_are_what_people_said_times_their_weights_also_when_late() -> None:
             batch = schedule.batch_of(t)
             if t not in missing and sums._within[place, batch]:
                 for item, ticks in by_hand(wishes[t], sums._chain(batch))[question].items():
-                    expected[item] += ticks * learner.plan.running.often[batch]
+                    expected[item] += ticks * sums._often[batch]
         np.testing.assert_array_equal(sums._sums[place], expected)
         seen += int(expected.any())
     assert seen > 5
@@ -223,7 +232,7 @@ def test_sums_are_what_people_said_times_their_weights_also_when_late() -> None:
 @pytest.mark.parametrize("seed", range(5))
 def test_rows_and_rest_of_anybody_add_up_to_her_singles(seed: int) -> None:
     random = np.random.default_rng(seed)
-    sums = ChainSums(6, 4, schedule=TWELVE, weights=running_weights(TWELVE, 11, Clip()), ledger=free())
+    sums = RunningChains(6, 4, schedule=TWELVE, weights=running_weights(TWELVE, 11, Clip()), ledger=free())
     sums.ask([3, 0, 5, 1], batch=0)
     anything = [-1.0, 0.0, 0.1, 0.4, 1.0, 7.0, np.nan, np.inf, -np.inf]
     for _ in range(10):
@@ -242,7 +251,7 @@ def test_rows_and_rest_of_anybody_add_up_to_her_singles(seed: int) -> None:
 
 def test_old_questions_make_way_and_units_are_those_of_who_was_asked() -> None:
     weights = running_weights(TWELVE, 11, Clip())
-    sums = ChainSums(9, 2, schedule=TWELVE, weights=weights, ledger=free())
+    sums = RunningChains(9, 2, schedule=TWELVE, weights=weights, ledger=free())
     secret = SecretRandomness(SeededCoins(1))
     for batch, chain in enumerate([(0, 1), (2, 3), (0, 4), (5, 6), (7, 8), (0, 1)]):
         sums.ask(chain, batch=batch)
@@ -258,7 +267,7 @@ def test_old_questions_make_way_and_units_are_those_of_who_was_asked() -> None:
 
 
 def test_a_late_answer_does_not_enter_a_sum_that_was_begun_after_her_batch() -> None:
-    sums = ChainSums(9, 1, schedule=TWELVE, weights=running_weights(TWELVE, 11, Clip()), ledger=free())
+    sums = RunningChains(9, 1, schedule=TWELVE, weights=running_weights(TWELVE, 11, Clip()), ledger=free())
     secret = SecretRandomness(SeededCoins(1))
     for batch, item in enumerate((0, 1, 2, 3, 4, 0)):
         sums.ask([item], batch=batch)
@@ -272,7 +281,7 @@ def test_a_late_answer_does_not_enter_a_sum_that_was_begun_after_her_batch() -> 
 
 def test_when_memory_begins_anew_the_open_batch_stays_and_nobody_else() -> None:
     weights = running_weights(TWELVE, 11, Clip())
-    sums = ChainSums(3, 0, schedule=TWELVE, weights=weights, ledger=free())
+    sums = RunningChains(3, 0, schedule=TWELVE, weights=weights, ledger=free())
     secret = SecretRandomness(SeededCoins(1))
     for batch in (0, 1):
         sums.add(np.eye(3)[batch], lambda starts, items: lambda item: np.ones(len(items)), batch=batch)
@@ -285,15 +294,15 @@ def test_when_memory_begins_anew_the_open_batch_stays_and_nobody_else() -> None:
 
 
 def test_the_nearest_row_stands_in_and_says_how_far_it_is_off() -> None:
-    rows, since = NearbyRows(4, 4, 3, 1), np.zeros(3, dtype=np.int64)
+    rows, since = RunningMeans(4, 4, 3, 1), np.zeros(3, dtype=np.int64)
     for key, loss in (([0], 0.5), ([1, 2, 0], 0.2), ([1], 0.4)):
         rows.add(key, np.full(3, 100 * loss), np.array([100.0]), 10.0, since)
-    np.testing.assert_allclose(rows.get([0], since), [[0.5] * 3, [0.1] * 3])
-    mean, deviation = rows.get([2, 0], since)
+    np.testing.assert_allclose(rows.fallback([0], since), [[0.5] * 3, [0.1] * 3])
+    mean, deviation = rows.fallback([2, 0], since)
     np.testing.assert_allclose(mean, 0.5, err_msg="two sets are as near: the one that came first")
     np.testing.assert_allclose(deviation, math.hypot(0.1, 0.3 * 0.5))
-    np.testing.assert_allclose(rows.get([1, 2, 0], since)[0], 0.2)
-    assert np.isinf(rows.get([1, 2], since)[1]).all(), "nobody was asked what is lost when item 2 joins"
+    np.testing.assert_allclose(rows.fallback([1, 2, 0], since)[0], 0.2)
+    assert np.isinf(rows.fallback([1, 2], since)[1]).all(), "nobody was asked what is lost when item 2 joins"
 
 
 # Nobody is kept.
@@ -324,7 +333,7 @@ def test_nobody_is_kept() -> None:
     assert len(learner.snapshot()) == before
 
 
-def held(learner: OverlapSums) -> int:
+def held(learner: Learner) -> int:
     """How much can be reached from a learner, by walking through all that it refers to."""
     seen, todo, total = set[int](), [vars(learner)], 0
     while todo:
@@ -344,11 +353,12 @@ def held(learner: OverlapSums) -> int:
 def test_nothing_in_memory_grows_with_people() -> None:
     """But for what was published: the ledger keeps that."""
     learner = OverlapSums(8, 2, horizon=10_000, patience=10, coins=SeededCoins(1), **MADE)
-    end, then = learner.plan.schedule.ends[14:16]
+    policy = policy_of(learner)
+    end, then = policy.plan.schedule.ends[14:16]
     learner.replay(taste_groups(end + 20, 8, groups=2, items_per_group=3))
-    before, batch = held(learner), learner._marks[0]
+    before, batch = held(learner), policy._position.made
     learner.replay(taste_groups(then - end - 20, 8, groups=2, items_per_group=3))
-    assert learner._marks[0] == batch == 15, "nothing was published meanwhile"
+    assert policy._position.made == batch == 15, "nothing was published meanwhile"
     assert held(learner) == before
 
 
@@ -371,7 +381,7 @@ def test_replay_is_the_loop(more: dict[str, Any]) -> None:
         np.testing.assert_array_equal(one.replay(part), loop(other, part))
         one.appear([1, 2])
         other.appear([1, 2])
-    for mine, theirs in zip(one._sums.arrays, other._sums.arrays, strict=True):
+    for mine, theirs in zip(sums_of(one).arrays, sums_of(other).arrays, strict=True):
         np.testing.assert_array_equal(mine, theirs)
 
 
@@ -380,9 +390,9 @@ def test_a_snapshot_goes_on_as_it_was() -> None:
     learner = OverlapSums(12, 3, horizon=500, coins=SeededCoins(4), **MADE)
     learner.replay(people[:310])
     again = OverlapSums.restore(learner.snapshot(), coins=SeededCoins(9))
-    for mine, theirs in zip(learner._sums.arrays, again._sums.arrays, strict=True):
+    for mine, theirs in zip(sums_of(learner).arrays, sums_of(again).arrays, strict=True):
         np.testing.assert_array_equal(mine, theirs)
-    np.testing.assert_array_equal(again._slate, learner._slate)
+    np.testing.assert_array_equal(policy_of(again)._slate, policy_of(learner)._slate)
     again.replay(people[310:])
     assert again.rounds == 500
 
@@ -392,9 +402,9 @@ def test_an_altered_snapshot_is_refused() -> None:
     learner.replay(taste_groups(310, 12, groups=4, items_per_group=5, seed=1))
     array: Any
     for array, value in (
-        (learner._sums._sums, 1 << 60),
-        (learner._sums._chains, 99),
-        (learner._sums._keys, -7),
+        (sums_of(learner)._sums, 1 << 60),
+        (sums_of(learner)._chains, 99),
+        (sums_of(learner)._keys, -7),
     ):
         kept = array.copy()
         array[1] = value
@@ -429,12 +439,12 @@ def test_after_a_crash_what_was_of_other_questions_is_left_out(tmp_path: Path) -
     weights = running_weights(schedule, 2, Clip())
     with Ledger.open(tmp_path / "ledger", Budget(1e9, 0.5, accountant="continuous-gaussian")) as ledger:
         secret = SecretRandomness(dim.SystemCoins())
-        sums = ChainSums(4, 1, schedule=schedule, weights=weights, ledger=ledger)
+        sums = RunningChains(4, 1, schedule=schedule, weights=weights, ledger=ledger)
         sums.ask([2], batch=0)
         before = sums.release(0, (1e9, 1e9), secret)
         assert set(before) == {SINGLES, Question(2, ()), Question(NOBODY, (2,))}
     with Ledger.open(tmp_path / "ledger") as ledger:
-        sums = ChainSums(4, 1, schedule=schedule, weights=weights, ledger=ledger)
+        sums = RunningChains(4, 1, schedule=schedule, weights=weights, ledger=ledger)
         sums.ask([3], batch=0)
         after = sums.release(0, (1e9, 1e9), secret)
         assert set(after) == {SINGLES}
@@ -445,10 +455,10 @@ def test_a_release_that_failed_is_made_at_the_next_round(monkeypatch: pytest.Mon
     """The disk is full when the noise is to be kept: nobody is added twice, nothing is charged twice."""
     people = taste_groups(100, 8, groups=2, items_per_group=3)
     learner, twin = (OverlapSums(8, 2, horizon=100, coins=SeededCoins(1), **MADE) for _ in range(2))
-    first = learner.plan.schedule.ends[0]
+    first = policy_of(learner).plan.schedule.ends[0]
     learner.replay(people[:first])
     twin.replay(people[:first])
-    kept, failed = learner._ledger._kept, list[str]()
+    kept, failed = sums_of(learner).ledger._kept, list[str]()
     original = kept.once
 
     def once(name: str, draw: Any) -> Any:
@@ -462,7 +472,7 @@ def test_a_release_that_failed_is_made_at_the_next_round(monkeypatch: pytest.Mon
         learner.choose()
     assert learner.rounds == first, "nobody was shown anything"
     np.testing.assert_array_equal(learner.replay(people[first:]), twin.replay(people[first:]))
-    assert learner._ledger.spent() == twin._ledger.spent()
+    assert sums_of(learner).ledger.spent() == sums_of(twin).ledger.spent()
 
 
 def test_what_is_charged_is_what_was_planned() -> None:
@@ -470,8 +480,8 @@ def test_what_is_charged_is_what_was_planned() -> None:
     ledger = Ledger(BUDGET)
     learner = OverlapSums(12, 3, horizon=600, ledger=ledger, coins=SeededCoins(3), **MADE)
     learner.replay(taste_groups(600, 12, groups=4, items_per_group=5, seed=1))
-    assert learner._marks[1] == 0
-    planned = ACCOUNTANTS["continuous-gaussian"].tally(learner.events).total  # type: ignore[attr-defined]
+    assert policy_of(learner)._position.memory_begins == 0
+    planned = ACCOUNTANTS["continuous-gaussian"].tally(policy_of(learner).events).total  # type: ignore[attr-defined]
     np.testing.assert_allclose(float(ledger._tally.total), float(planned), rtol=1e-12)
 
 
@@ -504,7 +514,7 @@ def test_when_tastes_change_it_starts_again() -> None:
     setting = Setting(people.n_items, 5, len(people), "full", 1.0, 1e-6)
     learner = OverlapSums.for_setting(setting, coins=SeededCoins(5))
     payoffs = people.values(learner.replay(people))
-    assert 0 < learner._marks[1] == np.flatnonzero(learner._sums._within[0])[0]
+    assert 0 < policy_of(learner)._position.memory_begins == np.flatnonzero(sums_of(learner)._within[0])[0]
     last = len(people) // 4
     assert payoffs[-last:].mean() > 0.9 * dim.greedy(people[-last:], 5).value
 
@@ -524,6 +534,6 @@ def test_someone_who_raises_has_said_nothing() -> None:
     learner = OverlapSums(8, 2, horizon=40, coins=SeededCoins(1), **MADE)
     for _ in range(40):
         learner.observe(learner.choose(), Oracle(broken, 8))
-    assert not learner._sums._sums.any()
-    assert not learner._sums._open.any()
+    assert not sums_of(learner)._sums.any()
+    assert not sums_of(learner)._open.any()
     assert math.isfinite(learner.guarantee.epsilon)

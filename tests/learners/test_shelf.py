@@ -12,30 +12,32 @@ from scipy import stats
 import diminuendo as dim
 from diminuendo import NoisyOr, People, SeededCoins
 from diminuendo.errors import InvalidInput
-from diminuendo.learners.overlap.items import NOT_YET, Shelf, draw_from_lists
-from diminuendo.learners.overlap.stored import OverlapGreedy
+from diminuendo.learners.overlap.items import NOT_YET, ItemAvailability
+from diminuendo.learners.overlap.menu import draw_from_lists
+from diminuendo.learners.overlap.recipes import OverlapGreedy
 from diminuendo.randomness.words import PublicCoins
 from diminuendo.streams import taste_groups
 from diminuendo.types import EMPTY_SLOT, Items
 from tests.kit.statistics import ALPHA
+from tests.learners.test_overlap_greedy import memory_of, policy_of
 
 MADE: dict[str, Any] = {"epsilon": 1e4, "delta": 1e-6}
 
 
-def drawn(shelf: Shelf, rounds: int, seed: int = 1) -> Items:
-    slates = np.full((rounds, shelf.slots), EMPTY_SLOT, dtype=np.int32)
+def drawn(items: ItemAvailability, rounds: int, seed: int = 1) -> Items:
+    slates = np.full((rounds, items.slots), EMPTY_SLOT, dtype=np.int32)
     coins, done = PublicCoins(SeededCoins(seed)), 0
-    starts, items = shelf.lists()
-    while (done := int(draw_from_lists(starts, items, slates, done, coins.view))) < rounds:
+    starts, listed = items.lists()
+    while (done := int(draw_from_lists(starts, listed, slates, done, coins.view))) < rounds:
         coins.resume()
     return slates
 
 
-def test_random_slates_keep_to_the_shelf() -> None:
+def test_random_slates_keep_to_what_is_available() -> None:
     """Slot by slot, each item that is left equally likely."""
-    shelf = Shelf(6, 2, absent=[5], eligible=[[0, 1, 2, 5], [2, 3]])
-    shelf.retire([1], 0)
-    slates = drawn(shelf, 40_000)
+    items = ItemAvailability(6, 2, absent=[5], eligible=[[0, 1, 2, 5], [2, 3]])
+    items.retire([1], 0)
+    slates = drawn(items, 40_000)
     allowed = {(0, 2): 0.25, (0, 3): 0.25, (2, 3): 0.5}
     counts = {pair: int((slates == pair).all(axis=1).sum()) for pair in allowed}
     assert sum(counts.values()) == len(slates)
@@ -51,21 +53,21 @@ def fits(counts: dict[Any, int], law: dict[Any, float]) -> float:
 
 
 def test_a_slot_for_which_nothing_is_left_stays_empty() -> None:
-    shelf = Shelf(4, 3, eligible=[[0], [0], [0, 1]])
-    slates = drawn(shelf, 50)
+    items = ItemAvailability(4, 3, eligible=[[0], [0], [0, 1]])
+    slates = drawn(items, 50)
     assert (slates == [0, EMPTY_SLOT, 1]).all()
 
 
 def test_the_best_pair_of_slot_and_item() -> None:
-    shelf = Shelf(4, 2, eligible=[[0, 1], [1, 2]])
+    items = ItemAvailability(4, 2, eligible=[[0, 1], [1, 2]])
     slate = np.full(2, EMPTY_SLOT, dtype=np.int32)
-    assert shelf.pick(np.array([1.0, 5.0, 2.0, 9.0]), slate) in ((0, 1), (1, 1))
+    assert items.pick(np.array([1.0, 5.0, 2.0, 9.0]), slate) in ((0, 1), (1, 1))
     slate[0] = 1
-    assert shelf.pick(np.array([1.0, 5.0, 2.0, 9.0]), slate) == (1, 2)
-    shelf.retire([2], 0)
-    assert shelf.pick(np.array([1.0, 5.0, 2.0, 9.0]), slate) is None
-    shelf.appear([2], 3)
-    assert shelf.since[2] == 0, "it had been there before"
+    assert items.pick(np.array([1.0, 5.0, 2.0, 9.0]), slate) == (1, 2)
+    items.retire([2], 0)
+    assert items.pick(np.array([1.0, 5.0, 2.0, 9.0]), slate) is None
+    items.appear([2], 3)
+    assert items.first_batch[2] == 0, "it had been there before"
 
 
 def test_slates_keep_to_their_slots_and_are_nearly_the_best() -> None:
@@ -100,8 +102,8 @@ def test_items_appear_and_retire() -> None:
     arrived = int(np.argmax((second == 9).any(axis=1)))
     assert arrived < 2_500
     learner = OverlapGreedy.restore(learner.snapshot(), coins=SeededCoins(5))
-    learner._shelf.appear([8], 3)
-    assert learner._shelf.open.all()
+    policy_of(learner).items.appear([8], 3)
+    assert policy_of(learner).items.available.all()
 
 
 def test_people_are_not_asked_about_items_that_are_not_there() -> None:
@@ -112,9 +114,10 @@ def test_people_are_not_asked_about_items_that_are_not_there() -> None:
     for person in people:
         made[1].observe(made[1].choose(), person)
     for learner in made:
-        learner._people._put_together()
-        assert not learner._people._ticks[learner._people._items == 2].any()
-        assert learner._shelf.since[2] == NOT_YET
+        stored = memory_of(learner)._ticks
+        stored._put_together()
+        assert not stored._ticks[stored._items == 2].any()
+        assert policy_of(learner).items.first_batch[2] == NOT_YET
 
 
 def test_a_prior_is_shown_first_and_overcome() -> None:
@@ -123,7 +126,7 @@ def test_a_prior_is_shown_first_and_overcome() -> None:
     learner = OverlapGreedy(10, 3, horizon=2_000, prior=prior, **MADE, coins=SeededCoins(1))
     slates = learner.replay(people)
     assert set(slates[0]) == {0, 1, 2}
-    assert (slates[: learner.plan.schedule.ends[0]] == slates[0]).all()
+    assert (slates[: policy_of(learner).plan.schedule.ends[0]] == slates[0]).all()
     assert people.values(slates)[1_000:].mean() > 0.95 * dim.greedy(people[1_000:], 3).value
     again = OverlapGreedy.restore(learner.snapshot())
     assert again.parameters["prior"] == prior.tolist()
@@ -142,18 +145,18 @@ def test_nobody_knows_how_many_will_come() -> None:
     assert learner.guarantee.epsilon <= 1.0
     again = OverlapGreedy.restore(learner.snapshot())
     assert again.parameters["horizon"] is None
-    np.testing.assert_array_equal(again.plan.weights, learner.plan.weights)
+    np.testing.assert_array_equal(policy_of(again).plan.weights, policy_of(learner).plan.weights)
 
 
 def test_doors() -> None:
     with pytest.raises(InvalidInput, match="2 slots"):
-        Shelf(4, 2, eligible=[[0]])
+        ItemAvailability(4, 2, eligible=[[0]])
     with pytest.raises(InvalidInput, match="no eligible item"):
-        Shelf(4, 2, eligible=[[0], []])
+        ItemAvailability(4, 2, eligible=[[0], []])
     with pytest.raises(InvalidInput, match="eligible item"):
-        Shelf(4, 2, eligible=[[0], [4]])
+        ItemAvailability(4, 2, eligible=[[0], [4]])
     with pytest.raises(InvalidInput, match="item"):
-        Shelf(4, 2, absent=[4])
+        ItemAvailability(4, 2, absent=[4])
     with pytest.raises(InvalidInput, match="prior"):
         OverlapGreedy(4, 2, horizon=9, prior=[0.1, 0.2], **MADE)
     with pytest.raises(InvalidInput, match="prior"):

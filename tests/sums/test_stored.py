@@ -18,6 +18,7 @@ from diminuendo.privacy.events import Gaussian, NormalColumns
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.randomness import SecretRandomness
 from diminuendo.randomness import rounded_normal as normal
+from diminuendo.sums.chains.cost import squared_shifts
 from diminuendo.sums.chains.stored import StoredPeople
 from diminuendo.sums.chains.weights import UNIT, gls, power_weights
 from diminuendo.sums.clip import Clip
@@ -82,7 +83,7 @@ def test_hostile_people_move_a_whole_chain_by_no_more_than_is_charged(
     (charged,) = {charge.event.squares[0] for charge in found[0][1].ledger.charges}  # type: ignore[union-attr]
     moved = (shifts[0] ** 2).sum() + sum((shift**2).sum() for shift in shifts[1:])
     assert moved / 1e18 <= charged
-    squares = found[0][1]._squared()
+    squares = squared_shifts(found[0][1].n_items, clip)
     assert (shifts[0] ** 2).sum() <= weight**2 * squares[0]
     assert sum((shift**2).sum() for shift in shifts[1:]) <= weight**2 * squares[1]
 
@@ -97,7 +98,7 @@ def test_two_people_may_lose_at_different_steps(bare: None) -> None:
     moved = sum(((a - b) ** 2).sum() for a, b in zip(one[1:], other[1:], strict=True))
     assert moved == 2 * 3 * 1024**2  # all entries but the first item, which joins at once
     assert moved > people.clip.sensitivity_squared(ITEMS) * 3 / 4
-    assert moved <= people._squared()[1]
+    assert moved <= squared_shifts(people.n_items, people.clip)[1]
 
 
 def test_without_the_running_minimum_a_chain_could_say_too_much(bare: None) -> None:

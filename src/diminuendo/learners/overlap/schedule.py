@@ -65,22 +65,24 @@ class OverlapPlan:
     @cached_property
     def costs(self) -> tuple[NormalColumns, ...]:
         """What each release is charged, batch by batch, as long as nobody was forgotten; later, less."""
-        return self._costs(slice(0, 2))
+        return self._costs(0, 1)
 
     @property
     def costs_of_singles(self) -> tuple[NormalColumns, ...]:
         """The part of `costs` that goes into what items are worth by themselves."""
-        return self._costs(slice(0, 1))
+        return self._costs(0)
 
     @property
     def costs_of_rows(self) -> tuple[NormalColumns, ...]:
         """The part of `costs` that goes into rows and rests."""
-        return self._costs(slice(1, 2))
+        return self._costs(1)
 
-    def _costs(self, part: slice) -> tuple[NormalColumns, ...]:
+    def _costs(self, *parts: int) -> tuple[NormalColumns, ...]:
+        """Of these parts of releases: 0 for singles, 1 for rows and rests."""
+        shifts = [self.shifts[part] for part in parts]
         return tuple(
-            release_cost(self.weights[number, : number + 1], self.shifts[part], sigmas[part], "people")
-            for number, sigmas in enumerate(self.sigmas)
+            release_cost(self.weights[number, : number + 1], shifts, [both[part] for part in parts], "people")
+            for number, both in enumerate(self.sigmas)
         )
 
 
