@@ -75,7 +75,7 @@ def arrays_of(learner: Learner) -> list[Any]:
     """Everything that changes from round to round."""
     desk = learner._frame.decisions
     found = [desk.issued, desk.rows, desk.probes, desk.waiting]
-    experts = inside(learner)._experts  # type: ignore[attr-defined]
+    experts = inside(learner)._experts
     found += [*(part for part in experts.classes if isinstance(part, np.ndarray)), experts.best, experts.own]
     return found + list(getattr(learner.policy, "_exploring", ()))
 
