@@ -139,9 +139,12 @@ class Hedge:
         self._drawn = item
         return item
 
-    def learn(self, gains: Floats) -> None:
-        """Every item's gain this round; values outside [0, 1] count as the nearest end, NaN as 0."""
-        _learn_all(self._state, self.checked(gains), self._drawn)
+    def learn(self, gains: Floats, drawn: int | None = None) -> None:
+        """Every item's gain in one round; values outside [0, 1] count as the nearest end, NaN as 0.
+
+        `drawn`: the item that was shown in that round; None: the one that was drawn last.
+        """
+        _learn_all(self._state, self.checked(gains), self._drawn if drawn is None else drawn)
 
     def checked(self, gains: Floats) -> Floats:
         """One gain per item."""
@@ -153,6 +156,14 @@ class Hedge:
     def probabilities(self) -> Floats:
         """The law of the next draw."""
         return probabilities(self._state.classes, 0)
+
+    def state(self) -> tuple[Ints, Floats, Ints, Ints]:
+        """What was learned: totals, the rate, the best and the own gains."""
+        return learned(self._state)
+
+    def restored(self) -> None:
+        """Refuse what could not have been learned; all else follows from it."""
+        rebuild(self._state)
 
 
 @kernel

@@ -23,7 +23,7 @@ from diminuendo.learners.hedge.bandit_dp import (
 from diminuendo.learners.hedge.exploring import StreeterGolovinBandit
 from diminuendo.learners.hedge.fi_dp import FiDp, FiDpPaper, StreeterGolovin
 from diminuendo.learners.hedge.fi_pure import FiPure, FiPurePaper
-from diminuendo.learners.hedge.full import OrderedExperts
+from diminuendo.learners.hedge.ordered import OrderedExperts
 from diminuendo.learners.overlap.recipes import OverlapGreedy, OverlapSums
 from diminuendo.learners.probing.variants import (
     BanditBlocks,

@@ -1,17 +1,14 @@
-"""Ordered experts with full information: one Hedge expert per slot.
+"""Ordered Hedge experts with full information, compiled: one policy, whether or not draws are private.
 
 Expert i draws the item of slot i with probability in proportion to exp(rate * total gain), and learns from each
 person's objective what every item would have added to the slots before it. What differs is an argument: at which rate
-experts learn, whether one may repeat another's item, and what is paid for draws.
+experts learn, whether one may repeat another's item, and what is paid for draws. `hedge` is made in ordered.py, the
+private ones and what the paper builds on in fi_dp.py.
 
-`hedge`  each expert finds its own rate; one that draws an item shown already draws again, and after a few attempts
-         takes one of the others at random: slates are always full, and no expert gains less by it
-         (docs/maths/hedge.md, remark e). Nothing is paid. The private ones are in fi_dp.py.
-
-Regret     (1 - 1/e) of the best slate in hindsight minus our payoff is at most the sum of the experts'
-           regrets (docs/maths/hedge.md, Theorem 2), here O(sqrt(k T log N)) with nothing to tune.
-Guarantee  of `hedge`, none. This is the yardstick for the price of privacy.
-References Streeter & Golovin (2008), NIPS 21; Perez-Salazar & Cummings (2021), AISTATS, Algorithm 2 without noise.
+Regret     (1 - 1/e) of the best slate in hindsight minus our payoff is at most the sum of the experts' regrets
+           (docs/maths/hedge.md, Theorem 2; docs/maths/paper.md, Theorem P3).
+Guarantee  that of the draws which the policy is given.
+References Streeter & Golovin (2008), NIPS 21; Perez-Salazar & Cummings (2021), AISTATS, Algorithm 2.
 """
 
 from __future__ import annotations
@@ -22,18 +19,15 @@ import numpy as np
 
 from diminuendo._numba import inline, kernel
 from diminuendo.experts.hedge import HedgeState, check_fixed, learn, learned, new_hedge, rebuild, settle
-from diminuendo.learners.base.entry import Advice, Entry
 from diminuendo.learners.base.feedback import CompiledObjective, CompiledObjectives
-from diminuendo.learners.base.frame import PATIENCE, Frame
-from diminuendo.learners.base.learner import Learner
+from diminuendo.learners.base.frame import Frame
 from diminuendo.learners.base.policy import Policy
 from diminuendo.learners.hedge import bounds
-from diminuendo.learners.hedge.private_draws import Draws, FreeDraws
+from diminuendo.learners.hedge.private_draws import Draws
 from diminuendo.objectives.family import GainBuffer, Table, add, gains, new_gain_buffer, offset, start
 from diminuendo.privacy.budget import Guarantee
 from diminuendo.privacy.draw_budget import paid_for
 from diminuendo.privacy.events import Event
-from diminuendo.randomness.coins import Coins
 from diminuendo.randomness.score_classes import draw, to_ticks
 from diminuendo.randomness.words import UNFINISHED, SecretWords, begin, below, undo
 from diminuendo.streams.people import People, shown_before
@@ -155,31 +149,6 @@ class FullInformationPolicy(Policy):
         else:
             check_fixed(self._experts, self.rate, self.frame.rounds)
         self._draws.restored(np.array([max(0, self.frame.rounds - 1)]))
-
-
-def ordered_experts(
-    n_items: int,
-    slots: int,
-    *,
-    rate: float | None = None,
-    coins: Coins | None = None,
-    patience: int = PATIENCE,
-) -> Learner:
-    """k ordered Hedge experts, not private. `rate=None`: each expert finds its own rate."""
-    frame = Frame("hedge", n_items, slots, coins=coins, patience=patience)
-    return Learner(
-        FullInformationPolicy(frame, rate, FreeDraws(frame), repeats=False, options={"rate": rate})
-    )
-
-
-OrderedExperts = Entry(
-    "hedge",
-    ordered_experts,
-    reads=CompiledObjectives.kinds,
-    summary="one Hedge expert per slot, full information; not private; the yardstick",
-    advice=Advice("none", "k√(T log N)", "scores", "as the yardstick: what can be learned without privacy"),
-    private=False,
-)
 
 
 @inline

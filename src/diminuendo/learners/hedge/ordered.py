@@ -1,0 +1,177 @@
+"""Ordered experts, not private: one per slot, of Hedge or of any other kind.
+
+Expert i draws the item of slot i and learns, from each person's objective, what every item would have added to
+the slots before it. An expert that draws an item shown already draws again, and after a few attempts takes one of
+the others at random: slates are always full, and no expert gains less by it (docs/maths/hedge.md, remark e).
+
+Hedge experts are compiled (full.py). Experts of any other kind (experts/__init__.py) are Python objects, asked one
+after the other: `replay` is then a loop in Python, as slow as `choose` and `observe`.
+
+Regret     (1 - 1/e) of the best slate in hindsight minus our payoff is at most the sum of the experts'
+           regrets (docs/maths/hedge.md, Theorem 2), of Hedge experts O(sqrt(k T log N)) with nothing to tune.
+Guarantee  none. This is the yardstick for the price of privacy.
+References Streeter & Golovin (2008), NIPS 21; Perez-Salazar & Cummings (2021), AISTATS, Algorithm 2 without noise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from diminuendo import _validate
+from diminuendo._numba import kernel
+from diminuendo.errors import InvalidInput
+from diminuendo.experts import EXPERTS, Expert
+from diminuendo.learners.base.entry import Advice, Entry
+from diminuendo.learners.base.feedback import CompiledObjective, CompiledObjectives
+from diminuendo.learners.base.frame import PATIENCE, Frame
+from diminuendo.learners.base.learner import Learner
+from diminuendo.learners.base.policy import Policy
+from diminuendo.learners.hedge.full import ATTEMPTS, FullInformationPolicy, not_shown
+from diminuendo.learners.hedge.private_draws import FreeDraws
+from diminuendo.objectives.family import GainBuffer, Table, add, gains, new_gain_buffer, start
+from diminuendo.objectives.person import largest_state
+from diminuendo.privacy.budget import Guarantee, no_privacy
+from diminuendo.randomness.coins import Coins
+from diminuendo.randomness.words import UNFINISHED, SecretWords, begin, below, undo
+from diminuendo.streams.people import People, shown_before
+from diminuendo.types import EMPTY_SLOT, Floats, Items
+
+
+class AnyExpertsPolicy(Policy):
+    """k ordered experts of any kind, not private."""
+
+    reader = CompiledObjectives()
+
+    def __init__(self, frame: Frame, experts: Sequence[Expert], options: dict[str, Any]) -> None:
+        self.frame, self._experts, self._options = frame, list(experts), options
+
+    # What is promised.
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """None."""
+        return no_privacy(self.frame.coins.secure)
+
+    # The door: every slate is drawn from what experts have learned, and nothing is paid.
+
+    def draw(self, row: Items, probe: Items) -> bool:
+        """One item of each expert, all different."""
+        row[:] = EMPTY_SLOT
+        for slot, expert in enumerate(self._experts):
+            row[slot] = self._new_item(expert, row, slot)
+        return True
+
+    def _new_item(self, expert: Expert, row: Items, slot: int) -> int:
+        """What the expert draws, if that is not shown yet; after a few attempts, any item that is not."""
+        secret = self.frame.secret
+        for _ in range(ATTEMPTS):
+            item = expert.draw(secret)
+            if item not in row[:slot]:
+                return item
+        with secret.lock:
+            while (item := int(_any_other(self.frame.n_items, row, slot, secret.view))) == UNFINISHED:
+                secret.resume()
+        return item
+
+    # Private: every expert learns what each item would have gained.
+
+    def learn(self, place: int, answer: CompiledObjective) -> None:
+        """Every expert learns what each item would have added to the slots before its own."""
+        self._learn(*answer, self.frame.decisions.rows[place])
+
+    def _learn(self, table: Table, person: int, n_matrices: int, row: Items) -> None:
+        n_items, state = self.frame.n_items, np.empty(largest_state(table, person, person + 1))
+        found = np.zeros((len(row), n_items))
+        _gains_of_slots(table, person, row, state, new_gain_buffer(n_items, n_matrices), found)
+        for expert, row_of_gains, drawn in zip(self._experts, found, row.tolist(), strict=True):
+            expert.learn(row_of_gains, drawn)
+
+    def replay(self, people: People, slates: Items, done: int) -> int:
+        """Draw and learn, round by round, in Python."""
+        _, probe = self.frame.blank()
+        for number in range(done, len(slates)):
+            self.draw(slates[number], probe)
+            self._learn(people.table, number, people.family.leaves, slates[number])
+        return len(slates)
+
+    # What a snapshot holds.
+
+    def config(self) -> dict[str, Any]:
+        """The arguments of the recipe."""
+        return self._options
+
+    def state(self) -> Any:
+        """What each expert has learned."""
+        return tuple(expert.state() for expert in self._experts)
+
+    def restored(self) -> None:
+        """Let each expert check its own."""
+        for expert in self._experts:
+            expert.restored()
+
+
+def ordered_experts(
+    n_items: int,
+    slots: int,
+    *,
+    rate: float | None = None,
+    expert: str = "hedge",
+    coins: Coins | None = None,
+    patience: int = PATIENCE,
+) -> Learner:
+    """k ordered experts, not private.
+
+    `rate`: of Hedge experts; None: each finds its own. `expert`: another kind, by its name in `experts.EXPERTS`.
+    """
+    frame = Frame("hedge", n_items, slots, coins=coins, patience=patience)
+    if _validate.one_of(expert, tuple(EXPERTS), "expert") == "hedge":
+        options = {"rate": rate}
+        return Learner(FullInformationPolicy(frame, rate, FreeDraws(frame), repeats=False, options=options))
+    if rate is not None:
+        raise InvalidInput(
+            f"A rate is for 'hedge' experts; got rate={rate!r} for experts of kind {expert!r}."
+        )
+    return Learner(
+        AnyExpertsPolicy(
+            frame, [EXPERTS[expert](frame.n_items) for _ in range(frame.slots)], {"expert": expert}
+        )
+    )
+
+
+OrderedExperts = Entry(
+    "hedge",
+    ordered_experts,
+    reads=CompiledObjectives.kinds,
+    summary="one Hedge expert per slot, full information; not private; the yardstick",
+    advice=Advice("none", "k√(T log N)", "scores", "as the yardstick: what can be learned without privacy"),
+    private=False,
+)
+
+
+@kernel
+def _any_other(n_items: int, row: Items, slot: int, secret: SecretWords) -> int:
+    """An item that is not shown in slots before `slot`; UNFINISHED, nothing used, to be resumed."""
+    begin(secret)
+    number = below(n_items - slot, secret)
+    if number == UNFINISHED:
+        undo(secret)
+        return number
+    return not_shown(row, slot, number)
+
+
+@kernel
+def _gains_of_slots(
+    table: Table, person: int, row: Items, state: Floats, room: GainBuffer, out: Floats
+) -> None:
+    """Into out[slot, item], which is 0, what an item would have added to the slots before."""
+    start(table, person, state, 0)
+    for slot in range(len(row)):
+        for j in range(gains(table, person, state, 0, room, 0)):
+            item = room.items[j]
+            if not shown_before(row, slot, item):
+                out[slot, item] = room.gains[j]
+        if row[slot] != EMPTY_SLOT:
+            add(table, person, state, 0, row[slot])
