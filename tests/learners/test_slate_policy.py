@@ -13,6 +13,7 @@ from diminuendo import SeededCoins, Setting, _snapshots
 from diminuendo.errors import InvalidInput, WrongFeedback
 from diminuendo.learners import LEARNERS, Learner
 from diminuendo.learners.base.entry import Entry
+from diminuendo.learners.menus import read_menu
 from diminuendo.learners.slates.blocks import WHICH_SLOT, SlateBlock, merged
 from diminuendo.learners.slates.clicks import SlateClicks
 from diminuendo.learners.slates.menu import remaining_same
@@ -20,7 +21,7 @@ from diminuendo.learners.slates.policy import SlatePolicy
 from diminuendo.learners.slates.totals import SlateTotals, Totals
 from diminuendo.privacy.budget import Budget, Unit
 from diminuendo.privacy.ledger import Ledger
-from diminuendo.randomness import noise
+from diminuendo.randomness import PublicCoins, noise
 from diminuendo.streams import taste_groups
 from diminuendo.sums import private_counts
 from diminuendo.types import Decision, Floats, Ints
@@ -404,3 +405,42 @@ def test_the_horizon_is_kept(name: str) -> None:
     assert (learner.replay(people) >= 0).all()
     with pytest.raises(InvalidInput, match="made for 100 rounds"):
         learner.choose()
+
+
+@pytest.mark.parametrize("name", LEARNING)
+def test_where_a_plan_cannot_be_kept_nothing_is_lost(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A full disk between what was published and the next block: no answer is counted, and choosing goes on later."""
+    learner: Learner = LEARNING[name](6, 2, horizon=300, epsilon=1.0, coins=SeededCoins(3))
+    first = learner.choose()
+    while not learner.policy.due():
+        learner.choose()
+    with monkeypatch.context() as patch:
+        patch.setattr(counts_of(learner), "planned", lambda *_: (_ for _ in ()).throw(OSError("disk full")))
+        for _ in range(2):
+            with pytest.raises(OSError, match="full"):
+                learner.choose()
+    assert counts_of(learner).number == 1, "published, and once"
+    learner.observe(first, 1)
+    again = LEARNING[name].restore(learner.snapshot())
+    for other in (learner, again):
+        assert other.choose().round == learner.rounds - 1
+        assert counts_of(other).number == 1
+        assert not counts_of(other)._cells.any()
+        np.testing.assert_array_equal(published_by(other), published_by(learner))
+
+
+@pytest.mark.parametrize("name", [*LEARNING, *EXACT])
+def test_the_menu_says_what_is_shown_and_how_likely_it_was(name: str) -> None:
+    """Read by somebody who holds nothing else: the same slates, propensities, and rounds."""
+    (feedback,) = LEARNERS[name].reads
+    learner = LEARNERS[name].for_setting(Setting(6, 2, 200, feedback), coins=SeededCoins(3))
+    for _ in range(200):
+        decision = learner.choose()
+        menu = read_menu(learner.menu.to_bytes())
+        assert menu.end is not None
+        assert menu.first <= decision.round < menu.end
+        row = np.zeros((1, 2), dtype=np.int32)
+        chooser = menu.chooser()
+        assert chooser.draw(decision.round, row, row, PublicCoins(SeededCoins(9)).view) == 1
+        assert tuple(row[0].tolist()) == decision.slate
+        assert chooser.propensity(decision.round, row[0]) == decision.propensity

@@ -17,7 +17,7 @@ from diminuendo.privacy.budget import Budget
 from diminuendo.privacy.events import Gaussian, Laplace
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.randomness import PublicCoins, SecretRandomness, noise
-from diminuendo.sums.private_counts import LARGEST_SENSITIVITY, PrivateCounts
+from diminuendo.sums.private_counts import LARGEST_SENSITIVITY, ExactCounts, PrivateCounts
 from diminuendo.types import Floats, Ints
 from tests.kit.statistics import assert_follows, assert_rejects
 
@@ -382,3 +382,20 @@ def test_cells_come_back_from_a_snapshot_and_impossible_ones_do_not() -> None:
         with pytest.raises(InvalidInput, match="altered"):
             again.take(arrays | wrong, people)
     assert again.exact().tolist() == [2.0, 0.0, 0.75]
+
+
+def test_exact_counts_are_clipped_and_published_as_they_are() -> None:
+    """They keep no books, and say what noise would cost."""
+    counts, private = ExactCounts(cost=Laplace(EPSILON), ticks=4), fresh(ticks=4)
+    for each in (counts, private):
+        each.open([1, 2, 2])
+        each.add([0, 0, 2], [4, 9, 3])
+        each.add_one(1, -3)
+    assert counts.release(secret()).tolist() == [2.0, 0.0, 0.75] == private.exact().tolist()
+    assert not counts.noisy
+    assert private.noisy
+    assert counts.scale(2) == private.scale(2)
+    plan = np.array([3, 1])
+    assert counts.planned(lambda: plan, secret()) is plan
+    with pytest.raises(InvalidInput, match="cost must be a Laplace event"):
+        ExactCounts(cost=Laplace(0.0), ticks=4)
