@@ -28,7 +28,6 @@ from diminuendo.errors import InvalidInput
 from diminuendo.learners.base.decisions import NO_PROBE
 from diminuendo.learners.base.frame import Frame
 from diminuendo.learners.base.policy import MenuPolicy
-from diminuendo.learners.base.sum_snapshot import sum_as_extra, take_sum
 from diminuendo.learners.probing.menu import ChoosesWithProbes, ExpertsWithProbes
 from diminuendo.learners.probing.schedule import SHARE, Plan, Theorem
 from diminuendo.learners.probing.worth import Worth
@@ -38,6 +37,7 @@ from diminuendo.randomness.shares import softmax
 from diminuendo.streams.people import People
 from diminuendo.sums.exact_sum import ExactSum
 from diminuendo.sums.private_sum import PrivateSum
+from diminuendo.sums.snapshots import sum_as_extra, take_sum
 from diminuendo.types import Floats, Items
 
 FAR = 50.0

@@ -21,13 +21,13 @@ from diminuendo.errors import InvalidInput
 from diminuendo.learners.base.feedback import Objectives
 from diminuendo.learners.base.frame import Frame
 from diminuendo.learners.base.policy import MenuPolicy
-from diminuendo.learners.base.sum_snapshot import sum_as_extra, take_sum
 from diminuendo.learners.released.menu import DrawsFromPoint, DrawsInTurn, ExpertsInTurn, PointMenu
 from diminuendo.learners.released.released_sum import Gains, ReleasedSum
 from diminuendo.privacy.accountants import ACCOUNTANTS
 from diminuendo.privacy.budget import Budget, Guarantee
 from diminuendo.privacy.events import Event
 from diminuendo.streams.people import People
+from diminuendo.sums.snapshots import sum_as_extra, take_sum
 from diminuendo.types import Floats, Items, Objective
 
 AT_ONCE = 1 << 12
