@@ -25,9 +25,6 @@ from diminuendo.offline.total import PeopleTotal, Total, total
 from diminuendo.streams.people import Stream
 from diminuendo.types import Floats, Slate
 
-ONE_MINUS_1_OVER_E = 1 - math.exp(-1)
-"""What greedy keeps of the best possible, and what the regret of this field is measured against."""
-
 
 def top_sum(gains: Floats, count: int) -> float:
     """The sum of the `count` largest entries."""
