@@ -263,7 +263,7 @@ def whole(sizes: tuple[int, ...], made: dict[str, Any]) -> Part:
 
 
 def _fresh(kind: Any, people: People, made: dict[str, Any]) -> Learner:
-    learner = kind(people.n_items, min(SLOTS, people.n_items), coins=SeededCoins(1), **made)
+    learner: Learner = kind(people.n_items, min(SLOTS, people.n_items), coins=SeededCoins(1), **made)
     policy_of(learner).released.sum._cells.fill(0)
     return learner
 

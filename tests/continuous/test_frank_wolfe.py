@@ -27,8 +27,8 @@ from diminuendo.continuous import (
     MultilinearNoisyOr,
     PointDecision,
     Quadratic,
+    frank_wolfe_plan,
 )
-from diminuendo.continuous import frank_wolfe_plan as plans
 from diminuendo.continuous.frank_wolfe_plan import GRADIENT_TICKS, reach
 from diminuendo.errors import InvalidInput, OverBudget, WrongFeedback
 from diminuendo.privacy import Budget, Ledger, Unit
@@ -557,7 +557,7 @@ def test_the_plan_is_the_best_of_its_kind(noise: Any) -> None:
     """No other number of copies and releases among those tried has a smaller bound."""
     best = learner(rounds=500, noise=noise, epsilon=3.0)
     for copies in {1, max(1, best.plan.copies - 1), 2 * best.plan.copies}:
-        assert copies in plans._grid(plans.MOST_COPIES)
+        assert copies in frank_wolfe_plan._grid(frank_wolfe_plan.MOST_COPIES)
         for releases in {7, best.plan.releases, 499}:
             other = learner(rounds=500, noise=noise, epsilon=3.0, copies=copies, releases=releases)
             assert best.bound() <= other.bound()

@@ -17,7 +17,7 @@ import pytest
 from scipy import stats
 
 from diminuendo.continuous import CappedSimplex, MetaFrankWolfe, Quadratic
-from diminuendo.continuous.frank_wolfe_plan import Facts, Plan, gamma_noise
+from diminuendo.continuous.frank_wolfe_plan import Facts, FrankWolfePlan, gamma_noise
 from diminuendo.continuous.gradient_sums import GammaSums, clipped
 from diminuendo.privacy import Budget, Ledger
 from diminuendo.privacy.events import Gaussian, Laplace
@@ -140,7 +140,7 @@ def test_every_padded_release_has_noise_of_the_same_length() -> None:
     """The mean square is levels * n (n + 1) * scale^2 after 1, 2 and 3 releases, though these are 1, 1 and 2 nodes."""
     copies, size = 4000, 2
     facts = Facts(size, 4, 1.0, 1.0, 1.0, 0.0)
-    plan = Plan(copies, equal(4, 4), "ftrl", 1.0)
+    plan = FrankWolfePlan(copies, equal(4, 4), "ftrl", 1.0)
     secret = SecretRandomness(SeededCoins(4))
     for padded in (True, False):
         ledger = Ledger(Budget(1.0, 0.0, accountant="pure"))

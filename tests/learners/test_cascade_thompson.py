@@ -14,7 +14,7 @@ from diminuendo.learners.base.replay import loop, replay
 from diminuendo.learners.cascade_thompson import CLICKED, FAILED, CascadeThompson, gamma
 from diminuendo.randomness.words import USED
 from diminuendo.streams import taste_groups
-from diminuendo.streams.clicks import MODELS, luck_of
+from diminuendo.streams.clicks import MODELS, click_words_of
 from diminuendo.types import Floats
 from tests.kit.inside import inside
 from tests.kit.statistics import assert_follows, assert_rejects
@@ -25,7 +25,7 @@ PEOPLE = taste_groups(400, 12, groups=4, items_per_group=5, seed=1)
 @pytest.mark.parametrize("shape", [1.0, 2.0, 30.0, 5000.0])
 def test_gamma_numbers_follow_their_law(shape: float) -> None:
     """In 40 cells that are equally likely, from words that follow others; 2 in 10 of a deviation off is seen."""
-    found = np.array([gamma(shape, seed, 7)[0] for seed in luck_of(20_000, seed=1)])
+    found = np.array([gamma(shape, seed, 7)[0] for seed in click_words_of(20_000, seed=1)])
     edges = stats.gamma.ppf(np.linspace(0, 1, 41), shape)
     cells = np.searchsorted(edges[1:-1], found)
     assert_follows(cells, np.full(40, 1 / 40))
@@ -36,7 +36,7 @@ def test_gamma_numbers_follow_their_law(shape: float) -> None:
 def test_no_two_gamma_numbers_of_a_round_share_words() -> None:
     """Each goes on where the last one stopped, so that items are drawn independently of each other."""
     pairs = []
-    for seed in luck_of(20_000, seed=2):
+    for seed in click_words_of(20_000, seed=2):
         first, used = gamma(3.0, seed, 0)
         second, after = gamma(3.0, seed, used)
         assert 0 < used < after

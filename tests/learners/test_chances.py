@@ -8,19 +8,21 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from diminuendo import SeededCoins, Setting
+from diminuendo.experts.capped_simplex import running
 from diminuendo.learners import LEARNERS, Learner
 from diminuendo.learners.base import propensity
 from diminuendo.learners.base.decisions import shown
-from diminuendo.learners.probing.learner import Blocks
-from diminuendo.randomness.shares import guided
+from diminuendo.learners.probing.menu import ChoosesWithProbes
+from diminuendo.learners.probing.policy import ProbingPolicy
 from diminuendo.streams.synthetic import taste_groups
-from diminuendo.types import EMPTY_SLOT, Floats, Items, Slate
+from diminuendo.types import EMPTY_SLOT, FEEDBACKS, Floats, Items, Slate
 from tests.kit.statistics import assert_follows, assert_rejects
 
 ITEMS, SLOTS, DRAWS = 4, 3, 20_000
@@ -36,26 +38,27 @@ def row_of(slate: Slate) -> Items:
     return np.array([*slate, *[EMPTY_SLOT] * (SLOTS - len(slate))], dtype=np.int32)
 
 
-def in_the_midst(name: str, people: int, epsilon: float = 50.0) -> Learner:
+def in_the_midst(name: str, people: int, epsilon: float = 50.0) -> Any:
     """A learner that has seen so many people."""
     made = LEARNERS[name]
-    feedback = next(kind for kind in ("full", "bandit", "click") if kind in made.reads)
+    feedback = next(kind for kind in FEEDBACKS if kind in made.reads)
     setting = Setting(ITEMS, SLOTS, 400, feedback, epsilon)
     learner = made.for_setting(setting, coins=SeededCoins(1))
     learner.replay(taste_groups(people, ITEMS, groups=3, items_per_group=2))
-    learner._release_due()
+    learner._release_what_is_due()
     return learner
 
 
 def saved(learner: Learner) -> Callable[[], None]:
     """How to undo a draw: of these learners only blocks change anything in one."""
-    if not isinstance(learner, Blocks):
+    policy = learner.policy
+    if not isinstance(policy, ProbingPolicy):
         return lambda: None
-    left, deal = learner._left.copy(), learner._deal.copy()
+    left, probes = policy._probes_left.copy(), policy._probes.copy()
 
     def undo() -> None:
-        learner._left[:], learner._deal[:] = left, deal
-        learner._count()
+        policy._probes_left[:], policy._probes[:] = left, probes
+        policy.chooser.count()
 
     return undo
 
@@ -63,9 +66,9 @@ def saved(learner: Learner) -> Callable[[], None]:
 def law(learner: Learner) -> Floats:
     """What the learner says of every slate. Chances of one round are all asked for after the same draw."""
     undo, row, probe = saved(learner), row_of(()), np.full(3, -1, dtype=np.int32)
-    while not learner._draw(row, probe):
-        learner._resume()
-    found = [learner._propensity(row_of(slate)) if fits(learner, slate) else 0.0 for slate in SLATES]
+    while not learner.policy.draw(row, probe):
+        learner.policy.resume()
+    found = [learner.policy.propensity(row_of(slate)) if fits(learner, slate) else 0.0 for slate in SLATES]
     undo()
     return np.array(found, dtype=float)
 
@@ -81,22 +84,28 @@ def drawn(learner: Learner) -> list[int]:
     undo, found = saved(learner), []
     row, probe = row_of(()), np.full(3, -1, dtype=np.int32)
     for _ in range(DRAWS):
-        while not learner._draw(row, probe):
-            learner._resume()
+        while not learner.policy.draw(row, probe):
+            learner.policy.resume()
         found.append(numbers[shown(row)])
         undo()
     return found
 
 
-def uneven(learner: Learner) -> None:
+def uneven(learner: Any) -> None:
     """Move the law away from uniform by hand, so that mistakes show: as if this had been published."""
-    rng = np.random.default_rng(5)
+    rng, policy = np.random.default_rng(5), learner.policy
+    if learner.name == "random":
+        return
     if learner.name == "boosted":
-        learner._draw_by(np.array([0.9, 0.35, 0.95, 0.8]))  # type: ignore[attr-defined]
-    elif learner.name != "random":
+        ends = running(np.array([0.9, 0.35, 0.95, 0.8]), SLOTS)
+    else:
         ends = np.zeros((ITEMS + 1, SLOTS), dtype=np.int64)
         np.cumsum(rng.integers(1, 100, (SLOTS, ITEMS)), axis=1, out=ends[1:].T)
-        learner._guide = guided(ends)  # type: ignore[attr-defined]
+    menu = replace(learner.menu, ends=ends)
+    if isinstance(policy, ProbingPolicy):
+        policy._chooser = ChoosesWithProbes(menu, policy._probes, policy._probes_left)
+    else:
+        policy._chooser = menu.chooser()
 
 
 @pytest.mark.parametrize("people", [2, 37])
@@ -123,16 +132,17 @@ def test_probes_are_part_of_the_law(name: str) -> None:
     """The experts' own law, as if no round probed, is told apart; so is a block with other probes left."""
     learner: Any = in_the_midst(name, 3)
     uneven(learner)
-    assert learner._left[0] > 0
+    policy = learner.policy
+    assert policy._probes_left[0] > 0
     draws = drawn(learner)
-    experts = [propensity.in_turn(learner._ends, row_of(s)) if len(s) == SLOTS else 0.0 for s in SLATES]
+    experts = [propensity.in_turn(learner.menu.ends.T, row_of(s)) if len(s) == SLOTS else 0.0 for s in SLATES]
     assert_rejects(draws, np.array(experts))
-    deal = learner._deal.copy()
-    learner._deal[:] = learner._deal[0]  # as if one cell were all that is left
-    learner._count()
+    probes = policy._probes.copy()
+    policy._probes[:] = policy._probes[0]  # as if one cell were all that is left
+    policy.chooser.count()
     wrong = law(learner)
-    learner._deal[:] = deal
-    learner._count()
+    policy._probes[:] = probes
+    policy.chooser.count()
     assert_rejects(draws, wrong)
 
 
@@ -146,7 +156,7 @@ def test_decisions_carry_them(name: str) -> None:
     """Asked through the front door: the chance of the slate that is shown, from the state before it was drawn."""
     learner = in_the_midst(name, 40)
     for _ in range(60):
-        learner._release_due()
+        learner._release_what_is_due()
         expected = dict(zip(SLATES, law(learner), strict=True))
         decision = learner.choose()
         assert decision.propensity == pytest.approx(expected[decision.slate], rel=1e-12)

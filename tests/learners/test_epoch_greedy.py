@@ -385,7 +385,7 @@ def test_people_say_what_private_greedy_hears(name: str) -> None:
     "value", [len, lambda s: 3 * len(s) - 1, lambda s: 0.4 * len(s), lambda s: len(s) > 1]
 )
 def test_compiled_people_have_one_unit_too(value: Callable[[frozenset[int]], float]) -> None:
-    """No family is so greedy; a tape of any function can be. Compiled or not, the same is heard."""
+    """No family is so greedy; a record of any function can be. Compiled or not, the same is heard."""
     person = Oracle(lambda s: float(value(s)), 4)
     for chain in itertools.permutations(range(4), 3):
         taped, plain = StoredObjectives(4), StoredObjectives(4)

@@ -126,7 +126,7 @@ def test_the_budget_is_used_and_not_exceeded(kind: Any, rounds: int) -> None:
     for epsilon in (0.1, 1.0, 10.0):
         learner = kind(50, 3, horizon=rounds, epsilon=epsilon, delta=1e-6)
         limit = Budget(epsilon, 1e-6, accountant="continuous-gaussian").limit
-        cost = ACCOUNTANTS["continuous-gaussian"].tally(learner.events).total
+        cost = ACCOUNTANTS["continuous-gaussian"].tally(learner.events).total  # type: ignore[attr-defined]
         assert 0.99 * float(limit) < cost <= limit
         assert learner.guarantee.epsilon <= epsilon
         assert learner.policy.released.schedule.rounds == rounds
@@ -155,14 +155,9 @@ def test_functions_say_the_same_as_rows(kind: Any) -> None:
     one, other = (made(kind, 8, 2, 60) for _ in range(2))
     dim.replay(one, people)
     dim.replay(other, functions)
-    assert np.abs(one.policy.released.sum._batch - other.policy.released.sum._batch).max() <= 60, (
-        "a tick for each person at most"
-    )
-    np.testing.assert_allclose(
-        one.policy.released.published,
-        other.policy.released.published,
-        atol=60 / one.policy.released.clip.ticks,
-    )
+    mine, theirs = one.policy.released, other.policy.released
+    assert np.abs(mine.sum._batch - theirs.sum._batch).max() <= 60, "a tick for each person at most"
+    np.testing.assert_allclose(mine.published, theirs.published, atol=60 / mine.clip.ticks)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -206,11 +201,8 @@ def test_a_release_that_failed_is_made_at_the_next_round(kind: Any, monkeypatch:
         learner.choose()
     assert learner.rounds == first
     learner.replay(people[first:])
-    assert (
-        learner.policy.released.n_releases[0]
-        == learner.policy.released.sum.batch
-        == len(learner.policy.released.schedule) - 1
-    )
+    released = learner.policy.released
+    assert released.n_releases[0] == released.sum.batch == len(released.schedule) - 1
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -57,7 +57,7 @@ def test_some_people_in_a_row_are_those_people(kind: type[Family]) -> None:
                 wanted = matrix[everybody[some]]
                 assert found.shape == wanted.shape
                 np.testing.assert_array_equal(found.toarray(), wanted.toarray())
-            np.testing.assert_array_equal(people[some].luck, people.luck[some])
+            np.testing.assert_array_equal(people[some].click_words, people.click_words[some])
 
 
 def test_arrays_that_do_not_fit_together() -> None:

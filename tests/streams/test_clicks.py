@@ -16,7 +16,7 @@ from diminuendo.learners.base.decisions import shown
 from diminuendo.learners.base.visits import silenced
 from diminuendo.objectives import FAMILIES
 from diminuendo.streams import taste_groups
-from diminuendo.streams.clicks import MODELS, NO_CLICK, luck_of, mixed, uniform
+from diminuendo.streams.clicks import MODELS, NO_CLICK, click_words_of, mixed, uniform
 from diminuendo.types import EMPTY_SLOT, Floats, Items
 from tests.kit.brute import KINDS, Crowd, tossed_crowds
 from tests.kit.statistics import ALPHA, assert_follows, assert_rejects
@@ -201,9 +201,9 @@ def test_all_but_eleven_bits_of_luck_decide() -> None:
 
 
 def test_luck_is_uniform_and_follows_from_the_seed() -> None:
-    luck = luck_of(COPIES, 1)
-    np.testing.assert_array_equal(luck[:100], luck_of(100, 1))  # whoever comes later changes nothing
-    assert not np.isin(luck, luck_of(COPIES, 2)).any()
+    luck = click_words_of(COPIES, 1)
+    np.testing.assert_array_equal(luck[:100], click_words_of(100, 1))  # whoever comes later changes nothing
+    assert not np.isin(luck, click_words_of(COPIES, 2)).any()
     law = np.full(64, 1 / 64)
     for bits in (58, 11):  # the highest that decide, and the lowest
         places = (luck >> np.uint64(bits)).astype(np.int64) % 64

@@ -3,9 +3,8 @@
 Each is a shipped learner with one thing done wrong. Mended, it is made by the same code with nothing wrong, so that
 what an audit finds is the fault and not how it was planted. Never for use.
 
-Planted faults that no shift of a sum shows: randomness that is none, and things told beside slates.
-
-More of them, and the table of all, are in faults.py. Never for use.
+Here are faults in what learners publish, and in what surrounds them; those in draws are in draw_faults.py; last comes
+the table of all.
 """
 
 from __future__ import annotations
@@ -13,18 +12,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any
 from unittest import mock
 
 import numpy as np
 
 from diminuendo.audit.draw_faults import DRAW_FAULTS, Fault, duplicates_counted
 from diminuendo.audit.subjects import Subject
-from diminuendo.learners.base.entry import Entry
-from diminuendo.learners.base.old_learner import Learner
+from diminuendo.learners.base.learner import Learner
 from diminuendo.learners.base.setting import Setting
 from diminuendo.learners.overlap.recipes import OverlapGreedy, OverlapSums
-from diminuendo.learners.released.boosted import Boosted
+from diminuendo.learners.released.variants import Boosted
 from diminuendo.learners.slates.clicks import SlateClicks
 from diminuendo.learners.slates.totals import SlateTotals
 from diminuendo.randomness import noise
@@ -35,12 +33,6 @@ from diminuendo.sums.chains import release as chain
 from diminuendo.sums.chains import running as chain_sums
 from diminuendo.sums.clip import clip_all
 from diminuendo.types import FEEDBACKS, Floats, Items, Objective, Words
-
-
-class Planted(Learner):
-    """A learner with a fault in it."""
-
-    broken: ClassVar[bool] = True
 
 
 class PublicAsSecret(SeededCoins):
@@ -116,69 +108,70 @@ def plans_on_answers(policy: Any, broken: bool) -> None:
     policy.learn = learns
 
 
-class WordsGivenBack(Planted, Boosted):
+def words_given_back(policy: Any, broken: bool) -> None:
     """After a release the place in the secret words goes back, by all but one: the next has nearly the same noise."""
+    release, secret = policy.release, policy.frame.secret
 
-    def _release_due(self) -> None:
-        before, made = int(self._secret.view.used[USED]), int(self._made[0])
-        super()._release_due()
-        used = self._secret.view.used
-        if self.broken and self._made[0] > made and used[USED] > before + 1:
-            used[USED] = before + 1
+    def releases() -> None:
+        before = int(secret.view.used[USED])
+        release()
+        if broken and secret.view.used[USED] > before + 1:
+            secret.view.used[USED] = before + 1
+
+    policy.release = releases
 
 
-class LastCountedAgain(Planted, Boosted):
+def noise_used_again(policy: Any, broken: bool) -> None:
+    """Randomness is made for each release from one seed that was meant for tests."""
+    release = policy.release
+
+    def releases() -> None:
+        if broken:
+            policy.frame.secret = SecretRandomness(SeededCoins(7))
+        release()
+
+    policy.release = releases
+
+
+def last_counted_again(policy: Any, broken: bool) -> None:
     """From the third batch on, the last person of a batch is counted again in the next."""
+    frame, released = policy.frame, policy.released
+    learn, release, last = policy.learn, policy.release, list[tuple[Objective, Items, int]]()
 
-    _last: tuple[Objective, Items, int] | None = None
+    def learns(place: int, answer: Objective) -> None:
+        learn(place, answer)
+        number = frame.decisions.round_at(place)
+        batch = released.schedule.batch_of(number)
+        if broken and batch >= 2 and number + 1 == released.schedule.ends[batch]:
+            last[:] = [(answer, frame.decisions.rows[place].copy(), int(policy._words[place]))]
 
-    def _learn(self, place: int, answer: Objective) -> None:
-        super()._learn(place, answer)
-        number = self._decisions.round_at(place)
-        batch = self.schedule.batch_of(number)
-        if self.broken and batch >= 2 and number + 1 == self.schedule.ends[batch]:
-            self._last = answer, self._decisions.rows[place].copy(), int(self._words[place])
+    def releases() -> None:
+        release()
+        if last and released.sum.batch < len(released.schedule) - 1:
+            gains = np.asarray(policy._gains.of_function(*last.pop()), dtype=np.float64)
+            if gains.shape == (released.size,):
+                released.sum._marks[1] -= 1  # or the sum would refuse more people than came
+                released.sum.add(gains, batch=released.sum.batch)
 
-    def _release_due(self) -> None:
-        made = int(self._made[0])
-        super()._release_due()
-        if self._last is not None and self._made[0] > made and self._sum.batch < len(self.schedule) - 1:
-            gains = np.asarray(self._asked(*self._last), dtype=np.float64)
-            self._last = None
-            if gains.shape == (self._size,):
-                self._sum._marks[1] -= 1  # or the sum would refuse more people than came
-                self._sum.add(gains, batch=self._sum.batch)
-
-
-class NoiseUsedAgain(Planted, Boosted):
-    """Randomness is made anew for each release, from one seed that was meant for tests."""
-
-    def _release_due(self) -> None:
-        if self.broken:
-            self._secret = SecretRandomness(SeededCoins(7))
-        super()._release_due()
+    policy.learn, policy.release = learns, releases
 
 
-class ClosesOnAnswers(Planted, Boosted):
+def batch_ends_on_answers(policy: Any, broken: bool) -> None:
     """A batch is over when enough people have answered, not when enough have come."""
+    learn, answers = policy.learn, [0]
 
-    _answers = 0
+    def learns(place: int, answer: Objective) -> None:
+        answers[0] += 1
+        learn(place, answer)
 
-    def _release_due(self) -> None:
-        come = self._answers if self.broken else self.rounds
-        while self._made[0] < min(self.schedule.closed_by(come), len(self.schedule) - 1):
-            self._published = self._sum.release(self._secret)
-            self._follow(self._published)
-            self._sums[:] = self._published
-            self._made[0], self._published = self._made[0] + 1, None
+    def due() -> bool:
+        return bool(policy.released.due(answers[0] if broken else policy.frame.rounds))
 
-    def _learn(self, place: int, answer: Objective) -> None:
-        self._answers += 1
-        super()._learn(place, answer)
+    policy.learn, policy.due = learns, due
 
 
-class Boosts(Planted, Boosted):
-    """For faults in what surrounds a learner."""
+def nothing(policy: Any, broken: bool) -> None:
+    """The fault is in what surrounds the learner."""
 
 
 @contextmanager
@@ -232,46 +225,39 @@ def without_minimum() -> Iterator[None]:
 
 def subject(
     name: str,
-    learner: type[Planted] | Entry[...] | Fault,
+    fault: Fault,
     around: Callable[[], AbstractContextManager[None]] = nullcontext,
     *,
     broken: bool = True,
 ) -> Subject:
-    """A learner with its fault; or, not broken, the same with nothing wrong. For an entry, only what is around is."""
+    """A learner with its fault; or, not broken, made by the same code with nothing wrong."""
 
-    def make(setting: Setting, coins: Coins) -> Any:
-        if isinstance(learner, Fault):
-            return learner.planted(learner.learner.for_setting(setting, coins=coins), broken)
-        if isinstance(learner, Entry):
-            return learner.for_setting(setting, coins=coins)
-        made: Any = type(learner.__name__, (learner,), {"broken": broken})
-        found: Learner = made.for_setting(setting, coins=coins)
-        return found
+    def make(setting: Setting, coins: Coins) -> Learner:
+        return fault.planted(fault.learner.for_setting(setting, coins=coins), broken)
 
-    reads = learner.learner.reads if isinstance(learner, Fault) else learner.reads
-    feedback = next(kind for kind in FEEDBACKS if kind in reads)
+    feedback = next(kind for kind in FEEDBACKS if kind in fault.learner.reads)
     return Subject(name if broken else f"{name}, mended", feedback, make, around if broken else nullcontext)
 
 
 PLANTED: dict[str, tuple[Any, ...]] = {
-    "noise halved (boosted)": (Boosts, halved),
-    "noise halved (slate-totals)": (SlateTotals, halved),
-    "clipping left out (overlap-sums)": (OverlapSums, unclipped),
-    "running minimum left out (overlap-greedy)": (OverlapGreedy, without_minimum),
-    "noise used again (boosted)": (NoiseUsedAgain,),
-    "secret words in part used again (boosted)": (WordsGivenBack,),
+    "noise halved (boosted)": (Fault(Boosted, nothing), halved),
+    "noise halved (slate-totals)": (Fault(SlateTotals, nothing), halved),
+    "clipping left out (overlap-sums)": (Fault(OverlapSums, nothing), unclipped),
+    "running minimum left out (overlap-greedy)": (Fault(OverlapGreedy, nothing), without_minimum),
+    "noise used again (boosted)": (Fault(Boosted, noise_used_again),),
+    "secret words in part used again (boosted)": (Fault(Boosted, words_given_back),),
     "noise from public coins (slate-totals)": (Fault(SlateTotals, public_noise),),
     "propensity tells (slate-totals)": (Fault(SlateTotals, propensity_tells),),
     "scale decided by data (slate-totals)": (Fault(SlateTotals, scale_follows_answers),),
     "refusal decided by data (slate-totals)": (Fault(SlateTotals, refuses_when_unhappy),),
-    "last of a batch counted again (boosted)": (LastCountedAgain,),
+    "last of a batch counted again (boosted)": (Fault(Boosted, last_counted_again),),
     "slates decided by data (slate-totals)": (Fault(SlateTotals, plans_on_answers),),
     "duplicates counted (slate-clicks)": (Fault(SlateClicks, duplicates_counted),),
-    "batch closed on answers (boosted)": (ClosesOnAnswers,),
+    "batch closed on answers (boosted)": (Fault(Boosted, batch_ends_on_answers),),
 } | {name: (fault,) for name, fault in DRAW_FAULTS.items()}
-"""What is wrong, in which learner; and how that is done: a class or a fault, and what surrounds it."""
+"""What is wrong, in which learner; how that is done, and what surrounds it."""
 
 FAULTS: dict[str, Subject] = {name: subject(name, *how) for name, how in PLANTED.items()}
 """All of which an audit must find."""
 MENDED: dict[str, Subject] = {name: subject(name, *how, broken=False) for name, how in PLANTED.items()}
-"""The same with nothing wrong, none of which an audit may accuse."""
+"""These learners with nothing wrong; an audit may accuse none of them."""

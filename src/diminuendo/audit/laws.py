@@ -37,13 +37,13 @@ class Law:
 
 
 def laplace(covered: np.ndarray, scale: float, out: np.ndarray) -> float:
-    """Discrete Laplace noise."""
+    """The log-chance of discrete Laplace noise."""
     off = np.abs(np.asarray(out - covered, dtype=np.float64))
     return float(covered.size * math.log(math.tanh(0.5 / scale)) - off.sum() / scale)
 
 
 def gaussian(covered: np.ndarray, sigma: float, out: np.ndarray) -> float:
-    """Discrete Gaussian noise."""
+    """The log-chance of discrete Gaussian noise."""
     off = np.asarray(out - covered, dtype=np.float64) / sigma
     reach = np.arange(1, math.ceil(40 * sigma) + 1) if sigma < WIDE else np.zeros(0)
     # Where sigma is not small, the sum over whole numbers is the integral, up to exp(-2 pi^2 sigma^2).
@@ -54,7 +54,7 @@ def gaussian(covered: np.ndarray, sigma: float, out: np.ndarray) -> float:
 
 
 def normal(covered: np.ndarray, sigma: float, out: np.ndarray) -> float:
-    """Gaussian noise, rounded to whole numbers."""
+    """The log-chance of Gaussian noise, rounded to whole numbers."""
     off = np.asarray(out - covered, dtype=np.float64)
     if sigma >= WIDE:
         x = off / sigma
@@ -66,12 +66,12 @@ def normal(covered: np.ndarray, sigma: float, out: np.ndarray) -> float:
 
 
 def drawn(covered: np.ndarray, scale: float, out: np.ndarray) -> float:
-    """Items drawn one by one, all of them seen."""
+    """The log-chance of items drawn one by one, all of them seen."""
     return float(np.log(covered[np.arange(len(out)), out]).sum())
 
 
 def shown(covered: np.ndarray, scale: float, out: np.ndarray) -> float:
-    """Items drawn slot by slot; of one that repeats an earlier one only that is seen."""
+    """The log-chance of items drawn slot by slot; of a repeated one only that it is one is seen."""
     total = 0.0
     for slot, item in enumerate(out):
         before = [other for other in out[:slot] if other != EMPTY_SLOT]
@@ -107,7 +107,7 @@ LAWS: dict[str, Law] = {
 
 
 def log_chance(crossing: Crossing, out: np.ndarray | None = None) -> float:
-    """Of what came out, or of `out`, given what was covered."""
+    """The log-chance of what came out, or of `out`, given what was covered."""
     came = crossing.out if out is None else out
     return LAWS[crossing.law].log_chance(crossing.covered, crossing.scale, came)
 

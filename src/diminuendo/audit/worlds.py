@@ -252,7 +252,7 @@ def erratic(feedback: FeedbackKind, n_items: int, random: np.random.Generator) -
 
 
 def again(reply: Reply) -> Said:
-    """The same answer, at once and in the next rounds."""
+    """One answer, given at once and again in the next rounds."""
     return tuple((late, reply) for late in (0, 0, 1, 1, 2, 2))
 
 

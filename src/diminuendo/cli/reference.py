@@ -17,7 +17,7 @@ from diminuendo.streams import BUILTIN
 
 
 def reference() -> str:
-    """The whole page."""
+    """The whole page as Markdown."""
     return "\n".join(_lines()) + "\n"
 
 

@@ -37,7 +37,7 @@ class _Counted(ProgressColumn):
     """How much is done of how much, where that is known."""
 
     def render(self, task: Task) -> Text:
-        """As 1,000/2,000."""
+        """What is shown, as 1,000/2,000."""
         return Text("" if task.total is None else f"{task.completed:,.0f}/{task.total:,.0f}", justify="right")
 
 

@@ -99,7 +99,7 @@ def _tuned(facts: Facts, batches: int, square: float, floor: float) -> BoostedPl
 
 
 def _squares(facts: Facts, batches: int, square: float) -> float:
-    """G^2 times the sum of squared sizes of so many batches, as equal as can be; and the noise of all but the last."""
+    """G^2 times the sum of squared sizes of `batches` nearly equal batches, and the noise of all but the last."""
     size, longer = divmod(facts.rounds, batches)
     sizes = longer * (size + 1) ** 2 + (batches - longer) * size**2
     return facts.gradient_bound**2 * sizes + (batches - 1) * square

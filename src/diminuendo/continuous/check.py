@@ -22,7 +22,7 @@ RELATIVE_ROUNDING = 2.0**-40
 """Differences below this, relative to the numbers compared, are rounding."""
 
 STEP = 2.0**-17
-"""Of finite differences, relative to the box: they err by STEP^2 |F'''| / 6 + 2^-53 / STEP, about 1e-11 each."""
+"""The step of finite differences, relative to the box. They err by STEP^2 |F'''| / 6 + 2^-53 / STEP, about 1e-11."""
 
 DIFFERENCE = 1e-7
 """A gradient that differs by more from finite differences is wrong: ten thousand times what they err by."""

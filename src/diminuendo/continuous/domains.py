@@ -238,7 +238,7 @@ class Polytope(Domain):
         return point / used if used > 1 else point
 
     def maximise(self, direction: Any) -> Floats:
-        """By linear programming."""
+        """The best point in that direction, by linear programming."""
         c = self._direction(direction)
         bounds = [(0.0, float(top)) for top in self.upper]
         found = optimize.linprog(-c, A_ub=self.matrix, b_ub=self.limits, bounds=bounds, method="highs")

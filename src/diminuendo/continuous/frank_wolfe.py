@@ -25,7 +25,7 @@ from typing import Any, Literal, cast
 import numpy as np
 
 from diminuendo import _validate
-from diminuendo.continuous import frank_wolfe_plan as plans
+from diminuendo.continuous import frank_wolfe_plan
 from diminuendo.continuous.domains import Domain
 from diminuendo.continuous.frank_wolfe_plan import Facts
 from diminuendo.continuous.gradient_sums import GammaSums, GradientSums, OpenSums, TickSums
@@ -38,7 +38,7 @@ from diminuendo.privacy.ledger import Ledger
 from diminuendo.randomness.coins import Coins
 from diminuendo.types import Floats
 
-Noise = Literal["gamma", "gaussian"]
+NoiseKind = Literal["gamma", "gaussian"]
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Claim:
 class MetaFrankWolfe(PointLearner):
     """K copies of an online linear maximiser over `domain`, for `rounds` rounds."""
 
-    plan: plans.Plan
+    plan: frank_wolfe_plan.FrankWolfePlan
 
     def __init__(
         self,
@@ -62,7 +62,7 @@ class MetaFrankWolfe(PointLearner):
         *,
         gradient_bound: float,
         smoothness: float,
-        noise: Noise | None = None,
+        noise: NoiseKind | None = None,
         calibration: Literal["tight", "paper"] = "tight",
         epsilon: float = 1.0,
         delta: float = 1e-6,
@@ -92,7 +92,7 @@ class MetaFrankWolfe(PointLearner):
         if self.noise is None:
             if ledger is not None or releases is not None:
                 raise InvalidInput("Without noise there are no releases to pay for; choose noise='gaussian'.")
-            self.plan = plans.open_plan(
+            self.plan = frank_wolfe_plan.open_plan(
                 self.facts, copies if copies is None else _validate.positive_int(copies, "copies")
             )
             return OpenSums(self.facts, self.plan.copies)
@@ -100,14 +100,14 @@ class MetaFrankWolfe(PointLearner):
             budget = Budget(self.epsilon, 0.0, self._unit, "pure")
             each = cast(Laplace, budget.share()).epsilon
             if self.calibration == "paper":
-                self.plan = plans.paper_plan(self.facts, each)
+                self.plan = frank_wolfe_plan.paper_plan(self.facts, each)
             else:
-                self.plan = plans.gamma_plan(self.facts, each, copies, releases)
+                self.plan = frank_wolfe_plan.gamma_plan(self.facts, each, copies, releases)
             paid = Ledger(budget) if ledger is None else ledger
             return GammaSums(self.facts, self.plan, each, paid, name, padded=self.calibration == "tight")
         budget = Budget(self.epsilon, self.delta, self._unit)
         cost = cast(Gaussian, budget.share())
-        self.plan = plans.gaussian_plan(self.facts, cost.rho, copies, releases)
+        self.plan = frank_wolfe_plan.gaussian_plan(self.facts, cost.rho, copies, releases)
         paid, plan = Ledger(budget) if ledger is None else ledger, self.plan
         return TickSums(self.facts, plan.copies, plan.schedule, cost, paid, name, "sqrt-toeplitz")
 
@@ -147,7 +147,7 @@ class MetaFrankWolfe(PointLearner):
         """What the paper claims, for pure privacy only. The diameter is taken as sqrt(2) radius, the most it can be."""
         if self.noise != "gamma":
             return None
-        return Claim(self.epsilon, 0.0, plans.printed_regret(self.facts, self.epsilon))
+        return Claim(self.epsilon, 0.0, frank_wolfe_plan.printed_regret(self.facts, self.epsilon))
 
     def bound(self) -> float:
         """No more than this is, in expectation, (1 - 1/e) of the best fixed point's payoff minus ours."""
@@ -158,7 +158,7 @@ class MetaFrankWolfe(PointLearner):
         return self.plan.copies
 
     def _follow(self, sums: Floats, rounds: int) -> None:
-        """What each copy proposes after so many rounds."""
+        """What each copy proposes after `rounds` rounds."""
         if self.plan.leader == "ftrl":
             leaders = ftrl_points(self._project, sums, self.plan.parameter, self.domain.centre)
         else:

@@ -63,7 +63,7 @@ class Facts:
 
 
 @dataclass(frozen=True)
-class Plan:
+class FrankWolfePlan:
     """What a run is made with. `noise`, `stray` and `floor` are what its regret pays for privacy (Theorems C5, C6)."""
 
     copies: int
@@ -104,44 +104,44 @@ def steps_price(facts: Facts, copies: int) -> float:
     return facts.smoothness * facts.radius**2 * facts.rounds / (2 * copies)
 
 
-def open_plan(facts: Facts, copies: int | None = None) -> Plan:
-    """Without privacy: a new point every round; by default so many copies that steps cost no more than learning."""
+def open_plan(facts: Facts, copies: int | None = None) -> FrankWolfePlan:
+    """Without privacy: a new point every round; by default enough copies that steps cost no more than learning."""
     if copies is None:
         learning = facts.spread * facts.gradient_bound * math.sqrt(facts.rounds)
         wanted = steps_price(facts, 1) / learning
         copies = max(1, min(MOST_COPIES, math.ceil(wanted)))
-    return _tuned(facts, Plan(copies, equal(facts.rounds, facts.rounds), "ftrl", 1.0))
+    return _tuned(facts, FrankWolfePlan(copies, equal(facts.rounds, facts.rounds), "ftrl", 1.0))
 
 
-def paper_plan(facts: Facts, epsilon: float) -> Plan:
+def paper_plan(facts: Facts, epsilon: float) -> FrankWolfePlan:
     """K = T^(1/4) / log^1.25 T, as in Algorithm 4, rounded and at least 1; H as printed, for a copy's epsilon / K."""
     copies = max(1, round(facts.rounds**0.25 / math.log(facts.rounds) ** 1.25))
     schedule = equal(facts.rounds, facts.rounds)
     noise = noisy_leader.gamma_length(facts.n, *gamma_noise(facts, epsilon, copies, len(schedule) - 1))
     curvature = noisy_leader.paper_curvature(facts.n, facts.rounds, epsilon / copies)
-    return Plan(copies, schedule, "pftal", curvature, noise)
+    return FrankWolfePlan(copies, schedule, "pftal", curvature, noise)
 
 
-def gamma_plan(facts: Facts, epsilon: float, copies: int | None, releases: int | None) -> Plan:
+def gamma_plan(facts: Facts, epsilon: float, copies: int | None, releases: int | None) -> FrankWolfePlan:
     """Pure noise, each copy at epsilon / K, padded so that it has the same law in every release (Theorem C6)."""
 
-    def made(copies: int, releases: int) -> Plan:
+    def made(copies: int, releases: int) -> FrankWolfePlan:
         noise = noisy_leader.gamma_length(facts.n, *gamma_noise(facts, epsilon, copies, releases))
-        return _tuned(facts, Plan(copies, equal(facts.rounds, releases + 1), "ftrl", 1.0, noise))
+        return _tuned(facts, FrankWolfePlan(copies, equal(facts.rounds, releases + 1), "ftrl", 1.0, noise))
 
     return _least(facts, made, copies, releases)
 
 
-def gaussian_plan(facts: Facts, rho: float, copies: int | None, releases: int | None) -> Plan:
+def gaussian_plan(facts: Facts, rho: float, copies: int | None, releases: int | None) -> FrankWolfePlan:
     """Gaussian noise on all copies together, at rho."""
 
-    def made(copies: int, releases: int) -> Plan:
+    def made(copies: int, releases: int) -> FrankWolfePlan:
         square, variance = _strategy(releases)
         raw = math.sqrt(tick_clip(copies).sensitivity_squared(facts.n * copies) * square / (2 * rho))
         tick = facts.gradient_bound / GRADIENT_TICKS
         return _tuned(
             facts,
-            Plan(
+            FrankWolfePlan(
                 copies,
                 equal(facts.rounds, releases + 1),
                 "ftrl",
@@ -174,14 +174,16 @@ def _strategy(releases: int) -> tuple[int, float]:
     return strategy.square, strategy.variance(releases)
 
 
-def _tuned(facts: Facts, plan: Plan) -> Plan:
+def _tuned(facts: Facts, plan: FrankWolfePlan) -> FrankWolfePlan:
     batches = plan.schedule.sizes
     return replace(
         plan, parameter=noisy_leader.best_rate(facts.spread, facts.gradient_bound, batches, plan.stray)
     )
 
 
-def _least(facts: Facts, made: Callable[[int, int], Plan], copies: int | None, releases: int | None) -> Plan:
+def _least(
+    facts: Facts, made: Callable[[int, int], FrankWolfePlan], copies: int | None, releases: int | None
+) -> FrankWolfePlan:
     """The plan with the least bound, where copies or releases are left open."""
     some = _grid(MOST_COPIES) if copies is None else [_validate.positive_int(copies, "copies")]
     if releases is None:

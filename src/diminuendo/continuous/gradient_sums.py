@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from diminuendo.continuous import frank_wolfe_plan as plans
-from diminuendo.continuous.frank_wolfe_plan import Facts, Plan
+from diminuendo.continuous import frank_wolfe_plan
+from diminuendo.continuous.frank_wolfe_plan import Facts, FrankWolfePlan
 from diminuendo.errors import InvalidInput
 from diminuendo.privacy.events import ContinuousGaussian, Event, Gaussian, Laplace
 from diminuendo.privacy.ledger import Ledger
@@ -91,16 +91,16 @@ class OpenSums(GradientSums):
         return int(self._done[0])
 
     def add(self, gradients: Floats) -> None:
-        """To the sum."""
+        """Add clipped gradients to the sum."""
         self._total += clipped(gradients, self._bound)
 
     def release(self, secret: SecretRandomness) -> Floats:
-        """The sum."""
+        """The sum so far, without noise."""
         self._done += 1
         return self._total.copy()
 
     def snapshot(self) -> bytes:
-        """The sum."""
+        """The sum and how often it was released, as bytes."""
         return snapshots.packed({"sums": "open"}, [self._done, self._total])
 
     def restore(self, snapshot: bytes) -> None:
@@ -112,10 +112,10 @@ class GammaSums(GradientSums):
     """Trees with Gamma-norm noise, each copy at epsilon / K. `padded`: every release has the noise of as many nodes."""
 
     def __init__(
-        self, facts: Facts, plan: Plan, epsilon: float, ledger: Ledger, name: str, padded: bool
+        self, facts: Facts, plan: FrankWolfePlan, epsilon: float, ledger: Ledger, name: str, padded: bool
     ) -> None:
         self._bound, self._padded = facts.gradient_bound, padded
-        _, scale = plans.gamma_noise(facts, epsilon, plan.copies, plan.releases)
+        _, scale = frank_wolfe_plan.gamma_noise(facts, epsilon, plan.copies, plan.releases)
         self._tree = GammaTree(plan.copies, facts.n, plan.releases, scale)
         self._batch = np.zeros((plan.copies, facts.n))
         self._due: Floats | None = None  # drawn, but not kept yet because that failed, as on a full disk
@@ -193,7 +193,7 @@ class TickSums(GradientSums):
             cost=cost,
             ledger=ledger,
             strategy=strategy,
-            clip=plans.tick_clip(copies),
+            clip=frank_wolfe_plan.tick_clip(copies),
             name=name,
         )
         self.event = self._sum.event
@@ -205,19 +205,19 @@ class TickSums(GradientSums):
 
     @property
     def deviation(self) -> float:
-        """Of the noise in every entry of the last release."""
+        """The deviation of the noise in every entry of the last release."""
         return self._unit * self._sum.deviation(len(self._sum.schedule))
 
     def add(self, gradients: Floats) -> None:
-        """To the open batch, all copies' gradients cut together to sqrt(K) G."""
+        """Add to the open batch, all copies' gradients cut together to sqrt(K) G."""
         self._sum.add((cut(gradients, self._unit) / self._unit).ravel(), batch=self.released)
 
     def release(self, secret: SecretRandomness) -> Floats:
-        """The running sums."""
+        """The running sums, with noise."""
         return self._unit * self._sum.release(secret).reshape(self._shape)
 
     def snapshot(self) -> bytes:
-        """The sum's own."""
+        """The snapshot of the private sum."""
         return self._sum.snapshot()
 
     def restore(self, snapshot: bytes) -> None:

@@ -35,9 +35,9 @@ class PointDecision:
     """What `choose` returns: the point to play, and the ticket with which to answer."""
 
     round: int
-    """Counts from 0."""
+    """The number of the round, counted from 0."""
     point: Floats = field(repr=False)
-    """(n,) read-only."""
+    """The point, an array of shape (n,) that cannot be written to."""
 
 
 class PointLearner(ABC):
@@ -104,7 +104,7 @@ class PointLearner(ABC):
 
     @abstractmethod
     def _follow(self, sums: Floats, rounds: int) -> None:
-        """What to play after so many rounds, from sums (copies, n)."""
+        """What to play after `rounds` rounds, from sums (copies, n)."""
 
     @abstractmethod
     def _aim(self, vertices: Floats) -> None:

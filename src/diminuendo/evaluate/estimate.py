@@ -32,10 +32,10 @@ from diminuendo.evaluate.policies import as_policy
 from diminuendo.types import Floats
 
 FEWEST = 30
-"""A normal interval asks for the worth of so many rounds of the policy's own, and that its width is due to so many."""
+"""A normal interval needs an effective sample of this many rounds, and this many rounds behind its width."""
 SURE = 5.0
-"""Something that the policy would show could not be shown, if weights are on average so many deviations below 1. Where
-weights happen to be small their deviation looks small, too, so it takes more deviations than a normal law would."""
+"""Something that the policy would show could not be shown, if weights are on average this many deviations below 1.
+Where weights happen to be small their deviation looks small too, so it takes more of them than a normal law would."""
 
 Interval = Literal["always", "normal", "released"]
 """The last is that of a private estimate: it holds at any number of rounds, each release by itself."""
@@ -55,9 +55,9 @@ class Estimate:
     interval: Interval
     rounds: int
     effective: float
-    """So many rounds of the policy's own would say as much: (sum of weights)^2 / sum of their squares."""
+    """How many rounds of the policy's own would say as much: (sum of weights)^2 / sum of their squares."""
     support: float
-    """The mean weight: near 1 where all that the policy would show could be shown; else nearly the share that could."""
+    """The mean weight: near 1 where all that the policy would show could be shown, or near the share that could."""
     largest_weight: float
     logged: float
     """What the log itself earned."""

@@ -52,7 +52,7 @@ class RunningModel:
         self._sets: dict[Slate, tuple[float, int]] = {}
 
     def guess(self, items: Slate) -> float:
-        """For rising items."""
+        """The guessed payoff of a set of items, which are given in rising order."""
         overall = self._all[0] / self._all[1]
         worths = [_shrunk(self._items.get(item), overall) for item in items]
         expected = sum(worths) / len(worths) if worths else overall
@@ -75,7 +75,7 @@ def _more(seen: tuple[float, int], payoff: float) -> tuple[float, int]:
 
 
 def inverse_propensity(log: Log, policy: Policy, weights: Floats) -> Floats:
-    """Payoffs, weighted."""
+    """The payoff of each round times its weight."""
     terms: Floats = weights * log.payoffs
     return terms
 

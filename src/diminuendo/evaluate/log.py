@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 COLUMNS = ("round", "slate", "propensity", "payoff")
-"""Of a table. A payoff is null where nobody has answered yet."""
+"""The columns of a table. A payoff is null where nobody has answered yet."""
 LIFE = "life"
 """A further column, of decisions: types.Decision.life. Null, or left out, where it is not known."""
 MOST_ITEM = 2**31 - 1
@@ -109,7 +109,8 @@ class Log:
             raise InvalidInput(f"A propensity is above 0 and at most 1; got {propensity!r}.")
         if self._names:
             last_life, last = self._names[-1]
-            same_life = None in (life, last_life) or life == last_life  # else rounds are counted anew
+            # In another life of a learner rounds are counted again from 0.
+            same_life = None in (life, last_life) or life == last_life
             if (same_life and round_ <= last) or (life, round_) in self._places:
                 raise InvalidInput(
                     f"Round {round_} comes after round {last} in this log. Add rounds in the order in which they were "
@@ -157,7 +158,7 @@ class Log:
         return made
 
     def table(self) -> pa.Table:
-        """For files: `pyarrow.parquet.write_table(log.table(), path)`. As private as what people said."""
+        """A table for `pyarrow.parquet.write_table(log.table(), path)`. It is as private as what people said."""
         with extra("simulate"):
             import pyarrow as pa  # here, because it takes its time to load
 
@@ -199,7 +200,7 @@ class Log:
 
     @property
     def rounds(self) -> Ints:
-        """Their numbers."""
+        """The number of each round."""
         return np.array([number for _, number in self._names], dtype=np.int64)
 
     @property

@@ -64,7 +64,7 @@ class Mixture(Policy):
         return f"Mixture({self._chances})"
 
     def chance(self, number: int, slate: Slate) -> float:
-        """As given."""
+        """The chance that the slate was given."""
         return self._chances.get(slate, 0.0)
 
     def sets(self, number: int) -> Mapping[Slate, float]:
@@ -109,7 +109,7 @@ class AnyOrder(Policy):
         return found
 
     def sets(self, number: int) -> Mapping[Slate, float]:
-        """As given."""
+        """The chances that were given, of sets of items."""
         return self._sets
 
 

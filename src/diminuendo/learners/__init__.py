@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from difflib import get_close_matches
-from typing import Any
 
 from diminuendo.errors import UnknownName
+from diminuendo.learners.base.entry import AnyEntry
 from diminuendo.learners.base.learner import Learner
 from diminuendo.learners.base.replay import replay
 from diminuendo.learners.base.setting import Setting
@@ -41,7 +41,7 @@ from diminuendo.learners.slates.totals import OpenSlateTotals, SlateTotals
 from diminuendo.randomness.coins import Coins
 from diminuendo.types import FeedbackKind
 
-LEARNERS: dict[str, Any] = {
+LEARNERS: dict[str, AnyEntry] = {
     learner.name: learner
     for learner in (
         RandomSlates,
@@ -94,7 +94,7 @@ ABOUT = {
 """What each role is for."""
 
 
-def learner_class(name: str, feedback: FeedbackKind) -> Any:
+def learner_class(name: str, feedback: FeedbackKind) -> AnyEntry:
     """The learner of that name, or the one that plays that role under `feedback`."""
     known = [*ROLES, *LEARNERS]
     if name not in known:

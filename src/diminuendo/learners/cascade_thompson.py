@@ -80,7 +80,7 @@ class CascadePolicy(Policy):
             _replay(
                 self._seen,
                 people.table,
-                people.luck,
+                people.click_words,
                 people.clicks == "independent",
                 slates,
                 done,

@@ -39,7 +39,7 @@ class BestMatch(Family):
         return (n_items,)
 
     def table(self, matrices: Sequence[Matrix], n_items: int) -> BestMatchTable:
-        """Rows of matches."""
+        """A table from rows of matches."""
         return BestMatchTable(*checked_rows(matrices[0], n_items, column="item", quantity="match"))
 
     @classmethod
@@ -71,12 +71,12 @@ def _gain(table: BestMatchTable, person: int, state: Floats, at: int, item: int)
     return max(0.0, float(table.values[where] - state[at]))
 
 
-def _gains(table: BestMatchTable, person: int, state: Floats, at: int, bag: GainBuffer, count: int) -> int:
+def _gains(table: BestMatchTable, person: int, state: Floats, at: int, buffer: GainBuffer, count: int) -> int:
     best = state[at]
     for j in range(table.starts[person], table.starts[person + 1]):
         if table.values[j] > best:
-            bag.items[count] = table.columns[j]
-            bag.gains[count] = table.values[j] - best
+            buffer.items[count] = table.columns[j]
+            buffer.gains[count] = table.values[j] - best
             count += 1
     return count
 

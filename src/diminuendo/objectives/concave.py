@@ -63,7 +63,7 @@ class Concave(Family):
         return (n_items,)
 
     def table(self, matrices: Sequence[Matrix], n_items: int) -> ConcaveTable:
-        """Rows of weights."""
+        """A table from rows of weights."""
         rows = checked_rows(matrices[0], n_items, column="item", quantity="weight")
         return ConcaveTable(*rows, CURVES.index(self.curve), float(self.scale))
 
@@ -77,7 +77,7 @@ class Concave(Family):
 
 @inline
 def phi(curve: int, x: float) -> float:
-    """The curve."""
+    """The value of the curve at x."""
     if curve == 3:
         return -math.expm1(-x)
     if x >= 1.0:
@@ -122,11 +122,11 @@ def _gain(table: ConcaveTable, person: int, state: Floats, at: int, item: int) -
     return phi(table.curve, state[at] + table.values[where] / table.scale) - phi(table.curve, state[at])
 
 
-def _gains(table: ConcaveTable, person: int, state: Floats, at: int, bag: GainBuffer, count: int) -> int:
+def _gains(table: ConcaveTable, person: int, state: Floats, at: int, buffer: GainBuffer, count: int) -> int:
     before = phi(table.curve, state[at])
     for j in range(table.starts[person], table.starts[person + 1]):
-        bag.items[count] = table.columns[j]
-        bag.gains[count] = phi(table.curve, state[at] + table.values[j] / table.scale) - before
+        buffer.items[count] = table.columns[j]
+        buffer.gains[count] = phi(table.curve, state[at] + table.values[j] / table.scale) - before
         count += 1
     return count
 

@@ -146,14 +146,14 @@ def _gain(table: CoverageTable, person: int, state: Floats, at: int, item: int) 
     return total
 
 
-def _gains(table: CoverageTable, person: int, state: Floats, at: int, bag: GainBuffer, count: int) -> int:
+def _gains(table: CoverageTable, person: int, state: Floats, at: int, buffer: GainBuffer, count: int) -> int:
     low, first = table.starts[person], count
     for j in range(table.starts[person + 1] - low):
         if state[at + j] == 0.0:
             topic = table.columns[low + j]
             for m in range(table.topic_starts[topic], table.topic_starts[topic + 1]):
-                count = put(bag, first, count, table.topic_items[m], table.values[low + j])
-    close(bag, first, count)
+                count = put(buffer, first, count, table.topic_items[m], table.values[low + j])
+    close(buffer, first, count)
     return count
 
 

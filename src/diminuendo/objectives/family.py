@@ -60,11 +60,11 @@ class GainBuffer(NamedTuple):
     items: Items
     gains: Floats
     slot: Items
-    """Scratch: where an item stands in the bag; -1 everywhere between calls."""
+    """Scratch: where an item stands in the buffer; -1 everywhere between calls."""
 
 
 def new_gain_buffer(n_items: int, leaves: int) -> GainBuffer:
-    """An empty bag; a mixture of `leaves` families may name each item that many times on the way."""
+    """An empty buffer; a mixture of `leaves` families may name each item `leaves` times on the way."""
     room = n_items * leaves
     return GainBuffer(
         np.zeros(room, dtype=np.int32),
@@ -74,23 +74,23 @@ def new_gain_buffer(n_items: int, leaves: int) -> GainBuffer:
 
 
 @inline
-def put(bag: GainBuffer, first: int, count: int, item: int, gain: float) -> int:
+def put(buffer: GainBuffer, first: int, count: int, item: int, gain: float) -> int:
     """Add `gain` to `item` among the entries from `first` on; returns the new count."""
-    where = bag.slot[item]
+    where = buffer.slot[item]
     if where >= first:
-        bag.gains[where] += gain
+        buffer.gains[where] += gain
         return count
-    bag.slot[item] = count
-    bag.items[count] = item
-    bag.gains[count] = gain
+    buffer.slot[item] = count
+    buffer.items[count] = item
+    buffer.gains[count] = gain
     return count + 1
 
 
 @inline
-def close(bag: GainBuffer, first: int, count: int) -> None:
+def close(buffer: GainBuffer, first: int, count: int) -> None:
     """Leave the scratch as it was found."""
     for j in range(first, count):
-        bag.slot[bag.items[j]] = -1
+        buffer.slot[buffer.items[j]] = -1
 
 
 # The seven functions. These bodies never run: numba replaces them by the family's own.
@@ -116,7 +116,7 @@ def gain(table: Table, person: int, state: Floats, at: int, item: int) -> float:
     raise TypeError("compiled code only")
 
 
-def gains(table: Table, person: int, state: Floats, at: int, bag: GainBuffer, count: int) -> int:
+def gains(table: Table, person: int, state: Floats, at: int, buffer: GainBuffer, count: int) -> int:
     """Append every item whose gain can be positive, once each; returns the new count.
 
     The work is in proportion to what the person cares about, never to the number of items.
@@ -162,7 +162,10 @@ class Family(ABC):
 
     @property
     def leaves(self) -> int:
-        """How many private matrices describe people of this family (more than one only in mixtures)."""
+        """How many private matrices describe people of this family: one, or one for each simple family of a mixture.
+
+        A mixture may hold mixtures; its leaves are the simple families at the ends of that tree.
+        """
         return 1
 
     @property
@@ -188,7 +191,7 @@ class Family(ABC):
         return tuple(part.as_scipy() for part in self.rows(table, n_items))
 
     def rows(self, table: Table, n_items: int) -> tuple[SparseRows, ...]:
-        """The same for our own code."""
+        """The private matrices of a table as sparse rows, for code that need not wait for scipy."""
         (width,) = self.columns(n_items)
         return (SparseRows(table.starts, table.columns, table.values, (len(table.starts) - 1, width)),)
 

@@ -146,15 +146,15 @@ def _gain(table: PairTable, person: int, state: Floats, at: int, item: int) -> f
     )
 
 
-def _gains(table: PairTable, person: int, state: Floats, at: int, bag: GainBuffer, count: int) -> int:
+def _gains(table: PairTable, person: int, state: Floats, at: int, buffer: GainBuffer, count: int) -> int:
     size = family.offset(table.left, person + 1) - family.offset(table.left, person)
-    middle = family.gains(table.left, person, state, at, bag, count)
-    last = family.gains(table.right, person, state, at + size, bag, middle)
+    middle = family.gains(table.left, person, state, at, buffer, count)
+    last = family.gains(table.right, person, state, at + size, buffer, middle)
     first, end = count, count
     for j in range(first, last):  # merge in place: what is written never overtakes what is read
         share = table.left_share if j < middle else table.right_share
-        end = put(bag, first, end, bag.items[j], share * bag.gains[j])
-    close(bag, first, end)
+        end = put(buffer, first, end, buffer.items[j], share * buffer.gains[j])
+    close(buffer, first, end)
     return end
 
 

@@ -71,12 +71,12 @@ def _gain(table: NoisyOrTable, person: int, state: Floats, at: int, item: int) -
     return float(state[at] * table.values[where])
 
 
-def _gains(table: NoisyOrTable, person: int, state: Floats, at: int, bag: GainBuffer, count: int) -> int:
+def _gains(table: NoisyOrTable, person: int, state: Floats, at: int, buffer: GainBuffer, count: int) -> int:
     missed = state[at]
     if missed > 0.0:
         low, high = table.starts[person], table.starts[person + 1]
         columns, values = table.columns[low:high], table.values[low:high]
-        items, gains = bag.items[count:], bag.gains[count:]
+        items, gains = buffer.items[count:], buffer.gains[count:]
         for j in range(len(columns)):  # from 0 on, so that several are taken at a time
             items[j] = columns[j]
             gains[j] = missed * values[j]

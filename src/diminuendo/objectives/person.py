@@ -51,8 +51,8 @@ class Person:
         """f(prefix + a) - f(prefix) for every item a; shape (n_items,)."""
         items = np.array(_validate.slate(prefix, self.n_items), dtype=np.int32)
         out = np.zeros(self.n_items)
-        bag = new_gain_buffer(self.n_items, self.family.leaves)
-        _gains_of(self.table, self.index, items, self._state(), bag, out)
+        buffer = new_gain_buffer(self.n_items, self.family.leaves)
+        _gains_of(self.table, self.index, items, self._state(), buffer, out)
         out[items] = 0.0
         return out
 
@@ -78,7 +78,7 @@ def person(family: Family, row: Mapping[int, float] | Sequence[Mapping[int, floa
 
 
 def compiled(objective: Objective, chain: Slate) -> tuple[Table, int, int]:
-    """A table, a row in it, and its leaves, with which kernels can walk `objective` along `chain`."""
+    """A table, a row in it, and how many leaves its family has: what kernels need to walk `objective` along `chain`."""
     if isinstance(objective, Person):
         return objective.table, objective.index, objective.family.leaves
     return record(objective, chain), 0, 1
@@ -102,9 +102,11 @@ def _value_of(table: Table, index: int, slate: Items, state: Floats) -> float:
 
 
 @kernel
-def _gains_of(table: Table, index: int, prefix: Items, state: Floats, bag: GainBuffer, out: Floats) -> None:
+def _gains_of(
+    table: Table, index: int, prefix: Items, state: Floats, buffer: GainBuffer, out: Floats
+) -> None:
     start(table, index, state, 0)
     for item in prefix:
         add(table, index, state, 0, item)
-    for j in range(gains(table, index, state, 0, bag, 0)):
-        out[bag.items[j]] = bag.gains[j]
+    for j in range(gains(table, index, state, 0, buffer, 0)):
+        out[buffer.items[j]] = buffer.gains[j]

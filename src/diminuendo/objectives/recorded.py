@@ -1,8 +1,8 @@
-"""A tape: any objective, recorded along one chain of items, so that compiled code can read it.
+"""Recorded objectives: any objective, recorded along one chain of items, so that compiled code can read it.
 
 Learners walk each person along the slate that was shown. For an objective that is only a Python
-function, its values and gains along that slate are recorded first; kernels then read the tape like
-any other table. A tape answers for the recorded chain alone, added in order.
+function, its values and gains along that slate are recorded first; kernels then read the record like
+any other table. A record answers for the recorded chain alone, added in order.
 
 State: how many items of the chain have been added.
 """
@@ -57,12 +57,12 @@ def _gain(table: RecordedTable, person: int, state: Floats, at: int, item: int) 
     return float(table.gains[int(state[at]), item])
 
 
-def _gains(table: RecordedTable, person: int, state: Floats, at: int, bag: GainBuffer, count: int) -> int:
+def _gains(table: RecordedTable, person: int, state: Floats, at: int, buffer: GainBuffer, count: int) -> int:
     depth = int(state[at])
     for item in range(table.gains.shape[1]):
         if table.gains[depth, item] != 0.0:
-            bag.items[count] = item
-            bag.gains[count] = table.gains[depth, item]
+            buffer.items[count] = item
+            buffer.gains[count] = table.gains[depth, item]
             count += 1
     return count
 
@@ -72,7 +72,7 @@ def _add(table: RecordedTable, person: int, state: Floats, at: int, item: int) -
 
 
 def _ceiling(table: RecordedTable, person: int, x: Floats, scale: float, slope: Floats) -> float:
-    return np.inf  # a tape knows only its chain; this ceiling says nothing
+    return np.inf  # a record knows only its chain; this ceiling says nothing
 
 
 register(RecordedTable, Kernels(_offset, _start, _value, _gain, _gains, _add, _ceiling))

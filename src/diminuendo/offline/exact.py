@@ -45,7 +45,7 @@ class Bracket:
     lower: float
     upper: float
     slate: Slate
-    """Worth `lower`."""
+    """A slate that is worth `lower`."""
     seconds: float
     method: str
 

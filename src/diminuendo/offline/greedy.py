@@ -3,12 +3,10 @@
 Three ways to the same idea. `plain` asks everybody about every item every time. `lazy` finds the same items
 and asks less: of people, only those whom the last item moved; of functions, only about items whose old gain,
 which can only have fallen, could still win. `stochastic` asks about a random few items, and loses a little.
-Ties go to the smaller item number.
+Ties go to the smaller item number. `data_bound` says what no slate can exceed.
 
 References: Nemhauser, Wolsey & Fisher (1978), Mathematical Programming 14; Minoux (1978) for lazy;
 Mirzasoleiman et al. (2015), AAAI, for stochastic.
-
-Bounds: what no slate can exceed.
 """
 
 from __future__ import annotations
@@ -24,28 +22,6 @@ from diminuendo.errors import InvalidInput
 from diminuendo.offline.total import PeopleTotal, Total, total
 from diminuendo.streams.people import Stream
 from diminuendo.types import Floats, Slate
-
-
-def top_sum(gains: Floats, count: int) -> float:
-    """The sum of the `count` largest entries."""
-    if count >= len(gains):
-        return float(gains.sum())
-    return float(np.partition(gains, len(gains) - count)[len(gains) - count :].sum())
-
-
-def data_bound(stream: Stream, chain: Slate, slots: int) -> float:
-    """An upper bound on the best mean value of `slots` items, from the data instead of from 1 - 1/e.
-
-    For monotone submodular F the best slate is worth at most F(S) plus the k largest gains given S. That
-    holds for every prefix S of `chain` (greedy's, say); the smallest of these bounds is returned.
-    """
-    summed = total(stream)
-    best = top_sum(summed.gains(), slots)
-    for item in chain:
-        summed.add(item)
-        best = min(best, summed.value() + top_sum(summed.gains(), slots))
-    return best / max(1, len(stream))
-
 
 METHODS = ("lazy", "plain", "stochastic")
 
@@ -87,6 +63,27 @@ def greedy(
     return Hindsight(tuple(chosen), summed.value() / people, tuple(gain / people for gain in added))
 
 
+def data_bound(stream: Stream, chain: Slate, slots: int) -> float:
+    """An upper bound on the best mean value of `slots` items, from the data instead of from 1 - 1/e.
+
+    For monotone submodular F the best slate is worth at most F(S) plus the k largest gains given S. That
+    holds for every prefix S of `chain` (greedy's, say); the smallest of these bounds is returned.
+    """
+    summed = total(stream)
+    best = top_sum(summed.gains(), slots)
+    for item in chain:
+        summed.add(item)
+        best = min(best, summed.value() + top_sum(summed.gains(), slots))
+    return best / max(1, len(stream))
+
+
+def top_sum(gains: Floats, count: int) -> float:
+    """The sum of the `count` largest entries."""
+    if count >= len(gains):
+        return float(gains.sum())
+    return float(np.partition(gains, len(gains) - count)[len(gains) - count :].sum())
+
+
 def _plain(summed: Total, k: int) -> tuple[list[int], list[float]]:
     chosen: list[int] = []
     added: list[float] = []
@@ -101,7 +98,7 @@ def _plain(summed: Total, k: int) -> tuple[list[int], list[float]]:
 
 
 def _moving(summed: PeopleTotal, k: int) -> tuple[list[int], list[float]]:
-    """Gains that go along with the prefix are nearly right; where that leaves a doubt, all are asked anew."""
+    """Gains that go along with the prefix are nearly right; where that leaves a doubt, everybody is asked again."""
     chosen: list[int] = []
     added: list[float] = []
     gains = summed.gains()

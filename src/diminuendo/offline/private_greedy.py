@@ -219,18 +219,18 @@ class PeopleScores:
         self._state = np.empty(_begin(people.table, len(people), np.empty(0)))
         _begin(people.table, len(people), self._state)
         self._left = np.full(len(people), TICKS, dtype=np.int64)
-        self._bag = new_gain_buffer(people.n_items, people.family.leaves)
+        self._buffer = new_gain_buffer(people.n_items, people.family.leaves)
 
     def given(self, chosen: list[int]) -> Ints:
         """Scores of all items; `chosen` has one item more than the last time."""
         scores = np.zeros(self.people.n_items, dtype=np.int64)
         last = chosen[-1] if chosen else -1
-        _score(self.people.table, last, self._state, self._left, self._bag, scores)
+        _score(self.people.table, last, self._state, self._left, self._buffer, scores)
         return scores
 
 
 class FunctionScores:
-    """The same for Python functions. What entered a score is kept: a function may answer otherwise the next time.
+    """Scores of Python functions. What entered a score is kept: a function may answer otherwise the next time.
 
     Whatever goes wrong while a person is asked is what she said: nothing, for this pick. For the next she is asked
     again, with as much left of her as before.
@@ -275,17 +275,17 @@ def _begin(table: Table, n: int, state: Floats) -> int:
 
 
 @kernel
-def _score(table: Table, last: int, state: Floats, left: Ints, bag: GainBuffer, scores: Ints) -> None:
+def _score(table: Table, last: int, state: Floats, left: Ints, buffer: GainBuffer, scores: Ints) -> None:
     """Everybody takes the item picked `last` (-1: none yet), then adds her gains to the scores."""
     for t in range(len(left)):
         at = offset(table, t)
         if last >= 0:
-            for j in range(gains(table, t, state, at, bag, 0)):  # the very numbers that entered its score
-                if bag.items[j] == last:
-                    left[t] -= _ticks(bag.gains[j], left[t])
+            for j in range(gains(table, t, state, at, buffer, 0)):  # the very numbers that entered its score
+                if buffer.items[j] == last:
+                    left[t] -= _ticks(buffer.gains[j], left[t])
             add(table, t, state, at, last)
-        for j in range(gains(table, t, state, at, bag, 0)):
-            scores[bag.items[j]] += _ticks(bag.gains[j], left[t])
+        for j in range(gains(table, t, state, at, buffer, 0)):
+            scores[buffer.items[j]] += _ticks(buffer.gains[j], left[t])
 
 
 @kernel

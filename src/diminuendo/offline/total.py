@@ -61,8 +61,10 @@ class PeopleTotal:
         self.n_items = people.n_items
         self.prefix: list[int] = []
         self._state = np.empty(_state_size(people.table, len(people)))
-        self._bag = new_gain_buffer(people.n_items, people.family.leaves)
-        self._fans: tuple[Ints, Items] | None = None  # not before it is needed: plain greedy never does
+        self._buffer = new_gain_buffer(people.n_items, people.family.leaves)
+        self._people_by_item: tuple[Ints, Items] | None = (
+            None  # not before it is needed: plain greedy never does
+        )
         self.begin()
 
     def begin(self) -> None:
@@ -73,10 +75,10 @@ class PeopleTotal:
     def add(self, item: int) -> None:
         """prefix := prefix + item."""
         self.prefix.append(item)
-        if self._fans is None:
+        if self._people_by_item is None:
             _add_for_all(self.people.table, len(self.people), self._state, item)
         else:
-            starts, people = self._fans
+            starts, people = self._people_by_item
             _add_for(self.people.table, people[starts[item] : starts[item + 1]], self._state, item)
 
     def value(self) -> float:
@@ -86,7 +88,7 @@ class PeopleTotal:
     def gains(self) -> Floats:
         """F(prefix + a) - F(prefix) for every item; 0 for items of the prefix."""
         out = np.zeros(self.n_items)
-        _gains(self.people.table, len(self.people), self._state, self._bag, out)
+        _gains(self.people.table, len(self.people), self._state, self._buffer, out)
         out[self.prefix] = 0.0
         return out
 
@@ -94,9 +96,9 @@ class PeopleTotal:
         """F(prefix + item) - F(prefix): only the item's own people are asked."""
         if item in self.prefix:
             return 0.0
-        if self._fans is None:
-            self._fans = self.people.fans
-        starts, people = self._fans
+        if self._people_by_item is None:
+            self._people_by_item = self.people.people_by_item
+        starts, people = self._people_by_item
         return float(_gain(self.people.table, people[starts[item] : starts[item + 1]], self._state, item))
 
     def move(self, item: int, gains: Floats) -> float:
@@ -107,7 +109,7 @@ class PeopleTotal:
         returns let it be no more.
         """
         self.prefix.append(item)
-        return float(_move(self.people.table, len(self.people), self._state, self._bag, item, gains))
+        return float(_move(self.people.table, len(self.people), self._state, self._buffer, item, gains))
 
     def ceiling(self, x: Floats) -> tuple[float, Floats]:
         """(h, g) with F(S) <= h + sum of g over S for every set S; they are equal where x is the set S."""
@@ -181,25 +183,25 @@ def _value(table: Table, n: int, state: Floats) -> float:
 
 
 @kernel
-def _gains(table: Table, n: int, state: Floats, bag: GainBuffer, out: Floats) -> None:
+def _gains(table: Table, n: int, state: Floats, buffer: GainBuffer, out: Floats) -> None:
     for t in range(n):
-        for j in range(gains(table, t, state, offset(table, t), bag, 0)):
-            out[bag.items[j]] += bag.gains[j]
+        for j in range(gains(table, t, state, offset(table, t), buffer, 0)):
+            out[buffer.items[j]] += buffer.gains[j]
 
 
 @kernel
-def _move(table: Table, n: int, state: Floats, bag: GainBuffer, item: int, out: Floats) -> float:
+def _move(table: Table, n: int, state: Floats, buffer: GainBuffer, item: int, out: Floats) -> float:
     total = 0.0
     for t in range(n):
         at = offset(table, t)
         gained = gain(table, t, state, at, item)
         total += gained
         if gained > 0.0:
-            for j in range(gains(table, t, state, at, bag, 0)):
-                out[bag.items[j]] -= bag.gains[j]
+            for j in range(gains(table, t, state, at, buffer, 0)):
+                out[buffer.items[j]] -= buffer.gains[j]
             add(table, t, state, at, item)
-            for j in range(gains(table, t, state, at, bag, 0)):
-                out[bag.items[j]] += bag.gains[j]
+            for j in range(gains(table, t, state, at, buffer, 0)):
+                out[buffer.items[j]] += buffer.gains[j]
     return total
 
 

@@ -20,7 +20,7 @@ from __future__ import annotations
 from typing import Any
 
 from diminuendo.continuous.domains import Domain
-from diminuendo.continuous.frank_wolfe import MetaFrankWolfe, Noise
+from diminuendo.continuous.frank_wolfe import MetaFrankWolfe, NoiseKind
 from diminuendo.experts.hedge import Hedge
 from diminuendo.learners.base.learner import Learner
 from diminuendo.learners.base.setting import Setting
@@ -158,7 +158,7 @@ def continuous(
     gradient_bound: float,
     smoothness: float,
     calibration: Calibration = "tight",
-    noise: Noise | None = None,
+    noise: NoiseKind | None = None,
     **more: Any,
 ) -> MetaFrankWolfe:
     """Algorithm 4: K private leaders move_up a continuous DR-submodular function together.

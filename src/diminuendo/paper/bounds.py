@@ -232,12 +232,12 @@ def _positive_delta(value: float) -> float:
 
 
 def _items(n_items: int) -> float:
-    """N log N."""
+    """N log N, where N is the number of items."""
     return n_items * math.log(n_items)
 
 
 def _spread(dimension: int, rounds: int) -> float:
-    """n log^2.5 T."""
+    """n log^2.5 T, where n is the dimension and T the number of rounds."""
     n = _validate.positive_int(dimension, "dimension")
     return float(n * math.log(_validate.positive_int(rounds, "rounds")) ** 2.5)
 

@@ -1,4 +1,4 @@
-"""Candidates: a learner made for the setting and asked what it runs with, what it promises, what is proved."""
+"""Candidates: a learner made for the setting and asked what it runs with, what it promises, what regret is proved."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Candidate:
         return promise.exact and promise.epsilon <= setting.epsilon and promise.delta <= setting.delta
 
     def as_json(self, rounds: int) -> dict[str, Any]:
-        """For files."""
+        """The candidate as plain values, as it is written to files."""
         return {
             "learner": self.name,
             "summary": self.summary,

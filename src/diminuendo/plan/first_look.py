@@ -19,8 +19,8 @@ most with clicks, large epsilon and many wishes. Hence, roughly,
                       with T as it is, where epsilon >= 1 / (T / (4 ceil(N / k) 8) - 1), if that is positive.
 
 One number is published for each slate and its people, with Laplace noise of scale b = 1/epsilon. The difference of two
-such numbers exceeds x by noise with probability (2 + x/b) exp(-x/b) / 4, which is 1/20 for x = 3.27 b: by so many
-people two slates must differ for the better one to come out ahead 19 times in 20.
+such numbers exceeds x by noise with probability (2 + x/b) exp(-x/b) / 4, which is 1/20 for x = 3.27 b: two slates must
+differ by that many people for the better one to come out ahead 19 times in 20.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from diminuendo.learners.slates.policy import SlatePolicy
 from diminuendo.plan.noise import SURE
 
 TOO_FEW, ENOUGH = 1, 4
-"""How many first looks the people who come could make: with fewer they are too few, with so many they are enough."""
+"""How many first looks the people who come could make: fewer than TOO_FEW are too few, ENOUGH are enough."""
 
 
 @dataclass(frozen=True)
@@ -45,31 +45,31 @@ class FirstLook:
     """What it takes to show everything once, and whether it pays."""
 
     people: int
-    """Are shown each of the first slates."""
+    """How many people are shown each of the first slates."""
     took: int
-    """So many people are shown one of them."""
+    """How many people are shown one of the first slates."""
     seen: int
-    """So many items are among them; others are left for later."""
+    """How many items are on the first slates; others are left for later."""
     whole: int
-    """So many people it would take to show all items like this."""
+    """How many people it would take to show all items like this."""
     deviation: float
-    """Of the noise of privacy in what is published about a slate, in people."""
+    """The deviation of the noise of privacy in what is published about a slate, in people."""
     apart: float
-    """By so many people two slates must differ for the better one to come out ahead 19 times in 20."""
+    """By how many people two slates must differ for the better one to come out ahead 19 times in 20."""
     enough: int
-    """So many people would be enough to come half the way from random choice to hindsight: a forecast."""
+    """How many people would be enough to come half the way from random choice to hindsight: a forecast."""
     epsilon: float | None
     """The epsilon at which those who come would be enough; None where no epsilon is: a forecast."""
     too_few: bool
     """Whether too few people come to expect much more than random choice."""
 
     def as_json(self) -> dict[str, Any]:
-        """For files."""
+        """The first look as plain values, as it is written to files."""
         return vars(self) | {"sure": SURE}
 
 
 def first_look(made: Learner) -> FirstLook | None:
-    """Of a learner that publishes slates; None of others."""
+    """The first look of a learner that publishes slates; None for other learners."""
     policy = made.policy
     if not isinstance(policy, SlatePolicy) or policy.budget is None:
         return None

@@ -1,4 +1,4 @@
-r"""People who do not exist, from public facts alone: the model behind every forecast of a plan.
+"""The public model: people who do not exist, from public facts alone, behind every forecast of a plan.
 
 Each of them wants each item or not, independently: the item of rank r with probability
 
@@ -8,11 +8,8 @@ So appeal falls like Zipf's law, and a third of all people at most want the same
 part of everything). A person is happy with a slate that has anything she wants. Which item has which rank is drawn
 from a seed. Nothing here is an estimate: it is a stated assumption, the same for all who state the same facts.
 
-References Zipf (1949), Human Behavior and the Principle of Least Effort.
-
-A forecast under the public model: after how many people half the way from random choice to hindsight is made.
-
-At release b, with t_b people so far, the learner sees of an item of appeal p (a share of people, see model.py)
+`half_way` forecasts after how many people half the way from random choice to hindsight is made. At release b, with t_b
+people so far, the learner sees of an item of appeal p (a share of people)
 
     p / sqrt(m) + normal noise,    variance p (1 - p) / (m t_b)  from people being a sample,
                                    and     s_b^2                 from privacy (noise.py),
@@ -20,8 +17,9 @@ At release b, with t_b people so far, the learner sees of an item of appeal p (a
 where m is what a person cares about: singles are clipped to length 1. In the model items do not stand in for each other
 more than chance has it, so the slate is the k items that look best. Its mean payoff is computed from drawn noise, with
 a fixed seed, and the forecast is the first release after which it is at least half way from random choice to greedy.
-
 Left out: noise in what items take from each other, and that old releases averaged fewer people.
+
+References Zipf (1949), Human Behavior and the Principle of Least Effort.
 """
 
 from __future__ import annotations
@@ -41,31 +39,7 @@ from diminuendo.streams.people import People
 from diminuendo.types import Floats
 
 NUMBERS = 400_000
-"""Of noise to draw for each release, about."""
-
-
-def half_way(plan: OverlapPlan, model: PublicModel, slots: int) -> int | None:
-    """After so many people, slates earn half way from random to greedy; None when that is not before the end."""
-    low, high = model.random(slots), model.greedy(slots)
-    if high - low < 1e-9:  # everything is as good as anything else
-        return None
-    wanted = (low + high) / 2
-    times = plan.schedule.ends[: plan.releases]
-    for time, deviation in zip(times, deviations(plan), strict=True):
-        if payoff(model, slots, time, float(deviation)) >= wanted:
-            return time
-    return None
-
-
-def payoff(model: PublicModel, slots: int, people: int, deviation: float) -> float:
-    """The mean payoff of the slate that looks best after so many people, with noise of that deviation in people."""
-    rng = np.random.default_rng(0)
-    appeal, shown = model.appeal, 1 / math.sqrt(max(1.0, model.cares_about))
-    spread = np.sqrt(shown**2 * appeal * (1 - appeal) / people + (deviation / people) ** 2)
-    draws = min(200, max(8, NUMBERS // model.n_items))
-    looks: Floats = shown * appeal + spread * rng.standard_normal((draws, model.n_items))
-    slates = np.argpartition(-looks, slots - 1, axis=1)[:, :slots]
-    return float(1 - np.prod(1 - appeal[slates], axis=1).mean())
+"""About how many numbers of noise are drawn for each release."""
 
 
 TYPICAL = 4.0
@@ -104,7 +78,7 @@ class PublicModel:
         return found
 
     def people(self, count: int, seed: int, *, items: int | None = None) -> People:
-        """So many of them; with `items`, what they want of the most wanted items only."""
+        """`count` people of the model; with `items`, what they want of the most wanted items only."""
         rng = np.random.default_rng(seed)
         kept = self.n_items if items is None else items
         appeal = self._dealt(rng, kept)
@@ -117,7 +91,7 @@ class PublicModel:
 
 
 def assumed(cares_about: float | None, n_items: int) -> float:
-    """The number of items a person cares about: what was said, or else what is typical."""
+    """The number of items a person cares about: what was said, or what is typical."""
     if cares_about is None:
         return min(TYPICAL, max(1.0, n_items / 4))
     found = _validate.positive_float(cares_about, "cares_about")
@@ -127,6 +101,30 @@ def assumed(cares_about: float | None, n_items: int) -> float:
             "items one person cares about on average."
         )
     return found
+
+
+def half_way(plan: OverlapPlan, model: PublicModel, slots: int) -> int | None:
+    """After how many people slates earn half way from random to greedy; None where that is not before the end."""
+    low, high = model.random(slots), model.greedy(slots)
+    if high - low < 1e-9:  # everything is as good as anything else
+        return None
+    wanted = (low + high) / 2
+    times = plan.schedule.ends[: plan.releases]
+    for time, deviation in zip(times, deviations(plan), strict=True):
+        if payoff(model, slots, time, float(deviation)) >= wanted:
+            return time
+    return None
+
+
+def payoff(model: PublicModel, slots: int, people: int, deviation: float) -> float:
+    """The mean payoff of the slate that looks best after `people` people, with noise of that deviation in people."""
+    rng = np.random.default_rng(0)
+    appeal, shown = model.appeal, 1 / math.sqrt(max(1.0, model.cares_about))
+    spread = np.sqrt(shown**2 * appeal * (1 - appeal) / people + (deviation / people) ** 2)
+    draws = min(200, max(8, NUMBERS // model.n_items))
+    looks: Floats = shown * appeal + spread * rng.standard_normal((draws, model.n_items))
+    slates = np.argpartition(-looks, slots - 1, axis=1)[:, :slots]
+    return float(1 - np.prod(1 - appeal[slates], axis=1).mean())
 
 
 def _appeal(n_items: int, cares_about: float) -> Floats:

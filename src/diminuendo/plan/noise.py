@@ -39,17 +39,17 @@ SURE = 0.95
 
 @dataclass(frozen=True)
 class Noise:
-    """At the last release, in people."""
+    """The noise of privacy at the last release, in people."""
 
     people: int
-    """How many came before it."""
+    """How many people came before the last release."""
     deviation: float
-    """Of the noise in one item's count of people, where each counts one."""
+    """The deviation of the noise in one item's count of people, where each counts one."""
     apart: float
-    """By so many people two items must differ for the better one to come out ahead 19 times in 20."""
+    """By how many people two items must differ for the better one to come out ahead 19 times in 20."""
 
     def as_json(self) -> dict[str, Any]:
-        """For files."""
+        """The noise as plain values, as it is written to files."""
         return vars(self) | {"sure": SURE}
 
 
@@ -64,12 +64,12 @@ def deviations(plan: OverlapPlan) -> Floats:
 
 
 def apart(deviation: float, cares_about: float) -> float:
-    """How many people two items must differ by, when each of these people cares about so many."""
+    """How many people two items must differ by, when each of these people cares about `cares_about` items."""
     return float(stats.norm.ppf(SURE)) * math.sqrt(2 * max(1.0, cares_about)) * deviation
 
 
 def noise(plan: OverlapPlan | None, cares_about: float) -> Noise | None:
-    """At the last release; None where nothing is released, or not as sums of what people want."""
+    """The noise at the last release; None where nothing is released, or not as sums of what people want."""
     if plan is None or plan.releases == 0:
         return None
     last = float(deviations(plan)[-1])

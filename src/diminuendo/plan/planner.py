@@ -1,7 +1,4 @@
-"""A plan: all candidates for a setting, which one to take, and what to expect of it.
-
-Which candidate to take, and why, in two sentences.
-"""
+"""The planner: all candidates for a setting, which one to take and why, and what to expect of it."""
 
 from __future__ import annotations
 
@@ -22,65 +19,6 @@ from diminuendo.plan.noise import Noise, noise, releases_of
 from diminuendo.plan.price import Price, prices, random_loss, short_run
 from diminuendo.types import FeedbackKind, Progress
 
-
-def pick(
-    found: Sequence[Candidate],
-    setting: Setting,
-    *,
-    store_people: bool = True,
-    adversarial: bool = False,
-    cares_about: float | None = None,
-) -> tuple[str, str]:
-    """The learner to take, and why.
-
-    Random slates where there is nothing to learn. Otherwise the rules of learners/recommend.py; and where these
-    do not apply, or where a bound is wanted, the least proved regret among all who are private and keep no more than
-    is allowed.
-    """
-    people = "1 person" if setting.rounds == 1 else f"{setting.rounds:,} people"
-    if setting.n_items == setting.slots or setting.rounds == 1:
-        return "random", (
-            "There is nothing to learn: no slate is better than another, or nobody comes after the first person. "
-            "Random slates are free."
-        )
-    private = [
-        one for one in found if one.keeps_to(setting) and (store_people or not _keeps_people(one.name))
-    ]
-    entries = {one.name: LEARNERS[one.name] for one in private if one.name in LEARNERS}
-    rule = preferred(setting, entries, store_people=store_people, cares_about=cares_about)
-    if rule is not None and not adversarial:
-        return rule.learner, rule.why
-    bounded = [one for one in private if one.bound is not None]
-    if not bounded:
-        return "random", (
-            f"No private learner{'' if store_people else ' that keeps nobody'} with a bound can be made for this "
-            f"budget and {people}. Random slates are free." + ("" if rule is None else f" {_rival(rule)}")
-        )
-    best = min(bounded, key=lambda one: one.bound or math.inf)
-    assert best.bound is not None
-    if best.says_something(setting.rounds):
-        return best.name, (
-            f"Of the private learners it has the least proved regret: whatever people want, at most "
-            f"{best.bound / setting.rounds:.3f} per person over {people}, where showing nothing would lose up to "
-            f"{ONE_MINUS_1_OVER_E:.3f}. " + _rival(rule)
-        )
-    return best.name, (
-        f"It has the least proved regret, but for {people} no bound says anything: all exceed what there is to gain. "
-        + ("Expect little more than random choice." if rule is None else _rival(rule))
-    )
-
-
-def _rival(rule: Rule | None) -> str:
-    """What would be taken if no bound were wanted."""
-    if rule is None:
-        return "The paper's own constants would give up more for no more privacy."
-    return f"Where tastes are steady {rule.learner} loses less, with no such bound."
-
-
-def _keeps_people(name: str) -> bool:
-    return name in LEARNERS and LEARNERS[name].advice.keeps_people
-
-
 MODEL = (
     "Forecasts are for made-up people: each wants {cares_about:g} of the {n_items:,} things on average, {top:.0%} want "
     "the most wanted one, and appeal falls like 1/rank."
@@ -100,7 +38,7 @@ CHECKED = {
 """Learners whose forecasts were held against real people; tests/test_plan_forecast.py and test_plan_slates.py hold
 them to that."""
 LITTLE = 0.2
-"""Where less of the way from random choice to hindsight is foretold, people are too few."""
+"""Where less of the way from random choice to hindsight is forecast, people are too few."""
 UNCHECKED = " Real people differ, and this learner's forecasts were not held against any."
 
 
@@ -112,7 +50,7 @@ class Plan:
     store_people: bool
     adversarial: bool
     cares_about: float
-    """How many items a person cares about, as was said or else assumed."""
+    """How many items a person cares about, as was said or, if nothing was said, assumed."""
     candidates: list[Candidate] = field(repr=False)
     left_out: dict[str, str]
     """Learners that cannot be made for this setting, and why."""
@@ -123,7 +61,7 @@ class Plan:
     first_look: FirstLook | None
     """What it takes to show everything once; None where the learner publishes no slates."""
     half_way: int | None
-    """A forecast: after so many people half the way from random choice to hindsight is made. With bandit or click
+    """A forecast: after how many people half the way from random choice to hindsight is made. With bandit or click
     feedback it comes with the prices."""
     prices: tuple[Price, ...] = ()
     """Forecasts for several epsilons; empty until `with_prices` was asked for."""
@@ -144,7 +82,7 @@ class Plan:
         epsilons: Sequence[float] | None = None,
         progress: Callable[[str, int], Progress] | None = None,
     ) -> Plan:
-        """The same plan, and what the recommended learner is expected to lose at other epsilons.
+        """This plan, with what the recommended learner is expected to lose at other epsilons.
 
         Takes seconds; with bandit and click feedback, up to half a minute.
         """
@@ -255,3 +193,61 @@ def plan(
         first_look(made),
         None if releases is None else half_way(releases, model, setting.slots),
     )
+
+
+def pick(
+    found: Sequence[Candidate],
+    setting: Setting,
+    *,
+    store_people: bool = True,
+    adversarial: bool = False,
+    cares_about: float | None = None,
+) -> tuple[str, str]:
+    """The learner to take, and why.
+
+    Random slates where there is nothing to learn. Otherwise the rules of learners/recommend.py; and where these
+    do not apply, or where a bound is wanted, the least proved regret among all who are private and keep no more than
+    is allowed.
+    """
+    people = "1 person" if setting.rounds == 1 else f"{setting.rounds:,} people"
+    if setting.n_items == setting.slots or setting.rounds == 1:
+        return "random", (
+            "There is nothing to learn: no slate is better than another, or nobody comes after the first person. "
+            "Random slates are free."
+        )
+    private = [
+        one for one in found if one.keeps_to(setting) and (store_people or not _keeps_people(one.name))
+    ]
+    entries = {one.name: LEARNERS[one.name] for one in private if one.name in LEARNERS}
+    rule = preferred(setting, entries, store_people=store_people, cares_about=cares_about)
+    if rule is not None and not adversarial:
+        return rule.learner, rule.why
+    bounded = [one for one in private if one.bound is not None]
+    if not bounded:
+        return "random", (
+            f"No private learner{'' if store_people else ' that keeps nobody'} with a bound can be made for this "
+            f"budget and {people}. Random slates are free." + ("" if rule is None else f" {_rival(rule)}")
+        )
+    best = min(bounded, key=lambda one: one.bound or math.inf)
+    assert best.bound is not None
+    if best.says_something(setting.rounds):
+        return best.name, (
+            f"Of the private learners it has the least proved regret: whatever people want, at most "
+            f"{best.bound / setting.rounds:.3f} per person over {people}, where showing nothing would lose up to "
+            f"{ONE_MINUS_1_OVER_E:.3f}. " + _rival(rule)
+        )
+    return best.name, (
+        f"It has the least proved regret, but for {people} no bound says anything: all exceed what there is to gain. "
+        + ("Expect little more than random choice." if rule is None else _rival(rule))
+    )
+
+
+def _rival(rule: Rule | None) -> str:
+    """What would be taken if no bound were wanted."""
+    if rule is None:
+        return "The paper's own constants would give up more for no more privacy."
+    return f"Where tastes are steady {rule.learner} loses less, with no such bound."
+
+
+def _keeps_people(name: str) -> bool:
+    return name in LEARNERS and LEARNERS[name].advice.keeps_people

@@ -1,17 +1,15 @@
-r"""What epsilon buys: the loss of a learner at several epsilons, simulated on people who do not exist.
+"""Prices: what epsilon buys, the loss of a learner at several epsilons, simulated on people who do not exist.
 
 The learner itself is run, with seeded coins, on people of the public model (model.py). Its loss is the part of greedy's
-payoff in hindsight that it does not reach. Of a long run a short one is simulated (price.py).
+payoff in hindsight that it does not reach.
 
 Half way is a formula where the learner publishes sums (model.py). Where bandit or click feedback comes back it is
 read off the runs: the first stretch of people whose slates earn half way from random choice to greedy, on average over
 runs and under the model's own probabilities. Each stretch is a tenth as long as all before it, or 50 people.
 
-Short runs that stand for long ones: what is simulated to foretell a run of more people, or of more items.
-
-Where people say all they want (full feedback), noise is put in proportion to people. Noise on sums has a deviation of
-sigma people, and the largest among N items is about sigma sqrt(2 log N); so with Gaussian cost mu = sqrt(2) / sigma the
-short run gets
+A run of many people, or of many items, is forecast from a short one (`short_run`). Where people say all they want (full
+feedback), noise is put in proportion to people. Noise on sums has a deviation of sigma people, and the largest among N
+items is about sigma sqrt(2 log N); so with Gaussian cost mu = sqrt(2) / sigma the short run gets
 
     mu' = mu (T / T') sqrt(log N' / log N),    and as its epsilon what mu' is worth at the same delta.
 
@@ -20,10 +18,10 @@ mu / sqrt(T): there mu' = mu sqrt(T / T'). What is scaled errs on the safe side,
 a worse sample.
 
 Where little comes back (bandit and click feedback), it is the first people that are simulated, 40,000 or more, with the
-same epsilon; who comes after them is taken to fare as the last eighth of them did. That errs on the safe side: in truth
-learning goes on. Of more than `MOST_TRIED` items the most wanted ones are simulated, with as much fewer people: what it
-takes to try an item does not depend on the others. That errs on the hopeful side: among fewer items fewer look good by
-chance.
+same epsilon; those who come after them are taken to fare as the last eighth of them did. That errs on the safe side: in
+truth learning goes on. Of more than `MOST_TRIED` items the most wanted ones are simulated, with as much fewer people:
+what it takes to try an item does not depend on the others. That errs on the hopeful side: among fewer items fewer look
+good by chance.
 """
 
 from __future__ import annotations
@@ -41,90 +39,26 @@ from diminuendo.learners import LEARNERS
 from diminuendo.learners.base.learner import Learner
 from diminuendo.learners.base.replay import replay
 from diminuendo.learners.base.setting import Setting
-from diminuendo.learners.hedge.private_draws import PrivateDraws
-from diminuendo.learners.slates.clicks import OpenSlateClicks, SlateClicks
-from diminuendo.learners.slates.totals import OpenSlateTotals, SlateTotals
 from diminuendo.offline import greedy
 from diminuendo.plan.first_look import FirstLook, first_look
 from diminuendo.plan.model import PublicModel, half_way
 from diminuendo.plan.noise import noise, releases_of
 from diminuendo.privacy import curves
+from diminuendo.privacy.events import Selections
 from diminuendo.randomness import SeededCoins
 from diminuendo.streams.people import People
 from diminuendo.types import FeedbackKind, Floats, Progress
 
 MOST_PEOPLE, MOST_ITEMS = 20_000, 500
-"""With full feedback."""
+"""How many people and items are simulated at most with full feedback."""
 MOST_SHOWN, MOST_TRIED = 40_000, 1_000
-"""With bandit and click feedback."""
+"""How many people and items are simulated at most with bandit and click feedback."""
 MOST_CELLS = 20_000_000
-"""Learners that take hardly any time are simulated with more people: so many, times items."""
-SLOW = {entry.name for entry in (SlateTotals, OpenSlateTotals, SlateClicks, OpenSlateClicks)}
-"""Learners that run Markov chains, and so are not simulated with more people than must be."""
+"""Fast learners are simulated with more people, up to this many people times items."""
 LARGEST_MU, LARGEST_EPSILON = 30.0, 500.0
 """Noise of a twentieth of a person and less: more of it would change nothing, and be beyond floating point."""
 LAST = 8
-"""The last one in so many people stands for those who come later."""
-
-
-class ShortRun(NamedTuple):
-    """What is simulated, and what of."""
-
-    setting: Setting
-    later: int
-    """How many more people like the last of them come afterwards."""
-    each: float | None
-    """For how many people of the long run one of these stands; None where that cannot be said, as noise differs."""
-
-    def mean(self, values: Floats) -> float:
-        """Over the whole run, from what each person was worth in the short one."""
-        last = values[-math.ceil(len(values) / LAST) :].mean() if self.later else 0.0
-        return float((values.sum() + self.later * last) / (len(values) + self.later))
-
-    def said(self, whole: Setting) -> str:
-        """What of the whole run is simulated, in words; nothing where all of it is."""
-        found = ""
-        if whole.feedback != "full" and self.setting.n_items < whole.n_items:
-            found += (
-                f" Losses are simulated with the {self.setting.n_items:,} most wanted things and as much fewer people, "
-                "which is hopeful."
-            )
-        if self.later:
-            found += (
-                f" {self.setting.rounds:,} people are simulated, and those after them are taken to fare as the last "
-                "eighth of these, which is cautious."
-            )
-        return found
-
-
-def short_run(name: str, setting: Setting) -> ShortRun:
-    """The short run of that learner that stands for a long one; the run itself where it is short."""
-    if setting.feedback == "full" or issubclass(LEARNERS[name], PrivateDraws):
-        short = _with_noise(name, setting)
-        return ShortRun(short, 0, 1.0 if short is setting else None)
-    items = min(setting.n_items, max(MOST_TRIED, setting.slots))
-    alike = math.ceil(setting.rounds * items / setting.n_items)
-    quick = name not in SLOW
-    rounds = min(alike, max(MOST_SHOWN, MOST_CELLS // items if quick else 0))
-    return ShortRun(replace(setting, n_items=items, rounds=rounds), alike - rounds, setting.n_items / items)
-
-
-def _with_noise(name: str, setting: Setting) -> Setting:
-    """Fewer people, and noise in proportion."""
-    rounds, items = min(setting.rounds, MOST_PEOPLE), min(setting.n_items, max(MOST_ITEMS, setting.slots))
-    shrunk = setting.rounds / rounds
-    if issubclass(LEARNERS[name], PrivateDraws):
-        factor = math.sqrt(shrunk)
-    else:
-        factor = shrunk * math.sqrt(math.log(max(2, items)) / math.log(max(2, setting.n_items)))
-    if (rounds, items) == (setting.rounds, setting.n_items):
-        return setting
-    if setting.delta == 0:
-        epsilon = min(LARGEST_EPSILON, setting.epsilon * factor)
-    else:
-        mu = min(LARGEST_MU, factor * curves.gaussian_mu(setting.epsilon, setting.delta))
-        epsilon = curves.gaussian_epsilon(mu, setting.delta)
-    return replace(setting, n_items=items, rounds=rounds, epsilon=epsilon)
+"""The last one in this many people stands for those who come later."""
 
 
 EPSILONS: dict[FeedbackKind, tuple[float, ...]] = {
@@ -134,9 +68,9 @@ EPSILONS: dict[FeedbackKind, tuple[float, ...]] = {
 }
 """Unless others are asked for. A run with bandit or click feedback takes longer, so there are fewer."""
 SEEDS, FEW_ITEMS = 2, 100
-"""So many runs for each epsilon; but one where little comes back about more items than that, which takes long."""
+"""How many runs there are for each epsilon; but one where little comes back about more items than FEW_ITEMS."""
 STRETCH = 50
-"""The first stretches in which half way is looked for have so many people."""
+"""How many people the first stretches have in which half way is looked for."""
 
 
 @dataclass(frozen=True)
@@ -145,7 +79,7 @@ class Price:
 
     epsilon: float
     losses: tuple[float, ...]
-    """Of each run the part of greedy's payoff in hindsight that is not reached."""
+    """For each run, the part of greedy's payoff in hindsight that is not reached."""
     apart: float | None
     """By how many people two items must differ to be told apart at the last release (noise.py); where slates are
     published, two slates at the first one (first_look.py)."""
@@ -156,11 +90,11 @@ class Price:
 
     @property
     def loss(self) -> float:
-        """On average."""
+        """The mean of `losses`."""
         return sum(self.losses) / len(self.losses)
 
     def as_json(self) -> dict[str, Any]:
-        """For files."""
+        """The price as plain values, as it is written to files."""
         look = None if self.look is None else self.look.as_json()
         return vars(self) | {"loss": self.loss, "losses": list(self.losses), "look": look}
 
@@ -203,8 +137,73 @@ def random_loss(setting: Setting, cares_about: float) -> float:
     return 1 - model.random(setting.slots) / model.greedy(setting.slots)
 
 
+class ShortRun(NamedTuple):
+    """What is simulated, and what of."""
+
+    setting: Setting
+    later: int
+    """How many more people like the last of them come afterwards."""
+    each: float | None
+    """For how many people of the long run one of these stands; None where that cannot be said, as noise differs."""
+
+    def mean(self, values: Floats) -> float:
+        """Over the whole run, from what each person was worth in the short one."""
+        last = values[-math.ceil(len(values) / LAST) :].mean() if self.later else 0.0
+        return float((values.sum() + self.later * last) / (len(values) + self.later))
+
+    def said(self, whole: Setting) -> str:
+        """What of the whole run is simulated, in words; nothing where all of it is."""
+        found = ""
+        if whole.feedback != "full" and self.setting.n_items < whole.n_items:
+            found += (
+                f" Losses are simulated with the {self.setting.n_items:,} most wanted things and as much fewer people, "
+                "which is hopeful."
+            )
+        if self.later:
+            found += (
+                f" {self.setting.rounds:,} people are simulated, and those after them are taken to fare as the last "
+                "eighth of these, which is cautious."
+            )
+        return found
+
+
+def short_run(name: str, setting: Setting) -> ShortRun:
+    """The short run of that learner that stands for a long one; the run itself where it is short."""
+    if setting.feedback == "full" or _pays_by_the_draw(name, setting):
+        short = _with_noise(name, setting)
+        return ShortRun(short, 0, 1.0 if short is setting else None)
+    items = min(setting.n_items, max(MOST_TRIED, setting.slots))
+    alike = math.ceil(setting.rounds * items / setting.n_items)
+    quick = not LEARNERS[name].slow
+    rounds = min(alike, max(MOST_SHOWN, MOST_CELLS // items if quick else 0))
+    return ShortRun(replace(setting, n_items=items, rounds=rounds), alike - rounds, setting.n_items / items)
+
+
+def _pays_by_the_draw(name: str, setting: Setting) -> bool:
+    """Whether it draws from secret scores in every round, and so pays more the more people come."""
+    return isinstance(_made(name, setting).events, Selections)
+
+
+def _with_noise(name: str, setting: Setting) -> Setting:
+    """Fewer people, and noise in proportion."""
+    rounds, items = min(setting.rounds, MOST_PEOPLE), min(setting.n_items, max(MOST_ITEMS, setting.slots))
+    shrunk = setting.rounds / rounds
+    if _pays_by_the_draw(name, setting):
+        factor = math.sqrt(shrunk)
+    else:
+        factor = shrunk * math.sqrt(math.log(max(2, items)) / math.log(max(2, setting.n_items)))
+    if (rounds, items) == (setting.rounds, setting.n_items):
+        return setting
+    if setting.delta == 0:
+        epsilon = min(LARGEST_EPSILON, setting.epsilon * factor)
+    else:
+        mu = min(LARGEST_MU, factor * curves.gaussian_mu(setting.epsilon, setting.delta))
+        epsilon = curves.gaussian_epsilon(mu, setting.delta)
+    return replace(setting, n_items=items, rounds=rounds, epsilon=epsilon)
+
+
 class _Sample(NamedTuple):
-    """The same made-up people for every epsilon."""
+    """Made-up people, who are the same for every epsilon."""
 
     seed: int
     people: People
@@ -227,7 +226,7 @@ def _sample(model: PublicModel, short: Setting, seed: int) -> _Sample:
 
 
 def _made(name: str, setting: Setting, seed: int | None = None) -> Learner:
-    """What is out of range was said once, of the setting itself."""
+    """A learner; that it is out of range was said once, of the setting itself, and is not said again."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", OutOfRange)
         return LEARNERS[name].for_setting(setting, coins=None if seed is None else SeededCoins(seed))
@@ -235,9 +234,8 @@ def _made(name: str, setting: Setting, seed: int | None = None) -> Learner:
 
 def _run(learner: Learner, short: ShortRun, sample: _Sample) -> tuple[float, Floats]:
     """What is lost to hindsight; and what the slate of each round is worth under the model."""
-    each = (
-        np.arange(len(sample.people)) if short.setting.visits > 1 else None
-    )  # they might come again, but do not
+    # People might come again, but do not.
+    each = np.arange(len(sample.people)) if short.setting.visits > 1 else None
     slates = replay(learner, sample.people, short.setting.feedback, persons=each)
     misses = 1 - np.append(sample.appeal, 0.0)[slates]  # an empty slot is -1: nobody wants what is there
     worth: Floats = 1 - misses.prod(axis=1)
@@ -264,7 +262,7 @@ def _price(
 
 
 def _half_way(worth: Floats, model: PublicModel, setting: Setting, short: ShortRun) -> int | None:
-    """After so many people the slates of the next stretch earn half way from random choice to greedy, or more."""
+    """After how many people the slates of the next stretch earn half way from random choice to greedy, or more."""
     low, high = model.random(setting.slots), model.greedy(setting.slots)
     if setting.feedback == "full" or short.each is None or high - low < 1e-9:
         return None

@@ -97,7 +97,7 @@ class Simulation:
 
     @property
     def feedback(self) -> FeedbackKind:
-        """What came back."""
+        """What came back from people."""
         return self.results[0].feedback
 
     @property
@@ -131,7 +131,7 @@ class Sweep:
     simulations: list[Simulation]
 
     def as_json(self) -> dict[str, Any]:
-        """Of one simulation its own format; of several a list of these."""
+        """The format of one simulation where there is one; otherwise a list of these."""
         if len(self.simulations) == 1:
             return self.simulations[0].as_json()
         listed = [{"stream": one.stream} | one._numbers() for one in self.simulations]

@@ -59,7 +59,7 @@ class Run:
 
     @property
     def key(self) -> str:
-        """Names the outcome."""
+        """The name of the outcome, by which it is kept."""
         return self.stream_slice.key("run", self.learner, self.seed, self.setting, self.clicks)
 
     @property
@@ -72,7 +72,7 @@ class Run:
         setting, feedback = self.setting, self.setting.feedback
         _compile(self.learner, setting, stream)
         learner = make(self.learner, setting, coins=SeededCoins(self.seed))
-        # People want the same for every seed, but click with other luck.
+        # People want the same for every seed, but click with other click words.
         met = stream.clicking(self.clicks, self.seed) if feedback == "click" else stream
         everybody = np.arange(len(stream)) if setting.visits > 1 else None
         began = time.perf_counter()
@@ -119,7 +119,7 @@ class Baseline:
 
     @property
     def key(self) -> str:
-        """Names the outcome."""
+        """The name of the outcome, by which it is kept."""
         # Files on disk are named by this key, so the word in it stays.
         return self.stream_slice.key("look", self.slots, self.time_limit)
 

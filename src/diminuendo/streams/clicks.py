@@ -5,8 +5,9 @@
                    is clicked for.
     independent    each item attracts her or not by itself, with probability f({a}); the first that does is clicked.
 
-Her *luck* is one random word, which belongs to her and not to any learner. Given it, where she clicks is a function of
-the slate: so a simulation round by round and a compiled one see the same clicks, and two learners meet the same people.
+Her *click word* is one random word, which belongs to her and not to any learner. Given it, where she clicks is a
+function of the slate: so a simulation round by round and a compiled one see the same clicks, and two learners meet the
+same people.
 """
 
 from __future__ import annotations
@@ -24,27 +25,27 @@ NO_CLICK = -1
 """In an array of clicks: nothing was clicked."""
 
 
-def luck_of(people: int, seed: int) -> Words:
-    """A random word for each of them."""
+def click_words_of(people: int, seed: int) -> Words:
+    """A random click word for each of `people` people."""
     words = np.random.Philox(np.random.SeedSequence([_validate.whole(seed, 0, None, "seed"), 0xC11C]))
     return np.asarray(words.random_raw(people), dtype=np.uint64)
 
 
-def first_click(person: Objective, slate: Slate, luck: int, model: str) -> int | None:
+def first_click(person: Objective, slate: Slate, word: int, model: str) -> int | None:
     """The position in `slate` that this person clicks first; None where she clicks nothing."""
     for position, item in enumerate(slate):
         if model == "cascade":
-            clicked = uniform(np.uint64(luck)) < person.value(slate[: position + 1])
+            clicked = uniform(np.uint64(word)) < person.value(slate[: position + 1])
         else:
-            clicked = uniform(np.uint64(mixed(np.uint64(luck), item))) < person.value((item,))
+            clicked = uniform(np.uint64(mixed(np.uint64(word), item))) < person.value((item,))
         if clicked:
             return position
     return None
 
 
-@kernel  # called from Python too, where what is inline would be compiled by every process anew
+@kernel  # called from Python too, where what is inline would be compiled again by every process
 def uniform(word: np.uint64) -> float:
-    """From 0 to just below 1."""
+    """The word as a number from 0 to just below 1."""
     return float(word >> np.uint64(11)) * 2.0**-53
 
 
@@ -59,11 +60,11 @@ def mixed(word: np.uint64, item: int) -> np.uint64:
 
 @kernel
 def click_all(
-    table: Table, first: int, slates: Items, luck: Words, independent: bool, state: Floats, out: Ints
+    table: Table, first: int, slates: Items, words: Words, independent: bool, state: Floats, out: Ints
 ) -> None:
     """For each slate the position of the first click among its items, or NO_CLICK; from person `first` on."""
     for j in range(slates.shape[0]):
-        person, word, position = first + j, luck[first + j], 0
+        person, word, position = first + j, words[first + j], 0
         out[j] = NO_CLICK
         start(table, person, state, 0)
         for item in slates[j]:

@@ -16,7 +16,7 @@ from diminuendo.streams.people import People
 from diminuendo.types import Progress
 
 COLUMNS = ("person", "item", "value")
-"""Of ratings."""
+"""The columns of ratings."""
 Scale: TypeAlias = tuple[float, float]
 """The value that means nothing, and the value that means everything: (1, 5) for one to five stars."""
 UNIT: Scale = (0.0, 1.0)

@@ -1,11 +1,7 @@
-"""A stream: the people who arrive, in order, each with an objective.
+"""Streams: the people who arrive, in order, each with an objective.
 
-`People` is a table of one family (scipy CSR underneath) that compiled code can walk. `Functions` is
-the same for arbitrary Python functions, which nothing can compile.
-
-Fans: who cares about an item. The columns of a table whose rows are people.
-
-Nobody else ever gains from the item, whatever else is shown, because returns diminish.
+`People` is a table of one family (scipy CSR underneath) that compiled code can walk. `Functions` is for arbitrary
+Python functions, which nothing can compile.
 """
 
 from __future__ import annotations
@@ -27,36 +23,8 @@ from diminuendo.objectives.family import Family, GainBuffer, Table, add, gains, 
 from diminuendo.objectives.oracle import Oracle
 from diminuendo.objectives.person import Person, largest_state
 from diminuendo.objectives.rows import Matrix
-from diminuendo.streams.clicks import MODELS, click_all, first_click, luck_of
+from diminuendo.streams.clicks import MODELS, click_all, click_words_of, first_click
 from diminuendo.types import Floats, Ints, Items, Objective, Slate, SlateLike, Words
-
-
-def find_fans(table: Table, n_people: int, state: Floats, bag: GainBuffer) -> tuple[Ints, Items]:
-    """(starts, fans): the people who care about item a are fans[starts[a]:starts[a+1]], in order."""
-    starts = np.zeros(len(bag.slot) + 1, dtype=np.int64)
-    _count_fans(table, n_people, state, bag, starts)
-    fans = np.empty(starts[-1], dtype=np.int32)
-    _list_fans(table, n_people, state, bag, starts[:-1].copy(), fans)
-    return starts, fans
-
-
-@kernel
-def _count_fans(table: Table, n: int, state: Floats, bag: GainBuffer, starts: Ints) -> None:
-    for t in range(n):
-        start(table, t, state, 0)
-        for j in range(gains(table, t, state, 0, bag, 0)):
-            starts[bag.items[j] + 1] += 1
-    for a in range(1, len(starts)):
-        starts[a] += starts[a - 1]
-
-
-@kernel
-def _list_fans(table: Table, n: int, state: Floats, bag: GainBuffer, free: Ints, fans: Items) -> None:
-    for t in range(n):
-        start(table, t, state, 0)
-        for j in range(gains(table, t, state, 0, bag, 0)):
-            fans[free[bag.items[j]]] = t
-            free[bag.items[j]] += 1
 
 
 class Stream(Protocol):
@@ -78,34 +46,35 @@ class Stream(Protocol):
         ...
 
     def clicking(self, model: str = "cascade", seed: int = 0) -> Self:
-        """The same people, who click by another model or with other luck."""
+        """These people, clicking by another model or with other click words."""
         ...
 
 
 class Clicking(ABC):
-    """People who click: by which model, and with what luck (clicks.py). Unless asked for, a cascade of seed 0."""
+    """People who click: by which model, and with which click words (clicks.py); by default a cascade of seed 0."""
 
     n_items: int
     clicks: str = "cascade"
-    _luck: Words | None = None
+    _click_words: Words | None = None
 
     @property
-    def luck(self) -> Words:
-        """A word for each person, which decides where she clicks."""
-        if self._luck is None:
-            self._luck = luck_of(len(self), 0)
-        return self._luck
+    def click_words(self) -> Words:
+        """A word for each person, which decides where she clicks (clicks.py)."""
+        if self._click_words is None:
+            self._click_words = click_words_of(len(self), 0)
+        return self._click_words
 
     def clicking(self, model: str = "cascade", seed: int = 0) -> Self:
-        """The same people, who click by another model or with other luck."""
+        """These people, clicking by another model or with other click words."""
         made = copy.copy(self)
-        made.clicks, made._luck = _validate.one_of(model, MODELS, "model"), luck_of(len(self), seed)
+        made.clicks = _validate.one_of(model, MODELS, "model")
+        made._click_words = click_words_of(len(self), seed)
         return made
 
     def click(self, person: int, slate: Slate) -> int | None:
         """Which position of the slate that person clicks first, if any."""
         items = _validate.slate(slate, self.n_items)  # all of it: she may click before the end
-        return first_click(self[person], items, int(self.luck[person]), self.clicks)
+        return first_click(self[person], items, int(self.click_words[person]), self.clicks)
 
     @abstractmethod
     def __len__(self) -> int: ...
@@ -173,7 +142,7 @@ class People(Clicking):
             some = self.with_rows(tuple(part.between(first, max(first, last)) for part in rows))
         else:
             some = self.with_rows(tuple(part[person] for part in self.matrices))
-        some._luck = self.luck[person]
+        some._click_words = self.click_words[person]
         return some
 
     @property
@@ -187,9 +156,9 @@ class People(Clicking):
         return int(largest_state(self.table, 0, len(self)))
 
     @cached_property
-    def fans(self) -> tuple[Ints, Items]:
-        """Who cares about item a: people fans[starts[a]:starts[a+1]]; given as (starts, fans)."""
-        return find_fans(
+    def people_by_item(self) -> tuple[Ints, Items]:
+        """(starts, people): those who care about item a are people[starts[a]:starts[a+1]], in order."""
+        return find_people_by_item(
             self.table,
             len(self),
             np.empty(self.largest_state),
@@ -210,7 +179,7 @@ class People(Clicking):
         return out
 
     def permuted(self, order: NDArray[np.integer]) -> People:
-        """The same people with item a renamed to order[a] (families whose columns are items)."""
+        """These people, with item a renamed to order[a] (families whose columns are items)."""
         if not self.family.columns_are_items:
             raise InvalidInput(f"{self.family_name} people speak of topics; their items cannot be renamed.")
         inverse = np.argsort(order)
@@ -223,14 +192,14 @@ class People(Clicking):
         """For each slate the position of the first click, or NO_CLICK; of the people from number `first` on."""
         out = np.empty(len(slates), dtype=np.int64)
         independent, state = self.clicks == "independent", np.empty(self.largest_state)
-        click_all(self.table, first, slates, self.luck, independent, state, out)
+        click_all(self.table, first, slates, self.click_words, independent, state, out)
         return out
 
     def with_rows(self, parts: tuple[Matrix, ...], **changes: Any) -> People:
-        """People of the same family and luck who want something else."""
+        """People of the same family and with the same click words who want something else."""
         kept = {"name": self.name, "labels": self.labels} | changes
         made = People(self.family, parts, self.n_items, **kept)
-        made.clicks, made._luck = self.clicks, self._luck
+        made.clicks, made._click_words = self.clicks, self._click_words
         return made
 
 
@@ -303,3 +272,36 @@ def _values(table: Table, first: int, slates: Items, state: Floats, out: Floats)
             if item >= 0 and not shown_before(slates[row], i, item):
                 add(table, person, state, 0, item)
         out[person - first] = value(table, person, state, 0)
+
+
+def find_people_by_item(table: Table, n_people: int, state: Floats, buffer: GainBuffer) -> tuple[Ints, Items]:
+    """(starts, people): those who care about item a are people[starts[a]:starts[a+1]], in order.
+
+    Nobody else ever gains from the item, whatever else is shown, because returns diminish.
+    """
+    starts = np.zeros(len(buffer.slot) + 1, dtype=np.int64)
+    _count_people_by_item(table, n_people, state, buffer, starts)
+    people = np.empty(starts[-1], dtype=np.int32)
+    _list_people_by_item(table, n_people, state, buffer, starts[:-1].copy(), people)
+    return starts, people
+
+
+@kernel
+def _count_people_by_item(table: Table, n: int, state: Floats, buffer: GainBuffer, starts: Ints) -> None:
+    for t in range(n):
+        start(table, t, state, 0)
+        for j in range(gains(table, t, state, 0, buffer, 0)):
+            starts[buffer.items[j] + 1] += 1
+    for a in range(1, len(starts)):
+        starts[a] += starts[a - 1]
+
+
+@kernel
+def _list_people_by_item(
+    table: Table, n: int, state: Floats, buffer: GainBuffer, free: Ints, people: Items
+) -> None:
+    for t in range(n):
+        start(table, t, state, 0)
+        for j in range(gains(table, t, state, 0, buffer, 0)):
+            people[free[buffer.items[j]]] = t
+            free[buffer.items[j]] += 1

@@ -64,6 +64,8 @@ class Entry(Generic[P]):
     """Whether it promises something: then it has a horizon, visits and a ledger."""
     pure: bool = False
     """Whether its delta is 0, so that only an epsilon is asked for."""
+    slow: bool = False
+    """Whether it takes long to follow what was published, so that forecasts simulate it with fewer people."""
     audited_on: tuple[Shape | Callable[[float], Shape], ...] = field(default=(), repr=False)
     """The smallest worlds in which it spends its budget, for audits; of some it depends on epsilon how small."""
 

@@ -18,8 +18,10 @@ def sum_as_extra(kept: PrivateSum | ExactSum) -> dict[str, NDArray[Any]]:
 
 
 def take_sum(kept: PrivateSum | ExactSum, found: dict[str, NDArray[Any]]) -> None:
-    """Go on from what `sum_as_extra` wrote, and take it out of `found`."""
+    """Go on from what `sum_as_extra` wrote; refuse what it could not have written."""
     try:
         kept.restore(found.pop("sum").tobytes())
     except (KeyError, AttributeError) as error:
         raise InvalidInput(f"The snapshot's sum cannot be read: {error}.") from error
+    if found:
+        raise InvalidInput("The snapshot holds more than this learner keeps; it was altered.")

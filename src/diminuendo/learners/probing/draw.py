@@ -103,7 +103,7 @@ def draw_rounds(
 ) -> int:
     """Slates, and probes (slot, item, 0), of rounds of one block; how many, before more words are needed.
 
-    Of `probes_to_come` the first left[0] are still to be made, `counts` of each cell; a probe is a cell,
+    Of `probes_to_come` the first left[0] are still to be made, `counts` of each cell; a probe is a cell, which is
     slot * N + item, plus any multiple of k N. `rounds_to_come`: rounds of the block, with the first one here.
     """
     slots, n_items = len(guide.shifts), len(guide.ends) - 1

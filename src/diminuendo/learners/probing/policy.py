@@ -132,7 +132,7 @@ class ProbingPolicy(MenuPolicy):
         return self._chooser
 
     def _choosing_in(self, block: int) -> ChoosesWithProbes:
-        """To the end of the block: draws by what was published, and makes the probes that are left."""
+        """From this round on, to the end of the block: by what was published, and with the probes that are left."""
         frame, last = self.frame, len(self.schedule) - 1
         scores = self.plan.rate / self.plan.probes * self._sums.reshape(frame.slots, frame.n_items)
         menu = ExpertsWithProbes(
@@ -214,7 +214,6 @@ class ProbingPolicy(MenuPolicy):
     def take_extra(self, found: dict[str, NDArray[Any]]) -> None:
         """Go on with the sum of cells."""
         take_sum(self._cells, found)
-        super().take_extra(found)
 
     def restored(self) -> None:
         """Refuse blocks that could not have come about; the menu follows, from this round on."""

@@ -11,7 +11,7 @@ Names that end in `-open` publish cells as they are. They promise nothing, and s
 Regret     at most `regret_bound()`, for people who do not react to slates; with Laplace noise, for people who react to
            nothing but what was published before their block (docs/maths/blocks.md). Payoffs: of order
            k (N log N)^(1/3) T^(2/3) (Theorem K2). Clicks: (k N log N)^(1/3) T^(2/3) for many slots (Theorem K4).
-           `bandit-blocks-full`: `bound_to_aim()`, to half of the best slate (Theorem K3), for the latter kind.
+           `bandit-blocks-full`: `bound_to_aim()`, to half of the best slate (Theorem K3), for the latter people.
            For few people bounds may exceed what there is to gain; then they say nothing.
 Guarantee  docs/maths/blocks.md, Theorem K1.
 Assumes    for regret: people are monotone submodular, with values in [0, 1]; who clicks, clicks slot i first with

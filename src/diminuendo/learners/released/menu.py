@@ -28,7 +28,7 @@ WORD_MASK = np.uint64(WORD - 1)
 
 @dataclass(frozen=True, eq=False)
 class PointMenu(Menu):
-    """Slates are drawn by pivotal rounding from a point of [0, 1]^N with sum k, which says how likely items are shown."""
+    """Slates are drawn by pivotal rounding from a point of [0, 1]^N with sum k: how likely each item is shown."""
 
     kind: ClassVar[str] = "point of the capped simplex"
     ends: Ints

@@ -1,4 +1,4 @@
-"""What one person contributes to noisy hedge: for every slot, what each item would have added to the slots before it."""
+"""What one person contributes to noisy hedge: for every slot, what each item would add to the slots before it."""
 
 from __future__ import annotations
 

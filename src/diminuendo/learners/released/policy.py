@@ -101,7 +101,7 @@ class ReleasedPolicy(MenuPolicy):
         """What the whole run costs."""
         return self.released.sum.event
 
-    def regret_bound(self) -> float:
+    def regret_bound(self, rounds: int | None = None) -> float:
         """What is proved of the expected regret of the whole run to (1 - 1/e) of the best slate."""
         deviation, last = self.released.sum.deviation, len(self.released.sum.schedule)
         return self.follower.bound((deviation(1), deviation(last)), self.released.clip.ticks)
@@ -182,7 +182,6 @@ class ReleasedPolicy(MenuPolicy):
     def take_extra(self, found: dict[str, NDArray[Any]]) -> None:
         """Go on with the sum."""
         take_sum(self.released.sum, found)
-        super().take_extra(found)
 
     def restored(self) -> None:
         """Refuse releases that could not have been made; the menu follows, from this round on."""

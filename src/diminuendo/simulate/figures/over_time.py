@@ -32,15 +32,15 @@ __all__ = ["COLOURS", "FAINT", "INK", "middle_epsilon", "payoff_figure", "plot_p
 
 GREEDY = "greedy in hindsight"
 POINTS = 120
-"""Of a curve that are drawn; a screen shows no more."""
+"""How many points of a curve are drawn; a screen shows no more."""
 DECADES = 1e4
 """A logarithmic axis reaches no further down than the largest regret by this."""
 SETTLED = 0.05
-"""Of the rounds: before, averages jump with every single person and are not looked at when an axis is scaled."""
+"""The share of rounds before which averages jump with every single person; axes are not scaled to these."""
 
 
 def middle_epsilon(simulation: Simulation) -> float | None:
-    """Of the epsilons asked for the one nearest to 1, by ratio; None where nobody was asked for any."""
+    """The epsilon nearest to 1, by ratio, of those asked for; None where nobody was asked for any."""
     return min(simulation.epsilons, key=lambda epsilon: (abs(math.log(epsilon)), epsilon), default=None)
 
 

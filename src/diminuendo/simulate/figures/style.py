@@ -23,7 +23,7 @@ from diminuendo.types import Floats
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 INK, FAINT = "#222222", "#767676"
 WIDTH = 5.2
-"""Of a figure, in inches; two of them stand side by side on a desk."""
+"""The width of a figure in inches; two of them stand side by side on a desk."""
 LONGEST_NAME = 30
 
 
@@ -61,7 +61,7 @@ def line_styles(names: Iterable[str]) -> dict[str, LineStyle]:
 
 
 def mean_and_band(runs: Floats) -> tuple[Floats, Floats]:
-    """Of runs, one per row: the mean, and half the width of its 95 percent interval (Student's t); NaN for one run."""
+    """The mean of runs, one per row, and half the width of its 95 percent interval (Student's t); NaN for one run."""
     mean = runs.mean(axis=0)
     if len(runs) < 2:
         return mean, np.full_like(mean, np.nan)

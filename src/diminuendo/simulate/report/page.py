@@ -65,7 +65,7 @@ $body
 
 
 def page(title: str, body: str, version: str) -> str:
-    """The whole file."""
+    """The whole HTML file."""
     style = resources.files("diminuendo.simulate.report").joinpath("page.css").read_text(encoding="utf-8")
     return SHELL.substitute(title=escaped(title), body=body, version=escaped(version), style=style.strip())
 
@@ -144,7 +144,7 @@ def _figure(plate: Plate, anchor: str) -> str:
 
 
 def _who(run: Result) -> str:
-    """Whose promise follows."""
+    """A line that says whose promise follows."""
     asked = "" if run.asked_epsilon is None else f", asked for epsilon {run.asked_epsilon:g}"
     own = "" if run.played_by == run.learner else f" (played by {escaped(run.played_by)})"
     return f"<b>{escaped(run.learner)}</b>{own}{asked}:"
