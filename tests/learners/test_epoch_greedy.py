@@ -29,7 +29,7 @@ from diminuendo.offline.private_greedy import FunctionScores, PeopleScores
 from diminuendo.privacy.budget import Budget
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.randomness.exponential import select
-from diminuendo.randomness.score_classes import TICKS
+from diminuendo.randomness.ticks import TICKS
 from diminuendo.streams import taste_groups
 from diminuendo.types import Floats, Ints
 from tests.kit.enumeration import Law, Person, Stream, all_people, covering_people, mask, unit, worst

@@ -37,7 +37,7 @@ from diminuendo.privacy.accountants import ACCOUNTANTS
 from diminuendo.privacy.budget import Budget, Unit
 from diminuendo.privacy.events import Laplace, Selections
 from diminuendo.privacy.ledger import Ledger
-from diminuendo.randomness.score_classes import TICKS
+from diminuendo.randomness.ticks import TICKS
 from diminuendo.streams import synthetic
 from diminuendo.streams.people import Clicking
 from diminuendo.types import Floats, Ints, Slate, SlateLike

@@ -48,7 +48,7 @@ from diminuendo.privacy.ledger import Ledger
 from diminuendo.privacy.rounding import rounded_up
 from diminuendo.randomness.coins import Coins
 from diminuendo.randomness.exponential import select
-from diminuendo.randomness.score_classes import TICKS
+from diminuendo.randomness.ticks import TICKS
 from diminuendo.streams.people import People
 from diminuendo.types import Ints, Items, Objective
 

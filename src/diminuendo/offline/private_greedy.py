@@ -42,7 +42,7 @@ from diminuendo.privacy.ledger import Ledger
 from diminuendo.privacy.rounding import greatest, least, lowered, rounded_up
 from diminuendo.randomness.coins import Coins, SystemCoins
 from diminuendo.randomness.exponential import select
-from diminuendo.randomness.score_classes import TICKS, to_ticks
+from diminuendo.randomness.ticks import TICKS, to_ticks
 from diminuendo.randomness.words import SecretRandomness
 from diminuendo.streams.people import People, Stream
 from diminuendo.types import Floats, Ints, Slate

@@ -19,7 +19,7 @@ from diminuendo._numba import inline, kernel
 from diminuendo.errors import unless_ctrl_c
 from diminuendo.learners.base.stored_objectives import StoredObjectives
 from diminuendo.objectives.family import GainBuffer, Table, add, gains, new_gain_buffer, offset, start
-from diminuendo.randomness.score_classes import TICKS, to_ticks
+from diminuendo.randomness.ticks import TICKS, to_ticks
 from diminuendo.types import Floats, Ints, Objective
 
 

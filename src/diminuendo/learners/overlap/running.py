@@ -21,7 +21,7 @@ from diminuendo.learners.overlap.pick import Measured, Told
 from diminuendo.learners.overlap.schedule import OverlapPlan
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.streams.people import People
-from diminuendo.sums.chains.running import NOBODY, SINGLES, GainsAlong, RunningChains
+from diminuendo.sums.chains.running import NO_ITEM, SINGLES, GainsAlong, RunningChains
 from diminuendo.sums.chains.weights import RunningWeights
 from diminuendo.sums.clip import Clip
 from diminuendo.types import Objective
@@ -78,7 +78,7 @@ class SumsMemory:
         """Release `number`, all of it at once; paid for here. Who came before batch `first` is in no sum any more."""
         found = self._sums.release(number, self._plan.sigmas[number], self._frame.secret)
         told = [
-            Told(None if question.item == NOBODY else question.item, question.before, Measured(*published))
+            Told(None if question.item == NO_ITEM else question.item, question.before, Measured(*published))
             for question, published in found.items()
             if question != SINGLES
         ]
