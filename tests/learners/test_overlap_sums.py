@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from diminuendo.learners.overlap.fallback_rows import NearbyRows
 
 import diminuendo as dim
 from diminuendo import Functions, Objective, Oracle, People, SeededCoins, Setting
