@@ -74,17 +74,18 @@ def shown(people: People, slots: int, epsilon: float) -> tuple[OverlapPolicy, in
     chance = float(
         np.mean([people.values(make("random", setting, coins=SeededCoins(7)).replay(people)).mean()])
     )
-    rows, losses = [], []
+    rows, losses, policies = [], [], []
     for seed in range(5):
         learner = OverlapGreedy.for_setting(setting, coins=SeededCoins(seed))
         policy = learner.policy
         assert isinstance(policy, OverlapPolicy)
+        policies.append(policy)
         slates, begins = learner.replay(people), policy.plan.schedule.ends[:-1]
         losses.append(1 - people.values(slates).mean() / best)
         rows.append([people.values(slates[begin]).mean() for begin in begins])
     earned: Floats = np.mean(rows, axis=0)
     reached = np.flatnonzero(earned >= (chance + best) / 2)
-    return policy, int(begins[reached[0]]) if len(reached) else None, float(np.mean(losses))
+    return policies[-1], int(begins[reached[0]]) if len(reached) else None, float(np.mean(losses))
 
 
 def within(one: int | None, other: int | None, factor: float) -> bool:

@@ -396,6 +396,6 @@ def test_doors(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="delta"):
         OverlapGreedy(8, 2, **(made | {"delta": 0.0}))
     with pytest.raises(InvalidInput, match="Ledger"):
-        OverlapGreedy(8, 2, **made, ledger=5)
+        OverlapGreedy(8, 2, **made, ledger=5)  # type: ignore[arg-type]
     with pytest.raises(InvalidInput, match="40 rounds"):
         OverlapGreedy(8, 2, **made).replay(taste_groups(41, 8, groups=2, items_per_group=3))
