@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from diminuendo import LEARNERS, Learner, SeededCoins, Setting
+from diminuendo.audit.taps import Taps
 from diminuendo.errors import InvalidInput, OutOfRange
 from diminuendo.learners.base.menu import Menu
 from diminuendo.learners.base.policy import MenuPolicy
@@ -45,8 +46,8 @@ def answer(feedback: FeedbackKind, t: int, slate: tuple[int, ...]) -> Any:
     return PEOPLE[t] if feedback == "full" else PEOPLE[t].value(slate)
 
 
-def played(name: str) -> Iterator[tuple[Menu, Items, Items]]:
-    """Every menu of a run, and the slates and probes that the learner showed by it."""
+def played(name: str, silent: int | None = None) -> Iterator[tuple[Menu, Items, Items]]:
+    """Every menu of a run, and the slates and probes that the learner showed by it; who is `silent` does not answer."""
     learner, feedback = fresh(name)
     menu, rows, probes = None, list[Items](), list[tuple[int, int]]()
     for t in range(ROUNDS):
@@ -57,7 +58,8 @@ def played(name: str) -> Iterator[tuple[Menu, Items, Items]]:
             menu, rows, probes = learner.menu, [], []
         rows.append(learner.row_of(decision))
         probes.append((-1, -1) if decision.probe is None else decision.probe)
-        learner.observe(decision, answer(feedback, t, decision.slate))
+        if t != silent:
+            learner.observe(decision, answer(feedback, t, decision.slate))
     assert menu is not None
     yield menu, np.array(rows), np.array(probes)
 
@@ -85,6 +87,28 @@ def test_another_process_chooses_the_same_slates(tmp_path: Path) -> None:
         with np.load(tmp_path / f"{case}.npz") as found:
             np.testing.assert_array_equal(found["slates"], rows, err_msg=case)
             np.testing.assert_array_equal(found["probes"][:, :2], probes, err_msg=case)
+
+
+def menus_beside(name: str, silent: Sequence[int]) -> list[bool]:
+    """For each person who might not answer: whether menus are the same, byte for byte, where the same is published."""
+    with (taps := Taps()).open():
+        menus = [menu.to_bytes() for menu, _, _ in played(name)]
+    assert taps.crossings or not LEARNERS[name].private, "something is published, and menus follow it"
+    found = []
+    for person in silent:
+        with Taps(taps.crossings).open():
+            found.append([menu.to_bytes() for menu, _, _ in played(name, person)] == menus)
+    return found
+
+
+@pytest.mark.parametrize("name", [name for name in WITH_MENUS if LEARNERS[name].private or name == "random"])
+def test_nothing_private_is_in_a_menu(name: str) -> None:
+    assert all(menus_beside(name, (0, 7, 150)))
+
+
+def test_that_test_can_tell() -> None:
+    """Counts that are published as they are pass no tap, and menus follow them."""
+    assert not all(menus_beside("slate-totals-open", range(8)))
 
 
 @pytest.mark.parametrize("name", WITH_MENUS)
