@@ -26,7 +26,7 @@ BUDGET = Budget(1.0, 1e-6, accountant="continuous-gaussian")
 PRIVATE = [kind for kind in LEARNERS.values() if issubclass(kind, PrivateLearner) and "full" in kind.reads]
 
 
-def made(kind: type[Any]) -> Any:
+def made(kind: Any) -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", OutOfRange)
         return kind.for_setting(Setting(8, 2, 120, "full", 1.0, 1e-6), coins=SeededCoins(1))
