@@ -19,6 +19,7 @@ from diminuendo.privacy import curves
 from diminuendo.types import Floats
 from tests.kit import real_data
 from tests.kit.statistics import ALPHA
+from tests.learners.test_overlap_greedy import policy_of
 
 MADE_UP, REAL, LOSSES = 1.6, 2.0, 3.0
 """Factors within which forecasts were right: half way on the model's own people (a release is 1.5 times as late as the
@@ -77,8 +78,7 @@ def shown(people: People, slots: int, epsilon: float) -> tuple[OverlapPolicy, in
     rows, losses, policies = [], [], []
     for seed in range(5):
         learner = OverlapGreedy.for_setting(setting, coins=SeededCoins(seed))
-        policy = learner.policy
-        assert isinstance(policy, OverlapPolicy)
+        policy = policy_of(learner)
         policies.append(policy)
         slates, begins = learner.replay(people), policy.plan.schedule.ends[:-1]
         losses.append(1 - people.values(slates).mean() / best)

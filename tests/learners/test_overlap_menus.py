@@ -106,6 +106,7 @@ def test_lists_that_do_not_fit_are_refused() -> None:
     good: dict[str, Any] = {"n_items": 4, "slots": 2, "first": 0, "end": 9, "words": 0}
     starts, items = np.array([0, 2, 3]), np.array([0, 1, 3], dtype=np.int32)
     RandomFromLists(**good, starts=starts, items=items)
+    wrong: dict[str, Any]
     for wrong in (
         {"starts": starts[:2], "items": items},
         {"starts": np.array([0, 4, 3]), "items": items},
