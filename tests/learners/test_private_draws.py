@@ -11,6 +11,7 @@ import math
 import os
 import pickle
 import threading
+from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -19,8 +20,9 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from diminuendo import LEARNERS, Oracle, SeededCoins, Setting, SystemCoins, paper
+from diminuendo import LEARNERS, Oracle, OrderedExperts, SeededCoins, Setting, SystemCoins, paper
 from diminuendo.errors import InvalidInput, LedgerInUse, OutOfRange, OverBudget
+from diminuendo.experts.noisy_leader import pftal_bound, pure_noise
 from diminuendo.learners.hedge import constants
 from diminuendo.learners.hedge.bandit_dp import BanditDp, PresampledBandit, delta_over_coins
 from diminuendo.learners.hedge.fi_dp import FiDp
@@ -474,3 +476,53 @@ def test_parameters_are_public_and_can_be_written() -> None:
         learner = make(12, 3, 100, 1.0, 1e-6, coins=SeededCoins(1))
         assert json.loads(json.dumps(learner.parameters))["rate"] == inside(learner).rate
         assert learner.parameters.keys().isdisjoint({"n_items", "slots", "patience"})
+
+
+def test_warnings_are_about_the_line_that_asked() -> None:
+    far, many = Setting(2, 1, 50, "full", 10.0, 0.99), Setting(20, 5, 100, "bandit")
+    ways: list[Callable[[], Any]] = [
+        lambda: LEARNERS["fi-dp-paper"].for_setting(far),
+        lambda: paper.fi_dp(2, 1, 50, 10.0, 0.99, calibration="paper"),
+        lambda: LEARNERS["bandit-dp-paper"].for_setting(many),
+        lambda: LEARNERS["bandit-presampled-paper"].for_setting(many),
+        lambda: paper.presampled_bandit(20, 5, 100, 1.0, 1e-6, calibration="paper"),
+    ]
+    for make in ways:
+        with pytest.warns(OutOfRange) as noted:
+            make()
+        assert [Path(warning.filename) for warning in noted] == [Path(__file__)] * len(noted)
+
+
+# What is proved of the regret.
+
+
+@pytest.mark.parametrize("name", ["fi-dp", "bandit-dp", "bandit-direct", "bandit-presampled", "fi-pure"])
+def test_bounds_are_of_the_whole_run(name: str) -> None:
+    entry = LEARNERS[name]
+    learner = entry.for_setting(Setting(12, 3, 5_000, min(entry.reads)), coins=SeededCoins(1))
+    whole = learner.regret_bound()
+    assert whole is not None
+    assert whole == learner.regret_bound(5_000)
+    assert learner.regret_bound(100) != whole
+
+
+def test_bounds_of_learners_that_are_made_for_ever_need_a_number_of_rounds() -> None:
+    for name in ("hedge", "hedge-bandit", "streeter-golovin", "streeter-golovin-bandit"):
+        entry = LEARNERS[name]
+        learner = entry.for_setting(Setting(12, 3, 5_000, min(entry.reads)))
+        assert learner.regret_bound() is None
+        assert (learner.regret_bound(5_000) or 0) > 0
+        with pytest.raises(InvalidInput, match="promises nothing"):
+            entry.for_setting(Setting(12, 3, 5_000, min(entry.reads)), ledger=Ledger(Budget(1.0, 1e-6)))
+    assert OrderedExperts(12, 3, rate=0.1).regret_bound(5_000) is None
+
+
+def test_pure_experts_lose_more_where_people_come_back() -> None:
+    """One round of three may cost a third, so there is three times the noise, with the same curvature."""
+    once, thrice = (
+        FiPure(12, 3, horizon=480, epsilon=1.0, curvature=2.0, visits=visits) for visits in (1, 3)
+    )
+    noise = pure_noise(12, 3, 480, 1.0)
+    for learner, longer in ((once, 1), (thrice, 3)):
+        known = 3 * pftal_bound(1.0, math.sqrt(12), 480, 2.0, longer * noise)
+        assert learner.regret_bound() == pytest.approx(known, rel=1e-12)

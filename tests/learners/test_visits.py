@@ -486,7 +486,7 @@ def test_silent_rounds_leave_learners_as_if_nobody_had_answered(name: str) -> No
 
 def learned(learner: Any) -> dict[str, bytes]:
     """What it knows and whom it counted; the desk remembers the probes of rounds that came to it, and no others."""
-    arrays = named("state", learner._state()) | learner._frame.visit_limit.arrays()
+    arrays = named("state", learner.policy.state()) | learner._frame.visit_limit.arrays()
     return {name: array.tobytes() for name, array in arrays.items()}
 
 
