@@ -1,4 +1,8 @@
-"""Snapshots of learners: a header of public facts and named arrays, as bytes; and back, checked."""
+"""One codec for everything that is written down and read back: facts and named arrays as bytes, with a version.
+
+The version is that of the contents of all snapshots together, and is raised when any of them changes. What older
+versions wrote is still read.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +18,24 @@ from diminuendo.errors import InvalidInput
 
 Arrays = dict[str, NDArray[Any]]
 
-FORMAT = 1
+FORMAT = 2
+
+RENAMED_IN_2 = {
+    "desk.0": "decisions.issued",
+    "desk.1": "decisions.rows",
+    "desk.2": "decisions.probes",
+    "desk.3": "decisions.waiting",
+    "desk.4": "decisions.lives",
+    "quota.people": "visits.people",
+    "quota.rounds": "visits.rounds",
+    "extra.dealt": "extra.assigned",
+    "extra.counts.lot": "extra.counts.number",
+    "extra.thoughts": "extra.n_sweeps",
+}
+"""Names of arrays in format 1, and what they are called since. Format 1 had no version in snapshots of sums."""
+
+DROPPED_IN_2 = "extra.places"
+"""What some snapshots in format 1 hold, and what follows from the rest."""
 
 MOST_DEVIATIONS = 50.0
 """A published value lies at most this many standard deviations outside its possible range; a snapshot that says
@@ -23,7 +44,7 @@ otherwise is refused."""
 
 def packed(facts: dict[str, Any], arrays: Arrays) -> bytes:
     """Facts and arrays as bytes; the same facts and arrays give the same bytes."""
-    header = json.dumps(facts)
+    header = json.dumps({"format": FORMAT} | facts)
     named: dict[str, Any] = dict(arrays)
     out = io.BytesIO()
     np.savez(out, header=np.frombuffer(header.encode(), dtype=np.uint8), **named)
@@ -38,17 +59,28 @@ def unpacked(written: bytes, what: str) -> tuple[dict[str, Any], Arrays]:
         facts = dict(json.loads(found.pop("header").tobytes()))
     except (ValueError, KeyError, TypeError, AttributeError, EOFError, OSError, zipfile.BadZipFile) as error:
         raise InvalidInput(f"These bytes are not {what}: {error}") from error
+    version = facts.pop("format", 1)
+    if version == 1:
+        found = _from_1(found)
+    elif version != FORMAT:
+        raise InvalidInput(
+            f"Expected {what} in format {FORMAT}, or an older one; got one in format {version!r}, "
+            "which a later version of diminuendo wrote. Install that version."
+        )
     return facts, found
+
+
+def _from_1(arrays: Arrays) -> Arrays:
+    """The arrays of format 1 by the names they have now."""
+    found = {RENAMED_IN_2.get(name, name): array for name, array in arrays.items() if name != DROPPED_IN_2}
+    return {name.replace("extra.heard.", "extra.observations."): array for name, array in found.items()}
 
 
 def of_learner(snapshot: bytes, name: str) -> tuple[dict[str, Any], Arrays]:
     """The header and the arrays in a snapshot of the learner of that name."""
     header, found = unpacked(snapshot, "a snapshot of a learner")
-    if header.get("format") != FORMAT or header.get("learner") != name:
-        raise InvalidInput(
-            f"Expected a snapshot of {name!r} in format {FORMAT}; "
-            f"got {header.get('learner')!r} in format {header.get('format')}."
-        )
+    if header.get("learner") != name:
+        raise InvalidInput(f"Expected a snapshot of {name!r}; got one of {header.get('learner')!r}.")
     return header, found
 
 
@@ -59,8 +91,8 @@ def taken(found: Arrays, part: str) -> Arrays:
 
 
 def named(name: str, value: Any) -> Arrays:
-    """An array, or what is looked at as one, or tuples of them within tuples, under names of their own."""
-    if hasattr(value, "__array__"):
+    """An array, or tuples of arrays within tuples, under names of their own."""
+    if isinstance(value, np.ndarray):
         return {name: value}
     arrays: Arrays = {}
     for index, part in enumerate(value):

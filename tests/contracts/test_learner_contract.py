@@ -262,14 +262,16 @@ def check_an_altered_snapshot_is_refused(case: Case) -> None:
         np.savez(out, **changed)
         return out.getvalue()
 
-    hurt = [altered(name, 10**9) for name in ("desk.1", "desk.2")] + [altered("desk.0", -5)]
+    hurt = [altered(name, 10**9) for name in ("decisions.rows", "decisions.probes")] + [
+        altered("decisions.issued", -5)
+    ]
     hurt += [altered(name, -(10**9)) for name in arrays if name.startswith("state")]
-    hurt += [altered("desk.1", 0, np.float64)]
+    hurt += [altered("decisions.rows", 0, np.float64)]
     header = json.loads(arrays["header"].tobytes())
     header["config"]["colour"] = "blue"
     hurt.append(good.replace(arrays["header"].tobytes(), b"{}"))
     arrays["header"] = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
-    hurt.append(altered("desk.3", False))
+    hurt.append(altered("decisions.waiting", False))
     for bytes_ in hurt:
         with pytest.raises(InvalidInput, match="snapshot"):
             case.kind.restore(bytes_)

@@ -210,14 +210,16 @@ def test_snapshots_count_rounds_once(name: str) -> None:
     for _ in range(7):
         decision = learner.choose()
     facts, found = _snapshots.of_learner(learner.snapshot(), name)
-    older = _snapshots.packed(facts, found | {"extra.places": np.zeros((9, 2), dtype=np.int64)})
+    older = _snapshots.packed(
+        facts | {"format": 1}, found | {"extra.places": np.zeros((9, 2), dtype=np.int64)}
+    )
     again = LEARNING[name].restore(older)
     again.observe(decision, 1)
     learner.observe(decision, 1)
     assert counts_of(learner)._cells.any()
     np.testing.assert_array_equal(counts_of(again)._cells, counts_of(learner)._cells)
     assert again.choose().slate == learner.choose().slate
-    found["desk.0"][0] = 6
+    found["decisions.issued"][0] = 6
     with pytest.raises(InvalidInput, match="altered"):
         LEARNING[name].restore(_snapshots.packed(facts, found))
 

@@ -393,12 +393,12 @@ def test_a_snapshot_with_other_counts_is_refused() -> None:
 
     def changed(**new: Any) -> bytes:
         out = io.BytesIO()
-        kept = {name: new.get(name.replace("quota.", ""), array) for name, array in arrays.items()}
+        kept = {name: new.get(name.replace("visits.", ""), array) for name, array in arrays.items()}
         np.savez(out, **{name: array for name, array in kept.items() if array is not None})
         return out.getvalue()
 
     FiDp.restore(changed())
-    people, rounds = arrays["quota.people"], arrays["quota.rounds"]
+    people, rounds = arrays["visits.people"], arrays["visits.rounds"]
     for bad in (
         {"people": people[:1]},
         {"rounds": rounds * 0},

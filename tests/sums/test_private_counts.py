@@ -375,9 +375,9 @@ def test_cells_come_back_from_a_snapshot_and_impossible_ones_do_not() -> None:
         {"cells": cells[:2]},
         {"cells": cells.astype(np.float64)},
         {"cells": None},
-        {"lot": np.array([-1])},
-        {"lot": np.array(1)},
-        {"lot": 1},
+        {"number": np.array([-1])},
+        {"number": np.array(1)},
+        {"number": 1},
     ):
         with pytest.raises(InvalidInput, match="altered"):
             again.take(arrays | wrong, people)

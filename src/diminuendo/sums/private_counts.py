@@ -110,11 +110,11 @@ class Counts(ABC):
 
     def arrays(self) -> dict[str, Ints]:
         """For a snapshot: as private as what people said. The names are those of a format."""
-        return {"lot": np.array([self._number]), "cells": self._cells.copy()}
+        return {"number": np.array([self._number]), "cells": self._cells.copy()}
 
     def take(self, arrays: dict[str, Any], people: int) -> None:
         """Go on from what `arrays` gave, with cells opened as they were then; refuse what `people` cannot have said."""
-        number, cells = arrays.get("lot"), arrays.get("cells")
+        number, cells = arrays.get("number"), arrays.get("cells")
         sound = (
             isinstance(number, np.ndarray)
             and isinstance(cells, np.ndarray)

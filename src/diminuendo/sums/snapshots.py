@@ -2,40 +2,31 @@
 
 from __future__ import annotations
 
-import io
-import json
-import zipfile
 from collections.abc import Sequence
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from diminuendo import _snapshots
 from diminuendo.errors import InvalidInput
 
 
 def packed(facts: dict[str, Any], arrays: Sequence[NDArray[Any]]) -> bytes:
     """Facts and arrays as bytes."""
-    out = io.BytesIO()
-    header = np.frombuffer(json.dumps(facts).encode(), dtype=np.uint8)
-    named: dict[str, Any] = {f"a{index}": array for index, array in enumerate(arrays)}
-    np.savez(out, header=header, **named)
-    return out.getvalue()
+    return _snapshots.packed(facts, {f"a{index}": array for index, array in enumerate(arrays)})
 
 
 def read(snapshot: bytes, facts: dict[str, Any]) -> list[NDArray[Any]]:
     """The arrays of a snapshot that belongs to the same facts."""
-    try:
-        with np.load(io.BytesIO(snapshot), allow_pickle=False) as held:
-            found = json.loads(held["header"].tobytes())
-            arrays = [held[f"a{index}"] for index in range(len(held.files) - 1)]
-    except (TypeError, ValueError, KeyError, EOFError, OSError, zipfile.BadZipFile) as error:
-        raise InvalidInput(f"These bytes are not a snapshot: {error}") from error
+    found, arrays = _snapshots.unpacked(snapshot, "a snapshot")
     if found != facts:
         raise InvalidInput(
             "The snapshot is of something made with other arguments; make this one with the same."
         )
-    return arrays
+    if sorted(arrays) != sorted(f"a{index}" for index in range(len(arrays))):
+        raise InvalidInput("The snapshot does not fit; it was cut short or altered.")
+    return [arrays[f"a{index}"] for index in range(len(arrays))]
 
 
 def unpack(snapshot: bytes, facts: dict[str, Any], arrays: Sequence[NDArray[Any]]) -> None:

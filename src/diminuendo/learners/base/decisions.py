@@ -32,9 +32,10 @@ class OpenDecisions:
         self.life = life
 
     @property
-    def arrays(self) -> tuple[NDArray[Any], ...]:
-        """What a snapshot holds of them."""
-        return self.issued, self.rows, self.probes, self.waiting, self.lives
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """What a snapshot holds of them, by name."""
+        names = ("issued", "rows", "probes", "waiting", "lives")
+        return {f"decisions.{name}": getattr(self, name) for name in names}
 
     @property
     def rounds(self) -> int:

@@ -228,15 +228,15 @@ class Learner:
                 facts["ledger"] = frame.ledger is not None
             more = {f"extra.{name}": array for name, array in policy.extra().items()}
             if frame.visit_limit is not None:
-                more |= {f"quota.{name}": array for name, array in frame.visit_limit.arrays().items()}
-            return _snapshots.packed({"format": _snapshots.FORMAT} | facts, self._arrays() | more)
+                more |= {f"visits.{name}": array for name, array in frame.visit_limit.arrays().items()}
+            return _snapshots.packed(facts, self._arrays() | more)
 
     def take_snapshot(self, found: _snapshots.Arrays) -> None:
         """Go on from the arrays of a snapshot of a learner that was made with the same arguments."""
         frame, policy = self._frame, self.policy
         extra = _snapshots.taken(found, "extra")
         if frame.visit_limit is not None:
-            frame.visit_limit.take(_snapshots.taken(found, "quota"))
+            frame.visit_limit.take(_snapshots.taken(found, "visits"))
         _snapshots.fill(self._arrays(), found)
         try:
             policy.take_extra(extra)
@@ -252,9 +252,7 @@ class Learner:
 
     def _arrays(self) -> _snapshots.Arrays:
         """All arrays of fixed size."""
-        return _snapshots.named("desk", self._frame.decisions.arrays) | _snapshots.named(
-            "state", self.policy.state()
-        )
+        return self._frame.decisions.arrays | _snapshots.named("state", self.policy.state())
 
     def __getstate__(self) -> dict[str, Any]:
         if self._frame.limited:

@@ -194,7 +194,7 @@ class SlatePolicy(MenuPolicy):
         found: dict[str, NDArray[Any]] = dict(self._block._asdict())
         assigned = self._menu.assigned
         left = np.bincount(assigned[self.frame.rounds - self._menu.first :], minlength=len(self._block.sizes))
-        found |= {"dealt": assigned, "left": left}
+        found |= {"assigned": assigned, "left": left}
         found |= {f"counts.{name}": part for name, part in self._counts.arrays().items()}
         return found | self.planner.arrays()
 
@@ -202,10 +202,9 @@ class SlatePolicy(MenuPolicy):
         """Go on with the open block; refuse one that could not have been planned."""
         self.planner.take(found)
         slates, sizes, questions, assigned, left = (
-            found.pop(name, np.empty(0)) for name in ("slates", "sizes", "questions", "dealt", "left")
+            found.pop(name, np.empty(0)) for name in ("slates", "sizes", "questions", "assigned", "left")
         )
-        counts = {name: found.pop(f"counts.{name}", None) for name in ("lot", "cells")}
-        found.pop("places", None)  # which older snapshots hold: it follows from the rest
+        counts = {name: found.pop(f"counts.{name}", None) for name in ("number", "cells")}
         if found:
             raise InvalidInput("The snapshot holds more than this learner keeps; it was altered.")
         block, frame = SlateBlock(slates, sizes, questions), self.frame

@@ -113,18 +113,18 @@ class SlatePosterior:
         chains = zip(ChainState._fields, zip(*self._chains, strict=True), strict=True)
         chain = {f"chain.{name}": np.stack(parts) for name, parts in chains}
         draws = {"draws.appeals": self._draws.appeals[self._places()], "draws.overlaps": self._draws.overlaps}
-        heard = {f"heard.{name}": part for name, part in self.observations.arrays().items()}
-        return chain | draws | heard | {"thoughts": np.array([self._n_sweeps])}
+        observations = {f"observations.{name}": part for name, part in self.observations.arrays().items()}
+        return chain | draws | observations | {"n_sweeps": np.array([self._n_sweeps])}
 
     def take(self, found: dict[str, Any]) -> None:
         """Go on from what `arrays` gave; refuse what it could not have given."""
         self.forget()
         names = self.observations.arrays()
-        self.observations.take({name: found.pop(f"heard.{name}", np.empty(0)) for name in names})
+        self.observations.take({name: found.pop(f"observations.{name}", np.empty(0)) for name in names})
         nothing: NDArray[Any] = np.empty(0)
         chain = ChainState(*(found.pop(f"chain.{name}", nothing) for name in ChainState._fields))
         draws = Draws(*(found.pop(f"draws.{name}", nothing) for name in Draws._fields))
-        n_sweeps = found.pop("thoughts", nothing)
+        n_sweeps = found.pop("n_sweeps", nothing)
         pairs, held = draws.overlaps.size // N_DRAWS, len(draws.appeals)
         sizes = self.n_items, pairs
         shapes = (*[(N_CHAINS, size) for size in (*sizes, 3)], (held, self.n_items), (N_DRAWS, pairs), (1,))
