@@ -77,7 +77,7 @@ class PersonWalk:
 def _along(
     table: Table, person: int, row: Items, first_batch: Ints, batch: int, state: Floats, buffer: GainBuffer
 ) -> tuple[int, bool, float]:
-    """How many items are in the buffer, whether they rise, and the payoff. A negative number: how much state she takes."""
+    """How many items are in the buffer, whether they rise, and the payoff; or, negative, how much state she takes."""
     size = offset(table, person + 1) - offset(table, person)
     if size > len(state):
         return -size, False, 0.0
