@@ -498,7 +498,7 @@ def test_a_crash_between_two_picks_keeps_the_first(tmp_path: Path, monkeypatch: 
         assert learner.rounds == 50, "nobody was shown anything"
         published = [line.name for line in ledger.drawn]
         assert published == ["epochs.000000.0000", "epochs.000000.0001"]
-        asking = inside(learner)._asking
+        asking = inside(learner)._walk
         assert asking is not None
         begun = tuple(asking.chosen)
         monkeypatch.undo()

@@ -96,7 +96,7 @@ def walkers_of(segment: Segment) -> Walkers:
     return made
 
 
-def bag_for(n_items: int, segments: Sequence[Segment]) -> GainBuffer:
+def buffer_for(n_items: int, segments: Sequence[Segment]) -> GainBuffer:
     """One for all of them: people may come one by one, each a segment."""
     leaves = (part.family.leaves for part in segments if part.family is not None)
     return new_gain_buffer(n_items, max(leaves, default=1))
@@ -112,7 +112,7 @@ class GainWalk:
         """Who was moved by the last item."""
         self._scratch = np.zeros(n_items)
         self._parts: list[tuple[Segment, int, tuple[Walkers, Floats] | None]] = []
-        first, self._bag = 0, bag_for(n_items, segments)
+        first, self._buffer = 0, buffer_for(n_items, segments)
         for segment in segments:
             made = None
             if segment.function is None:
@@ -145,8 +145,8 @@ class GainWalk:
                 _join(table, rows, at, state, before, item, moved)
                 if everybody:
                     moved[:] = True
-                starts, bag = self._starts[first:], self._bag
-                _ask(table, rows, at, state, moved, bag, starts, self._items, self._scratch, out)
+                starts, buffer = self._starts[first:], self._buffer
+                _ask(table, rows, at, state, moved, buffer, starts, self._items, self._scratch, out)
             elif segment.function is not None:
                 self.moved[first] = True
                 low, high = self._starts[first], self._starts[first + 1]
@@ -159,10 +159,10 @@ class ScoreWalk:
 
     def __init__(self, n_items: int, segments: Sequence[Segment]) -> None:
         self.n_items, self.chosen = n_items, list[int]()
-        bag = bag_for(n_items, segments)
+        buffer = buffer_for(n_items, segments)
         compiled = [walkers_of(segment) for segment in segments if segment.function is None]
         self._tables = [
-            (*walkers, np.full(len(walkers.rows), TICKS, dtype=np.int64), bag) for walkers in compiled
+            (*walkers, np.full(len(walkers.rows), TICKS, dtype=np.int64), buffer) for walkers in compiled
         ]
         self._functions = [segment.function for segment in segments if segment.function is not None]
         self._left = np.full(len(self._functions), TICKS, dtype=np.int64)
@@ -204,11 +204,11 @@ def _said(function: Objective, slate: list[int], n_items: int) -> Floats:
 
 def singles(people: Segment, n_items: int) -> SparseRows:
     """What each item is worth by itself to each person of a compiled segment."""
-    walkers, bag = walkers_of(people), bag_for(n_items, [people])
+    walkers, buffer = walkers_of(people), buffer_for(n_items, [people])
     starts = np.zeros(len(people) + 1, dtype=np.int64)
-    _count(*walkers, bag, starts)
+    _count(*walkers, buffer, starts)
     items, values = np.empty(starts[-1], dtype=np.int64), np.empty(starts[-1])
-    _fill(*walkers, bag, starts, items, values)
+    _fill(*walkers, buffer, starts, items, values)
     return SparseRows(starts, items, values, (len(people), n_items))
 
 
@@ -222,9 +222,9 @@ def _begin(table: Table, rows: Ints, at: Ints, state: Floats) -> None:
 
 
 @kernel
-def _count(table: Table, rows: Ints, at: Ints, state: Floats, bag: GainBuffer, starts: Ints) -> None:
+def _count(table: Table, rows: Ints, at: Ints, state: Floats, buffer: GainBuffer, starts: Ints) -> None:
     for i in range(len(rows)):
-        starts[i + 1] = starts[i] + gains(table, rows[i], state, at[i], bag, 0)
+        starts[i + 1] = starts[i] + gains(table, rows[i], state, at[i], buffer, 0)
 
 
 @kernel
@@ -233,15 +233,15 @@ def _fill(
     rows: Ints,
     at: Ints,
     state: Floats,
-    bag: GainBuffer,
+    buffer: GainBuffer,
     starts: Ints,
     items: Ints,
     values: Floats,
 ) -> None:
     for i in range(len(rows)):
-        for j in range(gains(table, rows[i], state, at[i], bag, 0)):
-            items[starts[i] + j] = bag.items[j]
-            values[starts[i] + j] = bag.gains[j]
+        for j in range(gains(table, rows[i], state, at[i], buffer, 0)):
+            items[starts[i] + j] = buffer.items[j]
+            values[starts[i] + j] = buffer.gains[j]
 
 
 @kernel
@@ -272,7 +272,7 @@ def _ask(
     at: Ints,
     state: Floats,
     moved: NDArray[np.bool_],
-    bag: GainBuffer,
+    buffer: GainBuffer,
     starts: Ints,
     items: Ints,
     scratch: Floats,
@@ -281,13 +281,13 @@ def _ask(
     for i in range(len(rows)):
         if not moved[i]:
             continue
-        count = gains(table, rows[i], state, at[i], bag, 0)
+        count = gains(table, rows[i], state, at[i], buffer, 0)
         for j in range(count):
-            scratch[bag.items[j]] = bag.gains[j]
+            scratch[buffer.items[j]] = buffer.gains[j]
         for entry in range(starts[i], starts[i + 1]):
             out[entry] = scratch[items[entry]]
         for j in range(count):
-            scratch[bag.items[j]] = 0.0
+            scratch[buffer.items[j]] = 0.0
 
 
 @inline
@@ -298,22 +298,24 @@ def _ticks(gain: float, left: int) -> int:
 
 @kernel
 def _score(
-    table: Table, rows: Ints, at: Ints, state: Floats, left: Ints, bag: GainBuffer, total: Ints
+    table: Table, rows: Ints, at: Ints, state: Floats, left: Ints, buffer: GainBuffer, total: Ints
 ) -> None:
     for i in range(len(rows)):
-        for j in range(gains(table, rows[i], state, at[i], bag, 0)):
-            total[bag.items[j]] += _ticks(bag.gains[j], left[i])
+        for j in range(gains(table, rows[i], state, at[i], buffer, 0)):
+            total[buffer.items[j]] += _ticks(buffer.gains[j], left[i])
 
 
 @kernel
-def _take(table: Table, rows: Ints, at: Ints, state: Floats, left: Ints, bag: GainBuffer, item: int) -> None:
+def _take(
+    table: Table, rows: Ints, at: Ints, state: Floats, left: Ints, buffer: GainBuffer, item: int
+) -> None:
     """Everybody takes an item: what it added to the score is taken off what is left of her."""
     for i in range(len(rows)):
         for j in range(
-            gains(table, rows[i], state, at[i], bag, 0)
+            gains(table, rows[i], state, at[i], buffer, 0)
         ):  # the very numbers that entered its score
-            if bag.items[j] == item:
-                left[i] -= _ticks(bag.gains[j], left[i])
+            if buffer.items[j] == item:
+                left[i] -= _ticks(buffer.gains[j], left[i])
         add(table, rows[i], state, at[i], item)
 
 

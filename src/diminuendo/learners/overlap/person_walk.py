@@ -35,7 +35,7 @@ class PersonWalk:
     def __init__(self, n_items: int) -> None:
         self.n_items = n_items
         self._state = np.empty(1)
-        self._bag: GainBuffer | None = None
+        self._buffer: GainBuffer | None = None
 
     def __repr__(self) -> str:
         return f"<PersonWalk, {self.n_items} items>"
@@ -56,12 +56,12 @@ class PersonWalk:
 
     def _compiled(self, person: Person, row: Items, first_batch: Ints, batch: int) -> Answer:
         leaves = person.family.leaves
-        if self._bag is None or len(self._bag.items) < leaves * self.n_items:
-            self._bag = new_gain_buffer(self.n_items, leaves)
-        items, worth = self._bag.items, self._bag.gains
+        if self._buffer is None or len(self._buffer.items) < leaves * self.n_items:
+            self._buffer = new_gain_buffer(self.n_items, leaves)
+        items, worth = self._buffer.items, self._buffer.gains
         while True:
             count, rising, payoff = _along(
-                person.table, person.index, row, first_batch, batch, self._state, self._bag
+                person.table, person.index, row, first_batch, batch, self._state, self._buffer
             )
             if count >= 0:
                 break
@@ -75,18 +75,18 @@ class PersonWalk:
 
 @kernel
 def _along(
-    table: Table, person: int, row: Items, first_batch: Ints, batch: int, state: Floats, bag: GainBuffer
+    table: Table, person: int, row: Items, first_batch: Ints, batch: int, state: Floats, buffer: GainBuffer
 ) -> tuple[int, bool, float]:
-    """How many items are in the bag, whether they rise, and the payoff. A negative number: how much state she takes."""
+    """How many items are in the buffer, whether they rise, and the payoff; or, negative, how much state she takes."""
     size = offset(table, person + 1) - offset(table, person)
     if size > len(state):
         return -size, False, 0.0
     start(table, person, state, 0)
     count, before, rising = 0, -1, True
-    for j in range(gains(table, person, state, 0, bag, 0)):
-        item = bag.items[j]
-        if bag.gains[j] > 0.0 and first_batch[item] <= batch:
-            bag.items[count], bag.gains[count] = item, bag.gains[j]
+    for j in range(gains(table, person, state, 0, buffer, 0)):
+        item = buffer.items[j]
+        if buffer.gains[j] > 0.0 and first_batch[item] <= batch:
+            buffer.items[count], buffer.gains[count] = item, buffer.gains[j]
             rising &= before < item
             before = item
             count += 1
