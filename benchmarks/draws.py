@@ -20,7 +20,8 @@ from benchmarks.stopwatch import Competitor, Result, race
 from diminuendo import SeededCoins, SystemCoins
 from diminuendo._numba import inline
 from diminuendo.randomness import Coins, SecretRandomness
-from diminuendo.randomness.score_classes import TICKS, ScoreClasses, draw, grow, new_score_classes
+from diminuendo.randomness.score_classes import ScoreClasses, draw, grow, new_score_classes
+from diminuendo.randomness.ticks import TICKS
 from diminuendo.randomness.words import UNFINISHED, SecretWords, begin, undo
 from diminuendo.types import Floats, Ints
 

@@ -18,13 +18,13 @@ from diminuendo import SeededCoins
 from diminuendo._numba import inline
 from diminuendo.randomness import SecretRandomness
 from diminuendo.randomness.score_classes import (
-    TICKS,
     ScoreClasses,
     draw,
     new_score_classes,
     probabilities,
     sort_again,
 )
+from diminuendo.randomness.ticks import TICKS
 from diminuendo.randomness.words import UNFINISHED, SecretWords, begin, undo
 from diminuendo.types import Ints
 

@@ -20,6 +20,7 @@ from diminuendo import Learner, People, SeededCoins, SystemCoins
 from diminuendo.learners import OverlapGreedy
 from diminuendo.learners.overlap.policy import OverlapPolicy
 from diminuendo.learners.overlap.recipes import CLIP
+from diminuendo.learners.overlap.schedule import OverlapPlan
 from diminuendo.randomness import Coins, SecretRandomness, rounded_normal
 
 N_ITEMS, NNZ, SLOTS = 100_000, 50, 10
@@ -42,7 +43,7 @@ def private_replay() -> Iterator[Part]:
             check(results, secure)
             ours, additions, noise = (results[who].run for who in ("ours", "additions", "noise"))
             ratio = ours / (additions + noise)
-            releases = policy_of(people, SLOTS).plan.releases
+            releases = plan_of(learner_for(people, SLOTS)).releases
             part.rows.append([n_people, words, releases, ours, additions, noise, ratio, LAPS])
             part.numbers[f"ours / floor, {n_people} people, {words} words"] = ratio
             part.notes.append(
@@ -57,16 +58,15 @@ def private_replay() -> Iterator[Part]:
     yield part
 
 
-def learner_of(people: People, slots: int, coins: Coins | None = None) -> Learner:
+def learner_for(people: People, slots: int, coins: Coins | None = None) -> Learner:
     """A learner for these people."""
     return OverlapGreedy(people.n_items, slots, horizon=len(people), epsilon=1.0, delta=1e-6, coins=coins)
 
 
-def policy_of(people: People, slots: int) -> OverlapPolicy:
-    """Its policy, which knows the plan."""
-    policy = learner_of(people, slots).policy
-    assert isinstance(policy, OverlapPolicy)
-    return policy
+def plan_of(learner: Learner) -> OverlapPlan:
+    """When it releases, and with what noise."""
+    assert isinstance(learner.policy, OverlapPolicy)
+    return learner.policy.plan
 
 
 def competitors(people: People, slots: int, secure: bool) -> Iterator[Competitor]:
@@ -75,7 +75,8 @@ def competitors(people: People, slots: int, secure: bool) -> Iterator[Competitor
     def coins(lap: int) -> Coins:
         return SystemCoins() if secure else SeededCoins(0)
 
-    plan, work = policy_of(people, slots).plan, clipped(people.matrices[0], CLIP)
+    learner = learner_for(people, slots)
+    plan, work = plan_of(learner), clipped(people.matrices[0], CLIP)
     passes = [
         Clipped(work.columns[:stop], work.amounts[:stop])
         for end in plan.schedule.ends[: plan.releases]
@@ -95,7 +96,7 @@ def competitors(people: People, slots: int, secure: bool) -> Iterator[Competitor
                 rounded_normal.rounded_normal(values, sigma, secret)
 
     yield Competitor(
-        "ours", lambda lap: learner_of(people, slots, coins(lap)), lambda made: made.replay(people)
+        "ours", lambda lap: learner_for(people, slots, coins(lap)), lambda made: made.replay(people)
     )
     yield Competitor("additions", lambda _: np.zeros_like(values), add_up)
     yield Competitor("noise", lambda lap: SecretRandomness(coins(lap)), draw)

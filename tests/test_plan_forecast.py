@@ -19,6 +19,7 @@ from diminuendo.privacy import curves
 from diminuendo.types import Floats
 from tests.kit import real_data
 from tests.kit.statistics import ALPHA
+from tests.learners.test_overlap_greedy import policy_of
 
 MADE_UP, REAL, LOSSES = 1.6, 2.0, 3.0
 """Factors within which forecasts were right: half way on the model's own people (a release is 1.5 times as late as the
@@ -74,17 +75,17 @@ def shown(people: People, slots: int, epsilon: float) -> tuple[OverlapPolicy, in
     chance = float(
         np.mean([people.values(make("random", setting, coins=SeededCoins(7)).replay(people)).mean()])
     )
-    rows, losses = [], []
+    rows, losses, policies = [], [], []
     for seed in range(5):
         learner = OverlapGreedy.for_setting(setting, coins=SeededCoins(seed))
-        policy = learner.policy
-        assert isinstance(policy, OverlapPolicy)
+        policy = policy_of(learner)
+        policies.append(policy)
         slates, begins = learner.replay(people), policy.plan.schedule.ends[:-1]
         losses.append(1 - people.values(slates).mean() / best)
         rows.append([people.values(slates[begin]).mean() for begin in begins])
     earned: Floats = np.mean(rows, axis=0)
     reached = np.flatnonzero(earned >= (chance + best) / 2)
-    return policy, int(begins[reached[0]]) if len(reached) else None, float(np.mean(losses))
+    return policies[-1], int(begins[reached[0]]) if len(reached) else None, float(np.mean(losses))
 
 
 def within(one: int | None, other: int | None, factor: float) -> bool:

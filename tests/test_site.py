@@ -21,7 +21,7 @@ NOT_FOR_USERS = {"cli"}
 PACKAGES = [
     package.name
     for package in pkgutil.iter_modules(diminuendo.__path__)
-    if package.ispkg and package.name not in NOT_FOR_USERS
+    if package.ispkg and not package.name.startswith("_") and package.name not in NOT_FOR_USERS
 ]
 
 

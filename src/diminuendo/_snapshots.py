@@ -16,6 +16,10 @@ Arrays = dict[str, NDArray[Any]]
 
 FORMAT = 1
 
+MOST_DEVIATIONS = 50.0
+"""A published value lies at most this many standard deviations outside its possible range; a snapshot that says
+otherwise is refused."""
+
 
 def packed(facts: dict[str, Any], arrays: Arrays) -> bytes:
     """Facts and arrays as bytes; the same facts and arrays give the same bytes."""

@@ -7,6 +7,7 @@ for the empty slate.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol, TypeAlias, runtime_checkable
@@ -28,6 +29,9 @@ FEEDBACKS: tuple[FeedbackKind, ...] = ("full", "bandit", "click")
 
 EMPTY_SLOT = -1
 """In an array of slates, a slot in which nothing is shown."""
+
+ONE_MINUS_1_OVER_E = 1 - math.exp(-1)
+"""What greedy keeps of the best possible, and what the regret of this field is measured against."""
 
 Progress: TypeAlias = Callable[[int], None]
 """Called with the number of rounds (or people, or bytes) just finished."""

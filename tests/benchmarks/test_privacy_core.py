@@ -20,7 +20,8 @@ from benchmarks.report import Disagreement
 from diminuendo import SeededCoins
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.randomness import SecretRandomness, noise, select
-from diminuendo.randomness.score_classes import TICKS, new_score_classes, probabilities
+from diminuendo.randomness.score_classes import new_score_classes, probabilities
+from diminuendo.randomness.ticks import TICKS
 from diminuendo.sums.batch import OpenBatch
 from diminuendo.sums.clip import Clip
 from diminuendo.sums.schedule import equal

@@ -32,13 +32,13 @@ from diminuendo.continuous import (
     Quadratic,
 )
 from diminuendo.continuous.boosted import part_of_the_way
-from diminuendo.continuous.boosted_plan import SHARE, best_size, boosted_plan
-from diminuendo.continuous.frank_wolfe_plan import TICKS, Facts
+from diminuendo.continuous.boosted_plan import best_size, boosted_plan
+from diminuendo.continuous.frank_wolfe_plan import GRADIENT_TICKS, Facts
 from diminuendo.errors import InvalidInput, OverBudget, WrongFeedback
 from diminuendo.privacy import Budget, Ledger, Unit
 from diminuendo.privacy.events import ContinuousGaussian, Gaussian, Laplace
 from diminuendo.randomness import SeededCoins, SystemCoins
-from diminuendo.types import Floats
+from diminuendo.types import ONE_MINUS_1_OVER_E, Floats
 from tests.continuous.hindsight import best_on_a_grid
 from tests.kit.statistics import ALPHA
 
@@ -115,7 +115,7 @@ def slack(
     value: Callable[[Any], float], gradients: Callable[[Floats], Floats], x: Floats, u: Floats
 ) -> float:
     """The two sides of Lemma C8, subtracted: never negative if it holds."""
-    return float(boosted(gradients, x) @ (u - x) - (SHARE * value(u) - value(x)))
+    return float(boosted(gradients, x) @ (u - x) - (ONE_MINUS_1_OVER_E * value(u) - value(x)))
 
 
 def test_the_lemma_holds_for_diminishing_returns() -> None:
@@ -132,9 +132,13 @@ def test_the_lemma_holds_for_diminishing_returns() -> None:
 def test_the_lemma_needs_what_it_asks_for() -> None:
     """Rising returns: at 0 nothing seems worth anything. And with f(0) < 0 a point can be worth less than nothing."""
     ones, zeros = np.ones(2), np.zeros(2)
-    assert slack(lambda x: float(x[0] * x[1]), lambda p: p[:, ::-1], zeros, ones) == pytest.approx(-SHARE)
+    assert slack(lambda x: float(x[0] * x[1]), lambda p: p[:, ::-1], zeros, ones) == pytest.approx(
+        -ONE_MINUS_1_OVER_E
+    )
     below = slack(lambda x: float(x.sum() / 2 - 1), lambda p: np.full(p.shape, 0.5), zeros, ones)
-    assert below == pytest.approx(SHARE - 1)  # SHARE from the gradient, 0 + 1 asked for
+    assert below == pytest.approx(
+        ONE_MINUS_1_OVER_E - 1
+    )  # ONE_MINUS_1_OVER_E from the gradient, 0 + 1 asked for
 
 
 def test_coins_have_the_density_that_the_lemma_asks_for() -> None:
@@ -163,10 +167,10 @@ def test_one_gradient_per_person_is_right_in_expectation() -> None:
     np.testing.assert_allclose(
         seen / point, (seen / point)[:, :1] * np.ones(3)
     )  # all on the way to the point
-    said = SHARE * f.gradients(seen)
+    said = ONE_MINUS_1_OVER_E * f.gradients(seen)
     error = stats.norm.isf(ALPHA / 6) * said.std(axis=0, ddof=1) / math.sqrt(len(seen))  # three entries
     assert (np.abs(said.mean(axis=0) - boosted(f.gradients, point)) <= error).all()
-    uniform = SHARE * (WEIGHTS @ f.gradients(NODES[:, None] * point))
+    uniform = ONE_MINUS_1_OVER_E * (WEIGHTS @ f.gradients(NODES[:, None] * point))
     assert (np.abs(said.mean(axis=0) - uniform) > error).any()
 
 
@@ -259,7 +263,7 @@ def test_nobody_can_change_more_than_is_paid_for(how: str) -> None:
     first, charged = costs(how, at=0)
     # Noise is paid for one tick more than the 2^16 of a gradient, and entries are cut to whole ticks: at most another
     # sqrt(2) ticks of the length, where two entries share it. Squares lose twice as much.
-    assert charged * (1 - 2 * (1 + math.sqrt(2)) / TICKS) <= first <= charged * (1 + 1e-9)
+    assert charged * (1 - 2 * (1 + math.sqrt(2)) / GRADIENT_TICKS) <= first <= charged * (1 + 1e-9)
     later, same = costs(how, at=ROUNDS - 3)
     assert later == pytest.approx(first)
     assert same == charged
@@ -339,7 +343,9 @@ def run(made: BoostedAscent, stream: Sequence[Any]) -> tuple[float, Floats]:
     for t, person in enumerate(stream):
         decision = made.choose()
         objective: DRObjective = person(decision.point) if callable(person) else person
-        slope = SHARE * objective.gradients(made._asked(t - made._starts[made._sums.released]))[0]
+        slope = (
+            ONE_MINUS_1_OVER_E * objective.gradients(made._asked(t - made._starts[made._sums.released]))[0]
+        )
         own, total = own + float(slope @ decision.point), total + slope
         made.observe(decision, objective)
     return own, total
@@ -363,7 +369,7 @@ STREAMS: dict[str, list[Any]] = {
 def test_without_noise_the_bound_holds_on_every_path(name: str, domain: Domain) -> None:
     """Theorem C10 before it takes expectations: for the gradients that were asked for, against every point."""
     made = BoostedAscent(domain, 150, gradient_bound=1.0, coins=SeededCoins(2))
-    assert made.bound() == pytest.approx(SHARE * domain.spread * math.sqrt(150))
+    assert made.bound() == pytest.approx(ONE_MINUS_1_OVER_E * domain.spread * math.sqrt(150))
     own, total = run(made, STREAMS[name])
     regret = float(total @ domain.maximise(total)) - own
     assert regret <= made.bound() * (1 + 1e-9)
@@ -407,8 +413,10 @@ def test_payoffs_are_within_the_bound(noise: Any, domain: Domain) -> None:
         made = BoostedAscent(domain, rounds, gradient_bound=0.83, noise=noise, coins=SeededCoins(seed))
         earned.append(sum(f.value(x) for f, x in zip(stream, made.replay(stream), strict=True)))
     error = float(stats.t.isf(ALPHA, 19) * np.std(earned, ddof=1) / math.sqrt(20))
-    assert SHARE * best - np.mean(earned) + error <= made.bound()
-    assert np.mean(earned) - error > SHARE * best  # where nothing is against it, the share itself is reached
+    assert ONE_MINUS_1_OVER_E * best - np.mean(earned) + error <= made.bound()
+    assert (
+        np.mean(earned) - error > ONE_MINUS_1_OVER_E * best
+    )  # where nothing is against it, the share itself is reached
 
 
 def example_learners(rounds: int, epsilon: float) -> tuple[BoostedAscent, BoostedAscent, MetaFrankWolfe]:
@@ -458,7 +466,7 @@ def test_the_planned_noise_is_the_noise(cost: str) -> None:
     made = learner(n=10_000, noise=noise, ledger=Ledger(budget), gradient_bound=0.4, releases=1)
     planned = math.sqrt(made.plan.square / 10_000)
     # Discrete noise has no more than the deviation it is named for; rounding adds half a tick to what is drawn.
-    rounding = 0.5 * 0.4 / TICKS if cost == "rounded" else 0.0
+    rounding = 0.5 * 0.4 / GRADIENT_TICKS if cost == "rounded" else 0.0
     deviation = made._sums.deviation  # type: ignore[attr-defined]
     assert planned == pytest.approx(deviation + rounding, rel=1e-12)
     squares = np.square(made._sums.release(made._secret)[0]) / planned**2

@@ -9,7 +9,7 @@ import pytest
 from scipy import optimize
 
 from diminuendo.continuous import Box, CappedSimplex, Domain, Polytope
-from diminuendo.continuous.domains import FAR
+from diminuendo.continuous.domains import FARTHEST_POINT
 from diminuendo.errors import InvalidInput
 from diminuendo.types import Floats
 from tests.continuous.hindsight import constraints
@@ -156,7 +156,7 @@ def test_what_does_not_belong_is_noticed() -> None:
         (lambda: Polytope([[1.0, 1.0]], [0.0], [1.0, 1.0]), "limits"),
         (lambda: Box([1.0]).project([1.0]), "rows of 1"),
         (lambda: Box([1.0]).project([[np.nan]]), "numbers from"),
-        (lambda: Box([1.0]).project([[2 * FAR]]), "cut them"),
+        (lambda: Box([1.0]).project([[2 * FARTHEST_POINT]]), "cut them"),
         (lambda: Box([1.0]).maximise([np.inf]), "direction"),
     ],
 )

@@ -29,7 +29,7 @@ from diminuendo.continuous import (
     Quadratic,
     frank_wolfe_plan,
 )
-from diminuendo.continuous.frank_wolfe_plan import TICKS, reach
+from diminuendo.continuous.frank_wolfe_plan import GRADIENT_TICKS, reach
 from diminuendo.errors import InvalidInput, OverBudget, WrongFeedback
 from diminuendo.privacy import Budget, Ledger, Unit
 from diminuendo.privacy.events import Gaussian, Laplace
@@ -520,7 +520,9 @@ def test_little_noise_is_little_different(noise: Any) -> None:
             longest = stats.gamma.isf(chance, 6 * 3) * private._sums._tree.scale  # type: ignore[attr-defined]
         else:  # and each gradient is cut to whole ticks
             deviation = private._sums.deviation  # type: ignore[attr-defined]
-            longest = math.sqrt(stats.chi2.isf(chance, 3)) * deviation + 60 * math.sqrt(3) * 2.0 / TICKS
+            longest = (
+                math.sqrt(stats.chi2.isf(chance, 3)) * deviation + 60 * math.sqrt(3) * 2.0 / GRADIENT_TICKS
+            )
         eta, bent = private.plan.parameter, max(person.smoothness for person in people())
         difference = np.linalg.norm(private.replay(people()) - calm.replay(people()), axis=1).max()
         return difference, eta * longest * (1 + eta * bent) ** 59

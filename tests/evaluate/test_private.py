@@ -13,7 +13,7 @@ from diminuendo import SeededCoins, SystemCoins
 from diminuendo.errors import InvalidInput, OverBudget
 from diminuendo.evaluate import Log, evaluate_privately
 from diminuendo.evaluate.intervals import RATES
-from diminuendo.evaluate.private import TICKS, _capital, interval
+from diminuendo.evaluate.private import WEIGHT_TICKS, _capital, interval
 from diminuendo.privacy import Budget, Ledger
 from diminuendo.randomness import SecretRandomness
 from diminuendo.sums.private_counts import PrivateCounts
@@ -48,7 +48,7 @@ def cell(log: Log, monkeypatch: pytest.MonkeyPatch) -> int:
 
 
 def test_one_person_moves_the_sum_by_one_unit_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every person, from any payoff to any other: a unit of TICKS is what noise is made for, and it is attained."""
+    """Every person, from any payoff to any other: WEIGHT_TICKS are what noise is made for, and attained."""
     payoffs = np.random.default_rng(2).random((12, 3))
     moved = []
     for person in range(len(payoffs)):
@@ -58,7 +58,7 @@ def test_one_person_moves_the_sum_by_one_unit_at_most(monkeypatch: pytest.Monkey
             other[person] = payoff
             sums.append(cell(log_of(other), monkeypatch))
         moved.append(max(sums) - min(sums))
-    assert max(moved) == TICKS
+    assert max(moved) == WEIGHT_TICKS
     assert min(moved) == 0, "whose slate the policy would not show says nothing"
 
 

@@ -11,7 +11,7 @@ from diminuendo import Learner, OrderedExperts, SeededCoins
 from diminuendo.errors import InvalidInput
 from diminuendo.experts import Hedge
 from diminuendo.randomness import SecretRandomness
-from diminuendo.randomness.score_classes import TICKS
+from diminuendo.randomness.ticks import TICKS
 from diminuendo.simulate import expert_regrets
 from diminuendo.streams import People, adversary, msweb, taste_groups
 from tests.kit.inside import inside

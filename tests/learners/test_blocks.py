@@ -21,7 +21,7 @@ from diminuendo import NoisyOr, People, SeededCoins, Setting
 from diminuendo.errors import InvalidInput, OverBudget
 from diminuendo.learners.base.replay import loop
 from diminuendo.learners.menus import read_menu
-from diminuendo.learners.probing.schedule import TICKS, Noise, Plan
+from diminuendo.learners.probing.schedule import PAYOFF_TICKS, Noise, Plan
 from diminuendo.learners.probing.variants import (
     BanditBlocks,
     BanditBlocksFull,
@@ -195,7 +195,7 @@ def test_a_cell_is_what_its_item_earns_over_the_whole_block(kind: Any) -> None:
     original = learner.policy._cells.release
 
     def release(secret: SecretRandomness) -> Floats:
-        cells.append(learner.policy._cells._batch.copy() // TICKS)
+        cells.append(learner.policy._cells._batch.copy() // PAYOFF_TICKS)
         released: Floats = original(secret)
         return released
 
@@ -287,7 +287,7 @@ def test_hostile_people_move_no_more_than_is_charged(kind: Any, noise_: Noise, s
                     if due <= t:
                         learner.observe(which, what)
     shifts = [np.abs(shift).astype(object) for shift, _, _ in script]
-    scale, unit = Fraction(script[0][1]), TICKS
+    scale, unit = Fraction(script[0][1]), PAYOFF_TICKS
     assert len(script) == blocks - 1
     assert all((shift > 0).sum() <= 1 for shift in shifts)
     if noise_ == "laplace":
@@ -312,7 +312,7 @@ def test_the_last_answers_of_a_block_count_and_later_ones_do_not(kind: Any) -> N
     own = [d for d in decisions if d.probe[1] in d.slate[d.probe[0] :]]  # not shown further up already
     said = [d.slate.index(d.probe[1]) if kind is RankedClicks else 1.0 for d in own]
     learner.observe(own[0], said[0])
-    assert learner.policy._cells._batch.sum() == TICKS
+    assert learner.policy._cells._batch.sum() == PAYOFF_TICKS
     learner.choose()
     assert learner.policy._cells._batch.sum() == 0, "the block was published"
     for decision, what in zip(own[1:], said[1:], strict=True):

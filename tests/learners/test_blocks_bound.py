@@ -14,7 +14,7 @@ from scipy import sparse
 import diminuendo as dim
 from diminuendo import NoisyOr, People, SeededCoins, Setting
 from diminuendo.learners.probing import schedule
-from diminuendo.learners.probing.schedule import SHARE, TICKS, Noise, Plan, Theorem, planned, spread_ahead
+from diminuendo.learners.probing.schedule import PAYOFF_TICKS, Noise, Plan, Theorem, planned, spread_ahead
 from diminuendo.learners.probing.variants import (
     BanditBlocks,
     BanditBlocksFull,
@@ -23,7 +23,7 @@ from diminuendo.learners.probing.variants import (
     OpenRankedClicks,
     RankedClicks,
 )
-from diminuendo.types import Floats, Items
+from diminuendo.types import ONE_MINUS_1_OVER_E, Floats, Items
 
 WAYS = (schedule.short, schedule.full, schedule.inserted)
 EXPERT = Theorem(1, 0.0, 0.0)
@@ -87,41 +87,41 @@ def test_half_of_the_best_slate_by_exchanges() -> None:
 def test_what_probes_cost(k: int) -> None:
     """By adding up what prefixes are known to earn."""
     prefix = [1 - (1 - 1 / k) ** i for i in range(k + 1)]
-    assert schedule.short(k).explore == pytest.approx(SHARE - np.mean(prefix[:k]))
+    assert schedule.short(k).explore == pytest.approx(ONE_MINUS_1_OVER_E - np.mean(prefix[:k]))
     assert k * (1 - schedule.short(k).relief) == pytest.approx(np.mean(range(k)))
-    assert schedule.inserted(k).explore == pytest.approx(SHARE - prefix[k - 1])
+    assert schedule.inserted(k).explore == pytest.approx(ONE_MINUS_1_OVER_E - prefix[k - 1])
     assert schedule.full(k).explore == pytest.approx(0.5 / k)
 
 
 def test_the_bound_by_hand() -> None:
     plan = Plan(20, 5, 1_050_000, 1_000, 2, 0.1, "gaussian")
     beta = 1_000 * (math.log(20) / 0.1 + 0.1 * (13 / 2) ** 2 / 2) + 0.1 / 8 * 1_050_000
-    beta += 1_050_000 * (20 / 2**40 + 1 / TICKS + 3 * 0.1 / (2 * TICKS))
-    expected = 0.2 * (SHARE - 0.8**5) * 1_050_000 + (1 - 0.2 * 0.6) * 5 * beta
-    assert plan.bound(schedule.short(5), 13.0, TICKS) == pytest.approx(expected)
+    beta += 1_050_000 * (20 / 2**40 + 1 / PAYOFF_TICKS + 3 * 0.1 / (2 * PAYOFF_TICKS))
+    expected = 0.2 * (ONE_MINUS_1_OVER_E - 0.8**5) * 1_050_000 + (1 - 0.2 * 0.6) * 5 * beta
+    assert plan.bound(schedule.short(5), 13.0, PAYOFF_TICKS) == pytest.approx(expected)
     pure = replace(plan, noise="laplace")
     beta = 1_000 * (math.log(20) - 1_049 * math.log(1 - (0.1 * 3 / 2) ** 2)) / 0.1 + 0.1 / 8 * 1_050_000
-    beta += 1_050_000 * (20 / 2**40 + 1 / TICKS)
+    beta += 1_050_000 * (20 / 2**40 + 1 / PAYOFF_TICKS)
     expected = 0.04 * 0.5 * 1_050_000 + (1 - 0.04) * 2.5 * beta
-    assert pure.bound(schedule.full(5), 3.0, TICKS) == pytest.approx(expected)
+    assert pure.bound(schedule.full(5), 3.0, PAYOFF_TICKS) == pytest.approx(expected)
     click = replace(plan, noise="none", horizon=1_050_500)  # the last block is longer
     u = np.array([0.1, 0.15])
     curve = (np.exp(u) - 1 - u) / u
     experts = 5 * 1_000 * math.log(20) / 0.1 + curve @ [1_049_000, 1_500] + 5 * 1_050_500 * 20 / 2**40
-    assert click.bound(schedule.inserted(5), 0.0, TICKS) == pytest.approx(
+    assert click.bound(schedule.inserted(5), 0.0, PAYOFF_TICKS) == pytest.approx(
         0.2 * (0.8**4 - math.exp(-1)) * 1_050_500 + experts
     )
-    assert replace(pure, rate=1.0).bound(schedule.full(5), 3.0, TICKS) == math.inf
+    assert replace(pure, rate=1.0).bound(schedule.full(5), 3.0, PAYOFF_TICKS) == math.inf
 
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize(("noise", "limit"), [("none", 1.0), ("laplace", 0.3), ("gaussian", 0.05)])
 def test_plans_are_nearly_the_best_of_their_kind(way: Any, noise: Noise, limit: float) -> None:
     theorem = way(3)
-    plan = planned(theorem, 20, 500_000, noise, limit, TICKS)
+    plan = planned(theorem, 20, 500_000, noise, limit, PAYOFF_TICKS)
 
     def worth(other: Plan) -> float:
-        return other.bound(theorem, spread_ahead(noise, other.blocks, limit), TICKS)
+        return other.bound(theorem, spread_ahead(noise, other.blocks, limit), PAYOFF_TICKS)
 
     least = worth(plan)
     assert plan.block_probes <= theorem.most * plan.length
@@ -175,7 +175,7 @@ def test_streams_that_turn_are_held_to_the_bound(noise: Noise) -> None:
         made = kind(2, 1, horizon=rounds, coins=coins, **({} if noise == "none" else asked))
         policy, watched = made.policy, Watched(made)
         assert policy.plan.noise == noise
-        bound = policy.plan.bound(EXPERT, policy.spread, TICKS)
+        bound = policy.plan.bound(EXPERT, policy.spread, PAYOFF_TICKS)
         policy.plan = replace(policy.plan, rate=policy.plan.rate * fast)
         made.replay(turning(policy.schedule.sizes))
         found.append(float(np.max(watched.each) - watched.own))
@@ -201,7 +201,7 @@ def test_regret_is_within_bounds_that_say_something(kind: Any, feedback: Any) ->
     people = People(
         NoisyOr(), sparse.csr_array((np.ones(rounds), wants, np.arange(rounds + 1)), shape=(rounds, n))
     )
-    aim = 0.5 if "full" in kind.name else SHARE
+    aim = 0.5 if "full" in kind.name else ONE_MINUS_1_OVER_E
     best = max(people.values([item]).sum() for item in range(n))
     learner = kind.for_setting(Setting(n, k, rounds, feedback, 1.0), coins=SeededCoins(1))
     bound = learner.policy.bound_to_aim()
@@ -210,7 +210,7 @@ def test_regret_is_within_bounds_that_say_something(kind: Any, feedback: Any) ->
     assert earned >= aim * best - bound
     assert chance < aim * best - bound, "the bound says something"
     if "full" in kind.name:
-        assert learner.regret_bound() == pytest.approx(bound + (SHARE - 0.5) * rounds)
+        assert learner.regret_bound() == pytest.approx(bound + (ONE_MINUS_1_OVER_E - 0.5) * rounds)
 
 
 @pytest.mark.parametrize(
@@ -230,5 +230,5 @@ def test_the_table_in_the_proofs(kind: Any, feedback: Any, shares: tuple[float, 
 
 def test_few_people_are_not_probed_in_vain() -> None:
     learner: Any = BanditBlocks.for_setting(Setting(50, 5, 499, "bandit"))
-    assert (learner.policy.plan.blocks, learner.regret_bound()) == (1, SHARE * 499)
+    assert (learner.policy.plan.blocks, learner.regret_bound()) == (1, ONE_MINUS_1_OVER_E * 499)
     assert all(learner.choose().probe is None for _ in range(50))

@@ -118,7 +118,7 @@ def test_what_is_not_private_is_noticed(mistake: str) -> None:
 )
 def test_learners_follow_that_law(kind: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Item by item, through replay: three people a block, who want items 0, 1, or both."""
-    monkeypatch.setattr(variants, "TICKS", 1)
+    monkeypatch.setattr(variants, "PAYOFF_TICKS", 1)
     wants, blocks, runs, coins = [(1.0, 0.0), (1.0, 0.0), (1.0, 1.0)], 2, 2_000, SeededCoins(5)
     stream: Stream = tuple((0.0, a, b, max(a, b)) for a, b in wants * blocks)
     people, found = People(NoisyOr(), np.array(wants * blocks)), []

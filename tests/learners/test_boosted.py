@@ -15,13 +15,13 @@ import diminuendo as dim
 from benchmarks.slow_contributions import boosted_rows
 from diminuendo import Oracle, People, SeededCoins
 from diminuendo.experts.capped_simplex import ONE, leader, running
-from diminuendo.learners.released.boosted import LENGTH, SHARE, BoostedLeader
+from diminuendo.learners.released.boosted import LENGTH, BoostedLeader
 from diminuendo.learners.released.boosted_people import spell
 from diminuendo.learners.released.menu import WORD
 from diminuendo.learners.released.released_sum import noise_level
 from diminuendo.learners.released.variants import Boosted
 from diminuendo.streams import taste_groups
-from diminuendo.types import Floats, Ints, Items
+from diminuendo.types import ONE_MINUS_1_OVER_E, Floats, Ints, Items
 from tests.kit.families import families, specimens
 from tests.kit.statistics import ALPHA, assert_follows, assert_rejects
 from tests.learners.test_contribution import drawn as draw_slates
@@ -82,9 +82,9 @@ def test_following_the_direction_comes_within_one_minus_one_over_e(which: int) -
         slope = np.array([extension(f, x + step * e) - extension(f, x) for e in np.eye(n)]) / step
         for target in subsets(n):
             y = np.array([float(a in target) for a in range(n)])
-            short = SHARE * f(target) - worth
+            short = ONE_MINUS_1_OVER_E * f(target) - worth
             assert found @ (y - x) >= short - 1e-9
-            flat = max(flat, float(short - SHARE * slope @ (y - x)))
+            flat = max(flat, float(short - ONE_MINUS_1_OVER_E * slope @ (y - x)))
     assert which % 2 or flat > 0.01, "the gradient at x itself does not do"
 
 
@@ -160,7 +160,7 @@ class Watched:
     def add_people(self, people: Any, first: int, rows: Items, words: Ints, batch: int, gains: Any) -> None:
         self._add_people(people, first, rows, words, batch, gains)
         ends, last = self._learner.menu.ends, first + len(rows)
-        gained = SHARE * boosted_rows(people.table, first, last, 1, ends, words).sum(axis=0)
+        gained = ONE_MINUS_1_OVER_E * boosted_rows(people.table, first, last, 1, ends, words).sum(axis=0)
         self.each += gained
         self.own += float(gained @ point_of(self._learner))
 
@@ -169,7 +169,7 @@ class Stubborn(BoostedLeader):
     """A planted fault: the rate stays as fast as it was in the beginning."""
 
     def following(self, before: Floats, published: Floats) -> Stubborn:
-        ends = running(leader(SHARE * published, self.slots, 1.0)[0], self.slots)
+        ends = running(leader(ONE_MINUS_1_OVER_E * published, self.slots, 1.0)[0], self.slots)
         return Stubborn(self.n_items, self.slots, self.schedule, None, ends)
 
 
@@ -190,7 +190,7 @@ def against_the_point(seed: int, rounds: int = 6_000, *, stubborn: bool = False)
 
 def test_people_who_react_are_held_to_the_bound() -> None:
     regrets, bounds = zip(*(against_the_point(seed) for seed in range(5)), strict=True)
-    assert np.mean(regrets) <= bounds[0] < SHARE * 6_000 / 3
+    assert np.mean(regrets) <= bounds[0] < ONE_MINUS_1_OVER_E * 6_000 / 3
     fault, bound = against_the_point(0, stubborn=True)
     assert fault > bound, "a leader that follows too fast is noticed"
 
@@ -201,7 +201,7 @@ def test_the_bound_by_hand() -> None:
     sigma = math.sqrt(50) / dim.privacy.curves.gaussian_mu(1.0, 1e-6)
     assert noise_level(50, released.clip, learner.budget) == pytest.approx(sigma, rel=1e-3)
     size = math.ceil(LENGTH * sigma)
-    leading = 2 * SHARE * 5 * math.sqrt(100_000 * math.log(10) * (size / 4 + sigma**2 / size))
+    leading = 2 * ONE_MINUS_1_OVER_E * 5 * math.sqrt(100_000 * math.log(10) * (size / 4 + sigma**2 / size))
     assert leading < bound < 1.25 * leading
     doubled: Any = Boosted(50, 5, horizon=400_000, epsilon=1.0, delta=1e-6).regret_bound()
     assert doubled / bound == pytest.approx(2.0, rel=0.15), "of order sqrt T"
@@ -216,7 +216,7 @@ def test_the_rate_falls_and_the_sums_are_followed() -> None:
         learner.replay(people[first : first + 500])
         rates.append(learner.policy.follower.rate)
     assert all(later <= before for before, later in itertools.pairwise(rates))
-    x, _ = leader(SHARE * np.asarray(learner.policy.released.published), 3, rates[-1])
+    x, _ = leader(ONE_MINUS_1_OVER_E * np.asarray(learner.policy.released.published), 3, rates[-1])
     np.testing.assert_allclose(point_of(learner), x, atol=1 / ONE)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +13,12 @@ import numpy as np
 import pytest
 
 from diminuendo import LEARNERS, Learner, SeededCoins, Setting
+from diminuendo.audit.taps import Taps
 from diminuendo.errors import InvalidInput, OutOfRange
 from diminuendo.learners.base.menu import Menu
 from diminuendo.learners.base.policy import MenuPolicy
 from diminuendo.learners.menus import MENUS, read_menu
+from diminuendo.learners.overlap.menu import RandomFromLists
 from diminuendo.streams import taste_groups
 from diminuendo.types import FEEDBACKS, FeedbackKind, Items
 from tests.kit.choose_by_menu import SEED
@@ -44,8 +46,8 @@ def answer(feedback: FeedbackKind, t: int, slate: tuple[int, ...]) -> Any:
     return PEOPLE[t] if feedback == "full" else PEOPLE[t].value(slate)
 
 
-def played(name: str) -> Iterator[tuple[Menu, Items, Items]]:
-    """Every menu of a run, and the slates and probes that the learner showed by it."""
+def played(name: str, silent: int | None = None) -> Iterator[tuple[Menu, Items, Items]]:
+    """Every menu of a run, and the slates and probes that the learner showed by it; who is `silent` does not answer."""
     learner, feedback = fresh(name)
     menu, rows, probes = None, list[Items](), list[tuple[int, int]]()
     for t in range(ROUNDS):
@@ -56,7 +58,8 @@ def played(name: str) -> Iterator[tuple[Menu, Items, Items]]:
             menu, rows, probes = learner.menu, [], []
         rows.append(learner.row_of(decision))
         probes.append((-1, -1) if decision.probe is None else decision.probe)
-        learner.observe(decision, answer(feedback, t, decision.slate))
+        if t != silent:
+            learner.observe(decision, answer(feedback, t, decision.slate))
     assert menu is not None
     yield menu, np.array(rows), np.array(probes)
 
@@ -86,6 +89,28 @@ def test_another_process_chooses_the_same_slates(tmp_path: Path) -> None:
             np.testing.assert_array_equal(found["probes"][:, :2], probes, err_msg=case)
 
 
+def menus_beside(name: str, silent: Sequence[int]) -> list[bool]:
+    """For each person who might not answer: whether menus are the same, byte for byte, where the same is published."""
+    with (taps := Taps()).open():
+        menus = [menu.to_bytes() for menu, _, _ in played(name)]
+    assert taps.crossings or not LEARNERS[name].private, "something is published, and menus follow it"
+    found = []
+    for person in silent:
+        with Taps(taps.crossings).open():
+            found.append([menu.to_bytes() for menu, _, _ in played(name, person)] == menus)
+    return found
+
+
+@pytest.mark.parametrize("name", [name for name in WITH_MENUS if LEARNERS[name].private or name == "random"])
+def test_nothing_private_is_in_a_menu(name: str) -> None:
+    assert all(menus_beside(name, (0, 7, 150)))
+
+
+def test_that_test_can_tell() -> None:
+    """Counts that are published as they are pass no tap, and menus follow them."""
+    assert not all(menus_beside("slate-totals-open", range(8)))
+
+
 @pytest.mark.parametrize("name", WITH_MENUS)
 def test_a_menu_is_read_back_as_it_was_written(name: str) -> None:
     menu = next(played(name))[0]
@@ -104,4 +129,5 @@ def test_what_is_no_menu_is_refused() -> None:
 
 def test_every_kind_of_menu_is_shown_by_some_learner() -> None:
     shown = {type(menu) for name in WITH_MENUS for menu, _, _ in played(name)}
-    assert shown == set(MENUS.values())
+    restricted = {RandomFromLists}  # of learners with eligible slots: tests/learners/test_overlap_menus.py
+    assert shown | restricted == set(MENUS.values())

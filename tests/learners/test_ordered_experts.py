@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from diminuendo import NoisyOr, Oracle, OrderedExperts, People, SeededCoins
 from diminuendo.learners.hedge.full import ATTEMPTS
-from diminuendo.randomness.score_classes import TICKS, probabilities
+from diminuendo.randomness.score_classes import probabilities
+from diminuendo.randomness.ticks import TICKS
 from diminuendo.types import Objective
 from tests.kit.families import families, specimens
 from tests.kit.inside import inside

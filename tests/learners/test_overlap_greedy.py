@@ -16,7 +16,7 @@ import diminuendo as dim
 from diminuendo import Functions, Oracle, People, SeededCoins, Setting
 from diminuendo.errors import InvalidInput, LedgerInUse, OverBudget
 from diminuendo.learners.base.learner import Learner
-from diminuendo.learners.base.stored_objectives import StoredObjectives, singles
+from diminuendo.learners.base.stored_objectives import StoredObjectives
 from diminuendo.learners.overlap.drift import DriftTest
 from diminuendo.learners.overlap.policy import OverlapPolicy
 from diminuendo.learners.overlap.recipes import CLIP, OverlapGreedy
@@ -28,6 +28,7 @@ from diminuendo.privacy.ledger import Ledger
 from diminuendo.randomness import SecretRandomness
 from diminuendo.randomness import rounded_normal as normal
 from diminuendo.streams import drift, taste_groups
+from diminuendo.streams.walks import Segment, singles
 from diminuendo.sums.chains.stored import StoredPeople
 from diminuendo.sums.chains.weights import UNIT
 from diminuendo.sums.schedule import Schedule
@@ -222,7 +223,7 @@ def test_kept_people_say_what_they_said_and_survive_a_snapshot(name: str) -> Non
             (again, whole),
         ):
             starts = n_items * np.arange(len(everybody) + 1)
-            walk = people_kept.walk(starts, np.tile(np.arange(n_items), len(everybody)))
+            walk = people_kept.gain_walk(starts, np.tile(np.arange(n_items), len(everybody)))
             chain: list[int] = []
             for item in range(min(3, n_items)):
                 chain.append(item)
@@ -245,11 +246,11 @@ def test_whom_an_item_does_not_move_need_not_be_asked(name: str) -> None:
             stored = StoredPeople(
                 n_items, schedule=Schedule((len(people), 2 * len(people))), ledger=Ledger(BUDGET)
             )
-            stored.add_rows(singles(people.family, people.table, rows, n_items), batch=0)
+            stored.add_rows(singles(Segment(people.family, people.table, rows), n_items), batch=0)
             kept, secret = StoredObjectives(n_items), SecretRandomness(SeededCoins(1))
             kept.add_rows(people.family, people.table, rows)
             chain = stored.release(0, [UNIT], (1e9, 1e9))
-            walk = kept.walk(chain.starts, chain.items)
+            walk = kept.gain_walk(chain.starts, chain.items)
             found = [chain.singles(secret)]
             for item in range(n_items):
                 if everybody:
@@ -396,6 +397,6 @@ def test_doors(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="delta"):
         OverlapGreedy(8, 2, **(made | {"delta": 0.0}))
     with pytest.raises(InvalidInput, match="Ledger"):
-        OverlapGreedy(8, 2, **made, ledger=5)
+        OverlapGreedy(8, 2, **made, ledger=5)  # type: ignore[arg-type]
     with pytest.raises(InvalidInput, match="40 rounds"):
         OverlapGreedy(8, 2, **made).replay(taste_groups(41, 8, groups=2, items_per_group=3))

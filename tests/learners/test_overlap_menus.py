@@ -106,6 +106,7 @@ def test_lists_that_do_not_fit_are_refused() -> None:
     good: dict[str, Any] = {"n_items": 4, "slots": 2, "first": 0, "end": 9, "words": 0}
     starts, items = np.array([0, 2, 3]), np.array([0, 1, 3], dtype=np.int32)
     RandomFromLists(**good, starts=starts, items=items)
+    wrong: dict[str, Any]
     for wrong in (
         {"starts": starts[:2], "items": items},
         {"starts": np.array([0, 4, 3]), "items": items},
@@ -114,7 +115,7 @@ def test_lists_that_do_not_fit_are_refused() -> None:
         {"starts": starts, "items": np.array([0, 1, 4], dtype=np.int32)},
     ):
         with pytest.raises(InvalidInput, match="altered"):
-            RandomFromLists(**good, **wrong)
+            RandomFromLists(**good | wrong)
 
 
 # What it costs.
@@ -127,7 +128,7 @@ def test_what_is_promised_is_what_is_charged(kind: Any, n_items: int) -> None:
     ledger = Ledger(BUDGET)
     learner = kind(n_items, min(3, n_items), ledger=ledger, coins=SeededCoins(3), **MADE)
     groups = {"groups": 4, "items_per_group": 5} if n_items > 1 else {"groups": 1, "items_per_group": 1}
-    learner.replay(taste_groups(300, n_items, seed=1, **groups))  # type: ignore[arg-type]
+    learner.replay(taste_groups(300, n_items, seed=1, **groups))
     policy = policy_of(learner)
     assert policy._position.memory_begins == 0
     assert Composed(tuple(charge.event for charge in ledger.charges)) == policy.events

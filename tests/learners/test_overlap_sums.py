@@ -27,7 +27,7 @@ from diminuendo.privacy.budget import Budget
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.randomness import SecretRandomness
 from diminuendo.streams import drift, taste_groups
-from diminuendo.sums.chains.running import NOBODY, SINGLES, Question, RunningChains
+from diminuendo.sums.chains.running import NO_ITEM, SINGLES, Question, RunningChains
 from diminuendo.sums.chains.weights import running_weights
 from diminuendo.sums.clip import Clip
 from diminuendo.sums.private_sum import ROOM
@@ -186,7 +186,7 @@ def by_hand(wishes: list[int], chain: tuple[int, ...]) -> dict[Question, dict[in
         lost = dict(left) if item in wishes else {}
         left = {} if item in wishes else left
         found[Question(item, tuple(sorted(chain[:place])))] = lost
-    found[Question(NOBODY, tuple(sorted(chain)))] = left
+    found[Question(NO_ITEM, tuple(sorted(chain)))] = left
     return found
 
 
@@ -215,7 +215,7 @@ def test_sums_are_what_people_said_times_their_weights_also_when_late() -> None:
     seen = 0
     for place in np.flatnonzero(sums._within.any(axis=1)):
         key = sums._keys[place].tolist()
-        question = Question(key[0], tuple(item for item in key[1:] if item != NOBODY))
+        question = Question(key[0], tuple(item for item in key[1:] if item != NO_ITEM))
         expected = np.zeros(n, dtype=np.int64)
         for t in range(schedule.ends[5]):
             batch = schedule.batch_of(t)
@@ -262,8 +262,8 @@ def test_old_questions_make_way_and_units_are_those_of_who_was_asked() -> None:
     often = weights.often.astype(float)
     assert found[Question(0, ())].units[0] == 1024 * 10 * (often[0] + often[2] + often[5])
     assert found[SINGLES].units[2] == 1024 * 10 * often[2:6].sum()
-    assert found[Question(NOBODY, (7, 8))].units[0] == 1024 * 10 * often[4]
-    assert found[Question(NOBODY, (0, 1))].units[0] == 1024 * 10 * often[5], "had made way meanwhile"
+    assert found[Question(NO_ITEM, (7, 8))].units[0] == 1024 * 10 * often[4]
+    assert found[Question(NO_ITEM, (0, 1))].units[0] == 1024 * 10 * often[5], "had made way meanwhile"
 
 
 def test_a_late_answer_does_not_enter_a_sum_that_was_begun_after_her_batch() -> None:
@@ -442,7 +442,7 @@ def test_after_a_crash_what_was_of_other_questions_is_left_out(tmp_path: Path) -
         sums = RunningChains(4, 1, schedule=schedule, weights=weights, ledger=ledger)
         sums.ask([2], batch=0)
         before = sums.release(0, (1e9, 1e9), secret)
-        assert set(before) == {SINGLES, Question(2, ()), Question(NOBODY, (2,))}
+        assert set(before) == {SINGLES, Question(2, ()), Question(NO_ITEM, (2,))}
     with Ledger.open(tmp_path / "ledger") as ledger:
         sums = RunningChains(4, 1, schedule=schedule, weights=weights, ledger=ledger)
         sums.ask([3], batch=0)

@@ -10,7 +10,7 @@ import pytest
 import diminuendo as dim
 from diminuendo import NoisyOr, People, SeededCoins, Setting
 from diminuendo.errors import WrongFeedback
-from diminuendo.learners.probing.schedule import TICKS
+from diminuendo.learners.probing.schedule import PAYOFF_TICKS
 from diminuendo.learners.probing.variants import OpenRankedClicks, RankedClicks
 from diminuendo.randomness import SecretRandomness
 from diminuendo.streams import taste_groups
@@ -32,7 +32,7 @@ def test_only_the_item_that_was_put_in_counts_and_only_where_it_was_put() -> Non
             assert learner.policy._way.worth.of(row, probe, answer) == float(own and clicked == slot)
         learner.observe(decision, slot)
         added = learner.policy._cells._batch - before
-        assert added.sum() == added[slot * 4 + item] == own * TICKS
+        assert added.sum() == added[slot * 4 + item] == own * PAYOFF_TICKS
 
 
 def test_clicks_measure_what_items_add() -> None:
@@ -44,7 +44,7 @@ def test_clicks_measure_what_items_add() -> None:
     original = learner.policy._cells.release
 
     def release(secret: SecretRandomness) -> Floats:
-        cells.append(learner.policy._cells._batch.copy() // TICKS)
+        cells.append(learner.policy._cells._batch.copy() // PAYOFF_TICKS)
         released: Floats = original(secret)
         return released
 

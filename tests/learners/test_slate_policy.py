@@ -436,6 +436,7 @@ def test_the_menu_says_what_is_shown_and_how_likely_it_was(name: str) -> None:
     learner = LEARNERS[name].for_setting(Setting(6, 2, 200, feedback), coins=SeededCoins(3))
     for _ in range(200):
         decision = learner.choose()
+        assert learner.menu is not None
         menu = read_menu(learner.menu.to_bytes())
         assert menu.end is not None
         assert menu.first <= decision.round < menu.end

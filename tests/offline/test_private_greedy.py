@@ -24,8 +24,6 @@ from diminuendo.errors import InvalidInput, OverBudget
 from diminuendo.objectives.recorded import record
 from diminuendo.offline.private_greedy import (
     CALIBRATIONS,
-    FunctionScores,
-    PeopleScores,
     PrivateSlate,
     claims,
     private_greedy,
@@ -37,9 +35,10 @@ from diminuendo.privacy.accountants import ACCOUNTANTS
 from diminuendo.privacy.budget import Budget, Unit
 from diminuendo.privacy.events import Laplace, Selections
 from diminuendo.privacy.ledger import Ledger
-from diminuendo.randomness.score_classes import TICKS
+from diminuendo.randomness.ticks import TICKS
 from diminuendo.streams import synthetic
-from diminuendo.streams.people import Clicking
+from diminuendo.streams.people import Clicking, Stream
+from diminuendo.streams.walks import ScoreWalk, Segment, segments_of
 from diminuendo.types import Floats, Ints, Slate, SlateLike
 from tests.kit import examples
 from tests.kit.adaptive_range import COUNTED
@@ -55,11 +54,23 @@ ROUNDING = 1e-12
 """Laws of a few draws in floats: probabilities that differ by less are equal."""
 
 
+def walked(people: Stream) -> ScoreWalk:
+    return ScoreWalk(people.n_items, segments_of(people))
+
+
+def given_slate(walk: ScoreWalk, chosen: Sequence[int]) -> Ints:
+    """The scores after `chosen`, which has one item more than the last time."""
+    if chosen:
+        walk.join(chosen[-1])
+    assert walk.chosen == list(chosen)
+    return walk.scores()
+
+
 def scores_along(functions: Sequence[Function], n: int, slate: Slate) -> Iterator[Ints]:
     """The secret scores before each pick of `slate`."""
-    scores = FunctionScores(dim.Functions(functions, n))
+    walk = walked(dim.Functions(functions, n))
     for slot in range(len(slate)):
-        yield scores.given(list(slate[:slot]))
+        yield given_slate(walk, slate[:slot])
 
 
 def law(functions: Sequence[Function], n: int, k: int, rate: float) -> Floats:
@@ -338,10 +349,10 @@ NOTHING: list[Callable[[SlateLike], object]] = [
 def test_who_fails_said_nothing(said: Callable[[SlateLike], object], since: int) -> None:
     """The same scores as from zeros, before every pick, whenever the trouble begins, and not a word about it."""
     for slate in itertools.permutations(range(3)):
-        failing, silent = (FunctionScores(Broken(last, since)) for last in (said, zeros))
+        failing, silent = (walked(Broken(last, since)) for last in (said, zeros))
         for slot in range(3):
             chosen = list(slate[:slot])
-            np.testing.assert_array_equal(failing.given(chosen), silent.given(chosen))
+            np.testing.assert_array_equal(given_slate(failing, chosen), given_slate(silent, chosen))
             assert chosen == list(slate[:slot])
     one, other = (
         private_greedy(Broken(last, since), 3, budget=PURE, coins=dim.SeededCoins(1))
@@ -353,29 +364,23 @@ def test_who_fails_said_nothing(said: Callable[[SlateLike], object], since: int)
 def test_what_is_left_of_a_person_survives_her_failures() -> None:
     """Asked three times: a quarter, nothing, and then three quarters of the unit that she wants."""
     said = iter([np.full(3, 0.25), None, np.ones(3)])
-    scores = FunctionScores(Broken(lambda prefix: next(said), honest=0))
+    walk = walked(Broken(lambda prefix: next(said), honest=0))
     for chosen, each in (([], 0.25), ([1], 0.0), ([1, 0], 0.75)):
-        np.testing.assert_array_equal(scores.given(chosen), np.full(3, each * TICKS))
+        np.testing.assert_array_equal(given_slate(walk, chosen), np.full(3, each * TICKS))
 
 
-class Taped:
+def taped(function: Function, slate: Slate) -> ScoreWalk:
     """One hostile person, recorded along a slate, for kernels to read."""
-
-    def __init__(self, function: Function, slate: Slate) -> None:
-        self.n_items, self.family = 4, dim.NoisyOr()
-        self.table = record(dim.Oracle(function, 4), slate)
-
-    def __len__(self) -> int:
-        return 1
+    return ScoreWalk(4, [Segment(dim.NoisyOr(), record(dim.Oracle(function, 4), slate), [0])])
 
 
 @pytest.mark.parametrize("hostile", range(len(HOSTILE) - 1))  # all but the erratic one
 def test_compiled_scores_of_hostile_people_are_the_same(hostile: int) -> None:
     for slate in itertools.permutations(range(4)):
-        compiled = PeopleScores(Taped(HOSTILE[hostile], slate))  # type: ignore[arg-type]
+        compiled = taped(HOSTILE[hostile], slate)
         for slot, scores in enumerate(scores_along([HOSTILE[hostile]], 4, slate)):
             left = list(slate[slot:])
-            np.testing.assert_array_equal(compiled.given(list(slate[:slot]))[left], scores[left])
+            np.testing.assert_array_equal(given_slate(compiled, slate[:slot])[left], scores[left])
 
 
 class Loose(Clicking):
@@ -400,12 +405,12 @@ class Loose(Clicking):
 @given(data=st.data())
 def test_scores_of_every_family_are_whole_gains_added_up(kind: str, data: st.DataObject) -> None:
     crowd: Crowd = data.draw(crowds(kind))
-    compiled, loose = PeopleScores(crowd.people()), FunctionScores(Loose(crowd.people()))
+    compiled, loose = walked(crowd.people()), walked(Loose(crowd.people()))
     order = data.draw(st.permutations(range(crowd.n_items)))
     for depth in range(crowd.n_items):
-        scores, prefix = compiled.given(order[:depth]), order[:depth]
+        scores, prefix = given_slate(compiled, order[:depth]), order[:depth]
         left = order[depth:]
-        np.testing.assert_array_equal(scores[left], loose.given(prefix)[left])
+        np.testing.assert_array_equal(scores[left], given_slate(loose, prefix)[left])
         for item in left:
             exact = sum(
                 math.floor((crowd.value(t, [*prefix, item]) - crowd.value(t, prefix)) * TICKS)
@@ -599,9 +604,9 @@ def test_nothing_secret_is_shown() -> None:
     )
     assert one == other
     assert repr(one) == repr(other)
-    for scores in (PeopleScores(dim.msweb()), FunctionScores(dim.Functions([lambda items: 0.123], 2))):
-        scores.given([])
-        assert "array" not in repr(scores)
+    for walk in (walked(dim.msweb()), walked(dim.Functions([lambda items: 0.123], 2))):
+        walk.scores()
+        assert "array" not in repr(walk)
 
 
 def test_ticks_and_rates_are_exact() -> None:

@@ -275,8 +275,8 @@ def test_adaptive_numbers() -> None:
 @example(0.0)
 @example(-1.0)
 @example(math.nextafter(-1.0, 0.0))
-@example(-normal_tail.FAR)
-@example(math.nextafter(-normal_tail.FAR, 0.0))
+@example(-normal_tail.FRACTION_FROM)
+@example(math.nextafter(-normal_tail.FRACTION_FROM, 0.0))
 def test_the_normal_tail_errs_by_a_few_roundings(x: float) -> None:
     wanted = (
         mp.log1p(-mp.erfc(exact(x) / mp.sqrt(2)) / 2)

@@ -21,7 +21,8 @@ from diminuendo.privacy.accountants import ACCOUNTANTS
 from diminuendo.privacy.budget import Budget
 from diminuendo.privacy.events import Gaussian, Laplace, Selections
 from diminuendo.privacy.ledger import Ledger
-from diminuendo.randomness.score_classes import probabilities, to_ticks
+from diminuendo.randomness.score_classes import probabilities
+from diminuendo.randomness.ticks import to_ticks
 from diminuendo.sums.clip import Clip
 from diminuendo.sums.private_sum import PrivateSum
 from diminuendo.sums.schedule import equal

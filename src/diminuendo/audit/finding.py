@@ -20,7 +20,7 @@ from scipy import stats
 
 from diminuendo.types import Floats
 
-ROUNDING = 2.0**-30
+EPSILON_ROUNDING = 2.0**-30
 """How far rounding may have moved an epsilon: laws are multiplied and added up in double precision, where one step errs
 by 2**-53 of its value. Thousands of steps stay far below this; no fault worth finding is as small."""
 
@@ -53,7 +53,7 @@ class Finding:
     @property
     def violation(self) -> bool:
         """Whether more was shown than promised, beyond what rounding can do."""
-        return not self.shown <= self.claimed + ROUNDING * max(1.0, self.claimed)
+        return not self.shown <= self.claimed + EPSILON_ROUNDING * max(1.0, self.claimed)
 
     def __str__(self) -> str:
         verdict = "VIOLATION" if self.violation else "no violation"

@@ -67,7 +67,7 @@ CLOSE = 0.95
 """Victims with this share of the worst are as bad, and the first of them is taken."""
 AIM = 0.9
 """Crossings are moved for an epsilon that is this share of what their spread is worth."""
-FAR = 20.0
+FAR_DEVIATIONS = 20.0
 """This many deviations away, losses are as large as they get."""
 
 
@@ -340,7 +340,7 @@ def _losses(subject: Subject, scout: Scout, secrets: list[int]) -> Losses:
     spread, stretch, most = scout.found.spread, 0.0, 1.0
     if spread > 0 and not scout.found.diverged:
         if scout.promise.delta == 0:  # as far out as can be
-            stretch = FAR / math.sqrt(spread)
+            stretch = FAR_DEVIATIONS / math.sqrt(spread)
         else:  # so that losses are near the aim, about half of them above
             aim = AIM * scout.worth
             stretch = max(0.0, aim / spread - 0.5)

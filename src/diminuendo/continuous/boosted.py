@@ -30,7 +30,7 @@ from typing import Any, Literal
 import numpy as np
 
 from diminuendo import _validate
-from diminuendo.continuous.boosted_plan import SHARE, BoostedPlan, boosted_plan
+from diminuendo.continuous.boosted_plan import BoostedPlan, boosted_plan
 from diminuendo.continuous.domains import Domain
 from diminuendo.continuous.frank_wolfe_plan import Facts
 from diminuendo.continuous.gradient_sums import GradientSums, OpenSums, TickSums
@@ -40,7 +40,7 @@ from diminuendo.experts.noisy_leader import ftrl_points
 from diminuendo.privacy.budget import Budget, Guarantee, no_privacy
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.randomness.coins import Coins
-from diminuendo.types import Floats
+from diminuendo.types import ONE_MINUS_1_OVER_E, Floats
 
 
 class BoostedAscent(PointLearner):
@@ -120,7 +120,7 @@ class BoostedAscent(PointLearner):
         return 1
 
     def _follow(self, sums: Floats, rounds: int) -> None:
-        self._aim(ftrl_points(self._project, SHARE * sums, self.plan.rate, self.domain.centre))
+        self._aim(ftrl_points(self._project, ONE_MINUS_1_OVER_E * sums, self.plan.rate, self.domain.centre))
 
     def _aim(self, vertices: Floats) -> None:
         self._vertices = vertices

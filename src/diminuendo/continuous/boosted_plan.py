@@ -16,14 +16,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from diminuendo import _validate
-from diminuendo.continuous.frank_wolfe_plan import TICKS, Facts, tick_clip
+from diminuendo.continuous.frank_wolfe_plan import GRADIENT_TICKS, Facts, tick_clip
 from diminuendo.privacy import calibrate
 from diminuendo.privacy.events import ContinuousGaussian, Gaussian, Laplace
 from diminuendo.randomness import noise
 from diminuendo.sums.schedule import Schedule, equal
-
-SHARE = 1 - 1 / math.e
-"""The share of the best fixed point's value that is reached; and the factor of every gradient."""
+from diminuendo.types import ONE_MINUS_1_OVER_E
 
 Cost = Gaussian | ContinuousGaussian | Laplace
 
@@ -49,7 +47,9 @@ class BoostedPlan:
     def bound(self, facts: Facts) -> float:
         """The proved bound on the expected (1 - 1/e)-regret."""
         squares = _squares(facts, len(self.schedule), self.square)
-        return facts.spread**2 / (2 * self.rate) + self.rate / 2 * SHARE**2 * squares + self.floor
+        return (
+            facts.spread**2 / (2 * self.rate) + self.rate / 2 * ONE_MINUS_1_OVER_E**2 * squares + self.floor
+        )
 
 
 def boosted_plan(facts: Facts, cost: Cost | None, releases: int | None = None) -> BoostedPlan:
@@ -57,7 +57,14 @@ def boosted_plan(facts: Facts, cost: Cost | None, releases: int | None = None) -
     if cost is None:
         return _tuned(facts, facts.rounds, 0.0, 0.0)
     square = noise_square(facts, cost)
-    floor = SHARE * facts.rounds * math.sqrt(facts.n) * facts.radius * facts.gradient_bound / TICKS
+    floor = (
+        ONE_MINUS_1_OVER_E
+        * facts.rounds
+        * math.sqrt(facts.n)
+        * facts.radius
+        * facts.gradient_bound
+        / GRADIENT_TICKS
+    )
     if releases is not None:
         batches = _validate.whole(releases, 1, facts.rounds - 1, "releases") + 1
     else:
@@ -83,11 +90,11 @@ def noise_square(facts: Facts, cost: Cost) -> float:
         rho = Fraction(cost.rho) if isinstance(cost, Gaussian) else Fraction(cost.mu) ** 2 / 2
         entry = noise.checked_scale(calibrate.gaussian_sigma(rho, clip.sensitivity_squared(n)), "sigma")
         entry += 0.0 if isinstance(cost, Gaussian) else 0.5  # rounding moves a number by no more
-    return n * (entry * facts.gradient_bound / TICKS) ** 2
+    return n * (entry * facts.gradient_bound / GRADIENT_TICKS) ** 2
 
 
 def _tuned(facts: Facts, batches: int, square: float, floor: float) -> BoostedPlan:
-    rate = facts.spread / (SHARE * math.sqrt(_squares(facts, batches, square)))
+    rate = facts.spread / (ONE_MINUS_1_OVER_E * math.sqrt(_squares(facts, batches, square)))
     return BoostedPlan(equal(facts.rounds, batches), rate, square, floor)
 
 

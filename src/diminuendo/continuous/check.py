@@ -18,7 +18,7 @@ from diminuendo.errors import InvalidInput
 from diminuendo.objectives.check import Violation
 from diminuendo.types import Floats
 
-ROUNDING = 2.0**-40
+RELATIVE_ROUNDING = 2.0**-40
 """Differences below this, relative to the numbers compared, are rounding."""
 
 STEP = 2.0**-17
@@ -46,7 +46,7 @@ def _faults(objective: DRObjective, box: Box, tries: int, rng: np.random.Generat
         low, high = np.sort(_points(box, rng), axis=0)
         below, above = (float(objective.value(point)) for point in (low, high))
         for point, value in ((low, below), (high, above)):
-            if not -ROUNDING <= value <= 1 + ROUNDING:  # also true of NaN
+            if not -RELATIVE_ROUNDING <= value <= 1 + RELATIVE_ROUNDING:  # also true of NaN
                 yield Violation("range", f"{_said(point)} is worth {value:.6g}; values must lie in [0, 1].")
         slopes = np.asarray(objective.gradients(np.array([low, high])), dtype=np.float64)
         if slopes.shape != (2, box.n) or not np.isfinite(slopes).all():
@@ -71,12 +71,12 @@ def _points(box: Box, rng: np.random.Generator) -> Floats:
 def _order_faults(
     low: Floats, high: Floats, below: float, above: float, slopes: Floats
 ) -> Iterator[Violation]:
-    if above < below - ROUNDING:
+    if above < below - RELATIVE_ROUNDING:
         yield Violation(
             "monotone",
             f"{_said(high)} is worth {above:.6g}, but {_said(low)}, which is less, {below:.6g}; more must never hurt.",
         )
-    scale = ROUNDING * (1 + np.abs(slopes).max())
+    scale = RELATIVE_ROUNDING * (1 + np.abs(slopes).max())
     if (slopes < -scale).any():
         row, entry = np.argwhere(slopes < -scale)[0]
         point = _said((low, high)[row])
@@ -96,13 +96,13 @@ def _order_faults(
 
 def _bound_faults(objective: DRObjective, low: Floats, high: Floats, slopes: Floats) -> Iterator[Violation]:
     longest = float(np.linalg.norm(slopes, axis=1).max())
-    if longest > objective.gradient_bound * (1 + ROUNDING):
+    if longest > objective.gradient_bound * (1 + RELATIVE_ROUNDING):
         yield Violation(
             "gradient_bound",
             f"A gradient has length {longest:.6g}; gradient_bound says {objective.gradient_bound:.6g}.",
         )
     change, apart = float(np.linalg.norm(slopes[1] - slopes[0])), float(np.linalg.norm(high - low))
-    if change > objective.smoothness * apart + ROUNDING * (1 + longest):
+    if change > objective.smoothness * apart + RELATIVE_ROUNDING * (1 + longest):
         yield Violation(
             "smoothness",
             f"Gradients change by {change:.6g} over a distance of {apart:.6g}; smoothness says "

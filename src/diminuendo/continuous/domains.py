@@ -27,7 +27,7 @@ from diminuendo.types import Floats
 TOLERANCE = 1e-9
 """By so much, relative to the sizes involved, a point may be outside and still belong: rounding, not slack."""
 
-FAR = 1e9
+FARTHEST_POINT = 1e9
 """Points further out than this are refused: there floats are too coarse to tell where in the domain they would go."""
 
 
@@ -62,8 +62,10 @@ class Domain(ABC):
         rows = np.asarray(points, dtype=np.float64)
         if rows.ndim != 2 or rows.shape[1] != self.n:
             raise InvalidInput(f"Expected points in rows of {self.n} numbers; got shape {rows.shape}.")
-        if not (np.abs(rows) <= FAR).all():  # also NaN
-            raise InvalidInput(f"Points must be numbers from -{FAR:g} to {FAR:g}; cut them to that first.")
+        if not (np.abs(rows) <= FARTHEST_POINT).all():  # also NaN
+            raise InvalidInput(
+                f"Points must be numbers from -{FARTHEST_POINT:g} to {FARTHEST_POINT:g}; cut them to that first."
+            )
         return self._project(rows)
 
     def contains(self, point: Any) -> bool:

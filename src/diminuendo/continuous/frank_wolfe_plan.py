@@ -33,7 +33,7 @@ MOST_RELEASES = 1023
 STEEPEST = 1e100
 """No gradient bound above it, nor below its inverse."""
 
-TICKS = 1 << 16
+GRADIENT_TICKS = 1 << 16
 """Whole numbers to one G, for noise that is exact."""
 
 
@@ -138,7 +138,7 @@ def gaussian_plan(facts: Facts, rho: float, copies: int | None, releases: int | 
     def made(copies: int, releases: int) -> FrankWolfePlan:
         square, variance = _strategy(releases)
         raw = math.sqrt(tick_clip(copies).sensitivity_squared(facts.n * copies) * square / (2 * rho))
-        tick = facts.gradient_bound / TICKS
+        tick = facts.gradient_bound / GRADIENT_TICKS
         return _tuned(
             facts,
             FrankWolfePlan(
@@ -163,7 +163,9 @@ def gamma_noise(facts: Facts, epsilon: float, copies: int, releases: int) -> tup
 
 def tick_clip(copies: int) -> Clip:
     """All copies' gradients together, in units of G: length at most sqrt(K), and a tick so that rounding cuts none."""
-    return Clip(bound=(math.ceil(math.sqrt(copies) * TICKS) + 1) / TICKS, ticks=TICKS)
+    return Clip(
+        bound=(math.ceil(math.sqrt(copies) * GRADIENT_TICKS) + 1) / GRADIENT_TICKS, ticks=GRADIENT_TICKS
+    )
 
 
 @cache

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from diminuendo.continuous.domains import FAR, Domain
+from diminuendo.continuous.domains import FARTHEST_POINT, Domain
 from diminuendo.continuous.frank_wolfe_plan import Facts
 from diminuendo.continuous.gradient_sums import GradientSums
 from diminuendo.continuous.objectives import DRObjective
@@ -201,7 +201,7 @@ class PointLearner(ABC):
         return None if self._answered[place] else place
 
     def _project(self, rows: Floats) -> Floats:
-        return self.domain.project(np.clip(rows, -FAR, FAR))
+        return self.domain.project(np.clip(rows, -FARTHEST_POINT, FARTHEST_POINT))
 
     def _play(self, point: Floats) -> None:
         self._point = point.copy()

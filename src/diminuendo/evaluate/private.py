@@ -40,7 +40,7 @@ from diminuendo.randomness.words import SecretRandomness, require_secret
 from diminuendo.sums.private_counts import PrivateCounts
 from diminuendo.types import Floats
 
-TICKS = 1 << 20
+WEIGHT_TICKS = 1 << 20
 """Whole numbers to the largest weight."""
 
 
@@ -61,7 +61,7 @@ def evaluate_privately(
     """
     checked_confidence(confidence)
     require_secret(secret)
-    noises.checked_scale(calibrate.laplace_scale(epsilon, TICKS), "The scale of the noise")
+    noises.checked_scale(calibrate.laplace_scale(epsilon, WEIGHT_TICKS), "The scale of the noise")
     if len(log) < 1:
         raise InvalidInput("The log has no rounds.")
     weights = weights_of(log, as_policy(policy))
@@ -74,12 +74,12 @@ def evaluate_privately(
     unit = float(weights.max())
     which = hashlib.sha256(weights.tobytes()).hexdigest()[:16]  # another policy needs another name
     told = f"{len(log)} rounds, weights {which} up to {unit:g}, "
-    counts = PrivateCounts(cost=Laplace(epsilon), ticks=TICKS, ledger=ledger, name=name, about=told)
+    counts = PrivateCounts(cost=Laplace(epsilon), ticks=WEIGHT_TICKS, ledger=ledger, name=name, about=told)
     counts.open([1])
-    shares = np.floor(weights / unit * log.payoffs * TICKS).astype(np.int64)
+    shares = np.floor(weights / unit * log.payoffs * WEIGHT_TICKS).astype(np.int64)
     counts.add(np.zeros(len(log), dtype=np.int64), shares)
     total = unit * float(counts.release(secret)[0])
-    low, high = interval(weights, total, unit * counts.scale(1) / TICKS, confidence)
+    low, high = interval(weights, total, unit * counts.scale(1) / WEIGHT_TICKS, confidence)
     refuse_upside_down(low, high, confidence)
     return Estimate(
         total / len(log),
@@ -98,7 +98,7 @@ def interval(weights: Floats, total: float, scale: float, confidence: float) -> 
     """From the published sum and the scale of its noise. Half of what may go wrong is noise, half is chance."""
     alpha, rounds = (1 - confidence) / 4, len(weights)
     noise = scale * math.log(1 / alpha)
-    rounding = float(weights.max()) / TICKS * rounds  # payoffs were rounded down
+    rounding = float(weights.max()) / WEIGHT_TICKS * rounds  # payoffs were rounded down
     gained, missed = total - noise, float(weights.sum()) - total - noise - rounding
     low, top = (
         intervals.least_mean(intervals.RATES, _capital(weights, max(0.0, seen)), rounds, alpha)

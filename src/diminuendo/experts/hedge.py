@@ -26,7 +26,6 @@ from diminuendo import _validate
 from diminuendo._numba import inline, kernel
 from diminuendo.errors import InvalidInput
 from diminuendo.randomness.score_classes import (
-    TICKS,
     ScoreClasses,
     draw,
     grow,
@@ -34,8 +33,8 @@ from diminuendo.randomness.score_classes import (
     probabilities,
     retune,
     sort_again,
-    to_ticks,
 )
+from diminuendo.randomness.ticks import TICKS, to_ticks
 from diminuendo.randomness.words import UNFINISHED, SecretRandomness, SecretWords, begin, undo
 from diminuendo.types import Floats, Ints
 

@@ -38,7 +38,6 @@ from diminuendo.learners.base.frame import PATIENCE, Frame
 from diminuendo.learners.base.learner import Learner
 from diminuendo.learners.base.menu import Chooser, Menu, OneSlate, RandomSlates
 from diminuendo.learners.base.policy import MenuPolicy
-from diminuendo.learners.base.score_walk import ScoreWalk
 from diminuendo.learners.base.stored_objectives import StoredObjectives
 from diminuendo.offline.private_greedy import rate_per_tick
 from diminuendo.privacy.accountants import ACCOUNTANTS
@@ -48,8 +47,9 @@ from diminuendo.privacy.ledger import Ledger
 from diminuendo.privacy.rounding import rounded_up
 from diminuendo.randomness.coins import Coins
 from diminuendo.randomness.exponential import select
-from diminuendo.randomness.score_classes import TICKS
+from diminuendo.randomness.ticks import TICKS
 from diminuendo.streams.people import People
+from diminuendo.streams.walks import ScoreWalk
 from diminuendo.types import Ints, Items, Objective
 
 
@@ -150,7 +150,7 @@ class EpochPolicy(MenuPolicy):
         """Draw the slate of an epoch that is over, each item on disk before the next is asked for."""
         number = int(self._made[0])
         if self._walk is None:
-            self._walk = ScoreWalk(self._people)
+            self._walk = self._people.score_walk()
         walk = self._walk
         while len(walk.chosen) < self.frame.slots:
             part = f"{number:06d}.{len(walk.chosen):04d}"

@@ -18,7 +18,7 @@ from diminuendo.types import Objective
 EXHAUSTIVE_UP_TO = 12
 """With at most this many items every set is looked at (2^12 values and 4096 x 12 comparisons)."""
 
-ROUNDING = 2.0**-40
+VALUE_ROUNDING = 2.0**-40
 """Differences below this are rounding: values in [0, 1] built from up to thousands of float operations."""
 
 
@@ -87,17 +87,17 @@ def _random(objective: Objective, n: int, tries: int, rng: np.random.Generator) 
 def _value_faults(s: tuple[int, ...], f: float) -> Iterator[Violation]:
     if not s and f != 0:
         yield Violation("empty", f"The empty slate is worth {f:.6g}; it must be worth 0.")
-    elif not -ROUNDING <= f <= 1 + ROUNDING:  # also true of NaN
+    elif not -VALUE_ROUNDING <= f <= 1 + VALUE_ROUNDING:  # also true of NaN
         yield Violation("range", f"Slate {list(s)} is worth {f:.6g}; values must lie in [0, 1].")
 
 
 def _gain_faults(s: tuple[int, ...], a: int, f: float, f_a: float, claimed: float) -> Iterator[Violation]:
-    if f_a < f - ROUNDING:
+    if f_a < f - VALUE_ROUNDING:
         yield Violation(
             "monotone",
             f"Adding item {a} to {list(s)} lowers its worth from {f:.6g} to {f_a:.6g}; more must never hurt.",
         )
-    if not abs(claimed - (f_a - f)) <= ROUNDING:
+    if not abs(claimed - (f_a - f)) <= VALUE_ROUNDING:
         yield Violation(
             "gains",
             f"gains({list(s)}) says item {a} adds {claimed:.6g}, but value() says {f_a - f:.6g}.",
@@ -107,7 +107,7 @@ def _gain_faults(s: tuple[int, ...], a: int, f: float, f_a: float, claimed: floa
 def _return_faults(
     small: tuple[int, ...], large: tuple[int, ...], a: int, early: float, late: float
 ) -> Iterator[Violation]:
-    if late > early + ROUNDING:
+    if late > early + VALUE_ROUNDING:
         yield Violation(
             "submodular",
             f"Item {a} adds {late:.6g} to {list(large)}, but only {early:.6g} to {list(small)}, "

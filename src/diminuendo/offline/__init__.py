@@ -1,8 +1,9 @@
 """Hindsight: the best that could have been shown, had all people been known."""
 
 from diminuendo.offline.exact import Bracket, optimum
-from diminuendo.offline.greedy import ONE_MINUS_1_OVER_E, Hindsight, data_bound, greedy
+from diminuendo.offline.greedy import Hindsight, data_bound, greedy
 from diminuendo.offline.private_greedy import PrivateSlate, private_greedy
+from diminuendo.types import ONE_MINUS_1_OVER_E
 
 __all__ = [
     "ONE_MINUS_1_OVER_E",

@@ -34,7 +34,7 @@ SOLVER_TOLERANCE = 1e-6
 LEAST_SLOPE = 1e-9
 """HiGHS takes coefficients below this for zero, and may fail on them."""
 
-ROUNDING = 1e-12
+MEAN_ROUNDING = 1e-12
 """Two means of the same people that differ by less are equal."""
 
 
@@ -65,7 +65,7 @@ def optimum(stream: Stream, slots: int, *, method: str = "auto", time_limit: flo
     began = time.perf_counter()
     first = greedy(stream, k)
     upper = data_bound(stream, first.slate, k)
-    if upper - first.value <= ROUNDING:
+    if upper - first.value <= MEAN_ROUNDING:
         return Bracket(first.value, max(first.value, upper), first.slate, time.perf_counter() - began, method)
     if method == "branch":
         search = _Branch(total(stream), k, len(stream), began + limit)
@@ -108,9 +108,9 @@ class _Branch:
         here, gains = self.summed.value() / self.people, self.summed.gains() / self.people
         gains[list(excluded)] = 0.0
         left = self.k - len(prefix)
-        if here > self.best + ROUNDING:
+        if here > self.best + MEAN_ROUNDING:
             self.best, self.slate = here, prefix
-        if left == 0 or here + top_sum(gains, left) <= self.best + ROUNDING:
+        if left == 0 or here + top_sum(gains, left) <= self.best + MEAN_ROUNDING:
             return
         if time.perf_counter() > self.deadline:
             self.open = max(self.open, here + top_sum(gains, left))
@@ -120,7 +120,7 @@ class _Branch:
             self.best, self.slate = here + float(gains[item]), (*prefix, item)
             return
         for item in np.argsort(-gains, kind="stable"):
-            if here + top_sum(gains, left) <= self.best + ROUNDING:
+            if here + top_sum(gains, left) <= self.best + MEAN_ROUNDING:
                 return
             self._search((*prefix, int(item)), excluded)
             excluded |= {int(item)}

@@ -23,10 +23,6 @@ from diminuendo.offline.total import PeopleTotal, Total, total
 from diminuendo.streams.people import Stream
 from diminuendo.types import Floats, Slate
 
-ONE_MINUS_1_OVER_E = 1 - math.exp(-1)
-"""What greedy keeps of the best possible, and what the regret of this field is measured against."""
-
-
 METHODS = ("lazy", "plain", "stochastic")
 
 

@@ -28,12 +28,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
 from diminuendo import _validate
-from diminuendo._numba import inline, kernel
-from diminuendo.errors import InvalidInput, unless_ctrl_c
-from diminuendo.objectives.family import GainBuffer, Table, add, gains, new_gain_buffer, offset, start
+from diminuendo.errors import InvalidInput
 from diminuendo.privacy import calibrate, curves
 from diminuendo.privacy.accountants import ACCOUNTANTS
 from diminuendo.privacy.budget import Budget, Guarantee
@@ -42,10 +39,11 @@ from diminuendo.privacy.ledger import Ledger
 from diminuendo.privacy.rounding import greatest, least, lowered, rounded_up
 from diminuendo.randomness.coins import Coins, SystemCoins
 from diminuendo.randomness.exponential import select
-from diminuendo.randomness.score_classes import TICKS, to_ticks
+from diminuendo.randomness.ticks import TICKS
 from diminuendo.randomness.words import SecretRandomness
-from diminuendo.streams.people import People, Stream
-from diminuendo.types import Floats, Ints, Slate
+from diminuendo.streams.people import Stream
+from diminuendo.streams.walks import ScoreWalk, segments_of
+from diminuendo.types import Ints, Slate
 
 CALIBRATIONS = {"pure": "Theorem G1, b", "zcdp": "Theorem G1, a", "telescoping": "Theorem G3"}
 """Ways to count -> where each is proved."""
@@ -201,94 +199,9 @@ def _in_all(k: int, rate: float) -> float:
 
 def _draw(people: Stream, k: int, rate: float, secret: SecretRandomness) -> Ints:
     """k picks; the secret scores never leave this function."""
-    scores = PeopleScores(people) if isinstance(people, People) else FunctionScores(people)
-    left = np.arange(people.n_items)
-    chosen: list[int] = []
+    walk, left = ScoreWalk(people.n_items, segments_of(people)), np.arange(people.n_items)
     for _ in range(k):
-        pick = select(scores.given(chosen)[left], rate, secret)
-        chosen.append(int(left[pick]))
+        pick = select(walk.scores()[left], rate, secret)
+        walk.join(int(left[pick]))
         left = np.delete(left, pick)
-    return np.array(chosen, dtype=np.int64)
-
-
-class PeopleScores:
-    """What each item adds for people of one family, in ticks, along a growing slate; compiled."""
-
-    def __init__(self, people: People) -> None:
-        self.people = people
-        self._state = np.empty(_begin(people.table, len(people), np.empty(0)))
-        _begin(people.table, len(people), self._state)
-        self._left = np.full(len(people), TICKS, dtype=np.int64)
-        self._buffer = new_gain_buffer(people.n_items, people.family.leaves)
-
-    def given(self, chosen: list[int]) -> Ints:
-        """Scores of all items; `chosen` has one item more than the last time."""
-        scores = np.zeros(self.people.n_items, dtype=np.int64)
-        last = chosen[-1] if chosen else -1
-        _score(self.people.table, last, self._state, self._left, self._buffer, scores)
-        return scores
-
-
-class FunctionScores:
-    """Scores of Python functions. What entered a score is kept: a function may answer otherwise the next time.
-
-    Whatever goes wrong while a person is asked is what she said: nothing, for this pick. For the next she is asked
-    again, with as much left of her as before.
-    """
-
-    def __init__(self, people: Stream) -> None:
-        self.people = people
-        self._left = np.full(len(people), TICKS, dtype=np.int64)
-        self._entered: NDArray[np.int32] = np.zeros((len(people), people.n_items), dtype=np.int32)
-
-    def given(self, chosen: list[int]) -> Ints:
-        """Scores of all items; `chosen` has one item more than the last time."""
-        if chosen:
-            self._left -= self._entered[:, chosen[-1]]
-        for t in range(len(self.people)):
-            _enter(self._said(t, tuple(chosen)), self._left[t], self._entered[t])
-        scores: Ints = self._entered.sum(axis=0, dtype=np.int64)
-        return scores
-
-    def _said(self, t: int, chosen: Slate) -> Floats:
-        """One person's gains; zeros if there are none to be had."""
-        try:
-            row = np.ascontiguousarray(self.people[t].gains(chosen), dtype=np.float64)
-        except BaseException as error:  # foreign code: that it failed must not be seen
-            unless_ctrl_c(error)
-            row = np.zeros(0)
-        return row if row.shape == (self.people.n_items,) else np.zeros(self.people.n_items)
-
-
-@inline
-def _ticks(gain: float, left: int) -> int:
-    """A gain as whole ticks from 0 to what is left of the person; NaN counts as 0."""
-    return min(to_ticks(gain), left)
-
-
-@kernel
-def _begin(table: Table, n: int, state: Floats) -> int:
-    """Everybody's empty prefix; with an empty `state`, only how much room it takes."""
-    for t in range(n if len(state) else 0):
-        start(table, t, state, offset(table, t))
-    return offset(table, n)
-
-
-@kernel
-def _score(table: Table, last: int, state: Floats, left: Ints, buffer: GainBuffer, scores: Ints) -> None:
-    """Everybody takes the item picked `last` (-1: none yet), then adds her gains to the scores."""
-    for t in range(len(left)):
-        at = offset(table, t)
-        if last >= 0:
-            for j in range(gains(table, t, state, at, buffer, 0)):  # the very numbers that entered its score
-                if buffer.items[j] == last:
-                    left[t] -= _ticks(buffer.gains[j], left[t])
-            add(table, t, state, at, last)
-        for j in range(gains(table, t, state, at, buffer, 0)):
-            scores[buffer.items[j]] += _ticks(buffer.gains[j], left[t])
-
-
-@kernel
-def _enter(row: Floats, left: int, entered: NDArray[np.int32]) -> None:
-    for item in range(len(row)):
-        entered[item] = _ticks(row[item], left)
+    return np.array(walk.chosen, dtype=np.int64)

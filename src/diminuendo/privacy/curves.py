@@ -10,8 +10,8 @@ Dong, Durfee & Rogers (2020), ICML; Kairouz, Oh & Viswanath (2015), ICML; Dwork,
 The logarithm of the normal distribution function, from the C library's error function and, far out, a fraction.
 
 scipy has it too, but to load it takes longer than to choose a learner, and this one errs less: by at most ROUNDINGS
-roundings of (1 + its own size), where what is built on it allows for 512 (curves.py). Up to -FAR that holds if `erfc`
-errs by no more than 4 roundings, as the C libraries in use do; a test compares with exact arithmetic.
+roundings of (1 + its own size), where what is built on it allows for 512. Up to -FRACTION_FROM that holds if
+`erfc` errs by no more than 4 roundings, as the C libraries in use do; a test compares with exact arithmetic.
 
 Far out the tail is the density over a continued fraction, Phi(-x) = phi(x) / (x + 1/(x + 2/(x + 3/(x + ...)))).
 Its n-th convergents lie on both sides of the limit in turn, and the n-th is off by at most n! / x^(2n) of it.
@@ -26,7 +26,7 @@ from diminuendo.privacy.rounding import greatest, least
 ROUNDINGS = 16
 """Of 2^-53 each."""
 
-FAR = 30.0
+FRACTION_FROM = 30.0
 """From here on the fraction is used; erfc would come to nothing at 37."""
 
 DEPTH = 12
@@ -37,7 +37,7 @@ def log_normal(x: float) -> float:
     """log Phi(x)."""
     if x > -1.0:
         return math.log1p(-math.erfc(x / math.sqrt(2)) / 2)
-    if x > -FAR:
+    if x > -FRACTION_FROM:
         return math.log(math.erfc(-x / math.sqrt(2)) / 2)
     fraction = -x
     for level in range(DEPTH, 0, -1):

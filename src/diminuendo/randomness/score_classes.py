@@ -18,7 +18,6 @@ Reference: Matias, Vitter & Ni (2003), Theory of Computing Systems 36, for class
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 import numpy as np
@@ -39,9 +38,8 @@ enough second tries. Where rates are high it may span up to e, if that keeps a w
 COARSEST = 53
 """At most 2^this ticks to a class, so that all classes together fit into 64 bits; then nearly all weights are equal."""
 
-TICKS = 1 << 20
-"""One unit of gain, so that totals are whole numbers."""
 WHOLE = 20
+"""A whole gain is 2^this ticks (ticks.py)."""
 
 BASE, TOP, UNTOUCHED, BOUND, SHIFT, BITS = range(6)
 
@@ -243,14 +241,6 @@ def retune(classes: ScoreClasses, expert: int, rate: float) -> None:
         classes.place[item, expert] = classes.starts[expert, level]
     classes.starts[expert, 0] = 0
     _rebound(classes, expert)
-
-
-@inline
-def to_ticks(gain: float) -> int:
-    """A gain as whole ticks from 0 to TICKS, whatever was given: NaN and negative count as 0, too much as 1."""
-    if not gain > 0.0:
-        return 0
-    return int(math.floor(min(gain, 1.0) * TICKS))
 
 
 def sort_again(classes: ScoreClasses) -> None:

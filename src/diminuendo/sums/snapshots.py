@@ -6,7 +6,7 @@ import io
 import json
 import zipfile
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,3 +47,30 @@ def unpack(snapshot: bytes, facts: dict[str, Any], arrays: Sequence[NDArray[Any]
         raise InvalidInput("The snapshot holds numbers that are none; it was altered.")
     for old, new in zip(arrays, found, strict=True):
         old[...] = new
+
+
+class Snapshotted(Protocol):
+    """A sum that writes and reads itself."""
+
+    def snapshot(self) -> bytes:
+        """What was added and released so far. As private as what people said."""
+        ...
+
+    def restore(self, snapshot: bytes) -> None:
+        """Go on from a snapshot of a sum that was made with the same arguments."""
+        ...
+
+
+def sum_as_extra(kept: Snapshotted) -> dict[str, NDArray[Any]]:
+    """A sum as the snapshot of a learner holds it, whose people are in that one sum."""
+    return {"sum": np.frombuffer(kept.snapshot(), dtype=np.uint8)}
+
+
+def take_sum(kept: Snapshotted, found: dict[str, NDArray[Any]]) -> None:
+    """Go on from what `sum_as_extra` wrote; refuse what it could not have written."""
+    try:
+        kept.restore(found.pop("sum").tobytes())
+    except (KeyError, AttributeError) as error:
+        raise InvalidInput(f"The snapshot's sum cannot be read: {error}.") from error
+    if found:
+        raise InvalidInput("The snapshot holds more than this learner keeps; it was altered.")

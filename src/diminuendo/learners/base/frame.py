@@ -7,6 +7,7 @@ rounds it was made, how many of them one person may have, and the ledger that pa
 from __future__ import annotations
 
 from collections.abc import Sequence
+from enum import Enum
 from typing import Any
 
 import numpy as np
@@ -23,12 +24,23 @@ from diminuendo.randomness.coins import Coins, SystemCoins, life_of
 from diminuendo.randomness.words import PublicCoins, SecretRandomness
 from diminuendo.types import EMPTY_SLOT, Items
 
+
+class Unlimited(Enum):
+    """The horizon of learners that promise nothing.
+
+    No recipe takes it as an argument, so a private learner that is given no number of rounds is refused, and does not
+    go on without its limits.
+    """
+
+    FOR_EVER = "for ever"
+
+
 PATIENCE = 10_000
 """A decision may be answered until this many further rounds have been chosen."""
 
 
 class Frame:
-    """Made for `horizon` rounds, up to `visits` of them of one person; or, with horizon None, for ever."""
+    """Made for `horizon` rounds, up to `visits` of them of one person; or for ever, where nothing is promised."""
 
     def __init__(
         self,
@@ -36,7 +48,7 @@ class Frame:
         n_items: int,
         slots: int,
         *,
-        horizon: int | None = None,
+        horizon: int | Unlimited = Unlimited.FOR_EVER,
         visits: int = 1,
         ledger: Ledger | None = None,
         coins: Coins | None = None,
@@ -50,12 +62,12 @@ class Frame:
         self.secret = SecretRandomness(self.coins)
         self.decisions = OpenDecisions(self.slots, patience, life_of(self.coins))
         self.guard = ProcessGuard()
-        self.horizon = None if horizon is None else _validate.positive_int(horizon, "horizon")
+        self.horizon = None if isinstance(horizon, Unlimited) else _validate.positive_int(horizon, "horizon")
         self.visits = _validate.positive_int(visits, "visits")
         self.unit = Unit(self.visits)
         self.ledger = ledger
         """The ledger that was given; None where a learner keeps its own books, in memory."""
-        self.visit_limit = None if horizon is None else VisitLimit(self.visits)
+        self.visit_limit = None if self.horizon is None else VisitLimit(self.visits)
         self._refuse_a_ledger_for_fewer_visits()
 
     def __repr__(self) -> str:

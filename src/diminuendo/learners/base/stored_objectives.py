@@ -1,44 +1,25 @@
 """Stored objectives: people who are kept between releases, each with the batch of her round, to be asked again.
 
 Of a person of a compiled family her row is kept, of a Python function the function. Both are frozen when they come in,
-one record per round. A *walk* asks everybody, in the order in which they came, what each item would add after a slate
-that grows; a function that raises has said nothing. Old batches can be forgotten, and who is not a Python function
-goes into snapshots.
+one record per round. A *walk* (streams/walks.py) asks everybody, in the order in which they came, what each item would
+add after a slate that grows. Old batches can be forgotten, and who is not a Python function goes into snapshots.
 """
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from diminuendo._numba import kernel
-from diminuendo._sparse import SparseRows
-from diminuendo.errors import InvalidInput, unless_ctrl_c
-from diminuendo.objectives.family import Family, GainBuffer, Table, add, gains, new_gain_buffer, offset, start
+from diminuendo.errors import InvalidInput
+from diminuendo.objectives.family import Family, Table
 from diminuendo.objectives.person import Person
 from diminuendo.objectives.records import from_record, to_record
-from diminuendo.types import Floats, Ints, Objective
-
-
-@dataclass
-class Segment:
-    """People in a row: of one table, or one Python function."""
-
-    family: Family | None
-    table: Table
-    rows: list[int] = field(default_factory=list)
-    function: Objective | None = None
-
-    def __repr__(self) -> str:
-        return "<Segment>"
-
-    def __len__(self) -> int:
-        return len(self.rows) if self.function is None else 1
+from diminuendo.streams.walks import GainWalk, ScoreWalk, Segment
+from diminuendo.types import Ints, Objective
 
 
 class StoredObjectives:
@@ -86,9 +67,13 @@ class StoredObjectives:
                 left.append(Segment(segment.family, segment.table, rows))
         self.segments, self.batches = left, [batch for batch in self.batches if batch >= before]
 
-    def walk(self, starts: Ints, items: Ints) -> GainWalk:
-        """Ask everybody along a growing slate; entries as in `starts` and `items`, one slice per person."""
-        return GainWalk(self, starts, items)
+    def gain_walk(self, starts: Ints, items: Ints) -> GainWalk:
+        """Everybody along a growing slate, one by one; entries as in `starts` and `items`, one slice per person."""
+        return GainWalk(self.n_items, self.segments, starts, items)
+
+    def score_walk(self) -> ScoreWalk:
+        """Everybody along a growing slate, all together."""
+        return ScoreWalk(self.n_items, self.segments)
 
     def written(self) -> tuple[NDArray[np.bool_], dict[str, NDArray[Any]]]:
         """Who can be written down, and the arrays that hold them: families as JSON, rows as CSR.
@@ -139,161 +124,3 @@ class StoredObjectives:
 def _matrix(arrays: dict[str, NDArray[Any]], name: str, width: int) -> scipy.sparse.csr_array:
     indptr, indices, data = (arrays[f"{name}.{part}"] for part in ("indptr", "indices", "data"))
     return scipy.sparse.csr_array((data, indices, indptr), shape=(len(indptr) - 1, width))
-
-
-class GainWalk:
-    """People walked along a growing slate: what items would add for them, entry by entry."""
-
-    def __init__(self, people: StoredObjectives, starts: Ints, items: Ints) -> None:
-        self._n_items, self._starts, self._items = people.n_items, starts, items
-        self._slate: list[int] = []
-        self.moved = np.zeros(len(people), dtype=np.bool_)
-        self._scratch = np.zeros(people.n_items)
-        self._parts: list[tuple[Segment, int, Any]] = []
-        first, bags = 0, dict[int, GainBuffer]()  # one of each size: people may have come one by one
-        for segment in people.segments:
-            made = None
-            if segment.family is not None:
-                rows = np.array(segment.rows, dtype=np.int64)
-                at = np.zeros(len(rows) + 1, dtype=np.int64)
-                _sizes(segment.table, rows, at)
-                state = np.empty(at[-1])
-                _begin(segment.table, rows, at, state)
-                leaves = segment.family.leaves
-                bags[leaves] = bags.get(leaves) or new_gain_buffer(people.n_items, leaves)
-                made = rows, at, state, np.empty(int(np.diff(at).max(initial=0))), bags[leaves]
-            self._parts.append((segment, first, made))
-            first += len(segment)
-
-    def after(self, item: int) -> Floats:
-        """The gain of every entry once `item` has joined."""
-        return self._asked(item, everybody=True)
-
-    def after_moving(self, item: int) -> Floats:
-        """The gains, once `item` has joined, of those for whom that changes anything: `moved` says who they are.
-
-        What the others would gain is what they would have gained before.
-        """
-        return self._asked(item, everybody=False)
-
-    def _asked(self, item: int, everybody: bool) -> Floats:
-        self._slate.append(item)
-        out = np.zeros(len(self._items))
-        for segment, first, made in self._parts:
-            if made is not None:
-                rows, at, state, before, bag = made
-                moved = self.moved[first : first + len(rows)]
-                _join(segment.table, rows, at, state, before, item, moved)
-                if everybody:
-                    moved[:] = True
-                starts = self._starts[first:]
-                _ask(segment.table, rows, at, state, moved, bag, starts, self._items, self._scratch, out)
-            elif segment.function is not None:
-                self.moved[first] = True
-                low, high = self._starts[first], self._starts[first + 1]
-                out[low:high] = _said(segment.function, self._slate, self._n_items)[self._items[low:high]]
-        return out
-
-
-def _said(function: Objective, slate: list[int], n_items: int) -> Floats:
-    try:
-        found = np.asarray(function.gains(tuple(slate)), dtype=np.float64)
-    except BaseException as error:  # whatever goes wrong inside, it is what this person said: nothing
-        unless_ctrl_c(error)
-        return np.zeros(n_items)
-    return found if found.shape == (n_items,) else np.zeros(n_items)
-
-
-def singles(family: Family, table: Table, rows: list[int], n_items: int) -> SparseRows:
-    """What each item is worth by itself to each of these people."""
-    index = np.array(rows, dtype=np.int64)
-    at = np.zeros(len(index) + 1, dtype=np.int64)
-    _sizes(table, index, at)
-    state, bag = np.empty(at[-1]), new_gain_buffer(n_items, family.leaves)
-    _begin(table, index, at, state)
-    starts = np.zeros(len(index) + 1, dtype=np.int64)
-    _count(table, index, at, state, bag, starts)
-    items, values = np.empty(starts[-1], dtype=np.int64), np.empty(starts[-1])
-    _fill(table, index, at, state, bag, starts, items, values)
-    return SparseRows(starts, items, values, (len(index), n_items))
-
-
-@kernel
-def _sizes(table: Table, rows: Ints, at: Ints) -> None:
-    for i in range(len(rows)):
-        at[i + 1] = at[i] + offset(table, rows[i] + 1) - offset(table, rows[i])
-
-
-@kernel
-def _begin(table: Table, rows: Ints, at: Ints, state: Floats) -> None:
-    for i in range(len(rows)):
-        start(table, rows[i], state, at[i])
-
-
-@kernel
-def _count(table: Table, rows: Ints, at: Ints, state: Floats, bag: GainBuffer, starts: Ints) -> None:
-    for i in range(len(rows)):
-        starts[i + 1] = starts[i] + gains(table, rows[i], state, at[i], bag, 0)
-
-
-@kernel
-def _fill(
-    table: Table,
-    rows: Ints,
-    at: Ints,
-    state: Floats,
-    bag: GainBuffer,
-    starts: Ints,
-    items: Ints,
-    values: Floats,
-) -> None:
-    for i in range(len(rows)):
-        for j in range(gains(table, rows[i], state, at[i], bag, 0)):
-            items[starts[i] + j] = bag.items[j]
-            values[starts[i] + j] = bag.gains[j]
-
-
-@kernel
-def _join(
-    table: Table,
-    rows: Ints,
-    at: Ints,
-    state: Floats,
-    before: Floats,
-    joined: int,
-    moved: NDArray[np.bool_],
-) -> None:
-    """Everybody's prefix with one item more; `moved`: whose is another one now."""
-    for i in range(len(rows)):
-        size = at[i + 1] - at[i]
-        for j in range(size):
-            before[j] = state[at[i] + j]
-        add(table, rows[i], state, at[i], joined)
-        moved[i] = False
-        for j in range(size):
-            moved[i] |= before[j] != state[at[i] + j]
-
-
-@kernel
-def _ask(
-    table: Table,
-    rows: Ints,
-    at: Ints,
-    state: Floats,
-    moved: NDArray[np.bool_],
-    bag: GainBuffer,
-    starts: Ints,
-    items: Ints,
-    scratch: Floats,
-    out: Floats,
-) -> None:
-    for i in range(len(rows)):
-        if not moved[i]:
-            continue
-        count = gains(table, rows[i], state, at[i], bag, 0)
-        for j in range(count):
-            scratch[bag.items[j]] = bag.gains[j]
-        for entry in range(starts[i], starts[i + 1]):
-            out[entry] = scratch[items[entry]]
-        for j in range(count):
-            scratch[bag.items[j]] = 0.0

@@ -36,7 +36,7 @@ from diminuendo.objectives.family import Table, add, start, value
 from diminuendo.privacy.budget import Guarantee, no_privacy
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.randomness.coins import Coins
-from diminuendo.randomness.score_classes import to_ticks
+from diminuendo.randomness.ticks import to_ticks
 from diminuendo.randomness.words import UNFINISHED, PublicWords, SecretWords, begin, below, undo
 from diminuendo.streams.people import People, shown_before
 from diminuendo.types import EMPTY_SLOT, Floats, Items

@@ -58,7 +58,7 @@ from diminuendo.types import Ints
 
 INTERVALS = 400
 """Into how many intervals the number of explorations is cut, where delta is averaged over it."""
-ROUNDING = 1e-15
+PROBABILITY_ROUNDING = 1e-15
 """More than the distribution function, a product or a short sum may round away."""
 
 MOST_KEPT, CHUNK = 1 << 24, 1 << 20
@@ -79,9 +79,11 @@ def delta_over_coins(later: int, explores: float, again: float, rate: float, eps
     upto = np.ones(len(ends))  # the distribution function of the binomial law, as a beta integral
     inner = ends < later
     upto[inner] = scipy.special.betainc(later - ends[inner], ends[inner] + 1.0, 1 - again)
-    inside = np.diff(upto, prepend=0.0).clip(0.0) + ROUNDING
-    costs = [curves.zcdp_delta((1.0 + m) * rate * rate / 8 * (1 + ROUNDING), epsilon) for m in ends]
-    return min(1.0, explores * float(inside @ np.array(costs)) * (1 + 1e3 * ROUNDING))
+    inside = np.diff(upto, prepend=0.0).clip(0.0) + PROBABILITY_ROUNDING
+    costs = [
+        curves.zcdp_delta((1.0 + m) * rate * rate / 8 * (1 + PROBABILITY_ROUNDING), epsilon) for m in ends
+    ]
+    return min(1.0, explores * float(inside @ np.array(costs)) * (1 + 1e3 * PROBABILITY_ROUNDING))
 
 
 # Recipes.

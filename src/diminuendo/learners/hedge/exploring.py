@@ -35,7 +35,8 @@ from diminuendo.privacy.draw_budget import UNLIMITED, paid_for
 from diminuendo.privacy.events import Event
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.randomness.coins import Coins
-from diminuendo.randomness.score_classes import draw, to_ticks
+from diminuendo.randomness.score_classes import draw
+from diminuendo.randomness.ticks import to_ticks
 from diminuendo.randomness.words import UNFINISHED, PublicWords, SecretWords, begin, below, undo
 from diminuendo.streams.people import People, shown_before
 from diminuendo.types import EMPTY_SLOT, Floats, Ints, Items

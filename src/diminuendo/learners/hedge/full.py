@@ -28,7 +28,8 @@ from diminuendo.objectives.family import GainBuffer, Table, add, gains, new_gain
 from diminuendo.privacy.budget import Guarantee
 from diminuendo.privacy.draw_budget import paid_for
 from diminuendo.privacy.events import Event
-from diminuendo.randomness.score_classes import draw, to_ticks
+from diminuendo.randomness.score_classes import draw
+from diminuendo.randomness.ticks import to_ticks
 from diminuendo.randomness.words import UNFINISHED, SecretWords, begin, below, undo
 from diminuendo.streams.people import People, shown_before
 from diminuendo.types import EMPTY_SLOT, Floats, Ints, Items

@@ -12,10 +12,11 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from diminuendo._snapshots import MOST_DEVIATIONS
 from diminuendo._sparse import SparseRows
 from diminuendo.errors import InvalidInput
 from diminuendo.learners.overlap.person_walk import Answer
-from diminuendo.learners.overlap.pick import FAR, Questions
+from diminuendo.learners.overlap.pick import Questions
 from diminuendo.learners.overlap.schedule import OverlapPlan
 from diminuendo.privacy.events import Event
 from diminuendo.privacy.ledger import Ledger
@@ -122,4 +123,4 @@ class PayoffMemory:
 
     def sound(self, rounds: int, releases: int) -> bool:
         """Whether `earned`, as read from a snapshot, can have come about by `releases` releases in `rounds` rounds."""
-        return bool(abs(self.earned[0]) <= rounds + FAR * self._sum.deviation(1) * (releases + 1))
+        return bool(abs(self.earned[0]) <= rounds + MOST_DEVIATIONS * self._sum.deviation(1) * (releases + 1))

@@ -12,14 +12,12 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from diminuendo import _validate
+from diminuendo._snapshots import MOST_DEVIATIONS
 from diminuendo.errors import InvalidInput
 from diminuendo.learners.overlap.belief import of_singles
 from diminuendo.learners.overlap.items import ItemAvailability
 from diminuendo.learners.overlap.running_means import RunningMeans
 from diminuendo.types import EMPTY_SLOT, Floats, Ints, Items
-
-FAR = 50.0
-"""Published numbers are not so many deviations away from what they can be; what is was altered."""
 
 
 class Measured(NamedTuple):
@@ -142,10 +140,10 @@ class SlatePicker:
         n_items, measured = self._items.n_items, self._worth.arrays[2]
         widest = 1 / np.sqrt(measured[measured > 0].min(initial=1.0))
         return bool(
-            (np.abs(self.gains) <= 1 + FAR * widest).all()
-            and self._worth.sound(1, FAR)
-            and self._rows.sound(n_items, FAR)
-            and self._rests.sound(n_items, FAR)
+            (np.abs(self.gains) <= 1 + MOST_DEVIATIONS * widest).all()
+            and self._worth.sound(1, MOST_DEVIATIONS)
+            and self._rows.sound(n_items, MOST_DEVIATIONS)
+            and self._rests.sound(n_items, MOST_DEVIATIONS)
         )
 
 

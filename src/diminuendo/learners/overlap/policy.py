@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from diminuendo._snapshots import MOST_DEVIATIONS
 from diminuendo.errors import InvalidInput, unless_ctrl_c
 from diminuendo.learners.base.feedback import Objectives
 from diminuendo.learners.base.frame import Frame
@@ -28,7 +29,7 @@ from diminuendo.learners.overlap.items import ItemAvailability
 from diminuendo.learners.overlap.memory import Memory, PayoffMemory
 from diminuendo.learners.overlap.menu import RandomFromLists
 from diminuendo.learners.overlap.person_walk import PersonWalk
-from diminuendo.learners.overlap.pick import FAR, Prior, Questions, SlatePicker
+from diminuendo.learners.overlap.pick import Prior, Questions, SlatePicker
 from diminuendo.learners.overlap.schedule import OverlapPlan
 from diminuendo.privacy.accountants import ACCOUNTANTS
 from diminuendo.privacy.budget import Budget, Guarantee
@@ -307,7 +308,7 @@ class OverlapPolicy(MenuPolicy):
             and len(set(shown.tolist())) == len(shown)
             and self._payoffs.sound(self.plan.schedule.rounds, made)
             and self._picker.sound()
-            and self._drift.sound(FAR)
+            and self._drift.sound(MOST_DEVIATIONS)
             and self.items.sound()
         )
         if not sound:

@@ -14,14 +14,15 @@ from numpy.typing import NDArray
 
 from diminuendo.errors import InvalidInput
 from diminuendo.learners.base.frame import Frame
-from diminuendo.learners.base.stored_objectives import StoredObjectives, singles
+from diminuendo.learners.base.stored_objectives import StoredObjectives
 from diminuendo.learners.overlap.items import ItemAvailability
 from diminuendo.learners.overlap.person_walk import Answer
 from diminuendo.learners.overlap.pick import Measured, Told
 from diminuendo.learners.overlap.schedule import OverlapPlan
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.streams.people import People
-from diminuendo.sums.chains.running import NOBODY, SINGLES, GainsAlong, RunningChains
+from diminuendo.streams.walks import singles
+from diminuendo.sums.chains.running import NO_ITEM, SINGLES, GainsAlong, RunningChains
 from diminuendo.sums.chains.weights import RunningWeights
 from diminuendo.sums.clip import Clip
 from diminuendo.types import Objective
@@ -64,7 +65,7 @@ class SumsMemory:
         """The people from `low` to `high` - 1, all of one batch."""
         passing, rows = StoredObjectives(self._frame.n_items), list(range(low, high))
         passing.add_rows(people.family, people.table, rows)
-        worth = singles(people.family, people.table, rows, self._frame.n_items)
+        worth = singles(passing.segments[0], self._frame.n_items)
         worth.data[self._items.first_batch[worth.indices] > batch] = 0.0
         self._sums.add_rows(worth, _along(passing), batch=batch)
 
@@ -78,7 +79,7 @@ class SumsMemory:
         """Release `number`, all of it at once; paid for here. Who came before batch `first` is in no sum any more."""
         found = self._sums.release(number, self._plan.sigmas[number], self._frame.secret)
         told = [
-            Told(None if question.item == NOBODY else question.item, question.before, Measured(*published))
+            Told(None if question.item == NO_ITEM else question.item, question.before, Measured(*published))
             for question, published in found.items()
             if question != SINGLES
         ]
@@ -112,7 +113,7 @@ class SumsMemory:
 
 def _along(passing: StoredObjectives) -> GainsAlong:
     """How to ask people who are not kept."""
-    return lambda starts, items: passing.walk(starts, items).after
+    return lambda starts, items: passing.gain_walk(starts, items).after
 
 
 class PublishedSums:

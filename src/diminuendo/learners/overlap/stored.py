@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from diminuendo.errors import InvalidInput
 from diminuendo.learners.base.frame import Frame
-from diminuendo.learners.base.stored_objectives import GainWalk, StoredObjectives, singles
+from diminuendo.learners.base.stored_objectives import StoredObjectives
 from diminuendo.learners.overlap.items import ItemAvailability
 from diminuendo.learners.overlap.person_walk import Answer
 from diminuendo.learners.overlap.pick import Measured, Told
@@ -24,6 +24,7 @@ from diminuendo.learners.overlap.schedule import OverlapPlan
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.randomness.words import SecretRandomness
 from diminuendo.streams.people import People
+from diminuendo.streams.walks import GainWalk, Segment, singles
 from diminuendo.sums.chains.release import ChainRelease, OtherChain
 from diminuendo.sums.chains.stored import StoredPeople
 from diminuendo.sums.clip import Clip
@@ -57,7 +58,7 @@ class PeopleMemory:
     def keep_rows(self, people: People, low: int, high: int, batch: int) -> None:
         """The people from `low` to `high` - 1, all of one batch."""
         rows = list(range(low, high))
-        worth = singles(people.family, people.table, rows, self._frame.n_items)
+        worth = singles(Segment(people.family, people.table, rows), self._frame.n_items)
         worth.data[self._items.first_batch[worth.indices] > batch] = 0.0
         self._ticks.add_rows(worth, batch=batch)
         self._people.add_rows(people.family, people.table, rows, batch)
@@ -78,7 +79,7 @@ class PeopleMemory:
         sizes[: number + 1] *= self._clip.ticks * weights
         sizes[number + 1 :] = 0.0
         release = self._ticks.release(number, weights, plan.sigmas[number])
-        walk = self._people.walk(release.starts, release.items)
+        walk = self._people.gain_walk(release.starts, release.items)
         units = np.cumsum(sizes[::-1])[::-1].copy()
         return StoredQuestions(release, walk, units, plan.sigmas[number], self._frame.secret)
 

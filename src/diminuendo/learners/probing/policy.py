@@ -24,13 +24,13 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from diminuendo._snapshots import MOST_DEVIATIONS
 from diminuendo.errors import InvalidInput
 from diminuendo.learners.base.decisions import NO_PROBE
 from diminuendo.learners.base.frame import Frame
 from diminuendo.learners.base.policy import MenuPolicy
-from diminuendo.learners.base.sum_snapshot import sum_as_extra, take_sum
 from diminuendo.learners.probing.menu import ChoosesWithProbes, ExpertsWithProbes
-from diminuendo.learners.probing.schedule import SHARE, Plan, Theorem
+from diminuendo.learners.probing.schedule import Plan, Theorem
 from diminuendo.learners.probing.worth import Worth
 from diminuendo.privacy.budget import Budget, Guarantee, no_privacy
 from diminuendo.privacy.events import Event
@@ -38,10 +38,8 @@ from diminuendo.randomness.shares import softmax
 from diminuendo.streams.people import People
 from diminuendo.sums.exact_sum import ExactSum
 from diminuendo.sums.private_sum import PrivateSum
-from diminuendo.types import Floats, Items
-
-FAR = 50.0
-"""In deviations of noise: published numbers that lie further than this from what they can be were altered."""
+from diminuendo.sums.snapshots import sum_as_extra, take_sum
+from diminuendo.types import ONE_MINUS_1_OVER_E, Floats, Items
 
 
 @dataclass(frozen=True)
@@ -121,7 +119,10 @@ class ProbingPolicy(MenuPolicy):
 
     def regret_bound(self, rounds: int | None = None) -> float:
         """What follows for the regret to (1 - 1/e) of the best slate; of order T where less is aimed at."""
-        return self.bound_to_aim() + (SHARE - self._way.theorem(self.frame.slots).aim) * self.plan.horizon
+        return (
+            self.bound_to_aim()
+            + (ONE_MINUS_1_OVER_E - self._way.theorem(self.frame.slots).aim) * self.plan.horizon
+        )
 
     # Public: experts' shares, from what was published; probes, from public coins.
 
@@ -220,7 +221,7 @@ class ProbingPolicy(MenuPolicy):
         published, left, rounds = int(self._blocks_published[0]), int(self._probes_left[0]), self.frame.rounds
         # At its end, a block waits for the next round to be published.
         over = self.schedule.closed_by(max(0, rounds - 1)), self.schedule.closed_by(rounds)
-        most = len(self.schedule) * (plan.probes + FAR * self.spread)
+        most = len(self.schedule) * (plan.probes + MOST_DEVIATIONS * self.spread)
         sound = (
             published == self._cells.batch
             and published in (min(closed, last) for closed in over)

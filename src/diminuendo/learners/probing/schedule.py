@@ -19,11 +19,9 @@ import numpy as np
 
 from diminuendo.randomness.shares import FINE
 from diminuendo.sums.schedule import Schedule
-from diminuendo.types import Floats
+from diminuendo.types import ONE_MINUS_1_OVER_E, Floats
 
-SHARE = 1 - math.exp(-1)
-"""What of the best slate ordered experts can be held to."""
-TICKS = 1 << 12
+PAYOFF_TICKS = 1 << 12
 """Whole numbers to one unit of payoff."""
 MOST_PROBES = 64
 """No cell is probed more often than this in one block."""
@@ -43,7 +41,7 @@ class Theorem:
     """What a probing round loses at most, on average, of what is aimed at."""
     relief: float
     """How much of the experts' regret does not count in a probing round."""
-    aim: float = SHARE
+    aim: float = ONE_MINUS_1_OVER_E
     """The share of the best slate that regret is measured to."""
     weight: float = 1.0
     """What one unit of an expert's regret costs the slate."""
@@ -62,7 +60,7 @@ class Theorem:
 
 def short(slots: int) -> Theorem:
     """Theorem K2: the slate ends with the item that is tried."""
-    return Theorem(slots, SHARE - (1 - 1 / slots) ** slots, (slots + 1) / (2 * slots), most=0.5)
+    return Theorem(slots, ONE_MINUS_1_OVER_E - (1 - 1 / slots) ** slots, (slots + 1) / (2 * slots), most=0.5)
 
 
 def full(slots: int) -> Theorem:
@@ -72,7 +70,7 @@ def full(slots: int) -> Theorem:
 
 def inserted(slots: int) -> Theorem:
     """Theorem K4: the item is put in and the last one drops out; clicks."""
-    explore = SHARE - (1 - (1 - 1 / slots) ** (slots - 1))
+    explore = ONE_MINUS_1_OVER_E - (1 - (1 - 1 / slots) ** (slots - 1))
     return Theorem(slots, explore, 0.0, gains=True, rounded=False)
 
 

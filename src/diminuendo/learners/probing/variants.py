@@ -35,7 +35,7 @@ from diminuendo.learners.base.learner import Learner
 from diminuendo.learners.base.setting import Setting
 from diminuendo.learners.probing import draw, schedule
 from diminuendo.learners.probing.policy import ProbingPolicy, WayToProbe
-from diminuendo.learners.probing.schedule import TICKS, Noise, Plan, planned, spread_ahead
+from diminuendo.learners.probing.schedule import PAYOFF_TICKS, Noise, Plan, planned, spread_ahead
 from diminuendo.learners.probing.worth import ClickOnProbe, PayoffOfProbe
 from diminuendo.privacy.budget import Budget
 from diminuendo.privacy.ledger import Ledger
@@ -141,8 +141,8 @@ def _with_noise(frame: Frame, way: WayToProbe, horizon: int, epsilon: float, del
     theorem, plans = way.theorem(frame.slots), list[tuple[float, Plan]]()
     for noise in _noises(way, asked, frame.ledger):
         limit = float(_spent(asked, noise).limit)
-        plan = planned(theorem, frame.n_items, horizon, noise, limit, TICKS)
-        plans.append((plan.bound(theorem, spread_ahead(noise, plan.blocks, limit), TICKS), plan))
+        plan = planned(theorem, frame.n_items, horizon, noise, limit, PAYOFF_TICKS)
+        plans.append((plan.bound(theorem, spread_ahead(noise, plan.blocks, limit), PAYOFF_TICKS), plan))
     plan = min(plans, key=lambda found: found[0])[1]
     budget = _spent(asked, plan.noise)
     cells = PrivateSum(
@@ -151,7 +151,7 @@ def _with_noise(frame: Frame, way: WayToProbe, horizon: int, epsilon: float, del
         cost=budget.share(),
         ledger=Ledger(budget) if frame.ledger is None else frame.ledger,
         strategy=STRATEGY[plan.noise],
-        clip=Clip("cell", ticks=TICKS),
+        clip=Clip("cell", ticks=PAYOFF_TICKS),
         name=frame.name,
     )
     return Learner(
@@ -177,8 +177,10 @@ def _spent(asked: Budget, noise: Noise) -> Budget:
 
 def _without_noise(frame: Frame, way: WayToProbe, horizon: int) -> Learner:
     horizon = _validate.positive_int(horizon, "horizon")
-    plan = planned(way.theorem(frame.slots), frame.n_items, horizon, "none", 1.0, TICKS)
-    cells = ExactSum(frame.slots * frame.n_items, schedule=plan.contributions, clip=Clip("cell", ticks=TICKS))
+    plan = planned(way.theorem(frame.slots), frame.n_items, horizon, "none", 1.0, PAYOFF_TICKS)
+    cells = ExactSum(
+        frame.slots * frame.n_items, schedule=plan.contributions, clip=Clip("cell", ticks=PAYOFF_TICKS)
+    )
     return Learner(ProbingPolicy(frame, way, plan, cells, None, {"horizon": horizon}))
 
 

@@ -25,10 +25,8 @@ from diminuendo.errors import InvalidInput
 from diminuendo.experts.capped_simplex import LeaderState, leader, running, spread, step_cost
 from diminuendo.learners.released.menu import PointMenu
 from diminuendo.sums.schedule import Schedule
-from diminuendo.types import Floats, Ints
+from diminuendo.types import ONE_MINUS_1_OVER_E, Floats, Ints
 
-SHARE = 1 - math.exp(-1)
-"""1 - 1/e: the weight of what people contribute, and what can be had of the best slate."""
 LENGTH = 8.0
 """People in a batch, in units of the noise. The bound is least at 2, and 1.46 times that at 8, where fewer releases
 put four times less noise into the sums."""
@@ -72,7 +70,7 @@ class BoostedLeader:
         """The leader that follows what was published, at a rate that what the step has cost has slowed down."""
         if self.n_items == self.slots:
             return self
-        sums, step = SHARE * before, SHARE * (published - before)
+        sums, step = ONE_MINUS_1_OVER_E * before, ONE_MINUS_1_OVER_E * (published - before)
         cost = step_cost(sums, step, self.slots, self.rate, self._leader_state)
         return self._leading(published, float(self._cost[0] + cost))
 
@@ -85,7 +83,7 @@ class BoostedLeader:
         return self._leading(published, float(self._cost[0]))
 
     def _leading(self, published: Floats, cost: float) -> BoostedLeader:
-        point, state = leader(SHARE * published, self.slots, float(self._spread / cost))
+        point, state = leader(ONE_MINUS_1_OVER_E * published, self.slots, float(self._spread / cost))
         ends = running(point, self.slots)
         return BoostedLeader(self.n_items, self.slots, self.schedule, cost, ends, state)
 
@@ -98,10 +96,10 @@ class BoostedLeader:
         n, k, sizes = self.n_items, self.slots, self.schedule.sizes
         if n == k:
             return 0.0
-        noise, longest = SHARE * deviations[0], SHARE * max(sizes)
-        steps = k / 2 * sum((SHARE * size) ** 2 / 4 + noise**2 for size in sizes)
+        noise, longest = ONE_MINUS_1_OVER_E * deviations[0], ONE_MINUS_1_OVER_E * max(sizes)
+        steps = k / 2 * sum((ONE_MINUS_1_OVER_E * size) ** 2 / 4 + noise**2 for size in sizes)
         most = k * (longest + 2 * noise * math.sqrt(2 * math.log(2 * n * len(sizes))))
-        rounding = k * SHARE * (self.schedule.rounds + 2 * len(sizes) + 2) / ticks
+        rounding = k * ONE_MINUS_1_OVER_E * (self.schedule.rounds + 2 * len(sizes) + 2) / ticks
         return float(
             2 * math.sqrt(2 * self._spread * steps) + 2 * max(most, self._spread) + 2 * k * noise + rounding
         )

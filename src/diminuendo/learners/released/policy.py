@@ -17,23 +17,22 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from diminuendo._snapshots import MOST_DEVIATIONS
 from diminuendo.errors import InvalidInput
 from diminuendo.learners.base.feedback import Objectives
 from diminuendo.learners.base.frame import Frame
 from diminuendo.learners.base.policy import MenuPolicy
-from diminuendo.learners.base.sum_snapshot import sum_as_extra, take_sum
 from diminuendo.learners.released.menu import DrawsFromPoint, DrawsInTurn, ExpertsInTurn, PointMenu
 from diminuendo.learners.released.released_sum import Gains, ReleasedSum
 from diminuendo.privacy.accountants import ACCOUNTANTS
 from diminuendo.privacy.budget import Budget, Guarantee
 from diminuendo.privacy.events import Event
 from diminuendo.streams.people import People
+from diminuendo.sums.snapshots import sum_as_extra, take_sum
 from diminuendo.types import Floats, Items, Objective
 
 AT_ONCE = 1 << 12
 """Rounds that are replayed in one go: more would let Ctrl-C wait, fewer take longer."""
-FAR = 50.0
-"""In deviations of noise: published numbers that lie further than this from what they can be were altered."""
 
 
 class Follower(Protocol):
@@ -188,7 +187,7 @@ class ReleasedPolicy(MenuPolicy):
         """Refuse releases that could not have been made; the menu follows, from this round on."""
         released = self.released
         made, last = int(released.n_releases[0]), len(released.schedule) - 1
-        most = released.schedule.rounds + FAR * released.sum.deviation(len(released.sum.schedule))
+        most = released.schedule.rounds + MOST_DEVIATIONS * released.sum.deviation(len(released.sum.schedule))
         sound = (
             made == released.sum.batch
             and made <= last

@@ -27,14 +27,14 @@ from diminuendo.sums.private_sum import PrivateSum
 from diminuendo.sums.schedule import Schedule, equal
 from diminuendo.types import Floats, Ints, Items, Objective
 
-TICKS = 1 << 12
+GAIN_TICKS = 1 << 12
 """Whole numbers to one unit of gain."""
 
 
 def gain_clip(size: int, longest: float | None) -> Clip:
     """Gains of at most 1 each; of length at most `longest`, or, with None, of whatever length they have."""
     bound = math.sqrt(size) + 1 if longest is None else _validate.positive_float(longest, "clip")
-    return Clip("l2", bound=min(bound, math.sqrt(size) + 1), ticks=TICKS)
+    return Clip("l2", bound=min(bound, math.sqrt(size) + 1), ticks=GAIN_TICKS)
 
 
 def noise_level(size: int, clip: Clip, budget: Budget) -> float:

@@ -46,7 +46,7 @@ from diminuendo.types import Floats, Ints
 RESTS = 4
 """Room for so many rests; and for the rows of two chains."""
 
-NOBODY = -1
+NO_ITEM = -1
 """Instead of an item: none joins."""
 
 GainsAlong = Callable[[Ints, Ints], Callable[[int], Floats]]
@@ -60,7 +60,7 @@ class Question(NamedTuple):
     before: tuple[int, ...]
 
 
-SINGLES = Question(NOBODY - 1, ())
+SINGLES = Question(NO_ITEM - 1, ())
 
 
 class Published(NamedTuple):
@@ -100,13 +100,13 @@ class RunningChains:
         self._often = np.append(weights.often, np.zeros(batches - len(weights), dtype=np.int64))
         room = 1 + self._rows + RESTS
         self._sums: Ints = np.zeros((room, n_items), dtype=np.int64)  # singles, rows, rests
-        self._keys: Ints = np.full((room, longest + 1), NOBODY, dtype=np.int64)
+        self._keys: Ints = np.full((room, longest + 1), NO_ITEM, dtype=np.int64)
         self._keys[0, 0] = SINGLES.item
         self._within = np.zeros((room, batches), dtype=np.bool_)  # which batches are in which sum
         self._open: Ints = np.zeros((longest + 2, n_items), dtype=np.int64)  # of the open batch
         self._position: Ints = np.zeros(1, dtype=np.int64)  # the batch that is open
         self._added: Ints = np.zeros(batches, dtype=np.int64)
-        self._chains: Ints = np.full((batches, longest), NOBODY, dtype=np.int64)
+        self._chains: Ints = np.full((batches, longest), NO_ITEM, dtype=np.int64)
         counts = self._position, self._added, self._chains
         self.arrays = (self._sums, self._keys, self._within, self._open, *counts)
         self._paid: tuple[int, Paid] | None = None
@@ -127,7 +127,7 @@ class RunningChains:
             raise InvalidInput(
                 f"A chain is {self.longest} different items at most, for people to come; got {chain}."
             )
-        self._chains[batch] = NOBODY
+        self._chains[batch] = NO_ITEM
         self._chains[batch, : len(chain)] = [_validate.whole(a, 0, self.n_items - 1, "item") for a in chain]
 
     def add(self, values: Any, walk: GainsAlong, *, batch: int, indices: Any = None) -> None:
@@ -169,16 +169,16 @@ class RunningChains:
     # What sums are of.
 
     def _chain(self, batch: int) -> tuple[int, ...]:
-        return tuple(int(item) for item in self._chains[batch] if item != NOBODY)
+        return tuple(int(item) for item in self._chains[batch] if item != NO_ITEM)
 
     def _questions(self, batch: int) -> list[Question]:
         """Singles, rows, and the rest if the chain is as long as chains are."""
         chain = self._chain(batch)
         found = [SINGLES, *(Question(item, chain[:place]) for place, item in enumerate(chain))]
-        return [*found, Question(NOBODY, chain)] if len(chain) == self.longest else found
+        return [*found, Question(NO_ITEM, chain)] if len(chain) == self.longest else found
 
     def _key(self, question: Question) -> Ints:
-        key = np.full(self.longest + 1, NOBODY, dtype=np.int64)
+        key = np.full(self.longest + 1, NO_ITEM, dtype=np.int64)
         key[0], key[1 : 1 + len(question.before)] = question.item, sorted(question.before)
         return key
 
@@ -191,7 +191,7 @@ class RunningChains:
     def _found_or_made(self, question: Question) -> int:
         place = self._find(question)
         if place is None:
-            first, last = (1 + self._rows, None) if question.item == NOBODY else (1, 1 + self._rows)
+            first, last = (1 + self._rows, None) if question.item == NO_ITEM else (1, 1 + self._rows)
             lately = (self._within[first:last] * np.arange(1, len(self.schedule) + 1)).max(axis=1)
             place = first + int(np.argmin(lately))
             self._sums[place], self._within[place] = 0, False
@@ -251,7 +251,7 @@ class RunningChains:
         drawn, found = {tuple(line[:width].tolist()): line[width:] for line in kept}, {}
         for facts, row in zip(about.tolist(), weights, strict=True):
             if tuple(facts) in drawn:
-                question = Question(facts[0], tuple(item for item in facts[1:-1] if item != NOBODY))
+                question = Question(facts[0], tuple(item for item in facts[1:-1] if item != NO_ITEM))
                 units = self.clip.ticks * np.cumsum(row[::-1])[::-1].astype(np.float64)
                 found[question] = Published(drawn[tuple(facts)], units, sigmas[question != SINGLES])
         return found
@@ -273,7 +273,7 @@ class RunningChains:
             and (self._open >= 0).all()
             and (self._open <= self.clip.largest * sizes[self.open_batch]).all()
             and ((self._keys >= SINGLES.item) & (self._keys < self.n_items)).all()
-            and ((self._chains >= NOBODY) & (self._chains < self.n_items)).all()
+            and ((self._chains >= NO_ITEM) & (self._chains < self.n_items)).all()
         )
 
 

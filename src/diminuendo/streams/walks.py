@@ -1,0 +1,323 @@
+"""Many people walked along one growing slate: what items would add for each of them, or for all together.
+
+People come in segments: rows of one table, walked by compiled code, or single Python functions. `GainWalk` says what
+items would add for each person, entry by entry. `ScoreWalk` adds up over people, in whole ticks, as private greedy does
+(docs/maths/private-greedy.md): a person's gains are cut to what is left of her one unit and rounded down. So for any
+function whatever she adds at most one unit to a score, and at most one unit along the whole slate.
+
+Whoever raises, or answers in the wrong shape, has said nothing; an error message would name one person among all
+others. A Python function may answer otherwise the next time, so what entered a score is kept until an item is picked
+by it. Where that is not known any more, because the pick was made before a crash, functions say nothing in the rest of
+the slate; people of compiled families say what they said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from diminuendo._numba import inline, kernel
+from diminuendo._sparse import SparseRows
+from diminuendo.errors import unless_ctrl_c
+from diminuendo.objectives.family import Family, GainBuffer, Table, add, gains, new_gain_buffer, offset, start
+from diminuendo.randomness.ticks import TICKS, to_ticks
+from diminuendo.streams.people import People, Stream
+from diminuendo.types import Floats, Ints, Objective, SlateLike
+
+
+@dataclass(frozen=True)
+class Segment:
+    """People in a row: of one table, or one Python function."""
+
+    family: Family | None
+    table: Table
+    rows: list[int] = field(default_factory=list)
+    function: Objective | None = None
+
+    def __repr__(self) -> str:
+        return "<Segment>"
+
+    def __len__(self) -> int:
+        return len(self.rows) if self.function is None else 1
+
+
+def segments_of(stream: Stream) -> list[Segment]:
+    """Everybody of a stream: compiled people in one segment, and anybody else in one of her own."""
+    if isinstance(stream, People):
+        return [Segment(stream.family, stream.table, list(range(len(stream))))]
+    return [Segment(None, None, function=_Answering(stream, person)) for person in range(len(stream))]
+
+
+@dataclass(frozen=True)
+class _Answering:
+    """Somebody of a stream of foreign code, which may fail as soon as she is looked up: not before she is asked."""
+
+    stream: Stream
+    person: int
+
+    def __repr__(self) -> str:
+        return "<one of a stream>"
+
+    @property
+    def n_items(self) -> int:
+        return self.stream.n_items
+
+    def value(self, slate: SlateLike) -> float:
+        return self.stream[self.person].value(slate)
+
+    def gains(self, prefix: SlateLike) -> Floats:
+        return self.stream[self.person].gains(prefix)
+
+
+class Walkers(NamedTuple):
+    """Some people of one table, and how far each of them has come; for kernels."""
+
+    table: Table
+    rows: Ints
+    at: Ints
+    """Where each person's prefix begins in `state`."""
+    state: Floats
+
+    def __repr__(self) -> str:
+        return "<Walkers>"
+
+
+def walkers_of(segment: Segment) -> Walkers:
+    """The people of a compiled segment, before the first item."""
+    rows = np.array(segment.rows, dtype=np.int64)
+    at = np.zeros(len(rows) + 1, dtype=np.int64)
+    _begin(segment.table, rows, at, np.empty(0))
+    made = Walkers(segment.table, rows, at, np.empty(at[-1]))
+    _begin(*made)
+    return made
+
+
+def bag_for(n_items: int, segments: Sequence[Segment]) -> GainBuffer:
+    """One for all of them: people may come one by one, each a segment."""
+    leaves = (part.family.leaves for part in segments if part.family is not None)
+    return new_gain_buffer(n_items, max(leaves, default=1))
+
+
+class GainWalk:
+    """People walked along a growing slate: what items would add for them, entry by entry."""
+
+    def __init__(self, n_items: int, segments: Sequence[Segment], starts: Ints, items: Ints) -> None:
+        self._n_items, self._starts, self._items = n_items, starts, items
+        self._slate: list[int] = []
+        self.moved = np.zeros(sum(map(len, segments)), dtype=np.bool_)
+        """Who was moved by the last item."""
+        self._scratch = np.zeros(n_items)
+        self._parts: list[tuple[Segment, int, tuple[Walkers, Floats] | None]] = []
+        first, self._bag = 0, bag_for(n_items, segments)
+        for segment in segments:
+            made = None
+            if segment.function is None:
+                walkers = walkers_of(segment)
+                made = walkers, np.empty(int(np.diff(walkers.at).max(initial=0)))
+            self._parts.append((segment, first, made))
+            first += len(segment)
+
+    def __repr__(self) -> str:
+        return f"<GainWalk, {self._n_items} items, {len(self._slate)} joined>"
+
+    def after(self, item: int) -> Floats:
+        """The gain of every entry once `item` has joined."""
+        return self._asked(item, everybody=True)
+
+    def after_moving(self, item: int) -> Floats:
+        """The gains, once `item` has joined, of those whom it has moved: for whom it changes anything (`moved`).
+
+        What the others would gain is what they would have gained before.
+        """
+        return self._asked(item, everybody=False)
+
+    def _asked(self, item: int, everybody: bool) -> Floats:
+        self._slate.append(item)
+        out = np.zeros(len(self._items))
+        for segment, first, made in self._parts:
+            if made is not None:
+                (table, rows, at, state), before = made
+                moved = self.moved[first : first + len(rows)]
+                _join(table, rows, at, state, before, item, moved)
+                if everybody:
+                    moved[:] = True
+                starts, bag = self._starts[first:], self._bag
+                _ask(table, rows, at, state, moved, bag, starts, self._items, self._scratch, out)
+            elif segment.function is not None:
+                self.moved[first] = True
+                low, high = self._starts[first], self._starts[first + 1]
+                out[low:high] = _said(segment.function, self._slate, self._n_items)[self._items[low:high]]
+        return out
+
+
+class ScoreWalk:
+    """People walked along a growing slate: what every item would add for all of them. As they were when it began."""
+
+    def __init__(self, n_items: int, segments: Sequence[Segment]) -> None:
+        self.n_items, self.chosen = n_items, list[int]()
+        bag = bag_for(n_items, segments)
+        compiled = [walkers_of(segment) for segment in segments if segment.function is None]
+        self._tables = [
+            (*walkers, np.full(len(walkers.rows), TICKS, dtype=np.int64), bag) for walkers in compiled
+        ]
+        self._functions = [segment.function for segment in segments if segment.function is not None]
+        self._left = np.full(len(self._functions), TICKS, dtype=np.int64)
+        self._entered = np.zeros((len(self._functions), n_items), dtype=np.int32)
+        self._known = False  # whether `_entered` is what the next pick was made by
+
+    def __repr__(self) -> str:
+        return f"<ScoreWalk, {self.n_items} items, {len(self.chosen)} chosen>"
+
+    def scores(self) -> Ints:
+        """The sum of what each item adds now, in ticks: secret."""
+        total = np.zeros(self.n_items, dtype=np.int64)
+        for part in self._tables:
+            _score(*part, total)
+        for person, function in enumerate(self._functions):
+            _enter(_said(function, self.chosen, self.n_items), self._left[person], self._entered[person])
+        self._known = True
+        total += self._entered.sum(axis=0, dtype=np.int64)
+        return total
+
+    def join(self, item: int) -> None:
+        """The next item of the slate, picked by the last scores; or, without any since the last item, elsewhere."""
+        for part in self._tables:
+            _take(*part, item)
+        left = self._left - self._entered[:, item] if self._known else np.zeros_like(self._left)
+        self._left, self._known = np.maximum(left, 0), False
+        self.chosen.append(item)
+
+
+def _said(function: Objective, slate: list[int], n_items: int) -> Floats:
+    """One person's gains; zeros if there are none to be had."""
+    try:
+        row = np.asarray(function.gains(tuple(slate)), dtype=np.float64)
+    except BaseException as error:  # whatever goes wrong inside, it is what this person said: nothing
+        unless_ctrl_c(error)
+        row = np.zeros(0)
+    return np.ascontiguousarray(row) if row.shape == (n_items,) else np.zeros(n_items)
+
+
+def singles(people: Segment, n_items: int) -> SparseRows:
+    """What each item is worth by itself to each person of a compiled segment."""
+    walkers, bag = walkers_of(people), bag_for(n_items, [people])
+    starts = np.zeros(len(people) + 1, dtype=np.int64)
+    _count(*walkers, bag, starts)
+    items, values = np.empty(starts[-1], dtype=np.int64), np.empty(starts[-1])
+    _fill(*walkers, bag, starts, items, values)
+    return SparseRows(starts, items, values, (len(people), n_items))
+
+
+@kernel
+def _begin(table: Table, rows: Ints, at: Ints, state: Floats) -> None:
+    """Everybody's empty prefix; with an empty `state`, only where each is to begin."""
+    for i in range(len(rows)):
+        at[i + 1] = at[i] + offset(table, rows[i] + 1) - offset(table, rows[i])
+        if len(state):
+            start(table, rows[i], state, at[i])
+
+
+@kernel
+def _count(table: Table, rows: Ints, at: Ints, state: Floats, bag: GainBuffer, starts: Ints) -> None:
+    for i in range(len(rows)):
+        starts[i + 1] = starts[i] + gains(table, rows[i], state, at[i], bag, 0)
+
+
+@kernel
+def _fill(
+    table: Table,
+    rows: Ints,
+    at: Ints,
+    state: Floats,
+    bag: GainBuffer,
+    starts: Ints,
+    items: Ints,
+    values: Floats,
+) -> None:
+    for i in range(len(rows)):
+        for j in range(gains(table, rows[i], state, at[i], bag, 0)):
+            items[starts[i] + j] = bag.items[j]
+            values[starts[i] + j] = bag.gains[j]
+
+
+@kernel
+def _join(
+    table: Table,
+    rows: Ints,
+    at: Ints,
+    state: Floats,
+    before: Floats,
+    joined: int,
+    moved: NDArray[np.bool_],
+) -> None:
+    """Everybody's prefix with one item more; `moved`: whose is another one now."""
+    for i in range(len(rows)):
+        size = at[i + 1] - at[i]
+        for j in range(size):
+            before[j] = state[at[i] + j]
+        add(table, rows[i], state, at[i], joined)
+        moved[i] = False
+        for j in range(size):
+            moved[i] |= before[j] != state[at[i] + j]
+
+
+@kernel
+def _ask(
+    table: Table,
+    rows: Ints,
+    at: Ints,
+    state: Floats,
+    moved: NDArray[np.bool_],
+    bag: GainBuffer,
+    starts: Ints,
+    items: Ints,
+    scratch: Floats,
+    out: Floats,
+) -> None:
+    for i in range(len(rows)):
+        if not moved[i]:
+            continue
+        count = gains(table, rows[i], state, at[i], bag, 0)
+        for j in range(count):
+            scratch[bag.items[j]] = bag.gains[j]
+        for entry in range(starts[i], starts[i + 1]):
+            out[entry] = scratch[items[entry]]
+        for j in range(count):
+            scratch[bag.items[j]] = 0.0
+
+
+@inline
+def _ticks(gain: float, left: int) -> int:
+    """A gain as whole ticks from 0 to what is left of the person; NaN counts as 0."""
+    return min(to_ticks(gain), left)
+
+
+@kernel
+def _score(
+    table: Table, rows: Ints, at: Ints, state: Floats, left: Ints, bag: GainBuffer, total: Ints
+) -> None:
+    for i in range(len(rows)):
+        for j in range(gains(table, rows[i], state, at[i], bag, 0)):
+            total[bag.items[j]] += _ticks(bag.gains[j], left[i])
+
+
+@kernel
+def _take(table: Table, rows: Ints, at: Ints, state: Floats, left: Ints, bag: GainBuffer, item: int) -> None:
+    """Everybody takes an item: what it added to the score is taken off what is left of her."""
+    for i in range(len(rows)):
+        for j in range(
+            gains(table, rows[i], state, at[i], bag, 0)
+        ):  # the very numbers that entered its score
+            if bag.items[j] == item:
+                left[i] -= _ticks(bag.gains[j], left[i])
+        add(table, rows[i], state, at[i], item)
+
+
+@kernel
+def _enter(row: Floats, left: int, entered: NDArray[np.int32]) -> None:
+    for item in range(len(row)):
+        entered[item] = _ticks(row[item], left)
