@@ -71,7 +71,7 @@ def new_hedge(n_items: int, experts: int, rate: float | None) -> HedgeState:
 
 
 def check_fixed(state: HedgeState, rate: float, rounds: int) -> None:
-    """`rebuild`, for experts of one fixed rate after so many rounds."""
+    """`rebuild`, for experts of one fixed rate after `rounds` rounds."""
     rates, most = state.classes.rate * TICKS, state.classes.totals.max(initial=0)
     if not ((rates == rate).all() and most <= rounds * TICKS):
         raise InvalidInput(
@@ -86,7 +86,7 @@ def learned(state: HedgeState) -> tuple[Ints, Floats, Ints, Ints]:
 
 
 def rebuild(state: HedgeState) -> None:
-    """Everything else anew from what was learned; refuses what could not have been learned."""
+    """Build everything else from what was learned; refuses what could not have been learned."""
     rates = state.classes.rate * TICKS
     sound = (
         state.classes.totals.min() >= 0

@@ -241,5 +241,5 @@ def next_slate(experts: PureState, row: Items, number: int, coins: PublicWords, 
 
 @kernel
 def catch_up(experts: PureState) -> None:
-    """Points anew from sums, after a snapshot was read."""
+    """Compute points from sums, after a snapshot was read."""
     follow(experts)

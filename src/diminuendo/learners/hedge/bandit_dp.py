@@ -127,18 +127,16 @@ def bandit_dp(
         source, draws, tail = "Appendix B.1", float(rounds), 0.0
     else:
         source, draws = "Theorem 7", max(1.0, 2 * share * rounds)
-        tail = math.exp(
-            -8 * min(share**2 * rounds, math.cbrt(rounds))
-        )  # the theorem's gamma, or any: the proof's
+        # The theorem's exponent is for its own gamma, the proof's for any.
+        tail = math.exp(-8 * min(share**2 * rounds, math.cbrt(rounds)))
     average = None
     if cap is None and resample != "every" and frame.visits == 1:
         # Over the coins after one given round. Where the rounds of one person may be chosen in the light of earlier
         # coins, an average proves nothing, and every round is counted as an exploration.
         again = share / frame.slots if resample == "own" else share
         average = partial(delta_over_coins, rounds - 2, share, again, rate, budget.epsilon)
-    rules = Rules(
-        share, rounds if cap is None else cap, REDRAWERS[resample], np.empty(0, dtype=np.int64), False
-    )
+    most_explored, no_schedule = rounds if cap is None else cap, np.empty(0, dtype=np.int64)
+    rules = Rules(share, most_explored, REDRAWERS[resample], no_schedule, False)
     claim = claimed(frame, budget, rate, draws, source, tail)
     options = {"exploring": share, "cap": cap, "resample": resample}
     return _exploring(frame, rate, budget, rules, most, claim, options, average)

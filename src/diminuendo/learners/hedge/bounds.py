@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 
-from scipy.special import betainc
+import scipy
 
 from diminuendo import _validate
 from diminuendo.errors import InvalidInput
@@ -52,7 +52,7 @@ def cap_excess(rounds: int, exploring: float, cap: int) -> float:
     """
     rounds, exploring = _validate.positive_int(rounds, "rounds"), checked_exploring(exploring)
     cap = _validate.whole(cap, 0, None, "cap")
-    return rounds * float(betainc(cap + 1, rounds - cap, exploring)) if cap < rounds else 0.0
+    return rounds * float(scipy.special.betainc(cap + 1, rounds - cap, exploring)) if cap < rounds else 0.0
 
 
 def presampled_bandit(n_items: int, slots: int, rounds: int, rate: float, explorations: int) -> float:

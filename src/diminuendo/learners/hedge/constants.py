@@ -61,7 +61,7 @@ def accountant_for(delta: float) -> Literal["zcdp", "pure"]:
 
 
 def private_rate(epsilon: float, delta: float, draws: int, span: float) -> float:
-    """The largest rate, at most 1, at which so many draws cost (epsilon, delta)."""
+    """The largest rate, at most 1, at which `draws` draws cost (epsilon, delta)."""
     if draws == 0:
         return FASTEST
     return min(FASTEST, calibrate.selection_rate(epsilon, delta, draws, span, accountant_for(delta)))
