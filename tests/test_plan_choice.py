@@ -9,6 +9,7 @@ import pytest
 
 from diminuendo import LEARNERS, SeededCoins, Setting
 from diminuendo.errors import OutOfRange
+from diminuendo.learners.random_slates import RandomPolicy
 from diminuendo.learners.recommend import RULES, preferred, wants_many
 from diminuendo.learners.slates.policy import SlatePolicy
 from diminuendo.plan import Candidate, pick, plan
@@ -127,5 +128,5 @@ def test_what_is_kept_is_what_the_catalogue_says(name: str) -> None:
 
 
 def test_a_learner_may_carry_its_own_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(LEARNERS["random"], "bound", 123.0, raising=False)
+    monkeypatch.setattr(RandomPolicy, "regret_bound", lambda policy, rounds: 123.0)
     assert candidate("random", FULL).bound == 123.0

@@ -34,6 +34,7 @@ class Docstrings(griffe.Extension):
             name for module in _modules(pkg) for name in module.exports or () if isinstance(name, str)
         }
         for module in _modules(pkg):
+            _show_recipes(module, exported)
             _hand_over(module, exported)
         modules = _modules(pkg)
         for module in modules:
@@ -65,6 +66,25 @@ def _is_term(line: str) -> bool:
     """`Assumes    nothing`: a capitalised word, then text at the column where all of them have it."""
     found = TERM.match(line)
     return found is not None and found.end() == COLUMN
+
+
+def _show_recipes(module: griffe.Module, exported: set[str]) -> None:
+    """An entry of the table of learners is called like its recipe: show it as that function, under its own name."""
+    for name, member in list(module.members.items()):
+        called = member.value if isinstance(member, griffe.Attribute) else None
+        if name not in exported or not isinstance(called, griffe.ExprCall) or str(called.function) != "Entry":
+            continue
+        recipe = module.members[str(called.arguments[1])]
+        assert isinstance(recipe, griffe.Function)
+        entry = griffe.Function(
+            name,
+            parameters=recipe.parameters,
+            returns=recipe.returns,
+            lineno=recipe.lineno,
+            endlineno=recipe.endlineno,
+        )
+        entry.docstring = recipe.docstring and griffe.Docstring(recipe.docstring.value, parent=entry)
+        module.set_member(name, entry)
 
 
 def _hand_over(module: griffe.Module, exported: set[str]) -> None:

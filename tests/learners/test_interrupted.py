@@ -235,19 +235,23 @@ def test_ctrl_c_in_a_release_leaves_learner_and_sum_in_step(
     kind, rounds = LEARNERS[name], 400
     people = taste_groups(rounds, 3, groups=2, items_per_group=2, seed=1)
     learner: Any = kind.for_setting(Setting(3, 1, rounds, min(kind.reads), 1.0, 1e-6), coins=SeededCoins(1))
-    move, heard = learner._move, []
+    policy, heard = learner.policy, []
+    follow = policy._choosing_in
 
-    def interrupted(*args: Any) -> None:
+    def interrupted(*args: Any) -> Any:
         heard.append(args)
         signal.raise_signal(signal.SIGINT)
-        move(*args)
+        return follow(*args)
 
-    monkeypatch.setattr(learner, "_move", interrupted)
+    monkeypatch.setattr(policy, "_choosing_in", interrupted)
     with pytest.raises(KeyboardInterrupt):
         learner.replay(people)
     monkeypatch.undo()
     assert len(heard) == 1
-    assert learner._made[0] == learner._sum.batch == 1
+    if name == "noisy-hedge":
+        assert policy.released.n_releases[0] == policy.released.sum.batch == 1
+    else:
+        assert policy._blocks_published[0] == policy._cells.batch == 1
     learner.replay(people[learner.rounds :])
     assert learner.rounds == rounds
 
