@@ -53,3 +53,25 @@ def test_contributing_lists_the_same_words() -> None:
     listed = text[text.index("## Words") :].split("\n\n")[1]
     names = listed.split(":", 1)[1].split(".", 1)[0].replace("\n", " ")
     assert [name.strip() for name in names.split(",")] == WORDS
+
+
+METAPHORS = (
+    "purse", "handful", "desk", "custody", "attic", "drawer", "shelf", "keeper", "overheard", "teller", "urn", "urns",
+    "nameless file", "open twin", "foretell", "so many",
+)  # fmt: skip
+"""Words that hid what plain words say."""
+
+
+def test_metaphors_stay_out_of_the_code() -> None:
+    """In names and docstrings; what people read on a screen or in a figure may say what it likes."""
+    word = re.compile(r"(?<![a-z])(" + "|".join(METAPHORS) + r")(?![a-z])", re.IGNORECASE)
+    assert word.search("def purse_of(handful):")
+    assert not word.search("return returns, dashboard")
+    found = [
+        f"{path.name}: {said.group(0)}"
+        for path in (ROOT / "src").rglob("*.py")
+        if path.parts[-2] not in ("cli", "figures", "plan")
+        and path.name not in ("_snapshots.py", "recommend.py")
+        for said in word.finditer(path.read_text())
+    ]
+    assert not found

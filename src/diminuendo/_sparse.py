@@ -33,7 +33,7 @@ class SparseRows:
         return SparseRows(starts, self.indices[low:high], self.data[low:high], (last - first, self.shape[1]))
 
     def as_scipy(self) -> scipy.sparse.csr_array:
-        """The same for scipy, without copying."""
+        """The rows as a matrix of scipy, without copying."""
         return scipy.sparse.csr_array((self.data, self.indices, self.indptr), shape=self.shape, copy=False)
 
 

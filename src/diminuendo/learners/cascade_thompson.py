@@ -75,7 +75,7 @@ class CascadePolicy(Policy):
         _learn_click(self._seen, self.frame.decisions.rows[place], answer)
 
     def replay(self, people: People, slates: Items, done: int) -> int:
-        """The same, round by round, compiled."""
+        """Draw and learn, round by round, compiled."""
         return int(
             _replay(
                 self._seen,

@@ -71,7 +71,7 @@ class Epochs:
 
 
 def first_epoch(n_items: int, rate: float) -> int:
-    """So many people that an item which all of them want is drawn before N others that nobody wants, about.
+    """The people of the first epoch: enough that an item they all want is drawn before N others that nobody wants.
 
     With fewer nothing can be learned. Beginning later would not help: a slate drawn from few people is no worse than
     the random slates that would be shown instead, and its people are needed for nothing else.

@@ -112,7 +112,7 @@ class Additive(Accountant):
 
     @abstractmethod
     def owned(self, cost: Fraction, rounds: int) -> Fraction:
-        """The cost to a person who owns so many rounds."""
+        """The cost to a person who owns `rounds` rounds."""
 
     def tally(self, event: Event) -> BatchCosts:
         """The cost of any event, batches kept apart."""
@@ -265,7 +265,7 @@ class Advanced(Accountant):
         return curves.advanced_epsilon(step * rounds, count, delta) if delta > 0 else math.inf
 
     def delta(self, event: Event, epsilon: float, rounds: int = 1) -> float:
-        """The same formula, solved for delta."""
+        """Delta at `epsilon`: the formula of `epsilon`, solved for delta."""
         step, count = self.steps(event)
         left = epsilon - count * step * rounds * math.expm1(step * rounds)
         if left <= 0 or step * count == 0:

@@ -126,7 +126,7 @@ class Parallel:
 
 @dataclass(frozen=True)
 class Repeated:
-    """The same cost `times` over, on the same people."""
+    """One cost, `times` over, on the same people."""
 
     event: Event
     times: int

@@ -93,7 +93,7 @@ class DeferInterrupt:
 
 
 class AllOrBroken(DeferInterrupt):
-    """The same, where to fail is the end."""
+    """Ctrl-C waits until this is over, and to fail in its midst is the end of the object."""
 
     def __init__(self, guard: ProcessGuard) -> None:
         self._guard = guard

@@ -46,7 +46,7 @@ from diminuendo.types import Ints
 REJECTED, KEPT = 0, 1
 
 WIDER = 4
-"""Where `keep` is foretold without the score, the window is so many times as wide: more than all that floats, and
+"""Where `keep` is decided without the score, the window is this many times as wide: more than all that floats, and
 bounds on weights, may be off on the way."""
 
 LARGEST_SCORE = 1 << 61

@@ -137,7 +137,7 @@ TIE, DRY = -1, -2
 
 UNDECIDED = -1
 MOST_BELOW, MOST_WHOLE = 62, 255
-"""With so many bits behind the point of sigma, and such whole parts, 128 bits are enough."""
+"""With at most MOST_BELOW bits behind the point of sigma, and whole parts up to MOST_WHOLE, 128 bits are enough."""
 
 
 def rounded_normal(values: Ints, sigma: float, secret: SecretRandomness) -> Ints:

@@ -45,7 +45,7 @@ BASE, TOP, UNTOUCHED, BOUND, SHIFT, BITS = range(6)
 
 
 class ScoreClasses(NamedTuple):
-    """Urn i over n items: columns [:, i] of `totals` and `place`, rows [i] of the others."""
+    """Expert i over n items: columns [:, i] of `totals` and `place`, rows [i] of the others."""
 
     totals: Ints
     """(n, experts) in ticks."""

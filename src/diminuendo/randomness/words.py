@@ -29,7 +29,7 @@ ASKED, OFFSET, RESIDUAL, DIFFERENCE, BITS = range(5)
 """Places in `question`: whether one is open; words the round had used when it came up; and what is asked."""
 
 MOST = 16
-"""So many times its size a buffer is filled where many words are wanted: each time takes as long as a hundred words."""
+"""A buffer is filled up to this many times its size where many words are wanted: filling takes as long as a hundred words."""
 
 WINDOW = 2.0**-40
 """Floats decide a comparison only where they agree to one part in this, far more than any rounding."""
@@ -148,7 +148,7 @@ class PublicCoins(WordBuffer[PublicWords]):
         return self.coins.public(count)
 
     def resume(self, wanted: int = 0) -> None:
-        """Give an interrupted kernel what it lacked, if it was this: about so many words."""
+        """Give an interrupted kernel words, if it lacked them: about as many as are `wanted`."""
         if self.view.used[SHORT]:
             self.refill(wanted)
 
@@ -178,7 +178,7 @@ class SecretRandomness(WordBuffer[SecretWords]):
         return self.coins.secret(count)
 
     def resume(self, wanted: int = 0) -> None:
-        """Give an interrupted kernel what it lacked: words, about so many, or an exact verdict."""
+        """Give an interrupted kernel what it lacked: words, about as many as are `wanted`, or an exact verdict."""
         if self.view.question[ASKED]:
             self._answer()
         elif self.view.used[SHORT]:
@@ -268,7 +268,7 @@ def below(bound: int, view: PublicWords | SecretWords) -> int:
 
 @inline
 def below_masked(bound: int, mask: np.uint64, view: PublicWords | SecretWords) -> int:
-    """The same, for bounds whose mask is known beforehand."""
+    """A whole number from 0 to bound - 1, uniformly, for bounds whose mask is known beforehand; or UNFINISHED."""
     while view.used[USED] < len(view.words):
         word = view.words[view.used[USED]] & mask
         view.used[USED] += 1

@@ -2,7 +2,7 @@
 
 There are three doors. `add` takes one person's vector from anybody, and `add_rows` a matrix of them: both check what
 they are given. `compiled_access` is for our own compiled code that knows where its numbers belong: it hands out the
-rule of clipping and the batch, under the lock, once so many people are counted.
+rule of clipping and the batch, under the lock, once people are counted.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class BatchView(NamedTuple):
 class OpenBatch:
     """Clips and adds up what people contribute to the open batch. Several machines may each have one.
 
-    `across`: so many entries that are size / across apart lie next to each other in memory, as the slots of an item;
+    `across`: that many entries, which are size / across apart, lie side by side in memory, as the slots of an item;
     who adds to all of them at once is faster. Nothing else depends on it.
     """
 
@@ -130,7 +130,7 @@ class OpenBatch:
 
     @contextmanager
     def compiled_access(self, people: int, *, batch: int | None = None) -> Iterator[BatchView | None]:
-        """For compiled code that adds so many people's contributions itself; None, if they come too late.
+        """The batch, for compiled code that adds what `people` people contribute; None, if they come too late.
 
         Such code adds what `clip_row` makes of all that one person contributes, each whole number once; parts of it
         may be clipped apart only where `cannot_exceed` says so of all of it. They are counted beforehand, and nobody
@@ -142,7 +142,7 @@ class OpenBatch:
             yield BatchView(self.clip.rule(), self._cells) if self._counts(people, batch) else None
 
     def _counts(self, people: int, batch: int | None) -> bool:
-        """Whether so many contributions to that batch still count; they are counted if so."""
+        """Whether the contributions of `people` people to that batch still count; they are counted if so."""
         open_, added = self._marks.item(0), self._marks.item(1) + people
         if batch is not None and _validate.whole(batch, 0, open_, "batch") < open_:
             return False

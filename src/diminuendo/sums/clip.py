@@ -138,7 +138,7 @@ def clip_row(rule: Rule, values: Floats, low: int, high: int, out: Ints) -> floa
 
 @inline
 def cannot_exceed(rule: Rule, size: int) -> bool:
-    """Whether so many entries are within the bound, and still are in ticks, were each as large as it can be."""
+    """Whether `size` entries, each at its ceiling, stay within the bound before and after rounding to ticks."""
     kind, bound, ceiling, ticks, limit, _ = rule
     largest = float(math.floor(ceiling * ticks))
     if kind == L1:

@@ -85,7 +85,7 @@ def draw_noise(tree: TreeState, secret: SecretWords) -> bool:
         length, product, norm = 0.0, 1.0, 0.0
         for j in range(size):
             product *= _uniform(secret)
-            if j % 16 == 15 or j == size - 1:  # the sum of so many exponential numbers, with one logarithm
+            if j % 16 == 15 or j == size - 1:  # the sum of up to 16 exponential numbers, with one logarithm
                 length -= math.log(product)
                 product = 1.0
             if j % 2 == 0:  # two normal numbers at a time (Box and Muller)

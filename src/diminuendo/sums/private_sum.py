@@ -131,7 +131,7 @@ class PrivateSum(OpenBatch):
         return released
 
     def deviation(self, release: int) -> float:
-        """The standard deviation of the noise in every entry, in units, after so many releases (from 1)."""
+        """The standard deviation of the noise in every entry, in units, after that number of releases (from 1)."""
         if not 1 <= _validate.positive_int(release, "release") <= len(self.schedule):
             raise InvalidInput(f"release must be from 1 to {len(self.schedule)}; got {release}.")
         spread = self.scale * (math.sqrt(2) if isinstance(self.event, Laplace) else 1.0)
@@ -158,7 +158,7 @@ class PrivateSum(OpenBatch):
             if self._counts(int(other._marks[1]), other.batch):
                 self._cells += other._cells.astype(
                     self._cells.dtype, copy=False
-                )  # fits: so many were expected
+                )  # fits: no more people were expected
             other._empty()
             other._marks[:] = self.batch, 0
 

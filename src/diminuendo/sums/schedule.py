@@ -1,4 +1,4 @@
-"""When batches close: after so many calls of choose(), decided beforehand, never by what people said.
+"""When batches close: after a number of calls of choose() that is decided beforehand, never by what people said.
 
 A person belongs to the batch that is open when her slate is chosen. What has not arrived when the batch closes counts
 as nothing, for good (docs/maths/sums.md, Theorem S1: nothing visible may depend on who answered).
@@ -47,7 +47,7 @@ class Schedule:
         return bisect.bisect_right(self.ends, round_)
 
     def closed_by(self, rounds: int) -> int:
-        """How many batches are over when so many slates were chosen."""
+        """How many batches are over when `rounds` slates were chosen."""
         return bisect.bisect_right(self.ends, rounds)
 
 

@@ -39,7 +39,7 @@ def loop(
     *,
     persons: Sequence[Identity] | NDArray[Any] | None = None,
 ) -> Items:
-    """The same round by round, as a service would: for streams of Python functions, and to check `replay`."""
+    """Choose and observe round by round, as a service would: for streams of functions, and to check `replay`."""
     kind = feedback or next(kind for kind in FEEDBACKS if kind in learner.reads)
     slates = np.full((len(stream), learner.slots), EMPTY_SLOT, dtype=np.int32)
     for t in range(len(stream)):

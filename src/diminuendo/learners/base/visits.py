@@ -1,8 +1,8 @@
-"""The quota: of each person only the first so many rounds count.
+"""The visit limit: of each person only the first `visits` rounds count.
 
 Learners promise something about everything that up to `visits` rounds of one person said. Which rounds are hers is a
 public fact, told to `choose()`; from round visits + 1 on she is shown a slate like anybody else, and whatever she
-answers changes nothing, as if she had answered before. Who is over the quota follows from identities alone, never from
+answers changes nothing, as if she had answered before. Who is over the limit follows from identities alone, never from
 what was said or whether it was: a round counts when it is chosen, answered or not.
 
 Guarantee  every draw and every release depends on at most `visits` rounds of one person
@@ -141,7 +141,7 @@ def _numbered(persons: Sequence[Identity] | NDArray[Any], rounds: int) -> tuple[
 
 
 def silenced(people: People, counts: NDArray[np.bool_]) -> People:
-    """The same people; those whose answer does not count want nothing, which teaches a learner nothing."""
+    """`people`, but those whose answer does not count want nothing, which teaches a learner nothing."""
     if counts.all():
         return people
     parts = []

@@ -154,7 +154,7 @@ def direct_exploring(n_items: int, slots: int, rounds: int, rate: float) -> floa
 
 
 def exploring_cap(rounds: int, share: float) -> int:
-    """So many that more come up with probability at most 1/T: stopping there costs at most one unit of regret."""
+    """A number that is exceeded with probability at most 1/T: stopping there costs at most one unit of regret."""
     low, high = (
         -1,
         rounds,

@@ -9,7 +9,7 @@ import numpy as np
 from diminuendo.types import Floats
 
 DROP, SURE = 0.25, 3.0
-"""A change is a drop of more than this share, and by more than so many deviations."""
+"""A change is a drop of more than the share DROP, and by more than SURE deviations."""
 
 
 class DriftTest:

@@ -31,7 +31,7 @@ LEAST = 16
 
 
 def people_in_a_batch(size: int, horizon: int) -> int:
-    """So few that releases are frequent, and so many that they are cheap, for a sum of `size` entries."""
+    """The size of batches for a sum of `size` entries: releases are frequent, and still cheap."""
     return math.ceil(max(LEAST, size / WORK, horizon / most_releases(horizon)))
 
 

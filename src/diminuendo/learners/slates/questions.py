@@ -48,7 +48,7 @@ class Questions(ABC):
 
     @abstractmethod
     def ask(self, slate: Items, people: int, posterior: SlatePosterior, noise: Noise) -> tuple[Items, int]:
-        """In what order to show a slate to so many people, and what to ask them."""
+        """In what order to show a slate to `people` people, and what to ask them."""
 
     @abstractmethod
     def retests(

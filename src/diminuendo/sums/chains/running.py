@@ -44,7 +44,7 @@ from diminuendo.sums.schedule import Schedule
 from diminuendo.types import Floats, Ints
 
 RESTS = 4
-"""Room for so many rests; and for the rows of two chains."""
+"""There is room for this many rests, and for the rows of two chains."""
 
 NO_ITEM = -1
 """Instead of an item: none joins."""

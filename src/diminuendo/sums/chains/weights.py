@@ -83,7 +83,7 @@ class RunningWeights:
 
 
 def running_weights(schedule: Schedule, releases: int, clip: Clip) -> RunningWeights:
-    """For the first so many batches, each released when it closes."""
+    """The weights for the first `releases` batches, each released when it closes."""
     ends = np.array(schedule.ends[:releases], dtype=np.float64)
     often, first, growth = (
         np.zeros(releases, dtype=np.int64),

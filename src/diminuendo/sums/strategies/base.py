@@ -49,7 +49,7 @@ class Strategy(ABC):
     square: int
     """The largest sum of squared weights with which one batch enters all releases."""
     total: int
-    """The same with absolute values, for Laplace noise."""
+    """The largest sum of absolute values that one batch is weighed with, for Laplace noise."""
 
     def __init__(self, releases: int) -> None:
         self.releases = _validate.positive_int(releases, "releases")
@@ -67,7 +67,7 @@ class Strategy(ABC):
 
     @abstractmethod
     def variance(self, release: int) -> float:
-        """The variance of the estimate after so many releases, in units of the variance of the noise."""
+        """The variance of the estimate after that number of releases, in units of the variance of the noise."""
 
     def largest(self, sum_: int) -> int:
         """A bound on any number inside the encoder, when no entry of the running sum exceeds `sum_`."""
