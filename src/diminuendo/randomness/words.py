@@ -29,7 +29,7 @@ ASKED, OFFSET, RESIDUAL, DIFFERENCE, BITS = range(5)
 """Places in `question`: whether one is open; words the round had used when it came up; and what is asked."""
 
 MOST = 16
-"""Where many words are wanted a buffer is filled up to this many times its size: a filling costs as much as 100 words."""
+"""Where many words are wanted a buffer is filled up to this many times its size: filling costs as much as 100 words."""
 
 WINDOW = 2.0**-40
 """Floats decide a comparison only where they agree to one part in this, far more than any rounding."""
