@@ -20,7 +20,7 @@ ORDER = (
 """What stands in the tree; a package imports from its own line and the lines above."""
 WITH_FILES = ("learners", "learners/base")
 """Folders whose files are shown one by one."""
-WIDTH = 24
+WIDTH = 26
 BLOCK = re.compile(r"(?<=<!-- tree -->\n```\n).*?(?=```\n<!-- end of tree -->)", re.DOTALL)
 
 

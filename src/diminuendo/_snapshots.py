@@ -60,13 +60,13 @@ def unpacked(written: bytes, what: str) -> tuple[dict[str, Any], Arrays]:
     except (ValueError, KeyError, TypeError, AttributeError, EOFError, OSError, zipfile.BadZipFile) as error:
         raise InvalidInput(f"These bytes are not {what}: {error}") from error
     version = facts.pop("format", 1)
-    if version == 1:
-        found = _from_1(found)
-    elif version != FORMAT:
+    if version not in (*MIGRATIONS, FORMAT):
         raise InvalidInput(
             f"Expected {what} in format {FORMAT}, or an older one; got one in format {version!r}, "
             "which a later version of diminuendo wrote. Install that version."
         )
+    for older in range(version, FORMAT):
+        found = MIGRATIONS[older](found)
     return facts, found
 
 
@@ -74,6 +74,10 @@ def _from_1(arrays: Arrays) -> Arrays:
     """The arrays of format 1 by the names they have now."""
     found = {RENAMED_IN_2.get(name, name): array for name, array in arrays.items() if name != DROPPED_IN_2}
     return {name.replace("extra.heard.", "extra.observations."): array for name, array in found.items()}
+
+
+MIGRATIONS = {1: _from_1}
+"""For each older format, how its arrays become those of the next."""
 
 
 def of_learner(snapshot: bytes, name: str) -> tuple[dict[str, Any], Arrays]:

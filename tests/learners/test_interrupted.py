@@ -287,3 +287,43 @@ def test_the_handler_hears_of_the_first_ctrl_c_once_everything_is_done() -> None
         assert heard[0][1] is not None
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+def test_a_release_that_fails_at_its_end_counts_answers_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beliefs follow from releases alone, however often one was taken up again."""
+    whole, failing_once = made(OverlapGreedy), made(OverlapGreedy)
+    memory = failing_once.policy._memory
+    ask_about, failed = memory.ask_about, list[bool]()
+
+    def fails(*args: Any, **more: Any) -> None:
+        if not failed:
+            failed.append(True)
+            raise OSError("no room")
+        ask_about(*args, **more)
+
+    monkeypatch.setattr(memory, "ask_about", fails)
+    with pytest.raises(OSError, match="no room"):
+        failing_once.replay(PEOPLE)
+    failing_once.replay(PEOPLE[failing_once.rounds :])
+    whole.replay(PEOPLE)
+    np.testing.assert_array_equal(failing_once.policy._picker.gains, whole.policy._picker.gains)
+    assert failing_once.snapshot() == whole.snapshot()
+
+
+def test_ctrl_c_at_the_end_of_an_epoch_shows_what_was_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    learner = EpochGreedy(8, 2, horizon=120, epsilon=4.0, epoch=20, coins=SeededCoins(1))
+    learner.replay(PEOPLE[:20])
+    people = learner.policy._people  # type: ignore[attr-defined]
+    forget = people.forget
+
+    def interrupted(before: int) -> None:
+        signal.raise_signal(signal.SIGINT)
+        forget(before)
+
+    monkeypatch.setattr(people, "forget", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        learner.choose()
+    monkeypatch.undo()
+    decision = learner.choose()
+    assert decision.propensity == 1.0
+    assert list(decision.slate) == learner.policy._slate.tolist()  # type: ignore[attr-defined]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import io
 import itertools
 import math
+import pickle
 import threading
 import warnings
 from collections.abc import Iterator, Mapping
@@ -14,9 +16,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from diminuendo import LEARNERS, Functions, Learner, Oracle, People, SeededCoins, Setting
+from diminuendo import LEARNERS, Functions, Learner, Oracle, People, SeededCoins, Setting, _snapshots
 from diminuendo._snapshots import named
 from diminuendo.errors import InvalidInput, OutOfRange, OverBudget
+from diminuendo.learners.base.frame import Unlimited
 from diminuendo.learners.base.replay import loop, replay
 from diminuendo.learners.base.visits import VisitLimit, hashed, silenced
 from diminuendo.learners.hedge.bandit_dp import BanditDp
@@ -74,6 +77,39 @@ def test_who_promises_something_is_made_for_a_number_of_rounds(kind: Any) -> Non
         return
     with pytest.raises(InvalidInput, match="horizon"):
         kind(**config)
+
+
+@every_private
+def test_nor_is_it_made_for_ever(kind: Any) -> None:
+    with pytest.raises(InvalidInput, match="horizon"):
+        kind(**made(kind, 1)._config() | {"horizon": Unlimited.FOR_EVER})
+
+
+@every_private
+def test_nothing_that_draws_is_copied(kind: Any) -> None:
+    """A copy would draw again what was paid for once, also of what a learner is made of."""
+    learner = made(kind, 1)
+    learner.choose()
+    for part in (learner, learner.policy, learner._frame):
+        for copied in (copy.copy, copy.deepcopy, pickle.dumps):
+            with pytest.raises(InvalidInput, match="not copied"):
+                copied(part)
+
+
+@every_private
+def test_a_learner_does_not_go_back_to_a_snapshot(kind: Any) -> None:
+    learner = made(kind, 1)
+    arrays = _snapshots.of_learner(learner.snapshot(), kind.name)[1]
+    learner.choose()
+    with pytest.raises(InvalidInput, match="does not go back"):
+        learner._take_snapshot(arrays)
+    assert learner.rounds == 1
+
+
+def test_a_learner_has_the_name_of_its_entry() -> None:
+    config = made(FiDp, 1)._config()
+    with pytest.raises(InvalidInput, match="another name"):
+        FiDp(**config, name="hedge")
 
 
 # What is promised.

@@ -1,7 +1,7 @@
 r"""Online Frank-Wolfe for monotone DR-submodular functions: Algorithm 4, with and without privacy.
 
 K copies of an online linear maximiser each propose a point; their mean x is played. Copy j learns from the gradient at
-x^j, the mean with only the copies before it counted: where a slow move_up from 0 to x stands after j of K steps.
+x^j, the mean with only the copies before it counted: where a slow climb from 0 to x stands after j of K steps.
 
     learner = MetaFrankWolfe(domain, rounds=10_000, gradient_bound=1.0, smoothness=0.5, noise="gaussian")
     decision = learner.choose()

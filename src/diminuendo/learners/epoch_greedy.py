@@ -155,10 +155,13 @@ class EpochPolicy(MenuPolicy):
         while len(walk.chosen) < self.frame.slots:
             part = f"{number:06d}.{len(walk.chosen):04d}"
             walk.join(int(self._paid.once(part, lambda: self._pick(walk), self.frame.secret)[0]))
-        self._slate[:] = walk.chosen
-        self._people.forget(number + 1)  # first: whatever happens here, nobody is asked for a second slate
-        self._made[0], self._walk = number + 1, None
-        self._chooser = self._next_menu().chooser()
+        with self.frame.guard.defer_interrupt():
+            self._slate[:] = walk.chosen
+            self._people.forget(
+                number + 1
+            )  # first: whatever happens here, nobody is asked for a second slate
+            self._made[0], self._walk = number + 1, None
+            self._chooser = self._next_menu().chooser()
 
     def _pick(self, walk: ScoreWalk) -> Ints:
         left = np.setdiff1d(np.arange(self.frame.n_items), walk.chosen)
@@ -228,6 +231,7 @@ def epoch_greedy(
     patience: int = PATIENCE,
 ) -> Learner:
     """Private greedy, epoch by epoch; `epoch`: their length, where they are not to double."""
+    horizon = _validate.positive_int(horizon, "horizon")
     frame = Frame(
         "epoch-greedy", n_items, slots, horizon=horizon, visits=visits, ledger=ledger, coins=coins, patience=patience
     )  # fmt: skip

@@ -161,7 +161,7 @@ def continuous(
     noise: NoiseKind | None = None,
     **more: Any,
 ) -> MetaFrankWolfe:
-    """Algorithm 4: K private leaders move_up a continuous DR-submodular function together.
+    """Algorithm 4: K private leaders climb a continuous DR-submodular function together.
 
     Without a delta, pure Gamma-norm noise, as in the paper; with one, Gaussian noise on all copies together.
     """

@@ -81,11 +81,6 @@ class WordBuffer(ABC, Generic[View]):
         self.empty()
         _BUFFERS.add(self)
 
-    @property
-    def passed(self) -> int:
-        """The number of words of its stream that were used so far."""
-        return self._wiped + int(self.view.used[USED])
-
     def __repr__(self) -> str:
         return f"<{type(self).__name__} from {self.coins!r}>"
 
@@ -139,6 +134,11 @@ class WordBuffer(ABC, Generic[View]):
 
 class PublicCoins(WordBuffer[PublicWords]):
     """Coins that hide nothing."""
+
+    @property
+    def passed(self) -> int:
+        """The number of words of its stream that were used so far: a public fact, as these words are."""
+        return self._wiped + int(self.view.used[USED])
 
     def empty(self) -> None:
         """Forget the words that are left."""

@@ -16,7 +16,7 @@ Guarantee  `event`: with Gaussian noise rho-zCDP, rho = sensitivity^2 * square /
            Theorems S1 and S3); with Laplace noise (epsilon, 0), epsilon = sensitivity * total / scale (Theorem S2).
 Assumes    one `add` per person-round, whose vector depends on that person and on what was published before, and on
            nobody else; releases at public times (schedule.py). Whatever one person says in one round is one vector:
-           stack it, so that it is clipped together. The quota of rounds per person is kept by whoever calls.
+           stack it, so that it is clipped together. The limit of rounds per person is kept by the caller.
 Excludes   timing, and the memory of the process: batches and encoders hold what people said.
 """
 

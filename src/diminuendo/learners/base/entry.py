@@ -77,7 +77,12 @@ class Entry(Generic[P]):
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Learner:
         """A learner with these options."""
-        return self.make(*args, **kwargs)
+        return self._named(self.make(*args, **kwargs))
+
+    def _named(self, learner: Learner) -> Learner:
+        if learner.name != self.name:
+            raise InvalidInput(f"A learner of {self.name!r} cannot have another name; got {learner.name!r}.")
+        return learner
 
     def for_setting(
         self, setting: Setting, *, coins: Coins | None = None, ledger: Ledger | None = None
@@ -96,10 +101,13 @@ class Entry(Generic[P]):
             ledger=ledger, coins=coins, **more,
         )  # fmt: skip
 
-    def restore(self, snapshot: bytes, *, coins: Coins | None = None, **more: Any) -> Learner:
-        """A learner that goes on from `snapshot`, with fresh coins; `more`: what no snapshot holds, as a ledger."""
+    def restore(
+        self, snapshot: bytes, *, coins: Coins | None = None, ledger: Ledger | None = None
+    ) -> Learner:
+        """A learner that goes on from `snapshot`, with fresh coins, and with the ledger that pays for it, if any."""
         header, found = _snapshots.of_learner(snapshot, self.name)
-        if header.get("ledger") and more.get("ledger") is None:
+        more = {} if ledger is None else {"ledger": ledger}
+        if header.get("ledger") and ledger is None:
             raise InvalidInput(
                 "The learner of this snapshot was paid for on a ledger: restore(snapshot, ledger=...) with the same "
                 "one. Without it nobody would know what was drawn since."
@@ -109,7 +117,8 @@ class Entry(Generic[P]):
             learner = make(**header["config"], coins=coins, **more)
         except (TypeError, KeyError, ValueError, OverflowError, MemoryError, AttributeError) as error:
             raise InvalidInput(f"The snapshot's configuration does not fit this learner: {error}.") from error
-        learner.take_snapshot(found)
+        self._named(learner)
+        learner._take_snapshot(found)
         return learner
 
     def _refuse(self, ledger: Ledger | None) -> None:

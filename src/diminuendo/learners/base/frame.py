@@ -19,7 +19,7 @@ from diminuendo.learners.base.decisions import NO_PROBE, OpenDecisions
 from diminuendo.learners.base.visits import Identity, VisitLimit
 from diminuendo.privacy.budget import Unit
 from diminuendo.privacy.ledger import Ledger
-from diminuendo.privacy.process_guard import ProcessGuard
+from diminuendo.privacy.process_guard import ProcessGuard, refuse_copies
 from diminuendo.randomness.coins import Coins, SystemCoins, life_of
 from diminuendo.randomness.words import PublicCoins, SecretRandomness
 from diminuendo.types import EMPTY_SLOT, Items
@@ -28,8 +28,7 @@ from diminuendo.types import EMPTY_SLOT, Items
 class Unlimited(Enum):
     """The horizon of learners that promise nothing.
 
-    No recipe takes it as an argument, so a private learner that is given no number of rounds is refused, and does not
-    go on without its limits.
+    A private learner that is given no number of rounds is refused, and does not go on without its limits.
     """
 
     FOR_EVER = "for ever"
@@ -150,6 +149,8 @@ class Frame:
             )
 
     def __getstate__(self) -> dict[str, Any]:
+        if self.limited:
+            raise refuse_copies(self)
         return {name: value for name, value in self.__dict__.items() if name != "guard"}
 
     def __setstate__(self, state: dict[str, Any]) -> None:

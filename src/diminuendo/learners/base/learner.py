@@ -34,7 +34,12 @@ class Learner:
     """Chooses slates for a stream of people and learns from what they say; how, its policy says."""
 
     def __init__(self, policy: Policy) -> None:
+        if policy.budget is not None and not policy.frame.limited:
+            raise InvalidInput(
+                f"{policy.frame.name!r} promises something, so it needs a horizon: a number of rounds."
+            )
         self.policy = policy
+        """The algorithm, for whoever looks inside. Its methods take no lock, count nothing and do not pay."""
         self._frame = policy.frame
 
     def __repr__(self) -> str:
@@ -231,9 +236,13 @@ class Learner:
                 more |= {f"visits.{name}": array for name, array in frame.visit_limit.arrays().items()}
             return _snapshots.packed(facts, self._arrays() | more)
 
-    def take_snapshot(self, found: _snapshots.Arrays) -> None:
-        """Go on from the arrays of a snapshot of a learner that was made with the same arguments."""
+    def _take_snapshot(self, found: _snapshots.Arrays) -> None:
+        """Begin with the arrays of a snapshot of a learner that was made with the same arguments."""
         frame, policy = self._frame, self.policy
+        if frame.rounds:
+            raise InvalidInput(
+                "A learner that has chosen already does not go back to a snapshot; restore() a new one."
+            )
         extra = _snapshots.taken(found, "extra")
         if frame.visit_limit is not None:
             frame.visit_limit.take(_snapshots.taken(found, "visits"))

@@ -26,6 +26,7 @@ from diminuendo.learners.base.frame import Frame
 from diminuendo.learners.base.menu import Chooser, Menu
 from diminuendo.privacy.budget import Budget, Guarantee
 from diminuendo.privacy.events import Event
+from diminuendo.privacy.process_guard import refuse_copies
 from diminuendo.streams.people import People
 from diminuendo.types import Items
 
@@ -40,6 +41,11 @@ class Policy(ABC):
     """What was asked for; None where nothing is promised."""
     purpose: str = "everything that it lets out"
     """What its budget is spent on, in a few words."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        if self.frame.limited:
+            raise refuse_copies(self)
+        return self.__dict__
 
     # What is promised.
 

@@ -32,7 +32,7 @@ Identity: TypeAlias = int | str | bytes
 """Who somebody is. 7, "7" and b"7" are one person: names change their type on the way through files."""
 
 HASHED = 16
-"""Bytes. Two people whose hashes agree share one quota, which protects both."""
+"""Bytes. Two people whose hashes agree share one limit, which protects both."""
 
 
 class VisitLimit:

@@ -61,6 +61,18 @@ class Questions(Protocol):
         """What is left of each item."""
 
 
+class Picked(NamedTuple):
+    """A slate, and what it was picked by."""
+
+    slate: Items
+    chain: list[int]
+    """The items whose rows were asked for, in order."""
+    gains: Floats
+    """What each item would add to the slate, as is believed."""
+    published: list[tuple[RunningMeans, list[int], Measured]]
+    """The answers, and the means that they belong to."""
+
+
 class SlatePicker:
     """Means of everything published, by question; and what items were believed to add to the last slate.
 
@@ -86,11 +98,8 @@ class SlatePicker:
             means, key = (self._rests, [*before]) if item is None else (self._rows, [*before, item])
             means.add(key, *found, self._items.first_batch)
 
-    def slate(self, asked: Questions) -> tuple[Items, list[int]]:
-        """The slate that is greedy on what is believed, and the items whose rows were asked for, in order.
-
-        Until there is a slate, nothing is changed.
-        """
+    def slate(self, asked: Questions) -> Picked:
+        """The slate that is greedy on what is believed with these answers. Nothing is changed until `take`."""
         asked.begin()
         new: list[tuple[RunningMeans, list[int], Measured]] = []
 
@@ -115,10 +124,13 @@ class SlatePicker:
             if left > 1:
                 belief = belief.lose(*mean(self._rows, [*sorted(chain), item], asked.row(item)))
                 chain.append(item)
-        for means, key, found in new:
+        return Picked(slate, chain, belief.mean, new)
+
+    def take(self, picked: Picked) -> None:
+        """Go on from what was published for this slate: once for each release."""
+        for means, key, found in picked.published:
             means.add(key, *found, self._items.first_batch)
-        self.gains[:] = belief.mean
-        return slate, chain
+        self.gains[:] = picked.gains
 
     def fill(self, slate: Items) -> None:
         """Free slots get the best by what was believed last."""

@@ -215,16 +215,18 @@ class OverlapPolicy(MenuPolicy):
         position, guard = self._position, self.frame.guard
         number = position.made
         if position.payoffs_seen == number:  # else this release was begun before, and could not be finished
-            self._look_at_payoffs(number)
+            with guard.defer_interrupt():
+                self._look_at_payoffs(number)
         if self._questions is None:
             questions = self._memory.begin_release(number, position.memory_begins)
             with guard.all_or_broken():
                 self._picker.take_in(questions.told)
                 self._questions = questions
-        slate, chain = self._picker.slate(self._questions)
-        self._memory.ask_about(chain, batch=number + 1)
+        picked = self._picker.slate(self._questions)
+        self._memory.ask_about(picked.chain, batch=number + 1)
         with guard.all_or_broken():
-            self._slate[:], position.made, self._questions = slate, number + 1, None
+            self._picker.take(picked)
+            self._slate[:], position.made, self._questions = picked.slate, number + 1, None
             self._chooser = self._next_menu().chooser()
 
     def _look_at_payoffs(self, number: int) -> None:

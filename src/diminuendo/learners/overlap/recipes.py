@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
+from diminuendo import _validate
 from diminuendo.errors import OverBudget
 from diminuendo.learners.base.entry import Advice, Entry
 from diminuendo.learners.base.feedback import Objectives
@@ -148,7 +149,7 @@ def _public_parts(
         name,
         n_items,
         slots,
-        horizon=LONGEST if horizon is None else horizon,
+        horizon=_validate.positive_int(LONGEST if horizon is None else horizon, "horizon"),
         visits=visits,
         ledger=ledger,
         coins=coins,
