@@ -103,7 +103,7 @@ class LazyCache(NullCache):
 
     @property
     def cache_path(self) -> str | None:
-        """The folder."""
+        """The folder that holds the compiled code; None where there is no place to write."""
         return cast(str | None, self._place.cache_path)
 
     def load_overload(self, signature: Any, context: Any) -> Any:

@@ -54,7 +54,7 @@ class CascadePolicy(Policy):
 
     @property
     def guarantee(self) -> Guarantee:
-        """None."""
+        """Nothing is promised."""
         return no_privacy(self.frame.coins.secure)
 
     def state(self) -> Any:

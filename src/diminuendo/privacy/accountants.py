@@ -157,7 +157,7 @@ class Additive(Accountant):
 
 
 class Pure(Additive):
-    """Log-ratios add."""
+    """Pure privacy: the costs of parts add up."""
 
     name = "pure"
 
@@ -222,7 +222,7 @@ class GaussianExact(Additive):
         return self.squared(Fraction(event.mu) ** 2) if isinstance(event, ContinuousGaussian) else None
 
     def squared(self, square: Fraction) -> Fraction | None:
-        """Itself."""
+        """The number itself, which is a square already."""
         return square
 
     def convert(self, cost: float, delta: float) -> float:

@@ -36,7 +36,7 @@ class Unit:
         )
 
     def as_json(self) -> dict[str, Any]:
-        """For files."""
+        """Its facts by name, as files and reports hold them."""
         return {"rounds": self.rounds, "relation": self.relation}
 
 
@@ -75,7 +75,7 @@ class Budget:
 
     @property
     def counting(self) -> Additive:
-        """The accountant."""
+        """The accountant that counts this budget."""
         return cast(Additive, ACCOUNTANTS[self.accountant])
 
     @property
@@ -100,7 +100,7 @@ class Budget:
         return Laplace(cost) if self.accountant == "pure" else Gaussian(cost)
 
     def as_json(self) -> dict[str, Any]:
-        """For files."""
+        """Its facts by name, as files and reports hold them."""
         return {
             "epsilon": self.epsilon,
             "delta": self.delta,

@@ -89,7 +89,7 @@ class Clip:
         return min((4 if self.signed else 2) * self.limit**2, size * apart**2)
 
     def rule(self) -> Rule:
-        """For kernels."""
+        """The clip as compiled code reads it."""
         return self._rule
 
     @cached_property

@@ -96,7 +96,7 @@ class Anything:
     kinds: ClassVar[frozenset[FeedbackKind]] = frozenset(FEEDBACKS)
 
     def __call__(self, frame: Named, decision: Decision, feedback: Any) -> None:
-        """Nothing."""
+        """Whatever was said counts as nothing."""
 
 
 def read_payoff(frame: Named, feedback: Any) -> float:

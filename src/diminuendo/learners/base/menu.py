@@ -81,7 +81,7 @@ class OneSlate(Menu):
     slate: Items
 
     def chooser(self) -> Chooser:
-        """Shows it."""
+        """What shows the one slate."""
         return _Shows(self)
 
 
@@ -95,7 +95,7 @@ class _Shows(Chooser):
         return len(slates)
 
     def propensity(self, number: int, row: Items) -> float:
-        """Certain."""
+        """One: the slate is certain."""
         return 1.0
 
 
@@ -106,7 +106,7 @@ class RandomSlates(Menu):
     kind: ClassVar[str] = "random slates"
 
     def chooser(self) -> Chooser:
-        """Draws them."""
+        """What draws random slates."""
         return _DrawsAtRandom(self)
 
 

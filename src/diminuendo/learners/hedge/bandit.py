@@ -66,7 +66,7 @@ class ExploreExploitPolicy(Policy):
 
     @property
     def guarantee(self) -> Guarantee:
-        """None."""
+        """Nothing is promised."""
         return no_privacy(self.frame.coins.secure)
 
     def regret_bound(self, rounds: int | None = None) -> float | None:

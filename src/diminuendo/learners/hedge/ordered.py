@@ -52,7 +52,7 @@ class AnyExpertsPolicy(Policy):
 
     @property
     def guarantee(self) -> Guarantee:
-        """None."""
+        """Nothing is promised."""
         return no_privacy(self.frame.coins.secure)
 
     # The door: every slate is drawn from what experts have learned, and nothing is paid.

@@ -99,7 +99,7 @@ class FreeDraws:
 
     @property
     def guarantee(self) -> Guarantee:
-        """None."""
+        """Nothing is promised."""
         return no_privacy(self._frame.coins.secure)
 
     def pay(self, wanted: Iterable[Use]) -> None:

@@ -38,7 +38,7 @@ class RandomFromLists(Menu):
             raise InvalidInput("The menu holds lists of items that could not have been made; it was altered.")
 
     def chooser(self) -> Chooser:
-        """Draws them."""
+        """What draws each slot from its list."""
         return _DrawsFromLists(self)
 
 

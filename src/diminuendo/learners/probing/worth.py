@@ -39,7 +39,7 @@ class PayoffOfProbe:
     reader = Payoffs()
 
     def of(self, row: Items, probe: Items, answer: float) -> float:
-        """The payoff."""
+        """The payoff of the slate that was shown."""
         return answer
 
     def of_all(self, people: People, rounds: Ints, slates: Items, probes: Items) -> Floats:

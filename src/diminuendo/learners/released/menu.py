@@ -86,7 +86,7 @@ class ExpertsInTurn(Menu):
             raise InvalidInput("These running sums are not those of experts' shares.")
 
     def chooser(self) -> DrawsInTurn:
-        """Draws slates."""
+        """What draws slates by this menu."""
         return DrawsInTurn(self)
 
 

@@ -176,7 +176,7 @@ class ReleasedPolicy(MenuPolicy):
         return self.released.n_releases, self.released.published, self._words, *self.follower.arrays()
 
     def extra(self) -> dict[str, NDArray[Any]]:
-        """The sum."""
+        """The sum, as private as what people said."""
         return sum_as_extra(self.released.sum)
 
     def take_extra(self, found: dict[str, NDArray[Any]]) -> None:

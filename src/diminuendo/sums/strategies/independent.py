@@ -21,11 +21,11 @@ class Independent(Strategy):
     unit = square = total = 1
 
     def encoder(self, size: int) -> Encoder:
-        """Remembers nothing."""
+        """An encoder that remembers nothing: each batch is released by itself."""
         return _Itself()
 
     def decoder(self, size: int) -> Decoder:
-        """Adds up."""
+        """A decoder that adds up what was released."""
         return _Sum(size)
 
     def variance(self, release: int) -> float:
