@@ -20,7 +20,6 @@ from benchmarks import contributions
 from benchmarks.flat import exponent, uniform_people
 from benchmarks.floor import additions
 from benchmarks.report import Disagreement, Part, verdict
-from benchmarks.slow_contributions import boosted_rows, hedge_rows
 from benchmarks.stopwatch import Competitor, race
 from diminuendo import Learner, People, SeededCoins
 from diminuendo.learners.released.policy import ReleasedPolicy
@@ -29,6 +28,7 @@ from diminuendo.objectives.rows import Matrix
 from diminuendo.randomness import SecretRandomness, rounded_normal
 from diminuendo.sums.batch import OpenBatch
 from diminuendo.types import Ints, Items
+from tests.kit.slow_rows import boosted_rows, hedge_rows
 
 SIZES = (1_000, 10_000, 100_000, 1_000_000)
 SLOTS, NNZ = 10, 50

@@ -1,4 +1,7 @@
-"""What people contribute to boosted and to noisy-hedge, slow and obvious: one row of a matrix for each person."""
+"""What people contribute to learners on released sums, slow and obvious, as rows of a matrix.
+
+The compiled ways, which add to the open batch without such a matrix, are compared with these.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ def boosted_rows(
     n_items = len(ends) - 1
     starts = np.zeros(last - first + 1, dtype=np.int64)
     state, bag = np.empty(largest_state(table, first, last)), new_gain_buffer(n_items, leaves)
-    _count_items(table, first, last, state, bag, starts)
+    _count_cared_about(table, first, last, state, bag, starts)
     items, values = np.zeros(starts[-1], dtype=np.int64), np.zeros(starts[-1])
     chosen, where = np.zeros(n_items, dtype=np.int32), np.full(n_items, -1)
     _fill_boosted(table, first, last, ends, words, state, bag, chosen, where, starts, items, values)
@@ -30,7 +33,9 @@ def boosted_rows(
 
 
 @kernel
-def _count_items(table: Table, first: int, last: int, state: Floats, bag: GainBuffer, starts: Ints) -> None:
+def _count_cared_about(
+    table: Table, first: int, last: int, state: Floats, bag: GainBuffer, starts: Ints
+) -> None:
     """How many items each person cares about: nothing else ever adds anything."""
     for person in range(first, last):
         start(table, person, state, 0)
@@ -86,7 +91,7 @@ def hedge_rows(
     slots = slates.shape[1]
     starts = np.zeros(last - first + 1, dtype=np.int64)
     state, bag = np.empty(largest_state(table, first, last)), new_gain_buffer(n_items, leaves)
-    room = _all_items(table, first, last, state, bag) * slots
+    room = _room_for(table, first, last, state, bag) * slots
     items, values = np.zeros(room, dtype=np.int64), np.zeros(room)
     _fill_hedge(table, first, last, slates, n_items, state, bag, starts, items, values)
     used = starts[-1]
@@ -98,7 +103,7 @@ def hedge_rows(
 
 
 @kernel
-def _all_items(table: Table, first: int, last: int, state: Floats, bag: GainBuffer) -> int:
+def _room_for(table: Table, first: int, last: int, state: Floats, bag: GainBuffer) -> int:
     """How many items these people care about, together."""
     count = 0
     for person in range(first, last):

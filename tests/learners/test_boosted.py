@@ -12,7 +12,6 @@ import pytest
 from scipy import stats
 
 import diminuendo as dim
-from benchmarks.slow_contributions import boosted_rows
 from diminuendo import Oracle, People, SeededCoins
 from diminuendo.experts.capped_simplex import ONE, leader, running
 from diminuendo.learners.released.boosted import LENGTH, BoostedLeader
@@ -23,6 +22,7 @@ from diminuendo.learners.released.variants import Boosted
 from diminuendo.streams import taste_groups
 from diminuendo.types import ONE_MINUS_1_OVER_E, Floats, Ints, Items
 from tests.kit.families import families, specimens
+from tests.kit.slow_rows import boosted_rows
 from tests.kit.statistics import ALPHA, assert_follows, assert_rejects
 from tests.learners.test_contribution import drawn as draw_slates
 

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from benchmarks.slow_contributions import boosted_rows, hedge_rows
 from diminuendo import Coverage, NoisyOr, People, SeededCoins
 from diminuendo.learners.released.contribution import NARROW
 from diminuendo.learners.released.variants import Boosted, NoisyHedge
@@ -17,6 +16,7 @@ from diminuendo.randomness.words import PublicCoins
 from diminuendo.sums.batch import OpenBatch
 from diminuendo.types import Ints, Items
 from tests.kit.families import families, specimens
+from tests.kit.slow_rows import boosted_rows, hedge_rows
 
 KINDS: list[Any] = [Boosted, NoisyHedge]
 ROUNDS = 60

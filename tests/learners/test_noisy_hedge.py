@@ -11,7 +11,6 @@ import pytest
 from scipy import sparse
 
 import diminuendo as dim
-from benchmarks.slow_contributions import hedge_rows
 from diminuendo import People, SeededCoins
 from diminuendo.learners.released.noisy_hedge import NoisyExperts
 from diminuendo.learners.released.variants import NoisyHedge
@@ -19,6 +18,7 @@ from diminuendo.streams import taste_groups
 from diminuendo.sums.strategies import STRATEGIES
 from diminuendo.types import Floats, Ints, Items
 from tests.kit.families import families, specimens
+from tests.kit.slow_rows import hedge_rows
 from tests.kit.statistics import assert_follows, assert_rejects
 from tests.learners.test_contribution import drawn
 
