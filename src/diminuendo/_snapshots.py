@@ -18,7 +18,7 @@ from diminuendo.errors import InvalidInput
 
 Arrays = dict[str, NDArray[Any]]
 
-FORMAT = 2
+FORMAT = 3
 
 RENAMED_IN_2 = {
     "desk.0": "decisions.issued",
@@ -36,6 +36,9 @@ RENAMED_IN_2 = {
 
 DROPPED_IN_2 = "extra.places"
 """What some snapshots in format 1 hold, and what follows from the rest."""
+
+REMEMBERED_IN_2 = 10_000
+"""The default patience of format 2, in rounds. A patience of another length is now also waited for."""
 
 MOST_DEVIATIONS = 50.0
 """A published value lies at most this many standard deviations outside its possible range; a snapshot that says
@@ -66,18 +69,28 @@ def unpacked(written: bytes, what: str) -> tuple[dict[str, Any], Arrays]:
             "which a later version of diminuendo wrote. Install that version."
         )
     for older in range(version, FORMAT):
-        found = MIGRATIONS[older](found)
+        facts, found = MIGRATIONS[older](facts, found)
     return facts, found
 
 
-def _from_1(arrays: Arrays) -> Arrays:
+def _from_1(facts: dict[str, Any], arrays: Arrays) -> tuple[dict[str, Any], Arrays]:
     """The arrays of format 1 by the names they have now."""
     found = {RENAMED_IN_2.get(name, name): array for name, array in arrays.items() if name != DROPPED_IN_2}
-    return {name.replace("extra.heard.", "extra.observations."): array for name, array in found.items()}
+    return facts, {
+        name.replace("extra.heard.", "extra.observations."): array for name, array in found.items()
+    }
 
 
-MIGRATIONS = {1: _from_1}
-"""For each older format, how its arrays become those of the next."""
+def _from_2(facts: dict[str, Any], arrays: Arrays) -> tuple[dict[str, Any], Arrays]:
+    """Patience was how many decisions are remembered, 10,000 if nothing was said, and nothing waited for them."""
+    config = dict(facts.get("config", {}))
+    if config.get("patience") == REMEMBERED_IN_2:
+        del config["patience"]
+    return facts | ({"config": config} if config else {}), arrays
+
+
+MIGRATIONS = {1: _from_1, 2: _from_2}
+"""For each older format, how its facts and arrays become those of the next."""
 
 
 def of_learner(snapshot: bytes, name: str) -> tuple[dict[str, Any], Arrays]:

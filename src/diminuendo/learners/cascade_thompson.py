@@ -27,8 +27,9 @@ from diminuendo._numba import inline, kernel
 from diminuendo.errors import InvalidInput
 from diminuendo.learners.base.entry import Advice, Entry
 from diminuendo.learners.base.feedback import Clicks
-from diminuendo.learners.base.frame import PATIENCE, Frame
+from diminuendo.learners.base.frame import Frame
 from diminuendo.learners.base.learner import Learner
+from diminuendo.learners.base.patience import Patient
 from diminuendo.learners.base.policy import Policy
 from diminuendo.objectives.family import Table
 from diminuendo.privacy.budget import Guarantee, no_privacy
@@ -93,7 +94,7 @@ class CascadePolicy(Policy):
 
 
 def cascade_thompson(
-    n_items: int, slots: int, *, coins: Coins | None = None, patience: int = PATIENCE
+    n_items: int, slots: int, *, coins: Coins | None = None, patience: Patient = None
 ) -> Learner:
     """Draws each item's chance of a click and shows the largest, not private."""
     return Learner(CascadePolicy(Frame("cascade-thompson", n_items, slots, coins=coins, patience=patience)))

@@ -1,8 +1,8 @@
 """Epoch greedy: private greedy on the people of one epoch, shown to everybody of the next.
 
 Time is cut into epochs that double in length, each of which knows nothing of those before. In the first, slates are
-random. At an epoch's end k items are drawn one after the other by the exponential mechanism, in proportion to
-exp(rate * what the item would add for this epoch's people), and shown throughout the next epoch; then the people are
+random. When an epoch is settled, k items are drawn one after the other by the exponential mechanism, in proportion to
+exp(rate * what the item would add for this epoch's people), and shown until the next is settled; then the people are
 forgotten. Everybody is used once, so the whole run costs no more than one slate: (k + 1) * rate, whatever its length.
 Nothing depends on the horizon, which may be as large as one likes.
 
@@ -34,9 +34,10 @@ from diminuendo import _validate
 from diminuendo.errors import InvalidInput
 from diminuendo.learners.base.entry import Advice, Entry, Shape
 from diminuendo.learners.base.feedback import Objectives
-from diminuendo.learners.base.frame import PATIENCE, Frame
+from diminuendo.learners.base.frame import Frame
 from diminuendo.learners.base.learner import Learner
 from diminuendo.learners.base.menu import Chooser, Menu, OneSlate, RandomSlates
+from diminuendo.learners.base.patience import Patient
 from diminuendo.learners.base.policy import MenuPolicy
 from diminuendo.learners.base.stored_objectives import StoredObjectives
 from diminuendo.offline.private_greedy import rate_per_tick
@@ -135,7 +136,8 @@ class EpochPolicy(MenuPolicy):
         """What is shown until the running epoch is over, from what was drawn."""
         frame, made = self.frame, int(self._made[0])
         sizes = frame.n_items, frame.slots
-        first, end = self.epochs.end(made - 1) if made else 0, self.epochs.end(made)
+        first = (frame.published_at(self.epochs.end(made - 1)) or frame.rounds) if made else 0
+        end = frame.published_at(self.epochs.end(made))
         if made:
             return OneSlate(*sizes, first, end, frame.public.passed, self._slate.copy())
         return RandomSlates(*sizes, first, end, frame.public.passed)
@@ -143,14 +145,14 @@ class EpochPolicy(MenuPolicy):
     # The door: k items, drawn one after the other, each paid for and durable before it is seen.
 
     def due(self) -> bool:
-        """Whether an epoch is over whose slate was not drawn yet."""
-        return int(self._made[0]) < self.epochs.of(self.frame.rounds)
+        """Whether an epoch is settled whose slate was not drawn yet."""
+        return int(self._made[0]) < self.epochs.of(self.frame.settled)
 
     def release(self) -> None:
         """Draw the slate of an epoch that is over, each item on disk before the next is asked for."""
         number = int(self._made[0])
         if self._walk is None:
-            self._walk = self._people.score_walk()
+            self._walk = self._people.score_walk(number)
         walk = self._walk
         while len(walk.chosen) < self.frame.slots:
             part = f"{number:06d}.{len(walk.chosen):04d}"
@@ -177,9 +179,9 @@ class EpochPolicy(MenuPolicy):
                 self._people.add(answer, epoch)
 
     def replay(self, people: People, slates: Items, done: int) -> int:
-        """To the end of the epoch: everybody's decision is counted before the next slate is drawn."""
-        epoch, rounds = self.epochs.of(self.frame.rounds), self.frame.rounds
-        end = min(len(people), done + self.epochs.end(epoch) - rounds)
+        """To the end of the epoch, or until the next slate is drawn: everybody before is counted by then."""
+        epoch = self.epochs.of(self.frame.rounds)
+        end = self.stop(people, done, self.epochs.end(epoch), self.menu.end)
         stop = done + self.draw_rows(slates[done:end])
         self._people.add_rows(people.family, people.table, list(range(done, stop)), epoch)
         return stop
@@ -205,12 +207,12 @@ class EpochPolicy(MenuPolicy):
     def restored(self) -> None:
         """Refuse slates that could not have been drawn, and people of other epochs; the menu follows."""
         frame = self.frame
-        made, running = int(self._made[0]), self.epochs.of(max(0, frame.rounds - 1))
+        made, settled, running = int(self._made[0]), frame.settled, self.epochs.of(max(0, frame.rounds - 1))
         sound = (
-            made == running
+            self.epochs.of(max(0, settled - 1)) <= made <= self.epochs.of(settled)
             and ((self._slate >= 0) & (self._slate < frame.n_items)).all()
             and (made == 0 or len(set(self._slate.tolist())) == frame.slots)
-            and all(batch == made for batch in self._people.batches)
+            and all(made <= batch <= running for batch in self._people.batches)
             and len(self._people) <= frame.rounds
         )
         if not sound:
@@ -228,7 +230,7 @@ def epoch_greedy(
     visits: int = 1,
     ledger: Ledger | None = None,
     coins: Coins | None = None,
-    patience: int = PATIENCE,
+    patience: Patient = None,
 ) -> Learner:
     """Private greedy, epoch by epoch; `epoch`: their length, where they are not to double."""
     horizon = _validate.positive_int(horizon, "horizon")

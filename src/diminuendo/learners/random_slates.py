@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from diminuendo.learners.base.entry import Advice, Entry
 from diminuendo.learners.base.feedback import Anything
-from diminuendo.learners.base.frame import PATIENCE, Frame
+from diminuendo.learners.base.frame import Frame
 from diminuendo.learners.base.learner import Learner
 from diminuendo.learners.base.menu import Chooser
 from diminuendo.learners.base.menu import RandomSlates as RandomMenu
+from diminuendo.learners.base.patience import Patient
 from diminuendo.learners.base.policy import MenuPolicy
 from diminuendo.privacy.budget import Guarantee, perfect_privacy
 from diminuendo.randomness.coins import Coins
@@ -46,7 +47,7 @@ class RandomPolicy(MenuPolicy):
 
 
 def random_slates(
-    n_items: int, slots: int, *, coins: Coins | None = None, patience: int = PATIENCE
+    n_items: int, slots: int, *, coins: Coins | None = None, patience: Patient = None
 ) -> Learner:
     """Shows k distinct items at random."""
     return Learner(RandomPolicy(Frame("random", n_items, slots, coins=coins, patience=patience)))

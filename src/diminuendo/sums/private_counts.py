@@ -5,6 +5,8 @@ r"""Private counts: people add to cells that are opened together, published once
     counts.add([3], [1])                        # one person: a tick in cell 3
     published = counts.release(secret)          # one number per cell, in units, with noise
 
+Cells that are opened together are a *lot*. Several may be open at once, each for people of its own: they are published
+in the order in which they were opened.
 How many cells there are, and what they are for, may depend on everything published before: nothing is published twice
 about the same person, so there is nothing to plan ahead and no running total to protect. Whoever calls decides at
 `choose()`, by public facts, which cells a person may add to. They are cells of equal `sensitivity`, the largest L1
@@ -52,27 +54,27 @@ class Counts(ABC):
         self.ticks = _validate.positive_int(ticks, "ticks")
         self.event = cost
         self._number = 0
-        self._sensitivity: Ints = np.zeros(0, dtype=np.int64)
-        self._cells: Ints = np.zeros(0, dtype=np.int64)
+        self._sensitivities: list[Ints] = []  # of the cells of each open lot, the oldest first
+        self._lots: list[Ints] = []
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__}: number {self._number}, {len(self._cells)} cells>"
+        return f"<{type(self).__name__}: number {self._number}, {len(self._lots)} lots open>"
 
     @property
     def number(self) -> int:
-        """The number of times that cells were published and forgotten."""
+        """The number of lots that were published and forgotten: that of the oldest that is open."""
         return self._number
 
     @abstractmethod
     def planned(self, draw: Callable[[], Ints], secret: SecretRandomness) -> Ints:
-        """What the next cells are for, in whole numbers: as it was kept before a crash, or as drawn now."""
+        """What the next lot is for, in whole numbers: as it was kept before a crash, or as drawn now."""
 
     @abstractmethod
     def release(self, secret: SecretRandomness) -> Floats:
-        """Publish every cell, in units; the cells are still there."""
+        """Publish every cell of the oldest lot, in units; the cells are still there."""
 
     def open(self, sensitivity: Any) -> None:
-        """New cells, with how much one person may move at most in each."""
+        """A new lot of cells, with how much one person may move at most in each."""
         found = np.asarray(sensitivity)
         whole = found.ndim == 1 and np.issubdtype(found.dtype, np.integer)
         if not whole or ((found < 1) | (found > LARGEST_SENSITIVITY)).any():
@@ -80,26 +82,29 @@ class Counts(ABC):
                 f"sensitivity must be whole numbers from 1 to {LARGEST_SENSITIVITY}, one per cell; "
                 f"got {sensitivity!r}."
             )
-        self._sensitivity = found.astype(np.int64)
-        self._cells = np.zeros(len(found), dtype=np.int64)
+        self._sensitivities.append(found.astype(np.int64))
+        self._lots.append(np.zeros(len(found), dtype=np.int64))
 
-    def add(self, cells: Any, ticks: Any) -> None:
-        """Contributions, clipped to whole ticks of at most one unit each: to each of `cells` those of `ticks`."""
-        np.add.at(self._cells, np.asarray(cells, dtype=np.int64), np.clip(ticks, 0, self.ticks))
+    def add(self, cells: Any, ticks: Any, lot: int = -1) -> None:
+        """Contributions, clipped to whole ticks of at most one unit each: to each of `cells` those of `ticks`.
 
-    def add_one(self, cell: int, ticks: int) -> None:
+        `lot`: which of the open lots, the oldest first; without it, the one that was opened last.
+        """
+        np.add.at(self._lots[lot], np.asarray(cells, dtype=np.int64), np.clip(ticks, 0, self.ticks))
+
+    def add_one(self, cell: int, ticks: int, lot: int = -1) -> None:
         """One contribution, clipped as in `add`; for one cell this takes a tenth of the time."""
-        clipped = 0 if ticks < 0 else min(ticks, self.ticks)
-        self._cells[cell] = self._cells.item(cell) + clipped
+        clipped, cells = 0 if ticks < 0 else min(ticks, self.ticks), self._lots[lot]
+        cells[cell] = cells.item(cell) + clipped
 
     def exact(self) -> Floats:
-        """Every cell as it is, in units: as private as what people said."""
-        return np.asarray(self._cells / self.ticks)
+        """Every cell of the oldest lot as it is, in units: as private as what people said."""
+        return np.asarray(self._lots[0] / self.ticks)
 
     def forget(self) -> None:
-        """The cells were published; wipe them out."""
-        self._cells[:] = 0
-        self._cells, self._sensitivity = self._cells[:0], self._sensitivity[:0]
+        """The oldest lot was published; wipe it out."""
+        self._lots[0][:] = 0
+        del self._lots[0], self._sensitivities[0]
         self._number += 1
 
     def scale(self, sensitivity: int) -> float:
@@ -110,24 +115,31 @@ class Counts(ABC):
 
     def arrays(self) -> dict[str, Ints]:
         """For a snapshot: as private as what people said. The names are those of a format."""
-        return {"number": np.array([self._number]), "cells": self._cells.copy()}
+        return {
+            "number": np.array([self._number]),
+            "cells": np.concatenate([np.zeros(0, np.int64), *self._lots]),
+        }
 
     def take(self, arrays: dict[str, Any], people: int) -> None:
-        """Go on from what `arrays` gave, with cells opened as they were then; refuse what `people` cannot have said."""
+        """Go on from what `arrays` gave, with lots opened as they were then; refuse what `people` cannot have said."""
         number, cells = arrays.get("number"), arrays.get("cells")
         sound = (
             isinstance(number, np.ndarray)
             and isinstance(cells, np.ndarray)
             and number.dtype == cells.dtype == np.int64
             and number.shape == (1,)
-            and cells.shape == self._cells.shape
+            and cells.shape == (sum(map(len, self._lots)),)
             and number[0] >= 0
             and (cells >= 0).all()
             and (cells <= people * self.ticks).all()
         )
         if not sound or number is None or cells is None:
             raise InvalidInput("The snapshot holds counts that could not have come about; it was altered.")
-        self._number, self._cells[:] = int(number[0]), cells
+        self._number = int(number[0])
+        for lot, written in zip(
+            self._lots, np.split(cells, np.cumsum([len(lot) for lot in self._lots])), strict=False
+        ):
+            lot[:] = written
 
 
 class PrivateCounts(Counts):
@@ -147,25 +159,26 @@ class PrivateCounts(Counts):
         )
 
     def planned(self, draw: Callable[[], Ints], secret: SecretRandomness) -> Ints:
-        """What the next cells are for, in whole numbers: as it was kept before a crash, or as drawn now, and kept.
+        """What the next lot is for, in whole numbers: as it was kept before a crash, or as drawn now, and kept.
 
         So whoever goes on from an old snapshot, or begins again on the same ledger, goes through the same cells and is
         given what was published; people who come again, or others in their place, are published no second time.
         """
-        return self._paid.once(f"{self._number:06d}.plan", draw, secret)
+        return self._paid.once(f"{self._number + len(self._lots):06d}.plan", draw, secret)
 
     def release(self, secret: SecretRandomness) -> Floats:
-        """Publish every cell, in units. Drawn once and kept before it is seen; the cells are still there."""
+        """Publish every cell of the oldest lot. Drawn once and kept before it is seen; the cells are still there."""
         found = self._paid.once(f"{self._number:06d}", lambda: self._drawn(secret), secret)
-        if found.shape != self._cells.shape:
+        if found.shape != self._lots[0].shape:
             raise InvalidInput(f"What was published as {self._paid.name!r} before is of another size.")
         return np.asarray(found / self.ticks)
 
     def _drawn(self, secret: SecretRandomness) -> Ints:
-        drawn = np.zeros(len(self._cells), dtype=np.int64)
-        for sensitivity in np.unique(self._sensitivity):
-            here = self._sensitivity == sensitivity
-            drawn[here] = noise.laplace(self._cells[here], self.scale(int(sensitivity)), secret)
+        cells, sensitivities = self._lots[0], self._sensitivities[0]
+        drawn = np.zeros(len(cells), dtype=np.int64)
+        for sensitivity in np.unique(sensitivities):
+            here = sensitivities == sensitivity
+            drawn[here] = noise.laplace(cells[here], self.scale(int(sensitivity)), secret)
         return drawn
 
 
@@ -178,9 +191,9 @@ class ExactCounts(Counts):
         super().__init__(cost, ticks)
 
     def planned(self, draw: Callable[[], Ints], secret: SecretRandomness) -> Ints:
-        """What the next cells are for, as drawn now: nothing is paid for, so nothing is kept."""
+        """What the next lot is for, as drawn now: nothing is paid for, so nothing is kept."""
         return draw()
 
     def release(self, secret: SecretRandomness) -> Floats:
-        """Every cell as it is, in units."""
+        """Every cell of the oldest lot as it is, in units."""
         return self.exact()

@@ -1,8 +1,8 @@
 """Open decisions: which are out, and may still be answered.
 
-Answers may come late, out of order, twice or never. A decision expires when `patience` further rounds have been chosen,
-a public fact; the first answer before that counts. Nothing here says who answered: an answer that no longer counts
-looks like one that does.
+Answers may come late, out of order, twice or never. Until when one counts is a public fact (patience.py): a round whose
+deadline has passed is *settled*, and the first answer before that counts. Nothing here says who answered: an answer
+that no longer counts looks like one that does.
 """
 
 from __future__ import annotations
@@ -12,40 +12,59 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from diminuendo import _validate
 from diminuendo.errors import InvalidInput
-from diminuendo.types import EMPTY_SLOT, Decision, Ints, Items
+from diminuendo.learners.base.patience import Patience
+from diminuendo.types import EMPTY_SLOT, Decision, Floats, Ints, Items
 
 NO_PROBE = -1
 
 
 class OpenDecisions:
-    """A ring of the last `patience` decisions; a *place* is where one of them lies in it."""
+    """A ring of the last `remembered` decisions; a *place* is where one of them lies in it."""
 
-    def __init__(self, slots: int, patience: int, life: int = 0) -> None:
-        self.patience = _validate.positive_int(patience, "patience")
+    def __init__(self, slots: int, patience: Patience, life: int = 0) -> None:
+        self.patience, self.remembered = patience, patience.remembered
         self.issued: Ints = np.zeros(1, dtype=np.int64)
-        self.rows: Items = np.full((self.patience, slots), EMPTY_SLOT, dtype=np.int32)
-        self.probes: Items = np.full((self.patience, 3), NO_PROBE, dtype=np.int32)
-        self.waiting: NDArray[np.bool_] = np.zeros(self.patience, dtype=np.bool_)
-        self.lives: Ints = np.zeros(self.patience, dtype=np.int64)  # as in types.Decision
+        self.rows: Items = np.full((self.remembered, slots), EMPTY_SLOT, dtype=np.int32)
+        self.probes: Items = np.full((self.remembered, 3), NO_PROBE, dtype=np.int32)
+        self.waiting: NDArray[np.bool_] = np.zeros(self.remembered, dtype=np.bool_)
+        self.lives: Ints = np.zeros(self.remembered, dtype=np.int64)  # as in types.Decision
         self.life = life
+        # Where patience is in seconds: when each was handed out; the time now, and how many rounds are settled.
+        self.times: Floats = np.zeros(self.remembered if patience.seconds else 0)
+        self._clock: Floats = np.zeros(2 if patience.seconds else 0)
 
     @property
     def arrays(self) -> dict[str, NDArray[Any]]:
         """What a snapshot holds of them, by name."""
         names = ("issued", "rows", "probes", "waiting", "lives")
-        return {f"decisions.{name}": getattr(self, name) for name in names}
+        found = {f"decisions.{name}": getattr(self, name) for name in names}
+        return found | (
+            {"decisions.times": self.times, "decisions.clock": self._clock} if len(self.times) else {}
+        )
 
     @property
     def rounds(self) -> int:
         """The number of decisions made so far."""
         return self.issued.item(0)
 
+    @property
+    def settled(self) -> int:
+        """How many rounds, from the first on, no answer can change any more once the next round is chosen."""
+        patience = self.patience
+        if patience.seconds is None:
+            return self.rounds if patience.rounds is None else max(0, self.rounds + 1 - patience.rounds)
+        now, settled = max(self._clock.item(0), patience.clock()), int(self._clock[1])
+        settled = max(settled, self.rounds - self.remembered)
+        while settled < self.rounds and self.times[settled % self.remembered] + patience.seconds <= now:
+            settled += 1
+        self._clock[:] = now, settled
+        return settled
+
     def round_at(self, place: int) -> int:
         """The round whose decision lies at that place."""
         last = self.rounds - 1
-        return last - (last - place) % self.patience
+        return last - (last - place) % self.remembered
 
     def add(self, row: Items, probe: Items, counts: bool = True, propensity: float | None = None) -> Decision:
         """Hand out the next decision: `row` is shown (EMPTY_SLOT skipped), `probe` starts with slot and item.
@@ -53,10 +72,12 @@ class OpenDecisions:
         Where the answer does not count, the decision is as one that has its answer already.
         """
         number = self.rounds
-        place = number % self.patience
+        place = number % self.remembered
         probed = None if probe[0] == NO_PROBE else (int(probe[0]), int(probe[1]))
         self.rows[place], self.probes[place] = row, NO_PROBE if probed is None else probe
         self.waiting[place], self.lives[place] = counts, self.life
+        if len(self.times):
+            self.times[place] = max(self._clock.item(0), self.patience.clock())
         self.issued[0] = number + 1
         return Decision(number, shown(row), probed, propensity, self.life)
 
@@ -68,9 +89,9 @@ class OpenDecisions:
                 f"Round {decision.round} was never chosen here ({self.rounds} rounds so far). "
                 "Answer with the decision that choose() returned, to the learner that returned it."
             )
-        if number < self.rounds - self.patience:
+        if number < self.rounds - self.remembered or (len(self.times) and number < self.settled):
             return None
-        place = number % self.patience
+        place = number % self.remembered
         if decision.slate != shown(
             self.rows[place]
         ):  # asked first: what is said must not depend on who answered
@@ -87,23 +108,24 @@ class OpenDecisions:
 
     def row(self, decision: Decision) -> Items:
         """The slots of a decision that has not expired, -1 where a slot is empty."""
-        if not max(0, self.rounds - self.patience) <= decision.round < self.rounds:
+        if not max(0, self.rounds - self.remembered) <= decision.round < self.rounds:
             raise InvalidInput(f"Round {decision.round} has expired, or was never chosen here.")
-        found: Items = self.rows[decision.round % self.patience].copy()
+        found: Items = self.rows[decision.round % self.remembered].copy()
         return found
 
     def pass_by(self, rows: Items) -> None:
         """Count decisions that were made and answered in one go, as in a replay; the last of them stay in the ring."""
         last = self.rounds + len(rows)
-        recent = rows[-self.patience :]
-        places = np.arange(last - len(recent), last) % self.patience
+        recent = rows[-self.remembered :]
+        places = np.arange(last - len(recent), last) % self.remembered
         self.rows[places], self.probes[places] = recent, NO_PROBE
         self.waiting[places], self.lives[places] = False, self.life
         self.issued[0] = last
 
     def check(self, n_items: int) -> None:
         """Refuse decisions, as restored from a snapshot, that could not have been made."""
-        sound = self.rounds >= 0 and self.rows.min() >= EMPTY_SLOT and self.rows.max() < n_items
+        timely = not len(self.times) or (np.isfinite(self.times).all() and 0 <= self._clock[1] <= self.rounds)
+        sound = timely and self.rounds >= 0 and self.rows.min() >= EMPTY_SLOT and self.rows.max() < n_items
         slots = self.rows.shape[1]
         probed = self.probes[self.probes[:, 0] != NO_PROBE]
         inside = (probed >= 0).all() and (probed[:, 0] < slots).all() and (probed[:, 1] < n_items).all()

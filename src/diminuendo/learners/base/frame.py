@@ -6,6 +6,7 @@ rounds it was made, how many of them one person may have, and the ledger that pa
 
 from __future__ import annotations
 
+import bisect
 from collections.abc import Sequence
 from enum import Enum
 from typing import Any
@@ -16,13 +17,14 @@ from numpy.typing import NDArray
 from diminuendo import _validate
 from diminuendo.errors import InvalidInput
 from diminuendo.learners.base.decisions import NO_PROBE, OpenDecisions
+from diminuendo.learners.base.patience import Patient, as_patience
 from diminuendo.learners.base.visits import Identity, VisitLimit
 from diminuendo.privacy.budget import Unit
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.privacy.process_guard import ProcessGuard, refuse_copies
 from diminuendo.randomness.coins import Coins, SystemCoins, life_of
 from diminuendo.randomness.words import PublicCoins, SecretRandomness
-from diminuendo.types import EMPTY_SLOT, Items
+from diminuendo.types import EMPTY_SLOT, Floats, Ints, Items
 
 
 class Unlimited(Enum):
@@ -32,10 +34,6 @@ class Unlimited(Enum):
     """
 
     FOR_EVER = "for ever"
-
-
-PATIENCE = 10_000
-"""A decision may be answered until this many further rounds have been chosen."""
 
 
 class Frame:
@@ -51,7 +49,7 @@ class Frame:
         visits: int = 1,
         ledger: Ledger | None = None,
         coins: Coins | None = None,
-        patience: int = PATIENCE,
+        patience: Patient = None,
     ) -> None:
         self.name = name
         self.n_items = _validate.positive_int(n_items, "n_items")
@@ -59,7 +57,8 @@ class Frame:
         self.coins = checked_coins(coins)
         self.public = PublicCoins(self.coins)
         self.secret = SecretRandomness(self.coins)
-        self.decisions = OpenDecisions(self.slots, patience, life_of(self.coins))
+        self.patience = as_patience(patience)
+        self.decisions = OpenDecisions(self.slots, self.patience, life_of(self.coins))
         self.guard = ProcessGuard()
         self.horizon = None if isinstance(horizon, Unlimited) else _validate.positive_int(horizon, "horizon")
         self.visits = _validate.positive_int(visits, "visits")
@@ -67,6 +66,8 @@ class Frame:
         self.ledger = ledger
         """The ledger that was given; None where a learner keeps its own books, in memory."""
         self.visit_limit = None if self.horizon is None else VisitLimit(self.visits)
+        self.silent: list[int] = []
+        """The rounds, rising, whose answers do not count because their people had all their visits before. Public."""
         self._refuse_a_ledger_for_fewer_visits()
 
     def __repr__(self) -> str:
@@ -76,6 +77,15 @@ class Frame:
     def rounds(self) -> int:
         """The number of decisions made so far."""
         return self.decisions.rounds
+
+    @property
+    def settled(self) -> int:
+        """How many rounds, from the first on, no answer can change any more once the next round is chosen."""
+        return self.decisions.settled
+
+    def published_at(self, end: int) -> int | None:
+        """The round before which the rounds up to `end` are settled; None where that is a matter of time."""
+        return None if self.patience.seconds is not None else end + self.patience.ahead
 
     @property
     def limited(self) -> bool:
@@ -97,16 +107,41 @@ class Frame:
         """Whether what this person answers in her next round counts. Changes nothing."""
         return self.visit_limit is None or self.visit_limit.admits(person)
 
-    def count(self, person: Identity | None) -> None:
-        """This person has had one more round."""
+    def count(self, person: Identity | None, counts: bool) -> None:
+        """This person has had one more round, the next one, which counts or does not."""
         if self.visit_limit is not None:
             self.visit_limit.count(person)
+        if not counts:
+            self.silent.append(self.rounds)
+
+    def silent_rounds(self, first: int, end: int) -> Ints:
+        """The rounds from `first` on, before `end`, whose answers do not count."""
+        return np.array(
+            self.silent[bisect.bisect_left(self.silent, first) : bisect.bisect_left(self.silent, end)],
+            dtype=np.int64,
+        )
 
     def count_all(
         self, persons: Sequence[Identity] | NDArray[Any] | None, rounds: int
     ) -> NDArray[np.bool_] | None:
-        """Count `rounds` rounds, one of each of `persons`; for each, whether its answer counts, or None: all do."""
-        return None if self.visit_limit is None else self.visit_limit.count_all(persons, rounds)
+        """Count the next `rounds` rounds, one of each of `persons`; for each, whether its answer counts.
+
+        None: all do.
+        """
+        if self.visit_limit is None:
+            return None
+        counts = self.visit_limit.count_all(persons, rounds)
+        self.silent += (self.rounds + np.flatnonzero(~counts)).tolist()
+        return counts
+
+    def answers_in(self, ends: Sequence[int]) -> Floats:
+        """How many answers there are, about, in batches that end with these rounds: public, and what sums divide by.
+
+        Of the rounds that may be answered, as many as are answered at all.
+        """
+        silent = np.diff(np.searchsorted(np.array(self.silent, dtype=np.int64), (0, *ends)))
+        found: Floats = self.patience.answering * np.maximum(np.diff(ends, prepend=0) - silent, 1.0)
+        return found
 
     def blank(self) -> tuple[Items, Items]:
         """An empty slate, and no probe, to be filled in."""
@@ -123,8 +158,9 @@ class Frame:
         found: dict[str, Any] = {
             "n_items": self.n_items,
             "slots": self.slots,
-            "patience": self.decisions.patience,
         }
+        if (patience := self.patience.config()) is not None:
+            found["patience"] = patience
         if self.horizon is not None:
             found["horizon"] = self.horizon
         return found | ({"visits": self.visits} if self.visits > 1 else {})
@@ -136,6 +172,13 @@ class Frame:
             raise InvalidInput(
                 "The snapshot holds more rounds than its learner was made for; it was altered."
             )
+
+    def take_silent(self, rounds: NDArray[Any]) -> None:
+        """Go on with these rounds as those that do not count; refuse what could not have come about."""
+        whole = rounds.dtype == np.int64 and rounds.ndim == 1
+        if not whole or (np.diff(rounds, prepend=-1, append=self.rounds) <= 0).any():
+            raise InvalidInput("The snapshot holds rounds that could not have been chosen; it was altered.")
+        self.silent = rounds.tolist()
 
     def _refuse_a_ledger_for_fewer_visits(self) -> None:
         ledger = self.ledger

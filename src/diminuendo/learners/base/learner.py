@@ -149,7 +149,7 @@ class Learner:
                 row, probe = frame.blank()
                 while not policy.draw(row, probe):
                     policy.resume()
-                frame.count(person)
+                frame.count(person, counts)
                 return frame.decisions.add(row, probe, counts, policy.propensity(row))
 
     def observe(self, decision: Decision, feedback: Any) -> None:
@@ -188,6 +188,8 @@ class Learner:
         frame, policy = self._frame, self.policy
         if people.n_items != self.n_items:
             raise InvalidInput(f"The learner has {self.n_items} items, the stream {people.n_items}.")
+        if frame.patience.seconds is not None:
+            raise InvalidInput("A replay takes no time; give patience in rounds, or choose one by one.")
         slates = np.full((len(people), self.slots), EMPTY_SLOT, dtype=np.int32)
         with frame.guard.lock:
             frame.admit(len(people))
@@ -234,6 +236,8 @@ class Learner:
             more = {f"extra.{name}": array for name, array in policy.extra().items()}
             if frame.visit_limit is not None:
                 more |= {f"visits.{name}": array for name, array in frame.visit_limit.arrays().items()}
+            if frame.silent:
+                more["silent"] = np.array(frame.silent, dtype=np.int64)
             return _snapshots.packed(facts, self._arrays() | more)
 
     def _take_snapshot(self, found: _snapshots.Arrays) -> None:
@@ -246,8 +250,10 @@ class Learner:
         extra = _snapshots.taken(found, "extra")
         if frame.visit_limit is not None:
             frame.visit_limit.take(_snapshots.taken(found, "visits"))
+        silent = found.pop("silent", np.zeros(0, dtype=np.int64))
         _snapshots.fill(self._arrays(), found)
         try:
+            frame.take_silent(silent)
             policy.take_extra(extra)
             frame.check()
             policy.restored()

@@ -172,6 +172,10 @@ class MenuPolicy(Policy):
         probes = np.empty((len(slates), 3), dtype=np.int32) if probes is None else probes
         return self.chooser.draw(self.frame.rounds, slates, probes, self.frame.public.view)
 
+    def stop(self, people: People, done: int, *marks: int | None) -> int:
+        """How far a replay that has come to `done` may go in one go: to the first of these rounds."""
+        return min(len(people), *(done + mark - self.frame.rounds for mark in marks if mark is not None))
+
     def propensity(self, row: Items) -> float | None:
         """As the menu says."""
         return self.chooser.propensity(self.frame.rounds, row)

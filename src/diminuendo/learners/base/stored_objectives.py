@@ -55,25 +55,29 @@ class StoredObjectives:
 
     def forget(self, before: int) -> None:
         """Drop everybody of batches before that one."""
-        stays = np.array(self.batches, dtype=np.int64) >= before
-        first, left = 0, []
+        left = self._segments_of(np.array(self.batches, dtype=np.int64) >= before)
+        self.segments, self.batches = left, [batch for batch in self.batches if batch >= before]
+
+    def _segments_of(self, some: NDArray[np.bool_]) -> list[Segment]:
+        """Those people alone, in the order in which they came."""
+        first, found = 0, []
         for segment in self.segments:
-            keep = stays[first : first + len(segment)]
+            here = some[first : first + len(segment)]
             first += len(segment)
             if segment.function is not None:
-                left += [segment] if keep[0] else []
-            elif keep.any():
-                rows = [row for row, stay in zip(segment.rows, keep, strict=True) if stay]
-                left.append(Segment(segment.family, segment.table, rows))
-        self.segments, self.batches = left, [batch for batch in self.batches if batch >= before]
+                found += [segment] if here[0] else []
+            elif here.any():
+                rows = [row for row, is_one in zip(segment.rows, here, strict=True) if is_one]
+                found.append(Segment(segment.family, segment.table, rows))
+        return found
 
     def gain_walk(self, starts: Ints, items: Ints) -> GainWalk:
         """Everybody along a growing slate, one by one; entries as in `starts` and `items`, one slice per person."""
         return GainWalk(self.n_items, self.segments, starts, items)
 
-    def score_walk(self) -> ScoreWalk:
-        """Everybody along a growing slate, all together."""
-        return ScoreWalk(self.n_items, self.segments)
+    def score_walk(self, batch: int) -> ScoreWalk:
+        """Everybody of one batch along a growing slate, all together."""
+        return ScoreWalk(self.n_items, self._segments_of(np.array(self.batches, dtype=np.int64) == batch))
 
     def written(self) -> tuple[NDArray[np.bool_], dict[str, NDArray[Any]]]:
         """Who can be written down, and the arrays that hold them: families as JSON, rows as CSR.

@@ -26,8 +26,9 @@ from diminuendo.experts.hedge import HedgeState, learn, learned, new_hedge, rebu
 from diminuendo.learners.base.decisions import NO_PROBE
 from diminuendo.learners.base.entry import Advice, Entry
 from diminuendo.learners.base.feedback import Payoffs
-from diminuendo.learners.base.frame import PATIENCE, Frame
+from diminuendo.learners.base.frame import Frame
 from diminuendo.learners.base.learner import Learner
+from diminuendo.learners.base.patience import Patient
 from diminuendo.learners.base.policy import Policy
 from diminuendo.learners.base.setting import Setting
 from diminuendo.learners.hedge import bounds
@@ -128,7 +129,7 @@ def explore_exploit(
     exploring: float,
     rate: float | None = None,
     coins: Coins | None = None,
-    patience: int = PATIENCE,
+    patience: Patient = None,
 ) -> Learner:
     """k ordered Hedge experts that learn from exploring rounds only, not private. `rate=None`: each finds its own."""
     frame = Frame("hedge-bandit", n_items, slots, coins=coins, patience=patience)

@@ -42,8 +42,9 @@ from diminuendo import _validate
 from diminuendo.errors import InvalidInput
 from diminuendo.learners.base.entry import Advice, Entry
 from diminuendo.learners.base.feedback import Payoffs
-from diminuendo.learners.base.frame import PATIENCE, Frame, checked_coins
+from diminuendo.learners.base.frame import Frame, checked_coins
 from diminuendo.learners.base.learner import Learner
+from diminuendo.learners.base.patience import Patient
 from diminuendo.learners.base.setting import Setting
 from diminuendo.learners.hedge import constants
 from diminuendo.learners.hedge.constants import NOT_FOR_USE, Calibration, Resample
@@ -103,7 +104,7 @@ def bandit_dp(
     visits: int = 1,
     ledger: Ledger | None = None,
     coins: Coins | None = None,
-    patience: int = PATIENCE,
+    patience: Patient = None,
     name: str = DP,
 ) -> Learner:
     """Algorithm 3 with these constants.
@@ -154,7 +155,7 @@ def presampled_bandit(
     visits: int = 1,
     ledger: Ledger | None = None,
     coins: Coins | None = None,
-    patience: int = PATIENCE,
+    patience: Patient = None,
     name: str = PRESAMPLED,
 ) -> Learner:
     """Algorithm 3 with exploring rounds, `explore_at`, that were drawn beforehand: memory for delta."""

@@ -22,8 +22,9 @@ from diminuendo.experts.hedge import HedgeState, check_fixed, learn, learned, ne
 from diminuendo.learners.base.decisions import NO_PROBE
 from diminuendo.learners.base.entry import Advice, Entry
 from diminuendo.learners.base.feedback import Payoffs
-from diminuendo.learners.base.frame import PATIENCE, Frame
+from diminuendo.learners.base.frame import Frame
 from diminuendo.learners.base.learner import Learner
+from diminuendo.learners.base.patience import Patient
 from diminuendo.learners.base.policy import Policy
 from diminuendo.learners.base.setting import Setting
 from diminuendo.learners.hedge import bounds, constants
@@ -364,7 +365,7 @@ def streeter_golovin_bandit(
     exploring: float,
     rate: float,
     coins: Coins | None = None,
-    patience: int = PATIENCE,
+    patience: Patient = None,
 ) -> Learner:
     """The original, not private: everybody draws in every round."""
     frame = Frame("streeter-golovin-bandit", n_items, slots, coins=coins, patience=patience)

@@ -20,8 +20,9 @@ from functools import partial
 
 from diminuendo import _validate
 from diminuendo.learners.base.entry import Advice, Entry
-from diminuendo.learners.base.frame import PATIENCE, Frame
+from diminuendo.learners.base.frame import Frame
 from diminuendo.learners.base.learner import Learner
+from diminuendo.learners.base.patience import Patient
 from diminuendo.learners.base.setting import Setting
 from diminuendo.learners.hedge import constants
 from diminuendo.learners.hedge.constants import NOT_FOR_USE, Calibration
@@ -47,7 +48,7 @@ def fi_dp(
     visits: int = 1,
     ledger: Ledger | None = None,
     coins: Coins | None = None,
-    patience: int = PATIENCE,
+    patience: Patient = None,
     name: str = NAME,
 ) -> Learner:
     """Algorithm 2 with that rate; `epsilon` and `delta`: what was asked for."""
@@ -99,7 +100,7 @@ def streeter_golovin(
     *,
     rate: float,
     coins: Coins | None = None,
-    patience: int = PATIENCE,
+    patience: Patient = None,
 ) -> Learner:
     """The original, not private."""
     frame = Frame("streeter-golovin", n_items, slots, coins=coins, patience=patience)

@@ -38,6 +38,7 @@ from diminuendo.learners.base.entry import Advice, Entry
 from diminuendo.learners.base.feedback import CompiledObjective, CompiledObjectives
 from diminuendo.learners.base.frame import Frame
 from diminuendo.learners.base.learner import Learner
+from diminuendo.learners.base.patience import Patient
 from diminuendo.learners.base.policy import Policy
 from diminuendo.learners.base.setting import Setting
 from diminuendo.learners.hedge.constants import NOT_FOR_USE, Calibration, checked
@@ -65,7 +66,7 @@ class FiPurePolicy(Policy):
     def __init__(self, frame: Frame, horizon: int, budget: Budget, curvature: float) -> None:
         self.frame, self.horizon, self.budget, self.curvature = frame, horizon, budget, curvature
         self._experts = new_leaders(
-            frame.n_items, frame.slots, horizon, self.one_round, curvature, frame.decisions.patience
+            frame.n_items, frame.slots, horizon, self.one_round, curvature, frame.decisions.remembered
         )
         self._is_paid = False
 
@@ -167,7 +168,7 @@ class FiPurePolicy(Policy):
         done = int(tree.done[0])
         empty = [level for level in range(len(tree.nodes)) if not done >> level & 1]
         sound = (
-            done == max(0, self.frame.rounds - self.frame.decisions.patience)
+            done == max(0, self.frame.rounds - self.frame.decisions.remembered)
             and not tree.nodes[empty].any()
             and not tree.published[empty].any()
             and ((tree.nodes >= 0) & (tree.nodes <= done)).all()
@@ -191,7 +192,7 @@ def fi_pure(
     visits: int = 1,
     ledger: Ledger | None = None,
     coins: Coins | None = None,
-    patience: int = 1,
+    patience: Patient = 1,
     name: str = NAME,
 ) -> Learner:
     """Algorithm 2 with PFTAL experts of that curvature."""

@@ -26,8 +26,9 @@ from diminuendo.errors import InvalidInput
 from diminuendo.experts import EXPERTS, Expert
 from diminuendo.learners.base.entry import Advice, Entry
 from diminuendo.learners.base.feedback import CompiledObjective, CompiledObjectives
-from diminuendo.learners.base.frame import PATIENCE, Frame
+from diminuendo.learners.base.frame import Frame
 from diminuendo.learners.base.learner import Learner
+from diminuendo.learners.base.patience import Patient
 from diminuendo.learners.base.policy import Policy
 from diminuendo.learners.hedge.full import ATTEMPTS, FullInformationPolicy, not_shown
 from diminuendo.learners.hedge.private_draws import FreeDraws
@@ -120,7 +121,7 @@ def ordered_experts(
     rate: float | None = None,
     expert: str = "hedge",
     coins: Coins | None = None,
-    patience: int = PATIENCE,
+    patience: Patient = None,
 ) -> Learner:
     """k ordered experts, not private.
 

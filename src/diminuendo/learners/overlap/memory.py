@@ -69,7 +69,6 @@ class PayoffMemory:
     """What people of each batch earned, to be published once the batch is over: one number per batch."""
 
     def __init__(self, plan: OverlapPlan, ledger: Ledger) -> None:
-        self._sizes = plan.schedule.sizes
         self._sum = PrivateSum(
             1,
             schedule=plan.schedule,
@@ -97,19 +96,19 @@ class PayoffMemory:
 
     def add(self, payoff: float, batch: int) -> None:
         """One person's payoff; where her batch is over it counts as nothing."""
-        self._sum.add([payoff], [0], batch=min(batch, self._sum.batch))
+        self._sum.add([payoff], [0], batch=batch)
 
-    def add_rows(self, payoffs: Floats) -> None:
-        """The payoffs of several people of the batch that is open."""
+    def add_rows(self, payoffs: Floats, batch: int) -> None:
+        """The payoffs of several people of one batch."""
         each = np.arange(len(payoffs) + 1)
-        self._sum.add_rows(SparseRows(each, np.zeros_like(each[1:]), payoffs, (len(payoffs), 1)))
+        rows = SparseRows(each, np.zeros_like(each[1:]), payoffs, (len(payoffs), 1))
+        self._sum.add_rows(rows, batch=batch)
 
-    def publish(self, batch: int, secret: SecretRandomness) -> tuple[float, float]:
-        """What a person of `batch`, which is over, earned on average, and the deviation of the noise in that."""
-        size = float(self._sizes[batch])
+    def publish(self, batch: int, people: float, secret: SecretRandomness) -> tuple[float, float]:
+        """What each of the `people` who answer in `batch`, which is settled, earned; the deviation of noise in that."""
         total = float(self._sum.release(secret)[0])
-        earned, self.earned[0] = (total - float(self.earned[0])) / size, total
-        return earned, self._sum.deviation(1) / size
+        earned, self.earned[0] = (total - float(self.earned[0])) / people, total
+        return earned, self._sum.deviation(1) / people
 
     def written(self) -> NDArray[Any]:
         """For a snapshot."""

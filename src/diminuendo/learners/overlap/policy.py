@@ -11,7 +11,7 @@ published (schedule.py, items.py, belief.py, running_means.py, pick.py, drift.py
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -156,7 +156,7 @@ class OverlapPolicy(MenuPolicy):
 
     def _next_menu(self) -> Menu:
         """What is shown from the next round on until the next release, unless items change meanwhile."""
-        frame, end = self.frame, self.plan.schedule.ends[self._position.made]
+        frame, end = self.frame, self.frame.published_at(self.plan.schedule.ends[self._position.made])
         if self._shows_one:
             return OneSlate(
                 frame.n_items, frame.slots, frame.rounds, end, frame.public.passed, self._slate.copy()
@@ -177,7 +177,15 @@ class OverlapPolicy(MenuPolicy):
         self._picker.fill(self._slate)
         shown = self._slate[self._slate != EMPTY_SLOT]
         order = shown[np.argsort(-gains[shown], kind="stable")]
-        self._memory.ask_about(order[: self.frame.slots - 1].tolist(), batch=0)
+        self._ask_about(order[: self.frame.slots - 1].tolist(), release=0)
+
+    def _ask_about(self, chain: Sequence[int], release: int) -> None:
+        """Everybody of batches that begin from now on is asked about this chain, until that release is made."""
+        schedule, (batch, begun) = self.plan.schedule, self._now()
+        until = self.frame.published_at(schedule.ends[min(release, len(schedule) - 1)]) or schedule.rounds
+        last = schedule.batch_of(min(until, schedule.rounds) - 1)
+        for each in range(batch + begun, last + 1):
+            self._memory.ask_about(chain, batch=each)
 
     # Public: the items change.
 
@@ -207,8 +215,8 @@ class OverlapPolicy(MenuPolicy):
     # The door: each answer of a release is paid for, drawn once and durable before it is seen.
 
     def due(self) -> bool:
-        """Whether a batch is over that was not released yet. After the last nobody comes, so it is not released."""
-        return self._position.made < min(self.plan.releases, self.plan.schedule.closed_by(self.frame.rounds))
+        """Whether a batch is settled that was not released yet. After the last nobody comes, so it is not released."""
+        return self._position.made < min(self.plan.releases, self.plan.schedule.closed_by(self.frame.settled))
 
     def release(self) -> None:
         """Publish the payoff of the batch that is over, then a chain of answers; the next slate follows."""
@@ -223,16 +231,20 @@ class OverlapPolicy(MenuPolicy):
                 self._picker.take_in(questions.told)
                 self._questions = questions
         picked = self._picker.slate(self._questions)
-        self._memory.ask_about(picked.chain, batch=number + 1)
+        self._ask_about(picked.chain, number + 1)
         with guard.all_or_broken():
             self._picker.take(picked)
             self._slate[:], position.made, self._questions = picked.slate, number + 1, None
             self._chooser = self._next_menu().chooser()
 
     def _look_at_payoffs(self, number: int) -> None:
-        """Publish what this batch earned, and see whether tastes have changed. In the first, slates were random."""
-        earned, deviation = self._payoffs.publish(number, self.frame.secret)
-        if (number > 0 or self._prior is not None) and self._drift.changed(earned, deviation):
+        """Publish what this batch earned, and see whether tastes have changed. At first, slates are random."""
+        frame, (first, *_) = self.frame, self.plan.schedule.ends
+        begun = self.plan.schedule.ends[number - 1] if number else 0
+        tells = begun >= (frame.published_at(first) or first) or self._prior is not None
+        people = frame.answers_in(self.plan.schedule.ends)[number]
+        earned, deviation = self._payoffs.publish(number, people, frame.secret)
+        if tells and self._drift.changed(earned, deviation):
             self._position.memory_begins = number
             self._picker.forget()
             self._memory.forget(number)
@@ -256,13 +268,13 @@ class OverlapPolicy(MenuPolicy):
                     self._memory.keep(answer, said, batch)
 
     def replay(self, people: People, slates: Items, done: int) -> int:
-        """One batch at a time: should its release fail, everybody before it has been counted."""
-        schedule, rounds = self.plan.schedule, self.frame.rounds
-        batch = schedule.batch_of(rounds)
-        end = min(len(people), done + schedule.ends[batch] - rounds)
+        """To the end of the batch, or to the next release: should it fail, everybody before it has been counted."""
+        schedule = self.plan.schedule
+        batch = schedule.batch_of(self.frame.rounds)
+        end = self.stop(people, done, schedule.ends[batch], self.menu.end)
         stop = done + self.draw_rows(slates[done:end])
         if stop > done:
-            self._payoffs.add_rows(people.values_of(slates[done:stop], done))
+            self._payoffs.add_rows(people.values_of(slates[done:stop], done), batch)
             self._memory.keep_rows(people, done, stop, batch)
         return stop
 
@@ -305,7 +317,7 @@ class OverlapPolicy(MenuPolicy):
             0 <= position.memory_begins <= looked
             and 0 <= made <= looked == self._payoffs.published <= made + 1
             and made <= self.plan.releases
-            and made <= self.plan.schedule.closed_by(frame.rounds)
+            and made <= self.plan.schedule.closed_by(frame.settled)
             and ((shown >= 0) & (shown < frame.n_items)).all()
             and len(set(shown.tolist())) == len(shown)
             and self._payoffs.sound(self.plan.schedule.rounds, made)

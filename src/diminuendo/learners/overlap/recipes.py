@@ -10,8 +10,9 @@ from diminuendo import _validate
 from diminuendo.errors import OverBudget
 from diminuendo.learners.base.entry import Advice, Entry
 from diminuendo.learners.base.feedback import Objectives
-from diminuendo.learners.base.frame import PATIENCE, Frame
+from diminuendo.learners.base.frame import Frame
 from diminuendo.learners.base.learner import Learner
+from diminuendo.learners.base.patience import Patient
 from diminuendo.learners.overlap.items import ItemAvailability
 from diminuendo.learners.overlap.memory import PayoffMemory
 from diminuendo.learners.overlap.pick import checked_prior
@@ -44,7 +45,7 @@ def overlap_greedy(
     eligible: Any = None,
     ledger: Ledger | None = None,
     coins: Coins | None = None,
-    patience: int = PATIENCE,
+    patience: Patient = None,
 ) -> Learner:
     """Overlap greedy: keeps people, asks them again at every release, and follows greedy on what they said, with noise.
 
@@ -92,7 +93,7 @@ def overlap_sums(
     eligible: Any = None,
     ledger: Ledger | None = None,
     coins: Coins | None = None,
-    patience: int = PATIENCE,
+    patience: Patient = None,
 ) -> Learner:
     """Overlap sums: as overlap greedy, but nobody is kept: what people say is added to a few sums and forgotten.
 
@@ -142,7 +143,7 @@ def _public_parts(
     eligible: Any,
     ledger: Ledger | None,
     coins: Coins | None,
-    patience: int,
+    patience: Patient,
 ) -> PublicParts:
     """What both are made of; whatever is refused is so before anything is paid."""
     frame = Frame(

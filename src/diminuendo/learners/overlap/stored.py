@@ -75,7 +75,7 @@ class PeopleMemory:
         plan = self._plan
         weights = plan.weights[number, : number + 1].copy()
         weights[:first] = 0
-        sizes = np.array(plan.schedule.sizes, dtype=np.float64)
+        sizes = self._frame.answers_in(plan.schedule.ends)
         sizes[: number + 1] *= self._clip.ticks * weights
         sizes[number + 1 :] = 0.0
         release = self._ticks.release(number, weights, plan.sigmas[number])

@@ -30,8 +30,9 @@ from diminuendo import _validate
 from diminuendo.errors import InvalidInput
 from diminuendo.learners.base.entry import Advice, Entry, Fits
 from diminuendo.learners.base.feedback import Clicks, Payoffs
-from diminuendo.learners.base.frame import PATIENCE, Frame
+from diminuendo.learners.base.frame import Frame
 from diminuendo.learners.base.learner import Learner
+from diminuendo.learners.base.patience import Patient
 from diminuendo.learners.base.setting import Setting
 from diminuendo.learners.probing import draw, schedule
 from diminuendo.learners.probing.policy import ProbingPolicy, WayToProbe
@@ -62,7 +63,7 @@ def bandit_blocks(
     visits: int = 1,
     ledger: Ledger | None = None,
     coins: Coins | None = None,
-    patience: int = PATIENCE,
+    patience: Patient = None,
 ) -> Learner:
     """Payoffs; probes end the slate; cells are published with noise."""
     frame = Frame(
@@ -81,7 +82,7 @@ def bandit_blocks_full(
     visits: int = 1,
     ledger: Ledger | None = None,
     coins: Coins | None = None,
-    patience: int = PATIENCE,
+    patience: Patient = None,
 ) -> Learner:
     """Payoffs; probes keep the other slots; cells are published with noise."""
     frame = Frame(
@@ -101,7 +102,7 @@ def ranked_clicks(
     visits: int = 1,
     ledger: Ledger | None = None,
     coins: Coins | None = None,
-    patience: int = PATIENCE,
+    patience: Patient = None,
 ) -> Learner:
     """Clicks; the item that is tried is put into its slot; cells are published with noise."""
     frame = Frame(
@@ -111,7 +112,7 @@ def ranked_clicks(
 
 
 def bandit_blocks_open(
-    n_items: int, slots: int, *, horizon: int, coins: Coins | None = None, patience: int = PATIENCE
+    n_items: int, slots: int, *, horizon: int, coins: Coins | None = None, patience: Patient = None
 ) -> Learner:
     """Payoffs; probes end the slate; no noise. Planned for `horizon` rounds, after which nothing more is learned."""
     frame = Frame("bandit-blocks-open", n_items, slots, coins=coins, patience=patience)
@@ -119,7 +120,7 @@ def bandit_blocks_open(
 
 
 def bandit_blocks_full_open(
-    n_items: int, slots: int, *, horizon: int, coins: Coins | None = None, patience: int = PATIENCE
+    n_items: int, slots: int, *, horizon: int, coins: Coins | None = None, patience: Patient = None
 ) -> Learner:
     """Payoffs; probes keep the other slots; no noise. Planned for `horizon` rounds, as `bandit_blocks_open`."""
     frame = Frame("bandit-blocks-full-open", n_items, slots, coins=coins, patience=patience)
@@ -127,7 +128,7 @@ def bandit_blocks_full_open(
 
 
 def ranked_clicks_open(
-    n_items: int, slots: int, *, horizon: int, coins: Coins | None = None, patience: int = PATIENCE
+    n_items: int, slots: int, *, horizon: int, coins: Coins | None = None, patience: Patient = None
 ) -> Learner:
     """Clicks, without noise. Planned for `horizon` rounds, after which nothing more is learned."""
     frame = Frame("ranked-clicks-open", n_items, slots, coins=coins, patience=patience)

@@ -62,7 +62,7 @@ class BoostedLeader:
         """How fast the leader follows: the slower, the more following has cost."""
         return float(self._spread / self._cost[0])
 
-    def menu(self, first: int, end: int, words: int) -> PointMenu:
+    def menu(self, first: int, end: int | None, words: int) -> PointMenu:
         """Slates from the point."""
         return PointMenu(self.n_items, self.slots, first, end, words, self._ends)
 

@@ -55,7 +55,7 @@ class NoisyExperts:
         self.n_items, self.slots, self.schedule, self.rate = n_items, slots, schedule, rate
         self._ends = softmax(np.zeros((slots, n_items))) if ends is None else ends
 
-    def menu(self, first: int, end: int, words: int) -> ExpertsInTurn:
+    def menu(self, first: int, end: int | None, words: int) -> ExpertsInTurn:
         """Expert after expert, by their shares."""
         return ExpertsInTurn(self.n_items, self.slots, first, end, words, self._ends)
 

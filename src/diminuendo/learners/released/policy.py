@@ -46,7 +46,7 @@ class Follower(Protocol):
         """The follower from what a snapshot says was published last; refuses what could not have come about."""
         ...
 
-    def menu(self, first: int, end: int, words: int) -> PointMenu | ExpertsInTurn:
+    def menu(self, first: int, end: int | None, words: int) -> PointMenu | ExpertsInTurn:
         """What is shown from round `first` on, before round `end`."""
         ...
 
@@ -82,9 +82,12 @@ class ReleasedPolicy(MenuPolicy):
         self.frame, self.budget = frame, budget
         self.released, self.follower, self._gains_by = released, follower, gains
         self._clip = None if clip is None else float(clip)  # as it was asked for
-        self._words = np.zeros(frame.decisions.patience, dtype=np.int64)  # public coins of open decisions
+        self._words = np.zeros(frame.decisions.remembered, dtype=np.int64)  # public coins of open decisions
         self._chooser = self._choosing_in(0, follower)
-        self._gains = gains(self._chooser.menu)  # what people of the running batch contribute
+        self._laws: list[
+            tuple[int, Gains]
+        ] = []  # first rounds of menus, and what people contribute from there on
+        self._begin_law(gains(self._chooser.menu))
 
     # What is promised.
 
@@ -101,8 +104,13 @@ class ReleasedPolicy(MenuPolicy):
         """What the whole run costs."""
         return self.released.sum.event
 
-    def regret_bound(self, rounds: int | None = None) -> float:
-        """What is proved of the expected regret of the whole run to (1 - 1/e) of the best slate."""
+    def regret_bound(self, rounds: int | None = None) -> float | None:
+        """What is proved of the expected regret of the whole run to (1 - 1/e) of the best slate.
+
+        Nothing, where answers are waited for: following late costs more.
+        """
+        if self.frame.patience.ahead:
+            return None
         deviation, last = self.released.sum.deviation, len(self.released.sum.schedule)
         return self.follower.bound((deviation(1), deviation(last)), self.released.clip.ticks)
 
@@ -115,7 +123,7 @@ class ReleasedPolicy(MenuPolicy):
 
     def _choosing_in(self, batch: int, follower: Follower) -> Chooses:
         """From this round on, to the end of the batch: draws by what the follower makes of releases."""
-        frame, end = self.frame, self.released.schedule.ends[batch]
+        frame, end = self.frame, self.frame.published_at(self.released.schedule.ends[batch])
         return follower.menu(frame.rounds, end, frame.public.passed).chooser()
 
     def draw(self, row: Items, probe: Items) -> bool:
@@ -128,8 +136,8 @@ class ReleasedPolicy(MenuPolicy):
     # The door: the running sum, paid for when it was made, drawn once and durable before it is seen.
 
     def due(self) -> bool:
-        """Whether a batch is over that was not published; the last one never is."""
-        return self.released.due(self.frame.rounds)
+        """Whether a batch is settled that was not published; the last one never is."""
+        return self.released.due(self.frame.settled)
 
     def release(self) -> None:
         """Publish the running sum, and follow it."""
@@ -138,31 +146,36 @@ class ReleasedPolicy(MenuPolicy):
             follower = self.follower.following(released.published, released.publish(self.frame.secret))
             chooser = self._choosing_in(int(released.n_releases[0]) + 1, follower)
             gains = self._gains_by(chooser.menu)
-            self.follower, self._chooser, self._gains = (
-                follower,
-                chooser,
-                gains,
-            )  # what fails before is done again
+            self.follower, self._chooser = follower, chooser  # what fails before is done again
+            self._begin_law(gains)
             released.take_over()
+
+    def _begin_law(self, gains: Gains) -> None:
+        """From the next round on people contribute by the new menu; by those before, as long as they may answer."""
+        settled = self.frame.settled
+        past = [first for first, _ in self._laws[1:] if first <= settled]
+        self._laws = [*self._laws[len(past) :], (self.frame.rounds, gains)]
 
     # Private: what people would have gained, into the sum.
 
     def learn(self, place: int, answer: Objective) -> None:
         """Add what she would have gained, if her batch is still open."""
         decisions, released = self.frame.decisions, self.released
-        batch = released.schedule.batch_of(decisions.round_at(place))
-        row, word = decisions.rows[place], int(self._words[place])
-        released.add_answer(answer, row, word, batch, self._gains)
+        row, word, number = decisions.rows[place], int(self._words[place]), decisions.round_at(place)
+        for first, gains in reversed(self._laws):
+            if first <= number:
+                released.add_answer(answer, row, word, released.schedule.batch_of(number), gains)
+                return
 
     def replay(self, people: People, slates: Items, done: int) -> int:
-        """To the end of the batch at most: everybody's gains are in it before it is published."""
+        """To the end of the batch, or to the next release, at most: everybody before is counted by then."""
         frame, released = self.frame, self.released
         batch = released.schedule.batch_of(frame.rounds)
-        end = min(len(people), done + released.schedule.ends[batch] - frame.rounds, done + AT_ONCE)
+        end = self.stop(people, done, released.schedule.ends[batch], self.menu.end, frame.rounds + AT_ONCE)
         drawn = self.draw_rows(slates[done:end])
         if drawn and released.is_open(batch):
             words, shown = self._chooser.words, slates[done : done + drawn]
-            released.add_people(people, done, shown, words, batch, self._gains)
+            released.add_people(people, done, shown, words, batch, self._laws[-1][1])
         return done + drawn
 
     # What a snapshot holds: the sum too, as private as what people said.
@@ -198,4 +211,5 @@ class ReleasedPolicy(MenuPolicy):
             raise InvalidInput("The snapshot holds releases that could not have been made; it was altered.")
         self.follower = self.follower.restored(made, released.published)
         self._chooser = self._choosing_in(made, self.follower)
-        self._gains = self._gains_by(self._chooser.menu)
+        self._laws = []  # who was shown a slate by an earlier menu, and has not answered, has said nothing
+        self._begin_law(self._gains_by(self._chooser.menu))

@@ -31,6 +31,10 @@ GAIN_TICKS = 1 << 12
 """Whole numbers to one unit of gain."""
 
 
+MOST_WAITING = 4
+"""Batches that wait for answers at once, about."""
+
+
 def gain_clip(size: int, longest: float | None) -> Clip:
     """Gains of at most 1 each; of length at most `longest`, or, with None, of whatever length they have."""
     bound = math.sqrt(size) + 1 if longest is None else _validate.positive_float(longest, "clip")
@@ -42,9 +46,12 @@ def noise_level(size: int, clip: Clip, budget: Budget) -> float:
     return math.sqrt(clip.sensitivity_squared(size) / float(budget.limit)) / clip.ticks
 
 
-def batches(horizon: int, people: int) -> Schedule:
-    """Batches of about `people` rounds each, and eight of them at least, where there are as many rounds."""
-    longest = max(1, min(people, math.ceil(horizon / 8)))
+def batches(horizon: int, people: int, ahead: int) -> Schedule:
+    """Batches of about `people` rounds each, and eight of them at least, where there are as many rounds.
+
+    Where answers come late, no more than a few batches wait for them: `ahead` rounds are chosen meanwhile.
+    """
+    longest = max(1, min(max(people, math.ceil(ahead / MOST_WAITING)), math.ceil(horizon / 8)))
     return equal(horizon, math.ceil(horizon / longest))
 
 
@@ -125,7 +132,7 @@ class ReleasedSum:
 
     def is_open(self, batch: int) -> bool:
         """Whether what people say to slates of that batch of rounds still counts; in the last batch nobody is heard."""
-        return batch == self.sum.batch and batch < len(self.schedule) - 1
+        return self.sum.batch <= batch < len(self.schedule) - 1
 
     def add_answer(self, answer: Objective, row: Items, word: int, batch: int, gains: Gains) -> None:
         """What one person says to `row`, into that batch, if it is open. Whatever goes wrong in it says nothing."""

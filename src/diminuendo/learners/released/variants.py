@@ -7,8 +7,9 @@ import math
 from diminuendo import _validate
 from diminuendo.learners.base.entry import Advice, Entry
 from diminuendo.learners.base.feedback import Objectives
-from diminuendo.learners.base.frame import PATIENCE, Frame
+from diminuendo.learners.base.frame import Frame
 from diminuendo.learners.base.learner import Learner
+from diminuendo.learners.base.patience import Patient
 from diminuendo.learners.released.boosted import LENGTH, BoostedLeader
 from diminuendo.learners.released.boosted_people import BoostedGains
 from diminuendo.learners.released.noisy_hedge import NoisyExperts, hedge_rate, people_in_a_batch
@@ -31,7 +32,7 @@ def boosted(
     visits: int = 1,
     ledger: Ledger | None = None,
     coins: Coins | None = None,
-    patience: int = PATIENCE,
+    patience: Patient = None,
 ) -> Learner:
     """A leader on the capped simplex that follows one boosted sum; `clip`: the longest vector of gains that counts."""
     frame = Frame(
@@ -40,7 +41,8 @@ def boosted(
     horizon = _validate.positive_int(horizon, "horizon")
     budget = Budget(epsilon, delta, frame.unit, "continuous-gaussian")
     gains = gain_clip(frame.n_items, clip)
-    schedule = batches(horizon, math.ceil(LENGTH * noise_level(frame.n_items, gains, budget)))
+    people = math.ceil(LENGTH * noise_level(frame.n_items, gains, budget))
+    schedule = batches(horizon, people, frame.patience.ahead)
     released = ReleasedSum(
         frame.n_items, size=frame.n_items, schedule=schedule, clip=gains, budget=budget, strategy="independent",
         ledger=Ledger(budget) if ledger is None else ledger, name=frame.name,
@@ -60,7 +62,7 @@ def noisy_hedge(
     visits: int = 1,
     ledger: Ledger | None = None,
     coins: Coins | None = None,
-    patience: int = PATIENCE,
+    patience: Patient = None,
 ) -> Learner:
     """k Hedge experts on noisy sums; `clip`: the longest vector of gains, all slots together, that counts."""
     frame = Frame(
@@ -68,7 +70,8 @@ def noisy_hedge(
     )  # fmt: skip
     horizon = _validate.positive_int(horizon, "horizon")
     budget, size = Budget(epsilon, delta, frame.unit, "continuous-gaussian"), frame.slots * frame.n_items
-    gains, schedule = gain_clip(size, clip), batches(horizon, people_in_a_batch(size, horizon))
+    gains, people = gain_clip(size, clip), people_in_a_batch(size, horizon)
+    schedule = batches(horizon, people, frame.patience.ahead)
     released = ReleasedSum(
         frame.n_items, size=size, schedule=schedule, clip=gains, budget=budget, strategy="blt",
         ledger=Ledger(budget) if ledger is None else ledger, name=frame.name,

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from diminuendo.learners.base.entry import Advice, Entry
 from diminuendo.learners.base.feedback import Clicks
-from diminuendo.learners.base.frame import PATIENCE
 from diminuendo.learners.base.learner import Learner
+from diminuendo.learners.base.patience import Patient
 from diminuendo.learners.slates.blocks import WHICH_SLOT
 from diminuendo.learners.slates.likelihood import COUNT_VARIANCE
 from diminuendo.learners.slates.policy import first_slate, fits_without_noise, slate_learner
@@ -102,7 +102,7 @@ def slate_clicks(
     visits: int = 1,
     ledger: Ledger | None = None,
     coins: Coins | None = None,
-    patience: int = PATIENCE,
+    patience: Patient = None,
 ) -> Learner:
     """Learns from noisy counts of clicks on slates, each person in one of them."""
     return slate_learner(
@@ -120,7 +120,7 @@ def slate_clicks_open(
     visits: int = 1,
     ledger: None = None,
     coins: Coins | None = None,
-    patience: int = PATIENCE,
+    patience: Patient = None,
 ) -> Learner:
     """Learns from counts of clicks on slates without noise; plans as slate clicks would with that epsilon."""
     return slate_learner(

@@ -30,10 +30,14 @@ COUNT_VARIANCE = 0.1
 """Variance of a count even where its chance is 0 or 1: the density of a whole number has a width."""
 
 
-def log_likelihood(published: float, people: int, scale: float) -> Floats:
-    """The log-likelihood of a published count, for every chance on the grid; up to a constant."""
-    spread = np.sqrt(people * _INSIDE * (1 - _INSIDE) + COUNT_VARIANCE)
-    off = published - people * _INSIDE
+def log_likelihood(published: float, people: int, scale: float, answering: float = 1.0) -> Floats:
+    """The log-likelihood of a published count, for every chance on the grid; up to a constant.
+
+    `answering`: the share of people who answer at all. Who does not is counted as who says no.
+    """
+    said = answering * _INSIDE
+    spread = np.sqrt(people * said * (1 - said) + COUNT_VARIANCE)
+    off = published - people * said
     if scale == 0:
         return np.asarray(-0.5 * (off / spread) ** 2 - np.log(spread))
     ratio = spread / scale
@@ -78,9 +82,13 @@ def look_up(table: NDArray[np.float32], chance: float) -> float:
 class Observations:
     """Published numbers, by slate and question."""
 
-    def __init__(self, n_items: int, slots: int) -> None:
-        self.n_items, self.slots = n_items, slots
+    def __init__(self, n_items: int, slots: int, answering: float = 1.0) -> None:
+        self.n_items, self.slots, self.answering = n_items, slots, answering
         self.forget()
+
+    def __len__(self) -> int:
+        """How many slates were published about."""
+        return len(self._published)
 
     def forget(self) -> None:
         """Forget everything that was published."""
@@ -111,7 +119,7 @@ class Observations:
         if row == len(self._tables):
             self._tables = np.concatenate([self._tables, np.zeros_like(self._tables)])
         for cell, count in enumerate(published):
-            self._tables[row, cell] += log_likelihood(float(count), people, scale)
+            self._tables[row, cell] += log_likelihood(float(count), people, scale, self.answering)
         for i, a in enumerate(key[1:]):
             for b in key[1 : i + 1]:
                 self._pairs.setdefault((min(a, b), max(a, b)), len(self._pairs))

@@ -37,6 +37,8 @@ BOLD_DRAWS, WARY_DRAWS = 4, 8
 """Each block tries two slates: the best on average over BOLD_DRAWS draws, and over WARY_DRAWS. The latter number
 doubles as epsilon falls to 1/4: where noise is larger there is more to be unsure about, and single draws are worth
 less."""
+ROUNDS_AHEAD = 16
+"""Where answers come late, a slate is shown at least to one in ROUNDS_AHEAD of the people who come meanwhile."""
 SWEEPS = 2
 """Sweeps of Markov chains before each exploring slate, for each draw of the wary one."""
 DRIFT_SHARE, DRIFT_DEVIATIONS = 0.6, 3.0
@@ -47,42 +49,62 @@ NO_LEADER = -1.0
 """In the place of the leading slate's row, where no slate leads in the block."""
 
 
+def nobody_leads() -> Floats:
+    """In the place of what is expected of a leading slate: there is none."""
+    return np.array([NO_LEADER, 0.0, 0.0])
+
+
 class SlatePlanner:
     """Explores slates and shows the best, by the posterior of what was published."""
 
-    def __init__(self, n_items: int, slots: int, horizon: int, questions: Questions, noise: Noise) -> None:
+    def __init__(
+        self,
+        n_items: int,
+        slots: int,
+        horizon: int,
+        questions: Questions,
+        noise: Noise,
+        *,
+        ahead: int = 0,
+        answering: float = 1.0,
+    ) -> None:
         self.n_items, self.slots, self.horizon = n_items, slots, horizon
-        self.noise = noise
-        self.posterior = SlatePosterior(n_items, slots)
+        self.noise, self.ahead, self.answering = noise, ahead, answering
+        self.posterior = SlatePosterior(n_items, slots, answering)
         self.since: Ints = np.zeros(1, dtype=np.int64)
         """The round with which learning began, or began again."""
         # Of the leading slate of the open block: its row, the share that it should earn, and the variance of that.
-        self._leading = np.array([NO_LEADER, 0.0, 0.0])
+        self._leading = nobody_leads()
         # Of leading slates before: what was published, what was expected, and the variance of the difference.
         self._checks = np.zeros((0, 3))
         self._questions = questions
 
     # Planning.
 
-    def next_block(self, rounds: int, coins: np.random.Generator) -> SlateBlock:
-        """What to do with the rounds after the first `rounds`; `coins` are public."""
+    def next_block(self, rounds: int, coins: np.random.Generator, in_flight: int = 0) -> SlateBlock:
+        """What to do with the rounds after the first `rounds`; `coins` are public.
+
+        `in_flight`: how many of these rounds are in blocks of which nothing is published yet.
+        """
         wary = int(WARY_DRAWS * min(2.0, max(1.0, self.noise.epsilon**-0.5)))
-        block = self._planned(rounds, SWEEPS * wary, wary, coins)
+        block = self._planned(rounds, in_flight, SWEEPS * wary, wary, coins)
         self.posterior.thin(SWEEPS * wary)
         return block
 
-    def _planned(self, rounds: int, sweeps: int, wary: int, coins: np.random.Generator) -> SlateBlock:
-        """The next block; there are `sweeps` sweeps before each exploring slate, except in the first block."""
+    def _planned(
+        self, rounds: int, in_flight: int, sweeps: int, wary: int, coins: np.random.Generator
+    ) -> SlateBlock:
+        """The next block; there are `sweeps` sweeps before each exploring slate, except in the first blocks."""
         self.forget_leader()
-        lately, left = rounds - int(self.since[0]), self.horizon - int(self.since[0])
+        left = self.horizon - int(self.since[0])
+        lately = max(1, rounds - in_flight - int(self.since[0]))
         n, k = self.n_items, self.slots
-        few = min(
-            PEOPLE_PER_SLATE * (1 + 1 / self.noise.epsilon), self.horizon - rounds
-        )  # no more people come
-        if lately == 0:
+        enough = PEOPLE_PER_SLATE * (1 + 1 / self.noise.epsilon) / self.answering
+        few = min(enough, self.horizon - rounds)  # no more people come
+        if not len(self.posterior.observations):
             return self._first_block(int(few), int(FIRST_SHARE * left), coins)
         few = int(max(4, min(few, FIRST_SHARE * left * k / n)))
-        people = int(max(few, lately / GROWTH))
+        people = int(max(few, lately / GROWTH, self.ahead / ROUNDS_AHEAD))
         planned = []
         for draws in (BOLD_DRAWS, wary):
             self.posterior.sample(sweeps, coins)
@@ -109,22 +131,35 @@ class SlatePlanner:
         return merged([self._asked(slate, people) for slate in slates])
 
     def _asked(self, slate: Items, people: int) -> tuple[Items, int, int]:
-        ordered, question = self._questions.ask(slate, people, self.posterior, self.noise)
+        ordered, question = self._questions.ask(
+            slate, round(self.answering * people), self.posterior, self.noise
+        )
         return ordered, people, question
 
     # What was published.
 
-    def add(self, block: SlateBlock, published: list[Floats], rounds: int) -> None:
-        """A block was published, after `rounds` rounds: for each of its slates one number, or one per slot."""
+    def add(self, block: SlateBlock, published: list[Floats], rounds: int, leading: Floats) -> bool:
+        """A block was published, after `rounds` rounds: for each of its slates one number, or one per slot.
+
+        `leading`: what was expected of its leading slate. Whether so much less was published that all is forgotten.
+        """
         for slate, size, question, numbers in zip(*block, published, strict=True):
-            self.posterior.add(slate, int(question), int(size), numbers, self.noise.of(int(question)))
-        if self._leading[0] != NO_LEADER and self._has_drifted(block, published):
+            if size:
+                self.posterior.add(slate, int(question), int(size), numbers, self.noise.of(int(question)))
+        drifted = leading[0] != NO_LEADER and self._has_drifted(block, published, leading)
+        if drifted:
             self.posterior.forget()
             self.since[0], self._checks = rounds, np.zeros((0, 3))
+        return drifted
+
+    @property
+    def leading(self) -> Floats:
+        """Of the block planned last: the row of the leading slate, the share it should earn, the variance of that."""
+        return self._leading.copy()
 
     def forget_leader(self) -> None:
         """No slate leads in the open block; or it is not the one that was planned last."""
-        self._leading[:] = NO_LEADER, 0.0, 0.0
+        self._leading[:] = nobody_leads()
 
     def _predict(self, block: SlateBlock, slate: Items, people: int, question: int) -> None:
         """What the leading slate should earn, if people are as the posterior says."""
@@ -132,9 +167,9 @@ class SlatePlanner:
         chance = self.posterior.chances(slate)[:, (question or self.slots) - 1]
         self._leading[:] = np.flatnonzero(same)[0], chance.mean(), chance.var()
 
-    def _has_drifted(self, block: SlateBlock, published: list[Floats]) -> bool:
+    def _has_drifted(self, block: SlateBlock, published: list[Floats], leading: Floats) -> bool:
         """Whether leading slates lately earned far less than expected."""
-        row, mean, unsure = int(self._leading[0]), self._leading[1], self._leading[2]
+        row, mean, unsure = int(leading[0]), self.answering * leading[1], self.answering**2 * leading[2]
         people, numbers = int(block.sizes[row]), len(published[row])
         noise = 2 * numbers * self.noise.of(int(block.questions[row])) ** 2
         variance = people**2 * unsure + people * mean * (1 - mean) + noise

@@ -1,8 +1,9 @@
 r"""The policy of slates: each round is assigned to one slate of the open block, and its person is asked one question.
 
 A *block* is a few slates, how many rounds each is shown, and what its people are asked. Its rounds are assigned to its
-slates by a shuffle with public coins. When they have all been chosen, the answers are added up per slate, published
-once with noise (sums/private_counts.py), and forgotten; then the next block is planned from all that was published.
+slates by a shuffle with public coins. Answers are added up per slate. When all rounds of the block are settled the sums
+are published once with noise (sums/private_counts.py), and forgotten. Where answers come late, the next block begins
+before that: it is planned, as every block, from all that was published by then, and several are open at once.
 Every slate and every plan is post-processing of what was published, so it costs nothing, and propensities are public.
 After a restart an assignment that was kept goes on: what it shows may have been seen before, so its rounds have no
 propensity.
@@ -27,11 +28,11 @@ from diminuendo.learners.base.entry import Fits, Shape
 from diminuendo.learners.base.frame import Frame
 from diminuendo.learners.base.learner import Learner
 from diminuendo.learners.base.menu import Chooser
+from diminuendo.learners.base.patience import Patient
 from diminuendo.learners.base.policy import MenuPolicy
 from diminuendo.learners.base.setting import Setting
 from diminuendo.learners.slates.blocks import (
     SlateBlock,
-    could_be_planned,
     no_block,
     numbers_per_slate,
     packed,
@@ -39,7 +40,8 @@ from diminuendo.learners.slates.blocks import (
     unpacked,
 )
 from diminuendo.learners.slates.menu import AssignedSlates
-from diminuendo.learners.slates.planner import PEOPLE_PER_SLATE, SlatePlanner
+from diminuendo.learners.slates.open_blocks import OpenBlock, blocks_as_arrays, blocks_from_arrays
+from diminuendo.learners.slates.planner import PEOPLE_PER_SLATE, SlatePlanner, nobody_leads
 from diminuendo.learners.slates.questions import Noise, Questions
 from diminuendo.privacy.accountants import ACCOUNTANTS
 from diminuendo.privacy.budget import Budget, Guarantee, no_privacy
@@ -65,9 +67,23 @@ class SlatePolicy(MenuPolicy):
         self._counts, self._questions = counts, questions
         scales = {each: counts.scale(each) / counts.ticks for each in questions.sensitivities}
         noise = Noise(float(counts.event.epsilon), scales, counts.noisy)
-        self.planner = SlatePlanner(frame.n_items, frame.slots, frame.horizon, questions, noise)
+        self.planner = SlatePlanner(
+            frame.n_items, frame.slots, frame.horizon, questions, noise,
+            ahead=frame.patience.ahead, answering=frame.patience.answering,
+        )  # fmt: skip
         self._published: Floats | None = None  # what was published, and is not yet in the posterior
-        self._show(no_block(frame.slots), np.zeros(0, dtype=np.int32))
+        self._blocks: list[OpenBlock] = []  # of which nothing is published yet; the last one is shown
+        nothing = no_block(frame.slots)
+        self._chooser = AssignedSlates(
+            frame.n_items,
+            frame.slots,
+            0,
+            0,
+            0,
+            nothing.slates,
+            np.zeros(0, dtype=np.int32),
+            seen_before=False,
+        ).chooser()
 
     # What is promised.
 
@@ -93,46 +109,66 @@ class SlatePolicy(MenuPolicy):
         """Shows each round of the open block its slate."""
         return self._chooser
 
-    def _show(self, block: SlateBlock, assigned: Items, *, over: int = 0, seen_before: bool = False) -> None:
-        """Go on with this block, of which `over` rounds are over."""
+    def _show(self, block: SlateBlock, assigned: Items, first: int, *, seen_before: bool) -> None:
+        """Go on with this block, which began with round `first`."""
         frame = self.frame
-        first = frame.rounds - over
         sizes = frame.n_items, frame.slots, first, first + len(assigned), frame.public.passed
-        self._block = block
-        self._menu = AssignedSlates(*sizes, block.slates, assigned, seen_before)
-        self._chooser = self._menu.chooser()
         numbers = numbers_per_slate(block.questions, frame.slots)
-        self._starts: Ints = np.concatenate([[0], np.cumsum(numbers)])
+        menu = AssignedSlates(*sizes, block.slates, assigned, seen_before)
+        starts = np.concatenate([[0], np.cumsum(numbers)])
+        self._counts.open(
+            np.repeat(sensitivity_of(block.questions), numbers)
+        )  # cells for what will be published
+        self._blocks.append(OpenBlock(block, menu, starts, self.planner.leading))
+        self._chooser = menu.chooser()
 
     # The door: a block's counts are paid for, drawn once and durable before they are seen, and then forgotten.
 
     def due(self) -> bool:
-        """Whether all rounds of the open block have been chosen."""
-        return self.frame.rounds >= self._end
+        """Whether a block can be published, or there is none to be shown."""
+        return self._is_settled(0) or self._shown_out()
 
-    @property
-    def _end(self) -> int:
-        return self._menu.first + len(self._menu.assigned)
+    def _is_settled(self, which: int) -> bool:
+        return which < len(self._blocks) and self._blocks[which].end <= self.frame.settled
+
+    def _shown_out(self) -> bool:
+        """Whether all rounds of all blocks have been chosen."""
+        return not self._blocks or self._blocks[-1].end <= self.frame.rounds
 
     def release(self) -> None:
-        """Publish the block that is over, and plan the next from all that was published."""
-        frame = self.frame
-        if len(self._menu.assigned) and self._published is None:
+        """Publish a block that is settled; where there is nothing to show, plan the next from what was published."""
+        frame, settled = self.frame, self._is_settled(0)
+        wanted = self._shown_out() and not self._is_settled(1)
+        if settled and self._published is None:
             self._published = self._counts.release(frame.secret)
         with frame.guard.defer_interrupt():
-            word = int(frame.public.take(1)[0])  # first: where there are no coins nothing has happened yet
+            word = (
+                int(frame.public.take(1)[0]) if wanted else 0
+            )  # first: without coins nothing has happened yet
             with frame.guard.all_or_broken():
                 if self._published is not None:
-                    published = np.split(self._published, self._starts[1:-1])
-                    self.planner.add(self._block, published, frame.rounds)
-                    self._counts.forget()
-                    self._published = None
-                    self._show(no_block(frame.slots), np.zeros(0, dtype=np.int32))
-                coins = np.random.Generator(np.random.Philox(word))
-                block = self.planner.next_block(frame.rounds, coins)
-                assigned = np.repeat(np.arange(len(block.sizes), dtype=np.int32), block.sizes)
-                coins.shuffle(assigned)
-            self._begin(block, assigned)
+                    self._take_in(self._published)
+                if wanted:
+                    coins = np.random.Generator(np.random.Philox(word))
+                    in_flight = sum(len(each.menu.assigned) for each in self._blocks)
+                    block = self.planner.next_block(frame.rounds, coins, in_flight)
+                    assigned = np.repeat(np.arange(len(block.sizes), dtype=np.int32), block.sizes)
+                    coins.shuffle(assigned)
+            if wanted:
+                self._begin(block, assigned)
+
+    def _take_in(self, published: Floats) -> None:
+        """Believe what was published about the oldest block, and forget what its people said."""
+        oldest = self._blocks[0]
+        block = oldest.block._replace(sizes=oldest.answerable(self.frame))
+        drifted = self.planner.add(
+            block, np.split(published, oldest.starts[1:-1]), self.frame.rounds, oldest.leading
+        )
+        self._counts.forget()
+        del self._blocks[0]
+        self._published = None
+        if drifted:  # what is expected of blocks that are open is out of date
+            self._blocks = [each._replace(leading=nobody_leads()) for each in self._blocks]
 
     def _begin(self, block: SlateBlock, assigned: Items) -> None:
         """Keep this block and go on with it; or with another, if one was kept before a crash."""
@@ -146,35 +182,37 @@ class SlatePolicy(MenuPolicy):
         same = np.array_equal(kept, mine)
         if not same:
             self.planner.forget_leader()
-        self._show(*unpacked(kept, self.frame.slots), seen_before=not (drawn and same))
-        self._open_cells()
-
-    def _open_cells(self) -> None:
-        """Cells for the numbers that will be published about the open block."""
-        self._counts.open(np.repeat(sensitivity_of(self._block.questions), np.diff(self._starts)))
+        block, assigned = unpacked(kept, self.frame.slots)
+        self._show(block, assigned, self.frame.rounds, seen_before=not (drawn and same))
 
     # Private: answers become ticks in the cells of the open block.
 
     def learn(self, place: int, answer: Any) -> None:
-        """Count her answer in the cells of her slate; if her block is over, she has said nothing."""
-        turn = self.frame.decisions.round_at(place) - self._menu.first
-        if 0 <= turn < len(self._menu.assigned):
-            slate = self._menu.assigned.item(turn)
-            question, start = self._block.questions.item(slate), self._starts.item(slate)
-            self._counts.add_one(*self._questions.count_one(question, start, answer))
+        """Count her answer in the cells of her slate; if her block was published, she has said nothing."""
+        number = self.frame.decisions.round_at(place)
+        for lot, (block, menu, starts, _) in enumerate(self._blocks):
+            if 0 <= number - menu.first < len(menu.assigned):
+                slate = menu.assigned.item(number - menu.first)
+                cell, ticks = self._questions.count_one(
+                    block.questions.item(slate), starts.item(slate), answer
+                )
+                self._counts.add_one(cell, ticks, lot)
 
     def replay(self, people: People, slates: Items, done: int) -> int:
-        """To the end of the block: everybody's decision is counted before the next is planned."""
-        turn = self.frame.rounds - self._menu.first
-        stop = min(len(people), done + self._end - self.frame.rounds)
+        """To the end of the block, or until one can be published: everybody before is counted by then."""
+        frame, shown = self.frame, self._blocks[-1]
+        turn = frame.rounds - shown.menu.first
+        next_release = frame.published_at(self._blocks[0].end) or shown.end
+        stop = min(len(people), done + min(shown.end, next_release) - frame.rounds)
         self.draw_rows(slates[done:stop])
-        assigned = self._menu.assigned[turn : turn + stop - done]
+        assigned = shown.menu.assigned[turn : turn + stop - done]
         self._count(assigned, self._questions.answers(people, done, slates[done:stop]))
         return stop
 
     def _count(self, assigned: Items, answers: NDArray[Any]) -> None:
-        """Count answers of people who were assigned to these slates of the open block."""
-        questions, starts = self._block.questions[assigned], self._starts[assigned]
+        """Count answers of people who were assigned to these slates of the block that is shown."""
+        shown = self._blocks[-1]
+        questions, starts = shown.block.questions[assigned], shown.starts[assigned]
         self._counts.add(*self._questions.count(questions, starts, answers))
 
     # What a snapshot holds. The names are those of a format.
@@ -188,37 +226,32 @@ class SlatePolicy(MenuPolicy):
         return self.planner.state
 
     def extra(self) -> dict[str, NDArray[Any]]:
-        """The open block, its assignment and its cells, and what was learned from those before."""
+        """The open blocks, their assignments and cells, and what was learned from those before."""
         if self._published is not None:
             raise InvalidInput("A release is under way; call choose() again before a snapshot.")
-        found: dict[str, NDArray[Any]] = dict(self._block._asdict())
-        assigned = self._menu.assigned
-        left = np.bincount(assigned[self.frame.rounds - self._menu.first :], minlength=len(self._block.sizes))
-        found |= {"assigned": assigned, "left": left}
+        found = blocks_as_arrays(self._blocks, self.frame)
         found |= {f"counts.{name}": part for name, part in self._counts.arrays().items()}
         return found | self.planner.arrays()
 
     def take_extra(self, found: dict[str, NDArray[Any]]) -> None:
-        """Go on with the open block; refuse one that could not have been planned."""
+        """Go on with the open blocks; refuse what could not have been planned."""
         self.planner.take(found)
-        slates, sizes, questions, assigned, left = (
-            found.pop(name, np.empty(0)) for name in ("slates", "sizes", "questions", "assigned", "left")
-        )
         counts = {name: found.pop(f"counts.{name}", None) for name in ("number", "cells")}
+        blocks = blocks_from_arrays(found, self.frame)
         if found:
             raise InvalidInput("The snapshot holds more than this learner keeps; it was altered.")
-        block, frame = SlateBlock(slates, sizes, questions), self.frame
-        sound = could_be_planned(block, assigned, left, frame.n_items, frame.slots)
-        over = len(assigned) - int(left.sum()) if sound else 0
-        if not sound or over > frame.rounds:
-            raise InvalidInput("The snapshot holds a block that could not have been planned; it was altered.")
-        self._show(block, assigned, over=over, seen_before=True)
-        self._open_cells()
-        self._counts.take(counts, len(assigned))
+        for block, assigned, first, leading in blocks:
+            self._show(block, assigned, first, seen_before=True)
+            if leading is not None:
+                self._blocks[-1] = self._blocks[-1]._replace(leading=leading)
+        self._counts.take(counts, self.frame.rounds)
 
     def restored(self) -> None:
         """Refuse plans that could not have been made."""
-        self.planner.check(self.frame.rounds, self._block)
+        shown = self._blocks[-1].block if self._blocks else no_block(self.frame.slots)
+        self.planner.check(self.frame.rounds, shown)
+        if self._blocks:
+            self._blocks[-1] = self._blocks[-1]._replace(leading=self.planner.leading)
 
 
 def slate_learner(
@@ -232,7 +265,7 @@ def slate_learner(
     visits: int,
     ledger: Ledger | None,
     coins: Coins | None,
-    patience: int,
+    patience: Patient,
     noisy: bool,
 ) -> Learner:
     """A learner that asks these questions; what it publishes has noise, or, not noisy, is as people said it."""

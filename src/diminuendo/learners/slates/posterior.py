@@ -36,9 +36,9 @@ LARGEST_APPEAL = 1e9
 class SlatePosterior:
     """What slates may be worth, by draws of Markov chains."""
 
-    def __init__(self, n_items: int, slots: int) -> None:
+    def __init__(self, n_items: int, slots: int, answering: float = 1.0) -> None:
         self.n_items, self.slots = n_items, slots
-        self.observations = Observations(n_items, slots)
+        self.observations = Observations(n_items, slots, answering)
         self.forget()
 
     def forget(self) -> None:

@@ -1,6 +1,7 @@
 """What people are asked about the slates they are shown: the part in which totals and clicks differ.
 
-A question is decided with its slate, by public facts. An answer becomes ticks in a cell of the slate.
+A question is decided with its slate, by public facts. An answer becomes ticks in a cell of the slate: payoffs are
+clipped in totals.py, clicks are ticks of 0 or 1 in clicks.py.
 """
 
 from __future__ import annotations

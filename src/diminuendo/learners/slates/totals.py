@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from diminuendo.learners.base.entry import Advice, Entry
 from diminuendo.learners.base.feedback import Payoffs
-from diminuendo.learners.base.frame import PATIENCE
 from diminuendo.learners.base.learner import Learner
+from diminuendo.learners.base.patience import Patient
 from diminuendo.learners.slates.policy import first_slate, fits_without_noise, slate_learner
 from diminuendo.learners.slates.posterior import N_DRAWS, SlatePosterior
 from diminuendo.learners.slates.questions import Noise, Questions
@@ -79,7 +79,7 @@ def slate_totals(
     visits: int = 1,
     ledger: Ledger | None = None,
     coins: Coins | None = None,
-    patience: int = PATIENCE,
+    patience: Patient = None,
 ) -> Learner:
     """Learns from noisy totals of slates, each person in one of them."""
     return slate_learner(
@@ -97,7 +97,7 @@ def slate_totals_open(
     visits: int = 1,
     ledger: None = None,
     coins: Coins | None = None,
-    patience: int = PATIENCE,
+    patience: Patient = None,
 ) -> Learner:
     """Learns from totals of slates without noise; plans as slate totals would with that epsilon."""
     return slate_learner(
