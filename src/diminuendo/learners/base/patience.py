@@ -1,0 +1,88 @@
+"""Patience: how long answers are waited for, and how many people answer at all. Public, and said beforehand.
+
+A decision may be answered until its *deadline*: until so many further rounds have been chosen, or so long after it was
+handed out. Rounds whose deadline has passed are *settled*; the others are *in flight*, whether they were answered or
+not: who has answered is as private as the answer. What is published about a batch of rounds is published when all of
+them are settled. Until then people are shown what follows from earlier releases.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from diminuendo import _validate
+from diminuendo.errors import InvalidInput
+
+REMEMBERED = 10_000
+"""So many decisions are remembered, the last ones, unless patience says otherwise."""
+
+
+@dataclass(frozen=True)
+class Patience:
+    """Until when an answer counts: in rounds, in seconds, or, with neither, as long as nothing is published of it."""
+
+    rounds: int | None = None
+    """An answer counts until this many further rounds have been chosen."""
+    seconds: float | None = None
+    """An answer counts for this long after its slate was chosen."""
+    in_flight: int = REMEMBERED
+    """Where patience is not in rounds: how many decisions are remembered. Older ones are settled, however recent."""
+    answering: float = 1.0
+    """The share of people who answer at all; a guess that was not made from what these people said."""
+    clock: Callable[[], float] = field(default=time.time, compare=False, repr=False)
+    """Tells the time, in seconds. What it tells is public."""
+
+    def __post_init__(self) -> None:
+        if self.rounds is not None and self.seconds is not None:
+            raise InvalidInput("Patience is in rounds or in seconds, not in both.")
+        checked: dict[str, Any] = {"in_flight": _validate.positive_int(self.in_flight, "in_flight")}
+        if self.rounds is not None:
+            checked["rounds"] = _validate.positive_int(self.rounds, "patience")
+        if self.seconds is not None:
+            checked["seconds"] = _validate.positive_float(self.seconds, "patience in seconds")
+        checked["answering"] = _validate.positive_float(self.answering, "answering")
+        if checked["answering"] > 1:
+            raise InvalidInput(f"answering is a share of people, at most 1; got {self.answering}.")
+        if not callable(self.clock):
+            raise InvalidInput(
+                f"clock must be a function that tells the time in seconds; got {self.clock!r}."
+            )
+        for name, value in checked.items():
+            object.__setattr__(self, name, value)
+
+    @property
+    def remembered(self) -> int:
+        """How many decisions are remembered: none that may still be answered is forgotten."""
+        return self.in_flight if self.rounds is None else self.rounds
+
+    @property
+    def ahead(self) -> int:
+        """How many rounds are handed out, about, between the last round of a batch and what is published of it."""
+        if self.seconds is not None:
+            return self.in_flight
+        return 0 if self.rounds is None else self.rounds - 1
+
+    def config(self) -> int | dict[str, Any] | None:
+        """As a snapshot holds it; None for the default."""
+        if self == Patience():
+            return None
+        if self == Patience(rounds=self.rounds):
+            return self.rounds
+        parts = {name: getattr(self, name) for name in ("rounds", "seconds", "in_flight", "answering")}
+        return {name: value for name, value in parts.items() if value is not None}
+
+
+Patient: TypeAlias = Patience | int | Mapping[str, Any] | None
+"""What can be said of patience: a number is one of rounds, and None says nothing."""
+
+
+def as_patience(said: Patient) -> Patience:
+    """What was said, as a Patience."""
+    if isinstance(said, Patience):
+        return said
+    if isinstance(said, Mapping):
+        return Patience(**said)
+    return Patience() if said is None else Patience(rounds=said)
