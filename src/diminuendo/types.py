@@ -30,6 +30,9 @@ FEEDBACKS: tuple[FeedbackKind, ...] = ("full", "bandit", "click")
 EMPTY_SLOT = -1
 """In an array of slates, a slot in which nothing is shown."""
 
+NEVER = -1
+"""Among how late people answer: this one does not."""
+
 ONE_MINUS_1_OVER_E = 1 - math.exp(-1)
 """What greedy keeps of the best possible, and what the regret of this field is measured against."""
 

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from diminuendo import _snapshots
 from diminuendo.errors import InvalidInput
 from diminuendo.learners.base.menu import Menu
+from diminuendo.learners.base.patience import Patience
 from diminuendo.learners.base.policy import MenuPolicy, Policy
 from diminuendo.learners.base.visits import Identity, silenced
 from diminuendo.privacy.budget import Budget, Guarantee, Unit
@@ -26,7 +27,7 @@ from diminuendo.privacy.events import Event
 from diminuendo.privacy.process_guard import refuse_copies
 from diminuendo.randomness.coins import Coins
 from diminuendo.streams.people import People
-from diminuendo.types import EMPTY_SLOT, Decision, FeedbackKind, Items, Progress
+from diminuendo.types import EMPTY_SLOT, Decision, FeedbackKind, Ints, Items, Progress
 
 
 @final
@@ -81,6 +82,16 @@ class Learner:
     def unit(self) -> Unit:
         """Whose answers are protected together."""
         return self._frame.unit
+
+    @property
+    def patience(self) -> Patience:
+        """How long answers are waited for, and how many people answer at all."""
+        return self._frame.patience
+
+    @property
+    def waits(self) -> bool:
+        """Whether answers are for what is published later: who answers before her deadline makes no difference."""
+        return isinstance(self.policy, MenuPolicy) and self.patience.rounds is not None
 
     @property
     def coins(self) -> Coins:
@@ -168,6 +179,21 @@ class Learner:
         """The slots of a recent decision one by one, -1 where a slot is empty."""
         return self._frame.decisions.row(decision)
 
+    # Publishing.
+
+    def due(self) -> bool:
+        """Whether something is to be published: a batch of rounds is settled. `choose` does so before it goes on."""
+        with self._frame.guard.lock:
+            return self.policy.due()
+
+    def release(self) -> None:
+        """Publish what is due, if anything is. Where that fails nothing is lost: the next call tries again."""
+        frame = self._frame
+        with frame.guard.lock:
+            if frame.limited:
+                frame.guard.check()
+            self._release_what_is_due()
+
     def _release_what_is_due(self) -> None:
         while self.policy.due():
             self.policy.release()
@@ -180,21 +206,25 @@ class Learner:
         progress: Progress | None = None,
         *,
         persons: Sequence[Identity] | NDArray[Any] | None = None,
+        late: Ints | None = None,
     ) -> Items:
         """Choose and observe for all of `people` at once; returns the slates, (people, slots), -1 for an empty slot.
 
         `persons`: who each of them is, as in `choose`. Their rounds are counted before the first of them is played.
+        `late`: how many further rounds are chosen before each of them answers; NEVER for those who do not.
         """
         frame, policy = self._frame, self.policy
         if people.n_items != self.n_items:
             raise InvalidInput(f"The learner has {self.n_items} items, the stream {people.n_items}.")
         if frame.patience.seconds is not None:
             raise InvalidInput("A replay takes no time; give patience in rounds, or choose one by one.")
+        in_time = None if late is None else self._in_time(late, len(people))
         slates = np.full((len(people), self.slots), EMPTY_SLOT, dtype=np.int32)
         with frame.guard.lock:
             frame.admit(len(people))
             counted = frame.count_all(persons, len(people))
-        people = people if counted is None else silenced(people, counted)
+        for heard in (counted, in_time):
+            people = people if heard is None else silenced(people, heard)
         done = 0
         while done < len(people):
             with frame.guard.lock:
@@ -209,6 +239,24 @@ class Learner:
             if progress:
                 progress(done - before)
         return slates
+
+    def _in_time(self, late: Ints, rounds: int) -> NDArray[np.bool_]:
+        """Who answers before her deadline: all that lateness changes, where answers wait until they are settled."""
+        late = np.asarray(late)
+        if late.shape != (rounds,) or not np.issubdtype(late.dtype, np.integer):
+            raise InvalidInput(
+                f"late must be a whole number for each of {rounds:,} people; got {late.shape}."
+            )
+        patience = self.patience.rounds
+        if not self.waits or patience is None:
+            if late.any():
+                raise InvalidInput(
+                    f"{self.name!r} learns from answers in the order in which they come, so that late ones cannot be "
+                    "replayed at once; use loop(), or make it with patience in rounds, if it publishes in batches."
+                )
+            return np.ones(rounds, dtype=np.bool_)
+        in_time: NDArray[np.bool_] = (late >= 0) & (late < patience)
+        return in_time
 
     # The items change.
 
