@@ -10,6 +10,7 @@ from typing import Any, Generic, ParamSpec, Protocol, TypeAlias
 from diminuendo import _snapshots
 from diminuendo.errors import InvalidInput
 from diminuendo.learners.base.learner import Learner
+from diminuendo.learners.base.patience import NO_PATIENCE
 from diminuendo.learners.base.setting import Setting
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.randomness.coins import Coins
@@ -93,9 +94,10 @@ class Entry(Generic[P]):
         if self.fits is not None:
             return self.fits(setting, coins=coins, ledger=ledger)
         make: Callable[..., Learner] = self.make
+        more: dict[str, Any] = waiting(setting)
         if not self.private:
-            return make(setting.n_items, setting.slots, coins=coins)
-        more: dict[str, Any] = {} if self.pure else {"delta": setting.delta}
+            return make(setting.n_items, setting.slots, coins=coins, **more)
+        more |= {} if self.pure else {"delta": setting.delta}
         return make(
             setting.n_items, setting.slots, horizon=setting.rounds, epsilon=setting.epsilon, visits=setting.visits,
             ledger=ledger, coins=coins, **more,
@@ -124,6 +126,11 @@ class Entry(Generic[P]):
     def _refuse(self, ledger: Ledger | None) -> None:
         if ledger is not None:
             raise InvalidInput(f"{self.name!r} promises nothing; no ledger can pay for what it shows.")
+
+
+def waiting(setting: Setting) -> dict[str, Any]:
+    """The argument that says how long answers are waited for; none where nothing is said of it."""
+    return {} if setting.patience == NO_PATIENCE else {"patience": setting.patience}
 
 
 AnyEntry: TypeAlias = Entry[...]

@@ -67,13 +67,16 @@ class Patience:
 
     def config(self) -> int | dict[str, Any] | None:
         """As a snapshot holds it; None for the default."""
-        if self == Patience():
+        if self == NO_PATIENCE:
             return None
         if self == Patience(rounds=self.rounds):
             return self.rounds
         parts = {name: getattr(self, name) for name in ("rounds", "seconds", "in_flight", "answering")}
         return {name: value for name, value in parts.items() if value is not None}
 
+
+NO_PATIENCE = Patience()
+"""Nothing waits for answers, and everybody answers."""
 
 Patient: TypeAlias = Patience | int | Mapping[str, Any] | None
 """What can be said of patience: a number is one of rounds, and None says nothing."""
@@ -85,4 +88,4 @@ def as_patience(said: Patient) -> Patience:
         return said
     if isinstance(said, Mapping):
         return Patience(**said)
-    return Patience() if said is None else Patience(rounds=said)
+    return NO_PATIENCE if said is None else Patience(rounds=said)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from diminuendo import _validate
+from diminuendo.learners.base.patience import NO_PATIENCE, Patient, as_patience
 from diminuendo.types import FEEDBACKS, FeedbackKind
 
 
@@ -20,6 +21,8 @@ class Setting:
     delta: float = 1e-6
     visits: int = 1
     """How many rounds one person may have; her answers in all of them together are protected."""
+    patience: Patient = NO_PATIENCE
+    """How long answers are waited for, and how many people answer at all; a number is one of rounds."""
 
     def __post_init__(self) -> None:
         checked = {
@@ -30,6 +33,7 @@ class Setting:
             "epsilon": _validate.positive_float(self.epsilon, "epsilon"),
             "delta": _validate.delta(self.delta),
             "visits": _validate.positive_int(self.visits, "visits"),
+            "patience": as_patience(self.patience),
         }
         for name, value in checked.items():  # plain numbers, whatever kind was given
             object.__setattr__(self, name, value)

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from diminuendo.errors import InvalidInput
-from diminuendo.learners.base.entry import Fits, Shape
+from diminuendo.learners.base.entry import Fits, Shape, waiting
 from diminuendo.learners.base.frame import Frame
 from diminuendo.learners.base.learner import Learner
 from diminuendo.learners.base.menu import Chooser
@@ -291,7 +291,7 @@ def fits_without_noise(make: Callable[..., Learner]) -> Fits:
     def fits(setting: Setting, *, coins: Coins | None, ledger: Ledger | None) -> Learner:
         return make(
             setting.n_items, setting.slots, horizon=setting.rounds, epsilon=setting.epsilon, visits=setting.visits,
-            ledger=ledger, coins=coins,
+            ledger=ledger, coins=coins, **waiting(setting),
         )  # fmt: skip
 
     return fits

@@ -1,0 +1,169 @@
+"""Answers that come late or never: what counts, when something is published, and what a run may depend on."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+
+from diminuendo import LEARNERS, Learner, SeededCoins, Setting
+from diminuendo.errors import InvalidInput, OutOfRange
+from diminuendo.learners.base.patience import Patience
+from diminuendo.learners.base.policy import MenuPolicy
+from diminuendo.learners.base.replay import loop, replay
+from diminuendo.streams import taste_groups
+from diminuendo.types import FEEDBACKS, NEVER, FeedbackKind, Ints, Items
+from tests.kit.slow import mostly_slow
+
+N_ITEMS, SLOTS, ROUNDS = 8, 3, 600
+PEOPLE = taste_groups(ROUNDS, N_ITEMS, groups=3, items_per_group=4, seed=4)
+
+
+def fresh(name: str, patience: Any, seed: int = 3) -> tuple[Learner, FeedbackKind]:
+    entry = LEARNERS[name]
+    feedback = next(kind for kind in FEEDBACKS if kind in entry.reads)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", OutOfRange)  # the paper's constants for so few rounds
+        setting = Setting(N_ITEMS, SLOTS, ROUNDS, feedback, epsilon=4.0, patience=patience)
+        return entry.for_setting(setting, coins=SeededCoins(seed)), feedback
+
+
+BATCHED = [
+    name for name in LEARNERS if isinstance(fresh(name, None)[0].policy, MenuPolicy) and name != "random"
+]
+"""Learners that publish in batches, blocks or epochs."""
+
+
+def lateness(kind: str) -> Ints:
+    """How late everybody answers."""
+    rng = np.random.default_rng(6)
+    if kind == "all alike":
+        return np.full(ROUNDS, 30)
+    spread = rng.exponential(20, ROUNDS).astype(np.int64)
+    return np.where(rng.random(ROUNDS) < 0.3, NEVER, spread) if kind == "some never" else spread
+
+
+def looped(name: str, patience: Any, late: Ints | None) -> Items:
+    learner, feedback = fresh(name, patience)
+    return loop(learner, PEOPLE, feedback, late=late)
+
+
+@pytest.mark.parametrize("kind", mostly_slow(["all alike", "out of order", "some never"], ["some never"]))
+@pytest.mark.parametrize("name", BATCHED)
+def test_a_replay_with_late_answers_is_the_loop(name: str, kind: str) -> None:
+    late = lateness(kind)
+    learner, feedback = fresh(name, 40)
+    np.testing.assert_array_equal(replay(learner, PEOPLE, feedback, late=late), looped(name, 40, late))
+
+
+@pytest.mark.parametrize("name", BATCHED)
+def test_when_people_answer_makes_no_difference_before_the_deadline(name: str) -> None:
+    at_once = looped(name, 40, None)
+    np.testing.assert_array_equal(looped(name, 40, np.random.default_rng(1).integers(0, 40, ROUNDS)), at_once)
+    too_late = looped(name, 40, np.full(ROUNDS, 40))
+    np.testing.assert_array_equal(too_late, looped(name, 40, np.full(ROUNDS, NEVER)))
+
+
+@pytest.mark.parametrize("name", BATCHED)
+def test_somebody_waits(name: str) -> None:
+    """What is published about the first rounds is published later, so slates differ; and not before."""
+    at_once, waiting = looped(name, None, None), looped(name, 40, None)
+    assert (at_once != waiting).any()
+    assert (looped(name, 1, None) == at_once).all(), "to wait until the next round is not to wait"
+
+
+@pytest.mark.parametrize("name", BATCHED)
+def test_a_snapshot_between_slate_and_answer(name: str) -> None:
+    """Decisions that are out stay open, and what is published later is the same."""
+    whole, feedback = fresh(name, 40)
+    cut, _ = fresh(name, 40)
+    for t in range(ROUNDS // 2):
+        for learner in (whole, cut):
+            _answered(learner, feedback, t)
+    resumed = LEARNERS[name].restore(cut.snapshot(), coins=SeededCoins(99))
+    assert resumed.patience == whole.patience
+    assert resumed.rounds == whole.rounds
+    for t in range(ROUNDS // 2, ROUNDS):
+        _answered(resumed, feedback, t)
+    assert resumed.rounds == ROUNDS
+
+
+def _answered(learner: Learner, feedback: FeedbackKind, t: int) -> None:
+    decision = learner.choose()
+    person = PEOPLE[t]
+    said: Any = person if feedback == "full" else person.value(decision.slate)
+    learner.observe(decision, PEOPLE.click(t, decision.slate) if feedback == "click" else said)
+
+
+class Clock:
+    """A clock that a test moves."""
+
+    def __init__(self) -> None:
+        self.now = 1e9
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.mark.parametrize("name", BATCHED)
+def test_a_deadline_in_seconds_is_one_in_rounds_when_rounds_are_a_second_apart(name: str) -> None:
+    clock, shown = Clock(), []
+    learner, feedback = fresh(name, Patience(seconds=39.5, in_flight=40, clock=clock))
+    in_rounds = looped(name, 40, None)
+    for t in range(ROUNDS):
+        _answered(learner, feedback, t)
+        shown.append(learner._frame.decisions.rows[t % 40].copy())
+        clock.now += 1
+    np.testing.assert_array_equal(np.array(shown), in_rounds)
+
+
+def test_time_that_goes_backwards_settles_nothing_twice() -> None:
+    clock = Clock()
+    learner, _ = fresh("slate-clicks", Patience(seconds=10, clock=clock))
+    first = learner.choose()
+    clock.now += 11
+    assert learner._frame.settled == 1
+    clock.now -= 100
+    assert learner._frame.settled == 1
+    learner.observe(first, 0)
+    assert learner.policy._counts.exact().sum() == 0, "too late, whatever the clock says now"  # type: ignore[attr-defined]
+
+
+def test_more_in_flight_than_was_said_settles_the_oldest() -> None:
+    learner, _ = fresh("slate-clicks", Patience(seconds=10, in_flight=5, clock=Clock()))
+    for _ in range(8):
+        learner.choose()
+    assert learner._frame.settled == 3
+
+
+@pytest.mark.parametrize(
+    "patience",
+    [
+        0,
+        -1,
+        2.5,
+        {"rounds": 3, "seconds": 4},
+        {"seconds": 0},
+        {"answering": 0},
+        {"answering": 1.5},
+        {"clock": 7},
+    ],
+)
+def test_what_patience_cannot_be(patience: Any) -> None:
+    with pytest.raises(InvalidInput):
+        fresh("epoch-greedy", patience)
+
+
+def test_seconds_cannot_be_replayed() -> None:
+    learner, _ = fresh("epoch-greedy", Patience(seconds=3))
+    with pytest.raises(InvalidInput, match="patience in rounds"):
+        learner.replay(PEOPLE)
+
+
+def test_lateness_without_patience_is_looped() -> None:
+    learner, feedback = fresh("epoch-greedy", None)
+    with pytest.raises(InvalidInput, match="loop"):
+        learner.replay(PEOPLE, late=np.full(ROUNDS, 3))
+    assert len(replay(learner, PEOPLE, feedback, late=np.full(ROUNDS, 3))) == ROUNDS
