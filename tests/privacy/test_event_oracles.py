@@ -160,8 +160,6 @@ def test_scales_are_the_least_that_are_safe(epsilon: float, sensitivity: int, co
     less = 1 - Fraction(1, 10**9)
     scale = Fraction(calibrate.laplace_scale(epsilon, sensitivity, column))
     assert scale * less * Fraction(epsilon) < sensitivity * column <= scale * Fraction(epsilon)
-    sigma = Fraction(calibrate.normal_sigma(epsilon, float(sensitivity)))
-    assert sigma * less * Fraction(epsilon) < sensitivity <= sigma * Fraction(epsilon)
 
 
 @examples(100)

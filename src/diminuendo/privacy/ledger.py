@@ -163,10 +163,8 @@ class Ledger:
 
     def guarantee(self) -> Guarantee:
         """What is proved about everything drawn on this ledger so far."""
-        proof, secure = (
-            "docs/maths/accounting.md, Theorem A7",
-            not self._seeded and all(drawn.secure for drawn in self._drawn.values()),
-        )
+        proof = "docs/maths/accounting.md, Theorem A7"
+        secure = not self._seeded and all(drawn.secure for drawn in self.drawn)
         return Guarantee(self.spent(), self.budget.delta, str(self.budget.unit), proof, secure)
 
     def close(self) -> None:
@@ -235,15 +233,12 @@ class Ledger:
 
     def _refusal(self, event: Event, price: BatchCosts) -> str:
         alone = self.budget.counting.epsilon(event, self.budget.delta, self.budget.unit.rounds)
-        far = self._tally.after(price) > self._limit * (1 + Fraction(1, 10**9))
-        advice = (
-            "Ask for less, or stop releasing."
-            if far
-            else (
+        advice = "Ask for less, or stop releasing."
+        if self._tally.after(price) <= self._limit * (1 + Fraction(1, 10**9)):
+            advice = (
                 "It is too much by a rounding error only: a float like 0.1 is a little more than a tenth. "
                 "Budget.share(0.1) is not."
             )
-        )
         return (
             f"Not charged: of epsilon {self.budget.epsilon:g} (delta {self.budget.delta:g}) {self.spent():.6g} is "
             f"spent, and this would cost {alone:.6g} by itself. {advice}"

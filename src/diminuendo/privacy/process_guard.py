@@ -16,7 +16,7 @@ import threading
 import weakref
 from collections.abc import Callable
 from threading import get_ident
-from types import FrameType, TracebackType
+from types import FrameType
 from typing import Any, Self
 
 from diminuendo.errors import InvalidInput, LedgerInUse
@@ -82,9 +82,7 @@ class DeferInterrupt:
             signal.signal(signal.SIGINT, self)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *failure: object) -> None:
         handler = self._handler
         if handler is not None:
             signal.signal(signal.SIGINT, handler)
@@ -98,12 +96,10 @@ class AllOrBroken(DeferInterrupt):
     def __init__(self, guard: ProcessGuard) -> None:
         self._guard = guard
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if kind is not None:
+    def __exit__(self, *failure: object) -> None:
+        if failure[0] is not None:
             self._guard.broken = True
-        super().__exit__(kind, error, trace)
+        super().__exit__(*failure)
 
 
 _ALL: weakref.WeakSet[ProcessGuard] = weakref.WeakSet()
