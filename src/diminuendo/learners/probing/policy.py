@@ -69,7 +69,7 @@ class WayToProbe:
     """What a probe shows, what its answer is worth, and what is proved of it."""
 
     shows: int
-    """SHORT, FULL or INSERTED (draw.py)."""
+    """SHORT, FULL or INSERTED (menu.py)."""
     theorem: Callable[[int], Theorem]
     """What is proved, for a number of slots."""
     worth: Worth

@@ -33,7 +33,7 @@ from diminuendo.learners.base.entry import Advice, Entry, Shape
 from diminuendo.learners.base.frame import PATIENCE, Frame
 from diminuendo.learners.base.learner import Learner
 from diminuendo.learners.base.setting import Setting
-from diminuendo.learners.probing import draw, schedule
+from diminuendo.learners.probing import menu, schedule
 from diminuendo.learners.probing.policy import CLICK_ON_PROBE, PAYOFF_OF_PROBE, ProbingPolicy, WayToProbe
 from diminuendo.learners.probing.schedule import PAYOFF_TICKS, Noise, Plan, planned, spread_ahead
 from diminuendo.privacy.budget import Budget
@@ -44,9 +44,9 @@ from diminuendo.sums.private_sum import ExactSum, PrivateSum
 
 P = ParamSpec("P")
 
-PROBES_END_THE_SLATE = WayToProbe(draw.SHORT, schedule.short, PAYOFF_OF_PROBE)
-PROBES_KEEP_THE_OTHERS = WayToProbe(draw.FULL, schedule.full, PAYOFF_OF_PROBE, reacting=True)
-PROBES_ARE_PUT_IN = WayToProbe(draw.INSERTED, schedule.inserted, CLICK_ON_PROBE)
+PROBES_END_THE_SLATE = WayToProbe(menu.SHORT, schedule.short, PAYOFF_OF_PROBE)
+PROBES_KEEP_THE_OTHERS = WayToProbe(menu.FULL, schedule.full, PAYOFF_OF_PROBE, reacting=True)
+PROBES_ARE_PUT_IN = WayToProbe(menu.INSERTED, schedule.inserted, CLICK_ON_PROBE)
 
 STRATEGY = {"laplace": "independent", "gaussian": "blt"}
 """Each block by itself, or running sums."""
