@@ -21,19 +21,8 @@ from typing import Any
 
 from diminuendo import _validate
 from diminuendo.errors import UnknownEvent
-from diminuendo.privacy import curves
-from diminuendo.privacy.events import (
-    Columns,
-    Composed,
-    ContinuousGaussian,
-    Event,
-    Gaussian,
-    Laplace,
-    NormalColumns,
-    Parallel,
-    Repeated,
-    Selections,
-)
+from diminuendo.privacy import curves, events
+from diminuendo.privacy.events import Event
 from diminuendo.privacy.rounding import root_up, rounded_up
 
 
@@ -112,17 +101,17 @@ class Additive(Accountant):
     def tally(self, event: Event) -> BatchCosts:
         """The cost of any event, batches kept apart."""
         made = BatchCosts()
-        if isinstance(event, Composed):
+        if isinstance(event, events.Composed):
             for part in event.events:
                 made.add(self.tally(part))
-        elif isinstance(event, Repeated):
+        elif isinstance(event, events.Repeated):
             made.add(self.tally(event.event), event.times)
-        elif isinstance(event, Parallel):
+        elif isinstance(event, events.Parallel):
             made.common = max((self.tally(part).total for part in event.events), default=Fraction(0))
         elif type(event) not in self.prices:
             raise self._refuse(event)
-        elif isinstance(event, (Columns, NormalColumns)):
-            numbers = event.rhos if isinstance(event, Columns) else event.squares
+        elif isinstance(event, (events.Columns, events.NormalColumns)):
+            numbers = event.rhos if isinstance(event, events.Columns) else event.squares
             for column, number in enumerate(numbers, start=event.first):
                 made.put(event.partition, column, self.prices[type(event)](number))
         else:
@@ -145,8 +134,8 @@ PURE = Additive(
     "pure",
     {
         # A draw whose log-ratios span an interval that contains 0 is (span, 0)-private.
-        Selections: lambda draws: draws.count * Fraction(draws.span),
-        Laplace: lambda noise: Fraction(noise.epsilon),
+        events.Selections: lambda draws: draws.count * Fraction(draws.span),
+        events.Laplace: lambda noise: Fraction(noise.epsilon),
     },
     convert=lambda cost, delta: cost,
     curve=lambda cost, epsilon: 0.0 if epsilon >= cost else curves.pure_delta(cost, 1, epsilon),
@@ -157,12 +146,12 @@ PURE = Additive(
 ZCDP = Additive(
     "zcdp",
     {
-        Selections: lambda draws: draws.count * Fraction(draws.span) ** 2 / 8,  # Theorem A1
-        Laplace: lambda noise: Fraction(noise.epsilon) ** 2 / 2,
-        Gaussian: lambda noise: Fraction(noise.rho),
-        Columns: Fraction,
-        ContinuousGaussian: lambda noise: Fraction(noise.mu) ** 2 / 2,
-        NormalColumns: lambda square: Fraction(square) / 2,
+        events.Selections: lambda draws: draws.count * Fraction(draws.span) ** 2 / 8,  # Theorem A1
+        events.Laplace: lambda noise: Fraction(noise.epsilon) ** 2 / 2,
+        events.Gaussian: lambda noise: Fraction(noise.rho),
+        events.Columns: Fraction,
+        events.ContinuousGaussian: lambda noise: Fraction(noise.mu) ** 2 / 2,
+        events.NormalColumns: lambda square: Fraction(square) / 2,
     },
     convert=curves.zcdp_epsilon,
     curve=curves.zcdp_delta,
@@ -171,7 +160,7 @@ ZCDP = Additive(
 
 GAUSSIAN = Additive(
     "continuous-gaussian",
-    {ContinuousGaussian: lambda noise: Fraction(noise.mu) ** 2, NormalColumns: Fraction},
+    {events.ContinuousGaussian: lambda noise: Fraction(noise.mu) ** 2, events.NormalColumns: Fraction},
     convert=lambda square, delta: curves.gaussian_epsilon(root_up(square), delta),
     curve=lambda square, epsilon: curves.gaussian_delta(root_up(square), epsilon),
 )
@@ -185,14 +174,14 @@ class Advanced(Accountant):
 
     def steps(self, event: Event) -> tuple[float, int]:
         """The largest pure step and the number of steps."""
-        if isinstance(event, Selections):
+        if isinstance(event, events.Selections):
             return event.span, event.count
-        if isinstance(event, Laplace):
+        if isinstance(event, events.Laplace):
             return event.epsilon, 1
-        if isinstance(event, Repeated):
+        if isinstance(event, events.Repeated):
             step, count = self.steps(event.event)
             return step, count * event.times
-        if isinstance(event, Composed):
+        if isinstance(event, events.Composed):
             parts = [self.steps(part) for part in event.events]
             return max((step for step, _ in parts), default=0.0), sum(count for _, count in parts)
         raise self._refuse(event)

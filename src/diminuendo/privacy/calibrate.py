@@ -52,19 +52,17 @@ def selections(budget: Budget, count: int, span: float) -> tuple[float, Selectio
     return rate, event
 
 
-def gaussian_sigma(rho: float | Fraction, sensitivity_squared: int, column_square: int = 1) -> float:
-    """The least deviation of Gaussian noise with sensitivity_squared * column_square / (2 sigma^2) <= rho."""
+def gaussian_sigma(rho: float | Fraction, sensitivity_squared: int) -> float:
+    """The least deviation of Gaussian noise with sensitivity_squared / (2 sigma^2) <= rho."""
     _validate.positive_float(float(rho), "rho")
     cost = Fraction(_validate.positive_int(sensitivity_squared, "sensitivity_squared"))
-    cost *= _validate.positive_int(column_square, "column_square")
     return raised(
         math.sqrt(cost / (2 * Fraction(rho))), lambda sigma: cost <= 2 * Fraction(sigma) ** 2 * Fraction(rho)
     )
 
 
-def laplace_scale(epsilon: float, sensitivity: int, column_sum: int = 1) -> float:
-    """The least scale of discrete Laplace noise with sensitivity * column_sum / scale <= epsilon."""
+def laplace_scale(epsilon: float, sensitivity: int) -> float:
+    """The least scale of discrete Laplace noise with sensitivity / scale <= epsilon."""
     _validate.positive_float(epsilon, "epsilon")
     cost = Fraction(_validate.positive_int(sensitivity, "sensitivity"))
-    cost *= _validate.positive_int(column_sum, "column_sum")
     return raised(float(cost / Fraction(epsilon)), lambda scale: cost <= Fraction(scale) * Fraction(epsilon))

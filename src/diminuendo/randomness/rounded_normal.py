@@ -26,7 +26,6 @@ from collections.abc import Callable
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
 from diminuendo._numba import inline, kernel
 from diminuendo.randomness.noise import checked_scale, whole_numbers
@@ -120,6 +119,7 @@ EACH = 17
 ONE_HALF = np.uint64(1) << np.uint64(63)
 TIE, DRY = -1, -2
 UNDECIDED = -1
+DRAWN, SETTLED, UNSURE = range(3)
 MOST_BELOW, MOST_WHOLE = 62, 255
 """With at most MOST_BELOW bits behind the point of sigma, and whole parts up to MOST_WHOLE, 128 bits are enough."""
 
@@ -134,8 +134,7 @@ def rounded_normal(values: Ints, sigma: float, secret: SecretRandomness) -> Ints
 
 def _noise(count: int, sigma: float, secret: SecretRandomness) -> Ints:
     wholes, fractions = np.empty(count, dtype=np.int64), np.empty(count, dtype=np.uint64)
-    noise: Ints = np.zeros(count, dtype=np.int64)
-    settled: NDArray[np.bool_] = np.zeros(count, dtype=np.bool_)
+    noise, state = np.zeros(count, dtype=np.int64), np.full(count, DRAWN)
     done = 0
     while done < count:
         done = int(_fill(done, wholes, fractions, secret.view))
@@ -143,11 +142,10 @@ def _noise(count: int, sigma: float, secret: SecretRandomness) -> Ints:
             if secret.view.used[SHORT]:
                 secret.resume(EACH * (count - done))
             else:  # a tie
-                noise[done], settled[done] = slowly(sigma, lambda: int(secret.take(1)[0])), True
+                noise[done], state[done] = slowly(sigma, lambda: int(secret.take(1)[0])), SETTLED
                 done += 1
-    unsure: NDArray[np.bool_] = np.zeros(count, dtype=np.bool_)
-    _round(sigma, *_written(sigma), wholes, fractions, noise, settled, unsure)
-    for j in np.flatnonzero(unsure):
+    _round(sigma, *_written(sigma), wholes, fractions, state, noise)
+    for j in np.flatnonzero(state == UNSURE):
         digits = [int(fractions[j])]
         sign, k = (1, int(wholes[j])) if wholes[j] >= 0 else (-1, int(-wholes[j] - 1))
         noise[j] = sign * rounded(sigma, k, digits, lambda: int(secret.take(1)[0]))
@@ -285,19 +283,10 @@ def _decided(m: int, e: int, k: int, fraction: np.uint64) -> int:
 
 
 @kernel
-def _round(
-    sigma: float,
-    m: int,
-    e: int,
-    wholes: Ints,
-    fractions: Words,
-    noise: Ints,
-    settled: NDArray[np.bool_],
-    unsure: NDArray[np.bool_],
-) -> None:
-    """Round where floats can, or the first word of a fraction; `unsure`: where they cannot."""
+def _round(sigma: float, m: int, e: int, wholes: Ints, fractions: Words, state: Ints, noise: Ints) -> None:
+    """Round what is DRAWN where floats can, or the first word of a fraction; where they cannot, it is UNSURE."""
     for j in range(len(wholes)):
-        if settled[j]:  # the others' numbers may be anything here
+        if state[j] != DRAWN:
             continue
         k = wholes[j] if wholes[j] >= 0 else -wholes[j] - 1
         size = sigma * (k + float(fractions[j]) * FRACTION)
@@ -305,5 +294,5 @@ def _round(
         found = int(down)
         if abs(size + 0.5 - np.rint(size + 0.5)) <= SAFE * (size + 1):
             found = _decided(m, e, k, fractions[j])
-            unsure[j] = found == UNDECIDED
+            state[j] = UNSURE if found == UNDECIDED else SETTLED
         noise[j] = found if wholes[j] >= 0 else -found

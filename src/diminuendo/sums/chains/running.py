@@ -233,10 +233,7 @@ class RunningChains:
         def draw() -> Ints:
             one = rounded_normal.rounded_normal(self._sums[places[:1]], sigmas[0], secret)
             others = rounded_normal.rounded_normal(self._sums[places[1:]], sigmas[1], secret)
-            found = np.empty((len(about), about.shape[1] + self.n_items), dtype=np.int64)
-            found[:, : about.shape[1]], found[:1, about.shape[1] :] = about, one
-            found[1:, about.shape[1] :] = others
-            return found
+            return np.hstack([about, np.vstack([one, others])])
 
         kept, width = self._paid[1].once("sums", draw, secret), about.shape[1]
         if kept.ndim != 2 or kept.shape[1] != width + self.n_items:

@@ -103,7 +103,7 @@ class StoredPeople:
         shares = (singles, 1 - singles)
         rho = cost.rho if isinstance(cost, Gaussian) else cost.mu**2 / 2
         one, other = (
-            calibrate.gaussian_sigma(rho * share * (1 - 2.0**-48), squared, square)
+            calibrate.gaussian_sigma(rho * share * (1 - 2.0**-48), squared * square)
             for share, squared in zip(shares, squared_shifts(self.n_items, self.clip), strict=True)
         )
         return one, other

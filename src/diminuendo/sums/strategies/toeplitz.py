@@ -41,7 +41,7 @@ class SqrtToeplitz(Strategy):
         def encode(batch: Ints) -> Ints:
             batches[done[0]] = batch
             done[0] += 1
-            return self.weights[: done[0]][None, ::-1] @ batches[: done[0]]
+            return np.asarray(self.weights[: done[0]][None, ::-1] @ batches[: done[0]])
 
         return Encoder((done, batches), encode)
 
