@@ -63,7 +63,7 @@ class Clipped(NamedTuple):
 def clipped(matrix: Matrix, clip: Clip) -> Clipped:
     """Every row of a matrix, clipped."""
     amounts = np.zeros(len(matrix.data), dtype=np.int64)
-    _clip_all(clip.rule(), matrix.indptr.astype(np.int64), matrix.data, amounts, np.zeros_like(amounts))
+    _clip_all(clip.rule, matrix.indptr.astype(np.int64), matrix.data, amounts, np.zeros_like(amounts))
     return Clipped(matrix.indices.astype(np.int64), amounts)
 
 

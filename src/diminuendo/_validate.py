@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from typing import TypeVar
+from typing import TypeGuard, TypeVar
 
 import numpy as np
 
@@ -42,9 +42,14 @@ def slots(value: object, n_items: int) -> int:
     return count
 
 
+def is_number(value: object) -> TypeGuard[float]:
+    """Whether it is a real number, Python's or numpy's; a bool is none."""
+    return isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+
+
 def positive_float(value: object, name: str) -> float:
     """`value` as a finite float above 0."""
-    if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
+    if not is_number(value):
         raise InvalidInput(f"{name} must be a number above 0; got {value!r}.")
     try:
         found = float(value)
@@ -57,11 +62,7 @@ def positive_float(value: object, name: str) -> float:
 
 def delta(value: object) -> float:
     """`value` as a delta: at least 0 and below 1."""
-    if (
-        isinstance(value, bool)
-        or not isinstance(value, (int, float, np.integer, np.floating))
-        or not 0 <= value < 1
-    ):
+    if not (is_number(value) and 0 <= value < 1):
         raise InvalidInput(f"delta must be at least 0 and below 1; got {value!r}.")
     return float(value)
 

@@ -15,12 +15,11 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import ClassVar
 
 import numpy as np
 
 from diminuendo import _validate
-from diminuendo.privacy.accountants import ACCOUNTANTS, Accountant, GaussianExact
+from diminuendo.privacy.accountants import ACCOUNTANTS, GAUSSIAN, Accountant, Additive
 from diminuendo.privacy.events import Event, Selections
 from diminuendo.privacy.rounding import greatest, product_up
 from diminuendo.types import Floats
@@ -106,10 +105,8 @@ def _chord(points: Floats, curve: Floats, at: Floats) -> tuple[Floats, Floats]:
     return intercept, slope
 
 
-class AdaptiveRange(GaussianExact):
+class AdaptiveRange(Additive):
     """Draws as Gaussians, with the constants above and their caveat; a few draws by the recursion."""
-
-    name: ClassVar[str] = "adaptive-range"
 
     def delta(self, event: Event, epsilon: float, rounds: int = 1) -> float:
         """The delta at epsilon."""
@@ -118,22 +115,23 @@ class AdaptiveRange(GaussianExact):
             found = min(found, adaptive_delta(event.span * rounds, event.count, epsilon))
         return found
 
-    def price(self, event: Event) -> Fraction | None:
-        """The square of c * span/2 * sqrt(count)."""
-        if isinstance(event, Selections):
-            if event.count == 0:
-                return Fraction(0)
-            return event.count * (Fraction(constant(event.count)) * Fraction(event.span) / 2) ** 2
-        return super().price(event)
+
+def price(draws: Selections) -> Fraction:
+    """The square of c * span/2 * sqrt(count)."""
+    if draws.count == 0:
+        return Fraction(0)
+    return draws.count * (Fraction(constant(draws.count)) * Fraction(draws.span) / 2) ** 2
 
 
-COUNTED: dict[str, Accountant] = ACCOUNTANTS | {AdaptiveRange.name: AdaptiveRange()}
+ADAPTIVE_RANGE = AdaptiveRange(
+    "adaptive-range", {**GAUSSIAN.prices, Selections: price}, GAUSSIAN.convert, GAUSSIAN.curve
+)
+COUNTED: dict[str, Accountant] = ACCOUNTANTS | {ADAPTIVE_RANGE.name: ADAPTIVE_RANGE}
 """The accountants of the package, and this one."""
 
 
 def adaptive_rate(epsilon: float, delta: float, count: int, span: float) -> float:
     """The largest rate at which `count` draws cost at most (epsilon, delta), as `calibrate.selection_rate` finds it."""
-    counting = COUNTED[AdaptiveRange.name]
     return greatest(
-        lambda rate: counting.epsilon(Selections(count, product_up(rate, span)), delta) <= epsilon
+        lambda rate: ADAPTIVE_RANGE.epsilon(Selections(count, product_up(rate, span)), delta) <= epsilon
     )

@@ -40,10 +40,6 @@ CURVES: list[tuple[str, str, str, tuple[float, ...]]] = [  # name in the file, d
     ("zcdp_rho(0.5,1e-06)", "0.00664152436", "zcdp_rho", (0.5, 1e-6)),
     ("zcdp_rho(2.0,1e-05)", "0.108256364", "zcdp_rho", (2.0, 1e-5)),
     ("zcdp_rho(0.1,1e-08)", "2.08816381e-4", "zcdp_rho", (0.1, 1e-8)),
-    ("zcdp_rho_BunSteinke(1.0,1e-06)", "0.0174689048", "bun_steinke_rho", (1.0, 1e-6)),
-    ("zcdp_rho_BunSteinke(0.5,1e-06)", "0.00444384416", "bun_steinke_rho", (0.5, 1e-6)),
-    ("zcdp_rho_BunSteinke(2.0,1e-05)", "0.0800453753", "bun_steinke_rho", (2.0, 1e-5)),
-    ("zcdp_rho_BunSteinke(0.1,1e-08)", "1.35349889e-4", "bun_steinke_rho", (0.1, 1e-8)),
     ("gdp_mu(1.0,1e-06)", "0.236704381", "gaussian_mu", (1.0, 1e-6)),
     ("gdp_mu(0.5,1e-06)", "0.124106149", "gaussian_mu", (0.5, 1e-6)),
     ("gdp_mu(2.0,1e-05)", "0.501551689", "gaussian_mu", (2.0, 1e-5)),
@@ -51,10 +47,19 @@ CURVES: list[tuple[str, str, str, tuple[float, ...]]] = [  # name in the file, d
     ("zcdp_eps(0.1,1e-6)", "2.14193893", "zcdp_epsilon", (0.1, 1e-6)),
     ("zcdp_delta(0.1,2.0)", "4.32521087e-6", "zcdp_delta", (0.1, 2.0)),
     ("gdp_delta(0.5,1.0)", "0.00682959498", "gaussian_delta", (0.5, 1.0)),
-    ("br_delta(0.2,0.05)", "0.0288024795", "range_delta", (0.2, 0.05)),
-    ("br_rdp(0.2,5)", "0.0247136683", "range_renyi", (0.2, 5.0)),
     ("kov_delta(0.1,50,1.0)", "0.0382530721", "pure_delta", (0.1, 50, 1.0)),
     ("paper eta: eps by GDP limit", "0.0715", "gaussian_epsilon", (PAPER * math.sqrt(DRAWS), 1e-6)),
+]
+
+ORACLES: list[
+    tuple[str, str, str, tuple[float, ...]]
+] = [  # the same, of what proofs use and the library does not
+    ("zcdp_rho_BunSteinke(1.0,1e-06)", "0.0174689048", "bun_steinke_rho", (1.0, 1e-6)),
+    ("zcdp_rho_BunSteinke(0.5,1e-06)", "0.00444384416", "bun_steinke_rho", (0.5, 1e-6)),
+    ("zcdp_rho_BunSteinke(2.0,1e-05)", "0.0800453753", "bun_steinke_rho", (2.0, 1e-5)),
+    ("zcdp_rho_BunSteinke(0.1,1e-08)", "1.35349889e-4", "bun_steinke_rho", (0.1, 1e-8)),
+    ("br_delta(0.2,0.05)", "0.0288024795", "range_delta", (0.2, 0.05)),
+    ("br_rdp(0.2,5)", "0.0247136683", "range_renyi", (0.2, 5.0)),
 ]
 
 DERIVED: list[tuple[str, str, Callable[[], Any], Callable[[], float]]] = [  # ..., oracle, library
@@ -63,12 +68,6 @@ DERIVED: list[tuple[str, str, Callable[[], Any], Callable[[], float]]] = [  # ..
         "3.1213e-4",
         lambda: mp.sqrt(2 * oracles.zcdp_rho(1, 1e-6) / DRAWS),
         lambda: rate("zcdp"),
-    ),
-    (
-        "B1 eta zCDP Bun-Steinke conv",
-        "2.6434e-4",
-        lambda: mp.sqrt(2 * oracles.bun_steinke_rho(1, 1e-6) / DRAWS),
-        lambda: rate("bun-steinke"),
     ),
     (
         "B1 eta adv. composition over kT jointly",
@@ -130,6 +129,15 @@ def test_published_numbers(
     assert found == pytest.approx(expected, rel=HAIR)
 
 
+@pytest.mark.parametrize(("name", "digits", "function", "arguments"), ORACLES)
+def test_published_numbers_of_oracles(
+    name: str, digits: str, function: str, arguments: tuple[float, ...]
+) -> None:
+    found = float(getattr(oracles, function)(*arguments))
+    assert abs(found - float(digits)) <= half_a_digit(digits)
+    assert found == pytest.approx(json.loads(FILE.read_text())[name], rel=1e-9)
+
+
 @by_name
 def test_numbers_in_the_file(
     name: str, digits: str, oracle: Callable[[], Any], library: Callable[[], float]
@@ -147,7 +155,9 @@ def test_other_rows_of_the_table_of_rates() -> None:
     assert f"{limit / 1.002:.4e}" == "3.3408e-04"
     assert limit / 1.002 * (1 - HAIR) <= adaptive_range.adaptive_rate(1.0, 1e-6, DRAWS, 2.0) < limit
     assert rate("pure") == pytest.approx(1 / (2 * DRAWS), rel=HAIR)
-    ratios = [rate("advanced"), limit / 2, rate("bun-steinke"), rate("zcdp"), limit / 1.002]
+    loose = float(mp.sqrt(2 * oracles.bun_steinke_rho(1, 1e-6) / DRAWS))
+    assert f"{loose:.4e}" == "2.6434e-04"
+    ratios = [rate("advanced"), limit / 2, loose, rate("zcdp"), limit / 1.002]
     assert [round(r / PAPER, 2) for r in ratios] == [4.57, 5.88, 9.29, 10.96, 11.74]
     # Purely private draws of 2 * eta each, composed as well as can be: the limit is reached within 1e-4.
     assert (
@@ -200,10 +210,6 @@ def test_sizes_are_the_largest_that_are_safe(curve: str, epsilon: float, delta: 
     size = {"zcdp": curves.zcdp_rho, "gaussian": curves.gaussian_mu}[curve](epsilon, delta)
     assert wanted(size, epsilon) <= delta < wanted(size * (1 + hair(curve, size)), epsilon)
     assert getattr(curves, f"{curve}_delta")(size, epsilon) <= delta  # what is granted is accepted
-    if curve == "zcdp":
-        loose = exact(curves.bun_steinke_rho(epsilon, delta))
-        bound = oracles.bun_steinke_rho(epsilon, delta)
-        assert bound * (1 - HAIR) <= loose <= bound
 
 
 @both_curves
@@ -223,14 +229,11 @@ def test_epsilons_are_the_smallest_that_are_safe(curve: str, data: st.DataObject
 @example(span=0.03, part=0.5, order=0.03)
 @examples(40)
 @given(span=between(1e-6, 30), part=st.floats(0, 1), order=between(1e-3, 1e4))
-def test_one_draw(span: float, part: float, order: float) -> None:
-    check_delta(oracles.range_delta(span, part * span), curves.range_delta(span, part * span))
-    wanted = oracles.range_renyi(span, 1 + order)
-    quadratic = (
-        mp.mpf(1 + order) * mp.mpf(span) ** 2 / 8
-    )  # where differences of exponentials lose their digits
-    found = exact(curves.range_renyi(span, 1 + order))
-    assert wanted <= found <= min(wanted * (1 + 1e-5), quadratic * (1 + HAIR))
+def test_one_draw_costs_no_more_than_is_charged(span: float, part: float, order: float) -> None:
+    charged = ACCOUNTANTS["zcdp"].delta(events.Selections(1, span), part * span)
+    assert oracles.range_delta(span, part * span) <= charged
+    quadratic = mp.mpf(1 + order) * mp.mpf(span) ** 2 / 8
+    assert oracles.range_renyi(span, 1 + order) <= quadratic * (1 + HAIR)
 
 
 @examples(100)

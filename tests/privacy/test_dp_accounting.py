@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib
 import math
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -92,7 +93,7 @@ def test_gaussians_add_their_squares() -> None:
 
 
 def test_noise_for_a_budget() -> None:
-    sigma = calibrate.normal_sigma(curves.gaussian_mu(1.0, 1e-6), math.sqrt(2))
+    sigma = calibrate.gaussian_sigma(Fraction(curves.gaussian_mu(1.0, 1e-6)) ** 2 / 2, 2)
     theirs = dp.gaussian_mechanism.get_sigma_gaussian(1.0, 1e-6) * math.sqrt(2)
     assert sigma == pytest.approx(theirs, rel=1e-6)  # theirs is bisected to 1e-6 or so
 

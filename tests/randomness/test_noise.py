@@ -87,29 +87,12 @@ def test_a_seed_repeats_itself_whatever_the_buffer() -> None:
     assert not np.array_equal(first, second)
 
 
-@pytest.mark.parametrize("dimension", [1, 2, 5])
-def test_gamma_norm_has_the_right_length_and_no_direction(dimension: int) -> None:
-    secret = SecretRandomness(SeededCoins(dimension))
-    found = np.array([noise.gamma_norm(dimension, 3.0, secret) for _ in range(6_000)])
-    lengths = np.linalg.norm(found, axis=1)
-    assert stats.kstest(lengths, stats.gamma(dimension, scale=3.0).cdf).pvalue > ALPHA
-    assert stats.kstest(lengths, stats.gamma(dimension, scale=3.3).cdf).pvalue < ALPHA
-    for part in (found / lengths[:, None]).T:
-        # One coordinate of a uniform direction: its square is Beta(1/2, (n-1)/2), its sign a coin.
-        assert stats.binomtest(int((part > 0).sum()), len(part)).pvalue > ALPHA
-        if dimension > 1:
-            assert stats.kstest(part**2, stats.beta(0.5, (dimension - 1) / 2).cdf).pvalue > ALPHA
-            assert stats.kstest(part**2, stats.beta(0.5, dimension / 2).cdf).pvalue < ALPHA
-
-
 @pytest.mark.parametrize("scale", [0.0, -1.0, math.nan, math.inf, 2.0**51])
 def test_bad_scales_are_refused(scale: float) -> None:
     secret = SecretRandomness(SeededCoins(0))
     for sampler in (noise.laplace, noise.gaussian):
         with pytest.raises(InvalidInput, match=r"scale|sigma"):
             sampler(np.zeros(2, dtype=np.int64), scale, secret)
-    with pytest.raises(InvalidInput, match="scale"):
-        noise.gamma_norm(2, scale, secret)
 
 
 def test_noise_belongs_on_whole_numbers() -> None:

@@ -13,7 +13,8 @@ from scipy import special
 from diminuendo.errors import InvalidInput
 from diminuendo.randomness import PublicCoins, SecretRandomness, SeededCoins, SystemCoins
 from diminuendo.randomness import rounded_normal as normal_slowly
-from diminuendo.randomness.rounded_normal import UNDECIDED, WIDEST, _decided, _written, rounded_normal
+from diminuendo.randomness.noise import WIDEST
+from diminuendo.randomness.rounded_normal import UNDECIDED, _decided, _written, rounded_normal
 from diminuendo.types import Floats, Ints, Words
 from tests.kit.statistics import assert_follows, assert_rejects
 

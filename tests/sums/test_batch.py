@@ -98,7 +98,7 @@ def test_whoever_pours_is_counted() -> None:
     total, secret = made(3), SecretRandomness(SeededCoins(1))
     with total.compiled_access(30, batch=0) as into:
         assert into is not None
-        assert into.rule == total.clip.rule()
+        assert into.rule == total.clip.rule
         into.cells[1, 2] += 7  # entry 2 * 4 + 1
         assert "7" not in repr(into)
     assert total._entries().tolist() == [0] * 9 + [7, 0, 0]
@@ -141,7 +141,7 @@ CLIPS = [
 def test_what_cannot_exceed_the_bound_is_within_it(clip: Clip) -> None:
     for size in (1, 2, 3, 4, 8, 9, 10, 30, 63, 64, 99):
         out = np.zeros(size, dtype=np.int64)
-        within = _clipped(clip.rule(), np.full(size, np.inf), out)  # each entry as large as it can be
+        within = _clipped(clip.rule, np.full(size, np.inf), out)  # each entry as large as it can be
         power = 2 if clip.norm == "l2" else 1
         assert (np.abs(out) ** power).sum() <= clip.limit**power
         largest = math.floor(clip.ceiling * clip.ticks)
@@ -152,12 +152,12 @@ def test_what_cannot_exceed_the_bound_is_within_it(clip: Clip) -> None:
             fits = size * clip.ceiling**power * slack <= clip.bound**power
             assert not (fits and size * largest**power * slack <= clip.limit**power)
         hostile = np.resize([np.nan, 0.05, -np.inf, 1e300, -0.2, -0.0, 0.25], size)
-        _clipped(clip.rule(), hostile, out)
+        _clipped(clip.rule, hostile, out)
         cut = np.clip(np.nan_to_num(hostile, nan=0.0), -clip.ceiling if clip.signed else 0.0, clip.ceiling)
         if within:
             np.testing.assert_array_equal(out, np.sign(cut) * np.floor(np.abs(cut) * clip.ticks))
 
 
 def test_both_ways_are_met() -> None:
-    found = {_clipped(clip.rule(), np.ones(9), np.zeros(9, dtype=np.int64)) for clip in CLIPS}
+    found = {_clipped(clip.rule, np.ones(9), np.zeros(9, dtype=np.int64)) for clip in CLIPS}
     assert found == {True, False}

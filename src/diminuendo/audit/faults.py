@@ -205,21 +205,15 @@ def unclipped() -> Iterator[None]:
 def without_minimum() -> Iterator[None]:
     """Rows are what items lose when one joins, also where they gain: nothing keeps them within the singles."""
 
-    def now(starts: Any, items: Any, scales: Any, gains: Any, asked: Any, ceiling: float, joined: int) -> Any:
+    def fall(
+        starts: Any, items: Any, scales: Any, gains: Any, asked: Any, ceiling: float, joined: int, left: Any
+    ) -> None:
         for person in np.flatnonzero(asked):
             for j in range(starts[person], starts[person + 1]):
                 here = items[j] != joined and gains[j] > 0
-                yield person, j, int(scales[person] * min(gains[j], ceiling)) if here else 0
+                left[j] = int(scales[person] * min(gains[j], ceiling)) if here else 0
 
-    def lose(starts: Any, items: Any, left: Any, weights: Any, *more: Any) -> None:
-        for person, j, stays in now(starts, items, *more[:-1]):
-            more[-1][items[j]] += weights[person] * (left[j] - stays)
-
-    def fall(starts: Any, items: Any, left: Any, *more: Any) -> None:
-        for _, j, stays in now(starts, items, *more):
-            left[j] = stays
-
-    with mock.patch.multiple(chain, _lose=lose, _fall=fall):
+    with mock.patch.object(chain, "fall", fall):
         yield
 
 

@@ -13,17 +13,16 @@ from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from diminuendo.objectives.family import Family, GainBuffer, Kernels, register
 from diminuendo.objectives.rows import Matrix, checked_rows, find
-from diminuendo.types import Floats, Items
+from diminuendo.types import Floats, Ints, Items
 
 
 class BestMatchTable(NamedTuple):
     """Person t likes items columns[starts[t]:starts[t+1]] this much."""
 
-    starts: NDArray[np.int64]
+    starts: Ints
     columns: Items
     values: Floats
 
@@ -34,10 +33,6 @@ class BestMatch(Family):
 
     name: ClassVar[str] = "best-match"
 
-    def columns(self, n_items: int) -> tuple[int, ...]:
-        """One column per item."""
-        return (n_items,)
-
     def table(self, matrices: Sequence[Matrix], n_items: int) -> BestMatchTable:
         """A table from rows of matches."""
         return BestMatchTable(*checked_rows(matrices[0], n_items, column="item", quantity="match"))
@@ -45,19 +40,8 @@ class BestMatch(Family):
     @classmethod
     def specimens(cls) -> Iterator[tuple[Family, int, tuple[Matrix, ...]]]:
         """Ties, a perfect match and a person who wants nothing."""
-        yield (
-            cls(),
-            4,
-            (np.array([[0.5, 0, 1, 0.5], [0, 0, 0, 0], [0.25, 0.75, 0.5, 0], [0.1, 0.2, 0.3, 0.3]]),),
-        )
-
-
-def _offset(table: BestMatchTable, person: int) -> int:
-    return person
-
-
-def _start(table: BestMatchTable, person: int, state: Floats, at: int) -> None:
-    state[at] = 0.0
+        matches = np.array([[0.5, 0, 1, 0.5], [0, 0, 0, 0], [0.25, 0.75, 0.5, 0], [0.1, 0.2, 0.3, 0.3]])
+        yield cls(), 4, (matches,)
 
 
 def _value(table: BestMatchTable, person: int, state: Floats, at: int) -> float:
@@ -101,4 +85,4 @@ def _ceiling(table: BestMatchTable, person: int, x: Floats, scale: float, slope:
     return float(level)
 
 
-register(BestMatchTable, Kernels(_offset, _start, _value, _gain, _gains, _add, _ceiling))
+register(BestMatchTable, Kernels(_value, _gain, _gains, _add, _ceiling))

@@ -15,14 +15,13 @@ from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from diminuendo import _validate
 from diminuendo._numba import inline
 from diminuendo.errors import InvalidInput
 from diminuendo.objectives.family import Family, GainBuffer, Kernels, register
 from diminuendo.objectives.rows import Matrix, checked_rows, find
-from diminuendo.types import Floats, Items
+from diminuendo.types import Floats, Ints, Items
 
 CURVES = ("sqrt", "capped", "log", "exponential")
 """sqrt(x) and x and log2(1+x), each held at 1 from x = 1 on; and 1 - exp(-x)."""
@@ -38,7 +37,7 @@ TINY = 2.0**-1022
 class ConcaveTable(NamedTuple):
     """Weights as rows, and the public curve."""
 
-    starts: NDArray[np.int64]
+    starts: Ints
     columns: Items
     values: Floats
     curve: int
@@ -57,10 +56,6 @@ class Concave(Family):
         _validate.one_of(self.curve, CURVES, "curve")
         if _validate.positive_float(self.scale, "scale") < LEAST_SCALE:
             raise InvalidInput(f"scale must be at least {LEAST_SCALE:g}; got {self.scale}.")
-
-    def columns(self, n_items: int) -> tuple[int, ...]:
-        """One column per item."""
-        return (n_items,)
 
     def table(self, matrices: Sequence[Matrix], n_items: int) -> ConcaveTable:
         """A table from rows of weights."""
@@ -103,14 +98,6 @@ def phi_slope(curve: int, x: float) -> float:
     return 1.0 / ((1.0 + x) * math.log(2.0))
 
 
-def _offset(table: ConcaveTable, person: int) -> int:
-    return person
-
-
-def _start(table: ConcaveTable, person: int, state: Floats, at: int) -> None:
-    state[at] = 0.0
-
-
 def _value(table: ConcaveTable, person: int, state: Floats, at: int) -> float:
     return phi(table.curve, state[at])
 
@@ -143,9 +130,8 @@ def _ceiling(table: ConcaveTable, person: int, x: Floats, scale: float, slope: F
         xa = x[table.columns[j]]
         inside += table.values[j] / table.scale * xa
         linear += phi(table.curve, table.values[j] / table.scale) * xa
-    curved = (
-        phi(table.curve, inside) if inside > TINY else linear
-    )  # a sum that has lost its digits has no slope
+    # A sum that has lost its digits has no slope.
+    curved = phi(table.curve, inside) if inside > TINY else linear
     rise = phi_slope(table.curve, inside) if linear > curved else math.inf
     for j in range(table.starts[person], table.starts[person + 1]):
         weight = table.values[j] / table.scale
@@ -154,4 +140,4 @@ def _ceiling(table: ConcaveTable, person: int, x: Floats, scale: float, slope: F
     return curved - rise * inside if linear > curved else 0.0
 
 
-register(ConcaveTable, Kernels(_offset, _start, _value, _gain, _gains, _add, _ceiling))
+register(ConcaveTable, Kernels(_value, _gain, _gains, _add, _ceiling))

@@ -15,23 +15,22 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import scipy
-from numpy.typing import NDArray
 
 from diminuendo.errors import InvalidInput
 from diminuendo.objectives.family import Family, GainBuffer, Kernels, close, put, register
 from diminuendo.objectives.rows import Matrix, Rows, checked_rows, find
-from diminuendo.types import Floats, Items
+from diminuendo.types import Floats, Ints, Items
 
 
 class CoverageTable(NamedTuple):
     """Person t's weights on topics, and the public incidence read from both sides."""
 
-    starts: NDArray[np.int64]
+    starts: Ints
     columns: Items
     values: Floats
-    topic_starts: NDArray[np.int64]
+    topic_starts: Ints
     topic_items: Items
-    item_starts: NDArray[np.int64]
+    item_starts: Ints
     item_topics: Items
 
 
@@ -48,13 +47,11 @@ class Coverage(Family):
         marks.sum_duplicates()
         marks.eliminate_zeros()
         marks.data = np.ones_like(marks.data, dtype=np.float64)
-        object.__setattr__(
-            self, "_topics_of", checked_rows(marks, marks.shape[1], column="topic", quantity="mark")
-        )
+        topics = checked_rows(marks, marks.shape[1], column="topic", quantity="mark")
         flipped = scipy.sparse.csr_array(marks.T)
-        object.__setattr__(
-            self, "_items_of", checked_rows(flipped, marks.shape[0], column="item", quantity="mark")
-        )
+        items = checked_rows(flipped, marks.shape[0], column="item", quantity="mark")
+        object.__setattr__(self, "_topics_of", topics)
+        object.__setattr__(self, "_items_of", items)
 
     _topics_of: Rows = field(init=False, repr=False)
     _items_of: Rows = field(init=False, repr=False)
@@ -84,22 +81,16 @@ class Coverage(Family):
         sums: Floats = scipy.sparse.csr_array(
             (rows.values, rows.columns, rows.starts), shape=(len(rows.starts) - 1, width)
         ).sum(axis=1)
-        heavy = (
-            sums > 1 + np.diff(rows.starts) * np.finfo(float).eps
-        )  # a sum of n numbers errs by n roundings
+        # A sum of n numbers errs by n roundings.
+        heavy = sums > 1 + np.diff(rows.starts) * np.finfo(float).eps
         if heavy.any():
             bad = int(np.argmax(heavy))
             raise InvalidInput(
                 f"Row {bad}: the weights of a person add up to at most 1; these add up to {sums[bad]:.6g}. "
                 "Divide the row by its sum."
             )
-        return CoverageTable(
-            *rows,
-            self._items_of.starts,
-            self._items_of.columns,
-            self._topics_of.starts,
-            self._topics_of.columns,
-        )
+        items, topics = self._items_of, self._topics_of
+        return CoverageTable(*rows, items.starts, items.columns, topics.starts, topics.columns)
 
     def parameters(self) -> dict[str, Any]:
         """Which item has which topic, as sparse rows."""
@@ -180,4 +171,4 @@ def _ceiling(table: CoverageTable, person: int, x: Floats, scale: float, slope: 
     return surely
 
 
-register(CoverageTable, Kernels(_offset, _start, _value, _gain, _gains, _add, _ceiling))
+register(CoverageTable, Kernels(_value, _gain, _gains, _add, _ceiling, _offset, _start))

@@ -29,16 +29,27 @@ Table: TypeAlias = Any
 """A NamedTuple of arrays, of a type that `register` knows."""
 
 
-class Kernels(NamedTuple):
-    """One family's compiled functions, written as plain Python that numba can compile."""
+def _one_number_each(table: Table, person: int) -> int:
+    return person
 
-    offset: Callable[..., Any]
-    start: Callable[..., Any]
+
+def _from_zero(table: Table, person: int, state: Floats, at: int) -> None:
+    state[at] = 0.0
+
+
+class Kernels(NamedTuple):
+    """One family's compiled functions, written as plain Python that numba can compile.
+
+    The last two need not be given where a state is one number that begins at 0.
+    """
+
     value: Callable[..., Any]
     gain: Callable[..., Any]
     gains: Callable[..., Any]
     add: Callable[..., Any]
     ceiling: Callable[..., Any]
+    offset: Callable[..., Any] = _one_number_each
+    start: Callable[..., Any] = _from_zero
 
 
 _KERNELS: dict[type, Kernels] = {}
@@ -178,9 +189,9 @@ class Family(ABC):
         """Whether a column of the private matrices is an item (and not, say, a topic)."""
         return True
 
-    @abstractmethod
     def columns(self, n_items: int) -> tuple[int, ...]:
-        """How many columns each private matrix has (items, or topics)."""
+        """How many columns each private matrix has: one per item, if nothing else is said."""
+        return (n_items,)
 
     @abstractmethod
     def table(self, matrices: Sequence[Matrix], n_items: int) -> Table:

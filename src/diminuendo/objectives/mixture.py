@@ -141,9 +141,8 @@ def _value(table: PairTable, person: int, state: Floats, at: int) -> float:
 def _gain(table: PairTable, person: int, state: Floats, at: int, item: int) -> float:
     size = family.offset(table.left, person + 1) - family.offset(table.left, person)
     left = family.gain(table.left, person, state, at, item)
-    return table.left_share * left + table.right_share * family.gain(
-        table.right, person, state, at + size, item
-    )
+    right = family.gain(table.right, person, state, at + size, item)
+    return table.left_share * left + table.right_share * right
 
 
 def _gains(table: PairTable, person: int, state: Floats, at: int, buffer: GainBuffer, count: int) -> int:
@@ -170,4 +169,4 @@ def _ceiling(table: PairTable, person: int, x: Floats, scale: float, slope: Floa
     return table.left_share * left + table.right_share * right
 
 
-register(PairTable, Kernels(_offset, _start, _value, _gain, _gains, _add, _ceiling))
+register(PairTable, Kernels(_value, _gain, _gains, _add, _ceiling, _offset, _start))

@@ -15,17 +15,16 @@ from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from diminuendo.objectives.family import Family, GainBuffer, Kernels, register
 from diminuendo.objectives.rows import Matrix, checked_rows, find
-from diminuendo.types import Floats, Items
+from diminuendo.types import Floats, Ints, Items
 
 
 class NoisyOrTable(NamedTuple):
     """Person t clicks items columns[starts[t]:starts[t+1]] with these probabilities."""
 
-    starts: NDArray[np.int64]
+    starts: Ints
     columns: Items
     values: Floats
 
@@ -36,10 +35,6 @@ class NoisyOr(Family):
 
     name: ClassVar[str] = "noisy-or"
 
-    def columns(self, n_items: int) -> tuple[int, ...]:
-        """One column per item."""
-        return (n_items,)
-
     def table(self, matrices: Sequence[Matrix], n_items: int) -> NoisyOrTable:
         """Rows of click probabilities."""
         return NoisyOrTable(*checked_rows(matrices[0], n_items, column="item", quantity="probability"))
@@ -48,10 +43,6 @@ class NoisyOr(Family):
     def specimens(cls) -> Iterator[tuple[Family, int, tuple[Matrix, ...]]]:
         """Sure things, unlikely things, an explicit zero and a person who wants nothing."""
         yield cls(), 4, (np.array([[0.5, 0, 1, 0.25], [0, 0, 0, 0], [1, 1, 0, 0.125], [0.1, 0.9, 0.3, 0.7]]),)
-
-
-def _offset(table: NoisyOrTable, person: int) -> int:
-    return person
 
 
 def _start(table: NoisyOrTable, person: int, state: Floats, at: int) -> None:
@@ -112,4 +103,4 @@ def _ceiling(table: NoisyOrTable, person: int, x: Floats, scale: float, slope: F
     return 0.0 if linear <= curved else 1.0 - missed + missed * exponent
 
 
-register(NoisyOrTable, Kernels(_offset, _start, _value, _gain, _gains, _add, _ceiling))
+register(NoisyOrTable, Kernels(_value, _gain, _gains, _add, _ceiling, start=_start))

@@ -12,7 +12,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from diminuendo.errors import InvalidInput
 from diminuendo.objectives.family import GainBuffer, Kernels, register
@@ -23,7 +22,7 @@ class RecordedTable(NamedTuple):
     """values[d] and gains[d] belong to the first d items of the chain."""
 
     values: Floats
-    gains: NDArray[np.float64]
+    gains: Floats
 
 
 def record(objective: Objective, chain: Slate) -> RecordedTable:
@@ -39,14 +38,6 @@ def record(objective: Objective, chain: Slate) -> RecordedTable:
         gains[depth] = row
     values.flags.writeable = gains.flags.writeable = False
     return RecordedTable(values, gains)
-
-
-def _offset(table: RecordedTable, person: int) -> int:
-    return person
-
-
-def _start(table: RecordedTable, person: int, state: Floats, at: int) -> None:
-    state[at] = 0.0
 
 
 def _value(table: RecordedTable, person: int, state: Floats, at: int) -> float:
@@ -75,4 +66,4 @@ def _ceiling(table: RecordedTable, person: int, x: Floats, scale: float, slope: 
     return np.inf  # a record knows only its chain; this ceiling says nothing
 
 
-register(RecordedTable, Kernels(_offset, _start, _value, _gain, _gains, _add, _ceiling))
+register(RecordedTable, Kernels(_value, _gain, _gains, _add, _ceiling))

@@ -26,8 +26,6 @@ def from_record(record: dict[str, Any]) -> Family:
 
 
 def _registered() -> dict[str, type[Family]]:
-    from diminuendo.objectives import (
-        FAMILIES,  # here, because the table names families, which write themselves
-    )
+    from diminuendo.objectives import FAMILIES  # here: the table names families, which write themselves
 
     return FAMILIES

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from diminuendo._numba import inline
 from diminuendo._sparse import from_dense, is_sparse
 from diminuendo.errors import InvalidInput
-from diminuendo.types import Floats, Items
+from diminuendo.types import Floats, Ints, Items
 
 Matrix: TypeAlias = Any
 """scipy CSR (array or matrix), anything scipy turns into CSR, or a dense two-dimensional array."""
@@ -26,7 +26,7 @@ MOST_COLUMNS = 2**31 - 1
 class Rows(NamedTuple):
     """Checked CSR arrays, read-only."""
 
-    starts: NDArray[np.int64]
+    starts: Ints
     columns: Items
     values: Floats
 
@@ -75,7 +75,7 @@ def checked_rows(matrix: Matrix, n_columns: int, *, column: str, quantity: str) 
     return Rows(_frozen(starts, np.int64), _frozen(columns, np.int32), _frozen(values, np.float64))
 
 
-def _arrays(matrix: Any) -> tuple[NDArray[np.int64], NDArray[np.int64], Floats, tuple[int, int]]:
+def _arrays(matrix: Any) -> tuple[Ints, Ints, Floats, tuple[int, int]]:
     if not is_sparse(matrix):
         dense = np.atleast_2d(np.asarray(matrix, dtype=np.float64))
         if dense.ndim != 2:

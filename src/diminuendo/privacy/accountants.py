@@ -5,35 +5,24 @@
     continuous-gaussian  exact for Gaussian noise, real or rounded to whole numbers, and for nothing else
     advanced             advanced composition as the paper uses it, for comparison
 
-Costs are added as fractions, so nothing drifts, and converted once, rounding outward. `rounds` is how many rounds one
-person may own: pure and Gaussian costs grow by that factor, zCDP by its square (Theorem A6).
-Proofs in docs/maths/accounting.md.
-
-What people have paid so far: in common, and batch by batch (docs/maths/accounting.md, Theorem A7, columns).
+Costs are added as fractions, so nothing drifts, and converted once, rounding outward: those that everybody pays, and
+batch by batch those that not everybody does (Theorem A7). `rounds` is how many rounds one person may own: pure costs
+grow by that factor, zCDP and squares of mu by its square (Theorem A6). Proofs in docs/maths/accounting.md.
 """
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar
+from typing import Any
 
 from diminuendo import _validate
 from diminuendo.errors import UnknownEvent
-from diminuendo.privacy import curves
-from diminuendo.privacy.events import (
-    Columns,
-    Composed,
-    ContinuousGaussian,
-    Event,
-    Gaussian,
-    Laplace,
-    NormalColumns,
-    Parallel,
-    Repeated,
-    Selections,
-)
+from diminuendo.privacy import curves, events
+from diminuendo.privacy.events import Event
 from diminuendo.privacy.rounding import root_up, rounded_up
 
 
@@ -77,7 +66,7 @@ class BatchCosts:
 class Accountant(ABC):
     """Turns events into a guarantee, for a person who owns up to `rounds` rounds."""
 
-    name: ClassVar[str]
+    name: str
 
     @abstractmethod
     def epsilon(self, event: Event, delta: float, rounds: int = 1) -> float:
@@ -91,51 +80,42 @@ class Accountant(ABC):
         return UnknownEvent(f"{self.name!r} accounting has no rule for {type(event).__name__} events.")
 
 
+@dataclass(frozen=True, repr=False, eq=False)
 class Additive(Accountant):
     """Prices events, adds the prices up, converts the sum."""
 
-    @abstractmethod
-    def price(self, event: Event) -> Fraction | None:
-        """The cost of one simple event, or None where there is no rule."""
+    name: str
+    prices: Mapping[type, Callable[[Any], Fraction]]
+    """What a simple event of each kind costs, or each number of one with columns. Other kinds are refused."""
+    convert: Callable[[float, float], float]
+    """The epsilon of a total cost, at a delta."""
+    curve: Callable[[float, float], float]
+    """The delta of a total cost, at an epsilon."""
+    power: int = 2
+    """A person who owns several rounds pays by this power of their number."""
 
-    def squared(self, square: Fraction) -> Fraction | None:
-        """The cost of Gaussian noise, real or rounded, by squared shifts over squared deviations."""
-        return None
-
-    @abstractmethod
-    def convert(self, cost: float, delta: float) -> float:
-        """The epsilon at delta of a total cost."""
-
-    @abstractmethod
-    def curve(self, cost: float, epsilon: float) -> float:
-        """The delta at epsilon of a total cost."""
-
-    @abstractmethod
     def owned(self, cost: Fraction, rounds: int) -> Fraction:
         """The cost to a person who owns `rounds` rounds."""
+        return Fraction(rounds) ** self.power * cost
 
     def tally(self, event: Event) -> BatchCosts:
         """The cost of any event, batches kept apart."""
         made = BatchCosts()
-        if isinstance(event, Composed):
+        if isinstance(event, events.Composed):
             for part in event.events:
                 made.add(self.tally(part))
-        elif isinstance(event, Repeated):
+        elif isinstance(event, events.Repeated):
             made.add(self.tally(event.event), event.times)
-        elif isinstance(event, Parallel):
+        elif isinstance(event, events.Parallel):
             made.common = max((self.tally(part).total for part in event.events), default=Fraction(0))
-        elif isinstance(event, Columns):
-            if self.price(Gaussian(0.0)) is None:
-                raise self._refuse(event)
-            for column, rho in enumerate(event.rhos, start=event.first):
-                made.put(event.partition, column, self._priced(Gaussian(rho)))
-        elif isinstance(event, NormalColumns):
-            for column, square in enumerate(event.squares, start=event.first):
-                if (cost := self.squared(Fraction(square))) is None:
-                    raise self._refuse(event)
-                made.put(event.partition, column, cost)
+        elif type(event) not in self.prices:
+            raise self._refuse(event)
+        elif isinstance(event, (events.Columns, events.NormalColumns)):
+            numbers = event.rhos if isinstance(event, events.Columns) else event.squares
+            for column, number in enumerate(numbers, start=event.first):
+                made.put(event.partition, column, self.prices[type(event)](number))
         else:
-            made.common = self._priced(event)
+            made.common = self.prices[type(event)](event)
         return made
 
     def epsilon(self, event: Event, delta: float, rounds: int = 1) -> float:
@@ -149,93 +129,42 @@ class Additive(Accountant):
         _validate.positive_int(rounds, "rounds")
         return self.curve(rounded_up(self.owned(self.tally(event).total, rounds)), epsilon)
 
-    def _priced(self, event: Event) -> Fraction:
-        cost = self.price(event)
-        if cost is None:
-            raise self._refuse(event)
-        return cost
 
+PURE = Additive(
+    "pure",
+    {
+        # A draw whose log-ratios span an interval that contains 0 is (span, 0)-private.
+        events.Selections: lambda draws: draws.count * Fraction(draws.span),
+        events.Laplace: lambda noise: Fraction(noise.epsilon),
+    },
+    convert=lambda cost, delta: cost,
+    curve=lambda cost, epsilon: 0.0 if epsilon >= cost else curves.pure_delta(cost, 1, epsilon),
+    power=1,  # log-ratios of neighbours of neighbours add
+)
+"""Pure privacy: the costs of parts add up."""
 
-class Pure(Additive):
-    """Pure privacy: the costs of parts add up."""
+ZCDP = Additive(
+    "zcdp",
+    {
+        events.Selections: lambda draws: draws.count * Fraction(draws.span) ** 2 / 8,  # Theorem A1
+        events.Laplace: lambda noise: Fraction(noise.epsilon) ** 2 / 2,
+        events.Gaussian: lambda noise: Fraction(noise.rho),
+        events.Columns: Fraction,
+        events.ContinuousGaussian: lambda noise: Fraction(noise.mu) ** 2 / 2,
+        events.NormalColumns: lambda square: Fraction(square) / 2,
+    },
+    convert=curves.zcdp_epsilon,
+    curve=curves.zcdp_delta,
+)
+"""Renyi divergences of every order a are at most a * rho, and add."""
 
-    name = "pure"
-
-    def price(self, event: Event) -> Fraction | None:
-        """A draw whose log-ratios span an interval that contains 0 is (span, 0)-private."""
-        if isinstance(event, Selections):
-            return event.count * Fraction(event.span)
-        return Fraction(event.epsilon) if isinstance(event, Laplace) else None
-
-    def convert(self, cost: float, delta: float) -> float:
-        """Any delta: the cost is epsilon."""
-        return cost
-
-    def curve(self, cost: float, epsilon: float) -> float:
-        """0 from the cost on; below it the most that (cost, 0)-privacy allows."""
-        return 0.0 if epsilon >= cost else curves.pure_delta(cost, 1, epsilon)
-
-    def owned(self, cost: Fraction, rounds: int) -> Fraction:
-        """Log-ratios of neighbours of neighbours add."""
-        return rounds * cost
-
-
-class ZCdp(Additive):
-    """Renyi divergences of every order a are at most a * rho, and add."""
-
-    name = "zcdp"
-
-    def price(self, event: Event) -> Fraction | None:
-        """Theorem A1 for draws; a pure epsilon costs epsilon^2 / 2."""
-        if isinstance(event, Selections):
-            return event.count * Fraction(event.span) ** 2 / 8
-        if isinstance(event, Laplace):
-            return Fraction(event.epsilon) ** 2 / 2
-        if isinstance(event, ContinuousGaussian):
-            return self.squared(Fraction(event.mu) ** 2)
-        return Fraction(event.rho) if isinstance(event, Gaussian) else None
-
-    def squared(self, square: Fraction) -> Fraction:
-        """Half of it."""
-        return square / 2
-
-    def convert(self, cost: float, delta: float) -> float:
-        """The tight conversion."""
-        return curves.zcdp_epsilon(cost, delta)
-
-    def curve(self, cost: float, epsilon: float) -> float:
-        """The tight conversion."""
-        return curves.zcdp_delta(cost, epsilon)
-
-    def owned(self, cost: Fraction, rounds: int) -> Fraction:
-        """Group privacy: the square."""
-        return rounds**2 * cost
-
-
-class GaussianExact(Additive):
-    """Gaussian noise, real or rounded: squares of mu add, and the curve is exact (Theorem A8)."""
-
-    name = "continuous-gaussian"
-
-    def price(self, event: Event) -> Fraction | None:
-        """The square of mu."""
-        return self.squared(Fraction(event.mu) ** 2) if isinstance(event, ContinuousGaussian) else None
-
-    def squared(self, square: Fraction) -> Fraction | None:
-        """The number itself, which is a square already."""
-        return square
-
-    def convert(self, cost: float, delta: float) -> float:
-        """The exact curve."""
-        return curves.gaussian_epsilon(root_up(cost), delta)
-
-    def curve(self, cost: float, epsilon: float) -> float:
-        """The exact curve."""
-        return curves.gaussian_delta(root_up(cost), epsilon)
-
-    def owned(self, cost: Fraction, rounds: int) -> Fraction:
-        """mu grows in proportion."""
-        return rounds**2 * cost
+GAUSSIAN = Additive(
+    "continuous-gaussian",
+    {events.ContinuousGaussian: lambda noise: Fraction(noise.mu) ** 2, events.NormalColumns: Fraction},
+    convert=lambda square, delta: curves.gaussian_epsilon(root_up(square), delta),
+    curve=lambda square, epsilon: curves.gaussian_delta(root_up(square), epsilon),
+)
+"""Gaussian noise, real or rounded: squares of mu add, and the curve is exact (Theorem A8)."""
 
 
 class Advanced(Accountant):
@@ -245,14 +174,14 @@ class Advanced(Accountant):
 
     def steps(self, event: Event) -> tuple[float, int]:
         """The largest pure step and the number of steps."""
-        if isinstance(event, Selections):
+        if isinstance(event, events.Selections):
             return event.span, event.count
-        if isinstance(event, Laplace):
+        if isinstance(event, events.Laplace):
             return event.epsilon, 1
-        if isinstance(event, Repeated):
+        if isinstance(event, events.Repeated):
             step, count = self.steps(event.event)
             return step, count * event.times
-        if isinstance(event, Composed):
+        if isinstance(event, events.Composed):
             parts = [self.steps(part) for part in event.events]
             return max((step for step, _ in parts), default=0.0), sum(count for _, count in parts)
         raise self._refuse(event)
@@ -274,6 +203,6 @@ class Advanced(Accountant):
 
 
 ACCOUNTANTS: dict[str, Accountant] = {
-    accountant.name: accountant for accountant in (Pure(), ZCdp(), GaussianExact(), Advanced())
+    accountant.name: accountant for accountant in (PURE, ZCDP, GAUSSIAN, Advanced())
 }
 """Every way of counting by its name; a budget takes one of those that add up."""

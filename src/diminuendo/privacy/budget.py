@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from fractions import Fraction
 from typing import Any, Literal, cast
 
@@ -31,17 +31,11 @@ class Unit:
         _validate.one_of(self.relation, ("replace",), "relation")
 
     def __str__(self) -> str:
-        return f"{self.relation} " + (
-            "one round" if self.rounds == 1 else f"one person's {self.rounds} rounds"
-        )
-
-    def as_json(self) -> dict[str, Any]:
-        """Its facts by name, as files and reports hold them."""
-        return {"rounds": self.rounds, "relation": self.relation}
+        rounds = "one round" if self.rounds == 1 else f"one person's {self.rounds} rounds"
+        return f"{self.relation} {rounds}"
 
 
-ONE_ROUND = Unit()
-REPLACE_ONE_ROUND = str(ONE_ROUND)
+REPLACE_ONE_ROUND = str(Unit())
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,12 +95,7 @@ class Budget:
 
     def as_json(self) -> dict[str, Any]:
         """Its facts by name, as files and reports hold them."""
-        return {
-            "epsilon": self.epsilon,
-            "delta": self.delta,
-            "unit": self.unit.as_json(),
-            "accountant": self.accountant,
-        }
+        return asdict(self)
 
     @classmethod
     def from_json(cls, record: Any) -> Budget:
@@ -138,14 +127,7 @@ class Guarantee:
 
     def as_json(self) -> dict[str, Any]:
         """For files: an infinite epsilon is null."""
-        return {
-            "epsilon": None if math.isinf(self.epsilon) else self.epsilon,
-            "delta": self.delta,
-            "neighbours": self.neighbours,
-            "proof": self.proof,
-            "secure_coins": self.secure_coins,
-            "exact": self.exact,
-        }
+        return asdict(self) | {"epsilon": None if math.isinf(self.epsilon) else self.epsilon}
 
 
 def no_privacy(secure_coins: bool) -> Guarantee:

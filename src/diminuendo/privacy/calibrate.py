@@ -26,16 +26,16 @@ def selection_rate(epsilon: float, delta: float, count: int, span: float, accoun
     """
     _validate.positive_int(count, "count")
     _validate.positive_float(span, "span")
-    _budget(epsilon, delta, accountant)
-    if accountant == "zcdp":
-        rho = Fraction(curves.zcdp_rho(epsilon, delta))
-    elif accountant == "bun-steinke":
-        rho = Fraction(curves.bun_steinke_rho(epsilon, delta))
-    else:
+    _validate.positive_float(epsilon, "epsilon")
+    _validate.delta(delta)
+    if delta == 0 and accountant != "pure":
+        raise InvalidInput(f"{accountant!r} accounting needs a delta above 0; with delta = 0 use 'pure'.")
+    if accountant != "zcdp":
         chosen = _validate.lookup(ACCOUNTANTS, accountant, "accountant")
         return greatest(
             lambda rate: chosen.epsilon(Selections(count, product_up(rate, span)), delta) <= epsilon
         )
+    rho = Fraction(curves.zcdp_rho(epsilon, delta))
     return lowered(
         math.sqrt(8 * rho / count) / span,
         lambda rate: count * (Fraction(rate) * Fraction(span)) ** 2 / 8 <= rho,
@@ -44,42 +44,25 @@ def selection_rate(epsilon: float, delta: float, count: int, span: float, accoun
 
 def selections(budget: Budget, count: int, span: float) -> tuple[float, Selections]:
     """The largest rate at which `count` draws fit into a budget, and the event to charge for them."""
-    _validate.positive_int(count, "count")
     _validate.positive_float(span, "span")
-    rounds = budget.unit.rounds
-    rate = selection_rate(budget.epsilon, budget.delta, count, span * rounds, budget.accountant)
+    owned = span * budget.unit.rounds
+    rate = selection_rate(budget.epsilon, budget.delta, count, owned, budget.accountant)
     while budget.counting.tally(event := Selections(count, product_up(rate, span))).total > budget.limit:
         rate = math.nextafter(rate, 0.0)
     return rate, event
 
 
-def gaussian_sigma(rho: float | Fraction, sensitivity_squared: int, column_square: int = 1) -> float:
-    """The least deviation of Gaussian noise with sensitivity_squared * column_square / (2 sigma^2) <= rho."""
+def gaussian_sigma(rho: float | Fraction, sensitivity_squared: int) -> float:
+    """The least deviation of Gaussian noise with sensitivity_squared / (2 sigma^2) <= rho."""
     _validate.positive_float(float(rho), "rho")
     cost = Fraction(_validate.positive_int(sensitivity_squared, "sensitivity_squared"))
-    cost *= _validate.positive_int(column_square, "column_square")
     return raised(
         math.sqrt(cost / (2 * Fraction(rho))), lambda sigma: cost <= 2 * Fraction(sigma) ** 2 * Fraction(rho)
     )
 
 
-def laplace_scale(epsilon: float, sensitivity: int, column_sum: int = 1) -> float:
-    """The least scale of discrete Laplace noise with sensitivity * column_sum / scale <= epsilon."""
+def laplace_scale(epsilon: float, sensitivity: int) -> float:
+    """The least scale of discrete Laplace noise with sensitivity / scale <= epsilon."""
     _validate.positive_float(epsilon, "epsilon")
     cost = Fraction(_validate.positive_int(sensitivity, "sensitivity"))
-    cost *= _validate.positive_int(column_sum, "column_sum")
     return raised(float(cost / Fraction(epsilon)), lambda scale: cost <= Fraction(scale) * Fraction(epsilon))
-
-
-def normal_sigma(mu: float, sensitivity: float) -> float:
-    """The least deviation of real-valued Gaussian noise with sensitivity / sigma <= mu."""
-    _validate.positive_float(mu, "mu")
-    _validate.positive_float(sensitivity, "sensitivity")
-    return raised(sensitivity / mu, lambda sigma: Fraction(sensitivity) <= Fraction(sigma) * Fraction(mu))
-
-
-def _budget(epsilon: float, delta: float, accountant: str) -> None:
-    _validate.positive_float(epsilon, "epsilon")
-    _validate.delta(delta)
-    if delta == 0 and accountant != "pure":
-        raise InvalidInput(f"{accountant!r} accounting needs a delta above 0; with delta = 0 use 'pure'.")

@@ -5,16 +5,7 @@ logarithms, moved outward by a bound on the rounding error of the terms it came 
 end. Proofs in docs/maths/accounting.md.
 
 References Bun & Steinke (2016), TCC; Canonne, Kamath & Steinke (2020), NeurIPS 33; Dong, Roth & Su (2022), JRSS B 84;
-Dong, Durfee & Rogers (2020), ICML; Kairouz, Oh & Viswanath (2015), ICML; Dwork, Rothblum & Vadhan (2010), FOCS.
-
-The logarithm of the normal distribution function, from the C library's error function and, far out, a fraction.
-
-scipy has it too, but to load it takes longer than to choose a learner, and this one errs less: by at most ROUNDINGS
-roundings of (1 + its own size), where what is built on it allows for 512. Up to -FRACTION_FROM that holds if
-`erfc` errs by no more than 4 roundings, as the C libraries in use do; a test compares with exact arithmetic.
-
-Far out the tail is the density over a continued fraction, Phi(-x) = phi(x) / (x + 1/(x + 2/(x + 3/(x + ...)))).
-Its n-th convergents lie on both sides of the limit in turn, and the n-th is off by at most n! / x^(2n) of it.
+Kairouz, Oh & Viswanath (2015), ICML; Dwork, Rothblum & Vadhan (2010), FOCS.
 """
 
 from __future__ import annotations
@@ -34,7 +25,14 @@ DEPTH = 12
 
 
 def log_normal(x: float) -> float:
-    """log Phi(x)."""
+    """log Phi(x), the logarithm of the normal distribution function, from the C library's error function.
+
+    scipy has it too, but to load it takes longer than to choose a learner, and this one errs less: by at most ROUNDINGS
+    roundings of (1 + its own size), where what is built on it allows for 512. Up to -FRACTION_FROM that holds if
+    `erfc` errs by no more than 4 roundings, as the C libraries in use do; a test compares with exact arithmetic.
+    Far out the tail is the density over a continued fraction, Phi(-x) = phi(x) / (x + 1/(x + 2/(x + 3/(x + ...)))).
+    Its n-th convergents lie on both sides of the limit in turn, and the n-th is off by at most n! / x^(2n) of it.
+    """
     if x > -1.0:
         return math.log1p(-math.erfc(x / math.sqrt(2)) / 2)
     if x > -FRACTION_FROM:
@@ -64,9 +62,8 @@ def zcdp_delta(rho: float, epsilon: float) -> float:
             high = order
     # Any order above 1 gives a valid delta, so only the evaluation below has to be careful.
     order = high
-    if (
-        order > 2
-    ):  # two ways to write the logarithm of (1 - 1/a)^a / (a - 1), each exact where the other is not
+    # Two ways to write the logarithm of (1 - 1/a)^a / (a - 1), each exact where the other is not.
+    if order > 2:
         factor = order * math.log1p(-1 / order), -math.log(order - 1)
     else:
         factor = (order - 1) * math.log(order - 1), -order * math.log(order)
@@ -84,12 +81,6 @@ def zcdp_rho(epsilon: float, delta: float) -> float:
     return greatest(lambda rho: zcdp_delta(rho, epsilon) <= delta)
 
 
-def bun_steinke_rho(epsilon: float, delta: float) -> float:
-    """The largest rho with rho + 2 sqrt(rho log 1/delta) <= epsilon: the older, looser conversion."""
-    log = -math.log(delta)
-    return greatest(lambda rho: (rho + 2 * math.sqrt(rho * log)) * (1 + SLACK) <= epsilon)
-
-
 def gaussian_delta(mu: float, epsilon: float) -> float:
     """The delta at epsilon of Gaussian noise in real arithmetic, sensitivity over deviation = mu (Theorem A3)."""
     if mu == 0.0:
@@ -97,9 +88,8 @@ def gaussian_delta(mu: float, epsilon: float) -> float:
     first = log_normal(-epsilon / mu + mu / 2)
     second = epsilon + log_normal(-epsilon / mu - mu / 2)
     slack = SLACK * (abs(first) + abs(second) + 2 * abs(epsilon) + 1)
-    return min(1.0, math.exp(first + slack) * -math.expm1(min(0.0, second - first - 2 * slack))) or math.ulp(
-        0.0
-    )
+    found = math.exp(first + slack) * -math.expm1(min(0.0, second - first - 2 * slack))
+    return min(1.0, found) or math.ulp(0.0)
 
 
 def gaussian_epsilon(mu: float, delta: float) -> float:
@@ -110,30 +100,6 @@ def gaussian_epsilon(mu: float, delta: float) -> float:
 def gaussian_mu(epsilon: float, delta: float) -> float:
     """The largest mu whose delta at epsilon is at most delta."""
     return greatest(lambda mu: gaussian_delta(mu, epsilon) <= delta)
-
-
-def range_delta(span: float, epsilon: float) -> float:
-    """The delta at epsilon of the worst single mechanism whose log-ratios span at most `span` (Theorem A4)."""
-    if epsilon >= span:
-        return 0.0
-    if epsilon <= -span:
-        return _up(-math.expm1(epsilon))
-    return _up(math.expm1((epsilon - span) / 2) ** 2 / -math.expm1(-span))
-
-
-def range_renyi(span: float, order: float) -> float:
-    """The worst Renyi divergence of one mechanism whose log-ratios span at most `span`; at most order * span^2 / 8."""
-    if span == 0.0:
-        return 0.0
-    # Two outcomes with log-ratios t and t - span; x = e^t is where the derivative vanishes.
-    least = -math.expm1((1 - order) * span)
-    x = (order - 1) / order * (math.expm1(span) + least) / least
-    inner = 1 - (x - 1) * least / math.expm1(span)
-    value = math.log(x) + math.log(inner) / (order - 1)
-    slack = SLACK * (1 + 1 / (order - 1))
-    return min(
-        value + slack, _up(order * span**2 / 8)
-    )  # the second is an upper bound, and close for small spans
 
 
 def pure_delta(step: float, count: int, epsilon: float) -> float:

@@ -10,18 +10,25 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
-
-import numpy as np
+from typing import Any, cast
 
 from diminuendo import _validate
 from diminuendo.errors import InvalidInput, UnknownEvent
 
 
+class _Checked:
+    """What all events are: each field is checked by its name (FIELDS) when an event is made, also from a file."""
+
+    def __post_init__(self) -> None:
+        for field in dataclasses.fields(cast(Any, self)):
+            checked = FIELDS[field.name](getattr(self, field.name), field.name)
+            object.__setattr__(self, field.name, checked)
+
+
 @dataclass(frozen=True)
-class Selections:
+class Selections(_Checked):
     """`count` draws by the exponential mechanism, the log-ratios of each within an interval of length `span`.
 
     Draw with weights exp(rate * score): if one person moves score differences by at most D, then span = rate * D.
@@ -30,43 +37,30 @@ class Selections:
     count: int
     span: float
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "count", _validate.whole(self.count, 0, None, "count"))
-        object.__setattr__(self, "span", _cost(self.span, "span"))
-
 
 @dataclass(frozen=True)
-class Gaussian:
+class Gaussian(_Checked):
     """Releases with discrete Gaussian noise that together are rho-zCDP."""
 
     rho: float
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "rho", _cost(self.rho, "rho"))
-
 
 @dataclass(frozen=True)
-class ContinuousGaussian:
+class ContinuousGaussian(_Checked):
     """Releases with Gaussian noise, real or rounded to whole numbers: total sensitivity over deviation at most `mu`."""
 
     mu: float
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "mu", _cost(self.mu, "mu"))
-
 
 @dataclass(frozen=True)
-class Laplace:
+class Laplace(_Checked):
     """Releases that together are (epsilon, 0)-private: discrete Laplace noise, or anything else that is purely so."""
 
     epsilon: float
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", _cost(self.epsilon, "epsilon"))
-
 
 @dataclass(frozen=True)
-class Columns:
+class Columns(_Checked):
     """A Gaussian release that people of different batches enter with different weights.
 
     A person of batch first + i pays rhos[i]; everybody else nothing. What a run costs is the largest sum over one
@@ -78,15 +72,9 @@ class Columns:
     rhos: tuple[float, ...]
     partition: str = ""
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "first", _validate.whole(self.first, 0, None, "first"))
-        object.__setattr__(self, "rhos", tuple(_cost(rho, "rhos") for rho in _several(self.rhos, "rhos")))
-        if not isinstance(self.partition, str):
-            raise InvalidInput(f"partition of an event must be a name; got {self.partition!r}.")
-
 
 @dataclass(frozen=True)
-class NormalColumns:
+class NormalColumns(_Checked):
     """As `Columns`, with Gaussian noise that is rounded to whole numbers (randomness/rounded_normal.py).
 
     A person of batch first + i pays squares[i]: squared shifts over squared deviations.
@@ -96,44 +84,27 @@ class NormalColumns:
     squares: tuple[float, ...]
     partition: str = ""
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "first", _validate.whole(self.first, 0, None, "first"))
-        squares = tuple(_cost(square, "squares") for square in _several(self.squares, "squares"))
-        object.__setattr__(self, "squares", squares)
-        if not isinstance(self.partition, str):
-            raise InvalidInput(f"partition of an event must be a name; got {self.partition!r}.")
-
 
 @dataclass(frozen=True)
-class Composed:
+class Composed(_Checked):
     """One after the other on the same people: each may depend on what those before it let out."""
 
     events: tuple[Event, ...]
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "events", _parts(self.events))
-
 
 @dataclass(frozen=True)
-class Parallel:
+class Parallel(_Checked):
     """On different people: each person-round enters at most one of them, decided by public facts."""
 
     events: tuple[Event, ...]
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "events", _parts(self.events))
-
 
 @dataclass(frozen=True)
-class Repeated:
+class Repeated(_Checked):
     """One cost, `times` over, on the same people."""
 
     event: Event
     times: int
-
-    def __post_init__(self) -> None:
-        _part(self.event)
-        object.__setattr__(self, "times", _validate.whole(self.times, 0, None, "times"))
 
 
 Event = (
@@ -165,11 +136,9 @@ NAMES: dict[str, type[Any]] = {
 
 def to_json(event: Event) -> dict[str, Any]:
     """A plain record, exact: Python writes the shortest decimal that reads back as the same float."""
-    for name, kind in NAMES.items():
-        if type(event) is kind:
-            fields = {field.name: getattr(event, field.name) for field in dataclasses.fields(kind)}
-            return {"kind": name} | {key: _plain(value) for key, value in fields.items()}
-    raise UnknownEvent(f"Not an event: {type(event).__name__}. Known: {', '.join(NAMES)}.")
+    _event(event, "event")
+    name = next(name for name, kind in NAMES.items() if type(event) is kind)
+    return {"kind": name} | {key: _plain(value) for key, value in vars(event).items()}
 
 
 def from_json(record: Any) -> Event:
@@ -197,27 +166,48 @@ def _lively(value: Any) -> Any:
     return from_json(value) if isinstance(value, dict) else value
 
 
-def _parts(events: tuple[Event, ...]) -> tuple[Event, ...]:
-    return tuple(_part(event) for event in _several(events, "events"))
+def _whole(value: Any, name: str) -> int:
+    return _validate.whole(value, 0, None, name)
 
 
-def _part(event: Event) -> Event:
-    if type(event) not in NAMES.values():
-        raise UnknownEvent(f"Not an event: {type(event).__name__}. Known: {', '.join(NAMES)}.")
-    return event
+def _cost(value: Any, name: str) -> float:
+    if not (_validate.is_number(value) and 0 <= value < math.inf):
+        raise InvalidInput(f"{name} of an event must be a number from 0 on, not infinite; got {value!r}.")
+    return float(value)
 
 
-def _several(values: Iterable[Any], name: str) -> Iterable[Any]:
+def _costs(values: Any, name: str) -> tuple[float, ...]:
+    return tuple(_cost(value, name) for value in _several(values, name))
+
+
+def _partition(value: Any, name: str) -> str:
+    if not isinstance(value, str):
+        raise InvalidInput(f"{name} of an event must be a name; got {value!r}.")
+    return value
+
+
+def _event(value: Any, name: str) -> Event:
+    if type(value) not in NAMES.values():
+        raise UnknownEvent(f"Not an event: {type(value).__name__}. Known: {', '.join(NAMES)}.")
+    return cast(Event, value)
+
+
+def _events(values: Any, name: str) -> tuple[Event, ...]:
+    return tuple(_event(value, name) for value in _several(values, name))
+
+
+def _several(values: Any, name: str) -> Iterable[Any]:
     if isinstance(values, str) or not isinstance(values, Iterable):
         raise InvalidInput(f"{name} of an event must be several, as a tuple; got {values!r}.")
     return values
 
 
-def _cost(value: float, name: str) -> float:
-    if (
-        isinstance(value, bool)
-        or not isinstance(value, (int, float, np.integer, np.floating))
-        or not 0 <= value < math.inf
-    ):
-        raise InvalidInput(f"{name} of an event must be a number from 0 on, not infinite; got {value!r}.")
-    return float(value)
+FIELDS: dict[str, Callable[[Any, str], Any]] = {
+    **dict.fromkeys(("count", "first", "times"), _whole),
+    **dict.fromkeys(("span", "rho", "mu", "epsilon"), _cost),
+    **dict.fromkeys(("rhos", "squares"), _costs),
+    "partition": _partition,
+    "event": _event,
+    "events": _events,
+}
+"""Names of fields -> what checks them, and returns them as they are kept."""

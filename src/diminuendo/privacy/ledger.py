@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
 from typing import Self
@@ -100,11 +100,23 @@ class Ledger:
             raise InvalidInput(
                 f"{file.path} was opened for {found.budget}; got {budget}. Budgets do not change."
             )
-        found.must_contain(expect, str(file.path))
-        ledger = cls(found.budget)
-        ledger._replay(found.entries, found.heads[-1])
+        ledger = cls._of(found, str(file.path), expect)
         if found.torn:
             file.cut(content.rindex(b"\n") + 1)
+        return ledger
+
+    @classmethod
+    def _of(cls, found: ledger_file.Record, name: str, expect: str | None) -> Self:
+        """What a file says, in memory; it must contain the head that is expected."""
+        found.must_contain(expect, name)
+        ledger = cls(found.budget)
+        for entry in found.entries:
+            ledger._enter(entry)
+        if ledger._tally.total > ledger._limit:
+            raise LedgerDamaged(
+                "The charges exceed the budget: no ledger accepted them. Restore the file from a copy."
+            )
+        ledger.head = found.heads[-1]
         return ledger
 
     def charge(self, event: Event, note: str = "", *, secure: bool = True) -> None:
@@ -163,10 +175,8 @@ class Ledger:
 
     def guarantee(self) -> Guarantee:
         """What is proved about everything drawn on this ledger so far."""
-        proof, secure = (
-            "docs/maths/accounting.md, Theorem A7",
-            not self._seeded and all(drawn.secure for drawn in self._drawn.values()),
-        )
+        proof = "docs/maths/accounting.md, Theorem A7"
+        secure = not self._seeded and all(drawn.secure for drawn in self.drawn)
         return Guarantee(self.spent(), self.budget.delta, str(self.budget.unit), proof, secure)
 
     def close(self) -> None:
@@ -224,26 +234,14 @@ class Ledger:
             self.charges.append(entry)
             self._bought.setdefault(entry.note.partition(":")[0], entry)
 
-    def _replay(self, entries: Sequence[Charge | Drawn], head: str) -> None:
-        for entry in entries:
-            self._enter(entry)
-        if self._tally.total > self._limit:
-            raise LedgerDamaged(
-                "The charges exceed the budget: no ledger accepted them. Restore the file from a copy."
-            )
-        self.head = head
-
     def _refusal(self, event: Event, price: BatchCosts) -> str:
         alone = self.budget.counting.epsilon(event, self.budget.delta, self.budget.unit.rounds)
-        far = self._tally.after(price) > self._limit * (1 + Fraction(1, 10**9))
-        advice = (
-            "Ask for less, or stop releasing."
-            if far
-            else (
+        advice = "Ask for less, or stop releasing."
+        if self._tally.after(price) <= self._limit * (1 + Fraction(1, 10**9)):
+            advice = (
                 "It is too much by a rounding error only: a float like 0.1 is a little more than a tenth. "
                 "Budget.share(0.1) is not."
             )
-        )
         return (
             f"Not charged: of epsilon {self.budget.epsilon:g} (delta {self.budget.delta:g}) {self.spent():.6g} is "
             f"spent, and this would cost {alone:.6g} by itself. {advice}"
@@ -273,8 +271,4 @@ class Paid:
 
 def audit(path: str | Path, *, expect: str | None = None) -> Ledger:
     """What a ledger file says, checked line by line, without taking hold of it. A copy: charging it spends nothing."""
-    found = ledger_file.load(path)
-    found.must_contain(expect, str(path))
-    ledger = Ledger(found.budget)
-    ledger._replay(found.entries, found.heads[-1])
-    return ledger
+    return Ledger._of(ledger_file.load(path), str(path), expect)

@@ -16,7 +16,7 @@ import threading
 import weakref
 from collections.abc import Callable
 from threading import get_ident
-from types import FrameType, TracebackType
+from types import FrameType
 from typing import Any, Self
 
 from diminuendo.errors import InvalidInput, LedgerInUse
@@ -30,9 +30,6 @@ class ProcessGuard:
         self.same_process = True
         self.broken = False
         _ALL.add(self)
-
-    def __repr__(self) -> str:
-        return "<ProcessGuard>"
 
     def check(self) -> None:
         """Refuse in a forked copy."""
@@ -51,9 +48,9 @@ class ProcessGuard:
         """A piece of work that Ctrl-C does not cut, and that may be taken up again if it fails."""
         return DeferInterrupt()
 
-    def all_or_broken(self) -> AllOrBroken:
+    def all_or_broken(self) -> DeferInterrupt:
         """A piece of work that Ctrl-C does not cut, and that is not taken up again if it fails."""
-        return AllOrBroken(self)
+        return DeferInterrupt(self)
 
 
 def refuse_copies(what: object) -> InvalidInput:
@@ -65,10 +62,16 @@ def refuse_copies(what: object) -> InvalidInput:
 
 
 class DeferInterrupt:
-    """Ctrl-C waits until this is over. Only the main thread hears of it at all. Every round begins and ends one."""
+    """Ctrl-C waits until this is over. Only the main thread hears of it at all. Every round begins and ends one.
+
+    With a guard, to fail in its midst is the end of the object that it guards.
+    """
 
     _handler: Callable[[int, FrameType | None], Any] | None = None
     _heard: tuple[int, FrameType | None] | None = None
+
+    def __init__(self, guard: ProcessGuard | None = None) -> None:
+        self._guard = guard
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
         """Ctrl-C was pressed: the first time is remembered."""
@@ -82,28 +85,14 @@ class DeferInterrupt:
             signal.signal(signal.SIGINT, self)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *failure: object) -> None:
+        if self._guard is not None and failure[0] is not None:
+            self._guard.broken = True
         handler = self._handler
         if handler is not None:
             signal.signal(signal.SIGINT, handler)
             if self._heard is not None:
                 handler(*self._heard)
-
-
-class AllOrBroken(DeferInterrupt):
-    """Ctrl-C waits until this is over, and to fail in its midst is the end of the object."""
-
-    def __init__(self, guard: ProcessGuard) -> None:
-        self._guard = guard
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if kind is not None:
-            self._guard.broken = True
-        super().__exit__(kind, error, trace)
 
 
 _ALL: weakref.WeakSet[ProcessGuard] = weakref.WeakSet()

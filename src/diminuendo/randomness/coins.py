@@ -74,8 +74,6 @@ class SeededCoins:
 
 def life_of(coins: Coins) -> int:
     """A number that no other learner has; with seeded coins, one that follows from the seed."""
-    return (
-        int(coins.public(1)[0] >> np.uint64(1))
-        if coins.secure
-        else int(getattr(coins, "seed", 0)) & (2**63 - 1)
-    )
+    if coins.secure:
+        return int(coins.public(1)[0] >> np.uint64(1))
+    return int(getattr(coins, "seed", 0)) & (2**63 - 1)

@@ -24,15 +24,7 @@ from diminuendo import _validate
 from diminuendo._numba import inline, kernel
 from diminuendo.errors import InvalidInput
 from diminuendo.randomness.words import (
-    ASKED,
-    BEGUN,
-    BITS,
-    DIFFERENCE,
-    OFFSET,
-    RESIDUAL,
     UNFINISHED,
-    USED,
-    VERDICTS,
     WINDOW,
     SecretRandomness,
     SecretWords,
@@ -40,10 +32,11 @@ from diminuendo.randomness.words import (
     below,
     require_secret,
     undo,
+    verdict_on,
 )
 from diminuendo.types import Ints
 
-REJECTED, KEPT = 0, 1
+REJECTED, KEPT = 0, 1  # as verdicts are
 
 WIDER = 4
 """Where `keep` is decided without the score, the window is this many times as wide: more than all that floats, and
@@ -76,23 +69,7 @@ def keep(residual: int, rate: float, difference: int, bits: int, secret: SecretW
         return KEPT
     if residual >= weight * (1 + secret.window[0]) + 1.0:
         return REJECTED
-    offset = secret.used[USED] - secret.used[BEGUN]
-    for known in range(secret.used[VERDICTS]):
-        verdict = secret.verdicts[known]  # on this very question, whoever asked it
-        if (
-            verdict[0] == offset
-            and verdict[1] == residual
-            and verdict[2] == difference
-            and verdict[3] == bits
-            and secret.rates[known] == rate
-        ):
-            secret.used[USED] += verdict[5]
-            return int(verdict[4])
-    secret.question[ASKED] = 1
-    secret.question[OFFSET], secret.question[RESIDUAL] = offset, residual
-    secret.question[DIFFERENCE], secret.question[BITS] = difference, bits
-    secret.rate[0] = rate
-    return UNFINISHED
+    return verdict_on(residual, rate, difference, bits, secret)
 
 
 @inline

@@ -1,23 +1,18 @@
-r"""Noise on whole numbers: discrete Laplace and discrete Gaussian, and the Gamma-norm noise of the paper.
+r"""Noise on whole numbers: discrete Laplace and discrete Gaussian.
 
     laplace    P(z) in proportion to exp(-|z| / scale)
     gaussian   P(z) in proportion to exp(-z^2 / (2 sigma^2))
-    gamma_norm a real vector with density in proportion to exp(-|b|_2 / scale)
 
-With secure randomness the first two are OpenDP's samplers, which are exact: the scale is the very float that is given,
+With secure randomness these are OpenDP's samplers, which are exact: the scale is the very float that is given,
 arithmetic is rational, and the sum of value and noise saturates at the ends of 64 bits, which is post-processing. They
 take their bits from OpenSSL, which reseeds in a forked process; nothing drawn here is kept for later calls, so there is
 nothing that a fork could repeat. With seeded coins the same laws are drawn from the seed, up to the rounding of floats:
 for simulation only, as everything seeded is.
 
-`gamma_norm` is proved for real arithmetic only. Floats are not real numbers (Mironov 2012), so nothing that serves
-people should rest on it; it is here because the paper's pure-DP leader is built on it.
-
 Cost       docs/maths/sums.md, Theorems S1 (Gaussian: zCDP, since the mu-GDP curve understates discrete noise), S2.
 Assumes    that OpenDP's samplers and OpenSSL's randomness are what they are said to be.
 Excludes   timing: how long a sampler takes depends on what it drew.
-References Canonne, Kamath & Steinke (2020), NeurIPS 33; Ghosh, Roughgarden & Sundararajan (2012), SICOMP 41;
-           Mironov (2012), CCS; Thakurta & Smith (2013), NIPS 26.
+References Canonne, Kamath & Steinke (2020), NeurIPS 33; Ghosh, Roughgarden & Sundararajan (2012), SICOMP 41.
 """
 
 from __future__ import annotations
@@ -48,17 +43,6 @@ def gaussian(values: Ints, sigma: float, secret: SecretRandomness) -> Ints:
     return _noisy(values, checked_scale(sigma, "sigma"), secret, "make_gaussian", _seeded_gaussian)
 
 
-def gamma_norm(dimension: int, scale: float, secret: SecretRandomness) -> Floats:
-    """A real vector whose length is Gamma(dimension, scale) and whose direction is uniform. Real arithmetic only."""
-    require_secret(secret)
-    _validate.positive_int(dimension, "dimension")
-    length = checked_scale(scale, "scale") * -np.log(_uniforms(dimension, secret)).sum()
-    angles = 2 * math.pi * _uniforms(dimension, secret)
-    direction = np.sqrt(-2 * np.log(_uniforms(dimension, secret))) * np.cos(angles)
-    vector: Floats = length * direction / np.linalg.norm(direction)
-    return vector
-
-
 def _noisy(
     values: Ints,
     scale: float,
@@ -66,10 +50,7 @@ def _noisy(
     vetted: str,
     seeded: Callable[[float, int, SecretRandomness], Ints],
 ) -> Ints:
-    require_secret(secret)
-    whole = np.ascontiguousarray(values)
-    if not np.issubdtype(whole.dtype, np.signedinteger):
-        raise InvalidInput(f"Noise is added to whole numbers (signed integers); got {whole.dtype}.")
+    whole = whole_numbers(values, secret)
     if secret.secure:
         drawn = _measurement(vetted, scale)(whole.ravel().astype(np.int64, copy=False))
         return np.array(drawn, dtype=np.int64).reshape(whole.shape)
@@ -107,6 +88,15 @@ def _seeded_gaussian(sigma: float, count: int, secret: SecretRandomness) -> Ints
 def _uniforms(count: int, secret: SecretRandomness) -> Floats:
     """Uniform in (0, 1), to 53 bits."""
     return np.asarray(((secret.take(count) >> np.uint64(11)) + 0.5) * 2.0**-53)
+
+
+def whole_numbers(values: Ints, secret: SecretRandomness) -> Ints:
+    """What noise may be added to, and randomness that it may be drawn with."""
+    require_secret(secret)
+    whole = np.ascontiguousarray(values)
+    if not np.issubdtype(whole.dtype, np.signedinteger):
+        raise InvalidInput(f"Noise is added to whole numbers (signed integers); got {whole.dtype}.")
+    return whole
 
 
 def checked_scale(value: float, name: str) -> float:

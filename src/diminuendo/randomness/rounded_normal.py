@@ -8,7 +8,8 @@ zCDP.
 
 X is drawn by Karney's algorithm: a whole part k, accepted by flips of coins that land with probability e^(-1/2), and a
 fraction x, whose digits are words drawn as they are needed. Every step compares two uniform numbers; compiled code
-looks at their first words, and where those are equal, once in 2^64, whole numbers in Python decide, with more digits.
+looks at their first words, and where those are equal, once in 2^64, Python draws the number anew (`slowly`), with as
+many words of each uniform number as it takes.
 Floats decide how sigma * (k + x) is rounded; where they cannot, whole numbers of 128 bits with the first word of x;
 and where that is not enough, again Python.
 
@@ -16,10 +17,6 @@ Cost       `ContinuousGaussian(mu)`.
 Assumes    that words are uniform and secret.
 Excludes   timing: how many words a number takes depends on it.
 References Karney (2016), ACM Transactions on Mathematical Software 42; von Neumann (1951).
-
-Rounded Gaussian noise on numbers that are written out as far as is needed: where compiled code cannot decide.
-
-The same algorithm as in rounded_normal.py, one number at a time, with as many words of each uniform number as it takes.
 """
 
 from __future__ import annotations
@@ -29,21 +26,10 @@ from collections.abc import Callable
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
-from diminuendo import _validate
 from diminuendo._numba import inline, kernel
-from diminuendo.errors import InvalidInput
-from diminuendo.randomness.words import (
-    SHORT,
-    USED,
-    SecretRandomness,
-    SecretWords,
-    begin,
-    below,
-    require_secret,
-    undo,
-)
+from diminuendo.randomness.noise import checked_scale, whole_numbers
+from diminuendo.randomness.words import SHORT, USED, SecretRandomness, SecretWords, begin, below, undo
 from diminuendo.types import Ints, Words
 
 
@@ -123,9 +109,6 @@ def rounded(sigma: float, k: int, digits: list[int], next_word: Callable[[], int
         digits.append(next_word())
 
 
-WIDEST = 2.0**50
-"""Wider noise than this would leave no room in 64 bits."""
-
 FRACTION = 2.0**-64
 SAFE = 2.0**-48
 """Floats decide how to round only where they are farther from a half than this share of the number."""
@@ -133,41 +116,36 @@ SAFE = 2.0**-48
 EACH = 17
 """Words that a number takes on average, about."""
 
+ONE_HALF = np.uint64(1) << np.uint64(63)
 TIE, DRY = -1, -2
-
 UNDECIDED = -1
+DRAWN, SETTLED, UNSURE = range(3)
 MOST_BELOW, MOST_WHOLE = 62, 255
 """With at most MOST_BELOW bits behind the point of sigma, and whole parts up to MOST_WHOLE, 128 bits are enough."""
 
 
 def rounded_normal(values: Ints, sigma: float, secret: SecretRandomness) -> Ints:
     """Each value plus rounded Gaussian noise."""
-    require_secret(secret)
-    whole = np.ascontiguousarray(values)
-    if not np.issubdtype(whole.dtype, np.signedinteger):
-        raise InvalidInput(f"Noise is added to whole numbers (signed integers); got {whole.dtype}.")
-    if not _validate.positive_float(sigma, "sigma") <= WIDEST:
-        raise InvalidInput(f"sigma must be at most 2^50 so that sums fit into 64 bits; got {sigma:g}.")
+    whole = whole_numbers(values, secret)
+    checked_scale(sigma, "sigma")
     with secret.lock:
         return whole + _noise(whole.size, sigma, secret).reshape(whole.shape)
 
 
 def _noise(count: int, sigma: float, secret: SecretRandomness) -> Ints:
     wholes, fractions = np.empty(count, dtype=np.int64), np.empty(count, dtype=np.uint64)
-    noise: Ints = np.zeros(count, dtype=np.int64)
-    settled: NDArray[np.bool_] = np.zeros(count, dtype=np.bool_)
+    noise, state = np.zeros(count, dtype=np.int64), np.full(count, DRAWN)
     done = 0
     while done < count:
-        done = int(_draw(done, wholes, fractions, secret.view))
+        done = int(_fill(done, wholes, fractions, secret.view))
         if done < count:
             if secret.view.used[SHORT]:
                 secret.resume(EACH * (count - done))
             else:  # a tie
-                noise[done], settled[done] = slowly(sigma, lambda: int(secret.take(1)[0])), True
+                noise[done], state[done] = slowly(sigma, lambda: int(secret.take(1)[0])), SETTLED
                 done += 1
-    unsure: NDArray[np.bool_] = np.zeros(count, dtype=np.bool_)
-    _round(sigma, *_written(sigma), wholes, fractions, noise, settled, unsure)
-    for j in np.flatnonzero(unsure):
+    _round(sigma, *_written(sigma), wholes, fractions, state, noise)
+    for j in np.flatnonzero(state == UNSURE):
         digits = [int(fractions[j])]
         sign, k = (1, int(wholes[j])) if wholes[j] >= 0 else (-1, int(-wholes[j] - 1))
         noise[j] = sign * rounded(sigma, k, digits, lambda: int(secret.take(1)[0]))
@@ -175,123 +153,101 @@ def _noise(count: int, sigma: float, secret: SecretRandomness) -> Ints:
 
 
 @inline
-def _half_power(secret: SecretWords) -> int:
-    """1 with probability e^(-1/2), else 0; or TIE or DRY. How long a falling run below 1/2 is: even or odd."""
-    last = np.uint64(1) << np.uint64(63)
-    even = 1
-    while True:
-        if secret.used[USED] >= len(secret.words):
-            secret.used[SHORT] = 1
-            return DRY
-        word = secret.words[secret.used[USED]]
-        secret.used[USED] += 1
-        if word == last and last != np.uint64(1) << np.uint64(63):
-            return TIE
-        if word >= last:
-            return even
-        last = word
-        even = 1 - even
-
-
-@inline
-def _below_word(other: Words, secret: SecretWords) -> int:
-    """Whether a fresh uniform number is below one whose first word is other[0]; it is kept in other[1]. TIE or DRY."""
+def _next_word(secret: SecretWords) -> tuple[int, np.uint64]:
+    """1 or DRY, and the first word of a fresh uniform number."""
     if secret.used[USED] >= len(secret.words):
         secret.used[SHORT] = 1
-        return DRY
-    word = secret.words[secret.used[USED]]
+        return DRY, ONE_HALF
     secret.used[USED] += 1
-    other[1] = word
-    if word == other[0]:
-        return TIE
-    return 1 if word < other[0] else 0
+    return 1, secret.words[secret.used[USED] - 1]
 
 
 @inline
-def _accepts(k: int, x: Words, pair: Words, secret: SecretWords) -> int:
-    """1 with probability exp(-x (2k + x) / (2k + 2)), else 0; or TIE or DRY."""
-    pair[0] = x[0]
-    even = 1
+def _below_word(bound: np.uint64, secret: SecretWords) -> tuple[int, np.uint64]:
+    """Whether a fresh uniform number is below one that begins with `bound`: 1 or 0, or TIE or DRY; and its word."""
+    ready, word = _next_word(secret)
+    if ready == DRY:
+        return DRY, word
+    if word == bound:
+        return TIE, word
+    return (1 if word < bound else 0), word
+
+
+@inline
+def _half_power(secret: SecretWords) -> int:
+    """1 with probability e^(-1/2), else 0; or TIE or DRY. How long a falling run below 1/2 is: even or odd."""
+    last, even = ONE_HALF, 1
     while True:
-        smaller = _below_word(pair, secret)
+        smaller, word = _below_word(last, secret)
+        if smaller == TIE and last == ONE_HALF:
+            smaller = 0  # one half has no further digits
         if smaller < 0:
             return smaller
         if smaller == 0:
             return even
-        part = below(2 * k + 2, secret)
-        if part < 0:
-            return DRY
-        if part > 2 * k:
-            return even
-        if part == 2 * k:
-            last = pair[1]
-            pair[0] = x[0]
-            smaller = _below_word(pair, secret)
-            pair[1] = last
-            if smaller < 0:
-                return smaller
-            if smaller == 0:
-                return even
-        pair[0] = pair[1]
-        even = 1 - even
+        last, even = word, 1 - even
 
 
 @inline
-def _one(x: Words, pair: Words, secret: SecretWords) -> int:
-    """The whole part k of |X|, the first word of its fraction in x[0]; or TIE or DRY."""
+def _accepts(k: int, x: np.uint64, secret: SecretWords) -> int:
+    """1 with probability exp(-x (2k + x) / (2k + 2)), else 0; or TIE or DRY."""
+    last, even = x, 1
     while True:
-        k = 0
-        while True:
-            flip = _half_power(secret)
-            if flip < 0:
-                return flip
-            if flip == 0:
-                break
+        smaller, word = _below_word(last, secret)
+        if smaller == 1:
+            part = below(2 * k + 2, secret)
+            if part < 0:
+                return DRY
+            if part > 2 * k:
+                return even
+            if part == 2 * k:
+                smaller, _ = _below_word(x, secret)
+        if smaller < 0:
+            return smaller
+        if smaller == 0:
+            return even
+        last, even = word, 1 - even
+
+
+@inline
+def _one(secret: SecretWords) -> tuple[int, np.uint64]:
+    """The whole part k of |X| and the first word of its fraction; or TIE or DRY instead of k."""
+    while True:
+        k, x, good = 0, ONE_HALF, _half_power(secret)
+        while good == 1:
             k += 1
-        good = 1
-        for _ in range(k * (k - 1)):
             good = _half_power(secret)
-            if good < 0:
-                return good
-            if good == 0:
-                break
         if good == 0:
-            continue
-        if secret.used[USED] >= len(secret.words):
-            secret.used[SHORT] = 1
-            return DRY
-        x[0] = secret.words[secret.used[USED]]
-        secret.used[USED] += 1
-        for _ in range(k + 1):
-            good = _accepts(k, x, pair, secret)
-            if good < 0:
-                return good
-            if good == 0:
-                break
+            good = 1
+            for _ in range(k * (k - 1)):
+                good = _half_power(secret)
+                if good != 1:
+                    break
         if good == 1:
-            return k
+            good, x = _next_word(secret)
+            for _ in range(k + 1):
+                if good == 1:
+                    good = _accepts(k, x, secret)
+        if good == 1:
+            return k, x
+        if good < 0:
+            return good, x
 
 
 @kernel
-def _fill(done: int, wholes: Ints, fractions: Words, x: Words, pair: Words, secret: SecretWords) -> int:
+def _fill(done: int, wholes: Ints, fractions: Words, secret: SecretWords) -> int:
+    """Fill from `done` on; returns how far it came before words ran out or two were equal."""
     while done < len(wholes):
         begin(secret)
         sign = below(2, secret)
-        k = DRY if sign < 0 else _one(x, pair, secret)
+        k, x = _one(secret) if sign >= 0 else (DRY, ONE_HALF)
         if k < 0:
             undo(secret)
             return done
         wholes[done] = k if sign == 0 else -k - 1
-        fractions[done] = x[0]
+        fractions[done] = x
         done += 1
     return done
-
-
-def _draw(done: int, wholes: Ints, fractions: Words, secret: SecretWords) -> int:
-    """Fill from `done` on; returns how far it came before words ran out or two were equal."""
-    return int(
-        _fill(done, wholes, fractions, np.empty(1, dtype=np.uint64), np.empty(2, dtype=np.uint64), secret)
-    )
 
 
 def _written(sigma: float) -> tuple[int, int]:
@@ -315,9 +271,8 @@ def _decided(m: int, e: int, k: int, fraction: np.uint64) -> int:
     few = np.uint64(m)
     first, second = (few & LOWER) * (fraction & LOWER), (few >> HALF) * (fraction & LOWER)
     third, fourth = (few & LOWER) * (fraction >> HALF), (few >> HALF) * (fraction >> HALF)
-    middle = (
-        (first >> HALF) + (second & LOWER) + third
-    )  # below 2^64: first >> 32 and second & LOWER are below 2^32
+    # Below 2^64: first >> 32 and second & LOWER are below 2^32.
+    middle = (first >> HALF) + (second & LOWER) + third
     low = (middle << HALF) | (first & LOWER)
     high = (
         fourth + (second >> HALF) + (middle >> HALF) + few * np.uint64(k) + (np.uint64(1) << np.uint64(e - 1))
@@ -328,19 +283,10 @@ def _decided(m: int, e: int, k: int, fraction: np.uint64) -> int:
 
 
 @kernel
-def _round(
-    sigma: float,
-    m: int,
-    e: int,
-    wholes: Ints,
-    fractions: Words,
-    noise: Ints,
-    settled: NDArray[np.bool_],
-    unsure: NDArray[np.bool_],
-) -> None:
-    """Round where floats can, or the first word of a fraction; `unsure`: where they cannot."""
+def _round(sigma: float, m: int, e: int, wholes: Ints, fractions: Words, state: Ints, noise: Ints) -> None:
+    """Round what is DRAWN where floats can, or the first word of a fraction; where they cannot, it is UNSURE."""
     for j in range(len(wholes)):
-        if settled[j]:  # the others' numbers may be anything here
+        if state[j] != DRAWN:
             continue
         k = wholes[j] if wholes[j] >= 0 else -wholes[j] - 1
         size = sigma * (k + float(fractions[j]) * FRACTION)
@@ -348,5 +294,5 @@ def _round(
         found = int(down)
         if abs(size + 0.5 - np.rint(size + 0.5)) <= SAFE * (size + 1):
             found = _decided(m, e, k, fractions[j])
-            unsure[j] = found == UNDECIDED
+            state[j] = UNSURE if found == UNDECIDED else SETTLED
         noise[j] = found if wholes[j] >= 0 else -found

@@ -156,14 +156,12 @@ def grow(classes: ScoreClasses, expert: int, item: int, ticks: int) -> None:
     for level in range(before, after):
         classes.starts[expert, level + 1] -= 1
         _swap(classes, expert, item, classes.starts[expert, level + 1])
-    if after > classes.marks[expert, TOP]:
+    top, weights = classes.marks[expert, TOP], classes.weights[expert]
+    if after > top:
         classes.marks[expert, TOP] = after
         _rebound(classes, expert)
     elif after > before:
-        classes.marks[expert, BOUND] += (
-            classes.weights[expert, classes.marks[expert, TOP] - after]
-            - classes.weights[expert, classes.marks[expert, TOP] - before]
-        )
+        classes.marks[expert, BOUND] += weights[top - after] - weights[top - before]
 
 
 @inline
@@ -191,11 +189,9 @@ def _slide(classes: ScoreClasses, expert: int, by: int) -> None:
 
 @inline
 def _rebound(classes: ScoreClasses, expert: int) -> None:
-    total = 0
-    for level in range(classes.marks[expert, TOP] + 1):
-        total += (classes.starts[expert, level + 1] - classes.starts[expert, level]) * classes.weights[
-            expert, classes.marks[expert, TOP] - level
-        ]
+    total, top, starts = 0, classes.marks[expert, TOP], classes.starts[expert]
+    for level in range(top + 1):
+        total += (starts[level + 1] - starts[level]) * classes.weights[expert, top - level]
     classes.marks[expert, BOUND] = total
 
 
@@ -218,12 +214,8 @@ def retune(classes: ScoreClasses, expert: int, rate: float) -> None:
         best = max(best, classes.totals[item, expert])
     top = _class(best, shift, 0) if best > 0 else 0
     base = max(0, top - CLASSES // 2)
-    classes.rate[expert] = rate
-    classes.marks[expert, SHIFT], classes.marks[expert, BASE], classes.marks[expert, TOP] = (
-        shift,
-        base,
-        top - base,
-    )
+    classes.rate[expert], marks = rate, classes.marks[expert]
+    marks[SHIFT], marks[BASE], marks[TOP] = shift, base, top - base
     # A counting sort of the touched items by class. First sizes, then where each class ends ...
     classes.starts[expert, :] = 0
     for j in range(untouched, n):

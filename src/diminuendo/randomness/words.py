@@ -276,3 +276,20 @@ def below_masked(bound: int, mask: np.uint64, view: PublicWords | SecretWords) -
             return int(np.int64(word))
     view.used[SHORT] = 1
     return UNFINISHED
+
+
+@inline
+def verdict_on(residual: int, rate: float, difference: int, bits: int, secret: SecretWords) -> int:
+    """1 or 0, where exact arithmetic has decided this very question, whoever asked it; else it is asked: UNFINISHED."""
+    offset = secret.used[USED] - secret.used[BEGUN]
+    for known in range(secret.used[VERDICTS]):
+        verdict = secret.verdicts[known]
+        same = verdict[0] == offset and verdict[1] == residual and verdict[2] == difference
+        if same and verdict[3] == bits and secret.rates[known] == rate:
+            secret.used[USED] += verdict[5]
+            return int(verdict[4])
+    secret.question[ASKED] = 1
+    secret.question[OFFSET], secret.question[RESIDUAL] = offset, residual
+    secret.question[DIFFERENCE], secret.question[BITS] = difference, bits
+    secret.rate[0] = rate
+    return UNFINISHED

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from diminuendo.streams.ratings import from_ratings, read_ratings
 
 # pyarrow takes its time to load, and most streams do without.
-__getattr__, __dir__ = lazily(__name__, {"diminuendo.streams.ratings": ("from_ratings", "read_ratings")})
+__getattr__, __dir__ = lazily(__name__, {"ratings": "from_ratings read_ratings"})
 
 __all__ = [
     "BUILTIN",

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from diminuendo import _validate
 from diminuendo._sparse import SparseRows
 from diminuendo.errors import InvalidInput
-from diminuendo.sums.clip import Clip, Rule, add_dense, add_sparse, as_floats, dense_row, rising, sparse_row
+from diminuendo.sums.clip import Clip, Rule, add_sparse, as_floats, dense_row, rising, sparse_row
 from diminuendo.sums.schedule import Schedule
 from diminuendo.types import Floats, Ints
 
@@ -57,7 +57,6 @@ class OpenBatch:
         self._cells: NDArray[Any] = np.zeros((self.size // self.across, self.across), dtype=NARROW.dtype)
         self._most = 0  # no cell holds more than this, whatever people said
         self._marks = np.zeros(2, dtype=np.int64)  # the open batch, and how often somebody added
-        self._scratch = np.zeros(0, dtype=np.int64)  # as long as the longest contribution so far
         self._lock = threading.RLock()  # kernels let other threads run
 
     def __repr__(self) -> str:
@@ -94,20 +93,14 @@ class OpenBatch:
         is the same.
         """
         if indices is None:
-            row = dense_row(values, self.size)
-            places = None
+            row, places = dense_row(values, self.size), np.arange(self.size)
         else:
             row, places = sparse_row(values, indices, self.size)
-        if self.clip.norm == "cell" and (places is None or len(places) != 1):
+        if self.clip.norm == "cell" and (indices is None or len(places) != 1):
             raise InvalidInput("This sum takes one entry per person: add([value], [cell]).")
         with self._lock:
-            if not self._counts(1, batch):
-                return
-            if places is None and self.across == 1:
-                add_dense(self.clip.rule(), row, self._room(self.size), self._batch)
-                return
-            places = np.arange(self.size) if places is None else places
-            self._add(np.array([0, len(places)]), places, row, len(places))
+            if self._counts(1, batch):
+                self._add(np.array([0, len(places)]), places, row)
 
     def add_rows(self, rows: Any, *, batch: int | None = None) -> None:
         """Many people's contributions at once: one per row of a scipy CSR matrix."""
@@ -116,17 +109,13 @@ class OpenBatch:
             raise InvalidInput("This sum takes one entry per person; some rows have more.")
         with self._lock:
             if self._counts(len(starts) - 1, batch):
-                self._add(starts, places, values, int(np.diff(starts).max(initial=0)))
+                self._add(starts, places, values)
 
-    def _add(self, starts: Ints, places: Ints, values: Floats, longest: int) -> None:
+    def _add(self, starts: Ints, places: Ints, values: Floats) -> None:
         if self.across > 1:
             places = places % len(self._cells) * self.across + places // len(self._cells)
-        add_sparse(self.clip.rule(), starts, places, values, self._room(longest), self._cells.ravel())
-
-    def _room(self, entries: int) -> Ints:
-        if len(self._scratch) < entries:
-            self._scratch = np.zeros(entries, dtype=np.int64)
-        return self._scratch
+        scratch = np.empty(np.diff(starts).max(initial=0), dtype=np.int64)
+        add_sparse(self.clip.rule, starts, places, values, scratch, self._cells.ravel())
 
     @contextmanager
     def compiled_access(self, people: int, *, batch: int | None = None) -> Iterator[BatchView | None]:
@@ -139,7 +128,7 @@ class OpenBatch:
         if self.clip.norm == "cell":
             raise InvalidInput("This sum takes one entry per person: add([value], [cell]).")
         with self._lock:
-            yield BatchView(self.clip.rule(), self._cells) if self._counts(people, batch) else None
+            yield BatchView(self.clip.rule, self._cells) if self._counts(people, batch) else None
 
     def _counts(self, people: int, batch: int | None) -> bool:
         """Whether the contributions of `people` people to that batch still count; they are counted if so."""

@@ -88,12 +88,9 @@ class Clip:
             return apart**2
         return min((4 if self.signed else 2) * self.limit**2, size * apart**2)
 
+    @cached_property
     def rule(self) -> Rule:
         """The clip as compiled code reads it."""
-        return self._rule
-
-    @cached_property
-    def _rule(self) -> Rule:
         return KINDS[self.norm], self.bound, self.ceiling, self.ticks, self.limit, self.signed
 
 
@@ -171,14 +168,6 @@ def _one_off(out: Ints, size: int, whole: int, kind: int) -> int:
 
 
 @kernel
-def add_dense(rule: Rule, values: Floats, scratch: Ints, total: Ints) -> None:
-    """total += the clipped values."""
-    clip_row(rule, values, 0, len(values), scratch)
-    for j in range(len(values)):
-        total[j] += scratch[j]
-
-
-@kernel
 def add_sparse(rule: Rule, starts: Ints, columns: Ints, values: Floats, scratch: Ints, total: Ints) -> None:
     """One contribution per row: total[columns] += the clipped values, row by row."""
     for row in range(len(starts) - 1):
@@ -227,6 +216,15 @@ def sparse_row(values: object, indices: object, size: int) -> tuple[Floats, Ints
             f"indices must rise, each once, from 0 to {size - 1}. Sort them and add up doubles."
         )
     return row, whole
+
+
+def gains_row(values: object, indices: object, size: int) -> tuple[Floats, Ints]:
+    """What items are worth to one person, at the door: a whole vector, of which only gains above 0 count, or sparse."""
+    if indices is not None:
+        return sparse_row(values, indices, size)
+    row = dense_row(values, size)
+    places = np.flatnonzero(row > 0)
+    return row[places], places
 
 
 def as_floats(values: object) -> Floats:

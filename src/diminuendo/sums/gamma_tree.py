@@ -172,8 +172,5 @@ class GammaTree:
 
 def node_scale(levels: int, sensitivity: float, epsilon: float) -> float:
     """The scale at which a copy whose vectors a person can move by `sensitivity` costs at most epsilon."""
-    return (
-        _validate.positive_float(sensitivity, "sensitivity")
-        * levels
-        / _validate.positive_float(epsilon, "epsilon")
-    )
+    distance = _validate.positive_float(sensitivity, "sensitivity")
+    return distance * levels / _validate.positive_float(epsilon, "epsilon")

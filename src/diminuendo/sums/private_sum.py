@@ -10,7 +10,8 @@ A contribution is clipped to whole ticks (clip.py) and added to the open batch. 
 batches by the strategy (strategies/base.py) in whole numbers, adds discrete noise to every entry, keeps the result with
 the ledger, and only then decodes and returns it. An empty batch is released like any other. All releases are paid for
 when the sum is made. After a crash, make it again with the same arguments and `restore` a snapshot: releases made
-since then are published as they were, not drawn again. What was added since the snapshot is lost.
+since then are published as they were, not drawn again. What was added since the snapshot is lost. `ExactSum` takes
+contributions by the same rules and is published as it is: it shows what the noise costs.
 
 Guarantee  `event`: with Gaussian noise rho-zCDP, rho = sensitivity^2 * square / (2 sigma^2) (docs/maths/sums.md,
            Theorems S1 and S3); with Laplace noise (epsilon, 0), epsilon = sensitivity * total / scale (Theorem S2).
@@ -26,6 +27,8 @@ import math
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
+
+import numpy as np
 
 from diminuendo import _validate
 from diminuendo.errors import InvalidInput, OverBudget
@@ -53,7 +56,31 @@ ROOM = 1 << 61
 """No number inside may exceed this; what could is refused before anybody arrives."""
 
 
-class PrivateSum(OpenBatch):
+class RunningSum(OpenBatch):
+    """A sum that is published after each batch of the schedule; how, subclasses say."""
+
+    def snapshot(self) -> bytes:
+        """What was added and released so far. As private as what people said."""
+        return snapshots.packed({"sum": repr(self._facts())}, [self._entries(), self._marks, *self._arrays()])
+
+    def restore(self, snapshot: bytes) -> None:
+        """Go on from a snapshot of a sum that was made with the same arguments."""
+        batch, facts = self._entries(), {"sum": repr(self._facts())}
+        snapshots.unpack(snapshot, facts, [batch, self._marks, *self._arrays()])
+        self._fill(batch)
+        if not 0 <= self.batch <= len(self.schedule):
+            raise InvalidInput("The snapshot is of a batch that there is not; it was altered.")
+
+    def _facts(self) -> tuple[Any, ...]:
+        """The arguments that it was made with."""
+        return self.size, self.clip, self.schedule.ends
+
+    def _arrays(self) -> list[Any]:
+        """What it remembers besides the open batch; changed in place."""
+        raise NotImplementedError
+
+
+class PrivateSum(RunningSum):
     """A running sum, published once after each batch of the schedule, at a total cost of `cost`."""
 
     def __init__(
@@ -116,19 +143,14 @@ class PrivateSum(OpenBatch):
             raise OverBudget(f"All {len(self.schedule)} releases that were paid for have been made.")
         if self._due is None:
             self._due = self._encoder.encode(self._take())
-        released = self._kept(self._due, secret)
+        rows, sampler = self._due, SAMPLERS[type(self.event)]
+        released = self._paid.once(f"{self.batch - 1:06d}", lambda: sampler(rows, self.scale, secret), secret)
+        if released.shape != rows.shape:
+            raise InvalidInput(f"What was published as {self._paid.name!r} before is of another size.")
         self._due = None
         running = self._decoder.decode(released)
         running /= self.clip.ticks
         return running
-
-    def _kept(self, rows: Ints, secret: SecretRandomness) -> Ints:
-        """What is published of these combinations."""
-        sampler = SAMPLERS[type(self.event)]
-        released = self._paid.once(f"{self.batch - 1:06d}", lambda: sampler(rows, self.scale, secret), secret)
-        if released.shape != rows.shape:
-            raise InvalidInput(f"What was published as {self._paid.name!r} before is of another size.")
-        return released
 
     def deviation(self, release: int) -> float:
         """The standard deviation of the noise in every entry, in units, after that number of releases (from 1)."""
@@ -145,20 +167,15 @@ class PrivateSum(OpenBatch):
 
     def merge(self, other: OpenBatch) -> None:
         """Take over what another machine collected. If its batch has closed meanwhile, that came too late."""
-        if type(other) is not OpenBatch or (other.size, other.across, other.clip, other.schedule) != (
-            self.size,
-            self.across,
-            self.clip,
-            self.schedule,
-        ):
+        alike = ("size", "across", "clip", "schedule")
+        if type(other) is not OpenBatch or any(getattr(other, a) != getattr(self, a) for a in alike):
             raise InvalidInput(f"Merge what {self!r}.collector() made; got {other!r}.")
         if other.batch > self.batch:
             raise InvalidInput(f"Batch {other.batch} has not begun here; batch {self.batch} is open.")
         with self._lock, other._lock:
             if self._counts(int(other._marks[1]), other.batch):
-                self._cells += other._cells.astype(
-                    self._cells.dtype, copy=False
-                )  # fits: no more people were expected
+                # Fits: no more people were expected.
+                self._cells += other._cells.astype(self._cells.dtype, copy=False)
             other._empty()
             other._marks[:] = self.batch, 0
 
@@ -166,20 +183,31 @@ class PrivateSum(OpenBatch):
         """What was added and released so far. As private as what people said. No randomness is in it."""
         if self._due is not None:
             raise InvalidInput("A release is under way that could not be kept; call release() again first.")
-        return snapshots.packed(self._facts(), self._arrays())
+        return super().snapshot()
 
     def restore(self, snapshot: bytes) -> None:
         """Go on from a snapshot of a sum that was made with the same arguments."""
-        batch, *others = self._arrays()
-        snapshots.unpack(snapshot, self._facts(), [batch, *others])
-        self._fill(batch)
+        super().restore(snapshot)
         self._due = None
-        if not 0 <= self.batch <= len(self.schedule):
-            raise InvalidInput("The snapshot is of a batch that there is not; it was altered.")
 
-    def _facts(self) -> dict[str, Any]:
-        facts = self.size, self.clip, self.schedule.ends, self.strategy.name, self.scale, self._paid.name
-        return {"sum": repr(facts)}
+    def _facts(self) -> tuple[Any, ...]:
+        return (*super()._facts(), self.strategy.name, self.scale, self._paid.name)
 
     def _arrays(self) -> list[Any]:
-        return [self._entries(), self._marks, *self._encoder.arrays, *self._decoder.arrays]
+        return [*self._encoder.arrays, *self._decoder.arrays]
+
+
+class ExactSum(RunningSum):
+    """A running sum that is published as it is, for comparisons: it promises nothing."""
+
+    def __init__(self, size: int, *, schedule: Schedule, clip: Clip) -> None:
+        super().__init__(size, clip, schedule)
+        self._total = np.zeros(self.size, dtype=np.int64)
+
+    def release(self, secret: SecretRandomness) -> Floats:
+        """Close the batch; the sum so far, in units. Secret words are not needed."""
+        self._total += self._take()
+        return self._total / self.clip.ticks
+
+    def _arrays(self) -> list[Any]:
+        return [self._total]

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from diminuendo import _snapshots
 from diminuendo.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from diminuendo.sums.private_sum import RunningSum
 
 
 def packed(facts: dict[str, Any], arrays: Sequence[NDArray[Any]]) -> bytes:
@@ -40,24 +43,12 @@ def unpack(snapshot: bytes, facts: dict[str, Any], arrays: Sequence[NDArray[Any]
         old[...] = new
 
 
-class Snapshotted(Protocol):
-    """A sum that writes and reads itself."""
-
-    def snapshot(self) -> bytes:
-        """What was added and released so far. As private as what people said."""
-        ...
-
-    def restore(self, snapshot: bytes) -> None:
-        """Go on from a snapshot of a sum that was made with the same arguments."""
-        ...
-
-
-def sum_as_extra(kept: Snapshotted) -> dict[str, NDArray[Any]]:
+def sum_as_extra(kept: RunningSum) -> dict[str, NDArray[Any]]:
     """A sum as the snapshot of a learner holds it, whose people are in that one sum."""
     return {"sum": np.frombuffer(kept.snapshot(), dtype=np.uint8)}
 
 
-def take_sum(kept: Snapshotted, found: dict[str, NDArray[Any]]) -> None:
+def take_sum(kept: RunningSum, found: dict[str, NDArray[Any]]) -> None:
     """Go on from what `sum_as_extra` wrote; refuse what it could not have written."""
     try:
         kept.restore(found.pop("sum").tobytes())

@@ -27,19 +27,41 @@ from numpy.typing import NDArray
 from diminuendo._snapshots import MOST_DEVIATIONS
 from diminuendo.errors import InvalidInput
 from diminuendo.learners.base.decisions import NO_PROBE
+from diminuendo.learners.base.feedback import Clicks, Payoffs, Reader
 from diminuendo.learners.base.frame import Frame
 from diminuendo.learners.base.policy import MenuPolicy
 from diminuendo.learners.probing.menu import ChoosesWithProbes, ExpertsWithProbes
 from diminuendo.learners.probing.schedule import Plan, Theorem
-from diminuendo.learners.probing.worth import Worth
 from diminuendo.privacy.budget import Budget, Guarantee, no_privacy
 from diminuendo.privacy.events import Event
 from diminuendo.randomness.shares import softmax
 from diminuendo.streams.people import People
-from diminuendo.sums.exact_sum import ExactSum
-from diminuendo.sums.private_sum import PrivateSum
+from diminuendo.sums.private_sum import ExactSum, PrivateSum
 from diminuendo.sums.snapshots import sum_as_extra, take_sum
 from diminuendo.types import ONE_MINUS_1_OVER_E, Floats, Items
+
+
+@dataclass(frozen=True)
+class Worth:
+    """What the answer to a probe says about the item that was tried: a number in [0, 1], as private as the answer."""
+
+    reader: Reader
+    """Checks feedback at the door."""
+    answers: Callable[[People, Items, int], NDArray[Any]]
+    """What people of a stream say to slates, from the person of that number on."""
+    of: Callable[[Items, Items, Any], Any]
+    """From slates, probes (slot, item, 0) and answers, of one round or of many."""
+
+
+def _clicked_on_probe(slates: Items, probes: Items, clicked: Any) -> Any:
+    """1 if the item that was tried was in its slot, and the first to be clicked, else 0."""
+    slot, item = probes[..., 0], probes[..., 1]
+    shown = np.take_along_axis(slates, slot[..., None], axis=-1)[..., 0]
+    return ((clicked == slot) & (shown == item)).astype(np.float64)
+
+
+PAYOFF_OF_PROBE = Worth(Payoffs(), People.values_of, lambda slates, probes, payoffs: payoffs)
+CLICK_ON_PROBE = Worth(Clicks(), People.first_clicks, _clicked_on_probe)
 
 
 @dataclass(frozen=True)
@@ -47,7 +69,7 @@ class WayToProbe:
     """What a probe shows, what its answer is worth, and what is proved of it."""
 
     shows: int
-    """SHORT, FULL or INSERTED (draw.py)."""
+    """SHORT, FULL or INSERTED (menu.py)."""
     theorem: Callable[[int], Theorem]
     """What is proved, for a number of slots."""
     worth: Worth
@@ -80,9 +102,7 @@ class ProbingPolicy(MenuPolicy):
         self._sums: Floats = np.zeros(frame.slots * frame.n_items)  # of all cells, as published
         self._new_sums: Floats | None = None  # published, and not taken over into `_sums` yet
         kind = np.int32 if plan.block_probes <= np.iinfo(np.int32).max else np.int64
-        self._probes: NDArray[Any] = np.arange(
-            plan.block_probes, dtype=kind
-        )  # of a block; those to come first
+        self._probes: NDArray[Any] = np.arange(plan.block_probes, dtype=kind)  # those to come first
         self._probes_left = np.array([plan.probes_in(0)], dtype=np.int64)
         self._chooser = self._choosing_in(block=0)
 
@@ -119,10 +139,8 @@ class ProbingPolicy(MenuPolicy):
 
     def regret_bound(self, rounds: int | None = None) -> float:
         """What follows for the regret to (1 - 1/e) of the best slate; of order T where less is aimed at."""
-        return (
-            self.bound_to_aim()
-            + (ONE_MINUS_1_OVER_E - self._way.theorem(self.frame.slots).aim) * self.plan.horizon
-        )
+        aim = self._way.theorem(self.frame.slots).aim
+        return self.bound_to_aim() + (ONE_MINUS_1_OVER_E - aim) * self.plan.horizon
 
     # Public: experts' shares, from what was published; probes, from public coins.
 
@@ -164,10 +182,8 @@ class ProbingPolicy(MenuPolicy):
             self._sums[:] = self._new_sums
             self._probes_left[0] = self.plan.probes_in(block)
             self._chooser = self._choosing_in(block)
-            self._blocks_published[0], self._new_sums = (
-                block,
-                None,
-            )  # last: whatever fails before is done again
+            # Last: whatever fails before is done again.
+            self._blocks_published[0], self._new_sums = block, None
 
     # Private: what probed people say, into the cell that coins chose.
 
@@ -189,11 +205,12 @@ class ProbingPolicy(MenuPolicy):
         drawn = self.draw_rows(slates[done:end], probes)
         probing = np.flatnonzero(probes[:drawn, 0] != NO_PROBE)
         if len(probing):
-            rounds, made = done + probing, probes[probing]
+            shown, made = slates[done : done + drawn], probes[probing]
             cells = made[:, 0].astype(np.int64) * frame.n_items + made[:, 1]
-            worths = self._way.worth.of_all(people, rounds, slates, made)
-            shape = (len(rounds), frame.slots * frame.n_items)
-            rows = scipy.sparse.csr_array((worths, cells, np.arange(len(rounds) + 1)), shape=shape)
+            answers = self._way.worth.answers(people, shown, done)[probing]
+            worths = self._way.worth.of(shown[probing], made, answers)
+            shape = (len(probing), frame.slots * frame.n_items)
+            rows = scipy.sparse.csr_array((worths, cells, np.arange(len(probing) + 1)), shape=shape)
             self._cells.add_rows(rows, batch=block)
         return done + drawn
 

@@ -25,35 +25,37 @@ References Streeter & Golovin (2008), NIPS 21, for experts that explore; Agarwal
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
+from typing import Concatenate, ParamSpec
 
 from diminuendo import _validate
-from diminuendo.errors import InvalidInput
-from diminuendo.learners.base.entry import Advice, Entry, Fits
-from diminuendo.learners.base.feedback import Clicks, Payoffs
+from diminuendo.learners.base.entry import Advice, Entry, Shape
 from diminuendo.learners.base.frame import Frame
 from diminuendo.learners.base.learner import Learner
 from diminuendo.learners.base.patience import Patient
 from diminuendo.learners.base.setting import Setting
-from diminuendo.learners.probing import draw, schedule
-from diminuendo.learners.probing.policy import ProbingPolicy, WayToProbe
+from diminuendo.learners.probing import menu, schedule
+from diminuendo.learners.probing.policy import CLICK_ON_PROBE, PAYOFF_OF_PROBE, ProbingPolicy, WayToProbe
 from diminuendo.learners.probing.schedule import PAYOFF_TICKS, Noise, Plan, planned, spread_ahead
-from diminuendo.learners.probing.worth import ClickOnProbe, PayoffOfProbe
 from diminuendo.privacy.budget import Budget
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.randomness.coins import Coins
 from diminuendo.sums.clip import Clip
-from diminuendo.sums.exact_sum import ExactSum
-from diminuendo.sums.private_sum import PrivateSum
+from diminuendo.sums.private_sum import ExactSum, PrivateSum
 
-PROBES_END_THE_SLATE = WayToProbe(draw.SHORT, schedule.short, PayoffOfProbe())
-PROBES_KEEP_THE_OTHERS = WayToProbe(draw.FULL, schedule.full, PayoffOfProbe(), reacting=True)
-PROBES_ARE_PUT_IN = WayToProbe(draw.INSERTED, schedule.inserted, ClickOnProbe())
+P = ParamSpec("P")
+
+PROBES_END_THE_SLATE = WayToProbe(menu.SHORT, schedule.short, PAYOFF_OF_PROBE)
+PROBES_KEEP_THE_OTHERS = WayToProbe(menu.FULL, schedule.full, PAYOFF_OF_PROBE, reacting=True)
+PROBES_ARE_PUT_IN = WayToProbe(menu.INSERTED, schedule.inserted, CLICK_ON_PROBE)
 
 STRATEGY = {"laplace": "independent", "gaussian": "blt"}
 """Each block by itself, or running sums."""
 
 
-def bandit_blocks(
+def with_noise(
+    name: str,
+    way: WayToProbe,
     n_items: int,
     slots: int,
     *,
@@ -65,78 +67,10 @@ def bandit_blocks(
     coins: Coins | None = None,
     patience: Patient = None,
 ) -> Learner:
-    """Payoffs; probes end the slate; cells are published with noise."""
+    """Cells are published with the noise, and by the plan, whose bound is least; all releases are paid for here."""
     frame = Frame(
-        "bandit-blocks", n_items, slots, horizon=horizon, visits=visits, ledger=ledger, coins=coins, patience=patience
-    )  # fmt: skip
-    return _with_noise(frame, PROBES_END_THE_SLATE, horizon, epsilon, delta)
-
-
-def bandit_blocks_full(
-    n_items: int,
-    slots: int,
-    *,
-    horizon: int,
-    epsilon: float,
-    delta: float,
-    visits: int = 1,
-    ledger: Ledger | None = None,
-    coins: Coins | None = None,
-    patience: Patient = None,
-) -> Learner:
-    """Payoffs; probes keep the other slots; cells are published with noise."""
-    frame = Frame(
-        "bandit-blocks-full", n_items, slots, horizon=horizon, visits=visits, ledger=ledger, coins=coins,
-        patience=patience,
-    )  # fmt: skip
-    return _with_noise(frame, PROBES_KEEP_THE_OTHERS, horizon, epsilon, delta)
-
-
-def ranked_clicks(
-    n_items: int,
-    slots: int,
-    *,
-    horizon: int,
-    epsilon: float,
-    delta: float,
-    visits: int = 1,
-    ledger: Ledger | None = None,
-    coins: Coins | None = None,
-    patience: Patient = None,
-) -> Learner:
-    """Clicks; the item that is tried is put into its slot; cells are published with noise."""
-    frame = Frame(
-        "ranked-clicks", n_items, slots, horizon=horizon, visits=visits, ledger=ledger, coins=coins, patience=patience
-    )  # fmt: skip
-    return _with_noise(frame, PROBES_ARE_PUT_IN, horizon, epsilon, delta)
-
-
-def bandit_blocks_open(
-    n_items: int, slots: int, *, horizon: int, coins: Coins | None = None, patience: Patient = None
-) -> Learner:
-    """Payoffs; probes end the slate; no noise. Planned for `horizon` rounds, after which nothing more is learned."""
-    frame = Frame("bandit-blocks-open", n_items, slots, coins=coins, patience=patience)
-    return _without_noise(frame, PROBES_END_THE_SLATE, horizon)
-
-
-def bandit_blocks_full_open(
-    n_items: int, slots: int, *, horizon: int, coins: Coins | None = None, patience: Patient = None
-) -> Learner:
-    """Payoffs; probes keep the other slots; no noise. Planned for `horizon` rounds, as `bandit_blocks_open`."""
-    frame = Frame("bandit-blocks-full-open", n_items, slots, coins=coins, patience=patience)
-    return _without_noise(frame, PROBES_KEEP_THE_OTHERS, horizon)
-
-
-def ranked_clicks_open(
-    n_items: int, slots: int, *, horizon: int, coins: Coins | None = None, patience: Patient = None
-) -> Learner:
-    """Clicks, without noise. Planned for `horizon` rounds, after which nothing more is learned."""
-    frame = Frame("ranked-clicks-open", n_items, slots, coins=coins, patience=patience)
-    return _without_noise(frame, PROBES_ARE_PUT_IN, horizon)
-
-
-def _with_noise(frame: Frame, way: WayToProbe, horizon: int, epsilon: float, delta: float) -> Learner:
-    """The noise, and the plan for it, whose bound is least; all releases are paid for here."""
+        name, n_items, slots, horizon=horizon, visits=visits, ledger=ledger, coins=coins, patience=patience
+    )
     horizon = _validate.positive_int(horizon, "horizon")
     asked = Budget(epsilon, delta, frame.unit, "zcdp" if delta else "pure")
     theorem, plans = way.theorem(frame.slots), list[tuple[float, Plan]]()
@@ -176,7 +110,18 @@ def _spent(asked: Budget, noise: Noise) -> Budget:
     return Budget(asked.epsilon, asked.delta, asked.unit, "continuous-gaussian")
 
 
-def _without_noise(frame: Frame, way: WayToProbe, horizon: int) -> Learner:
+def without_noise(
+    name: str,
+    way: WayToProbe,
+    n_items: int,
+    slots: int,
+    *,
+    horizon: int,
+    coins: Coins | None = None,
+    patience: Patient = None,
+) -> Learner:
+    """Cells are published as they are. Planned for `horizon` rounds, after which nothing more is learned."""
+    frame = Frame(name, n_items, slots, coins=coins, patience=patience)
     horizon = _validate.positive_int(horizon, "horizon")
     plan = planned(way.theorem(frame.slots), frame.n_items, horizon, "none", 1.0, PAYOFF_TICKS)
     cells = ExactSum(
@@ -185,65 +130,66 @@ def _without_noise(frame: Frame, way: WayToProbe, horizon: int) -> Learner:
     return Learner(ProbingPolicy(frame, way, plan, cells, None, {"horizon": horizon}))
 
 
-def _for_its_rounds(name: str, make: Callable[..., Learner]) -> Fits:
-    """A recipe without noise needs to know for how many rounds to plan, and no ledger can pay for it."""
+def _entry(
+    name: str,
+    way: WayToProbe,
+    recipe: Callable[Concatenate[str, WayToProbe, P], Learner],
+    summary: str,
+    advice: Advice,
+    audited_on: tuple[Shape, ...] = (),
+) -> Entry[P]:
+    """An entry for one way to probe. A recipe without noise has to know for how many rounds to plan."""
+    make, private = partial(recipe, name, way), recipe == with_noise
 
-    def fits(setting: Setting, *, coins: Coins | None, ledger: Ledger | None) -> Learner:
-        if ledger is not None:
-            raise InvalidInput(f"{name!r} promises nothing; no ledger can pay for what it shows.")
-        return make(setting.n_items, setting.slots, horizon=setting.rounds, coins=coins)
+    def for_its_rounds(setting: Setting, *, coins: Coins | None, ledger: Ledger | None) -> Learner:
+        return without_noise(name, way, setting.n_items, setting.slots, horizon=setting.rounds, coins=coins)
 
-    return fits
+    fits, reads = None if private else for_its_rounds, way.worth.reader.kinds
+    return Entry(name, make, reads, summary, advice, fits=fits, private=private, audited_on=audited_on)
 
 
-BanditBlocks = Entry(
+BanditBlocks = _entry(
     "bandit-blocks",
-    bandit_blocks,
-    reads=Payoffs.kinds,
-    summary="Hedge experts that probe in balanced blocks, published with noise; bandit; private; proved",
-    advice=Advice("(ε, δ)", "T^(2/3)", "sums", "where only payoffs come back and a bound is wanted"),
+    PROBES_END_THE_SLATE,
+    with_noise,
+    "Hedge experts that probe in balanced blocks, published with noise; bandit; private; proved",
+    Advice("(ε, δ)", "T^(2/3)", "sums", "where only payoffs come back and a bound is wanted"),
     audited_on=((1, 1, 4),),
 )
-OpenBanditBlocks = Entry(
+OpenBanditBlocks = _entry(
     "bandit-blocks-open",
-    bandit_blocks_open,
-    reads=Payoffs.kinds,
-    summary="bandit-blocks without noise; not private; proved",
-    advice=Advice("none", "T^(2/3)", "sums", "as what bandit blocks could learn without noise"),
-    fits=_for_its_rounds("bandit-blocks-open", bandit_blocks_open),
-    private=False,
+    PROBES_END_THE_SLATE,
+    without_noise,
+    "bandit-blocks without noise; not private; proved",
+    Advice("none", "T^(2/3)", "sums", "as what bandit blocks could learn without noise"),
 )
-BanditBlocksFull = Entry(
+BanditBlocksFull = _entry(
     "bandit-blocks-full",
-    bandit_blocks_full,
-    reads=Payoffs.kinds,
-    summary="as bandit-blocks, and slates stay full while items are tried; private; proved to half of the best",
-    advice=Advice("(ε, 0)", "½: T^(2/3)", "sums", "as bandit blocks, but no slate is short"),
+    PROBES_KEEP_THE_OTHERS,
+    with_noise,
+    "as bandit-blocks, and slates stay full while items are tried; private; proved to half of the best",
+    Advice("(ε, 0)", "½: T^(2/3)", "sums", "as bandit blocks, but no slate is short"),
     audited_on=((1, 1, 2),),
 )
-OpenBanditBlocksFull = Entry(
+OpenBanditBlocksFull = _entry(
     "bandit-blocks-full-open",
-    bandit_blocks_full_open,
-    reads=Payoffs.kinds,
-    summary="bandit-blocks-full without noise; not private; proved to half of the best",
-    advice=Advice("none", "½: T^(2/3)", "sums", "as the same without noise"),
-    fits=_for_its_rounds("bandit-blocks-full-open", bandit_blocks_full_open),
-    private=False,
+    PROBES_KEEP_THE_OTHERS,
+    without_noise,
+    "bandit-blocks-full without noise; not private; proved to half of the best",
+    Advice("none", "½: T^(2/3)", "sums", "as the same without noise"),
 )
-RankedClicks = Entry(
+RankedClicks = _entry(
     "ranked-clicks",
-    ranked_clicks,
-    reads=Clicks.kinds,
-    summary="Hedge experts that probe one slot at a time and read clicks, published with noise; private; proved",
-    advice=Advice("(ε, δ)", "T^(2/3)", "sums", "where clicks come back and a bound is wanted"),
+    PROBES_ARE_PUT_IN,
+    with_noise,
+    "Hedge experts that probe one slot at a time and read clicks, published with noise; private; proved",
+    Advice("(ε, δ)", "T^(2/3)", "sums", "where clicks come back and a bound is wanted"),
     audited_on=((1, 1, 2),),
 )
-OpenRankedClicks = Entry(
+OpenRankedClicks = _entry(
     "ranked-clicks-open",
-    ranked_clicks_open,
-    reads=Clicks.kinds,
-    summary="ranked-clicks without noise; not private; proved",
-    advice=Advice("none", "T^(2/3)", "sums", "as what ranked clicks could learn without noise"),
-    fits=_for_its_rounds("ranked-clicks-open", ranked_clicks_open),
-    private=False,
+    PROBES_ARE_PUT_IN,
+    without_noise,
+    "ranked-clicks without noise; not private; proved",
+    Advice("none", "T^(2/3)", "sums", "as what ranked clicks could learn without noise"),
 )

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from diminuendo import _validate
-from diminuendo._numba import inline, kernel
+from diminuendo._numba import kernel
 from diminuendo.errors import InvalidInput
 from diminuendo.privacy.ledger import Paid
 from diminuendo.randomness import rounded_normal
@@ -60,9 +60,7 @@ class ChainRelease:
         """The weighted sum of what each item is worth by itself, in ticks times weights, with noise."""
         if self._chain:
             raise InvalidInput("Singles come before the first item joins.")
-        total = np.zeros(self._n_items, dtype=np.int64)
-        _weighted(self.starts, self.items, self._left, self._weights, total)
-        return self._once("singles", -1, total, self._sigmas[0], secret)
+        return self._once("singles", -1, self._left, self._sigmas[0], secret)
 
     def row(
         self, item: int, gains: Any, secret: SecretRandomness, asked: NDArray[np.bool_] | None = None
@@ -84,19 +82,17 @@ class ChainRelease:
             raise InvalidInput(f"Expected yes or no for each stored person; got shape {asked.shape}.")
         part = self._part()
         self._refuse_unless_it_goes_on(part)
-        lost, entries = np.zeros(self._n_items, dtype=np.int64), (self.starts, self.items, self._left)
-        _lose(*entries, self._weights, self._scales, now, asked, self._ceiling, item, lost)
-        found = self._once(part, item, lost, self._sigmas[1], secret)
-        _fall(*entries, self._scales, now, asked, self._ceiling, item)  # only now: else it may be tried again
+        after = self._left.copy()
+        fall(self.starts, self.items, self._scales, now, asked, self._ceiling, item, after)
+        found = self._once(part, item, self._left - after, self._sigmas[1], secret)
+        self._left = after  # only now: else it may be tried again
         self._chain.append(item)
         return found
 
     def rest(self, secret: SecretRandomness) -> Ints:
         """The weighted sum of what is left of each item after the chain, with the noise of rows. Then it is over."""
         self._refuse_unless_it_goes_on("rest")
-        total = np.zeros(self._n_items, dtype=np.int64)
-        _weighted(self.starts, self.items, self._left, self._weights, total)
-        found = self._once("rest", len(self._chain), total, self._sigmas[1], secret)
+        found = self._once("rest", len(self._chain), self._left, self._sigmas[1], secret)
         self._over = True
         return found
 
@@ -117,8 +113,13 @@ class ChainRelease:
             )
         self._replayed |= self._paid.has(part)
 
-    def _once(self, what: str, item: int, total: Ints, sigma: float, secret: SecretRandomness) -> Ints:
-        """Kept with the item it is about: a chain that was begun goes on as it began, or not at all."""
+    def _once(self, what: str, item: int, ticks: Ints, sigma: float, secret: SecretRandomness) -> Ints:
+        """The weighted sum of these entries, with noise.
+
+        Kept with the item it is about: a chain that was begun goes on as it began, or not at all.
+        """
+        total = np.zeros(self._n_items, dtype=np.int64)
+        add_weighted(self.starts, self.items, ticks, self._weights, total)
         kept = self._paid.once(
             what,
             lambda: np.concatenate([[item], rounded_normal.rounded_normal(total, sigma, secret)]),
@@ -132,54 +133,32 @@ class ChainRelease:
 
 
 @kernel
-def _weighted(starts: Ints, items: Ints, left: Ints, weights: Ints, total: Ints) -> None:
+def add_weighted(starts: Ints, items: Ints, ticks: Ints, weights: Ints, total: Ints) -> None:
+    """Add everybody's ticks to the total, at their items, each as often as her weight says."""
     for person in range(len(starts) - 1):
         for j in range(starts[person], starts[person + 1]):
-            total[items[j]] += weights[person] * left[j]
-
-
-@inline
-def stays(item: int, joined: int, left: int, scale: float, gain: float, ceiling: float) -> int:
-    """What is left never rises and never falls below 0, so all losses together are at most what was there."""
-    if item == joined or not gain > 0.0:
-        return 0
-    return min(left, int(scale * min(gain, ceiling)))
+            total[items[j]] += weights[person] * ticks[j]
 
 
 @kernel
-def _lose(
+def fall(
     starts: Ints,
     items: Ints,
-    left: Ints,
-    weights: Ints,
     scales: Floats,
     gains: Floats,
     asked: NDArray[np.bool_],
     ceiling: float,
     joined: int,
-    lost: Ints,
-) -> None:
-    """What everybody loses, added up."""
-    for person in range(len(starts) - 1):
-        if asked[person]:
-            for j in range(starts[person], starts[person + 1]):
-                now = stays(items[j], joined, left[j], scales[person], gains[j], ceiling)
-                lost[items[j]] += weights[person] * (left[j] - now)
-
-
-@kernel
-def _fall(
-    starts: Ints,
-    items: Ints,
     left: Ints,
-    scales: Floats,
-    gains: Floats,
-    asked: NDArray[np.bool_],
-    ceiling: float,
-    joined: int,
 ) -> None:
-    """What everybody has left."""
+    """What those who are asked have left when an item has joined.
+
+    What is left never rises and never falls below 0, so all losses together are at most what was there.
+    """
     for person in range(len(starts) - 1):
         if asked[person]:
             for j in range(starts[person], starts[person + 1]):
-                left[j] = stays(items[j], joined, left[j], scales[person], gains[j], ceiling)
+                if items[j] == joined or not gains[j] > 0.0:
+                    left[j] = 0
+                else:
+                    left[j] = min(left[j], int(scales[person] * min(gains[j], ceiling)))

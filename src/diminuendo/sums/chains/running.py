@@ -26,10 +26,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from diminuendo import _validate
-from diminuendo._numba import kernel
 from diminuendo.errors import InvalidInput
 from diminuendo.privacy.events import NormalColumns
 from diminuendo.privacy.ledger import Ledger, Paid
@@ -37,9 +35,9 @@ from diminuendo.randomness import rounded_normal
 from diminuendo.randomness.words import SecretRandomness
 from diminuendo.sums.batch import csr_rows
 from diminuendo.sums.chains.cost import release_cost, squared_shifts
-from diminuendo.sums.chains.release import stays
+from diminuendo.sums.chains.release import add_weighted, fall
 from diminuendo.sums.chains.weights import RunningWeights
-from diminuendo.sums.clip import Clip, as_floats, clip_all, dense_row, sparse_row
+from diminuendo.sums.clip import Clip, as_floats, clip_all, gains_row
 from diminuendo.sums.schedule import Schedule
 from diminuendo.types import Floats, Ints
 
@@ -132,12 +130,7 @@ class RunningChains:
 
     def add(self, values: Any, walk: GainsAlong, *, batch: int, indices: Any = None) -> None:
         """One person: what each item is worth to her by itself, and how to ask on. She may come late."""
-        if indices is None:
-            row = dense_row(values, self.n_items)
-            items = np.flatnonzero(row > 0)
-            row = row[items]
-        else:
-            row, items = sparse_row(values, indices, self.n_items)
+        row, items = gains_row(values, indices, self.n_items)
         self._add(np.array([0, len(items)]), items, row, walk, batch)
 
     def add_rows(self, rows: Any, walk: GainsAlong, *, batch: int) -> None:
@@ -152,19 +145,19 @@ class RunningChains:
         if batch >= len(self._weights):
             return  # after the last release nothing is published
         left, scales = np.zeros(len(items), dtype=np.int64), np.empty(len(starts) - 1)
-        clip_all(self.clip.rule(), starts, values, np.empty(self.n_items, dtype=np.int64), left, scales)
-        parts, after = [left], walk(starts, items)
+        clip_all(self.clip.rule, starts, values, np.empty(self.n_items, dtype=np.int64), left, scales)
+        parts, after, everybody = [left], walk(starts, items), np.ones(len(scales), dtype=np.bool_)
         for item in self._chain(batch):
-            now = np.zeros_like(left)
-            _fall(starts, items, left, scales, as_floats(after(item)), self.clip.ceiling, item, now)
-            parts.append(left - now)
-            left = now
+            before, left = left, left.copy()
+            fall(starts, items, scales, as_floats(after(item)), everybody, self.clip.ceiling, item, left)
+            parts.append(before - left)
         late = batch < self.open_batch
+        often = np.full(len(scales), self._often[batch] if late else 1)
         for number, (part, question) in enumerate(zip([*parts, left], self._questions(batch), strict=False)):
             if not late:
-                _add_up(items, part, 1, self._open[number])
+                add_weighted(starts, items, part, often, self._open[number])
             elif (place := self._find(question)) is not None and self._within[place, batch]:
-                _add_up(items, part, int(self._often[batch]), self._sums[place])
+                add_weighted(starts, items, part, often, self._sums[place])
 
     # What sums are of.
 
@@ -240,10 +233,7 @@ class RunningChains:
         def draw() -> Ints:
             one = rounded_normal.rounded_normal(self._sums[places[:1]], sigmas[0], secret)
             others = rounded_normal.rounded_normal(self._sums[places[1:]], sigmas[1], secret)
-            found = np.empty((len(about), about.shape[1] + self.n_items), dtype=np.int64)
-            found[:, : about.shape[1]], found[:1, about.shape[1] :] = about, one
-            found[1:, about.shape[1] :] = others
-            return found
+            return np.hstack([about, np.vstack([one, others])])
 
         kept, width = self._paid[1].once("sums", draw, secret), about.shape[1]
         if kept.ndim != 2 or kept.shape[1] != width + self.n_items:
@@ -275,27 +265,3 @@ class RunningChains:
             and ((self._keys >= SINGLES.item) & (self._keys < self.n_items)).all()
             and ((self._chains >= NO_ITEM) & (self._chains < self.n_items)).all()
         )
-
-
-@kernel
-def _fall(
-    starts: Ints,
-    items: Ints,
-    left: Ints,
-    scales: Floats,
-    gains: Floats,
-    ceiling: float,
-    joined: int,
-    now: Ints,
-) -> None:
-    """What everybody has left (release.py)."""
-    for person in range(len(starts) - 1):
-        for j in range(starts[person], starts[person + 1]):
-            now[j] = stays(items[j], joined, left[j], scales[person], gains[j], ceiling)
-
-
-@kernel
-def _add_up(items: NDArray[Any], numbers: Ints, often: int, total: Ints) -> None:
-    """Add `often` times these numbers to the total, at these items."""
-    for j in range(len(items)):
-        total[items[j]] += often * numbers[j]

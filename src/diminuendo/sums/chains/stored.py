@@ -34,7 +34,7 @@ from diminuendo.sums.batch import csr_rows
 from diminuendo.sums.chains.cost import release_cost, squared_shifts
 from diminuendo.sums.chains.release import Answers, ChainRelease
 from diminuendo.sums.chains.weights import UNIT
-from diminuendo.sums.clip import Clip, clip_all, dense_row, rising, sparse_row
+from diminuendo.sums.clip import Clip, clip_all, gains_row, rising
 from diminuendo.sums.private_sum import ROOM
 from diminuendo.sums.schedule import Schedule
 from diminuendo.types import Floats, Ints
@@ -74,12 +74,7 @@ class StoredPeople:
 
     def add(self, values: Any, indices: Any = None, *, batch: int) -> None:
         """One person: what each item is worth to her by itself. May come late, but counts for its own batch."""
-        if indices is None:
-            row = dense_row(values, self.n_items)
-            places = np.flatnonzero(row > 0)
-            row = row[places]
-        else:
-            row, places = sparse_row(values, indices, self.n_items)
+        row, places = gains_row(values, indices, self.n_items)
         self._room(1, batch)
         self._waiting.append((int(batch), places, row.copy()))
 
@@ -108,7 +103,7 @@ class StoredPeople:
         shares = (singles, 1 - singles)
         rho = cost.rho if isinstance(cost, Gaussian) else cost.mu**2 / 2
         one, other = (
-            calibrate.gaussian_sigma(rho * share * (1 - 2.0**-48), squared, square)
+            calibrate.gaussian_sigma(rho * share * (1 - 2.0**-48), squared * square)
             for share, squared in zip(shares, squared_shifts(self.n_items, self.clip), strict=True)
         )
         return one, other
@@ -193,6 +188,6 @@ class StoredPeople:
 
     def _append(self, batches: Ints, starts: Ints, places: Ints, values: Floats) -> None:
         ticks, scales = np.zeros(len(values), dtype=np.int64), np.empty(len(batches))
-        clip_all(self.clip.rule(), starts, values, np.empty(self.n_items, dtype=np.int64), ticks, scales)
+        clip_all(self.clip.rule, starts, values, np.empty(self.n_items, dtype=np.int64), ticks, scales)
         new = (batches, scales, starts[1:] + self._starts[-1], places, ticks)
         self._keep([np.concatenate(pair) for pair in zip(self._arrays(), new, strict=True)])

@@ -1,10 +1,8 @@
-r"""Weights for people who are asked again at every release, and averages over releases.
+r"""Weights t_j / t_b of people who are asked again at every release, stored or added up; averages over releases.
 
-Weights t_j / t_b for running sums: people are added h_j times, and the noise grows.
-
-A weight that falls with every release would need people to be stored. But t_j / t_b is h_j g_b with h_j in proportion
-to t_j and g_b = 1 / t_b: so people of batch j are added h_j times, once and for all, and instead of multiplying the sum
-by g_b its noise is divided by it (docs/maths/overlap.md, Theorem O2).
+A weight that falls with every release needs people to be stored (`power_weights`). But t_j / t_b is h_j g_b with h_j in
+proportion to t_j and g_b = 1 / t_b: so in running sums people of batch j are added h_j times, once and for all, and
+instead of multiplying the sum by g_b its noise is divided by it (docs/maths/overlap.md, Theorem O2).
 
 The h_j are whole numbers and grow with time, so at last a sum could overflow: before that happens sums begin anew,
 and h_j is small again. With the first release after 75 people this comes after some twenty million.
@@ -85,11 +83,8 @@ class RunningWeights:
 def running_weights(schedule: Schedule, releases: int, clip: Clip) -> RunningWeights:
     """The weights for the first `releases` batches, each released when it closes."""
     ends = np.array(schedule.ends[:releases], dtype=np.float64)
-    often, first, growth = (
-        np.zeros(releases, dtype=np.int64),
-        np.zeros(releases, dtype=np.int64),
-        np.ones(releases),
-    )
+    often, first = np.zeros((2, releases), dtype=np.int64)
+    growth = np.ones(releases)
     low = 0
     while low < releases:
         high, found = low + 1, _together(ends[low : low + 1])

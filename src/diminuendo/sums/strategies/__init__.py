@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from diminuendo.sums.strategies.base import Strategy
+from diminuendo.sums.strategies.base import Independent, Strategy
 from diminuendo.sums.strategies.blt import Blt
-from diminuendo.sums.strategies.independent import Independent
 from diminuendo.sums.strategies.toeplitz import SqrtToeplitz
 from diminuendo.sums.strategies.tree import Tree
 

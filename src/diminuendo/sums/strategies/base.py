@@ -9,35 +9,34 @@ Theorem S1). Decoding, from what was released to an estimate of the running sum,
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import ClassVar
+
+import numpy as np
 
 from diminuendo import _validate
 from diminuendo.types import Floats, Ints
 
 
-class Encoder(ABC):
+@dataclass(frozen=True, repr=False, eq=False)
+class Encoder:
     """From the sum of each batch in turn to the combinations to release. Holds what people contributed."""
 
     arrays: tuple[Ints, ...]
     """Everything it remembers, for snapshots; changed in place."""
-
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__}>"
-
-    @abstractmethod
-    def encode(self, batch: Ints) -> Ints:
-        """(rows, size): the combinations that are due after this batch."""
+    encode: Callable[[Ints], Ints]
+    """(rows, size): the combinations that are due after this batch."""
 
 
-class Decoder(ABC):
+@dataclass(frozen=True, repr=False, eq=False)
+class Decoder:
     """From what was released after each batch in turn to the running sum. Holds nothing that was not released."""
 
     arrays: tuple[Floats, ...]
     """Everything it remembers, for snapshots; changed in place."""
-
-    @abstractmethod
-    def decode(self, rows: Ints) -> Floats:
-        """The estimate of the sum over all batches so far, in an array of its own."""
+    decode: Callable[[Ints], Floats]
+    """The estimate of the sum over all batches so far, in an array of its own."""
 
 
 class Strategy(ABC):
@@ -72,3 +71,32 @@ class Strategy(ABC):
     def largest(self, sum_: int) -> int:
         """A bound on any number inside the encoder, when no entry of the running sum exceeds `sum_`."""
         return 2 * self.unit * sum_
+
+
+class Independent(Strategy):
+    """Every batch by itself, once. The running sum is the sum of what was released.
+
+    Each person is in one batch, so any number of releases costs what one does (parallel composition), also with Laplace
+    noise and delta = 0 (docs/maths/sums.md, Theorem S2). The noise of the running sum grows with the number of batches.
+    """
+
+    name: ClassVar[str] = "independent"
+    unit = square = total = 1
+
+    def encoder(self, size: int) -> Encoder:
+        """Remembers nothing: each batch is released by itself."""
+        return Encoder((), lambda batch: batch[None, :].copy())
+
+    def decoder(self, size: int) -> Decoder:
+        """Adds up what was released."""
+        running = np.zeros(size)
+
+        def decode(rows: Ints) -> Floats:
+            running[:] += rows[0]
+            return running.copy()
+
+        return Decoder((running,), decode)
+
+    def variance(self, release: int) -> float:
+        """One for each batch."""
+        return float(release)

@@ -79,11 +79,34 @@ class Blt(Strategy):
 
     def encoder(self, size: int) -> Encoder:
         """Remembers the buffers."""
-        return _Buffers(self.theta, self.omega, self.guard, size)
+        buffers = np.zeros((len(self.theta), size), dtype=np.int64)
+
+        def encode(batch: Ints) -> Ints:
+            earlier = np.zeros(size, dtype=np.int64)
+            for theta, omega, buffer in zip(self.theta, self.omega, buffers, strict=True):
+                earlier += _times(omega, buffer)
+                buffer[:] = _times(theta, buffer)
+                buffer += batch << self.guard
+            earlier >>= self.guard - UNIT_BITS
+            earlier += batch << UNIT_BITS
+            return earlier[None, :]
+
+        return Encoder((buffers,), encode)
 
     def decoder(self, size: int) -> Decoder:
         """Remembers the buffers and the running sum."""
-        return _Unwound(*self._floats, size)
+        theta, omega = self._floats
+        buffers, running = np.zeros((len(theta), size)), np.zeros(size)
+
+        def decode(rows: Ints) -> Floats:
+            batch: Floats = rows[0] / 2.0**UNIT_BITS
+            batch -= omega @ buffers
+            buffers[:] *= theta[:, None]
+            buffers[:] += batch
+            running[:] += batch
+            return running.copy()
+
+        return Decoder((buffers, running), decode)
 
     @property
     def _floats(self) -> tuple[Floats, Floats]:
@@ -130,38 +153,3 @@ def _prefix_weights(theta: Floats, omega: Floats, buffers: Floats, weights: Floa
 def _times(factor: int, numbers: Ints) -> Ints:
     """numbers * factor / 2^31, rounded down; exact although the products do not fit into 64 bits."""
     return factor * (numbers >> FACTOR_BITS) + ((factor * (numbers & LOW)) >> FACTOR_BITS)
-
-
-class _Buffers(Encoder):
-    def __init__(self, theta: Ints, omega: Ints, guard: int, size: int) -> None:
-        self._theta, self._omega, self._guard = theta, omega, guard
-        self._buffers: Ints = np.zeros((len(theta), size), dtype=np.int64)
-        self.arrays = (self._buffers,)
-
-    def encode(self, batch: Ints) -> Ints:
-        earlier = np.zeros(len(batch), dtype=np.int64)
-        for i, buffer in enumerate(self._buffers):
-            earlier += _times(self._omega[i], buffer)
-            buffer[:] = _times(self._theta[i], buffer)
-            buffer += batch << self._guard
-        earlier >>= self._guard - UNIT_BITS
-        earlier += batch << UNIT_BITS
-        return earlier[None, :]
-
-
-class _Unwound(Decoder):
-    def __init__(self, theta: Floats, omega: Floats, size: int) -> None:
-        self._theta, self._omega = theta, omega
-        self._buffers, self._running = np.zeros((len(theta), size)), np.zeros(size)
-        self.arrays = (self._buffers, self._running)
-
-    def decode(self, rows: Ints) -> Floats:
-        batch: Floats = rows[0] / 2.0**UNIT_BITS
-        batch -= self._omega @ self._buffers
-        self._buffers *= self._theta[:, None]
-        self._buffers += batch
-        self._running += batch
-        return self._running.copy()
-
-
-__all__ = ["Blt"]

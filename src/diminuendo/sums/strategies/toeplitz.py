@@ -36,11 +36,25 @@ class SqrtToeplitz(Strategy):
 
     def encoder(self, size: int) -> Encoder:
         """Remembers every batch."""
-        return _Kept(self.weights, size)
+        done, batches = np.zeros(1, dtype=np.int64), np.zeros((self.releases, size), dtype=np.int64)
+
+        def encode(batch: Ints) -> Ints:
+            batches[done[0]] = batch
+            done[0] += 1
+            return np.asarray(self.weights[: done[0]][None, ::-1] @ batches[: done[0]])
+
+        return Encoder((done, batches), encode)
 
     def decoder(self, size: int) -> Decoder:
         """Remembers every release."""
-        return _Weighted(self._inverse, size)
+        done, releases = np.zeros(1), np.zeros((self.releases, size))
+
+        def decode(rows: Ints) -> Floats:
+            releases[int(done[0])] = rows[0]
+            done[0] += 1
+            return np.asarray(self._inverse[: int(done[0])][::-1] @ releases[: int(done[0])])
+
+        return Decoder((done, releases), decode)
 
     def variance(self, release: int) -> float:
         """Of the weights with which releases enter the estimate."""
@@ -54,34 +68,3 @@ def prefix_weights(weights: Ints) -> Floats:
     for n in range(len(series)):  # the n-th coefficient of the product is 1
         found[n] = (1.0 - series[1 : n + 1] @ found[:n][::-1]) / series[0]
     return found
-
-
-class _Kept(Encoder):
-    def __init__(self, weights: Ints, size: int) -> None:
-        self._weights = weights
-        self._done = np.zeros(1, dtype=np.int64)
-        self._batches = np.zeros((len(weights), size), dtype=np.int64)
-        self.arrays = (self._done, self._batches)
-
-    def encode(self, batch: Ints) -> Ints:
-        done = int(self._done[0])
-        self._batches[done] = batch
-        self._done += 1
-        return self._weights[done::-1][None, :] @ self._batches[: done + 1]
-
-
-class _Weighted(Decoder):
-    def __init__(self, inverse: Floats, size: int) -> None:
-        self._inverse = inverse
-        self._done = np.zeros(1)
-        self._releases = np.zeros((len(inverse), size))
-        self.arrays = (self._done, self._releases)
-
-    def decode(self, rows: Ints) -> Floats:
-        done = int(self._done[0])
-        self._releases[done] = rows[0]
-        self._done += 1
-        return np.asarray(self._inverse[: done + 1][::-1] @ self._releases[: done + 1])
-
-
-__all__ = ["SqrtToeplitz"]

@@ -37,59 +37,35 @@ class Tree(Strategy):
 
     def encoder(self, size: int) -> Encoder:
         """Remembers one sum per level."""
-        return _Nodes(self.levels, size)
+        done, open_ = np.zeros(1, dtype=np.int64), np.zeros((self.levels, size), dtype=np.int64)
+
+        def encode(batch: Ints) -> Ints:
+            done[0] += 1
+            top = int(done[0] & -done[0]).bit_length() - 1  # the level of the highest node that is complete
+            rows = np.empty((top + 1, size), dtype=np.int64)
+            rows[0] = batch
+            for level in range(top):
+                rows[level + 1] = rows[level] + open_[level]  # the sister to its left was complete before
+            open_[:top], open_[top] = 0, rows[top]
+            return rows
+
+        return Encoder((done, open_), encode)
 
     def decoder(self, size: int) -> Decoder:
         """Remembers one estimate per level."""
-        return _Estimates(self._variances, size)
+        done, nodes = np.zeros(1), np.zeros((self.levels, size))
+
+        def decode(rows: Ints) -> Floats:
+            done[0] += 1
+            node = rows[0].astype(np.float64)
+            for level in range(1, len(rows)):
+                share = self._variances[level]  # inverse-variance weights: the own release has variance 1
+                node = share * rows[level] + (1 - share) * (node + nodes[level - 1])
+            nodes[: len(rows) - 1], nodes[len(rows) - 1] = 0, node
+            return np.asarray(nodes.sum(axis=0))
+
+        return Decoder((done, nodes), decode)
 
     def variance(self, release: int) -> float:
         """The nodes in the binary digits of the number of releases."""
         return sum(v for level, v in enumerate(self._variances) if release >> level & 1)
-
-
-def _due(done: int) -> int:
-    """How many nodes the batch with that number completes."""
-    return (done & -done).bit_length()
-
-
-class _Nodes(Encoder):
-    def __init__(self, levels: int, size: int) -> None:
-        self._done = np.zeros(1, dtype=np.int64)
-        self._open = np.zeros((levels, size), dtype=np.int64)
-        self.arrays = (self._done, self._open)
-
-    def encode(self, batch: Ints) -> Ints:
-        self._done += 1
-        rows = np.empty((_due(int(self._done[0])), len(batch)), dtype=np.int64)
-        node = batch.copy()
-        for level in range(len(rows)):
-            rows[level] = node
-            if level + 1 < len(rows):
-                node = node + self._open[level]  # the sister to its left was complete before
-                self._open[level] = 0
-            else:
-                self._open[level] = node
-        return rows
-
-
-class _Estimates(Decoder):
-    def __init__(self, variances: list[float], size: int) -> None:
-        self._variances = variances
-        self._done = np.zeros(1)
-        self._nodes = np.zeros((len(variances), size))
-        self.arrays = (self._done, self._nodes)
-
-    def decode(self, rows: Ints) -> Floats:
-        self._done += 1
-        node = rows[0].astype(np.float64)
-        for level in range(1, len(rows)):
-            below = node + self._nodes[level - 1]
-            self._nodes[level - 1] = 0
-            share = self._variances[level]  # inverse-variance weights: the own release has variance 1
-            node = share * rows[level] + (1 - share) * below
-        self._nodes[len(rows) - 1] = node
-        return np.asarray(self._nodes.sum(axis=0))
-
-
-__all__ = ["Tree"]
