@@ -38,8 +38,32 @@ class BatchView(NamedTuple):
         return "<BatchView>"
 
 
+class Cells:
+    """What people added to one batch, entry e at [e % n, e // n] of n rows; wide enough for whatever they may add."""
+
+    def __init__(self, rows: int, across: int) -> None:
+        self.array: NDArray[Any] = np.zeros((rows, across), dtype=NARROW.dtype)
+        self._most = 0  # no cell holds more than this, whatever people said
+
+    def expect(self, more: int) -> None:
+        """So much may be added to a cell: take wider ones where it might not fit."""
+        self._most += more
+        if self._most > NARROW.max and self.array.dtype == NARROW.dtype:
+            self.array = self.array.astype(np.int64)
+
+    def entries(self) -> Ints:
+        """A copy, in one row."""
+        return self.array.T.astype(np.int64, order="C").ravel()
+
+    def fill(self, entries: Ints) -> None:
+        """These numbers instead, as from a snapshot."""
+        self.array, self._most = np.zeros(self.array.shape, dtype=NARROW.dtype), 0
+        self.expect(max(abs(int(entries.min())), abs(int(entries.max()))))
+        self.array.T[...] = entries.reshape(self.array.T.shape)
+
+
 class OpenBatch:
-    """Clips and adds up what people contribute to the open batch. Several machines may each have one.
+    """Clips and adds up what people contribute to the open batch, and to later ones. Several machines may have one.
 
     `across`: that many entries, which are size / across apart, lie side by side in memory, as the slots of an item;
     who adds to all of them at once is faster. Nothing else depends on it.
@@ -54,8 +78,8 @@ class OpenBatch:
             if not isinstance(value, kind):
                 raise InvalidInput(f"{kind.__name__.lower()} must be a {kind.__name__}; got {value!r}.")
         self.clip, self.schedule = clip, schedule
-        self._cells: NDArray[Any] = np.zeros((self.size // self.across, self.across), dtype=NARROW.dtype)
-        self._most = 0  # no cell holds more than this, whatever people said
+        self._cells = self._new_cells()
+        self._later: dict[int, Cells] = {}  # of batches whose people come before the open one is published
         self._marks = np.zeros(2, dtype=np.int64)  # the open batch, and how often somebody added
         self._lock = threading.RLock()  # kernels let other threads run
 
@@ -64,33 +88,20 @@ class OpenBatch:
             f"<{type(self).__name__} of {self.size} entries, batch {self.batch} of {len(self.schedule)} open>"
         )
 
-    def _empty(self) -> None:
-        """Nobody is in the batch."""
-        self._cells[...] = 0
-        self._cells, self._most = self._cells.astype(NARROW.dtype, copy=False), 0
-
-    @property
-    def _batch(self) -> NDArray[Any]:
-        """The cells, as entries in their order."""
-        return self._cells.ravel() if self.across == 1 else self._cells.T
-
-    def _expect(self, more: int) -> None:
-        """So much may be added to a cell: take wider ones where it might not fit."""
-        self._most += more
-        if self._most > NARROW.max and self._cells.dtype == NARROW.dtype:
-            self._cells = self._cells.astype(np.int64)
+    def _new_cells(self) -> Cells:
+        return Cells(self.size // self.across, self.across)
 
     @property
     def batch(self) -> int:
-        """The open batch: whoever's slate is chosen now belongs to it."""
+        """The open batch, which is published next."""
         open_: int = self._marks.item(0)
         return open_
 
     def add(self, values: Any, indices: Any = None, *, batch: int | None = None) -> None:
         """One person's contribution: a whole vector, or values at rising indices.
 
-        `batch` is the one that was open when her slate was chosen; if it has closed, nothing is added, and the reply
-        is the same.
+        `batch`: the one that her round belongs to; without it, the open one. If it has closed, nothing is added, and
+        the reply is the same.
         """
         if indices is None:
             row, places = dense_row(values, self.size), np.arange(self.size)
@@ -99,8 +110,8 @@ class OpenBatch:
         if self.clip.norm == "cell" and (indices is None or len(places) != 1):
             raise InvalidInput("This sum takes one entry per person: add([value], [cell]).")
         with self._lock:
-            if self._counts(1, batch):
-                self._add(np.array([0, len(places)]), places, row)
+            if cells := self._counted(1, batch):
+                self._add(np.array([0, len(places)]), places, row, cells)
 
     def add_rows(self, rows: Any, *, batch: int | None = None) -> None:
         """Many people's contributions at once: one per row of a scipy CSR matrix."""
@@ -108,14 +119,14 @@ class OpenBatch:
         if self.clip.norm == "cell" and (np.diff(starts) > 1).any():
             raise InvalidInput("This sum takes one entry per person; some rows have more.")
         with self._lock:
-            if self._counts(len(starts) - 1, batch):
-                self._add(starts, places, values)
+            if cells := self._counted(len(starts) - 1, batch):
+                self._add(starts, places, values, cells)
 
-    def _add(self, starts: Ints, places: Ints, values: Floats) -> None:
+    def _add(self, starts: Ints, places: Ints, values: Floats, cells: Cells) -> None:
         if self.across > 1:
-            places = places % len(self._cells) * self.across + places // len(self._cells)
+            places = places % len(cells.array) * self.across + places // len(cells.array)
         scratch = np.empty(np.diff(starts).max(initial=0), dtype=np.int64)
-        add_sparse(self.clip.rule, starts, places, values, scratch, self._cells.ravel())
+        add_sparse(self.clip.rule, starts, places, values, scratch, cells.array.ravel())
 
     @contextmanager
     def compiled_access(self, people: int, *, batch: int | None = None) -> Iterator[BatchView | None]:
@@ -128,39 +139,35 @@ class OpenBatch:
         if self.clip.norm == "cell":
             raise InvalidInput("This sum takes one entry per person: add([value], [cell]).")
         with self._lock:
-            yield BatchView(self.clip.rule, self._cells) if self._counts(people, batch) else None
+            cells = self._counted(people, batch)
+            yield None if cells is None else BatchView(self.clip.rule, cells.array)
 
-    def _counts(self, people: int, batch: int | None) -> bool:
-        """Whether the contributions of `people` people to that batch still count; they are counted if so."""
+    def _counted(self, people: int, batch: int | None) -> Cells | None:
+        """Where the contributions of `people` people to that batch go, who are counted; None, if they come too late."""
         open_, added = self._marks.item(0), self._marks.item(1) + people
-        if batch is not None and _validate.whole(batch, 0, open_, "batch") < open_:
-            return False
-        if open_ == len(self.schedule):  # after the last release every answer is late
-            return False
+        if batch is not None and _validate.whole(batch, 0, len(self.schedule), "batch") < open_:
+            return None
+        if len(self.schedule) in (open_, batch):  # after the last release every answer is late
+            return None
         if added > self.schedule.rounds:
             raise InvalidInput(
                 f"More than the {self.schedule.rounds} contributions that this sum was made for."
             )
         self._marks[1] = added
-        self._expect(people * self.clip.largest)
-        return True
+        cells = self._cells
+        if batch is not None and batch > open_:
+            cells = self._later.setdefault(int(batch), self._new_cells())
+        cells.expect(people * self.clip.largest)
+        return cells
 
     def _take(self) -> Ints:
+        """What was added to the open batch; the next one is open from now on."""
         with self._lock:
-            taken = self._entries()
-            self._empty()
+            taken = self._cells.entries()
+            self._cells.array[...] = 0
             self._marks[0] += 1
+            self._cells = self._later.pop(self.batch) if self.batch in self._later else self._new_cells()
             return taken
-
-    def _entries(self) -> Ints:
-        """A copy of the open batch in one row."""
-        return self._batch.astype(np.int64, order="C").ravel()
-
-    def _fill(self, entries: Ints) -> None:
-        """Another batch instead, as from a snapshot."""
-        self._empty()
-        self._expect(max(abs(int(entries.min())), abs(int(entries.max()))))
-        self._batch[...] = entries.reshape(self._batch.shape)
 
 
 def csr_rows(rows: Any, size: int) -> tuple[Ints, Ints, Floats]:

@@ -61,15 +61,33 @@ class RunningSum(OpenBatch):
 
     def snapshot(self) -> bytes:
         """What was added and released so far. As private as what people said."""
-        return snapshots.packed({"sum": repr(self._facts())}, [self._entries(), self._marks, *self._arrays()])
+        later = sorted(self._later)
+        parts = [self._cells.entries(), self._marks, *self._arrays()]
+        if later:
+            parts += [np.array(later), np.stack([self._later[batch].entries() for batch in later])]
+        return snapshots.packed({"sum": repr(self._facts())}, parts)
 
     def restore(self, snapshot: bytes) -> None:
         """Go on from a snapshot of a sum that was made with the same arguments."""
-        batch, facts = self._entries(), {"sum": repr(self._facts())}
-        snapshots.unpack(snapshot, facts, [batch, self._marks, *self._arrays()])
-        self._fill(batch)
+        found = snapshots.read(snapshot, {"sum": repr(self._facts())})
+        entries, arrays = self._cells.entries(), self._arrays()
+        here, later = found[: 2 + len(arrays)], found[2 + len(arrays) :]
+        snapshots.fill([entries, self._marks, *arrays], here)
+        self._cells.fill(entries)
         if not 0 <= self.batch <= len(self.schedule):
             raise InvalidInput("The snapshot is of a batch that there is not; it was altered.")
+        self._later = {}
+        if later:
+            batches, their = (
+                np.zeros(len(later[0]), dtype=np.int64),
+                np.zeros((len(later[0]), self.size), np.int64),
+            )
+            snapshots.fill([batches, their], later)
+            if (np.diff(batches, prepend=self.batch, append=len(self.schedule)) <= 0).any():
+                raise InvalidInput("The snapshot is of a batch that there is not; it was altered.")
+            for batch, entries in zip(batches.tolist(), their, strict=True):
+                self._later[batch] = self._new_cells()
+                self._later[batch].fill(entries)
 
     def _facts(self) -> tuple[Any, ...]:
         """The arguments that it was made with."""
@@ -173,11 +191,10 @@ class PrivateSum(RunningSum):
         if other.batch > self.batch:
             raise InvalidInput(f"Batch {other.batch} has not begun here; batch {self.batch} is open.")
         with self._lock, other._lock:
-            if self._counts(int(other._marks[1]), other.batch):
+            if cells := self._counted(int(other._marks[1]), other.batch):
                 # Fits: no more people were expected.
-                self._cells += other._cells.astype(self._cells.dtype, copy=False)
-            other._empty()
-            other._marks[:] = self.batch, 0
+                cells.array += other._cells.array.astype(cells.array.dtype, copy=False)
+            other._cells, other._marks[:] = other._new_cells(), (self.batch, 0)
 
     def snapshot(self) -> bytes:
         """What was added and released so far. As private as what people said. No randomness is in it."""

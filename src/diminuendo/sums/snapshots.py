@@ -34,7 +34,11 @@ def read(snapshot: bytes, facts: dict[str, Any]) -> list[NDArray[Any]]:
 
 def unpack(snapshot: bytes, facts: dict[str, Any], arrays: Sequence[NDArray[Any]]) -> None:
     """Fill arrays in place from a snapshot of arrays of the same kinds."""
-    found = read(snapshot, facts)
+    fill(arrays, read(snapshot, facts))
+
+
+def fill(arrays: Sequence[NDArray[Any]], found: Sequence[NDArray[Any]]) -> None:
+    """Fill arrays in place with those that were found, which are of the same kinds."""
     if [(a.shape, a.dtype) for a in found] != [(a.shape, a.dtype) for a in arrays]:
         raise InvalidInput("The snapshot does not fit; it was cut short or altered.")
     if not all(np.isfinite(new).all() for new in found):

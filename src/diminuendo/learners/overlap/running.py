@@ -77,7 +77,8 @@ class SumsMemory:
 
     def begin_release(self, number: int, first: int) -> PublishedSums:
         """Release `number`, all of it at once; paid for here. Who came before batch `first` is in no sum any more."""
-        found = self._sums.release(number, self._plan.sigmas[number], self._frame.secret)
+        people = self._frame.answers_in(self._plan.schedule.ends)
+        found = self._sums.release(number, self._plan.sigmas[number], self._frame.secret, people)
         told = [
             Told(None if question.item == NO_ITEM else question.item, question.before, Measured(*published))
             for question, published in found.items()
@@ -97,11 +98,13 @@ class SumsMemory:
         return self._sums.arrays
 
     def extra(self) -> dict[str, NDArray[Any]]:
-        """Nothing is of no fixed size."""
-        return {}
+        """Sums of batches whose people come before the open one is published."""
+        return {f"later.{batch}": sums for batch, sums in sorted(self._sums.later.items())}
 
     def take_extra(self, found: dict[str, NDArray[Any]]) -> None:
-        """Refuse whatever there is."""
+        """Go on with these sums; refuse whatever else there is."""
+        for name in [name for name in found if name.startswith("later.")]:
+            self._sums.later[int(name[len("later.") :])] = found.pop(name)
         if found:
             raise InvalidInput("The snapshot holds other things than this learner keeps; it was altered.")
 

@@ -104,6 +104,7 @@ class ProbingPolicy(MenuPolicy):
         kind = np.int32 if plan.block_probes <= np.iinfo(np.int32).max else np.int64
         self._probes: NDArray[Any] = np.arange(plan.block_probes, dtype=kind)  # those to come first
         self._probes_left = np.array([plan.probes_in(0)], dtype=np.int64)
+        self._block = 0  # the running one
         self._chooser = self._choosing_in(block=0)
 
     # What is promised.
@@ -137,8 +138,13 @@ class ProbingPolicy(MenuPolicy):
         theorem = self._way.theorem(self.frame.slots)
         return self.plan.bound(theorem, self.spread, self._cells.clip.ticks)
 
-    def regret_bound(self, rounds: int | None = None) -> float:
-        """What follows for the regret to (1 - 1/e) of the best slate; of order T where less is aimed at."""
+    def regret_bound(self, rounds: int | None = None) -> float | None:
+        """What follows for the regret to (1 - 1/e) of the best slate; of order T where less is aimed at.
+
+        Nothing, where answers are waited for: following late costs more.
+        """
+        if self.frame.patience.ahead:
+            return None
         aim = self._way.theorem(self.frame.slots).aim
         return self.bound_to_aim() + (ONE_MINUS_1_OVER_E - aim) * self.plan.horizon
 
@@ -169,21 +175,30 @@ class ProbingPolicy(MenuPolicy):
     # The door: the sums of all cells, paid for when the sum was made, drawn once and durable before they are seen.
 
     def due(self) -> bool:
-        """Whether a block is over that was not published; the last one never is."""
-        over = min(self.schedule.closed_by(self.frame.rounds), len(self.schedule) - 1)
-        return int(self._blocks_published[0]) < over
+        """Whether a block can be published, or another must begin."""
+        return self._can_publish() or self._is_over()
+
+    def _can_publish(self) -> bool:
+        """Whether a block is settled that was not published; the last one never is."""
+        settled = min(self.schedule.closed_by(self.frame.settled), len(self.schedule) - 1)
+        return int(self._blocks_published[0]) < settled
+
+    def _is_over(self) -> bool:
+        """Whether all rounds of the running block have been chosen, and another comes."""
+        return self._block < min(self.schedule.closed_by(self.frame.rounds), len(self.schedule) - 1)
 
     def release(self) -> None:
-        """Publish the running sums of all cells; experts go on from them."""
+        """Publish the running sums of all cells. Experts go on from what was published when a block begins."""
         with self.frame.guard.defer_interrupt():
-            if self._new_sums is None:
-                self._new_sums = self._cells.release(self.frame.secret)
-            block = int(self._blocks_published[0]) + 1
-            self._sums[:] = self._new_sums
-            self._probes_left[0] = self.plan.probes_in(block)
-            self._chooser = self._choosing_in(block)
-            # Last: whatever fails before is done again.
-            self._blocks_published[0], self._new_sums = block, None
+            if self._can_publish():
+                if self._new_sums is None:
+                    self._new_sums = self._cells.release(self.frame.secret)
+                self._sums[:], self._new_sums = self._new_sums, None
+                self._blocks_published[0] += 1
+            if self._is_over() and not self._can_publish():
+                self._probes_left[0] = self.plan.probes_in(self._block + 1)
+                self._chooser = self._choosing_in(self._block + 1)
+                self._block += 1  # last: whatever fails before is done again
 
     # Private: what probed people say, into the cell that coins chose.
 
@@ -197,10 +212,11 @@ class ProbingPolicy(MenuPolicy):
             self._cells.add([self._way.worth.of(decisions.rows[place], probe, answer)], [cell], batch=block)
 
     def replay(self, people: People, slates: Items, done: int) -> int:
-        """To the end of the block: everybody's probe is counted before the next is published."""
-        frame, block, end = self.frame, int(self._blocks_published[0]), len(people)
+        """To the end of the block, or until one is published: everybody before is counted by then."""
+        frame, block, end = self.frame, self._block, len(people)
         if block < len(self.schedule) - 1:
-            end = min(end, done + self.schedule.ends[block] - frame.rounds)
+            published = frame.published_at(self.schedule.ends[int(self._blocks_published[0])])
+            end = self.stop(people, done, self.schedule.ends[block], published)
         probes = np.empty((end - done, 3), dtype=np.int32)
         drawn = self.draw_rows(slates[done:end], probes)
         probing = np.flatnonzero(probes[:drawn, 0] != NO_PROBE)
@@ -236,20 +252,24 @@ class ProbingPolicy(MenuPolicy):
         """Refuse blocks that could not have come about; the menu follows, from this round on."""
         plan, last = self.plan, len(self.schedule) - 1
         published, left, rounds = int(self._blocks_published[0]), int(self._probes_left[0]), self.frame.rounds
-        # At its end, a block waits for the next round to be published.
-        over = self.schedule.closed_by(max(0, rounds - 1)), self.schedule.closed_by(rounds)
+        running = min(
+            self.schedule.closed_by(max(0, rounds - 1)), last
+        )  # at its end, the next waits for a round
+        settled = self.frame.settled
+        over = self.schedule.closed_by(max(0, settled - 1)), self.schedule.closed_by(settled)
         most = len(self.schedule) * (plan.probes + MOST_DEVIATIONS * self.spread)
         sound = (
             published == self._cells.batch
-            and published in (min(closed, last) for closed in over)
+            and min(over[0], last) <= published <= min(over[1], last)
             and (np.abs(self._sums) <= most).all()
-            and 0 <= left <= plan.probes_in(published)
+            and 0 <= left <= plan.probes_in(running)
             and (np.sort(self._probes) == np.arange(plan.block_probes)).all()
         )
-        if sound and plan.probes_in(published):
-            begun = self.schedule.ends[published - 1] if published else 0
-            made, to_come = plan.block_probes - left, self.schedule.ends[published] - rounds
+        if sound and plan.probes_in(running):
+            begun = self.schedule.ends[running - 1] if running else 0
+            made, to_come = plan.block_probes - left, self.schedule.ends[running] - rounds
             sound = made <= rounds - begun and left <= to_come
         if not sound:
             raise InvalidInput("The snapshot holds blocks that could not have come about; it was altered.")
-        self._chooser = self._choosing_in(published)
+        self._block = running
+        self._chooser = self._choosing_in(running)

@@ -26,6 +26,8 @@ PAYOFF_TICKS = 1 << 12
 MOST_PROBES = 64
 """No cell is probed more often than this in one block."""
 MOST_BLOCKS = 1 << 16
+MOST_WAITING = 4
+"""Blocks that wait for answers at once, about."""
 ROOM = {1 << 12: 1 << 27, MOST_BLOCKS: 1 << 22}
 """Up to this number of blocks -> how many probes, all blocks together, buffered sums have room for in 64 bits."""
 
@@ -156,13 +158,22 @@ def spread_ahead(noise: Noise, blocks: int, limit: float) -> float:
     return 1 / limit if noise == "laplace" else 0.0
 
 
-def planned(theorem: Theorem, n_items: int, horizon: int, noise: Noise, limit: float, ticks: int) -> Plan:
-    """The plan whose bound is least, of lengths a twentieth apart and probes that double."""
+def planned(
+    theorem: Theorem, n_items: int, horizon: int, noise: Noise, limit: float, ticks: int, ahead: int = 0
+) -> Plan:
+    """The plan whose bound is least, of lengths a twentieth apart and probes that double.
+
+    Where answers come late, no more than a few blocks wait for them: `ahead` rounds are chosen meanwhile.
+    """
     probes = 1
     best, least = Plan(n_items, theorem.slots, horizon, horizon, 1, 1.0, noise), math.inf
     while probes <= MOST_PROBES:
-        shortest = max(
-            math.ceil(best.slots * n_items * probes / theorem.most), math.ceil(horizon / MOST_BLOCKS)
+        shortest = math.ceil(
+            max(
+                best.slots * n_items * probes / theorem.most,
+                horizon / MOST_BLOCKS,
+                min(ahead / MOST_WAITING, horizon / 8),
+            )
         )
         for length in _lengths(shortest, horizon // 2):
             plan = replace(best, length=length, probes=probes)

@@ -76,7 +76,7 @@ def with_noise(
     theorem, plans = way.theorem(frame.slots), list[tuple[float, Plan]]()
     for noise in _noises(way, asked, frame.ledger):
         limit = float(_spent(asked, noise).limit)
-        plan = planned(theorem, frame.n_items, horizon, noise, limit, PAYOFF_TICKS)
+        plan = planned(theorem, frame.n_items, horizon, noise, limit, PAYOFF_TICKS, frame.patience.ahead)
         plans.append((plan.bound(theorem, spread_ahead(noise, plan.blocks, limit), PAYOFF_TICKS), plan))
     plan = min(plans, key=lambda found: found[0])[1]
     budget = _spent(asked, plan.noise)
@@ -123,7 +123,9 @@ def without_noise(
     """Cells are published as they are. Planned for `horizon` rounds, after which nothing more is learned."""
     frame = Frame(name, n_items, slots, coins=coins, patience=patience)
     horizon = _validate.positive_int(horizon, "horizon")
-    plan = planned(way.theorem(frame.slots), frame.n_items, horizon, "none", 1.0, PAYOFF_TICKS)
+    plan = planned(
+        way.theorem(frame.slots), frame.n_items, horizon, "none", 1.0, PAYOFF_TICKS, frame.patience.ahead
+    )
     cells = ExactSum(
         frame.slots * frame.n_items, schedule=plan.contributions, clip=Clip("cell", ticks=PAYOFF_TICKS)
     )
@@ -142,7 +144,10 @@ def _entry(
     make, private = partial(recipe, name, way), recipe == with_noise
 
     def for_its_rounds(setting: Setting, *, coins: Coins | None, ledger: Ledger | None) -> Learner:
-        return without_noise(name, way, setting.n_items, setting.slots, horizon=setting.rounds, coins=coins)
+        sizes = setting.n_items, setting.slots
+        return without_noise(
+            name, way, *sizes, horizon=setting.rounds, coins=coins, patience=setting.patience
+        )
 
     fits, reads = None if private else for_its_rounds, way.worth.reader.kinds
     return Entry(name, make, reads, summary, advice, fits=fits, private=private, audited_on=audited_on)

@@ -102,6 +102,8 @@ class RunningChains:
         self._keys[0, 0] = SINGLES.item
         self._within = np.zeros((room, batches), dtype=np.bool_)  # which batches are in which sum
         self._open: Ints = np.zeros((longest + 2, n_items), dtype=np.int64)  # of the open batch
+        self.later: dict[int, Ints] = {}
+        """The same of batches whose people come before the open one is published; as private as what they said."""
         self._position: Ints = np.zeros(1, dtype=np.int64)  # the batch that is open
         self._added: Ints = np.zeros(batches, dtype=np.int64)
         self._chains: Ints = np.full((batches, longest), NO_ITEM, dtype=np.int64)
@@ -114,7 +116,7 @@ class RunningChains:
 
     @property
     def open_batch(self) -> int:
-        """The batch of people who come now: its sums are kept apart."""
+        """The batch that is published next: its sums are kept apart."""
         return int(self._position[0])
 
     # People come.
@@ -138,7 +140,7 @@ class RunningChains:
         self._add(*csr_rows(rows, self.n_items), walk, batch)
 
     def _add(self, starts: Ints, items: Ints, values: Floats, walk: GainsAlong, batch: int) -> None:
-        _validate.whole(batch, 0, self.open_batch, "batch")
+        _validate.whole(batch, 0, len(self.schedule) - 1, "batch")
         if self._added[batch] + len(starts) - 1 > self.schedule.sizes[batch]:
             raise InvalidInput(f"More than the {self.schedule.sizes[batch]} people of batch {batch}.")
         self._added[batch] += len(starts) - 1
@@ -151,11 +153,13 @@ class RunningChains:
             before, left = left, left.copy()
             fall(starts, items, scales, as_floats(after(item)), everybody, self.clip.ceiling, item, left)
             parts.append(before - left)
-        late = batch < self.open_batch
+        late, apart = batch < self.open_batch, self._open
+        if batch > self.open_batch:
+            apart = self.later.setdefault(batch, np.zeros_like(self._open))
         often = np.full(len(scales), self._often[batch] if late else 1)
         for number, (part, question) in enumerate(zip([*parts, left], self._questions(batch), strict=False)):
             if not late:
-                add_weighted(starts, items, part, often, self._open[number])
+                add_weighted(starts, items, part, often, apart[number])
             elif (place := self._find(question)) is not None and self._within[place, batch]:
                 add_weighted(starts, items, part, often, self._sums[place])
 
@@ -194,13 +198,13 @@ class RunningChains:
     # Releases.
 
     def forget(self) -> None:
-        """Drop every batch but the open one. What was paid for is not given back."""
+        """Drop every batch before the open one. What was paid for is not given back."""
         self._sums[:], self._within[:] = 0, False
 
     def _close(self, number: int) -> None:
         """The open batch joins the sums. Should this be cut short, people are lost, but nobody is added twice."""
         closed = self._open.copy()
-        self._open[:] = 0
+        self._open[:] = self.later.pop(number + 1, 0)
         self._position[0] = number + 1
         if self._weights.first[number] == number:
             self.forget()
@@ -210,9 +214,15 @@ class RunningChains:
             self._sums[place] += self._often[number] * part
 
     def release(
-        self, number: int, sigmas: tuple[float, float], secret: SecretRandomness
+        self,
+        number: int,
+        sigmas: tuple[float, float],
+        secret: SecretRandomness,
+        people: Floats | None = None,
     ) -> dict[Question, Published]:
         """Close batch `number` and publish all sums; `sigmas`: the deviations of noise on singles, and on others.
+
+        `people`: how many of each batch answer, about; without it, all of them.
 
         If it fails, as on a full disk, the same release may be asked for again. After a crash it is published as it
         was drawn; sums that were of something else then are left out.
@@ -230,6 +240,8 @@ class RunningChains:
         weights = self._within[places] * (self._often * np.array(self.schedule.sizes))  # of all in a batch
         about = np.concatenate([self._keys[places], weights.sum(axis=1, keepdims=True)], axis=1)
 
+        answering = 1.0 if people is None else people / np.array(self.schedule.sizes)
+
         def draw() -> Ints:
             one = rounded_normal.rounded_normal(self._sums[places[:1]], sigmas[0], secret)
             others = rounded_normal.rounded_normal(self._sums[places[1:]], sigmas[1], secret)
@@ -242,7 +254,7 @@ class RunningChains:
         for facts, row in zip(about.tolist(), weights, strict=True):
             if tuple(facts) in drawn:
                 question = Question(facts[0], tuple(item for item in facts[1:-1] if item != NO_ITEM))
-                units = self.clip.ticks * np.cumsum(row[::-1])[::-1].astype(np.float64)
+                units = self.clip.ticks * np.cumsum((row * answering)[::-1])[::-1].astype(np.float64)
                 found[question] = Published(drawn[tuple(facts)], units, sigmas[question != SINGLES])
         return found
 
@@ -250,6 +262,13 @@ class RunningChains:
         """What people of each batch pay: for singles, and for all rows and the rest together."""
         often = (self._often * self._within[0])[: number + 1]
         return release_cost(often, squared_shifts(self.n_items, self.clip), sigmas, self.name)
+
+    def _could_be(self, batch: int, sums: Ints) -> bool:
+        """Whether these can be the sums of a later batch."""
+        whole = sums.shape == self._open.shape and sums.dtype == np.int64
+        if not (whole and self.open_batch < batch < len(self.schedule)):
+            return False
+        return bool(((sums >= 0) & (sums <= self.clip.largest * self.schedule.sizes[batch])).all())
 
     def sound(self) -> bool:
         """Whether these numbers, as read from a snapshot, can have come about."""
@@ -262,6 +281,7 @@ class RunningChains:
             and ((self._sums >= 0) & (self._sums <= most[:, None])).all()
             and (self._open >= 0).all()
             and (self._open <= self.clip.largest * sizes[self.open_batch]).all()
+            and all(self._could_be(batch, sums) for batch, sums in self.later.items())
             and ((self._keys >= SINGLES.item) & (self._keys < self.n_items)).all()
             and ((self._chains >= NO_ITEM) & (self._chains < self.n_items)).all()
         )
