@@ -31,7 +31,7 @@ GAIN_TICKS = 1 << 12
 """Whole numbers to one unit of gain."""
 
 
-MOST_WAITING = 4
+MOST_WAITING = 32
 """Batches that wait for answers at once, about."""
 
 
