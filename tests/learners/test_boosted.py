@@ -118,7 +118,7 @@ def test_functions_are_asked_the_same() -> None:
         mask = np.zeros(n)
         spell(learner.menu.ends, word, mask)
         expected = brute(f, frozenset(np.flatnonzero(mask).tolist()), n)
-        found = learner.policy._gains.of_function(Oracle(f, n), np.array([0, 1], dtype=np.int32), word)
+        found = learner.policy._laws[-1][1].of_function(Oracle(f, n), np.array([0, 1], dtype=np.int32), word)
         np.testing.assert_allclose(found, expected, atol=1e-12)
 
 

@@ -69,7 +69,7 @@ def test_what_is_added_is_gathered_and_clipped(name: str, kind: Any, clip: float
         learner._frame.public = PublicCoins(SeededCoins(people.n_items))
         slates, words = drawn(learner, ROUNDS)
         released = learner.policy.released
-        released.add_people(people, 0, slates, words, 0, learner.policy._gains)
+        released.add_people(people, 0, slates, words, 0, learner.policy._laws[-1][1])
         slow = OpenBatch(released.size, released.clip, released.sum.schedule)
         slow.add_rows(slow_rows(learner, people, slates, words))
         np.testing.assert_array_equal(released.sum._entries(), slow._entries(), err_msg=repr(people))

@@ -211,5 +211,7 @@ class ReleasedPolicy(MenuPolicy):
             raise InvalidInput("The snapshot holds releases that could not have been made; it was altered.")
         self.follower = self.follower.restored(made, released.published)
         self._chooser = self._choosing_in(made, self.follower)
-        self._laws = []  # who was shown a slate by an earlier menu, and has not answered, has said nothing
-        self._begin_law(self._gains_by(self._chooser.menu))
+        # Who was shown a slate by an earlier menu, and has not answered, has said nothing.
+        began = self.frame.published_at(released.schedule.ends[made - 1]) if made else 0
+        began = self.frame.rounds if began is None else min(began, self.frame.rounds)
+        self._laws = [(began, self._gains_by(self._chooser.menu))]
