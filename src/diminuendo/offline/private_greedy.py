@@ -181,9 +181,7 @@ def rate_per_tick(budget: Budget, slots: int, calibration: str) -> float:
         return 0.0
     if calibration == "zcdp":
         return calibrate.selections(budget, slots, SPAN * TICKS)[0]
-    return greatest(
-        lambda rate: telescoping_delta(rate * rounds * TICKS, budget.epsilon) <= budget.delta,
-    )
+    return greatest(lambda rate: telescoping_delta(rate * rounds * TICKS, budget.epsilon) <= budget.delta)
 
 
 def _event(budget: Budget, k: int, rate: float) -> Laplace | Selections:

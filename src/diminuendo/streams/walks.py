@@ -90,9 +90,9 @@ def walkers_of(segment: Segment) -> Walkers:
     """The people of a compiled segment, before the first item."""
     rows = np.array(segment.rows, dtype=np.int64)
     at = np.zeros(len(rows) + 1, dtype=np.int64)
-    _begin(segment.table, rows, at, np.empty(0))
+    begin(segment.table, rows, at, np.empty(0))
     made = Walkers(segment.table, rows, at, np.empty(at[-1]))
-    _begin(*made)
+    begin(*made)
     return made
 
 
@@ -124,18 +124,11 @@ class GainWalk:
     def __repr__(self) -> str:
         return f"<GainWalk, {self._n_items} items, {len(self._slate)} joined>"
 
-    def after(self, item: int) -> Floats:
-        """The gain of every entry once `item` has joined."""
-        return self._asked(item, everybody=True)
+    def after(self, item: int, *, everybody: bool = True) -> Floats:
+        """The gain of every entry once `item` has joined, of everybody or of those whom it has moved (`moved`).
 
-    def after_moving(self, item: int) -> Floats:
-        """The gains, once `item` has joined, of those whom it has moved: for whom it changes anything (`moved`).
-
-        What the others would gain is what they would have gained before.
+        For the others it changes nothing: what they would gain is what they would have gained before.
         """
-        return self._asked(item, everybody=False)
-
-    def _asked(self, item: int, everybody: bool) -> Floats:
         self._slate.append(item)
         out = np.zeros(len(self._items))
         for segment, first, made in self._parts:
@@ -206,14 +199,14 @@ def singles(people: Segment, n_items: int) -> SparseRows:
     """What each item is worth by itself to each person of a compiled segment."""
     walkers, buffer = walkers_of(people), buffer_for(n_items, [people])
     starts = np.zeros(len(people) + 1, dtype=np.int64)
-    _count(*walkers, buffer, starts)
+    _singles(*walkers, buffer, starts, np.empty(0, dtype=np.int64), np.empty(0))
     items, values = np.empty(starts[-1], dtype=np.int64), np.empty(starts[-1])
-    _fill(*walkers, buffer, starts, items, values)
+    _singles(*walkers, buffer, starts, items, values)
     return SparseRows(starts, items, values, (len(people), n_items))
 
 
 @kernel
-def _begin(table: Table, rows: Ints, at: Ints, state: Floats) -> None:
+def begin(table: Table, rows: Ints, at: Ints, state: Floats) -> None:
     """Everybody's empty prefix; with an empty `state`, only where each is to begin."""
     for i in range(len(rows)):
         at[i + 1] = at[i] + offset(table, rows[i] + 1) - offset(table, rows[i])
@@ -222,13 +215,7 @@ def _begin(table: Table, rows: Ints, at: Ints, state: Floats) -> None:
 
 
 @kernel
-def _count(table: Table, rows: Ints, at: Ints, state: Floats, buffer: GainBuffer, starts: Ints) -> None:
-    for i in range(len(rows)):
-        starts[i + 1] = starts[i] + gains(table, rows[i], state, at[i], buffer, 0)
-
-
-@kernel
-def _fill(
+def _singles(
     table: Table,
     rows: Ints,
     at: Ints,
@@ -238,8 +225,11 @@ def _fill(
     items: Ints,
     values: Floats,
 ) -> None:
+    """Everybody's gains, one after the other; with empty `items`, only where each person's begin."""
     for i in range(len(rows)):
-        for j in range(gains(table, rows[i], state, at[i], buffer, 0)):
+        count = gains(table, rows[i], state, at[i], buffer, 0)
+        starts[i + 1] = starts[i] + count
+        for j in range(min(count, len(items))):
             items[starts[i] + j] = buffer.items[j]
             values[starts[i] + j] = buffer.gains[j]
 
@@ -311,9 +301,8 @@ def _take(
 ) -> None:
     """Everybody takes an item: what it added to the score is taken off what is left of her."""
     for i in range(len(rows)):
-        for j in range(
-            gains(table, rows[i], state, at[i], buffer, 0)
-        ):  # the very numbers that entered its score
+        count = gains(table, rows[i], state, at[i], buffer, 0)  # the very numbers that entered its score
+        for j in range(count):
             if buffer.items[j] == item:
                 left[i] -= _ticks(buffer.gains[j], left[i])
         add(table, rows[i], state, at[i], item)
