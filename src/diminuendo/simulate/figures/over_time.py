@@ -6,7 +6,6 @@ one nearest to 1 is drawn; what the others change is another picture (privacy.py
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 
 import numpy as np
@@ -14,34 +13,29 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from diminuendo.simulate.figures.style import (
-    COLOURS,
     FAINT,
-    INK,
     WIDTH,
+    LineEnd,
+    draw_line,
+    draw_yardsticks,
     line_styles,
-    mean_and_band,
     name_lines,
     panel,
     short,
     style,
     thousands,
+    write,
 )
 from diminuendo.simulate.result import NOTE, Simulation, curve_rounds
+from diminuendo.simulate.table import mean_and_band
+from diminuendo.types import Floats
 
-__all__ = ["COLOURS", "FAINT", "INK", "middle_epsilon", "payoff_figure", "plot_payoff", "regret_figure"]
-
-GREEDY = "greedy in hindsight"
 POINTS = 120
 """How many points of a curve are drawn; a screen shows no more."""
 DECADES = 1e4
 """A logarithmic axis reaches no further down than the largest regret by this."""
 SETTLED = 0.05
 """The share of rounds before which averages jump with every single person; axes are not scaled to these."""
-
-
-def middle_epsilon(simulation: Simulation) -> float | None:
-    """The epsilon nearest to 1, by ratio, of those asked for; None where nobody was asked for any."""
-    return min(simulation.epsilons, key=lambda epsilon: (abs(math.log(epsilon)), epsilon), default=None)
 
 
 def payoff_figure(simulation: Simulation) -> Figure:
@@ -74,14 +68,12 @@ def plot_payoff(simulation: Simulation, path: Path) -> Path:
             fontsize=13,
         )
         figure.supxlabel(f"{about(simulation)} {NOTE}", x=0.01, ha="left", fontsize=8.5, color=FAINT)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        figure.savefig(path, dpi=150)
-    return path
+        return write(figure, path)
 
 
 def about(simulation: Simulation) -> str:
     """What lines and bands are, in a sentence."""
-    epsilon = middle_epsilon(simulation)
+    epsilon = simulation.middle_epsilon
     seeds = max(len(runs) for runs in simulation.by_learner(epsilon).values())
     asked = "" if epsilon is None else f" Private learners were asked for epsilon {epsilon:g}."
     if seeds == 1:
@@ -90,72 +82,55 @@ def about(simulation: Simulation) -> str:
 
 
 def _draw_payoff(axes: Axes, simulation: Simulation) -> None:
-    base, ends = simulation.benchmarks, []
+    base = simulation.benchmarks
     at, lines = _lines(simulation)
     settled = int(SETTLED * len(at))
-    highest = base.greedy.value
-    for name, curves in lines.items():
-        mean = _band(axes, at, curves / at, name, lines)
-        highest = max(highest, float(mean[settled:].max()))
-        ends.append((name, float(mean[-1]), line_styles(lines)[name].colour))
-    axes.axhline(base.greedy.value, color=INK, linestyle="--", linewidth=1)
-    ends.append((GREEDY, base.greedy.value, INK))
-    if "random" not in lines:
-        axes.axhline(base.random, color=FAINT, linestyle=":", linewidth=1.2)
-        ends.append(("random", base.random, FAINT))
-    axes.set(
-        xlabel="people so far",
-        title="payoff per person so far",
-        xlim=(0, at[-1]),
-        ylim=(0, 1.12 * highest or 1),
-    )
+    means, ends = _draw(axes, at, {name: curves / at for name, curves in lines.items()})
+    ends += draw_yardsticks(axes, base.greedy.value, None if "random" in lines else base.random)
+    highest = max(base.greedy.value, float(means[:, settled:].max()))
+    axes.set(xlabel="people so far", title="payoff per person so far", xlim=(0, at[-1]))
+    axes.set_ylim(0, 1.12 * highest or 1)
     thousands(axes)
     name_lines(axes, ends)
 
 
 def _draw_regret(axes: Axes, simulation: Simulation) -> None:
     """With logarithmic axes where everybody loses; a learner that follows changing tastes may gain instead."""
-    base, ends = simulation.benchmarks, []
     at, lines = _lines(simulation)
-    lost = {name: base.greedy.value * at - curves for name, curves in lines.items()}
+    lost = {name: simulation.benchmarks.greedy.value * at - curves for name, curves in lines.items()}
     settled = int(SETTLED * len(at))
     logarithmic = len(at) > 2 and all((runs.mean(axis=0)[settled:] > 0).all() for runs in lost.values())
     first = 1 if logarithmic else 0  # one person alone would take up half of a logarithmic axis
-    for name, runs in lost.items():
-        mean = _band(axes, at[first:], runs[:, first:], name, lines)
-        ends.append((name, float(mean[-1]), line_styles(lines)[name].colour))
+    means, ends = _draw(axes, at[first:], {name: runs[:, first:] for name, runs in lost.items()})
     axes.set(xlabel="people so far", title="regret so far, in people's payoffs")
     if logarithmic:
-        means = np.array([runs.mean(axis=0)[first:] for runs in lost.values()])
         lowest = max(float(means[means > 0].min()), float(means.max()) / DECADES)
         axes.set(xscale="log", yscale="log", xlim=(at[first], at[-1]), ylim=(lowest / 1.5, 1.5 * means.max()))
         for axis in (axes.xaxis, axes.yaxis):
             axis.set_major_formatter(lambda value, _: f"{value:,.0f}" if value >= 1 else f"{value:g}")
             axis.set_minor_formatter(lambda value, _: "")
     else:
-        axes.axhline(0, color=INK, linestyle="--", linewidth=1)
-        ends.append((GREEDY, 0.0, INK))
+        ends += draw_yardsticks(axes, 0.0)
         axes.set(xlim=(0, at[-1]))
         thousands(axes, y=True)
     name_lines(axes, ends)
 
 
-def _lines(simulation: Simulation) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+def _lines(simulation: Simulation) -> tuple[Floats, dict[str, Floats]]:
     """After how many people, and the cumulative payoffs of each learner's runs then."""
-    runs = simulation.by_learner(middle_epsilon(simulation))
+    runs = simulation.by_learner(simulation.middle_epsilon)
     at = np.array(curve_rounds(simulation.stream["rounds"]), dtype=np.float64)
     drawn = np.unique(np.linspace(0, len(at) - 1, POINTS).astype(int))
     return at[drawn], {name: np.array([run.curve for run in group])[:, drawn] for name, group in runs.items()}
 
 
-def _band(
-    axes: Axes, at: np.ndarray, runs: np.ndarray, name: str, among: dict[str, np.ndarray]
-) -> np.ndarray:
-    look, number = line_styles(among)[name], list(among).index(name)
-    mean, half = mean_and_band(runs)
-    # Markers of two learners whose lines are one stand beside each other.
-    every = (0.03 * number, 0.2)
-    axes.plot(at, mean, color=look.colour, linestyle=look.line, marker=look.marker, markevery=every)
-    if len(runs) > 1:
-        axes.fill_between(at, mean - half, mean + half, color=look.colour, alpha=0.2, linewidth=0)
-    return mean
+def _draw(axes: Axes, at: Floats, lines: dict[str, Floats]) -> tuple[Floats, list[LineEnd]]:
+    """A line and a band for each learner's runs; returns the means, and where the lines end."""
+    looks, means, ends = line_styles(lines), [], []
+    for number, (name, runs) in enumerate(lines.items()):
+        mean, half = mean_and_band(runs)
+        # Markers of two learners whose lines are one stand beside each other.
+        draw_line(axes, at, mean, half, looks[name], markevery=(0.03 * number, 0.2))
+        means.append(mean)
+        ends.append((name, float(mean[-1]), looks[name].colour))
+    return np.array(means), ends

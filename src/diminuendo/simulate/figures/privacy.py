@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import numpy as np
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from diminuendo.simulate.figures.style import (
-    FAINT,
     INK,
-    LineStyle,
+    draw_line,
+    draw_yardsticks,
     line_styles,
-    mean_and_band,
     name_lines,
     panel,
 )
-from diminuendo.simulate.result import Result, Simulation
-from diminuendo.types import Floats
+from diminuendo.simulate.result import Simulation
+from diminuendo.simulate.table import mean_and_band
 
 
 def price_figure(simulation: Simulation) -> Figure:
@@ -24,37 +22,28 @@ def price_figure(simulation: Simulation) -> Figure:
     return _curves(simulation) if len(simulation.epsilons) > 1 else _dots(simulation)
 
 
-def shares(runs: list[Result], simulation: Simulation) -> Floats:
-    """Payoffs as shares of greedy's; where nobody wants anything, nothing is lost."""
-    reference = simulation.benchmarks.greedy.value
-    payoffs = np.array([run.mean_payoff for run in runs], dtype=np.float64)
-    return payoffs / reference if reference > 0 else np.ones(len(runs))
-
-
 def _curves(simulation: Simulation) -> Figure:
     figure, axes = panel()
-    everybody, epsilons = simulation.by_learner(), simulation.epsilons
-    look, ends, highest = line_styles(everybody), [], 1.0
+    everybody, epsilons, base = simulation.by_learner(), simulation.epsilons, simulation.benchmarks
+    looks, ends, highest = line_styles(everybody), [], 1.0
     for name, runs in everybody.items():
+        look = looks[name]
         if any(run.asked_epsilon is None for run in runs):  # not asked for any epsilon: the same for all
-            mean, half = _mean(shares(runs, simulation))
-            _level(axes, mean, half, look[name])
+            mean, half = mean_and_band(simulation.shares(runs))
+            means = [float(mean)]
+            axes.axhline(mean, color=look.colour, linestyle=look.line)
+            if not np.isnan(half):
+                axes.axhspan(mean - half, mean + half, color=look.colour, alpha=0.2, linewidth=0)
         else:
-            by_epsilon = {
-                run.asked_epsilon: [r for r in runs if r.asked_epsilon == run.asked_epsilon] for run in runs
-            }
-            asked = [epsilon for epsilon in epsilons if epsilon in by_epsilon]
-            found = np.array([_mean(shares(by_epsilon[epsilon], simulation)) for epsilon in asked])
-            _line(axes, asked, found, look[name])
-            mean, highest = float(found[-1, 0]), max(highest, float(found[:, 0].max()))
-        ends.append((name, mean, look[name].colour))
-        highest = max(highest, mean)
-    axes.axhline(1, color=INK, linestyle="--", linewidth=1)
-    ends.append(("greedy in hindsight", 1.0, INK))
-    if "random" not in everybody and simulation.benchmarks.greedy.value > 0:
-        chance = simulation.benchmarks.random / simulation.benchmarks.greedy.value
-        axes.axhline(chance, color=FAINT, linestyle=":", linewidth=1.2)
-        ends.append(("random", chance, FAINT))
+            asked = sorted({run.asked_epsilon for run in runs if run.asked_epsilon is not None})
+            served = [[run for run in runs if run.asked_epsilon == epsilon] for epsilon in asked]
+            found = np.array([mean_and_band(simulation.shares(some)) for some in served])
+            means = found[:, 0].tolist()
+            draw_line(axes, asked, found[:, 0], found[:, 1], look, markersize=6)
+        ends.append((name, means[-1], look.colour))
+        highest = max(highest, *means)
+    chance = "random" not in everybody and base.greedy.value > 0
+    ends += draw_yardsticks(axes, 1.0, base.random / base.greedy.value if chance else None)
     axes.set(
         xscale="log",
         xlabel="epsilon asked for (more private to the left)",
@@ -68,26 +57,13 @@ def _curves(simulation: Simulation) -> Figure:
     return figure
 
 
-def _line(axes: Axes, epsilons: list[float], found: Floats, look: LineStyle) -> None:
-    mean, half = found.T
-    axes.plot(epsilons, mean, color=look.colour, linestyle=look.line, marker=look.marker, markersize=6)
-    if not np.isnan(half).all():
-        axes.fill_between(epsilons, mean - half, mean + half, color=look.colour, alpha=0.2, linewidth=0)
-
-
-def _level(axes: Axes, mean: float, half: float, look: LineStyle) -> None:
-    axes.axhline(mean, color=look.colour, linestyle=look.line)
-    if not np.isnan(half):
-        axes.axhspan(mean - half, mean + half, color=look.colour, alpha=0.2, linewidth=0)
-
-
 def _dots(simulation: Simulation) -> Figure:
     """Shares of one epsilon, or of none: one row per learner."""
     everybody = simulation.by_learner()
     figure, axes = panel(1.3 + 0.36 * len(everybody))
     look, highest = line_styles(everybody), 1.0
     for row, (name, runs) in enumerate(everybody.items()):
-        mean, half = _mean(shares(runs, simulation))
+        mean, half = mean_and_band(simulation.shares(runs))
         spread = None if np.isnan(half) else half
         axes.errorbar(
             mean, -row, xerr=spread, color=look[name].colour, marker=look[name].marker, capsize=3, ms=7
@@ -105,8 +81,3 @@ def _dots(simulation: Simulation) -> Figure:
     )
     axes.grid(False, axis="y")
     return figure
-
-
-def _mean(values: Floats) -> tuple[float, float]:
-    mean, half = mean_and_band(values[:, None])
-    return float(mean[0]), float(half[0])
