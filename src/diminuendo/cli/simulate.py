@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 import sys
 from collections.abc import Callable, Iterator
@@ -15,7 +14,7 @@ from rich import box
 from rich.table import Table
 
 from diminuendo.cli import loading
-from diminuendo.cli.screen import console, errors, make_room, progress_bars, say_plainly
+from diminuendo.cli.screen import console, errors, make_room, progress_bars, say, say_plainly, write_json
 from diminuendo.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -220,13 +219,10 @@ def _interruptible(out: Path | None) -> Iterator[None]:
 
         said = "Interrupted. Nothing is kept without --out."
         if out is not None:
-            count = finished_runs(out)
-            kept = f"{count:,} finished {'run is' if count == 1 else 'runs are'} kept in {out}"
-            then = (
-                f"{kept}; this goes on from there:"
-                if count
-                else "Nothing was finished yet; start again with:"
-            )
+            then, count = "Nothing was finished yet; start again with:", finished_runs(out)
+            if count:
+                kept = f"{count:,} finished {'run is' if count == 1 else 'runs are'} kept in {out}"
+                then = f"{kept}; this goes on from there:"
             said = f"Interrupted. {then}\n  {_typed()}"
         say_plainly(said)
         raise typer.Exit(130) from None
@@ -256,14 +252,12 @@ def _show(found: Sweep, out: Path | None, json_file: Path | None) -> None:
         console.print(table)
         labels, slate = one.stream.get("labels"), one.benchmarks.greedy.slate
         names = [str(item) if labels is None else labels[item] for item in slate]
-        console.print(f"Greedy's slate in hindsight: {'; '.join(names)}", highlight=False, markup=False)
+        say(f"Greedy's slate in hindsight: {'; '.join(names)}")
     if out is not None:
         from diminuendo.simulate.report import write_report  # here, because matplotlib takes its time to load
 
         report = write_report(found, out, _typed())
         json_file = json_file or out / "simulation.json"
-        console.print(f"Report: {report}", highlight=False, markup=False)
-        console.print(f"Rows: {out / 'results.parquet'}", highlight=False, markup=False)
-    if json_file is not None:
-        json_file.write_text(json.dumps(found.as_json(), indent=2) + "\n")
-        console.print(f"Numbers: {json_file}", highlight=False, markup=False)
+        say(f"Report: {report}")
+        say(f"Rows: {out / 'results.parquet'}")
+    write_json("Numbers", json_file, found.as_json())

@@ -179,9 +179,7 @@ class Log:
                 "Some slates are missing, or their items are no whole numbers. A slate in which nothing was shown is "
                 "an empty list."
             )
-        rows = np.full((len(listed), max(map(len, listed), default=1)), EMPTY_SLOT, dtype=np.int32)
-        for row, slate in zip(rows, listed, strict=True):
-            row[: len(slate)] = slate
+        rows = _padded(listed, max(map(len, listed), default=1))
         chances, payoffs, rounds = (table[name].to_numpy() for name in ("propensity", "payoff", "round"))
         lives = table[LIFE].to_pylist() if LIFE in table.column_names else None
         return cls.from_arrays(rows, chances, payoffs, rounds, lives)
@@ -193,10 +191,7 @@ class Log:
     @property
     def slates(self) -> Items:
         """(rounds, slots), -1 for an empty slot."""
-        rows = np.full((len(self), self.slots), EMPTY_SLOT, dtype=np.int32)
-        for row, slate in zip(rows, self._rows, strict=True):
-            row[: len(slate)] = slate
-        return rows
+        return _padded(self._rows, self.slots)
 
     @property
     def rounds(self) -> Ints:
@@ -212,6 +207,13 @@ class Log:
     def payoffs(self) -> Floats:
         """What each slate earned, 0 where nobody has answered. Private."""
         return np.array([payoff or 0.0 for payoff in self._payoffs], dtype=np.float64)
+
+
+def _padded(slates: Sequence[Slate], slots: int) -> Items:
+    rows = np.full((len(slates), slots), EMPTY_SLOT, dtype=np.int32)
+    for row, slate in zip(rows, slates, strict=True):
+        row[: len(slate)] = slate
+    return rows
 
 
 def counted(payoff: Any) -> float:

@@ -75,10 +75,8 @@ def candidate(name: str, setting: Setting) -> Candidate:
 def _printed(made: Learner, setting: Setting) -> dict[str, Any]:
     """The paper's letters, and its formula for gamma before it is held at 1."""
     letters = {"rate": "eta", "exploring": "gamma", "curvature": "H"}
-    found: dict[str, Any] = {}
-    for name, value in made.parameters.items():
-        if name in letters and value is not None:
-            found[letters[name]] = value
+    own = made.parameters
+    found = {letter: own[name] for name, letter in letters.items() if own.get(name) is not None}
     if made.name in ("bandit-dp-paper", "bandit-presampled-paper"):
         found["gamma_as_printed"] = paper_exploring(setting.n_items, setting.slots, setting.rounds)
         found["rounds_for_gamma"] = rounds_for_paper_exploring(setting.n_items, setting.slots)

@@ -215,9 +215,8 @@ def pick(
             "There is nothing to learn: no slate is better than another, or nobody comes after the first person. "
             "Random slates are free."
         )
-    private = [
-        one for one in found if one.keeps_to(setting) and (store_people or not _keeps_people(one.name))
-    ]
+    kept_out = () if store_people else [name for name, entry in LEARNERS.items() if entry.advice.keeps_people]
+    private = [one for one in found if one.keeps_to(setting) and one.name not in kept_out]
     entries = {one.name: LEARNERS[one.name] for one in private if one.name in LEARNERS}
     rule = preferred(setting, entries, store_people=store_people, cares_about=cares_about)
     if rule is not None and not adversarial:
@@ -247,7 +246,3 @@ def _rival(rule: Rule | None) -> str:
     if rule is None:
         return "The paper's own constants would give up more for no more privacy."
     return f"Where tastes are steady {rule.learner} loses less, with no such bound."
-
-
-def _keeps_people(name: str) -> bool:
-    return name in LEARNERS and LEARNERS[name].advice.keeps_people
