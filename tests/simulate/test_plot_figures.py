@@ -14,8 +14,7 @@ from matplotlib.colors import to_hex
 from matplotlib.patches import Rectangle
 
 from diminuendo.simulate import Shown, Simulation
-from diminuendo.simulate.figures.over_time import payoff_figure, plot_payoff, regret_figure
-from diminuendo.simulate.figures.privacy import price_figure
+from diminuendo.simulate.figures.earned import payoff_figure, plot_payoff, price_figure, regret_figure
 from diminuendo.simulate.figures.slates import NOT_KEPT, chosen_items, shares_of, slates_figure
 from diminuendo.simulate.figures.spending import arrival_figure, average, spending_figure, varies
 from diminuendo.simulate.figures.style import line_styles, style

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 from rich import box
@@ -46,21 +45,9 @@ def demo(
 ) -> None:
     """Choose 5 of 294 things for 32,711 real visitors of a web site, and see how close to hindsight one gets."""
     with loading():
-        from diminuendo.simulate.sweeps import sweep
         from diminuendo.streams import msweb
 
-    with _interruptible(out):
-        with progress_bars() as bars:
-            found = sweep(
-                msweb(),
-                slots=5,
-                learners=DEMO_LEARNERS,
-                epsilons=DEMO_EPSILONS,
-                seeds=seeds,
-                out=out,
-                progress=_said(bars),
-            )
-        _show(found, out, None)
+    _run(msweb(), out, slots=5, learners=DEMO_LEARNERS, epsilons=DEMO_EPSILONS, seeds=seeds)
 
 
 def simulate_command(
@@ -113,7 +100,7 @@ def simulate_command(
     with loading():
         from diminuendo import _validate
     # What was typed wrong is refused before anything else is loaded, and what cannot be read before the rest is.
-    kind = cast("FeedbackKind", _validate.one_of(feedback, FEEDBACKS, "--feedback"))
+    _validate.one_of(feedback, FEEDBACKS, "--feedback")
     _validate.one_of(clicks, CLICKS, "--clicks")
     ratings = _ratings(columns, scale) | {"keep_last": keep_last}
     counts = _numbers(slots, int, "--slots")
@@ -128,28 +115,23 @@ def simulate_command(
             path = Path(source)
             reading = bars(f"reading {path.name}", path.stat().st_size) if path.is_file() else None
             people.append(open_stream(source, objective, n_items=items, **ratings, progress=reading))
-    with loading():
-        from diminuendo.simulate.sweeps import sweep
-    with _interruptible(out):
-        with progress_bars() as bars:
-            found = sweep(
-                people,
-                slots=counts,
-                rounds=cuts,
-                epsilons=budgets,
-                learners=_names(learners, feedback),
-                feedback=kind,
-                delta=delta,
-                visits=visits,
-                clicks=clicks,
-                seeds=seeds,
-                jobs=jobs,
-                ray=ray,
-                out=out,
-                time_limit=time_limit,
-                progress=_said(bars),
-            )
-        _show(found, out, json_file)
+    _run(
+        people,
+        out,
+        json_file,
+        slots=counts,
+        rounds=cuts,
+        epsilons=budgets,
+        learners=_names(learners, feedback),
+        feedback=feedback,
+        delta=delta,
+        visits=visits,
+        clicks=clicks,
+        seeds=seeds,
+        jobs=jobs,
+        ray=ray,
+        time_limit=time_limit,
+    )
 
 
 def streams_command() -> None:
@@ -209,11 +191,14 @@ def _numbers(given: str, kind: Callable[[str], Number], option: str) -> list[Num
         ) from None
 
 
-@contextmanager
-def _interruptible(out: Path | None) -> Iterator[None]:
-    """Say, when interrupted, what is kept and how to go on."""
+def _run(streams: Any, out: Path | None, json_file: Path | None = None, **asked: Any) -> None:
+    """Sweep, and show what was found; when interrupted, say what is kept and how to go on."""
+    with loading():
+        from diminuendo.simulate.sweeps import sweep
     try:
-        yield
+        with progress_bars() as bars:
+            found = sweep(streams, **asked, out=out, progress=_said(bars))
+        _show(found, out, json_file)
     except KeyboardInterrupt:
         from diminuendo.simulate.store import finished_runs
 

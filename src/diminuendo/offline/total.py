@@ -13,7 +13,7 @@ import numpy as np
 from diminuendo._numba import allocating_kernel, kernel
 from diminuendo.objectives.family import GainBuffer, Table, add, ceiling, gain, gains, value
 from diminuendo.streams.people import People, Stream
-from diminuendo.streams.walks import begin, buffer_for, segments_of, singles, walkers_of
+from diminuendo.streams.walks import Walkers, begin, buffer_for, segments_of, singles, walkers_of
 from diminuendo.types import Floats, Ints
 
 
@@ -66,21 +66,21 @@ class PeopleTotal(Total):
     def begin(self) -> None:
         """Back to the empty prefix, in everybody's state."""
         super().begin()
-        begin(*self._walkers)
+        begin(self._walkers)
 
     def add(self, item: int) -> None:
         """prefix := prefix + item, in everybody's state."""
         super().add(item)
-        _add(*self._walkers, item)
+        _add(self._walkers, item)
 
     def value(self) -> float:
         """F(prefix), from everybody's state."""
-        return float(_value(*self._walkers))
+        return float(_value(self._walkers))
 
     def gains(self) -> Floats:
         """Every item's gain: of each person, only what she may gain from is asked."""
         out = np.zeros(self.n_items)
-        _gains(*self._walkers, self._buffer, out)
+        _gains(self._walkers, self._buffer, out)
         out[self.prefix] = 0.0
         return out
 
@@ -89,7 +89,7 @@ class PeopleTotal(Total):
         if item in self.prefix:
             return 0.0
         starts, people = self._people_by_item
-        return float(_gain(*self._walkers, people[starts[item] : starts[item + 1]], item))
+        return float(_gain(self._walkers, people[starts[item] : starts[item + 1]], item))
 
     @cached_property
     def _people_by_item(self) -> tuple[Ints, Ints]:
@@ -108,7 +108,7 @@ class PeopleTotal(Total):
         returns let it be no more.
         """
         super().add(item)
-        return float(_move(*self._walkers, self._buffer, item, gains))
+        return float(_move(self._walkers, self._buffer, item, gains))
 
     def ceiling(self, x: Floats) -> tuple[float, Floats]:
         """(h, g) with F(S) <= h + sum of g over S for every set S; they are equal where x is the set S."""
@@ -117,13 +117,15 @@ class PeopleTotal(Total):
 
 
 @kernel
-def _add(table: Table, rows: Ints, at: Ints, state: Floats, item: int) -> None:
+def _add(walk: Walkers, item: int) -> None:
+    table, rows, at, state = walk
     for t in rows:
         add(table, t, state, at[t], item)
 
 
 @kernel
-def _value(table: Table, rows: Ints, at: Ints, state: Floats) -> float:
+def _value(walk: Walkers) -> float:
+    table, rows, at, state = walk
     total = 0.0
     for t in rows:
         total += value(table, t, state, at[t])
@@ -131,14 +133,16 @@ def _value(table: Table, rows: Ints, at: Ints, state: Floats) -> float:
 
 
 @kernel
-def _gains(table: Table, rows: Ints, at: Ints, state: Floats, buffer: GainBuffer, out: Floats) -> None:
+def _gains(walk: Walkers, buffer: GainBuffer, out: Floats) -> None:
+    table, rows, at, state = walk
     for t in rows:
         for j in range(gains(table, t, state, at[t], buffer, 0)):
             out[buffer.items[j]] += buffer.gains[j]
 
 
 @kernel
-def _gain(table: Table, rows: Ints, at: Ints, state: Floats, people: Ints, item: int) -> float:
+def _gain(walk: Walkers, people: Ints, item: int) -> float:
+    table, _, at, state = walk
     total = 0.0
     for t in people:
         total += gain(table, t, state, at[t], item)
@@ -146,9 +150,8 @@ def _gain(table: Table, rows: Ints, at: Ints, state: Floats, people: Ints, item:
 
 
 @kernel
-def _move(
-    table: Table, rows: Ints, at: Ints, state: Floats, buffer: GainBuffer, item: int, out: Floats
-) -> float:
+def _move(walk: Walkers, buffer: GainBuffer, item: int, out: Floats) -> float:
+    table, rows, at, state = walk
     total = 0.0
     for t in rows:
         gained = gain(table, t, state, at[t], item)

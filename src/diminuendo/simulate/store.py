@@ -28,7 +28,7 @@ import diminuendo
 from diminuendo.errors import InvalidInput
 from diminuendo.simulate.benchmarks import Benchmarks
 from diminuendo.simulate.result import Result, Shown
-from diminuendo.simulate.task import Baseline, Run, Task
+from diminuendo.simulate.task import Baseline, Found, Run, Task
 
 try:
     import fcntl
@@ -67,8 +67,7 @@ class ResultStore:
     def __init__(self, out: Path | str | None) -> None:
         self._out = None if out is None else Path(out)
         self._lock = -1
-        self._results: dict[str, Result] = {}
-        self._baselines: dict[str, Benchmarks] = {}
+        self._found: dict[str, Found] = {}
 
     def __enter__(self) -> Self:
         if self._out is not None:
@@ -101,42 +100,37 @@ class ResultStore:
         if self._out is None:
             return
         wanted = {task.key for task in tasks if isinstance(task, Run)}
-        self._results |= results_in(_table(self._out / "results.parquet"), wanted)
+        self._found |= results_in(_table(self._out / "results.parquet"), wanted)
         for task in tasks:
             path = self._out / "hindsight" / f"{task.key}.json"
             if isinstance(task, Baseline) and path.exists():
                 try:
-                    self._baselines[task.key] = Benchmarks.from_record(json.loads(path.read_text()))
+                    self._found[task.key] = Benchmarks.from_record(json.loads(path.read_text()))
                 except (ValueError, KeyError, TypeError, AttributeError):
                     _passed_over(path)
 
     def __contains__(self, task: Task) -> bool:
-        return task.key in self._results or task.key in self._baselines
+        return task.key in self._found
 
-    def result(self, run: Run) -> Result:
-        """What came of a run."""
-        return self._results[run.key]
+    def __getitem__(self, task: Task) -> Any:
+        """What came of a run, or what hindsight and chance reach."""
+        return self._found[task.key]
 
-    def benchmarks(self, baseline: Baseline) -> Benchmarks:
-        """What hindsight and chance reach."""
-        return self._baselines[baseline.key]
-
-    def add(self, task: Task, found: Result | Benchmarks) -> None:
+    def add(self, task: Task, found: Found) -> None:
         """Keep an outcome; once this returns, it is not lost."""
-        folder = self._out if task.stream_slice.fingerprint else None
+        self._found[task.key] = found
+        if self._out is None or not task.stream_slice.fingerprint:
+            return
         if isinstance(found, Result):
-            self._results[task.key] = found
-            if folder is not None:
-                _put(folder / "rows" / f"{task.key}.parquet", as_rows({task.key: found}))
+            _put(self._out / "rows" / f"{task.key}.parquet", as_rows({task.key: found}))
         else:
-            self._baselines[task.key] = found
-            if folder is not None:
-                _put(folder / "hindsight" / f"{task.key}.json", json.dumps(asdict(found)) + "\n")
+            _put(self._out / "hindsight" / f"{task.key}.json", json.dumps(asdict(found)) + "\n")
 
     def finalise(self, runs: Sequence[Run], results: Sequence[Result]) -> None:
         """Put results with their regrets in place of those without."""
-        self._results |= {run.key: result for run, result in zip(runs, results, strict=True)}
-        lasting = {run.key: self._results[run.key] for run in runs if run.stream_slice.fingerprint}
+        pairs = list(zip(runs, results, strict=True))
+        self._found |= {run.key: result for run, result in pairs}
+        lasting = {run.key: result for run, result in pairs if run.stream_slice.fingerprint}
         if self._out is not None and lasting:
             self._compact(as_rows(lasting))
 

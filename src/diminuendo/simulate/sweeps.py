@@ -166,8 +166,8 @@ class _Cell:
     runs: list[Run]
 
     def simulation(self, store: ResultStore) -> Simulation:
-        base = store.benchmarks(self.baseline)
-        return Simulation(self.stream, base, [measured(store.result(run), base) for run in self.runs])
+        base = store[self.baseline]
+        return Simulation(self.stream, base, [measured(store[run], base) for run in self.runs])
 
 
 def _outcomes(

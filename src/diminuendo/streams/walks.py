@@ -90,9 +90,9 @@ def walkers_of(segment: Segment) -> Walkers:
     """The people of a compiled segment, before the first item."""
     rows = np.array(segment.rows, dtype=np.int64)
     at = np.zeros(len(rows) + 1, dtype=np.int64)
-    begin(segment.table, rows, at, np.empty(0))
+    begin(Walkers(segment.table, rows, at, np.empty(0)))
     made = Walkers(segment.table, rows, at, np.empty(at[-1]))
-    begin(*made)
+    begin(made)
     return made
 
 
@@ -110,16 +110,12 @@ class GainWalk:
         self._slate: list[int] = []
         self.moved = np.zeros(sum(map(len, segments)), dtype=np.bool_)
         """Who was moved by the last item."""
-        self._scratch = np.zeros(n_items)
-        self._parts: list[tuple[Segment, int, tuple[Walkers, Floats] | None]] = []
-        first, self._buffer = 0, buffer_for(n_items, segments)
-        for segment in segments:
-            made = None
-            if segment.function is None:
-                walkers = walkers_of(segment)
-                made = walkers, np.empty(int(np.diff(walkers.at).max(initial=0)))
-            self._parts.append((segment, first, made))
-            first += len(segment)
+        self._buffer, self._gained = buffer_for(n_items, segments), np.zeros(n_items)
+        self._parts = [
+            (part.function, walkers_of(part) if part.function is None else None) for part in segments
+        ]
+        sizes = [int(np.diff(walk.at).max(initial=0)) for _, walk in self._parts if walk is not None]
+        self._before = np.empty(max(sizes, default=0))
 
     def __repr__(self) -> str:
         return f"<GainWalk, {self._n_items} items, {len(self._slate)} joined>"
@@ -130,20 +126,21 @@ class GainWalk:
         For the others it changes nothing: what they would gain is what they would have gained before.
         """
         self._slate.append(item)
-        out = np.zeros(len(self._items))
-        for segment, first, made in self._parts:
-            if made is not None:
-                (table, rows, at, state), before = made
-                moved = self.moved[first : first + len(rows)]
-                _join(table, rows, at, state, before, item, moved)
+        first, out = 0, np.zeros(len(self._items))
+        for function, walk in self._parts:
+            starts = self._starts[first:]
+            if walk is not None:
+                moved = self.moved[first : first + len(walk.rows)]
+                _join(walk, self._before, item, moved)
                 if everybody:
                     moved[:] = True
-                starts, buffer = self._starts[first:], self._buffer
-                _ask(table, rows, at, state, moved, buffer, starts, self._items, self._scratch, out)
-            elif segment.function is not None:
+                _ask(walk, moved, self._buffer, starts, self._items, self._gained, out)
+                first += len(walk.rows)
+            elif function is not None:
                 self.moved[first] = True
-                low, high = self._starts[first], self._starts[first + 1]
-                out[low:high] = _said(segment.function, self._slate, self._n_items)[self._items[low:high]]
+                entries = slice(starts[0], starts[1])
+                out[entries] = _said(function, self._slate, self._n_items)[self._items[entries]]
+                first += 1
         return out
 
 
@@ -152,11 +149,9 @@ class ScoreWalk:
 
     def __init__(self, n_items: int, segments: Sequence[Segment]) -> None:
         self.n_items, self.chosen = n_items, list[int]()
-        buffer = buffer_for(n_items, segments)
-        compiled = [walkers_of(segment) for segment in segments if segment.function is None]
-        self._tables = [
-            (*walkers, np.full(len(walkers.rows), TICKS, dtype=np.int64), buffer) for walkers in compiled
-        ]
+        self._buffer = buffer_for(n_items, segments)
+        walks = [walkers_of(segment) for segment in segments if segment.function is None]
+        self._tables = [(walk, np.full(len(walk.rows), TICKS, dtype=np.int64)) for walk in walks]
         self._functions = [segment.function for segment in segments if segment.function is not None]
         self._left = np.full(len(self._functions), TICKS, dtype=np.int64)
         self._entered = np.zeros((len(self._functions), n_items), dtype=np.int32)
@@ -169,7 +164,7 @@ class ScoreWalk:
         """The sum of what each item adds now, in ticks: secret."""
         total = np.zeros(self.n_items, dtype=np.int64)
         for part in self._tables:
-            _score(*part, total)
+            _score(*part, self._buffer, total)
         for person, function in enumerate(self._functions):
             _enter(_said(function, self.chosen, self.n_items), self._left[person], self._entered[person])
         self._known = True
@@ -179,7 +174,7 @@ class ScoreWalk:
     def join(self, item: int) -> None:
         """The next item of the slate, picked by the last scores; or, without any since the last item, elsewhere."""
         for part in self._tables:
-            _take(*part, item)
+            _take(*part, self._buffer, item)
         left = self._left - self._entered[:, item] if self._known else np.zeros_like(self._left)
         self._left, self._known = np.maximum(left, 0), False
         self.chosen.append(item)
@@ -197,17 +192,18 @@ def _said(function: Objective, slate: list[int], n_items: int) -> Floats:
 
 def singles(people: Segment, n_items: int) -> SparseRows:
     """What each item is worth by itself to each person of a compiled segment."""
-    walkers, buffer = walkers_of(people), buffer_for(n_items, [people])
+    walk, buffer = walkers_of(people), buffer_for(n_items, [people])
     starts = np.zeros(len(people) + 1, dtype=np.int64)
-    _singles(*walkers, buffer, starts, np.empty(0, dtype=np.int64), np.empty(0))
+    _singles(walk, buffer, starts, np.empty(0, dtype=np.int64), np.empty(0))
     items, values = np.empty(starts[-1], dtype=np.int64), np.empty(starts[-1])
-    _singles(*walkers, buffer, starts, items, values)
+    _singles(walk, buffer, starts, items, values)
     return SparseRows(starts, items, values, (len(people), n_items))
 
 
 @kernel
-def begin(table: Table, rows: Ints, at: Ints, state: Floats) -> None:
+def begin(walk: Walkers) -> None:
     """Everybody's empty prefix; with an empty `state`, only where each is to begin."""
+    table, rows, at, state = walk
     for i in range(len(rows)):
         at[i + 1] = at[i] + offset(table, rows[i] + 1) - offset(table, rows[i])
         if len(state):
@@ -215,17 +211,9 @@ def begin(table: Table, rows: Ints, at: Ints, state: Floats) -> None:
 
 
 @kernel
-def _singles(
-    table: Table,
-    rows: Ints,
-    at: Ints,
-    state: Floats,
-    buffer: GainBuffer,
-    starts: Ints,
-    items: Ints,
-    values: Floats,
-) -> None:
+def _singles(walk: Walkers, buffer: GainBuffer, starts: Ints, items: Ints, values: Floats) -> None:
     """Everybody's gains, one after the other; with empty `items`, only where each person's begin."""
+    table, rows, at, state = walk
     for i in range(len(rows)):
         count = gains(table, rows[i], state, at[i], buffer, 0)
         starts[i + 1] = starts[i] + count
@@ -235,16 +223,9 @@ def _singles(
 
 
 @kernel
-def _join(
-    table: Table,
-    rows: Ints,
-    at: Ints,
-    state: Floats,
-    before: Floats,
-    joined: int,
-    moved: NDArray[np.bool_],
-) -> None:
+def _join(walk: Walkers, before: Floats, joined: int, moved: NDArray[np.bool_]) -> None:
     """Everybody's prefix with one item more; `moved`: whose is another one now."""
+    table, rows, at, state = walk
     for i in range(len(rows)):
         size = at[i + 1] - at[i]
         for j in range(size):
@@ -257,27 +238,26 @@ def _join(
 
 @kernel
 def _ask(
-    table: Table,
-    rows: Ints,
-    at: Ints,
-    state: Floats,
-    moved: NDArray[np.bool_],
+    walk: Walkers,
+    asked: NDArray[np.bool_],
     buffer: GainBuffer,
     starts: Ints,
     items: Ints,
-    scratch: Floats,
+    gained: Floats,
     out: Floats,
 ) -> None:
+    """What `items` would add, entry by entry, for those who are asked. `gained` is 0, before and after."""
+    table, rows, at, state = walk
     for i in range(len(rows)):
-        if not moved[i]:
+        if not asked[i]:
             continue
         count = gains(table, rows[i], state, at[i], buffer, 0)
         for j in range(count):
-            scratch[buffer.items[j]] = buffer.gains[j]
+            gained[buffer.items[j]] = buffer.gains[j]
         for entry in range(starts[i], starts[i + 1]):
-            out[entry] = scratch[items[entry]]
+            out[entry] = gained[items[entry]]
         for j in range(count):
-            scratch[buffer.items[j]] = 0.0
+            gained[buffer.items[j]] = 0.0
 
 
 @inline
@@ -287,19 +267,17 @@ def _ticks(gain: float, left: int) -> int:
 
 
 @kernel
-def _score(
-    table: Table, rows: Ints, at: Ints, state: Floats, left: Ints, buffer: GainBuffer, total: Ints
-) -> None:
+def _score(walk: Walkers, left: Ints, buffer: GainBuffer, total: Ints) -> None:
+    table, rows, at, state = walk
     for i in range(len(rows)):
         for j in range(gains(table, rows[i], state, at[i], buffer, 0)):
             total[buffer.items[j]] += _ticks(buffer.gains[j], left[i])
 
 
 @kernel
-def _take(
-    table: Table, rows: Ints, at: Ints, state: Floats, left: Ints, buffer: GainBuffer, item: int
-) -> None:
+def _take(walk: Walkers, left: Ints, buffer: GainBuffer, item: int) -> None:
     """Everybody takes an item: what it added to the score is taken off what is left of her."""
+    table, rows, at, state = walk
     for i in range(len(rows)):
         count = gains(table, rows[i], state, at[i], buffer, 0)  # the very numbers that entered its score
         for j in range(count):

@@ -13,11 +13,8 @@ from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 import matplotlib as mpl
-import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-
-from diminuendo.types import Floats
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 INK, FAINT = "#222222", "#767676"
@@ -112,23 +109,6 @@ def save(figure: Figure, stem: Path) -> tuple[Path, Path]:
     figure.set_layout_engine("none")  # it is laid out now
     figure.savefig(svg, metadata={"Date": None})
     return png, svg
-
-
-def draw_line(axes: Axes, at: Any, mean: Floats, half: Floats, look: LineStyle, **marks: Any) -> None:
-    """A line, and a band around it where there is one."""
-    axes.plot(at, mean, color=look.colour, linestyle=look.line, marker=look.marker, **marks)
-    if not np.isnan(half).all():
-        axes.fill_between(at, mean - half, mean + half, color=look.colour, alpha=0.2, linewidth=0)
-
-
-def draw_yardsticks(axes: Axes, greedy: float, random: float | None = None) -> list[LineEnd]:
-    """What hindsight reaches, and chance where that is given, as lines to measure against; returns their ends."""
-    ends = [("greedy in hindsight", greedy, INK)]
-    axes.axhline(greedy, color=INK, linestyle="--", linewidth=1)
-    if random is not None:
-        axes.axhline(random, color=FAINT, linestyle=":", linewidth=1.2)
-        ends.append(("random", random, FAINT))
-    return ends
 
 
 def thousands(axes: Axes, *, y: bool = False) -> None:

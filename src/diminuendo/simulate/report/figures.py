@@ -10,8 +10,7 @@ from pathlib import Path
 import numpy as np
 from matplotlib.figure import Figure
 
-from diminuendo.simulate.figures.over_time import about, payoff_figure, regret_figure
-from diminuendo.simulate.figures.privacy import price_figure
+from diminuendo.simulate.figures.earned import about, payoff_figure, price_figure, regret_figure
 from diminuendo.simulate.figures.seeds import seeds_figure
 from diminuendo.simulate.figures.slates import MARK, chosen_items, label, shares_of, slates_figure
 from diminuendo.simulate.figures.spending import SIGNS, arrival_figure, average, spending_figure, varies

@@ -1,12 +1,13 @@
-"""A simulation over time: what each learner earned so far, and what it lost to hindsight.
+"""What each learner earned: so far, as time goes by; and for each epsilon asked for, which is the price of privacy.
 
 Lines are means over seeds, bands 95 percent intervals of that mean (Student's t). Where several epsilons were run, the
-one nearest to 1 is drawn; what the others change is another picture (privacy.py).
+one nearest to 1 is drawn over time.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -14,10 +15,10 @@ from matplotlib.figure import Figure
 
 from diminuendo.simulate.figures.style import (
     FAINT,
+    INK,
     WIDTH,
     LineEnd,
-    draw_line,
-    draw_yardsticks,
+    LineStyle,
     line_styles,
     name_lines,
     panel,
@@ -86,7 +87,7 @@ def _draw_payoff(axes: Axes, simulation: Simulation) -> None:
     at, lines = _lines(simulation)
     settled = int(SETTLED * len(at))
     means, ends = _draw(axes, at, {name: curves / at for name, curves in lines.items()})
-    ends += draw_yardsticks(axes, base.greedy.value, None if "random" in lines else base.random)
+    ends += _draw_yardsticks(axes, base.greedy.value, None if "random" in lines else base.random)
     highest = max(base.greedy.value, float(means[:, settled:].max()))
     axes.set(xlabel="people so far", title="payoff per person so far", xlim=(0, at[-1]))
     axes.set_ylim(0, 1.12 * highest or 1)
@@ -110,7 +111,7 @@ def _draw_regret(axes: Axes, simulation: Simulation) -> None:
             axis.set_major_formatter(lambda value, _: f"{value:,.0f}" if value >= 1 else f"{value:g}")
             axis.set_minor_formatter(lambda value, _: "")
     else:
-        ends += draw_yardsticks(axes, 0.0)
+        ends += _draw_yardsticks(axes, 0.0)
         axes.set(xlim=(0, at[-1]))
         thousands(axes, y=True)
     name_lines(axes, ends)
@@ -130,7 +131,90 @@ def _draw(axes: Axes, at: Floats, lines: dict[str, Floats]) -> tuple[Floats, lis
     for number, (name, runs) in enumerate(lines.items()):
         mean, half = mean_and_band(runs)
         # Markers of two learners whose lines are one stand beside each other.
-        draw_line(axes, at, mean, half, looks[name], markevery=(0.03 * number, 0.2))
+        _draw_line(axes, at, mean, half, looks[name], markevery=(0.03 * number, 0.2))
         means.append(mean)
         ends.append((name, float(mean[-1]), looks[name].colour))
     return np.array(means), ends
+
+
+def price_figure(simulation: Simulation) -> Figure:
+    """Curves against epsilon where several were asked for, or one row per learner where one was."""
+    return _curves(simulation) if len(simulation.epsilons) > 1 else _dots(simulation)
+
+
+def _curves(simulation: Simulation) -> Figure:
+    figure, axes = panel()
+    everybody, epsilons, base = simulation.by_learner(), simulation.epsilons, simulation.benchmarks
+    looks, ends, highest = line_styles(everybody), [], 1.0
+    for name, runs in everybody.items():
+        look = looks[name]
+        if any(run.asked_epsilon is None for run in runs):  # not asked for any epsilon: the same for all
+            mean, half = mean_and_band(simulation.shares(runs))
+            means = [float(mean)]
+            axes.axhline(mean, color=look.colour, linestyle=look.line)
+            if not np.isnan(half):
+                axes.axhspan(mean - half, mean + half, color=look.colour, alpha=0.2, linewidth=0)
+        else:
+            asked = sorted({run.asked_epsilon for run in runs if run.asked_epsilon is not None})
+            served = [[run for run in runs if run.asked_epsilon == epsilon] for epsilon in asked]
+            found = np.array([mean_and_band(simulation.shares(some)) for some in served])
+            means = found[:, 0].tolist()
+            _draw_line(axes, asked, found[:, 0], found[:, 1], look, markersize=6)
+        ends.append((name, means[-1], look.colour))
+        highest = max(highest, *means)
+    chance = "random" not in everybody and base.greedy.value > 0
+    ends += _draw_yardsticks(axes, 1.0, base.random / base.greedy.value if chance else None)
+    axes.set(
+        xscale="log",
+        xlabel="epsilon asked for (more private to the left)",
+        title="payoff, as a share of greedy's",
+        ylim=(0, 1.12 * highest),
+    )
+    axes.set_xticks(epsilons, [f"{epsilon:g}" for epsilon in epsilons])
+    axes.minorticks_off()
+    axes.set_xlim(epsilons[0] / 1.3, epsilons[-1] * 1.3)
+    name_lines(axes, ends)
+    return figure
+
+
+def _dots(simulation: Simulation) -> Figure:
+    """Shares of one epsilon, or of none: one row per learner."""
+    everybody = simulation.by_learner()
+    figure, axes = panel(1.3 + 0.36 * len(everybody))
+    look, highest = line_styles(everybody), 1.0
+    for row, (name, runs) in enumerate(everybody.items()):
+        mean, half = mean_and_band(simulation.shares(runs))
+        spread = None if np.isnan(half) else half
+        axes.errorbar(
+            mean, -row, xerr=spread, color=look[name].colour, marker=look[name].marker, capsize=3, ms=7
+        )
+        axes.annotate(
+            f"{mean:.3f}", (mean, -row), textcoords="offset points", xytext=(0, 7), ha="center", fontsize=9
+        )
+        highest = max(highest, mean)
+    axes.axvline(1, color=INK, linestyle="--", linewidth=1)
+    axes.set_yticks([-row for row in range(len(everybody))], list(everybody))
+    axes.set(
+        xlabel="payoff, as a share of hindsight greedy's (dashed)",
+        xlim=(0, 1.1 * highest),
+        ylim=(0.6 - len(everybody), 0.8),
+    )
+    axes.grid(False, axis="y")
+    return figure
+
+
+def _draw_line(axes: Axes, at: Any, mean: Floats, half: Floats, look: LineStyle, **marks: Any) -> None:
+    """A line, and a band around it where there is one."""
+    axes.plot(at, mean, color=look.colour, linestyle=look.line, marker=look.marker, **marks)
+    if not np.isnan(half).all():
+        axes.fill_between(at, mean - half, mean + half, color=look.colour, alpha=0.2, linewidth=0)
+
+
+def _draw_yardsticks(axes: Axes, greedy: float, random: float | None = None) -> list[LineEnd]:
+    """What hindsight reaches, and chance where that is given, as lines to measure against; returns their ends."""
+    ends = [("greedy in hindsight", greedy, INK)]
+    axes.axhline(greedy, color=INK, linestyle="--", linewidth=1)
+    if random is not None:
+        axes.axhline(random, color=FAINT, linestyle=":", linewidth=1.2)
+        ends.append(("random", random, FAINT))
+    return ends
