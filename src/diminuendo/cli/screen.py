@@ -117,9 +117,9 @@ def make_room(*files: Path | None) -> None:
             file.unlink()
 
 
-def sentence(error: OSError) -> str:
-    """The error in words; where there are none for it, what the system said."""
-    if error.errno not in SENTENCES or not isinstance(error.filename, str):
+def sentence(error: Exception) -> str:
+    """The error in words: those of ours as they are, the system's where there are words for it."""
+    if not isinstance(error, OSError) or error.errno not in SENTENCES or not isinstance(error.filename, str):
         return str(error)
     name = Path(error.filename)
     if SENTENCES[error.errno] == NO_FOLDER:  # perhaps not this one, but one on the way to it

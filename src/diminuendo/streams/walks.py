@@ -13,8 +13,9 @@ the slate; people of compiled families say what they said.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -26,7 +27,7 @@ from diminuendo.errors import unless_ctrl_c
 from diminuendo.objectives.family import Family, GainBuffer, Table, add, gains, new_gain_buffer, offset, start
 from diminuendo.randomness.ticks import TICKS, to_ticks
 from diminuendo.streams.people import People, Stream
-from diminuendo.types import Floats, Ints, Objective, SlateLike
+from diminuendo.types import Floats, Ints, Objective, Slate
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,8 @@ class Segment:
     family: Family | None
     table: Table
     rows: list[int] = field(default_factory=list)
-    function: Objective | None = None
+    function: Callable[[Slate], Floats] | None = None
+    """What items would add for her after a slate."""
 
     def __repr__(self) -> str:
         return "<Segment>"
@@ -49,28 +51,12 @@ def segments_of(stream: Stream) -> list[Segment]:
     """Everybody of a stream: compiled people in one segment, and anybody else in one of her own."""
     if isinstance(stream, People):
         return [Segment(stream.family, stream.table, list(range(len(stream))))]
-    return [Segment(None, None, function=_Answering(stream, person)) for person in range(len(stream))]
+    return [asking(partial(stream.__getitem__, person)) for person in range(len(stream))]
 
 
-@dataclass(frozen=True)
-class _Answering:
-    """Somebody of a stream of foreign code, which may fail as soon as she is looked up: not before she is asked."""
-
-    stream: Stream
-    person: int
-
-    def __repr__(self) -> str:
-        return "<one of a stream>"
-
-    @property
-    def n_items(self) -> int:
-        return self.stream.n_items
-
-    def value(self, slate: SlateLike) -> float:
-        return self.stream[self.person].value(slate)
-
-    def gains(self, prefix: SlateLike) -> Floats:
-        return self.stream[self.person].gains(prefix)
+def asking(look_up: Callable[[], Objective]) -> Segment:
+    """Somebody of foreign code, which may fail as soon as she is looked up: not before she is asked."""
+    return Segment(None, None, function=lambda slate: look_up().gains(slate))
 
 
 class Walkers(NamedTuple):
@@ -180,10 +166,10 @@ class ScoreWalk:
         self.chosen.append(item)
 
 
-def _said(function: Objective, slate: list[int], n_items: int) -> Floats:
+def _said(function: Callable[[Slate], Floats], slate: list[int], n_items: int) -> Floats:
     """One person's gains; zeros if there are none to be had."""
     try:
-        row = np.asarray(function.gains(tuple(slate)), dtype=np.float64)
+        row = np.asarray(function(tuple(slate)), dtype=np.float64)
     except BaseException as error:  # whatever goes wrong inside, it is what this person said: nothing
         unless_ctrl_c(error)
         row = np.zeros(0)
