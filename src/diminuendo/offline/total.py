@@ -11,9 +11,9 @@ from functools import cached_property
 import numpy as np
 
 from diminuendo._numba import allocating_kernel, kernel
-from diminuendo.objectives.family import GainBuffer, Table, add, ceiling, gain, gains, value
+from diminuendo.objectives.family import GainBuffer, Table, add, ceiling, gain, gains, new_gain_buffer, value
 from diminuendo.streams.people import People, Stream
-from diminuendo.streams.walks import Walkers, begin, buffer_for, segments_of, singles, walkers_of
+from diminuendo.streams.walks import Walkers, begin, segments_of, singles, walkers_of
 from diminuendo.types import Floats, Ints
 
 
@@ -60,8 +60,9 @@ class PeopleTotal(Total):
 
     def __init__(self, people: People) -> None:
         super().__init__(people)
-        (self._people,) = segments_of(people)
-        self._walkers, self._buffer = walkers_of(self._people), buffer_for(people.n_items, [self._people])
+        self.people, everybody = people, np.arange(len(people))
+        self._walkers = walkers_of(people.table, everybody)
+        self._buffer = new_gain_buffer(people.n_items, people.family.leaves)
 
     def begin(self) -> None:
         """Back to the empty prefix, in everybody's state."""
@@ -97,7 +98,8 @@ class PeopleTotal(Total):
 
         Nobody else ever gains from the item, whatever else is shown, because returns diminish.
         """
-        by_item = singles(self._people, self.n_items).as_scipy().tocsc()
+        (everybody,) = segments_of(self.people)
+        by_item = singles(everybody, self.n_items).as_scipy().tocsc()
         return by_item.indptr.astype(np.int64), by_item.indices.astype(np.int64)
 
     def move(self, item: int, gains: Floats) -> float:
@@ -119,7 +121,7 @@ class PeopleTotal(Total):
 @kernel
 def _add(walk: Walkers, item: int) -> None:
     table, rows, at, state = walk
-    for t in rows:
+    for t in range(len(rows)):
         add(table, t, state, at[t], item)
 
 
@@ -127,7 +129,7 @@ def _add(walk: Walkers, item: int) -> None:
 def _value(walk: Walkers) -> float:
     table, rows, at, state = walk
     total = 0.0
-    for t in rows:
+    for t in range(len(rows)):
         total += value(table, t, state, at[t])
     return total
 
@@ -135,7 +137,7 @@ def _value(walk: Walkers) -> float:
 @kernel
 def _gains(walk: Walkers, buffer: GainBuffer, out: Floats) -> None:
     table, rows, at, state = walk
-    for t in rows:
+    for t in range(len(rows)):
         for j in range(gains(table, t, state, at[t], buffer, 0)):
             out[buffer.items[j]] += buffer.gains[j]
 
@@ -153,7 +155,7 @@ def _gain(walk: Walkers, people: Ints, item: int) -> float:
 def _move(walk: Walkers, buffer: GainBuffer, item: int, out: Floats) -> float:
     table, rows, at, state = walk
     total = 0.0
-    for t in rows:
+    for t in range(len(rows)):
         gained = gain(table, t, state, at[t], item)
         total += gained
         if gained > 0.0:

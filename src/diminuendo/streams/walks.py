@@ -46,6 +46,10 @@ class Segment:
     def __len__(self) -> int:
         return len(self.rows) if self.function is None else 1
 
+    def walkers(self) -> Walkers:
+        """Its people before the first item, where they are of a table."""
+        return walkers_of(self.table, np.array(self.rows, dtype=np.int64))
+
 
 def segments_of(stream: Stream) -> list[Segment]:
     """Everybody of a stream: compiled people in one segment, and anybody else in one of her own."""
@@ -72,12 +76,11 @@ class Walkers(NamedTuple):
         return "<Walkers>"
 
 
-def walkers_of(segment: Segment) -> Walkers:
-    """The people of a compiled segment, before the first item."""
-    rows = np.array(segment.rows, dtype=np.int64)
+def walkers_of(table: Table, rows: Ints) -> Walkers:
+    """Some people of a table, before the first item."""
     at = np.zeros(len(rows) + 1, dtype=np.int64)
-    begin(Walkers(segment.table, rows, at, np.empty(0)))
-    made = Walkers(segment.table, rows, at, np.empty(at[-1]))
+    begin(Walkers(table, rows, at, np.empty(0)))
+    made = Walkers(table, rows, at, np.empty(at[-1]))
     begin(made)
     return made
 
@@ -98,7 +101,7 @@ class GainWalk:
         """Who was moved by the last item."""
         self._buffer, self._gained = buffer_for(n_items, segments), np.zeros(n_items)
         self._parts = [
-            (part.function, walkers_of(part) if part.function is None else None) for part in segments
+            (part.function, part.walkers() if part.function is None else None) for part in segments
         ]
         sizes = [int(np.diff(walk.at).max(initial=0)) for _, walk in self._parts if walk is not None]
         self._before = np.empty(max(sizes, default=0))
@@ -136,7 +139,7 @@ class ScoreWalk:
     def __init__(self, n_items: int, segments: Sequence[Segment]) -> None:
         self.n_items, self.chosen = n_items, list[int]()
         self._buffer = buffer_for(n_items, segments)
-        walks = [walkers_of(segment) for segment in segments if segment.function is None]
+        walks = [segment.walkers() for segment in segments if segment.function is None]
         self._tables = [(walk, np.full(len(walk.rows), TICKS, dtype=np.int64)) for walk in walks]
         self._functions = [segment.function for segment in segments if segment.function is not None]
         self._left = np.full(len(self._functions), TICKS, dtype=np.int64)
@@ -178,7 +181,7 @@ def _said(function: Callable[[Slate], Floats], slate: list[int], n_items: int) -
 
 def singles(people: Segment, n_items: int) -> SparseRows:
     """What each item is worth by itself to each person of a compiled segment."""
-    walk, buffer = walkers_of(people), buffer_for(n_items, [people])
+    walk, buffer = people.walkers(), buffer_for(n_items, [people])
     starts = np.zeros(len(people) + 1, dtype=np.int64)
     _singles(walk, buffer, starts, np.empty(0, dtype=np.int64), np.empty(0))
     items, values = np.empty(starts[-1], dtype=np.int64), np.empty(starts[-1])
