@@ -7,6 +7,7 @@ import json
 import math
 import warnings
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 from rich.console import Console
@@ -15,6 +16,7 @@ from typer.testing import CliRunner
 from diminuendo import LEARNERS, Setting, make
 from diminuendo.cli import learners as learners_command
 from diminuendo.cli import plan as show_plan
+from diminuendo.cli import screen
 from diminuendo.cli.app import app
 from diminuendo.errors import InvalidInput, OutOfRange
 from diminuendo.plan import plan
@@ -126,11 +128,19 @@ def test_bandits_and_empty_plans_on_the_command_line(tmp_path: Path) -> None:
         assert isinstance(result.exception, InvalidInput), wrong
 
 
+def on_page(width: int, command: ModuleType, monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
+    """What the command prints, as on a screen of that width."""
+    page = io.StringIO()
+    for module in (command, screen):
+        monkeypatch.setattr(module, "console", Console(width=width, file=page))
+    return page
+
+
 @pytest.mark.parametrize("width", [80, 120])
 def test_what_is_shown_fits_the_screen(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(show_plan, "console", Console(width=width, file=io.StringIO()))
+    page = on_page(width, show_plan, monkeypatch)
     show_plan.show_plan(plan(294, 5, 30_000).with_prices(epsilons=()))
-    lines = show_plan.console.file.getvalue().splitlines()  # type: ignore[attr-defined]
+    lines = page.getvalue().splitlines()
     assert max(map(len, lines)) <= width
     assert not any("…" in line for line in lines), "nothing is cut off"
 
@@ -156,9 +166,9 @@ def test_the_catalogue_is_complete_and_true(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("width", [80, 100])
 def test_the_catalogue_fits_a_screen(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(learners_command, "console", Console(width=width, file=io.StringIO()))
+    page = on_page(width, learners_command, monkeypatch)
     learners_command.show_learners(learners_command.learners_as_json())
-    shown = learners_command.console.file.getvalue()  # type: ignore[attr-defined]
+    shown = page.getvalue()
     assert max(map(len, shown.splitlines())) <= width
     assert width > 80 or len(shown.splitlines()) < 3 * len(LEARNERS), "two lines for each are enough"
     words = set(shown.split())

@@ -13,7 +13,7 @@ from diminuendo.learners.random_slates import RandomPolicy
 from diminuendo.learners.recommend import RULES, preferred, wants_many
 from diminuendo.learners.slates.policy import SlatePolicy
 from diminuendo.plan import Candidate, pick, plan
-from diminuendo.plan.candidates import candidate
+from diminuendo.plan.planner import candidate
 from diminuendo.privacy.budget import REPLACE_ONE_ROUND, Guarantee
 from diminuendo.streams import taste_groups
 from diminuendo.types import FEEDBACKS

@@ -83,10 +83,11 @@ def check_tables_are_frozen(specimen: Specimen) -> None:
 
 
 def check_the_bag_is_left_clean(specimen: Specimen) -> None:
-    total = PeopleTotal(people_of(specimen))
+    people = people_of(specimen)
+    total = PeopleTotal(people)
     total.gains()
     assert (total._buffer.slot == -1).all()
-    assert len(total._buffer.items) == len(new_gain_buffer(total.n_items, total.people.family.leaves).items)
+    assert len(total._buffer.items) == len(new_gain_buffer(people.n_items, people.family.leaves).items)
 
 
 def check_what_is_printed_does_not_depend_on_people(specimen: Specimen) -> None:

@@ -55,7 +55,7 @@ SOURCES: dict[str, Callable[[Path], Stream]] = {
     "sparse display": lambda folder: sparse_display(30, 40, 5, skew=1.0),
     "drift": lambda folder: drift(taste_groups(50, 20, groups=3, items_per_group=4), changes=2),
     "adversary": lambda folder: adversary(20, 3),
-} | {f"built-in {name}": (lambda folder, make=make: make()) for name, make in BUILTIN.items()}  # type: ignore[misc]
+} | {f"built-in {name}": (lambda folder, make=make: make()) for name, make in BUILTIN.items()}
 
 
 @pytest.fixture(params=list(SOURCES))

@@ -256,7 +256,7 @@ def test_whom_an_item_does_not_move_need_not_be_asked(name: str) -> None:
                 if everybody:
                     found.append(chain.row(item, walk.after(item), secret))
                 else:
-                    found.append(chain.row(item, walk.after_moving(item), secret, walk.moved))
+                    found.append(chain.row(item, walk.after(item, everybody=False), secret, walk.moved))
                     still += int((~walk.moved).sum())
             published.append([*found, chain.rest(secret)])
         np.testing.assert_array_equal(published[0], published[1])

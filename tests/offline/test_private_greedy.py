@@ -37,7 +37,7 @@ from diminuendo.privacy.events import Laplace, Selections
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.randomness.ticks import TICKS
 from diminuendo.streams import synthetic
-from diminuendo.streams.people import Clicking, Stream
+from diminuendo.streams.people import Stream
 from diminuendo.streams.walks import ScoreWalk, Segment, segments_of
 from diminuendo.types import Floats, Ints, Slate, SlateLike
 from tests.kit import examples
@@ -285,7 +285,7 @@ def test_hostile_people_move_scores_by_a_unit_at_most(hostile: int) -> None:
             spent += int(moved[slate[slot]])
 
 
-class Broken(Clicking):
+class Broken(Stream):
     """The last person says `last`, whatever that is, from pick `since` on, and a quarter of everything before."""
 
     n_items, name, family_name = 3, "broken", "none"
@@ -383,7 +383,7 @@ def test_compiled_scores_of_hostile_people_are_the_same(hostile: int) -> None:
             np.testing.assert_array_equal(given_slate(compiled, slate[:slot])[left], scores[left])
 
 
-class Loose(Clicking):
+class Loose(Stream):
     """People one by one, so that nothing is compiled."""
 
     def __init__(self, people: dim.People) -> None:

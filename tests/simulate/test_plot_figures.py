@@ -14,8 +14,7 @@ from matplotlib.colors import to_hex
 from matplotlib.patches import Rectangle
 
 from diminuendo.simulate import Shown, Simulation
-from diminuendo.simulate.figures.over_time import middle_epsilon, payoff_figure, plot_payoff, regret_figure
-from diminuendo.simulate.figures.privacy import price_figure
+from diminuendo.simulate.figures.earned import payoff_figure, plot_payoff, price_figure, regret_figure
 from diminuendo.simulate.figures.slates import NOT_KEPT, chosen_items, shares_of, slates_figure
 from diminuendo.simulate.figures.spending import arrival_figure, average, spending_figure, varies
 from diminuendo.simulate.figures.style import line_styles, style
@@ -43,9 +42,9 @@ def payoffs(simulation: Simulation, name: str, epsilon: float | None) -> Floats:
 
 
 def test_the_epsilon_nearest_to_one_is_drawn() -> None:
-    assert middle_epsilon(small()) == 1.0
-    assert middle_epsilon(tiny(epsilons=(0.1, 5.0))) == 5.0
-    assert middle_epsilon(tiny(learners=("random",))) is None
+    assert small().middle_epsilon == 1.0
+    assert tiny(epsilons=(0.1, 5.0)).middle_epsilon == 5.0
+    assert tiny(learners=("random",)).middle_epsilon is None
 
 
 def test_lines_over_time_end_where_the_numbers_are() -> None:

@@ -15,12 +15,12 @@ from diminuendo.simulate.figures.style import (
     KNOWN,
     LineStyle,
     line_styles,
-    mean_and_band,
     panel,
     short,
     spread,
     style,
 )
+from diminuendo.simulate.table import mean_and_band
 from diminuendo.types import Floats
 
 # Machado, Oliveira & Fernandes (2009), table 1, severity 1: linear RGB as seen without one kind of cone.

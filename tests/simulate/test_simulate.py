@@ -20,7 +20,7 @@ from diminuendo.simulate.result import (
     curve_rounds,
     shown_when,
 )
-from diminuendo.simulate.table import as_table, mean_and_half_width
+from diminuendo.simulate.table import as_table, mean_and_band
 from diminuendo.streams import taste_groups
 
 PEOPLE = taste_groups(400, 15, groups=4, items_per_group=5, seed=2)
@@ -155,10 +155,10 @@ def test_tables() -> None:
 
 
 def test_the_interval_is_students() -> None:
-    mean, half = mean_and_half_width([1.0, 2.0, 3.0])
+    mean, half = mean_and_band([1.0, 2.0, 3.0])
     assert mean == 2.0
     assert half == pytest.approx(4.302653 / 3**0.5)
-    assert np.isnan(mean_and_half_width([1.0])[1])
+    assert np.isnan(mean_and_band([1.0])[1])
 
 
 def test_nobody_wants_anything() -> None:

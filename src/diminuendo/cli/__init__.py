@@ -37,10 +37,7 @@ def main() -> None:
     try:
         with reported_by(Once(say_plainly)):
             app()
-    except DiminuendoError as error:
-        errors.print(f"[bold red]error[/] {escape(str(error))}", highlight=False)
-        sys.exit(2)
-    except OSError as error:
+    except (DiminuendoError, OSError) as error:
         errors.print(f"[bold red]error[/] {escape(sentence(error))}", highlight=False)
         sys.exit(2)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import secrets
 from pathlib import Path
@@ -13,7 +12,7 @@ from rich import box
 from rich.table import Table
 
 from diminuendo.cli import loading
-from diminuendo.cli.screen import console, make_room, progress_bars, say_plainly
+from diminuendo.cli.screen import console, make_room, progress_bars, say, say_plainly, write_json
 
 if TYPE_CHECKING:
     from diminuendo.audit import Audit, Finding
@@ -70,11 +69,9 @@ def audit_command(
     if out is not None:
         from diminuendo.audit.figure import plot_audit  # here, because matplotlib takes its time to load
 
-        console.print(f"Plot: {plot_audit(found, out / PLOT)}", highlight=False, markup=False)
+        say(f"Plot: {plot_audit(found, out / PLOT)}")
         json_file = json_file or out / "audit.json"
-    if json_file is not None:
-        json_file.write_text(json.dumps(found.as_json(), indent=2, allow_nan=False) + "\n")
-        console.print(f"Findings: {json_file}", highlight=False, markup=False)
+    write_json("Findings", json_file, found.as_json())
     if not found.passed:
         raise typer.Exit(1)
 
@@ -96,17 +93,13 @@ def show_audit(found: Audit) -> None:
     for name in ("claimed", *methods):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("verdict", no_wrap=True)
+    remarkable = found.overlooked if found.faults else found.violators
     for subject in found.subjects:
-        table.add_row(
-            subject, *_cells(found, subject, methods), style="bold" if _remarkable(found, subject) else None
-        )
+        style = "bold" if subject in remarkable else None
+        table.add_row(subject, *_cells(found, subject, methods), style=style)
     console.print(table)
     for line in _sentences(found):
-        console.print(line, highlight=False, markup=False)
-
-
-def _remarkable(found: Audit, subject: str) -> bool:
-    return subject in (found.overlooked if found.faults else found.violators)
+        say(line)
 
 
 def _cells(found: Audit, subject: str, methods: tuple[str, ...]) -> list[str]:

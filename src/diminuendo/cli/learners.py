@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from diminuendo.cli import loading
-from diminuendo.cli.screen import console, make_room
+from diminuendo.cli.screen import console, make_room, say
 
 FACTS = ("learner", "feedback", "privacy", "regret", "keeps")
 """What is said of each learner in a word or two."""
@@ -36,7 +36,7 @@ def learners_command(
     show_learners(records)
     if json_file is not None:
         json_file.write_text(written + "\n")
-        console.print(f"Catalogue: {json_file}", highlight=False, markup=False)
+        say(f"Catalogue: {json_file}")
 
 
 def learners_as_json() -> list[dict[str, Any]]:
@@ -69,7 +69,7 @@ def show_learners(records: list[dict[str, Any]]) -> None:
         roles.add_row(role, f"{ABOUT[role]}: {plays}")
     console.print(roles)
     console.print(_table(records) if console.width >= WIDE else _lines(records))
-    console.print(READ_SO, style="dim", highlight=False, markup=False)
+    say(READ_SO, style="dim")
 
 
 def _table(records: list[dict[str, Any]]) -> Table:

@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from diminuendo.cli import loading
-from diminuendo.cli.screen import console, make_room, progress_bars
+from diminuendo.cli.screen import console, make_room, progress_bars, say, write_json
 from diminuendo.cli.simulate import FEEDBACKS
 from diminuendo.errors import InvalidInput
 
@@ -71,26 +71,23 @@ def plan_command(
     make_room(plot, json_file)
     with progress_bars() as bars:
         found = found.with_prices(progress=bars)
-    written = json.dumps(found.as_json(), indent=2, allow_nan=False)
     if plot is not None:
         from diminuendo.simulate.figures.prices import plot_prices  # here: matplotlib takes its time to load
 
         plot_prices(found, plot)
     if str(json_file) == "-":
-        print(written)
+        print(json.dumps(found.as_json(), indent=2, allow_nan=False))
         return
     show_plan(found)
     if plot is not None:
-        console.print(f"Plot: {plot}", highlight=False, markup=False)
-    if json_file is not None:
-        json_file.write_text(written + "\n")
-        console.print(f"Numbers: {json_file}", highlight=False, markup=False)
+        say(f"Plot: {plot}")
+    write_json("Numbers", json_file, found.as_json())
 
 
 def show_plan(found: Plan) -> None:
     """The answer first, then the numbers behind it."""
     setting = found.setting
-    _say(
+    say(
         f"{setting.slots} of {setting.n_items:,} things for {setting.rounds:,} people, {setting.feedback} feedback, "
         f"epsilon {setting.epsilon:g}, delta {setting.delta:g}"
     )
@@ -98,22 +95,22 @@ def show_plan(found: Plan) -> None:
     console.print(_answer(found))
     console.print()
     if found.prices:
-        _say("What epsilon buys, by forecast")
+        say("What epsilon buys, by forecast")
         console.print(_price_table(found))
     if found.half_way is not None or found.prices:
-        _say(found.model, style="dim")
+        say(found.model, style="dim")
         console.print()
-    _say("All learners for this setting")
+    say("All learners for this setting")
     console.print(_candidates(found))
-    _say(
+    say(
         "ε: proved here, and by the paper's own analysis. Regret: proved, at most this much per person below "
         "(1 - 1/e) of the best slate, whatever people want; - where that says nothing.",
         style="dim",
     )
     for note in dict.fromkeys(note for one in found.candidates for note in one.notes):
-        _say(f"Note: {note}")
+        say(f"Note: {note}")
     for name, reason in found.left_out.items():
-        _say(f"Left out: {name}. {reason}")
+        say(f"Left out: {name}. {reason}")
 
 
 def plottable(found: Plan, path: Path) -> None:
@@ -122,10 +119,6 @@ def plottable(found: Plan, path: Path) -> None:
         raise InvalidInput(f"A plot is a .png or an .svg file; got {path}.")
     if found.recommended == "random":
         raise InvalidInput(f"There is nothing to plot: {found.why}")
-
-
-def _say(text: str, style: str | None = None) -> None:
-    console.print(text, style=style, highlight=False, markup=False)
 
 
 def _answer(found: Plan) -> Table:
@@ -220,11 +213,12 @@ def _price_table(found: Plan) -> Table:
     if slates:
         columns["first look"] = ["-" if row.look is None else f"{row.look.took:,} people" for row in rows]
     if sums or slates or any(row.half_way is not None for row in rows):
-        columns["half way after"] = [_after(row.half_way) for row in rows]
+        columns["half way after"] = [
+            "never" if row.half_way is None else f"{row.half_way:,} people" for row in rows
+        ]
     columns["loses"] = [percent(row.loss) for row in rows]
-    if slates and any(
-        len(row.losses) > 1 for row in rows
-    ):  # runs differ more than where people say all they want
+    # Runs differ more than where people say all they want.
+    if slates and any(len(row.losses) > 1 for row in rows):
         columns["runs"] = [", ".join(percent(loss) for loss in sorted(row.losses)) for row in rows]
     table = Table(box=box.SIMPLE_HEAD)
     for name in columns:
@@ -237,10 +231,6 @@ def _price_table(found: Plan) -> Table:
 def _few(people: float) -> str:
     """A number of people, and a digit more where it is next to nothing."""
     return f"{people:,.0f}" if people >= 1.5 else f"{people:.1f}"
-
-
-def _after(people: int | None) -> str:
-    return "never" if people is None else f"{people:,} people"
 
 
 def percent(share: float) -> str:

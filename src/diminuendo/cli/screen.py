@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import errno
+import json
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.progress import (
@@ -28,16 +30,26 @@ MEMORY = 1800.0
 """Seconds that the time left is judged by: runs of many people report rarely."""
 
 
+def say(line: str, style: str | None = None) -> None:
+    """A line on the screen, as it is."""
+    console.print(line, style=style, highlight=False, markup=False)
+
+
 def say_plainly(line: str) -> None:
     """A line on the error console, as it is."""
     errors.print(line, highlight=False, markup=False, soft_wrap=True)
 
 
-class _Counted(ProgressColumn):
-    """How much is done of how much, where that is known."""
+def write_json(what: str, file: Path | None, content: Any) -> None:
+    """Write it to the file, where one is asked for, and say so."""
+    if file is not None:
+        file.write_text(json.dumps(content, indent=2, allow_nan=False) + "\n")
+        say(f"{what}: {file}")
 
+
+class _Counted(ProgressColumn):
     def render(self, task: Task) -> Text:
-        """What is shown, as 1,000/2,000."""
+        """How much is done of how much, where that is known, as 1,000/2,000."""
         return Text("" if task.total is None else f"{task.completed:,.0f}/{task.total:,.0f}", justify="right")
 
 
@@ -59,12 +71,8 @@ def progress_bars() -> Iterator[Callable[[str, int], Callable[[int], None]]]:
         task = bars.add_task(what, total=max(1, size))
         return lambda done: bars.advance(task, done)
 
-    with bars:
-        if not errors.is_terminal:
-            yield begin
-            return
-        with reported_by(_compiling_bar(bars)):
-            yield begin
+    with bars, reported_by(_compiling_bar(bars)) if errors.is_terminal else nullcontext():
+        yield begin
 
 
 def _compiling_bar(bars: Progress) -> Reporter:
@@ -109,9 +117,9 @@ def make_room(*files: Path | None) -> None:
             file.unlink()
 
 
-def sentence(error: OSError) -> str:
-    """The error in words; where there are none for it, what the system said."""
-    if error.errno not in SENTENCES or not isinstance(error.filename, str):
+def sentence(error: Exception) -> str:
+    """The error in words: those of ours as they are, the system's where there are words for it."""
+    if not isinstance(error, OSError) or error.errno not in SENTENCES or not isinstance(error.filename, str):
         return str(error)
     name = Path(error.filename)
     if SENTENCES[error.errno] == NO_FOLDER:  # perhaps not this one, but one on the way to it

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 from rich import box
 from rich.table import Table
 
 from diminuendo.cli import loading
-from diminuendo.cli.screen import console, errors, make_room, progress_bars, say_plainly
+from diminuendo.cli.screen import console, errors, make_room, progress_bars, say, say_plainly, write_json
 from diminuendo.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -47,21 +45,9 @@ def demo(
 ) -> None:
     """Choose 5 of 294 things for 32,711 real visitors of a web site, and see how close to hindsight one gets."""
     with loading():
-        from diminuendo.simulate.sweeps import sweep
         from diminuendo.streams import msweb
 
-    with _interruptible(out):
-        with progress_bars() as bars:
-            found = sweep(
-                msweb(),
-                slots=5,
-                learners=DEMO_LEARNERS,
-                epsilons=DEMO_EPSILONS,
-                seeds=seeds,
-                out=out,
-                progress=_said(bars),
-            )
-        _show(found, out, None)
+    _run(msweb(), out, slots=5, learners=DEMO_LEARNERS, epsilons=DEMO_EPSILONS, seeds=seeds)
 
 
 def simulate_command(
@@ -114,7 +100,7 @@ def simulate_command(
     with loading():
         from diminuendo import _validate
     # What was typed wrong is refused before anything else is loaded, and what cannot be read before the rest is.
-    kind = cast("FeedbackKind", _validate.one_of(feedback, FEEDBACKS, "--feedback"))
+    _validate.one_of(feedback, FEEDBACKS, "--feedback")
     _validate.one_of(clicks, CLICKS, "--clicks")
     ratings = _ratings(columns, scale) | {"keep_last": keep_last}
     counts = _numbers(slots, int, "--slots")
@@ -129,28 +115,23 @@ def simulate_command(
             path = Path(source)
             reading = bars(f"reading {path.name}", path.stat().st_size) if path.is_file() else None
             people.append(open_stream(source, objective, n_items=items, **ratings, progress=reading))
-    with loading():
-        from diminuendo.simulate.sweeps import sweep
-    with _interruptible(out):
-        with progress_bars() as bars:
-            found = sweep(
-                people,
-                slots=counts,
-                rounds=cuts,
-                epsilons=budgets,
-                learners=_names(learners, feedback),
-                feedback=kind,
-                delta=delta,
-                visits=visits,
-                clicks=clicks,
-                seeds=seeds,
-                jobs=jobs,
-                ray=ray,
-                out=out,
-                time_limit=time_limit,
-                progress=_said(bars),
-            )
-        _show(found, out, json_file)
+    _run(
+        people,
+        out,
+        json_file,
+        slots=counts,
+        rounds=cuts,
+        epsilons=budgets,
+        learners=_names(learners, feedback),
+        feedback=feedback,
+        delta=delta,
+        visits=visits,
+        clicks=clicks,
+        seeds=seeds,
+        jobs=jobs,
+        ray=ray,
+        time_limit=time_limit,
+    )
 
 
 def streams_command() -> None:
@@ -210,23 +191,23 @@ def _numbers(given: str, kind: Callable[[str], Number], option: str) -> list[Num
         ) from None
 
 
-@contextmanager
-def _interruptible(out: Path | None) -> Iterator[None]:
-    """Say, when interrupted, what is kept and how to go on."""
+def _run(streams: Any, out: Path | None, json_file: Path | None = None, **asked: Any) -> None:
+    """Sweep, and show what was found; when interrupted, say what is kept and how to go on."""
+    with loading():
+        from diminuendo.simulate.sweeps import sweep
     try:
-        yield
+        with progress_bars() as bars:
+            found = sweep(streams, **asked, out=out, progress=_said(bars))
+        _show(found, out, json_file)
     except KeyboardInterrupt:
         from diminuendo.simulate.store import finished_runs
 
         said = "Interrupted. Nothing is kept without --out."
         if out is not None:
-            count = finished_runs(out)
-            kept = f"{count:,} finished {'run is' if count == 1 else 'runs are'} kept in {out}"
-            then = (
-                f"{kept}; this goes on from there:"
-                if count
-                else "Nothing was finished yet; start again with:"
-            )
+            then, count = "Nothing was finished yet; start again with:", finished_runs(out)
+            if count:
+                kept = f"{count:,} finished {'run is' if count == 1 else 'runs are'} kept in {out}"
+                then = f"{kept}; this goes on from there:"
             said = f"Interrupted. {then}\n  {_typed()}"
         say_plainly(said)
         raise typer.Exit(130) from None
@@ -256,14 +237,12 @@ def _show(found: Sweep, out: Path | None, json_file: Path | None) -> None:
         console.print(table)
         labels, slate = one.stream.get("labels"), one.benchmarks.greedy.slate
         names = [str(item) if labels is None else labels[item] for item in slate]
-        console.print(f"Greedy's slate in hindsight: {'; '.join(names)}", highlight=False, markup=False)
+        say(f"Greedy's slate in hindsight: {'; '.join(names)}")
     if out is not None:
         from diminuendo.simulate.report import write_report  # here, because matplotlib takes its time to load
 
         report = write_report(found, out, _typed())
         json_file = json_file or out / "simulation.json"
-        console.print(f"Report: {report}", highlight=False, markup=False)
-        console.print(f"Rows: {out / 'results.parquet'}", highlight=False, markup=False)
-    if json_file is not None:
-        json_file.write_text(json.dumps(found.as_json(), indent=2) + "\n")
-        console.print(f"Numbers: {json_file}", highlight=False, markup=False)
+        say(f"Report: {report}")
+        say(f"Rows: {out / 'results.parquet'}")
+    write_json("Numbers", json_file, found.as_json())

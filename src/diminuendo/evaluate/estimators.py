@@ -47,31 +47,25 @@ class RunningModel:
     """
 
     def __init__(self) -> None:
-        self._all = (0.5, 1)
-        self._items: dict[int, tuple[float, int]] = {}
-        self._sets: dict[Slate, tuple[float, int]] = {}
+        self._seen: dict[int | Slate | None, tuple[float, int]] = {None: (0.5, 1)}
+        """Sum and number of payoffs: of items, of sets, and under None of everybody."""
 
     def guess(self, items: Slate) -> float:
         """The guessed payoff of a set of items, which are given in rising order."""
-        overall = self._all[0] / self._all[1]
-        worths = [_shrunk(self._items.get(item), overall) for item in items]
-        expected = sum(worths) / len(worths) if worths else overall
-        return _shrunk(self._sets.get(items), expected)
+        total, number = self._seen[None]
+        overall = total / number
+        worths = [self._drawn(item, overall) for item in items]
+        return self._drawn(items, sum(worths) / len(worths) if worths else overall)
+
+    def _drawn(self, what: int | Slate, towards: float) -> float:
+        total, number = self._seen.get(what, (0.0, 0))
+        return (total + towards) / (number + 1)
 
     def learn(self, items: Slate, payoff: float) -> None:
         """A round is over."""
-        self._all = _more(self._all, payoff)
-        self._sets[items] = _more(self._sets.get(items, (0.0, 0)), payoff)
-        for item in items:
-            self._items[item] = _more(self._items.get(item, (0.0, 0)), payoff)
-
-
-def _shrunk(seen: tuple[float, int] | None, expected: float) -> float:
-    return expected if seen is None else (seen[0] + expected) / (seen[1] + 1)
-
-
-def _more(seen: tuple[float, int], payoff: float) -> tuple[float, int]:
-    return seen[0] + payoff, seen[1] + 1
+        for what in (None, items, *items):
+            total, number = self._seen.get(what, (0.0, 0))
+            self._seen[what] = total + payoff, number + 1
 
 
 def inverse_propensity(log: Log, policy: Policy, weights: Floats) -> Floats:

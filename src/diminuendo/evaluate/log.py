@@ -17,7 +17,7 @@ is well defined for every slate, and is what learners count too.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
@@ -37,28 +37,29 @@ MOST_ITEM = 2**31 - 1
 """Items are kept in 32 bits."""
 
 
+class _Round(NamedTuple):
+    slate: Slate
+    propensity: float
+    payoff: float | None
+    """None: not answered yet."""
+
+
 class Log:
     """Rounds, slates, propensities and payoffs."""
 
     def __init__(self, slots: int) -> None:
         self.slots = _validate.positive_int(slots, "slots")
-        self._rows: list[Slate] = []
-        self._names: list[tuple[int | None, int]] = []  # life and round
-        self._propensities: list[float] = []
-        self._payoffs: list[float | None] = []  # None: not answered yet
-        self._places: dict[tuple[int | None, int], int] = {}
+        self._rounds: dict[tuple[int | None, int], _Round] = {}  # by life and round, in order
 
     def __len__(self) -> int:
-        return len(self._rows)
+        return len(self._rounds)
 
     def __getitem__(self, stretch: slice) -> Log:
         """Some of the rounds. Which ones must be public, and known before they are drawn: see docs/evaluating.md."""
         if not isinstance(stretch, slice) or (stretch.step is not None and stretch.step < 1):
             raise InvalidInput(f"Take a stretch of rounds, forwards, as log[:500]; got {stretch!r}.")
         made = Log(self.slots)
-        made._rows, made._names = self._rows[stretch], self._names[stretch]
-        made._propensities, made._payoffs = self._propensities[stretch], self._payoffs[stretch]
-        made._places = {name: place for place, name in enumerate(made._names)}
+        made._rounds = dict(list(self._rounds.items())[stretch])
         return made
 
     def __repr__(self) -> str:
@@ -83,18 +84,19 @@ class Log:
     def answer(self, decision: Decision, payoff: Any) -> None:
         """Her answer: the nearest payoff from 0 to 1, and 0 for what is no number. Later ones change nothing."""
         _checked_decision(decision)
-        place = self._places.get((decision.life, decision.round))
-        if place is None:
+        name = decision.life, decision.round
+        logged = self._rounds.get(name)
+        if logged is None:
             raise InvalidInput(
                 f"Round {decision.round} is not in this log. Add decisions when they are chosen, before they are "
                 "answered, and answer to the log that they were added to."
             )
-        if self._rows[place] != decision.slate:  # asked first: what is said must not depend on who answered
+        if logged.slate != decision.slate:  # asked first: what is said must not depend on who answered
             raise InvalidInput(
                 f"Round {decision.round} showed another slate. Answer with the decision that was added."
             )
-        if self._payoffs[place] is None:
-            self._payoffs[place] = counted(payoff)
+        if logged.payoff is None:
+            self._rounds[name] = logged._replace(payoff=counted(payoff))
 
     def _append(
         self, round_: int, slate: Slate, propensity: float, payoff: Any = None, life: int | None = None
@@ -107,20 +109,17 @@ class Log:
             )
         if not 0 < propensity <= 1:
             raise InvalidInput(f"A propensity is above 0 and at most 1; got {propensity!r}.")
-        if self._names:
-            last_life, last = self._names[-1]
+        if self._rounds:
+            last_life, last = next(reversed(self._rounds))
             # In another life of a learner rounds are counted again from 0.
             same_life = None in (life, last_life) or life == last_life
-            if (same_life and round_ <= last) or (life, round_) in self._places:
+            if (same_life and round_ <= last) or (life, round_) in self._rounds:
                 raise InvalidInput(
                     f"Round {round_} comes after round {last} in this log. Add rounds in the order in which they were "
                     "chosen, and each once, when it is chosen; its answer may come whenever it comes."
                 )
-        self._places[life, round_] = len(self._rows)
-        self._rows.append(slate)
-        self._names.append((life, round_))
-        self._propensities.append(float(propensity))
-        self._payoffs.append(None if payoff is None else counted(payoff))
+        known = None if payoff is None else counted(payoff)
+        self._rounds[life, round_] = _Round(slate, float(propensity), known)
 
     @classmethod
     def from_arrays(
@@ -162,9 +161,10 @@ class Log:
         with extra("simulate"):
             import pyarrow as pa  # here, because it takes its time to load
 
-        lives, rounds = ([name[part] for name in self._names] for part in (0, 1))
+        lives = [life for life, _ in self._rounds]
+        payoffs = [logged.payoff for logged in self._rounds.values()]
         kinds = (pa.int64(), pa.list_(pa.int32(), self.slots), pa.float64(), pa.float64(), pa.int64())
-        parts = (rounds, self.slates.tolist(), self._propensities, self._payoffs, lives)
+        parts = (self.rounds, self.slates.tolist(), self.propensities, payoffs, lives)
         arrays = [pa.array(part, type=kind) for part, kind in zip(parts, kinds, strict=True)]
         return pa.Table.from_arrays(arrays, names=[*COLUMNS, LIFE])
 
@@ -179,39 +179,41 @@ class Log:
                 "Some slates are missing, or their items are no whole numbers. A slate in which nothing was shown is "
                 "an empty list."
             )
-        rows = np.full((len(listed), max(map(len, listed), default=1)), EMPTY_SLOT, dtype=np.int32)
-        for row, slate in zip(rows, listed, strict=True):
-            row[: len(slate)] = slate
+        rows = _padded(listed, max(map(len, listed), default=1))
         chances, payoffs, rounds = (table[name].to_numpy() for name in ("propensity", "payoff", "round"))
         lives = table[LIFE].to_pylist() if LIFE in table.column_names else None
         return cls.from_arrays(rows, chances, payoffs, rounds, lives)
 
     def shown(self) -> list[Slate]:
         """The slates, without empty slots."""
-        return list(self._rows)
+        return [logged.slate for logged in self._rounds.values()]
 
     @property
     def slates(self) -> Items:
         """(rounds, slots), -1 for an empty slot."""
-        rows = np.full((len(self), self.slots), EMPTY_SLOT, dtype=np.int32)
-        for row, slate in zip(rows, self._rows, strict=True):
-            row[: len(slate)] = slate
-        return rows
+        return _padded(self.shown(), self.slots)
 
     @property
     def rounds(self) -> Ints:
         """The number of each round."""
-        return np.array([number for _, number in self._names], dtype=np.int64)
+        return np.array([number for _, number in self._rounds], dtype=np.int64)
 
     @property
     def propensities(self) -> Floats:
         """With what probability each slate was shown."""
-        return np.array(self._propensities, dtype=np.float64)
+        return np.array([logged.propensity for logged in self._rounds.values()], dtype=np.float64)
 
     @property
     def payoffs(self) -> Floats:
         """What each slate earned, 0 where nobody has answered. Private."""
-        return np.array([payoff or 0.0 for payoff in self._payoffs], dtype=np.float64)
+        return np.array([logged.payoff or 0.0 for logged in self._rounds.values()], dtype=np.float64)
+
+
+def _padded(slates: Sequence[Slate], slots: int) -> Items:
+    rows = np.full((len(slates), slots), EMPTY_SLOT, dtype=np.int32)
+    for row, slate in zip(rows, slates, strict=True):
+        row[: len(slate)] = slate
+    return rows
 
 
 def counted(payoff: Any) -> float:

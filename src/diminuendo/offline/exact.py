@@ -22,7 +22,7 @@ import numpy as np
 from diminuendo import _validate
 from diminuendo.errors import InvalidInput
 from diminuendo.offline.greedy import data_bound, greedy, top_sum
-from diminuendo.offline.total import PeopleTotal, Total, total
+from diminuendo.offline.total import PeopleTotal, total
 from diminuendo.streams.people import People, Stream
 from diminuendo.types import Floats, Slate
 
@@ -64,22 +64,17 @@ def optimum(stream: Stream, slots: int, *, method: str = "auto", time_limit: flo
         method = "milp" if isinstance(stream, People) and not _few_slates(stream, k) else "branch"
     began = time.perf_counter()
     first = greedy(stream, k)
-    upper = data_bound(stream, first.slate, k)
-    if upper - first.value <= MEAN_ROUNDING:
-        return Bracket(first.value, max(first.value, upper), first.slate, time.perf_counter() - began, method)
-    if method == "branch":
-        search = _Branch(total(stream), k, len(stream), began + limit)
-        lower, upper, slate = search.run(first.value, upper, first.slate)
-    elif isinstance(stream, People):
-        lower, upper, slate = _Cuts(stream, k, began + limit).run(first.value, upper, first.slate)
-        if upper - lower > 2 * SOLVER_TOLERANCE and time.perf_counter() < began + limit:  # the solver gave up
-            lower, upper, slate = _Branch(total(stream), k, len(stream), began + limit).run(
-                lower, upper, slate
+    lower, upper, slate = first.value, data_bound(stream, first.slate, k), first.slate
+    settled = MEAN_ROUNDING
+    if method == "milp" and upper - lower > settled:
+        if not isinstance(stream, People):
+            raise InvalidInput(
+                "The milp method needs people of a family; use method='branch' for Python functions."
             )
-    else:
-        raise InvalidInput(
-            "The milp method needs people of a family; use method='branch' for Python functions."
-        )
+        lower, upper, slate = _Cuts(stream, k, began + limit).run(lower, upper, slate)
+        settled = 2 * SOLVER_TOLERANCE if time.perf_counter() < began + limit else math.inf
+    if upper - lower > settled:  # after `milp`: the solver gave up early
+        lower, upper, slate = _Branch(stream, k, began + limit).run(lower, upper, slate)
     return Bracket(lower, max(lower, upper), slate, time.perf_counter() - began, method)
 
 
@@ -92,8 +87,8 @@ def _few_slates(people: People, k: int) -> bool:
 class _Branch:
     """Depth-first search in the order of gains, with F(S) + the largest remaining gains as bound."""
 
-    def __init__(self, summed: Total, k: int, n_people: int, deadline: float) -> None:
-        self.summed, self.k, self.people, self.deadline = summed, k, max(1, n_people), deadline
+    def __init__(self, stream: Stream, k: int, deadline: float) -> None:
+        self.summed, self.k, self.people, self.deadline = total(stream), k, max(1, len(stream)), deadline
 
     def run(self, lower: float, upper: float, slate: Slate) -> tuple[float, float, Slate]:
         self.best, self.slate = lower, slate
@@ -141,9 +136,8 @@ class _Cuts:
         self._cut(centre)
         self._cut(self._indicator(slate))
         stalled = 0
-        while (
-            stalled < 5 and time.perf_counter() < self.deadline
-        ):  # first without integrality: cheap, nearly tight
+        # First without integrality: cheap, nearly tight.
+        while stalled < 5 and time.perf_counter() < self.deadline:
             x, bound = self._solve(integral=False)
             if x is None or bound is None:
                 break

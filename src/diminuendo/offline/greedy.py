@@ -38,12 +38,7 @@ class Hindsight:
 
 
 def greedy(
-    stream: Stream,
-    slots: int,
-    *,
-    method: str = "lazy",
-    seed: int = 0,
-    accuracy: float = 0.05,
+    stream: Stream, slots: int, *, method: str = "lazy", seed: int = 0, accuracy: float = 0.05
 ) -> Hindsight:
     """Hindsight greedy over a whole stream.
 
@@ -54,13 +49,13 @@ def greedy(
     _validate.one_of(method, METHODS, "method")
     summed = total(stream)
     if method == "lazy":
-        chosen, added = _moving(summed, k) if isinstance(summed, PeopleTotal) else _lazy(summed, k)
+        added = _moving(summed, k) if isinstance(summed, PeopleTotal) else _lazy(summed, k)
     elif method == "plain":
-        chosen, added = _plain(summed, k)
+        added = _plain(summed, k)
     else:
-        chosen, added = _stochastic(summed, k, np.random.default_rng(seed), accuracy)
+        added = _stochastic(summed, k, np.random.default_rng(seed), accuracy)
     people = max(1, len(stream))
-    return Hindsight(tuple(chosen), summed.value() / people, tuple(gain / people for gain in added))
+    return Hindsight(tuple(summed.prefix), summed.value() / people, tuple(gain / people for gain in added))
 
 
 def data_bound(stream: Stream, chain: Slate, slots: int) -> float:
@@ -84,25 +79,25 @@ def top_sum(gains: Floats, count: int) -> float:
     return float(np.partition(gains, len(gains) - count)[len(gains) - count :].sum())
 
 
-def _plain(summed: Total, k: int) -> tuple[list[int], list[float]]:
-    chosen: list[int] = []
+# Each of these makes the greedy slate the prefix of the sum, and returns what each item added.
+
+
+def _plain(summed: Total, k: int) -> list[float]:
     added: list[float] = []
     for _ in range(k):
         gains = summed.gains()
-        gains[chosen] = -np.inf
+        gains[summed.prefix] = -np.inf
         best = int(np.argmax(gains))
         added.append(float(gains[best]))
-        chosen.append(best)
         summed.add(best)
-    return chosen, added
+    return added
 
 
-def _moving(summed: PeopleTotal, k: int) -> tuple[list[int], list[float]]:
+def _moving(summed: PeopleTotal, k: int) -> list[float]:
     """Gains that go along with the prefix are nearly right; where that leaves a doubt, everybody is asked again."""
-    chosen: list[int] = []
     added: list[float] = []
     gains = summed.gains()
-    nearly = 8 * 2.0**-53 * len(summed.people) * (1.0 + gains.max())
+    nearly = 8 * 2.0**-53 * len(summed.stream) * (1.0 + gains.max())
     for step in range(k):
         # A gain is a sum of numbers up to 1, from which each step takes at most one per person and to which it gives
         # one. Each time a rounding is lost, of a sum that stays below the largest first gain, and each person's own
@@ -110,47 +105,40 @@ def _moving(summed: PeopleTotal, k: int) -> tuple[list[int], list[float]]:
         off = nearly * (1 + step)
         if step and np.count_nonzero(gains >= gains.max() - 2 * off) > 1:
             gains = summed.gains()
-            gains[chosen] = -np.inf
+            gains[summed.prefix] = -np.inf
         best = int(np.argmax(gains))
-        chosen.append(best)
         added.append(summed.move(best, gains))
         gains[best] = -np.inf
-    return chosen, added
+    return added
 
 
-def _lazy(summed: Total, k: int) -> tuple[list[int], list[float]]:
-    chosen: list[int] = []
+def _lazy(summed: Total, k: int) -> list[float]:
     added: list[float] = []
     queue = [(-gain, item) for item, gain in enumerate(summed.gains())]
     heapq.heapify(queue)
     asked_at = dict.fromkeys(range(summed.n_items), 0)  # the prefix length at which a gain was measured
-    while len(chosen) < k:
+    while len(added) < k:
         negated, item = heapq.heappop(queue)
-        if asked_at[item] < len(chosen):
-            asked_at[item] = len(chosen)
+        if asked_at[item] < len(added):
+            asked_at[item] = len(added)
             heapq.heappush(queue, (-summed.gain(item), item))
             continue
-        chosen.append(item)
         added.append(-negated)
         summed.add(item)
-    return chosen, added
+    return added
 
 
-def _stochastic(
-    summed: Total, k: int, rng: np.random.Generator, accuracy: float
-) -> tuple[list[int], list[float]]:
+def _stochastic(summed: Total, k: int, rng: np.random.Generator, accuracy: float) -> list[float]:
     if not 0 < accuracy < 1:
         raise InvalidInput(f"accuracy must lie between 0 and 1; got {accuracy}.")
     few = math.ceil(summed.n_items / k * math.log(1 / accuracy))
     left = list(range(summed.n_items))
-    chosen: list[int] = []
     added: list[float] = []
     for _ in range(k):
         asked = sorted(int(item) for item in rng.choice(left, min(few, len(left)), replace=False))
         gains = [summed.gain(item) for item in asked]
         best = int(np.argmax(gains))
         added.append(gains[best])
-        chosen.append(asked[best])
         left.remove(asked[best])
         summed.add(asked[best])
-    return chosen, added
+    return added

@@ -3,11 +3,9 @@ r"""Private greedy: k items for everybody at once, each drawn in proportion to e
 Non-private greedy takes the item that adds most to what people have. Here each pick is a draw by the exponential
 mechanism among the items not yet taken; the more people there are, the closer it is to greedy.
 
-A person's gains are cut to [0, 1], and further to what is *left* of her: one unit less what earlier picks gave her.
-They are rounded down to whole ticks before anything is added up. So, for any function whatever, one person adds at
-most one unit to a score, and at most one unit along the whole slate. People whose objective is monotone with values
-in [0, 1] never notice the second cut; it is what makes `pure` and `telescoping` cheap. Whoever raises an exception,
-or answers in the wrong shape, adds nothing to that pick: an error message would name one person among all others.
+A person's gains are cut to [0, 1], and further to what is *left* of her: one unit less what earlier picks gave her
+(streams/walks.py). People whose objective is monotone with values in [0, 1] never notice the second cut; it is what
+makes `pure` and `telescoping` cheap.
 
 Three ways to count, all proved in docs/maths/private-greedy.md, for one person replaced by another:
 
@@ -181,9 +179,7 @@ def rate_per_tick(budget: Budget, slots: int, calibration: str) -> float:
         return 0.0
     if calibration == "zcdp":
         return calibrate.selections(budget, slots, SPAN * TICKS)[0]
-    return greatest(
-        lambda rate: telescoping_delta(rate * rounds * TICKS, budget.epsilon) <= budget.delta,
-    )
+    return greatest(lambda rate: telescoping_delta(rate * rounds * TICKS, budget.epsilon) <= budget.delta)
 
 
 def _event(budget: Budget, k: int, rate: float) -> Laplace | Selections:

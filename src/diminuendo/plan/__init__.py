@@ -5,10 +5,9 @@ proved. So what is planned is what is run. Only public facts go in: nothing here
 proved from them is forecast from a stated model of people who do not exist (model.py).
 """
 
-from diminuendo.plan.candidates import Candidate, candidate
 from diminuendo.plan.first_look import FirstLook
 from diminuendo.plan.noise import Noise
-from diminuendo.plan.planner import Plan, pick, plan
+from diminuendo.plan.planner import Candidate, Plan, candidate, pick, plan
 from diminuendo.plan.price import Price
 
 __all__ = ["Candidate", "FirstLook", "Noise", "Plan", "Price", "candidate", "pick", "plan"]

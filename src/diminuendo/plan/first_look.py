@@ -38,6 +38,8 @@ from diminuendo.plan.noise import SURE
 
 TOO_FEW, ENOUGH = 1, 4
 """How many first looks the people who come could make: fewer than TOO_FEW are too few, ENOUGH are enough."""
+SURE_SCALES = float(optimize.brentq(lambda x: (2 + x) * math.exp(-x) / 4 - (1 - SURE), 0.0, 50.0))
+"""How many scales apart two numbers with Laplace noise must be for the larger to look larger 19 times in 20."""
 
 
 @dataclass(frozen=True)
@@ -73,10 +75,7 @@ def first_look(made: Learner) -> FirstLook | None:
     policy = made.policy
     if not isinstance(policy, SlatePolicy) or policy.budget is None:
         return None
-    rounds, epsilon = (
-        policy.planner.horizon,
-        policy.planner.noise.epsilon,
-    )  # of one round; visits share the budget
+    rounds, epsilon = policy.planner.horizon, policy.planner.noise.epsilon  # of one round: visits share it
     uncut, slates = PEOPLE_PER_SLATE * (1 + 1 / epsilon), math.ceil(made.n_items / made.slots)
     shown = min(slates, max(1, int(FIRST_SHARE * rounds) // int(uncut)))
     spare = rounds / (ENOUGH * slates * PEOPLE_PER_SLATE) - 1
@@ -86,17 +85,8 @@ def first_look(made: Learner) -> FirstLook | None:
         min(made.n_items, shown * made.slots),
         round(slates * uncut),
         math.sqrt(2) / epsilon,
-        _sure() / epsilon,
+        SURE_SCALES / epsilon,
         round(ENOUGH * slates * uncut),
         made.visits / spare if spare > 0 else None,
         rounds < round(TOO_FEW * slates * uncut),
     )
-
-
-def _sure() -> float:
-    """How many scales apart two numbers with Laplace noise must be for the larger to look larger 19 times in 20."""
-
-    def excess(x: float) -> float:
-        return (2 + x) * math.exp(-x) / 4 - (1 - SURE)
-
-    return float(optimize.brentq(excess, 0.0, 50.0))

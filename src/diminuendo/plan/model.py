@@ -40,11 +40,8 @@ from diminuendo.types import Floats
 
 NUMBERS = 400_000
 """About how many numbers of noise are drawn for each release."""
-
-
 TYPICAL = 4.0
 """How many items a person is taken to care about when nobody says: a shopping basket, a visit of a web site."""
-
 ROWS_AT_ONCE = 1_000_000
 """Random numbers held at the same time."""
 
@@ -69,19 +66,16 @@ class PublicModel:
         """What random slates earn on average, but for items that would come twice."""
         return float(1 - (1 - self.appeal.mean()) ** slots)
 
-    def dealt(self, seed: int, *, items: int | None = None) -> Floats:
+    def dealt(self, rng: np.random.Generator | int, *, items: int | None = None) -> Floats:
         """The appeal of item 0, 1, ... among the `people` of that seed."""
-        return self._dealt(np.random.default_rng(seed), self.n_items if items is None else items)
-
-    def _dealt(self, rng: np.random.Generator, kept: int) -> Floats:
-        found: Floats = rng.permutation(self.appeal[:kept])
+        found: Floats = np.random.default_rng(rng).permutation(self.appeal[:items])
         return found
 
     def people(self, count: int, seed: int, *, items: int | None = None) -> People:
         """`count` people of the model; with `items`, what they want of the most wanted items only."""
         rng = np.random.default_rng(seed)
-        kept = self.n_items if items is None else items
-        appeal = self._dealt(rng, kept)
+        appeal = self.dealt(rng, items=items)
+        kept = len(appeal)
         rows = max(1, ROWS_AT_ONCE // kept)
         parts = [
             sparse.csr_array((rng.random((min(rows, count - low), kept)) < appeal).astype(np.float64))

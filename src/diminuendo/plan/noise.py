@@ -78,5 +78,5 @@ def noise(plan: OverlapPlan | None, cares_about: float) -> Noise | None:
 
 def releases_of(made: Learner) -> OverlapPlan | None:
     """When and with what noise a learner publishes what items are worth, if it does."""
-    found = getattr(getattr(made, "policy", None), "plan", None)
+    found = getattr(made.policy, "plan", None)
     return found if isinstance(found, OverlapPlan) else None

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from diminuendo.errors import InvalidInput
+from diminuendo.errors import InvalidInput, OutOfRange
 from diminuendo.learners import LEARNERS
+from diminuendo.learners.base.learner import Learner
 from diminuendo.learners.base.setting import Setting
+from diminuendo.learners.hedge.constants import paper_exploring, rounds_for_paper_exploring
 from diminuendo.learners.recommend import Rule, preferred
 from diminuendo.offline import ONE_MINUS_1_OVER_E
-from diminuendo.plan.candidates import Candidate, candidate
 from diminuendo.plan.first_look import FirstLook, first_look
 from diminuendo.plan.model import PublicModel, assumed, half_way
 from diminuendo.plan.noise import Noise, noise, releases_of
 from diminuendo.plan.price import Price, prices, random_loss, short_run
+from diminuendo.privacy.budget import Guarantee
 from diminuendo.types import FeedbackKind, Progress
 
 MODEL = (
@@ -40,6 +43,45 @@ them to that."""
 LITTLE = 0.2
 """Where less of the way from random choice to hindsight is forecast, people are too few."""
 UNCHECKED = " Real people differ, and this learner's forecasts were not held against any."
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One learner, made for the setting."""
+
+    name: str
+    summary: str
+    parameters: dict[str, Any]
+    guarantee: Guarantee
+    """What is proved here."""
+    claim: Guarantee | None
+    """What the paper's analysis says about the same parameters, where it is one of the paper's."""
+    bound: float | None
+    """On the expected regret of the whole run to (1 - 1/e) of the best slate; None where nothing is proved."""
+    notes: tuple[str, ...] = ()
+
+    def says_something(self, rounds: int) -> bool:
+        """Whether the bound is below what never showing anything would lose at most."""
+        return self.bound is not None and self.bound < ONE_MINUS_1_OVER_E * rounds
+
+    def keeps_to(self, setting: Setting) -> bool:
+        """Whether what is proved of it, for the arithmetic that is run, is within the budget."""
+        promise = self.guarantee
+        return promise.exact and promise.epsilon <= setting.epsilon and promise.delta <= setting.delta
+
+    def as_json(self, rounds: int) -> dict[str, Any]:
+        """The candidate as plain values, as it is written to files."""
+        return {
+            "learner": self.name,
+            "summary": self.summary,
+            "parameters": self.parameters,
+            "guarantee": self.guarantee.as_json(),
+            "claim": None if self.claim is None else self.claim.as_json(),
+            "bound": self.bound,
+            "bound_per_person": None if self.bound is None else self.bound / rounds,
+            "bound_says_something": self.says_something(rounds),
+            "notes": list(self.notes),
+        }
 
 
 @dataclass(frozen=True)
@@ -195,6 +237,35 @@ def plan(
     )
 
 
+def candidate(name: str, setting: Setting) -> Candidate:
+    """One learner for the setting; warnings become notes."""
+    kind = LEARNERS[name]
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", OutOfRange)
+        made = kind.for_setting(setting)
+    notes = tuple(str(warning.message) for warning in caught if issubclass(warning.category, OutOfRange))
+    return Candidate(
+        name,
+        kind.summary,
+        made.parameters | _printed(made, setting),
+        made.guarantee,
+        made.claim,
+        made.regret_bound(setting.rounds),
+        notes,
+    )
+
+
+def _printed(made: Learner, setting: Setting) -> dict[str, Any]:
+    """The paper's letters, and its formula for gamma before it is held at 1."""
+    letters = {"rate": "eta", "exploring": "gamma", "curvature": "H"}
+    own = made.parameters
+    found = {letter: own[name] for name, letter in letters.items() if own.get(name) is not None}
+    if made.name in ("bandit-dp-paper", "bandit-presampled-paper"):
+        found["gamma_as_printed"] = paper_exploring(setting.n_items, setting.slots, setting.rounds)
+        found["rounds_for_gamma"] = rounds_for_paper_exploring(setting.n_items, setting.slots)
+    return found
+
+
 def pick(
     found: Sequence[Candidate],
     setting: Setting,
@@ -215,9 +286,8 @@ def pick(
             "There is nothing to learn: no slate is better than another, or nobody comes after the first person. "
             "Random slates are free."
         )
-    private = [
-        one for one in found if one.keeps_to(setting) and (store_people or not _keeps_people(one.name))
-    ]
+    kept_out = () if store_people else [name for name, entry in LEARNERS.items() if entry.advice.keeps_people]
+    private = [one for one in found if one.keeps_to(setting) and one.name not in kept_out]
     entries = {one.name: LEARNERS[one.name] for one in private if one.name in LEARNERS}
     rule = preferred(setting, entries, store_people=store_people, cares_about=cares_about)
     if rule is not None and not adversarial:
@@ -247,7 +317,3 @@ def _rival(rule: Rule | None) -> str:
     if rule is None:
         return "The paper's own constants would give up more for no more privacy."
     return f"Where tastes are steady {rule.learner} loses less, with no such bound."
-
-
-def _keeps_people(name: str) -> bool:
-    return name in LEARNERS and LEARNERS[name].advice.keeps_people

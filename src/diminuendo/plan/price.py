@@ -60,7 +60,6 @@ LARGEST_MU, LARGEST_EPSILON = 30.0, 500.0
 LAST = 8
 """The last one in this many people stands for those who come later."""
 
-
 EPSILONS: dict[FeedbackKind, tuple[float, ...]] = {
     "full": (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0),
     "bandit": (0.1, 0.3, 1.0, 3.0, 10.0),
@@ -109,7 +108,9 @@ def prices(
     """The learner of that name at every epsilon, and at the setting's own; where it cannot be made there is no row."""
     asked = sorted({*(EPSILONS[setting.feedback] if epsilons is None else epsilons), setting.epsilon})
     model = PublicModel(setting.n_items, cares_about)
-    crowd = _crowd(name, model, setting)
+    simulated = short_run(name, setting).setting
+    seeds = SEEDS if setting.feedback == "full" or simulated.n_items <= FEW_ITEMS else 1
+    crowd = [_sample(model, simulated, seed) for seed in range(seeds)]
     work = len(asked) * len(crowd)
     tick = progress("trying epsilons on made-up people", work) if progress else lambda done: None
     found = []
@@ -121,13 +122,19 @@ def prices(
         except InvalidInput:  # this epsilon is beyond what the learner can be made for; others are not
             tick(len(crowd))
             continue
-        losses, curves = [], []
+        losses, worths = [], []
         for learner, sample in zip(ready, crowd, strict=True):
-            loss, curve = _run(learner, short, sample)
+            loss, worth = _run(learner, short, sample)
             losses.append(loss)
-            curves.append(curve)
+            worths.append(worth)
             tick(1)
-        found.append(_price(made, at, model, short, losses, np.mean(curves, axis=0)))
+        plan, look = releases_of(made), first_look(made)
+        told = noise(plan, cares_about) or look
+        if plan is None:
+            half = _half_way(np.mean(worths, axis=0), model, at, short)
+        else:
+            half = half_way(plan, model, at.slots)
+        found.append(Price(epsilon, tuple(losses), None if told is None else told.apart, half, look))
     return tuple(found)
 
 
@@ -187,13 +194,13 @@ def _pays_by_the_draw(name: str, setting: Setting) -> bool:
 def _with_noise(name: str, setting: Setting) -> Setting:
     """Fewer people, and noise in proportion."""
     rounds, items = min(setting.rounds, MOST_PEOPLE), min(setting.n_items, max(MOST_ITEMS, setting.slots))
-    shrunk = setting.rounds / rounds
-    if _pays_by_the_draw(name, setting):
-        factor = math.sqrt(shrunk)
-    else:
-        factor = shrunk * math.sqrt(math.log(max(2, items)) / math.log(max(2, setting.n_items)))
     if (rounds, items) == (setting.rounds, setting.n_items):
         return setting
+    factor = setting.rounds / rounds
+    if _pays_by_the_draw(name, setting):
+        factor = math.sqrt(factor)
+    else:
+        factor *= math.sqrt(math.log(max(2, items)) / math.log(max(2, setting.n_items)))
     if setting.delta == 0:
         epsilon = min(LARGEST_EPSILON, setting.epsilon * factor)
     else:
@@ -211,12 +218,6 @@ class _Sample(NamedTuple):
     """The probability that one of them wants each item."""
     best: float
     """What hindsight earns from them."""
-
-
-def _crowd(name: str, model: PublicModel, setting: Setting) -> list[_Sample]:
-    short = short_run(name, setting).setting
-    seeds = SEEDS if setting.feedback == "full" or short.n_items <= FEW_ITEMS else 1
-    return [_sample(model, short, seed) for seed in range(seeds)]
 
 
 def _sample(model: PublicModel, short: Setting, seed: int) -> _Sample:
@@ -241,24 +242,6 @@ def _run(learner: Learner, short: ShortRun, sample: _Sample) -> tuple[float, Flo
     worth: Floats = 1 - misses.prod(axis=1)
     earned = short.mean(sample.people.values(slates))
     return float(1 - earned / sample.best) if sample.best > 0 else 0.0, worth
-
-
-def _price(
-    made: Learner, setting: Setting, model: PublicModel, short: ShortRun, losses: list[float], worth: Floats
-) -> Price:
-    plan, look = releases_of(made), first_look(made)
-    told = noise(plan, model.cares_about) or look
-    if plan is None:
-        half = _half_way(worth, model, setting, short)
-    else:
-        half = half_way(plan, model, setting.slots)
-    return Price(
-        setting.epsilon,
-        tuple(losses),
-        None if told is None else told.apart,
-        half,
-        look,
-    )
 
 
 def _half_way(worth: Floats, model: PublicModel, setting: Setting, short: ShortRun) -> int | None:

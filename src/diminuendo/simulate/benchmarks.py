@@ -45,13 +45,11 @@ class Benchmarks:
     @classmethod
     def from_record(cls, record: dict[str, Any]) -> Self:
         """What `dataclasses.asdict` made of it, read back from JSON."""
-        parts: dict[str, dict[str, Any]] = {
-            name: {
-                key: tuple(value) if isinstance(value, list) else value for key, value in record[name].items()
-            }
+        parts: list[dict[str, Any]] = [
+            {key: tuple(value) if isinstance(value, list) else value for key, value in record[name].items()}
             for name in ("greedy", "optimum")
-        }
-        return cls(Hindsight(**parts["greedy"]), Bracket(**parts["optimum"]), record["random"])
+        ]
+        return cls(Hindsight(**parts[0]), Bracket(**parts[1]), record["random"])
 
 
 def benchmarks(stream: Stream, slots: int, *, time_limit: float = 20.0) -> Benchmarks:

@@ -5,6 +5,8 @@ Payoffs, regrets and slates are for evaluation: they are made with everybody's w
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -105,6 +107,11 @@ class Simulation:
         """What was asked for, from the most private on."""
         return sorted({run.asked_epsilon for run in self.results if run.asked_epsilon is not None})
 
+    @property
+    def middle_epsilon(self) -> float | None:
+        """The epsilon nearest to 1, by ratio, of those asked for; None where nobody was asked for any."""
+        return min(self.epsilons, key=lambda epsilon: (abs(math.log(epsilon)), epsilon), default=None)
+
     def by_learner(self, epsilon: float | None = None) -> dict[str, list[Result]]:
         """Runs grouped by learner; only those that serve `epsilon`, if given."""
         groups: dict[str, list[Result]] = {}
@@ -113,15 +120,15 @@ class Simulation:
                 groups.setdefault(run.learner, []).append(run)
         return groups
 
+    def shares(self, runs: Sequence[Result]) -> Floats:
+        """Payoffs of runs as shares of greedy's; where nobody wants anything, nothing is lost."""
+        reference = self.benchmarks.greedy.value
+        payoffs = np.array([run.mean_payoff for run in runs], dtype=np.float64)
+        return payoffs / reference if reference > 0 else np.ones(len(runs))
+
     def as_json(self) -> dict[str, Any]:
         """The documented file format."""
-        return _signed({"stream": self.stream} | self._numbers())
-
-    def _numbers(self) -> dict[str, Any]:
-        return {
-            "benchmarks": self.benchmarks.as_json(),
-            "results": [result.as_json() for result in self.results],
-        }
+        return Sweep([self]).as_json()
 
 
 @dataclass(frozen=True)
@@ -132,14 +139,16 @@ class Sweep:
 
     def as_json(self) -> dict[str, Any]:
         """The format of one simulation where there is one; otherwise a list of these."""
-        if len(self.simulations) == 1:
-            return self.simulations[0].as_json()
-        listed = [{"stream": one.stream} | one._numbers() for one in self.simulations]
-        return _signed({"simulations": listed})
-
-
-def _signed(numbers: dict[str, Any]) -> dict[str, Any]:
-    return {"note": NOTE, "version": diminuendo.__version__} | numbers
+        listed: list[dict[str, Any]] = [
+            {
+                "stream": one.stream,
+                "benchmarks": one.benchmarks.as_json(),
+                "results": [result.as_json() for result in one.results],
+            }
+            for one in self.simulations
+        ]
+        found = listed[0] if len(listed) == 1 else {"simulations": listed}
+        return {"note": NOTE, "version": diminuendo.__version__} | found
 
 
 def curve_rounds(rounds: int) -> list[int]:

@@ -28,7 +28,7 @@ import diminuendo
 from diminuendo.errors import InvalidInput
 from diminuendo.simulate.benchmarks import Benchmarks
 from diminuendo.simulate.result import Result, Shown
-from diminuendo.simulate.task import Baseline, Run, Task
+from diminuendo.simulate.task import Baseline, Found, Run, Task
 
 try:
     import fcntl
@@ -36,43 +36,26 @@ except ImportError:  # no file locks of this kind on the system: two sweeps in o
     fcntl = None  # type: ignore[assignment]  # a module or nothing; checked before use
 
 _TEXT, _WHOLE, _REAL = pa.string(), pa.int64(), pa.float64()
+_KINDS = {
+    "str": _TEXT,
+    "FeedbackKind": _TEXT,
+    "int": _WHOLE,
+    "float": _REAL,
+    "float | None": _REAL,
+    "list[int]": pa.list_(_WHOLE),
+    "list[float]": pa.list_(_REAL),
+    "list[list[float]]": pa.list_(pa.list_(_REAL)),
+    "dict[str, Any]": _TEXT,  # as JSON
+    "list[dict[str, Any]]": _TEXT,  # as JSON
+}
+"""How what a Result declares is kept on disk."""
+_KINDS["Shown"] = pa.struct({field.name: _KINDS[str(field.type)] for field in fields(Shown)})
+_AS_JSON = [field.name for field in fields(Result) if "dict" in str(field.type)]
 
 SCHEMA = pa.schema(
-    {
-        "key": _TEXT,
-        "version": _TEXT,
-        "learner": _TEXT,
-        "played_by": _TEXT,
-        "stream": _TEXT,
-        "objective": _TEXT,
-        "items": _WHOLE,
-        "slots": _WHOLE,
-        "rounds": _WHOLE,
-        "feedback": _TEXT,
-        "clicks": _TEXT,
-        "visits": _WHOLE,
-        "seed": _WHOLE,
-        "asked_epsilon": _REAL,
-        "asked_delta": _REAL,
-        "epsilon": _REAL,
-        "delta": _REAL,
-        "mean_payoff": _REAL,
-        "regret": _REAL,
-        "regret_to_optimum": _REAL,
-        "expert_regrets": pa.list_(_REAL),
-        "seconds": _REAL,
-        "guarantee": _TEXT,
-        "curve": pa.list_(_REAL),
-        "shown": pa.struct(
-            {"items": pa.list_(_WHOLE), "ends": pa.list_(_WHOLE), "shares": pa.list_(pa.list_(_REAL))}
-        ),
-        "spending": _TEXT,
-    }
+    {"key": _TEXT, "version": _TEXT} | {field.name: _KINDS[str(field.type)] for field in fields(Result)}
 )
-"""A row: the fields of a Result under its key. `guarantee` and `spending` are JSON."""
-
-_AS_JSON = ("guarantee", "spending")
-
+"""A row: the fields of a Result under its key."""
 
 _UNFINISHED = ".unfinished-"
 """The names of files that are being written begin with this."""
@@ -84,8 +67,7 @@ class ResultStore:
     def __init__(self, out: Path | str | None) -> None:
         self._out = None if out is None else Path(out)
         self._lock = -1
-        self._results: dict[str, Result] = {}
-        self._baselines: dict[str, Benchmarks] = {}
+        self._found: dict[str, Found] = {}
 
     def __enter__(self) -> Self:
         if self._out is not None:
@@ -118,55 +100,54 @@ class ResultStore:
         if self._out is None:
             return
         wanted = {task.key for task in tasks if isinstance(task, Run)}
-        self._results |= results_in(_table(self._out / "results.parquet"), wanted)
+        self._found |= results_in(_table(self._out / "results.parquet"), wanted)
         for task in tasks:
             path = self._out / "hindsight" / f"{task.key}.json"
             if isinstance(task, Baseline) and path.exists():
                 try:
-                    self._baselines[task.key] = Benchmarks.from_record(json.loads(path.read_text()))
+                    self._found[task.key] = Benchmarks.from_record(json.loads(path.read_text()))
                 except (ValueError, KeyError, TypeError, AttributeError):
                     _passed_over(path)
 
     def __contains__(self, task: Task) -> bool:
-        return task.key in self._results or task.key in self._baselines
+        return task.key in self._found
 
-    def result(self, run: Run) -> Result:
-        """What came of a run."""
-        return self._results[run.key]
+    def __getitem__(self, task: Task) -> Any:
+        """What came of a run, or what hindsight and chance reach."""
+        return self._found[task.key]
 
-    def benchmarks(self, baseline: Baseline) -> Benchmarks:
-        """What hindsight and chance reach."""
-        return self._baselines[baseline.key]
-
-    def add(self, task: Task, found: Result | Benchmarks) -> None:
+    def add(self, task: Task, found: Found) -> None:
         """Keep an outcome; once this returns, it is not lost."""
-        folder = self._out if task.stream_slice.fingerprint else None
+        self._found[task.key] = found
+        if self._out is None or not task.stream_slice.fingerprint:
+            return
         if isinstance(found, Result):
-            self._results[task.key] = found
-            if folder is not None:
-                _put(folder / "rows" / f"{task.key}.parquet", as_rows({task.key: found}))
+            _put(self._out / "rows" / f"{task.key}.parquet", as_rows({task.key: found}))
         else:
-            self._baselines[task.key] = found
-            if folder is not None:
-                _put(folder / "hindsight" / f"{task.key}.json", json.dumps(asdict(found)) + "\n")
+            _put(self._out / "hindsight" / f"{task.key}.json", json.dumps(asdict(found)) + "\n")
 
     def finalise(self, runs: Sequence[Run], results: Sequence[Result]) -> None:
         """Put results with their regrets in place of those without."""
-        self._results |= {run.key: result for run, result in zip(runs, results, strict=True)}
-        lasting = {run.key: self._results[run.key] for run in runs if run.stream_slice.fingerprint}
+        pairs = list(zip(runs, results, strict=True))
+        self._found |= {run.key: result for run, result in pairs}
+        lasting = {run.key: result for run, result in pairs if run.stream_slice.fingerprint}
         if self._out is not None and lasting:
             self._compact(as_rows(lasting))
 
     def _compact(self, newest: Any = None) -> None:
         """Move all rows into one table, each once."""
         assert self._out is not None
-        parts = {path: _part(path) for path in sorted((self._out / "rows").glob("*.parquet"))}
-        ours = {path: part for path, part in parts.items() if part is not None}
-        if newest is None and not ours:
-            return
-        path = self._out / "results.parquet"
-        tables = [*([] if newest is None else [newest]), *ours.values(), _table(path)]
-        _put(path, each_once(tables))
+        ours, tables = [], [] if newest is None else [newest]
+        for part in sorted((self._out / "rows").glob("*.parquet")):
+            found = read_rows(part)
+            if found is None:
+                _passed_over(part)
+                continue
+            ours.append(part)
+            tables.append(found)
+        if tables:
+            path = self._out / "results.parquet"
+            _put(path, each_once([*tables, _table(path)]))
         for part in ours:
             part.unlink(missing_ok=True)
 
@@ -220,27 +201,30 @@ def _table(path: Path) -> Any:
     return found
 
 
-def _part(path: Path) -> Any:
-    found = read_rows(path)
-    if found is None:
-        _passed_over(path)
-    return found
-
-
 def _passed_over(path: Path) -> None:
     warnings.warn(f"{path} is damaged or not ours; it is passed over.", stacklevel=3)
 
 
 def as_rows(results: dict[str, Result]) -> Any:
     """A table of results under their keys."""
-    return pa.Table.from_pylist([_row(key, result) for key, result in results.items()], SCHEMA)
+    rows = [
+        vars(result)
+        | {"key": key, "version": diminuendo.__version__, "shown": vars(result.shown)}
+        | {name: json.dumps(getattr(result, name)) for name in _AS_JSON}
+        for key, result in results.items()
+    ]
+    return pa.Table.from_pylist(rows, SCHEMA)
 
 
 def results_in(table: Any, keys: set[str]) -> dict[str, Result]:
     """The results in the table that have one of these keys."""
     numbers = [number for number, key in enumerate(keys_of(table)) if key in keys]
-    found = table.take(numbers).to_pylist() if numbers else []
-    return {row["key"]: _result(row) for row in found}
+    found = {}
+    for row in table.take(numbers).to_pylist() if numbers else []:
+        key, _ = row.pop("key"), row.pop("version")
+        read = {name: json.loads(row[name]) for name in _AS_JSON}
+        found[key] = Result(**row | read | {"shown": Shown(**row["shown"])})
+    return found
 
 
 def keys_of(table: Any) -> list[str]:
@@ -265,20 +249,3 @@ def each_once(tables: Sequence[Any]) -> Any:
     for number, key in enumerate(keys_of(every)):
         first.setdefault(key, number)
     return every.take(list(first.values()))
-
-
-def _row(key: str, result: Result) -> dict[str, Any]:
-    written = {name: json.dumps(getattr(result, name)) for name in _AS_JSON}
-    parts = _fields(result) | {"shown": _fields(result.shown)} | written
-    return {"key": key, "version": diminuendo.__version__} | parts
-
-
-def _fields(record: Result | Shown) -> dict[str, Any]:
-    """What `asdict` makes of it, without copying number by number."""
-    return {field.name: getattr(record, field.name) for field in fields(record)}
-
-
-def _result(row: dict[str, Any]) -> Result:
-    found = {name: value for name, value in row.items() if name not in ("key", "version")}
-    read = {name: json.loads(found[name]) for name in _AS_JSON}
-    return Result(**found | read | {"shown": Shown(**found["shown"])})

@@ -69,8 +69,8 @@ def sweep(
     for name in names:
         learner_class(name, feedback)  # a wrong name is refused before any work is done
 
-    def cell(stream_slice: StreamSlice, people: Stream, k: int) -> _Cell:
-        runs = []
+    def cell(number: int, people: Stream, k: int) -> _Cell:
+        runs, stream_slice = [], StreamSlice(number, len(people), fingerprint(people))
         for name in names:
             # One that does not listen to budgets is asked for the default one, whatever budgets others are asked for.
             heeds = heeds_budget(name, feedback)
@@ -78,15 +78,14 @@ def sweep(
             for e, d in asked:
                 setting = Setting(people.n_items, k, stream_slice.rounds, feedback, e, d, visits)
                 runs += [Run(stream_slice, name, seed, setting, how) for seed in numbers]
-        return _Cell(
-            describe(people), Baseline(stream_slice, _validate.slots(k, people.n_items), limit), runs
-        )
+        baseline = Baseline(stream_slice, _validate.slots(k, people.n_items), limit)
+        return _Cell(describe(people), baseline, runs)
 
     cells = [
-        cell(stream_slice, people, k)
+        cell(number, _first(stream, wanted), k)
         for number, stream in enumerate(crowds)
         for k in _several(slots, "number of slots")
-        for stream_slice, people in _slices(number, stream, _several(rounds, "number of rounds"))
+        for wanted in _several(rounds, "number of rounds")
     ]
     with ResultStore(out) as store:
         store.load(_longest_first(cells))
@@ -167,8 +166,8 @@ class _Cell:
     runs: list[Run]
 
     def simulation(self, store: ResultStore) -> Simulation:
-        base = store.benchmarks(self.baseline)
-        return Simulation(self.stream, base, [measured(store.result(run), base) for run in self.runs])
+        base = store[self.baseline]
+        return Simulation(self.stream, base, [measured(store[run], base) for run in self.runs])
 
 
 def _outcomes(
@@ -215,16 +214,8 @@ def _longest_first(cells: Sequence[_Cell]) -> list[Task]:
     return [*baselines, *dict.fromkeys(runs)]
 
 
-def _slices(
-    number: int, stream: Stream, rounds: Sequence[int | None]
-) -> Iterator[tuple[StreamSlice, Stream]]:
-    """The first people of a stream, as many as each of `rounds` says."""
-    for wanted in rounds:
-        people = _first(stream, wanted)
-        yield StreamSlice(number, len(people), fingerprint(people)), people
-
-
 def _first(stream: Stream, rounds: int | None) -> Stream:
+    """The first people of a stream, as many as `rounds` says."""
     if len(stream) == 0:
         raise InvalidInput("The stream is empty; there is nobody to choose for.")
     if rounds is None or rounds == len(stream):

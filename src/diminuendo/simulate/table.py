@@ -6,10 +6,12 @@ true.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from decimal import ROUND_CEILING, Context, Decimal
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.special import stdtrit
 
 from diminuendo._extras import extra
@@ -22,12 +24,29 @@ DIGITS = 3
 """How many digits numbers have that people read."""
 
 
-def mean_and_half_width(values: list[float]) -> tuple[float, float]:
-    """The mean, and half the width of its 95 percent interval (Student's t); NaN for one value."""
-    if len(values) < 2:
-        return float(np.mean(values)), float("nan")
-    error = float(np.std(values, ddof=1)) / len(values) ** 0.5
-    return float(np.mean(values)), float(stdtrit(len(values) - 1, 0.975)) * error
+def mean_and_band(values: ArrayLike) -> tuple[Any, Any]:
+    """The mean of runs, and half the width of its 95 percent interval (Student's t); NaN for one run.
+
+    A run is a number, or a row of several.
+    """
+    runs = np.asarray(values, dtype=np.float64)
+    mean = runs.mean(axis=0)
+    if len(runs) < 2:
+        return mean, np.nan * mean
+    return mean, stdtrit(len(runs) - 1, 0.975) * (runs.std(axis=0, ddof=1) / len(runs) ** 0.5)
+
+
+def earned(runs: Sequence[Result], reference: float) -> list[str]:
+    """The payoff of runs, half the width of its interval, and of the reference the share of their mean and worst."""
+    payoffs = [run.mean_payoff for run in runs]
+    mean, half = mean_and_band(payoffs)
+    shares = [share_of(value, reference) for value in (mean, min(payoffs))]
+    return [f"{mean:.4f}", "" if np.isnan(half) else f"{half:.4f}", *shares]
+
+
+def speed(runs: Sequence[Result]) -> float:
+    """People per second of the median run."""
+    return runs[0].rounds / max(1e-9, float(np.median([run.seconds for run in runs])))
 
 
 def tables(sweep: Sweep) -> list[Table]:
@@ -44,28 +63,16 @@ def as_table(simulation: Simulation) -> Table:
     table.add_column("privacy", no_wrap=True)
     best = base.optimum
     bounds = "optimum, proven" if best.proven else f"optimum, ≤ {best.upper:.4f}"
-    share = _ratio(best.lower, base.greedy.value)
+    share = share_of(best.lower, base.greedy.value)
     table.add_row(bounds, f"{best.lower:.4f}", "", share, "", "", "hindsight", style="dim")
     table.add_row(
         "greedy", f"{base.greedy.value:.4f}", "", "1.000", "", "", "hindsight", style="dim", end_section=True
     )
     for name, runs in _best_first(simulation):
-        payoffs = [run.mean_payoff for run in runs]
-        mean, half = mean_and_half_width(payoffs)
-        speed = runs[0].rounds / float(np.median([run.seconds for run in runs]))
-        first = runs[0]
-        promise = "none"
+        first, promise = runs[0], "none"
         if first.epsilon is not None:
             promise = f"ε={upwards(first.epsilon)} δ={upwards_short(first.delta or 0.0)}"
-        table.add_row(
-            name,
-            f"{mean:.4f}",
-            "" if np.isnan(half) else f"{half:.4f}",
-            _ratio(mean, base.greedy.value),
-            _ratio(min(payoffs), base.greedy.value),
-            f"{speed / 1000:,.0f}k",
-            promise,
-        )
+        table.add_row(name, *earned(runs, base.greedy.value), f"{speed(runs) / 1000:,.0f}k", promise)
     return table
 
 
@@ -85,11 +92,10 @@ def by_epsilon(simulation: Simulation) -> Table:
         cells = []
         for epsilon in simulation.epsilons:
             runs = simulation.by_learner(epsilon)[name]
-            mean, half = mean_and_half_width([run.mean_payoff for run in runs])
-            spread = (
-                "" if np.isnan(half) or not reference else f"±{half / reference:.3f}".replace("±0.", "±.")
-            )
-            cells.append(_ratio(mean, reference) + spread)
+            mean, half = mean_and_band([run.mean_payoff for run in runs])
+            known = reference and not np.isnan(half)
+            spread = f"±{half / reference:.3f}".replace("±0.", "±.") if known else ""
+            cells.append(share_of(mean, reference) + spread)
         table.add_row(name, *cells)
     return table
 
@@ -118,7 +124,8 @@ def _best_first(simulation: Simulation) -> list[tuple[str, list[Result]]]:
     return sorted(groups.items(), key=lambda group: -float(np.mean([run.mean_payoff for run in group[1]])))
 
 
-def _ratio(value: float, reference: float) -> str:
+def share_of(value: float, reference: float) -> str:
+    """As a share of the reference, where that is anything."""
     return f"{value / reference:.3f}" if reference > 0 else "-"
 
 

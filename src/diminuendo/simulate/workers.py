@@ -94,11 +94,9 @@ def on_cores(
     tasks: Sequence[Task], streams: Sequence[Stream], tick: Progress, count: int
 ) -> Iterator[Outcome]:
     """In `count` processes on this machine."""
-    ready = packed(streams)
     with tempfile.TemporaryDirectory(prefix="diminuendo-") as folder:
-        for number, stream in enumerate(ready):
-            (Path(folder) / str(number)).write_bytes(stream)
-        del ready
+        for number, stream in enumerate(packed(streams)):
+            Path(folder, str(number)).write_bytes(stream)
         with reported_by_workers() as compiling:
             yield from _in_pool(tasks, tick, count, folder, compiling)
 
@@ -116,7 +114,7 @@ def _in_pool(
         initargs=(os.getpid(), folder, compiling),
         idle_worker_timeout=IDLE_SECONDS,
     )
-    outcomes = pool(delayed(_do_here)(task) for task in tasks)
+    outcomes = pool(delayed(_do_there)(task, Path(folder, str(task.stream_slice.stream))) for task in tasks)
     try:
         for outcome in outcomes:
             tick(outcome.task.size)
@@ -130,16 +128,8 @@ def _in_pool(
         outcomes.close()  # interrupted: workers are ended, not waited for
 
 
-# What follows happens in the processes on this machine.
-
-_folder = Path()
-"""Where the streams are."""
-
-
 def _begin(parent: int, folder: str, compiling: Path) -> None:
-    """Ctrl-C is for the parent, who ends its workers; if it can no longer do that, they end by themselves."""
-    global _folder
-    _folder = Path(folder)
+    """In a process: Ctrl-C is for the parent, who ends its workers; if it no longer can, they end by themselves."""
     report_to(compiling)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with, args=(parent, folder), daemon=True).start()
@@ -150,21 +140,6 @@ def _end_with(parent: int, folder: str) -> None:
         time.sleep(0.5)
     shutil.rmtree(folder, ignore_errors=True)  # what people want is not left lying about
     os._exit(1)
-
-
-def _do_here(task: Task) -> Outcome:
-    return do(task, _people(task.stream_slice))
-
-
-@lru_cache(maxsize=2)
-def _unpacked(number: int) -> Stream:
-    stream: Stream = pickle.loads((_folder / str(number)).read_bytes())
-    return stream
-
-
-@lru_cache(maxsize=4)
-def _people(stream_slice: StreamSlice) -> Stream:
-    return stream_slice.people(_unpacked(stream_slice.stream))
 
 
 def on_ray(
@@ -205,18 +180,18 @@ def _ray() -> Any:
     return ray
 
 
-def _do_there(task: Task, stream: bytes) -> Outcome:
-    """Do a task in a worker of the cluster."""
-    return do(task, _sent_people(task.stream_slice, stream))
+def _do_there(task: Task, stream: bytes | Path) -> Outcome:
+    """Do a task in a worker: `stream` is packed, or a file that holds it."""
+    return do(task, _people(task.stream_slice, stream))
 
 
 @lru_cache(maxsize=2)
-def _sent(stream: bytes) -> Stream:
+def _unpacked(stream: bytes | Path) -> Stream:
     # Ray would share the arrays of a stream, but read-only, for which kernels would have to be compiled again.
-    found: Stream = pickle.loads(stream)
+    found: Stream = pickle.loads(stream.read_bytes() if isinstance(stream, Path) else stream)
     return found
 
 
 @lru_cache(maxsize=4)
-def _sent_people(stream_slice: StreamSlice, stream: bytes) -> Stream:
-    return stream_slice.people(_sent(stream))
+def _people(stream_slice: StreamSlice, stream: bytes | Path) -> Stream:
+    return stream_slice.people(_unpacked(stream))

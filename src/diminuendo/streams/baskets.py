@@ -49,7 +49,7 @@ def read_baskets(
     lines: list[NDArray[np.int64]] = []
     items: list[NDArray[np.int64]] = []
     n_people = 0
-    for piece in _readable(path, progress):
+    for piece in _pieces(path, progress):
         line, item = _parse(piece, n_people)
         lines.append(line)
         items.append(item)
@@ -76,30 +76,25 @@ def read_baskets(
     return People(family or NoisyOr(), rows, name=name or path.name.split(".")[0])
 
 
-def _readable(path: Path, progress: Progress | None) -> Iterator[bytes]:
-    try:
-        yield from _pieces(path, progress)
-    except (EOFError, OSError, zlib.error) as error:
-        raise InvalidInput(f"{path.name} cannot be unpacked: {error}") from error
-
-
 def _pieces(path: Path, progress: Progress | None) -> Iterator[bytes]:
     """Whole lines, about PIECE bytes at a time; progress is counted in bytes of the file."""
-    with path.open("rb") as raw:
-        source = cast(BinaryIO, gzip.GzipFile(fileobj=raw)) if path.suffix == ".gz" else raw
-        rest, seen = b"", 0
-        while block := source.read(PIECE):
-            cut = block.rfind(b"\n") + 1
-            if cut:
-                yield rest + block[:cut]
-                rest = block[cut:]
-            else:
-                rest += block
-            if progress:
-                progress(raw.tell() - seen)
-                seen = raw.tell()
-        if rest:
-            yield rest + b"\n"
+    try:
+        with path.open("rb") as raw:
+            source = cast(BinaryIO, gzip.GzipFile(fileobj=raw)) if path.suffix == ".gz" else raw
+            rest, seen = b"", 0
+            while block := source.read(PIECE):
+                whole, newline, rest_of_block = block.rpartition(b"\n")
+                if newline:
+                    yield rest + whole + newline
+                    rest = b""
+                rest += rest_of_block
+                if progress:
+                    progress(raw.tell() - seen)
+                    seen = raw.tell()
+            if rest:
+                yield rest + b"\n"
+    except (EOFError, OSError, zlib.error) as error:
+        raise InvalidInput(f"{path.name} cannot be unpacked: {error}") from error
 
 
 def _parse(piece: bytes, lines_before: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -65,11 +65,9 @@ def open_stream(
     progress: Progress | None = None,
 ) -> People:
     """A stream by built-in name or from a file, read as people of the given objective."""
-    family = (
-        None
-        if objective is None
-        else _validate.lookup(FROM_ROWS, objective, "objective for rows of a file")()
-    )
+    family: Family | None = None
+    if objective is not None:
+        family = _validate.lookup(FROM_ROWS, objective, "objective for rows of a file")()
     if str(source) not in BUILTIN:
         return read(
             source,

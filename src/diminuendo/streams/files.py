@@ -11,6 +11,7 @@ import scipy
 from diminuendo.errors import InvalidInput
 from diminuendo.objectives import NoisyOr
 from diminuendo.objectives.family import Family
+from diminuendo.objectives.rows import Matrix
 from diminuendo.streams.baskets import read_baskets
 from diminuendo.streams.people import People
 from diminuendo.types import Progress
@@ -47,9 +48,7 @@ def read(
         )
     try:
         if path.name.endswith(RATINGS):
-            from diminuendo.streams.ratings import (
-                read_ratings,  # here, because pyarrow takes its time to load
-            )
+            from diminuendo.streams.ratings import read_ratings  # here: pyarrow takes its time to load
 
             columns, scale = columns or COLUMNS, scale or UNIT
             return read_ratings(
@@ -65,23 +64,19 @@ def read(
             raise InvalidInput(
                 f"columns, scale and keep_last are for ratings ({', '.join(RATINGS)}); leave them out."
             )
-        return _read(path, family, n_items, progress)
+        if path.name.endswith((".txt", ".txt.gz")):
+            return read_baskets(path, family, n_items=n_items, progress=progress)
+        if path.name.endswith(".npz"):
+            people = People(family or NoisyOr(), _matrix(path), n_items, name=path.stem)
+            if progress:
+                progress(path.stat().st_size)
+            return people
+        raise InvalidInput(f"{path.name}: expected a file that ends in {', '.join(SUFFIXES)}.")
     except InvalidInput as error:
         raise InvalidInput(str(error) if path.name in str(error) else f"{path.name}: {error}") from error
 
 
-def _read(path: Path, family: Family | None, n_items: int | None, progress: Progress | None) -> People:
-    if path.name.endswith(".npz"):
-        people = _read_npz(path, family, n_items)
-        if progress:
-            progress(path.stat().st_size)
-        return people
-    if path.name.endswith((".txt", ".txt.gz")):
-        return read_baskets(path, family, n_items=n_items, progress=progress)
-    raise InvalidInput(f"{path.name}: expected a file that ends in {', '.join(SUFFIXES)}.")
-
-
-def _read_npz(path: Path, family: Family | None, n_items: int | None) -> People:
+def _matrix(path: Path) -> Matrix:
     try:
         with path.open("rb") as file:
             matrix = scipy.sparse.load_npz(file)
@@ -91,4 +86,4 @@ def _read_npz(path: Path, family: Family | None, n_items: int | None) -> People:
         ) from error
     if len(matrix.shape) != 2:
         raise InvalidInput(f"{path.name}: expected a matrix with a row per person; got shape {matrix.shape}.")
-    return People(family or NoisyOr(), matrix, n_items, name=path.stem)
+    return matrix

@@ -10,7 +10,7 @@ import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
-from typing import Any, Protocol, Self, overload
+from typing import Any, Self, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,7 @@ from diminuendo import _validate
 from diminuendo._numba import inline, kernel
 from diminuendo._sparse import is_sparse
 from diminuendo.errors import InvalidInput
-from diminuendo.objectives.family import Family, GainBuffer, Table, add, gains, new_gain_buffer, start, value
+from diminuendo.objectives.family import Family, Table, add, start, value
 from diminuendo.objectives.oracle import Oracle
 from diminuendo.objectives.person import Person, largest_state
 from diminuendo.objectives.rows import Matrix
@@ -27,35 +27,25 @@ from diminuendo.streams.clicks import MODELS, click_all, click_words_of, first_c
 from diminuendo.types import Floats, Ints, Items, Objective, Slate, SlateLike, Words
 
 
-class Stream(Protocol):
-    """What the simulator and the offline solvers need of a stream."""
+class Stream(ABC):
+    """What the simulator and the offline solvers need of a stream. Its people click by a cascade of seed 0."""
 
     name: str
     n_items: int
     family_name: str
+    clicks: str = "cascade"
+    """By which model people click (clicks.py)."""
+    _click_words: Words | None = None
 
+    @abstractmethod
     def __len__(self) -> int: ...
+
+    @abstractmethod
     def __getitem__(self, person: int) -> Objective: ...
 
+    @abstractmethod
     def values(self, slates: SlateLike | NDArray[np.integer]) -> Floats:
         """f_t(slate) for every person; one slate for all, or one row of `slates` each (-1: empty slot)."""
-        ...
-
-    def click(self, person: int, slate: Slate) -> int | None:
-        """Which position of the slate that person clicks first, if any (clicks.py)."""
-        ...
-
-    def clicking(self, model: str = "cascade", seed: int = 0) -> Self:
-        """These people, clicking by another model or with other click words."""
-        ...
-
-
-class Clicking(ABC):
-    """People who click: by which model, and with which click words (clicks.py); by default a cascade of seed 0."""
-
-    n_items: int
-    clicks: str = "cascade"
-    _click_words: Words | None = None
 
     @property
     def click_words(self) -> Words:
@@ -76,14 +66,8 @@ class Clicking(ABC):
         items = _validate.slate(slate, self.n_items)  # all of it: she may click before the end
         return first_click(self[person], items, int(self.click_words[person]), self.clicks)
 
-    @abstractmethod
-    def __len__(self) -> int: ...
 
-    @abstractmethod
-    def __getitem__(self, person: Any) -> Any: ...
-
-
-class People(Clicking):
+class People(Stream):
     """People of one family, in the order in which they arrive.
 
     >>> from diminuendo.objectives import NoisyOr
@@ -155,16 +139,6 @@ class People(Clicking):
         """How many numbers the state of one person can take: what kernels need as scratch."""
         return int(largest_state(self.table, 0, len(self)))
 
-    @cached_property
-    def people_by_item(self) -> tuple[Ints, Items]:
-        """(starts, people): those who care about item a are people[starts[a]:starts[a+1]], in order."""
-        return find_people_by_item(
-            self.table,
-            len(self),
-            np.empty(self.largest_state),
-            new_gain_buffer(self.n_items, self.family.leaves),
-        )
-
     def values(self, slates: SlateLike | NDArray[np.integer]) -> Floats:
         """f_t(slate) for every person; one slate for all, or one row of `slates` each (-1: empty slot)."""
         rows = slate_rows(slates, len(self), self.n_items)
@@ -203,7 +177,7 @@ class People(Clicking):
         return made
 
 
-class Functions(Clicking):
+class Functions(Stream):
     """People given as Python functions of a set, for objectives that no family covers."""
 
     def __init__(
@@ -272,36 +246,3 @@ def _values(table: Table, first: int, slates: Items, state: Floats, out: Floats)
             if item >= 0 and not shown_before(slates[row], i, item):
                 add(table, person, state, 0, item)
         out[person - first] = value(table, person, state, 0)
-
-
-def find_people_by_item(table: Table, n_people: int, state: Floats, buffer: GainBuffer) -> tuple[Ints, Items]:
-    """(starts, people): those who care about item a are people[starts[a]:starts[a+1]], in order.
-
-    Nobody else ever gains from the item, whatever else is shown, because returns diminish.
-    """
-    starts = np.zeros(len(buffer.slot) + 1, dtype=np.int64)
-    _count_people_by_item(table, n_people, state, buffer, starts)
-    people = np.empty(starts[-1], dtype=np.int32)
-    _list_people_by_item(table, n_people, state, buffer, starts[:-1].copy(), people)
-    return starts, people
-
-
-@kernel
-def _count_people_by_item(table: Table, n: int, state: Floats, buffer: GainBuffer, starts: Ints) -> None:
-    for t in range(n):
-        start(table, t, state, 0)
-        for j in range(gains(table, t, state, 0, buffer, 0)):
-            starts[buffer.items[j] + 1] += 1
-    for a in range(1, len(starts)):
-        starts[a] += starts[a - 1]
-
-
-@kernel
-def _list_people_by_item(
-    table: Table, n: int, state: Floats, buffer: GainBuffer, free: Ints, people: Items
-) -> None:
-    for t in range(n):
-        start(table, t, state, 0)
-        for j in range(gains(table, t, state, 0, buffer, 0)):
-            people[free[buffer.items[j]]] = t
-            free[buffer.items[j]] += 1

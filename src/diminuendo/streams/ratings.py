@@ -98,8 +98,9 @@ def _people(
     keep_last: bool,
     name: str,
 ) -> People:
-    ratings = {column: _plain(given) for column, given in ratings.items()}
     for column, given in ratings.items():
+        if pa.types.is_dictionary(given.type):  # it may name what is not there, in an order of its own
+            given = ratings[column] = given.cast(given.type.value_type)
         if given.null_count:
             row = int(np.argmax(np.asarray(pc.is_null(given)))) + 1
             raise InvalidInput(f"{source}, data row {row}: {column} is missing.")
@@ -107,16 +108,14 @@ def _people(
     people = person_column.combine_chunks().dictionary_encode()
     person = np.asarray(people.indices, dtype=np.int64)
     item, labels = _numbered(item_column, n_items, source)
-    values = _scaled(_real(value_column, source, value_name), scale, source, value_name)
+    values = _scaled(value_column, scale, source, value_name)
     order = np.lexsort((item, person))  # rows of one person and item stay in the order in which they came
     person, item, values = person[order], item[order], values[order]
     twice = np.append((np.diff(person) == 0) & (np.diff(item) == 0), False)
     if twice.any() and not keep_last:
         bad = int(np.argmax(twice))
-        who, what = (
-            people.dictionary[int(person[bad])].as_py(),
-            item[bad] if labels is None else labels[item[bad]],
-        )
+        who = people.dictionary[int(person[bad])].as_py()
+        what = item[bad] if labels is None else labels[item[bad]]
         raise InvalidInput(
             f"{source}: person {who} has item {what} twice, in data rows {order[bad] + 1} and {order[bad + 1] + 1}; "
             f"{int(twice.sum()):,} rows are followed by another of the same person and item. To let the last one "
@@ -185,20 +184,13 @@ def _expect(columns: tuple[str, str, str], found: list[str], file: str) -> None:
         )
 
 
-def _plain(column: Any) -> Any:
-    """Without a dictionary, which may name people and items that are not there, in an order of its own."""
-    return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
-
-
 def _numbered(column: Any, n_items: int | None, file: str) -> tuple[NDArray[np.int64], list[str] | None]:
     if n_items is None:
         coded = column.combine_chunks().dictionary_encode()
         rank = np.asarray(pc.array_sort_indices(_sortable(coded.dictionary)), dtype=np.int64)
-        place = np.empty(len(rank), dtype=np.int64)
-        place[rank] = np.arange(len(rank))
-        return place[np.asarray(coded.indices)], [
-            str(label) for label in coded.dictionary.take(rank).to_pylist()
-        ]
+        place = np.argsort(rank)
+        labels = [str(label) for label in coded.dictionary.take(rank).to_pylist()]
+        return place[np.asarray(coded.indices)], labels
     if not pa.types.is_integer(column.type):
         raise InvalidInput(
             f"{file}: items must be whole numbers when the number of items is given; got {column.type}."
@@ -222,14 +214,11 @@ def _sortable(labels: Any) -> Any:
         return labels
 
 
-def _real(column: Any, file: str, name: str) -> NDArray[np.float64]:
+def _scaled(column: Any, scale: Scale, file: str, name: str) -> NDArray[np.float64]:
+    """Values from 0 to 1; what is not on the scale is refused, since clipping would hide a wrong scale."""
     if not (pa.types.is_integer(column.type) or pa.types.is_floating(column.type)):
         raise InvalidInput(f"{file}: {name} must be a number; the column holds {column.type}.")
-    return np.asarray(column.combine_chunks(), dtype=np.float64)
-
-
-def _scaled(values: NDArray[np.float64], scale: Scale, file: str, name: str) -> NDArray[np.float64]:
-    """Values from 0 to 1; what is not on the scale is refused, since clipping would hide a wrong scale."""
+    values = np.asarray(column.combine_chunks(), dtype=np.float64)
     low, high = scale
     if not -np.inf < low < high < np.inf:
         raise InvalidInput(f"scale is the least and the largest value, such as (1, 5); got {scale!r}.")

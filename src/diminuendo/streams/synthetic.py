@@ -30,10 +30,8 @@ def taste_groups(
     Group g has weight (g + 1)^-group_skew. Within a group, click probabilities vary around the
     group's own: Beta-distributed with mean between 0.1 and 0.6 per favourite item.
     """
-    n_people, n_items = (
-        _validate.positive_int(n_people, "n_people"),
-        _validate.positive_int(n_items, "n_items"),
-    )
+    n_people = _validate.positive_int(n_people, "n_people")
+    n_items = _validate.positive_int(n_items, "n_items")
     if not 1 <= items_per_group <= n_items:
         raise InvalidInput(f"items_per_group must be from 1 to {n_items}; got {items_per_group}.")
     rng = np.random.default_rng(seed)
@@ -77,9 +75,7 @@ def drift(people: People, *, changes: int = 1, seed: int = 0) -> People:
     spells = []
     for spell, (low, high) in enumerate(itertools.pairwise(cuts)):
         part = people[low:high]
-        spells.append(
-            part.matrices if spell == 0 else part.permuted(rng.permutation(people.n_items)).matrices
-        )
+        spells.append((part.permuted(rng.permutation(people.n_items)) if spell else part).matrices)
     parts = tuple(scipy.sparse.csr_array(scipy.sparse.vstack(leaf)) for leaf in zip(*spells, strict=True))
     return people.with_rows(parts, name=f"{people.name}-drift", labels=None)
 
@@ -91,10 +87,8 @@ def adversary(n_people: int = 20_000, n_items: int = 10) -> People:
     one behind. A deterministic leader with one slot is wrong in every round, while each of items 0 and 1
     satisfies half the people, and the other items satisfy nobody.
     """
-    n_people, n_items = (
-        _validate.positive_int(n_people, "n_people"),
-        _validate.positive_int(n_items, "n_items"),
-    )
+    n_people = _validate.positive_int(n_people, "n_people")
+    n_items = _validate.positive_int(n_items, "n_items")
     if n_items < 2:
         raise InvalidInput("An adversary needs two items or more.")
     wanted = np.arange(n_people) % 2  # round 0: item 0 by half; then 1, 0, 1, 0, ... in full

@@ -13,8 +13,9 @@ the slate; people of compiled families say what they said.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -26,7 +27,7 @@ from diminuendo.errors import unless_ctrl_c
 from diminuendo.objectives.family import Family, GainBuffer, Table, add, gains, new_gain_buffer, offset, start
 from diminuendo.randomness.ticks import TICKS, to_ticks
 from diminuendo.streams.people import People, Stream
-from diminuendo.types import Floats, Ints, Objective, SlateLike
+from diminuendo.types import Floats, Ints, Objective, Slate
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,8 @@ class Segment:
     family: Family | None
     table: Table
     rows: list[int] = field(default_factory=list)
-    function: Objective | None = None
+    function: Callable[[Slate], Floats] | None = None
+    """What items would add for her after a slate."""
 
     def __repr__(self) -> str:
         return "<Segment>"
@@ -44,33 +46,21 @@ class Segment:
     def __len__(self) -> int:
         return len(self.rows) if self.function is None else 1
 
+    def walkers(self) -> Walkers:
+        """Its people before the first item, where they are of a table."""
+        return walkers_of(self.table, np.array(self.rows, dtype=np.int64))
+
 
 def segments_of(stream: Stream) -> list[Segment]:
     """Everybody of a stream: compiled people in one segment, and anybody else in one of her own."""
     if isinstance(stream, People):
         return [Segment(stream.family, stream.table, list(range(len(stream))))]
-    return [Segment(None, None, function=_Answering(stream, person)) for person in range(len(stream))]
+    return [asking(partial(stream.__getitem__, person)) for person in range(len(stream))]
 
 
-@dataclass(frozen=True)
-class _Answering:
-    """Somebody of a stream of foreign code, which may fail as soon as she is looked up: not before she is asked."""
-
-    stream: Stream
-    person: int
-
-    def __repr__(self) -> str:
-        return "<one of a stream>"
-
-    @property
-    def n_items(self) -> int:
-        return self.stream.n_items
-
-    def value(self, slate: SlateLike) -> float:
-        return self.stream[self.person].value(slate)
-
-    def gains(self, prefix: SlateLike) -> Floats:
-        return self.stream[self.person].gains(prefix)
+def asking(look_up: Callable[[], Objective]) -> Segment:
+    """Somebody of foreign code, which may fail as soon as she is looked up: not before she is asked."""
+    return Segment(None, None, function=lambda slate: look_up().gains(slate))
 
 
 class Walkers(NamedTuple):
@@ -86,13 +76,12 @@ class Walkers(NamedTuple):
         return "<Walkers>"
 
 
-def walkers_of(segment: Segment) -> Walkers:
-    """The people of a compiled segment, before the first item."""
-    rows = np.array(segment.rows, dtype=np.int64)
+def walkers_of(table: Table, rows: Ints) -> Walkers:
+    """Some people of a table, before the first item."""
     at = np.zeros(len(rows) + 1, dtype=np.int64)
-    _begin(segment.table, rows, at, np.empty(0))
-    made = Walkers(segment.table, rows, at, np.empty(at[-1]))
-    _begin(*made)
+    begin(Walkers(table, rows, at, np.empty(0)))
+    made = Walkers(table, rows, at, np.empty(at[-1]))
+    begin(made)
     return made
 
 
@@ -110,47 +99,37 @@ class GainWalk:
         self._slate: list[int] = []
         self.moved = np.zeros(sum(map(len, segments)), dtype=np.bool_)
         """Who was moved by the last item."""
-        self._scratch = np.zeros(n_items)
-        self._parts: list[tuple[Segment, int, tuple[Walkers, Floats] | None]] = []
-        first, self._buffer = 0, buffer_for(n_items, segments)
-        for segment in segments:
-            made = None
-            if segment.function is None:
-                walkers = walkers_of(segment)
-                made = walkers, np.empty(int(np.diff(walkers.at).max(initial=0)))
-            self._parts.append((segment, first, made))
-            first += len(segment)
+        self._buffer, self._gained = buffer_for(n_items, segments), np.zeros(n_items)
+        self._parts = [
+            (part.function, part.walkers() if part.function is None else None) for part in segments
+        ]
+        sizes = [int(np.diff(walk.at).max(initial=0)) for _, walk in self._parts if walk is not None]
+        self._before = np.empty(max(sizes, default=0))
 
     def __repr__(self) -> str:
         return f"<GainWalk, {self._n_items} items, {len(self._slate)} joined>"
 
-    def after(self, item: int) -> Floats:
-        """The gain of every entry once `item` has joined."""
-        return self._asked(item, everybody=True)
+    def after(self, item: int, *, everybody: bool = True) -> Floats:
+        """The gain of every entry once `item` has joined, of everybody or of those whom it has moved (`moved`).
 
-    def after_moving(self, item: int) -> Floats:
-        """The gains, once `item` has joined, of those whom it has moved: for whom it changes anything (`moved`).
-
-        What the others would gain is what they would have gained before.
+        For the others it changes nothing: what they would gain is what they would have gained before.
         """
-        return self._asked(item, everybody=False)
-
-    def _asked(self, item: int, everybody: bool) -> Floats:
         self._slate.append(item)
-        out = np.zeros(len(self._items))
-        for segment, first, made in self._parts:
-            if made is not None:
-                (table, rows, at, state), before = made
-                moved = self.moved[first : first + len(rows)]
-                _join(table, rows, at, state, before, item, moved)
+        first, out = 0, np.zeros(len(self._items))
+        for function, walk in self._parts:
+            starts = self._starts[first:]
+            if walk is not None:
+                moved = self.moved[first : first + len(walk.rows)]
+                _join(walk, self._before, item, moved)
                 if everybody:
                     moved[:] = True
-                starts, buffer = self._starts[first:], self._buffer
-                _ask(table, rows, at, state, moved, buffer, starts, self._items, self._scratch, out)
-            elif segment.function is not None:
+                _ask(walk, moved, self._buffer, starts, self._items, self._gained, out)
+                first += len(walk.rows)
+            elif function is not None:
                 self.moved[first] = True
-                low, high = self._starts[first], self._starts[first + 1]
-                out[low:high] = _said(segment.function, self._slate, self._n_items)[self._items[low:high]]
+                entries = slice(starts[0], starts[1])
+                out[entries] = _said(function, self._slate, self._n_items)[self._items[entries]]
+                first += 1
         return out
 
 
@@ -159,11 +138,9 @@ class ScoreWalk:
 
     def __init__(self, n_items: int, segments: Sequence[Segment]) -> None:
         self.n_items, self.chosen = n_items, list[int]()
-        buffer = buffer_for(n_items, segments)
-        compiled = [walkers_of(segment) for segment in segments if segment.function is None]
-        self._tables = [
-            (*walkers, np.full(len(walkers.rows), TICKS, dtype=np.int64), buffer) for walkers in compiled
-        ]
+        self._buffer = buffer_for(n_items, segments)
+        walks = [segment.walkers() for segment in segments if segment.function is None]
+        self._tables = [(walk, np.full(len(walk.rows), TICKS, dtype=np.int64)) for walk in walks]
         self._functions = [segment.function for segment in segments if segment.function is not None]
         self._left = np.full(len(self._functions), TICKS, dtype=np.int64)
         self._entered = np.zeros((len(self._functions), n_items), dtype=np.int32)
@@ -176,7 +153,7 @@ class ScoreWalk:
         """The sum of what each item adds now, in ticks: secret."""
         total = np.zeros(self.n_items, dtype=np.int64)
         for part in self._tables:
-            _score(*part, total)
+            _score(*part, self._buffer, total)
         for person, function in enumerate(self._functions):
             _enter(_said(function, self.chosen, self.n_items), self._left[person], self._entered[person])
         self._known = True
@@ -186,16 +163,16 @@ class ScoreWalk:
     def join(self, item: int) -> None:
         """The next item of the slate, picked by the last scores; or, without any since the last item, elsewhere."""
         for part in self._tables:
-            _take(*part, item)
+            _take(*part, self._buffer, item)
         left = self._left - self._entered[:, item] if self._known else np.zeros_like(self._left)
         self._left, self._known = np.maximum(left, 0), False
         self.chosen.append(item)
 
 
-def _said(function: Objective, slate: list[int], n_items: int) -> Floats:
+def _said(function: Callable[[Slate], Floats], slate: list[int], n_items: int) -> Floats:
     """One person's gains; zeros if there are none to be had."""
     try:
-        row = np.asarray(function.gains(tuple(slate)), dtype=np.float64)
+        row = np.asarray(function(tuple(slate)), dtype=np.float64)
     except BaseException as error:  # whatever goes wrong inside, it is what this person said: nothing
         unless_ctrl_c(error)
         row = np.zeros(0)
@@ -204,17 +181,18 @@ def _said(function: Objective, slate: list[int], n_items: int) -> Floats:
 
 def singles(people: Segment, n_items: int) -> SparseRows:
     """What each item is worth by itself to each person of a compiled segment."""
-    walkers, buffer = walkers_of(people), buffer_for(n_items, [people])
+    walk, buffer = people.walkers(), buffer_for(n_items, [people])
     starts = np.zeros(len(people) + 1, dtype=np.int64)
-    _count(*walkers, buffer, starts)
+    _singles(walk, buffer, starts, np.empty(0, dtype=np.int64), np.empty(0))
     items, values = np.empty(starts[-1], dtype=np.int64), np.empty(starts[-1])
-    _fill(*walkers, buffer, starts, items, values)
+    _singles(walk, buffer, starts, items, values)
     return SparseRows(starts, items, values, (len(people), n_items))
 
 
 @kernel
-def _begin(table: Table, rows: Ints, at: Ints, state: Floats) -> None:
+def begin(walk: Walkers) -> None:
     """Everybody's empty prefix; with an empty `state`, only where each is to begin."""
+    table, rows, at, state = walk
     for i in range(len(rows)):
         at[i + 1] = at[i] + offset(table, rows[i] + 1) - offset(table, rows[i])
         if len(state):
@@ -222,39 +200,21 @@ def _begin(table: Table, rows: Ints, at: Ints, state: Floats) -> None:
 
 
 @kernel
-def _count(table: Table, rows: Ints, at: Ints, state: Floats, buffer: GainBuffer, starts: Ints) -> None:
+def _singles(walk: Walkers, buffer: GainBuffer, starts: Ints, items: Ints, values: Floats) -> None:
+    """Everybody's gains, one after the other; with empty `items`, only where each person's begin."""
+    table, rows, at, state = walk
     for i in range(len(rows)):
-        starts[i + 1] = starts[i] + gains(table, rows[i], state, at[i], buffer, 0)
-
-
-@kernel
-def _fill(
-    table: Table,
-    rows: Ints,
-    at: Ints,
-    state: Floats,
-    buffer: GainBuffer,
-    starts: Ints,
-    items: Ints,
-    values: Floats,
-) -> None:
-    for i in range(len(rows)):
-        for j in range(gains(table, rows[i], state, at[i], buffer, 0)):
+        count = gains(table, rows[i], state, at[i], buffer, 0)
+        starts[i + 1] = starts[i] + count
+        for j in range(min(count, len(items))):
             items[starts[i] + j] = buffer.items[j]
             values[starts[i] + j] = buffer.gains[j]
 
 
 @kernel
-def _join(
-    table: Table,
-    rows: Ints,
-    at: Ints,
-    state: Floats,
-    before: Floats,
-    joined: int,
-    moved: NDArray[np.bool_],
-) -> None:
+def _join(walk: Walkers, before: Floats, joined: int, moved: NDArray[np.bool_]) -> None:
     """Everybody's prefix with one item more; `moved`: whose is another one now."""
+    table, rows, at, state = walk
     for i in range(len(rows)):
         size = at[i + 1] - at[i]
         for j in range(size):
@@ -267,27 +227,26 @@ def _join(
 
 @kernel
 def _ask(
-    table: Table,
-    rows: Ints,
-    at: Ints,
-    state: Floats,
-    moved: NDArray[np.bool_],
+    walk: Walkers,
+    asked: NDArray[np.bool_],
     buffer: GainBuffer,
     starts: Ints,
     items: Ints,
-    scratch: Floats,
+    gained: Floats,
     out: Floats,
 ) -> None:
+    """What `items` would add, entry by entry, for those who are asked. `gained` is 0, before and after."""
+    table, rows, at, state = walk
     for i in range(len(rows)):
-        if not moved[i]:
+        if not asked[i]:
             continue
         count = gains(table, rows[i], state, at[i], buffer, 0)
         for j in range(count):
-            scratch[buffer.items[j]] = buffer.gains[j]
+            gained[buffer.items[j]] = buffer.gains[j]
         for entry in range(starts[i], starts[i + 1]):
-            out[entry] = scratch[items[entry]]
+            out[entry] = gained[items[entry]]
         for j in range(count):
-            scratch[buffer.items[j]] = 0.0
+            gained[buffer.items[j]] = 0.0
 
 
 @inline
@@ -297,23 +256,20 @@ def _ticks(gain: float, left: int) -> int:
 
 
 @kernel
-def _score(
-    table: Table, rows: Ints, at: Ints, state: Floats, left: Ints, buffer: GainBuffer, total: Ints
-) -> None:
+def _score(walk: Walkers, left: Ints, buffer: GainBuffer, total: Ints) -> None:
+    table, rows, at, state = walk
     for i in range(len(rows)):
         for j in range(gains(table, rows[i], state, at[i], buffer, 0)):
             total[buffer.items[j]] += _ticks(buffer.gains[j], left[i])
 
 
 @kernel
-def _take(
-    table: Table, rows: Ints, at: Ints, state: Floats, left: Ints, buffer: GainBuffer, item: int
-) -> None:
+def _take(walk: Walkers, left: Ints, buffer: GainBuffer, item: int) -> None:
     """Everybody takes an item: what it added to the score is taken off what is left of her."""
+    table, rows, at, state = walk
     for i in range(len(rows)):
-        for j in range(
-            gains(table, rows[i], state, at[i], buffer, 0)
-        ):  # the very numbers that entered its score
+        count = gains(table, rows[i], state, at[i], buffer, 0)  # the very numbers that entered its score
+        for j in range(count):
             if buffer.items[j] == item:
                 left[i] -= _ticks(buffer.gains[j], left[i])
         add(table, rows[i], state, at[i], item)

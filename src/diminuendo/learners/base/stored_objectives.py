@@ -18,7 +18,7 @@ from diminuendo.errors import InvalidInput
 from diminuendo.objectives.family import Family, Table
 from diminuendo.objectives.person import Person
 from diminuendo.objectives.records import from_record, to_record
-from diminuendo.streams.walks import GainWalk, ScoreWalk, Segment
+from diminuendo.streams.walks import GainWalk, ScoreWalk, Segment, asking
 from diminuendo.types import Ints, Objective
 
 
@@ -42,7 +42,7 @@ class StoredObjectives:
         if isinstance(person, Person):
             self.add_rows(person.family, person.table, [person.index], batch)
         else:
-            self.segments.append(Segment(None, None, function=person))
+            self.segments.append(asking(lambda: person))
             self.batches.append(batch)
 
     def add_rows(self, family: Family, table: Table, rows: list[int], batch: int = 0) -> None:

@@ -156,7 +156,7 @@ class StoredQuestions:
         if self._elsewhere or not self._release.goes_on():
             return None
         try:
-            gains = self._walk.after_moving(item)
+            gains = self._walk.after(item, everybody=False)
             sums = self._release.row(item, gains, self._secret, self._walk.moved)
         except OtherChain:
             self._elsewhere = True

@@ -6,11 +6,11 @@ import math
 import textwrap
 from pathlib import Path
 
-import matplotlib.pyplot as plt
 import numpy as np
+from matplotlib.figure import Figure
 
 from diminuendo.plan import Plan
-from diminuendo.simulate.figures.over_time import COLOURS, FAINT, INK
+from diminuendo.simulate.figures.style import COLOURS, FAINT, INK, write
 
 
 def plot_prices(found: Plan, path: Path) -> Path:
@@ -19,7 +19,8 @@ def plot_prices(found: Plan, path: Path) -> Path:
     runs = 100 * np.array([price.losses for price in found.prices])
     losses = runs.mean(axis=1)
     chance, setting = 100 * found.random_loss, found.setting
-    figure, axis = plt.subplots(figsize=(7.5, 4.6), layout="constrained")
+    figure = Figure(figsize=(7.5, 4.6), layout="constrained")
+    axis = figure.subplots()
     axis.fill_between(epsilons, runs.min(axis=1), runs.max(axis=1), color=COLOURS[0], alpha=0.18, linewidth=0)
     axis.plot(epsilons, losses, color=COLOURS[0], linewidth=2, marker="o", markersize=4)
     here = int(np.argmin(np.abs(epsilons - setting.epsilon)))
@@ -39,12 +40,8 @@ def plot_prices(found: Plan, path: Path) -> Path:
         axis.axhline(chance, color=FAINT, linestyle=":")
         axis.text(epsilons[-1], chance, "random choice", color=FAINT, ha="right", va="bottom", fontsize=9)
         top = max(top, 1.1 * chance)
-    axis.set(
-        xscale="log",
-        xlabel="epsilon (more private to the left)",
-        ylabel="lost to hindsight, %",
-        ylim=(0, top),
-    )
+    axis.set(xscale="log", xlabel="epsilon (more private to the left)", ylim=(0, top))
+    axis.set_ylabel("lost to hindsight, %")
     apart = [e for e in epsilons if e == setting.epsilon or abs(math.log(e / setting.epsilon)) > 0.2]
     axis.set_xticks(apart, [f"{epsilon:g}" for epsilon in apart])
     axis.minorticks_off()
@@ -61,7 +58,4 @@ def plot_prices(found: Plan, path: Path) -> Path:
     )
     about = textwrap.fill(f"Band from worst to best run. {found.model}", 118)
     figure.text(0.01, -0.02, about, fontsize=8, color=FAINT, va="top", linespacing=1.4)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=150, bbox_inches="tight")
-    plt.close(figure)
-    return path
+    return write(figure, path, bbox_inches="tight")

@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from diminuendo.errors import InvalidInput
-from diminuendo.simulate.figures.style import COLOURS, LineStyle, style
+from diminuendo.simulate.figures.style import COLOURS, LineStyle, style, write
 
 Groups = Mapping[str, Mapping[str, Sequence[float]]]
 """Runs by name, and by kind of run."""
@@ -17,12 +17,8 @@ Groups = Mapping[str, Mapping[str, Sequence[float]]]
 
 def plot_seeds(groups: Groups, path: Path | str, title: str = "share of hindsight greedy, each run") -> Path:
     """One row per name, one colour per kind of run; dots are runs, bars their means, rings the worst of them."""
-    target = Path(path)
     with style():
-        figure = seeds_figure(groups, title)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        figure.savefig(target, dpi=150)
-    return target
+        return write(seeds_figure(groups, title), Path(path))
 
 
 def seeds_figure(

@@ -13,12 +13,8 @@ from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 import matplotlib as mpl
-import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from scipy.special import stdtrit
-
-from diminuendo.types import Floats
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 INK, FAINT = "#222222", "#767676"
@@ -34,6 +30,9 @@ class LineStyle(NamedTuple):
     marker: str
     line: str | tuple[int, tuple[float, ...]]
 
+
+LineEnd = tuple[str, float, str]
+"""The name, height and colour of a line at its right end."""
 
 _DASHES, _DOTS = (0, (5.0, 1.6)), (0, (1.2, 1.4))
 KNOWN = {
@@ -58,15 +57,6 @@ def line_styles(names: Iterable[str]) -> dict[str, LineStyle]:
     for name in dict.fromkeys(names):
         found[name] = KNOWN[name] if name in KNOWN else next(free)
     return found
-
-
-def mean_and_band(runs: Floats) -> tuple[Floats, Floats]:
-    """The mean of runs, one per row, and half the width of its 95 percent interval (Student's t); NaN for one run."""
-    mean = runs.mean(axis=0)
-    if len(runs) < 2:
-        return mean, np.full_like(mean, np.nan)
-    error = runs.std(axis=0, ddof=1) / len(runs) ** 0.5
-    return mean, stdtrit(len(runs) - 1, 0.975) * error
 
 
 @contextmanager
@@ -105,11 +95,17 @@ def panel(height: float = 3.5) -> tuple[Figure, Axes]:
     return figure, figure.subplots()
 
 
+def write(figure: Figure, path: Path, **how: Any) -> Path:
+    """Write one file, in a folder that is made where there is none."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=150, **how)
+    return path
+
+
 def save(figure: Figure, stem: Path) -> tuple[Path, Path]:
     """Write stem.png and stem.svg."""
-    stem.parent.mkdir(parents=True, exist_ok=True)
     png, svg = (stem.with_name(f"{stem.name}.{kind}") for kind in ("png", "svg"))
-    figure.savefig(png, dpi=150)
+    write(figure, png)
     figure.set_layout_engine("none")  # it is laid out now
     figure.savefig(svg, metadata={"Date": None})
     return png, svg
@@ -122,8 +118,8 @@ def thousands(axes: Axes, *, y: bool = False) -> None:
     axes.locator_params(axis="x", nbins=5)
 
 
-def name_lines(axes: Axes, ends: Sequence[tuple[str, float, str]]) -> None:
-    """Names at the right, beside where their lines end: (name, height, colour). Pushed apart where they would touch."""
+def name_lines(axes: Axes, ends: Sequence[LineEnd]) -> None:
+    """Names at the right, beside where their lines end. Pushed apart where they would touch."""
     tall = axes.figure.bbox.height / axes.figure.dpi
     to_share = axes.transScale + axes.transLimits  # from data, whatever its scale, to shares of the panel
     heights = [min(max(float(to_share.transform((1.0, height))[1]), 0.0), 1.0) for _, height, _ in ends]

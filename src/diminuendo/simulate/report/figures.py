@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from matplotlib.figure import Figure
 
-from diminuendo.simulate.figures.over_time import about, middle_epsilon, payoff_figure, regret_figure
-from diminuendo.simulate.figures.privacy import price_figure, shares
+from diminuendo.simulate.figures.earned import about, payoff_figure, price_figure, regret_figure
 from diminuendo.simulate.figures.seeds import seeds_figure
 from diminuendo.simulate.figures.slates import MARK, chosen_items, label, shares_of, slates_figure
 from diminuendo.simulate.figures.spending import SIGNS, arrival_figure, average, spending_figure, varies
 from diminuendo.simulate.figures.style import WIDTH, LineStyle, line_styles, save, style
 from diminuendo.simulate.result import Result, Simulation
-from diminuendo.types import Floats
 
 WHOLE = 200
 """Signs of a name where there is room for it."""
@@ -63,12 +61,10 @@ DrawnPlate = tuple[str, str, list[tuple[str, str, Figure]]]
 
 
 def _over_time(simulation: Simulation) -> DrawnPlate:
-    runs = simulation.by_learner(middle_epsilon(simulation))
-    final = ", ".join(
-        f"{name} {_mean([run.mean_payoff for run in group]):.3f}" for name, group in runs.items()
-    )
+    runs = simulation.by_learner(simulation.middle_epsilon).items()
+    final = ", ".join(f"{name} {np.mean([run.mean_payoff for run in group]):.3f}" for name, group in runs)
     lost = ", ".join(
-        f"{name} {_mean([run.regret * run.rounds for run in group]):,.0f}" for name, group in runs.items()
+        f"{name} {np.mean([run.regret * run.rounds for run in group]):,.0f}" for name, group in runs
     )
     greedy = simulation.benchmarks.greedy.value
     caption = (
@@ -97,7 +93,7 @@ def _price(simulation: Simulation) -> DrawnPlate:
 
 def _shares(simulation: Simulation, epsilon: float | None) -> str:
     groups = simulation.by_learner(epsilon)
-    return ", ".join(f"{name} {_mean(shares(runs, simulation)):.3f}" for name, runs in groups.items())
+    return ", ".join(f"{name} {simulation.shares(runs).mean():.3f}" for name, runs in groups.items())
 
 
 def _runs(simulation: Simulation) -> tuple[str, Figure]:
@@ -106,15 +102,16 @@ def _runs(simulation: Simulation) -> tuple[str, Figure]:
     look = line_styles(simulation.by_learner())
     for run in simulation.results:
         name = run.learner if run.asked_epsilon is None else f"{run.learner}, ε {run.asked_epsilon:g}"
-        groups.setdefault(name, {"": []})[""].append(float(shares([run], simulation)[0]))
+        groups.setdefault(name, {"": []})[""].append(float(simulation.shares([run])[0]))
         rows[name] = look[run.learner]
     worst = ", ".join(f"{name} {min(runs['']):.3f}" for name, runs in groups.items())
     return worst, seeds_figure(groups, "share of greedy", width=WIDTH, rows=rows)
 
 
 def _budget(simulation: Simulation) -> DrawnPlate:
-    first = {name: runs[0] for name, runs in simulation.by_learner(middle_epsilon(simulation)).items()}
-    spent = {name: run.spending for name, run in first.items() if run.spending}
+    epsilon = simulation.middle_epsilon
+    groups = simulation.by_learner(epsilon).items()
+    spent = {name: runs[0].spending for name, runs in groups if runs[0].spending}
     if not spent:
         return "Where the budget went", "", []
     said = "; ".join(
@@ -126,7 +123,6 @@ def _budget(simulation: Simulation) -> DrawnPlate:
         if varies(records):
             alt = f"What {name} charges a round, by when it was."
             pictures.append((f"arrival-{name}", alt, arrival_figure(name, records)))
-    epsilon = middle_epsilon(simulation)
     pure, rho, square = (SIGNS[unit] for unit in ("epsilon", "rho", "mu^2"))
     caption = (
         f"At epsilon {epsilon:g}: what one person's answers are charged for, as a share of {_whole(simulation)}. Costs "
@@ -147,11 +143,10 @@ def _whole(simulation: Simulation) -> str:
 
 
 def _slates(simulation: Simulation) -> DrawnPlate:
-    found = simulation.by_learner(middle_epsilon(simulation))
-    runs = [group[0] for name, group in found.items() if name != "random"]
+    epsilon = simulation.middle_epsilon
+    runs = [group[0] for name, group in simulation.by_learner(epsilon).items() if name != "random"]
     items = chosen_items(simulation, runs)
     slate = "; ".join(label(simulation, int(item), WHOLE) for item in simulation.benchmarks.greedy.slate)
-    epsilon = middle_epsilon(simulation)
     asked = "" if epsilon is None else f", private learners at epsilon {epsilon:g}"
     caption = (
         f"The first run of each{asked}. Darker: shown to more of the people who came then. "
@@ -170,7 +165,3 @@ def _seen(simulation: Simulation, run: Result) -> str:
     both = zip(run.shown.items, run.shown.shares, strict=True)
     most = [f"{label(simulation, item, WHOLE)} {part[-1]:.0%}" for item, part in both]
     return f"Which items {run.learner} showed when. At the end, of people: {', '.join(most[: run.slots])}."
-
-
-def _mean(values: Sequence[float] | Floats) -> float:
-    return float(np.mean(values))

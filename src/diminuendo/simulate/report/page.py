@@ -15,7 +15,6 @@ from math import nan
 from string import Template
 
 import diminuendo
-from diminuendo.simulate.figures.over_time import middle_epsilon
 from diminuendo.simulate.report.figures import Plate
 from diminuendo.simulate.report.text import (
     COLUMNS,
@@ -117,7 +116,7 @@ def answer(simulation: Simulation) -> str:
 
 def promises(simulation: Simulation) -> str:
     """The sentence for the main learner, how it changes with epsilon, and what the others promise."""
-    about, middle = main_learner(simulation), middle_epsilon(simulation)
+    about, middle = main_learner(simulation), simulation.middle_epsilon
     groups = simulation.by_learner(middle)
     first = groups[about][0]
     parts = [f"<h3>The guarantee</h3><p>{_who(first)}</p>", _quoted(first)]

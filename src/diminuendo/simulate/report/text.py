@@ -17,11 +17,19 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from diminuendo.objectives import NoisyOr
-from diminuendo.simulate.figures.over_time import middle_epsilon
-from diminuendo.simulate.figures.privacy import shares
-from diminuendo.simulate.figures.style import mean_and_band
 from diminuendo.simulate.result import Result, Simulation
-from diminuendo.simulate.table import DIGITS, as_written, plain, rounded_up, upwards, upwards_short
+from diminuendo.simulate.table import (
+    DIGITS,
+    as_written,
+    earned,
+    mean_and_band,
+    plain,
+    rounded_up,
+    share_of,
+    speed,
+    upwards,
+    upwards_short,
+)
 from diminuendo.streams.builtin import FROM_ROWS
 
 COLUMNS = (
@@ -55,13 +63,13 @@ def main_learner(simulation: Simulation) -> str:
 
 def headlines(simulation: Simulation) -> Iterator[Headline]:
     """What the main learner earns, what one without privacy does, what chance does."""
-    groups, about = simulation.by_learner(middle_epsilon(simulation)), main_learner(simulation)
+    groups, about = simulation.by_learner(simulation.middle_epsilon), main_learner(simulation)
     wanted = [about, *(name for name in ("nonprivate", "random") if name in groups and name != about)]
     for name in wanted:
         runs = groups[name]
-        mean, half = mean_and_band(shares(runs, simulation)[:, None])
+        mean, half = mean_and_band(simulation.shares(runs))
         asked = "" if runs[0].asked_epsilon is None else f" at epsilon {runs[0].asked_epsilon:g}"
-        yield Headline(_percent(float(mean[0])), f"{name}{asked}{_give_or_take(100 * float(half[0]))}")
+        yield Headline(_percent(mean), f"{name}{asked}{_give_or_take(100 * half)}")
     if "random" not in groups:
         base = simulation.benchmarks
         share = base.random / base.greedy.value if base.greedy.value else 1.0
@@ -74,31 +82,23 @@ def table_rows(simulation: Simulation) -> Iterator[list[str]]:
     best, reference = base.optimum, base.greedy.value
     bound = "optimum, proven" if best.proven else f"optimum, at most {best.upper:.4f}"
     nothing = [""] * 4
-    yield [bound, *nothing, f"{best.lower:.4f}", "", _ratio(best.lower, reference), "", "", ""]
-    yield ["greedy in hindsight", *nothing, f"{reference:.4f}", "", _ratio(reference, reference), "", "", ""]
+    for name, value in ((bound, best.lower), ("greedy in hindsight", reference)):
+        yield [name, *nothing, f"{value:.4f}", "", share_of(value, reference), "", "", ""]
     groups: dict[tuple[str, float | None], list[Result]] = {}
     for run in simulation.results:
         groups.setdefault((run.learner, run.asked_epsilon), []).append(run)
     for (name, asked), runs in groups.items():
-        first, payoffs = runs[0], np.array([[run.mean_payoff] for run in runs])
-        mean, half = (float(part[0]) for part in mean_and_band(payoffs))
+        first = runs[0]
         yield [
             name,
             first.played_by,
             "" if asked is None else f"{asked:g}",
             "nothing" if first.epsilon is None else upwards(first.epsilon),
             "" if first.delta is None else upwards_short(first.delta),
-            f"{mean:.4f}",
-            "" if np.isnan(half) else f"{half:.4f}",
-            _ratio(mean, reference),
-            _ratio(float(payoffs.min()), reference),
+            *earned(runs, reference),
             f"{np.mean([run.regret for run in runs]):.4f}",
-            f"{first.rounds / max(1e-9, float(np.median([run.seconds for run in runs]))):,.0f}",
+            f"{speed(runs):,.0f}",
         ]
-
-
-def _ratio(value: float, reference: float) -> str:
-    return f"{value / reference:.3f}" if reference > 0 else "-"
 
 
 def _percent(share: float) -> str:
@@ -126,22 +126,25 @@ def guarantee_sentence(guarantee: Mapping[str, Any], *, visits: int = 1) -> str:
             "What is shown does not depend on what anybody answered, so nobody can learn anything about an answer from "
             "it: (0, 0)-differential privacy."
         )
-    rounds = "in one round" if visits == 1 else f"in up to {visits:,} rounds together"
+    rounds, names = "in one round", ""
+    if visits > 1:
+        rounds = f"in up to {visits:,} rounds together"
+        names = ", where everybody comes under one name of her own"
+    plus = f", plus at most {chance(delta)}" if delta > 0 else ""
+    real = "" if guarantee["exact"] else ", for real numbers, which the numbers computed with only resemble"
     return " ".join(
         [
             f"Whatever any one person answers {rounds}, and whether she answers at all: the probability of anything "
             f"that others may come to see is at most {factor(epsilon)} times what it would be had she answered "
-            f"anything else, or nothing{_plus(delta)}.",
+            f"anything else, or nothing{plus}.",
             "Others are all who see every slate and every released number of the whole run, whatever else they know "
             "and however long they compute.",
             "That she came is not hidden.",
             f"This is ({upwards(epsilon)}, {upwards(delta)})-differential privacy ({guarantee['neighbours']}), proved "
-            f"in {guarantee['proof']} of diminuendo" + _arithmetic(guarantee) + ".",
+            f"in {guarantee['proof']} of diminuendo{real}.",
             "It holds where random numbers come from the operating system and stay secret, where every answer is given "
-            "to the decision that it answers"
-            + _names(visits)
-            + ", and where nothing else that depends on answers, "
-            "such as payoffs or click rates, is published.",
+            f"to the decision that it answers{names}, and where nothing else that depends on answers, such as payoffs "
+            "or click rates, is published.",
         ]
     )
 
@@ -172,25 +175,9 @@ def chance(delta: float) -> str:
     times = math.floor(1 / as_written(delta))
     for name, size in (("billion", 10**9), ("million", 10**6)):
         if times >= size:
-            many = _down(Decimal(times) / size)
+            many = Context(prec=DIGITS, rounding=ROUND_FLOOR).plus(Decimal(times) / size)
             return f"one in {'a' if many == 1 else plain(many)} {name}"
     return f"one in {times:,}"
-
-
-def _plus(delta: float) -> str:
-    return f", plus at most {chance(delta)}" if delta > 0 else ""
-
-
-def _arithmetic(guarantee: Mapping[str, Any]) -> str:
-    return "" if guarantee["exact"] else ", for real numbers, which the numbers computed with only resemble"
-
-
-def _names(visits: int) -> str:
-    return "" if visits == 1 else ", where everybody comes under one name of her own"
-
-
-def _down(value: Decimal) -> Decimal:
-    return Context(prec=DIGITS, rounding=ROUND_FLOOR).plus(value)
 
 
 def command(simulation: Simulation) -> str:

@@ -1,0 +1,220 @@
+"""What each learner earned: so far, as time goes by; and for each epsilon asked for, which is the price of privacy.
+
+Lines are means over seeds, bands 95 percent intervals of that mean (Student's t). Where several epsilons were run, the
+one nearest to 1 is drawn over time.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from diminuendo.simulate.figures.style import (
+    FAINT,
+    INK,
+    WIDTH,
+    LineEnd,
+    LineStyle,
+    line_styles,
+    name_lines,
+    panel,
+    short,
+    style,
+    thousands,
+    write,
+)
+from diminuendo.simulate.result import NOTE, Simulation, curve_rounds
+from diminuendo.simulate.table import mean_and_band
+from diminuendo.types import Floats
+
+POINTS = 120
+"""How many points of a curve are drawn; a screen shows no more."""
+DECADES = 1e4
+"""A logarithmic axis reaches no further down than the largest regret by this."""
+SETTLED = 0.05
+"""The share of rounds before which averages jump with every single person; axes are not scaled to these."""
+
+
+def payoff_figure(simulation: Simulation) -> Figure:
+    """Payoff per person so far."""
+    figure, axes = panel()
+    _draw_payoff(axes, simulation)
+    return figure
+
+
+def regret_figure(simulation: Simulation) -> Figure:
+    """Lost so far to hindsight greedy."""
+    figure, axes = panel()
+    _draw_regret(axes, simulation)
+    return figure
+
+
+def plot_payoff(simulation: Simulation, path: Path) -> Path:
+    """Write a PNG: left the payoff per person so far, right what was lost to greedy so far."""
+    stream, base = simulation.stream, simulation.benchmarks
+    with style():
+        figure = Figure(figsize=(2.2 * WIDTH, 4.2), layout="constrained")
+        left, right = figure.subplots(1, 2)
+        _draw_payoff(left, simulation)
+        _draw_regret(right, simulation)
+        figure.suptitle(
+            f"{short(stream['name'])}: {len(base.greedy.slate)} of {stream['items']:,} things shown to "
+            f"{stream['rounds']:,} people",
+            x=0.01,
+            ha="left",
+            fontsize=13,
+        )
+        figure.supxlabel(f"{about(simulation)} {NOTE}", x=0.01, ha="left", fontsize=8.5, color=FAINT)
+        return write(figure, path)
+
+
+def about(simulation: Simulation) -> str:
+    """What lines and bands are, in a sentence."""
+    epsilon = simulation.middle_epsilon
+    seeds = max(len(runs) for runs in simulation.by_learner(epsilon).values())
+    asked = "" if epsilon is None else f" Private learners were asked for epsilon {epsilon:g}."
+    if seeds == 1:
+        return f"One run of each learner.{asked}"
+    return f"Mean of {seeds} runs; band: its 95 % interval (Student's t).{asked}"
+
+
+def _draw_payoff(axes: Axes, simulation: Simulation) -> None:
+    base = simulation.benchmarks
+    at, lines = _lines(simulation)
+    settled = int(SETTLED * len(at))
+    means, ends = _draw(axes, at, {name: curves / at for name, curves in lines.items()})
+    ends += _draw_yardsticks(axes, base.greedy.value, None if "random" in lines else base.random)
+    highest = max(base.greedy.value, float(means[:, settled:].max()))
+    axes.set(xlabel="people so far", title="payoff per person so far", xlim=(0, at[-1]))
+    axes.set_ylim(0, 1.12 * highest or 1)
+    thousands(axes)
+    name_lines(axes, ends)
+
+
+def _draw_regret(axes: Axes, simulation: Simulation) -> None:
+    """With logarithmic axes where everybody loses; a learner that follows changing tastes may gain instead."""
+    at, lines = _lines(simulation)
+    lost = {name: simulation.benchmarks.greedy.value * at - curves for name, curves in lines.items()}
+    settled = int(SETTLED * len(at))
+    logarithmic = len(at) > 2 and all((runs.mean(axis=0)[settled:] > 0).all() for runs in lost.values())
+    first = 1 if logarithmic else 0  # one person alone would take up half of a logarithmic axis
+    means, ends = _draw(axes, at[first:], {name: runs[:, first:] for name, runs in lost.items()})
+    axes.set(xlabel="people so far", title="regret so far, in people's payoffs")
+    if logarithmic:
+        lowest = max(float(means[means > 0].min()), float(means.max()) / DECADES)
+        axes.set(xscale="log", yscale="log", xlim=(at[first], at[-1]), ylim=(lowest / 1.5, 1.5 * means.max()))
+        for axis in (axes.xaxis, axes.yaxis):
+            axis.set_major_formatter(lambda value, _: f"{value:,.0f}" if value >= 1 else f"{value:g}")
+            axis.set_minor_formatter(lambda value, _: "")
+    else:
+        ends += _draw_yardsticks(axes, 0.0)
+        axes.set(xlim=(0, at[-1]))
+        thousands(axes, y=True)
+    name_lines(axes, ends)
+
+
+def _lines(simulation: Simulation) -> tuple[Floats, dict[str, Floats]]:
+    """After how many people, and the cumulative payoffs of each learner's runs then."""
+    runs = simulation.by_learner(simulation.middle_epsilon)
+    at = np.array(curve_rounds(simulation.stream["rounds"]), dtype=np.float64)
+    drawn = np.unique(np.linspace(0, len(at) - 1, POINTS).astype(int))
+    return at[drawn], {name: np.array([run.curve for run in group])[:, drawn] for name, group in runs.items()}
+
+
+def _draw(axes: Axes, at: Floats, lines: dict[str, Floats]) -> tuple[Floats, list[LineEnd]]:
+    """A line and a band for each learner's runs; returns the means, and where the lines end."""
+    looks, means, ends = line_styles(lines), [], []
+    for number, (name, runs) in enumerate(lines.items()):
+        mean, half = mean_and_band(runs)
+        # Markers of two learners whose lines are one stand beside each other.
+        _draw_line(axes, at, mean, half, looks[name], markevery=(0.03 * number, 0.2))
+        means.append(mean)
+        ends.append((name, float(mean[-1]), looks[name].colour))
+    return np.array(means), ends
+
+
+def price_figure(simulation: Simulation) -> Figure:
+    """Curves against epsilon where several were asked for, or one row per learner where one was."""
+    return _curves(simulation) if len(simulation.epsilons) > 1 else _dots(simulation)
+
+
+def _curves(simulation: Simulation) -> Figure:
+    figure, axes = panel()
+    everybody, epsilons, base = simulation.by_learner(), simulation.epsilons, simulation.benchmarks
+    looks, ends, highest = line_styles(everybody), [], 1.0
+    for name, runs in everybody.items():
+        look = looks[name]
+        if any(run.asked_epsilon is None for run in runs):  # not asked for any epsilon: the same for all
+            mean, half = mean_and_band(simulation.shares(runs))
+            means = [float(mean)]
+            axes.axhline(mean, color=look.colour, linestyle=look.line)
+            if not np.isnan(half):
+                axes.axhspan(mean - half, mean + half, color=look.colour, alpha=0.2, linewidth=0)
+        else:
+            asked = sorted({run.asked_epsilon for run in runs if run.asked_epsilon is not None})
+            served = [[run for run in runs if run.asked_epsilon == epsilon] for epsilon in asked]
+            found = np.array([mean_and_band(simulation.shares(some)) for some in served])
+            means = found[:, 0].tolist()
+            _draw_line(axes, asked, found[:, 0], found[:, 1], look, markersize=6)
+        ends.append((name, means[-1], look.colour))
+        highest = max(highest, *means)
+    chance = "random" not in everybody and base.greedy.value > 0
+    ends += _draw_yardsticks(axes, 1.0, base.random / base.greedy.value if chance else None)
+    axes.set(
+        xscale="log",
+        xlabel="epsilon asked for (more private to the left)",
+        title="payoff, as a share of greedy's",
+        ylim=(0, 1.12 * highest),
+    )
+    axes.set_xticks(epsilons, [f"{epsilon:g}" for epsilon in epsilons])
+    axes.minorticks_off()
+    axes.set_xlim(epsilons[0] / 1.3, epsilons[-1] * 1.3)
+    name_lines(axes, ends)
+    return figure
+
+
+def _dots(simulation: Simulation) -> Figure:
+    """Shares of one epsilon, or of none: one row per learner."""
+    everybody = simulation.by_learner()
+    figure, axes = panel(1.3 + 0.36 * len(everybody))
+    look, highest = line_styles(everybody), 1.0
+    for row, (name, runs) in enumerate(everybody.items()):
+        mean, half = mean_and_band(simulation.shares(runs))
+        spread = None if np.isnan(half) else half
+        axes.errorbar(
+            mean, -row, xerr=spread, color=look[name].colour, marker=look[name].marker, capsize=3, ms=7
+        )
+        axes.annotate(
+            f"{mean:.3f}", (mean, -row), textcoords="offset points", xytext=(0, 7), ha="center", fontsize=9
+        )
+        highest = max(highest, mean)
+    axes.axvline(1, color=INK, linestyle="--", linewidth=1)
+    axes.set_yticks([-row for row in range(len(everybody))], list(everybody))
+    axes.set(
+        xlabel="payoff, as a share of hindsight greedy's (dashed)",
+        xlim=(0, 1.1 * highest),
+        ylim=(0.6 - len(everybody), 0.8),
+    )
+    axes.grid(False, axis="y")
+    return figure
+
+
+def _draw_line(axes: Axes, at: Any, mean: Floats, half: Floats, look: LineStyle, **marks: Any) -> None:
+    """A line, and a band around it where there is one."""
+    axes.plot(at, mean, color=look.colour, linestyle=look.line, marker=look.marker, **marks)
+    if not np.isnan(half).all():
+        axes.fill_between(at, mean - half, mean + half, color=look.colour, alpha=0.2, linewidth=0)
+
+
+def _draw_yardsticks(axes: Axes, greedy: float, random: float | None = None) -> list[LineEnd]:
+    """What hindsight reaches, and chance where that is given, as lines to measure against; returns their ends."""
+    ends = [("greedy in hindsight", greedy, INK)]
+    axes.axhline(greedy, color=INK, linestyle="--", linewidth=1)
+    if random is not None:
+        axes.axhline(random, color=FAINT, linestyle=":", linewidth=1.2)
+        ends.append(("random", random, FAINT))
+    return ends
