@@ -100,7 +100,7 @@ class OpenBatch:
             raise InvalidInput("This sum takes one entry per person: add([value], [cell]).")
         with self._lock:
             if self._counts(1, batch):
-                self._add(np.array([0, len(places)]), places, row)
+                self._add(np.array([0, len(places)]), places, row, len(places))
 
     def add_rows(self, rows: Any, *, batch: int | None = None) -> None:
         """Many people's contributions at once: one per row of a scipy CSR matrix."""
@@ -109,12 +109,12 @@ class OpenBatch:
             raise InvalidInput("This sum takes one entry per person; some rows have more.")
         with self._lock:
             if self._counts(len(starts) - 1, batch):
-                self._add(starts, places, values)
+                self._add(starts, places, values, int(np.diff(starts).max(initial=0)))
 
-    def _add(self, starts: Ints, places: Ints, values: Floats) -> None:
+    def _add(self, starts: Ints, places: Ints, values: Floats, longest: int) -> None:
         if self.across > 1:
             places = places % len(self._cells) * self.across + places // len(self._cells)
-        scratch = np.empty(np.diff(starts).max(initial=0), dtype=np.int64)
+        scratch = np.empty(longest, dtype=np.int64)
         add_sparse(self.clip.rule, starts, places, values, scratch, self._cells.ravel())
 
     @contextmanager
