@@ -86,7 +86,7 @@ def _competitors(matrix: Matrix, work: Clipped, size: int) -> Iterator[Competito
 
     def together(made: OpenBatch) -> Ints:
         made.add_rows(matrix)
-        return made._batch
+        return made._cells.entries()
 
     rows = [(row.data, row.indices) for row in matrix[:N_SINGLE]]
 

@@ -103,7 +103,7 @@ def test_the_first_look_is_what_the_learner_does(
     learner.choose(0)
     policy = learner.policy
     assert isinstance(policy, SlatePolicy)
-    block = policy._block
+    block = policy._blocks[-1].block
     assert set(block.sizes) == {look.people}
     assert look.took == min(rounds, block.sizes.sum())
     assert look.seen == len(set(block.slates.ravel()))

@@ -88,9 +88,9 @@ def test_the_floor_adds_up_to_the_same(clip: Clip) -> None:
     collector.add_rows(matrix)
     floor = scatter(clipped(matrix, clip), np.zeros(30, dtype=np.int64))
     assert floor.sum() > 0
-    agreed([collector._batch], [floor])
+    agreed([collector._cells.entries()], [floor])
     with pytest.raises(Disagreement, match="differ"):
-        agreed([collector._batch], [floor + 1])
+        agreed([collector._cells.entries()], [floor + 1])
 
 
 def test_noise_of_another_spread_is_noticed() -> None:

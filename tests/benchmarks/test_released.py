@@ -33,7 +33,7 @@ def test_whole_runs() -> None:
 @pytest.mark.parametrize("kind", [Boosted, NoisyHedge])
 def test_another_sum_is_refused(kind: Any) -> None:
     work = released.prepared(kind, SIZES[0], 40, laps=2)
-    assert not released.policy_of(work.learner).released.sum._batch.any()
+    assert not released.policy_of(work.learner).released.sum._cells.entries().any()
     rows = released.slow_rows(work.learner, work.people, work.slates, work.words)
     rows.data[7] = 1.0 - rows.data[7]
     with pytest.raises(Disagreement, match="something else"):
@@ -43,4 +43,4 @@ def test_another_sum_is_refused(kind: Any) -> None:
 def test_the_floor_adds_the_same_numbers() -> None:
     work = released.prepared(Boosted, SIZES[0], 40, laps=2)
     released.take_in(work.learner, work.people, work.slates, work.words)
-    np.testing.assert_array_equal(work.floor(), released.policy_of(work.learner).released.sum._batch)
+    np.testing.assert_array_equal(work.floor(), released.policy_of(work.learner).released.sum._cells.entries())

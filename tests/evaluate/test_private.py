@@ -38,8 +38,8 @@ def cell(log: Log, monkeypatch: pytest.MonkeyPatch) -> int:
     seen = []
 
     def exact(counts: PrivateCounts, secret: SecretRandomness) -> Ints:
-        seen.append(int(counts._cells[0]))
-        return counts._cells
+        seen.append(int(counts._lots[0][0]))
+        return counts._lots[0]
 
     monkeypatch.setattr(PrivateCounts, "_drawn", exact)
     secret = SecretRandomness(SeededCoins(1))

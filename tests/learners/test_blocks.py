@@ -195,7 +195,7 @@ def test_a_cell_is_what_its_item_earns_over_the_whole_block(kind: Any) -> None:
     original = learner.policy._cells.release
 
     def release(secret: SecretRandomness) -> Floats:
-        cells.append(learner.policy._cells._batch.copy() // PAYOFF_TICKS)
+        cells.append(learner.policy._cells._cells.entries().copy() // PAYOFF_TICKS)
         released: Floats = original(secret)
         return released
 
@@ -312,12 +312,12 @@ def test_the_last_answers_of_a_block_count_and_later_ones_do_not(kind: Any) -> N
     own = [d for d in decisions if d.probe[1] in d.slate[d.probe[0] :]]  # not shown further up already
     said = [d.slate.index(d.probe[1]) if kind is RankedClicks else 1.0 for d in own]
     learner.observe(own[0], said[0])
-    assert learner.policy._cells._batch.sum() == PAYOFF_TICKS
+    assert learner.policy._cells._cells.entries().sum() == PAYOFF_TICKS
     learner.choose()
-    assert learner.policy._cells._batch.sum() == 0, "the block was published"
+    assert learner.policy._cells._cells.entries().sum() == 0, "the block was published"
     for decision, what in zip(own[1:], said[1:], strict=True):
         learner.observe(decision, what)
-    assert learner.policy._cells._batch.sum() == 0
+    assert learner.policy._cells._cells.entries().sum() == 0
 
 
 # Noise, ledgers, crashes.

@@ -371,7 +371,7 @@ def test_people_say_what_private_greedy_hears(name: str) -> None:
         kept.add(functions[0], 0)
         kept.add_rows(specimen, people.table, some, 0)
         kept.add(functions[1], 0)
-        asking = kept.score_walk()
+        asking = kept.score_walk(0)
         one, other = (ScoreWalk(n_items, segments_of(part)) for part in (people[np.array(some)], functions))
         for item in range(min(3, n_items)):
             expected = one.scores() + other.scores()
@@ -391,7 +391,7 @@ def test_compiled_people_have_one_unit_too(value: Callable[[frozenset[int]], flo
         taped, plain = StoredObjectives(4), StoredObjectives(4)
         taped.add_rows(dim.NoisyOr(), record(person, chain), [0], 0)
         plain.add(person, 0)
-        one, other, heard = taped.score_walk(), plain.score_walk(), 0
+        one, other, heard = taped.score_walk(0), plain.score_walk(), 0
         for item in chain:
             scores = one.scores()
             np.testing.assert_array_equal(scores, other.scores())
@@ -410,7 +410,7 @@ def test_a_function_may_change_its_mind_and_is_cut_by_what_it_said() -> None:
 
     kept = StoredObjectives(2)
     kept.add(Erratic(2), 0)
-    asking = kept.score_walk()
+    asking = kept.score_walk(0)
     assert asking.scores().tolist() == [TICKS, 0]
     asking.join(0)
     assert asking.scores().tolist() == [0, 0], "her one unit is used up"
@@ -420,7 +420,7 @@ def test_after_a_pick_made_elsewhere_functions_say_no_more() -> None:
     kept = StoredObjectives(2)
     kept.add(Oracle(lambda s: 0.5 * len(s), 2), 0)
     kept.add(dim.person(dim.NoisyOr(), {0: 1.0, 1: 0.5}, n_items=2), 0)
-    asking = kept.score_walk()
+    asking = kept.score_walk(0)
     asking.join(1)
     assert asking.scores()[0] == TICKS // 2
 

@@ -25,13 +25,13 @@ def test_only_the_item_that_was_put_in_counts_and_only_where_it_was_put() -> Non
         decision = learner.choose()
         slot, item = decision.probe
         own = decision.slate[slot] == item
-        before = learner.policy._cells._batch.copy()
+        before = learner.policy._cells._cells.entries().copy()
         for clicked in (None, *range(3)):
             row, probe = np.array(decision.slate), np.array([slot, item, 0])
             answer = learner.policy.reader(learner, decision, clicked)
             assert learner.policy._way.worth.of(row, probe, answer) == float(own and clicked == slot)
         learner.observe(decision, slot)
-        added = learner.policy._cells._batch - before
+        added = learner.policy._cells._cells.entries() - before
         assert added.sum() == added[slot * 4 + item] == own * PAYOFF_TICKS
 
 
@@ -44,7 +44,7 @@ def test_clicks_measure_what_items_add() -> None:
     original = learner.policy._cells.release
 
     def release(secret: SecretRandomness) -> Floats:
-        cells.append(learner.policy._cells._batch.copy() // PAYOFF_TICKS)
+        cells.append(learner.policy._cells._cells.entries().copy() // PAYOFF_TICKS)
         released: Floats = original(secret)
         return released
 

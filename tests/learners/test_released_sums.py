@@ -156,7 +156,7 @@ def test_functions_say_the_same_as_rows(kind: Any) -> None:
     dim.replay(one, people)
     dim.replay(other, functions)
     mine, theirs = one.policy.released, other.policy.released
-    assert np.abs(mine.sum._batch - theirs.sum._batch).max() <= 60, "a tick for each person at most"
+    assert np.abs(mine.sum._cells.entries() - theirs.sum._cells.entries()).max() <= 60, "a tick for each person at most"
     np.testing.assert_allclose(mine.published, theirs.published, atol=60 / mine.clip.ticks)
 
 
@@ -214,10 +214,10 @@ def test_answers_after_their_batch_count_for_nothing(kind: Any) -> None:
         if each is learner:
             each.observe(decisions[0], wants)
             each.observe(decisions[1], Oracle(lambda chosen: 1 / 0, 8))  # has said nothing
-    assert learner.policy.released.sum._batch.sum() == 0
+    assert learner.policy.released.sum._cells.entries().sum() == 0
     np.testing.assert_array_equal(learner.policy.released.published, other.policy.released.published)
     learner.observe(learner.choose(), wants)
-    assert learner.policy.released.sum._batch.sum() > 0
+    assert learner.policy.released.sum._cells.entries().sum() > 0
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -50,7 +50,7 @@ def published_by(learner: Learner) -> Floats:
 
 def plan_always(learner: Learner, block: SlateBlock) -> None:
     """Whatever was published, that block is next."""
-    vars(policy_of(learner).planner)["next_block"] = lambda rounds, coins: block
+    vars(policy_of(learner).planner)["next_block"] = lambda *_: block
 
 
 class Scripted:
@@ -80,7 +80,7 @@ def run(
     decisions, asked = [], []
     for answer in said:
         decisions.append(learner.choose())
-        asked += policy_of(learner)._block.questions.tolist()
+        asked += policy_of(learner)._blocks[-1].block.questions.tolist()
         if answer != "no answer":
             learner.observe(decisions[-1], answer)
     assert told.said >= 3, "two blocks were published: two slates, then one or more"
@@ -159,9 +159,9 @@ def test_what_comes_after_its_block_says_nothing(name: str) -> None:
     first = learner.choose()
     while counts_of(learner).number == 0:
         learner.choose()
-    before = counts_of(learner)._cells.copy()
+    before = counts_of(learner)._lots[0].copy()
     learner.observe(first, 1)
-    np.testing.assert_array_equal(counts_of(learner)._cells, before)
+    np.testing.assert_array_equal(counts_of(learner)._lots[0], before)
 
 
 @pytest.mark.parametrize("name", LEARNING)
@@ -216,8 +216,8 @@ def test_snapshots_count_rounds_once(name: str) -> None:
     again = LEARNING[name].restore(older)
     again.observe(decision, 1)
     learner.observe(decision, 1)
-    assert counts_of(learner)._cells.any()
-    np.testing.assert_array_equal(counts_of(again)._cells, counts_of(learner)._cells)
+    assert counts_of(learner)._lots[0].any()
+    np.testing.assert_array_equal(counts_of(again)._cells, counts_of(learner)._lots[0])
     assert again.choose().slate == learner.choose().slate
     found["decisions.issued"][0] = 6
     with pytest.raises(InvalidInput, match="altered"):

@@ -43,11 +43,11 @@ def test_how_a_batch_lies_in_memory_changes_nothing(across: int) -> None:
             other = total.collector()
             other.add(rows[4])
             total.merge(other)
-        assert sums[0]._entries().any()
+        assert sums[0]._cells.entries().any()
         assert sums[0].snapshot() == sums[1].snapshot()
         again = made(across)
         again.restore(sums[0].snapshot())
-        np.testing.assert_array_equal(again._entries(), sums[0]._entries())
+        np.testing.assert_array_equal(again._cells.entries(), sums[0]._cells.entries())
         one, two = (total.release(secret) for total, secret in zip(sums, secrets, strict=True))
         np.testing.assert_array_equal(one, two)
         assert not sums[1]._cells.any(), "what was taken is gone"
@@ -69,29 +69,29 @@ def test_cells_are_wide_enough_for_whoever_came(across: int) -> None:
     total = sum_()
     for people in range(1, 4):
         total.add([1.0], [2])
-        assert total._entries().tolist() == [0, 0, people << 29, 0, 0, 0]
+        assert total._cells.entries().tolist() == [0, 0, people << 29, 0, 0, 0]
     assert total._cells.dtype == np.int32
     other = total.collector()
     other.add_rows(sparse.csr_array(np.eye(6)[[2, 3, 3, 3, 3, 3]]))
     assert other._cells.dtype == np.int64
     total.merge(other)
     expected = [0, 0, 4 << 29, 5 << 29, 0, 0]
-    assert total._entries().tolist() == expected
+    assert total._cells.entries().tolist() == expected
     saved, next_ = total.snapshot(), total._take()
     assert next_.tolist() == expected
     assert total._cells.dtype == np.int32, "narrow again"
     again = sum_()
     again.restore(saved)
-    assert again._entries().tolist() == expected
+    assert again._cells.entries().tolist() == expected
     again.add([1.0], [3])
-    assert again._entries().tolist() == [0, 0, 4 << 29, 6 << 29, 0, 0]
+    assert again._cells.entries().tolist() == [0, 0, 4 << 29, 6 << 29, 0, 0]
     third = sum_()
     total.add([1.0], [5])
     saved = total.snapshot()
     third.restore(saved)
     for _ in range(4):
         third.add([1.0], [5])
-    assert third._entries().tolist() == [0, 0, 0, 0, 0, 5 << 29], "what was there before counts"
+    assert third._cells.entries().tolist() == [0, 0, 0, 0, 0, 5 << 29], "what was there before counts"
 
 
 def test_whoever_pours_is_counted() -> None:
@@ -101,7 +101,7 @@ def test_whoever_pours_is_counted() -> None:
         assert into.rule == total.clip.rule
         into.cells[1, 2] += 7  # entry 2 * 4 + 1
         assert "7" not in repr(into)
-    assert total._entries().tolist() == [0] * 9 + [7, 0, 0]
+    assert total._cells.entries().tolist() == [0] * 9 + [7, 0, 0]
     with pytest.raises(InvalidInput, match="More than the 40"), total.compiled_access(11):
         raise AssertionError("nobody gets this far")
     total.release(secret)

@@ -161,7 +161,7 @@ def test_unclipped_answers_would_be_seen(
     bare: list[tuple[list[int], float]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        PrivateCounts, "add", lambda counts, cells, ticks: np.add.at(counts._cells, cells, ticks)
+        PrivateCounts, "add", lambda counts, cells, ticks, lot=-1: np.add.at(counts._lots[0], cells, ticks)
     )
     assert worst([([1], [0]), ([1], [4])], [1, 1], 3, bare) > 4 / 3 - BELOW
 
@@ -276,7 +276,7 @@ def test_forgotten_cells_are_wiped_out() -> None:
     counts = fresh()
     counts.open([1, 1, 1])
     counts.add([0, 2], [1, 1])
-    cells = counts._cells
+    cells = counts._lots[0]
     counts.forget()
     assert not cells.any()
     assert counts.exact().shape == (0,)

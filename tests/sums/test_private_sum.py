@@ -224,7 +224,7 @@ def test_late_people_are_dropped_without_a_word(bare: list[Ints]) -> None:
             total.add([1.0, 1.0, 1.0], batch=wrong)  # type: ignore[arg-type]
     total.release(secret())
     total.add([1.0, 1.0, 1.0])  # after the last release: late as well
-    assert not total._batch.any()
+    assert not total._cells.entries().any()
 
 
 def durable(tmp_path: Path, size: int = SIZE) -> tuple[PrivateSum, Ledger]:
@@ -344,7 +344,7 @@ def test_two_machines_add_up(strategy: str, bare: list[Ints]) -> None:
         np.testing.assert_array_equal(first.release(secret()), alone.release(secret()))
         late.add(rng.random(SIZE))
         first.merge(late)  # too late: nothing is added, and it goes on with the open batch
-        assert not first._batch.any()
+        assert not first._cells.entries().any()
         assert late.batch == first.batch
         first.merge(second)
         assert second.batch == first.batch
@@ -376,7 +376,7 @@ def test_threads_add_up() -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    assert total._batch.tolist() == [400 * 1024, 400 * 1024]
+    assert total._cells.entries().tolist() == [400 * 1024, 400 * 1024]
 
 
 def test_going_back_forgets_a_release_under_way(bare: list[Ints], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -84,10 +85,8 @@ class Mixture(Family):
             raise InvalidInput(
                 f"The parts of a mixture describe the same people; got {sorted(heights)} rows."
             )
-        tables, used = [], 0
-        for part in self.parts:
-            tables.append(part.table(matrices[used : used + part.leaves], n_items))
-            used += part.leaves
+        left = iter(matrices)
+        tables = [part.table(list(islice(left, part.leaves)), n_items) for part in self.parts]
         folded, its_share = tables[-1], float(self.shares[-1])
         for table, share in zip(tables[-2::-1], self.shares[-2::-1], strict=True):
             folded, its_share = PairTable(table, folded, float(share), its_share), 1.0

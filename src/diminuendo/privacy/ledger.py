@@ -190,28 +190,6 @@ class Ledger:
     def __exit__(self, *failure: object) -> None:
         self.close()
 
-    def _once(self, name: str, draw: Callable[[], Ints], secret: SecretRandomness) -> Ints:
-        require_secret(secret)
-        if self._file is not None and not secret.secure:
-            raise InvalidInput(
-                "A ledger in a file is for people, and seeded coins protect nobody. "
-                "Use SecretRandomness(SystemCoins()), or simulate with a ledger in memory: Ledger(budget)."
-            )
-        with self._lock:
-            before = self._drawn.get(name)
-            if before is not None and not self._kept.has(name):
-                raise LedgerDamaged(
-                    f"{name} was published and is lost; it is not drawn again. Restore it from a copy."
-                )
-            found = self._kept.once(name, draw)
-            if before is None:
-                self._write(Drawn(name, digest(found), secret.secure))
-            elif before.digest != digest(found):
-                raise LedgerDamaged(
-                    f"{name} is not what was published under that name. Restore it from a copy."
-                )
-            return found
-
     def _write(self, entry: Charge | Drawn, price: BatchCosts | None = None) -> None:
         """Enter it; in a file, first there."""
         if os.getpid() != self._owner:
@@ -266,7 +244,27 @@ class Paid:
 
     def once(self, part: str, draw: Callable[[], Ints], secret: SecretRandomness) -> Ints:
         """The release `part`: drawn now, kept, entered and returned; or as it was drawn before."""
-        return self._ledger._once(f"{self.name}.{part}", draw, secret)
+        require_secret(secret)
+        name, ledger = f"{self.name}.{part}", self._ledger
+        if ledger._file is not None and not secret.secure:
+            raise InvalidInput(
+                "A ledger in a file is for people, and seeded coins protect nobody. "
+                "Use SecretRandomness(SystemCoins()), or simulate with a ledger in memory: Ledger(budget)."
+            )
+        with ledger._lock:
+            before = ledger._drawn.get(name)
+            if before is not None and not ledger._kept.has(name):
+                raise LedgerDamaged(
+                    f"{name} was published and is lost; it is not drawn again. Restore it from a copy."
+                )
+            found = ledger._kept.once(name, draw)
+            if before is None:
+                ledger._write(Drawn(name, digest(found), secret.secure))
+            elif before.digest != digest(found):
+                raise LedgerDamaged(
+                    f"{name} is not what was published under that name. Restore it from a copy."
+                )
+            return found
 
 
 def audit(path: str | Path, *, expect: str | None = None) -> Ledger:

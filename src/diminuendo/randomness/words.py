@@ -110,6 +110,11 @@ class WordBuffer(ABC, Generic[View]):
         self._wiped += int(used[USED])
         used[USED] = used[BEGUN] = used[SHORT] = 0
 
+    def resume(self, wanted: int = 0) -> None:
+        """Give an interrupted kernel words, if it lacked them: about as many as are `wanted`."""
+        if self.view.used[SHORT]:
+            self.refill(wanted)
+
     def take(self, count: int) -> Words:
         """The next `count` words, used up at once."""
         with self.lock:
@@ -147,11 +152,6 @@ class PublicCoins(WordBuffer[PublicWords]):
     def _fresh(self, count: int) -> Words:
         return self.coins.public(count)
 
-    def resume(self, wanted: int = 0) -> None:
-        """Give an interrupted kernel words, if it lacked them: about as many as are `wanted`."""
-        if self.view.used[SHORT]:
-            self.refill(wanted)
-
 
 class SecretRandomness(WordBuffer[SecretWords]):
     """Randomness that privacy rests on. A wider `window` only sends more questions to exact arithmetic."""
@@ -181,8 +181,8 @@ class SecretRandomness(WordBuffer[SecretWords]):
         """Give an interrupted kernel what it lacked: words, about as many as are `wanted`, or an exact verdict."""
         if self.view.question[ASKED]:
             self._answer()
-        elif self.view.used[SHORT]:
-            self.refill(wanted)
+        else:
+            super().resume(wanted)
 
     def _answer(self) -> None:
         """Decide the open question exactly; the words of the fraction are those that come next in the round."""

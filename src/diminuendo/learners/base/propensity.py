@@ -1,7 +1,7 @@
 """With what chance a slate was drawn, for learners whose slates follow from what was published.
 
 Each function is the law of one compiled draw, written down once more for a single slate: experts in turn
-(released/menu.py, probing/draw.py), probes of a block (probing/draw.py), pivotal rounding (experts/capped_simplex.py).
+(released/menu.py, probing/menu.py), probes of a block (probing/menu.py), pivotal rounding (experts/capped_simplex.py).
 Shares are whole numbers, and so are the probes that are left of a block: all of it public. So are these chances, and
 whoever keeps them can judge other slates later (docs/maths/off-policy.md, Lemma V5).
 """

@@ -1,15 +1,11 @@
 r"""Running sums of chains: what people said is added up at once, and only the sums are kept.
 
-People of one batch all answer the same *chain* of questions, which is public before the first of them comes: how much
-each item is worth by itself (singles), what every item loses as the items of the chain join one after the other (rows),
-and what is left at last (the rest). One person's rows and rest add up to her singles, entry by entry (a running minimum
-sees to it), so together they are no longer than her singles, for any function whatever.
-
-There is one running sum of singles; one for each row, by the item that joins and the set that was there before; and one
-for each rest, by that set. Batches that answer the same question share its sum. People of batch j are added h_j times,
-a whole number in proportion to t_j, and what is published at time t_b has noise in proportion to t_b: these are the
-weights t_j / t_b of stored.py, without anybody being stored. A release publishes all sums, each once. As every person
-is in the sums of one chain only, however many sums there are cost no more than one chain.
+People of one batch all answer the same chain of questions, which is public before the first of them comes. There is one
+running sum of singles; one for each row, by the item that joins and the set that was there before; and one for each
+rest, by that set. Batches that answer the same question share its sum. People of batch j are added h_j times, a whole
+number in proportion to t_j, and what is published at time t_b has noise in proportion to t_b: these are the weights t_j
+/ t_b of stored.py, without anybody being stored. A release publishes all sums, each once. As every person is in the
+sums of one chain only, however many sums there are cost no more than one chain.
 
 The sum that people were added to longest ago makes way for a new question. The batch that is open is kept apart, so
 that it alone can stay when tastes have changed.

@@ -5,13 +5,8 @@ people of batch j by a whole number W_bj, and each batch pays for itself (`Norma
 release that would take any batch over the budget). Weights in proportion to t_j / t_b let everybody be asked again at
 every release at a bounded price, and averages over releases then lose nothing however many there are (`power_weights`).
 
-In one release each person answers one *chain* of questions: first how much each item is worth to her by itself
-(`singles`), then, as items are picked one after the other, what every item loses when the next one joins (`row`). The
-rows of one person come out of her singles, entry by entry, so all rows together are no longer than her singles, for
-any function whatever and any length of the chain (docs/maths/sums.md, Theorem S4): a running minimum sees to it.
-
-Guarantee  that of the ledger's budget, counted as zcdp or as continuous-gaussian: Theorems S4 and S6. A release is
-           charged before its first noise is drawn.
+Guarantee  that of the ledger's budget, counted as zcdp or as continuous-gaussian: docs/maths/sums.md, Theorems S4
+           and S6. A release is charged before its first noise is drawn.
 Assumes    one `add` per person-round, its batch the one open when her slate was chosen; it may come late.
 Excludes   timing, and the memory of the process, which holds what people said.
 """
