@@ -133,7 +133,7 @@ def prepared(kind: Any, n_items: int, n_people: int, laps: int) -> Work:
     learner = kind(n_items, slots, coins=SeededCoins(1), **MADE[kind.name])
     if policy_of(learner).released.schedule.sizes[0] < (laps + 1) * n_people:
         raise Disagreement(f"{learner!r} publishes before all laps are over.")
-    policy_of(learner).released.sum._cells.fill(0)  # so that no lap waits for the system's pages
+    policy_of(learner).released.sum._cells.array.fill(0)  # so that no lap waits for the system's pages
     slates, words = drawn(kind(n_items, slots, coins=SeededCoins(2), **MADE[kind.name]), n_people)
     rows = slow_rows(learner, people, slates, words)
     check(learner, people, slates, words, rows)
@@ -174,16 +174,16 @@ def check(learner: Learner, people: People, slates: Items, words: Ints, rows: Ma
     slow.add_rows(rows)
     before = released.sum._marks.copy()
     take_in(learner, people, slates, words)
-    if not np.array_equal(released.sum._entries(), slow._entries()):
+    if not np.array_equal(released.sum._cells.entries(), slow._cells.entries()):
         raise Disagreement(f"{learner!r} adds up something else than people contribute.")
-    released.sum._cells.fill(0)
+    released.sum._cells.array.fill(0)
     released.sum._marks[:] = before
 
 
 def take_in(learner: Learner, people: People, slates: Items, words: Ints) -> None:
     """What people say to these slates, into the first batch."""
     policy = policy_of(learner)
-    policy.released.add_people(people, 0, slates, words, 0, policy._gains)
+    policy.released.add_people(people, 0, slates, words, 0, policy._laws[-1][1])
 
 
 def floor_of(learner: Learner, people: People, slates: Items, rows: Matrix) -> Callable[[], Any]:
@@ -264,7 +264,7 @@ def whole(sizes: tuple[int, ...], made: dict[str, Any]) -> Part:
 
 def _fresh(kind: Any, people: People, made: dict[str, Any]) -> Learner:
     learner: Learner = kind(people.n_items, min(SLOTS, people.n_items), coins=SeededCoins(1), **made)
-    policy_of(learner).released.sum._cells.fill(0)
+    policy_of(learner).released.sum._cells.array.fill(0)
     return learner
 
 

@@ -43,4 +43,6 @@ def test_another_sum_is_refused(kind: Any) -> None:
 def test_the_floor_adds_the_same_numbers() -> None:
     work = released.prepared(Boosted, SIZES[0], 40, laps=2)
     released.take_in(work.learner, work.people, work.slates, work.words)
-    np.testing.assert_array_equal(work.floor(), released.policy_of(work.learner).released.sum._cells.entries())
+    np.testing.assert_array_equal(
+        work.floor(), released.policy_of(work.learner).released.sum._cells.entries()
+    )

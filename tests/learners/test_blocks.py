@@ -19,6 +19,7 @@ from scipy import sparse
 
 from diminuendo import NoisyOr, People, SeededCoins, Setting
 from diminuendo.errors import InvalidInput, OverBudget
+from diminuendo.learners.base.patience import Patience
 from diminuendo.learners.base.replay import loop
 from diminuendo.learners.menus import read_menu
 from diminuendo.learners.probing.schedule import PAYOFF_TICKS, Noise, Plan
@@ -53,7 +54,8 @@ def planned_as(plan: Plan) -> Iterator[None]:
 
 def opened(kind: Any, n: int, k: int, blocks: int, length: int, probes: int = 1, rate: float = 0.0) -> Any:
     with planned_as(Plan(n, k, blocks * length, length, probes, rate, "none")):
-        return kind(n, k, horizon=blocks * length, coins=SeededCoins(1), patience=blocks * length)
+        everything = Patience(in_flight=blocks * length)  # is remembered
+        return kind(n, k, horizon=blocks * length, coins=SeededCoins(1), patience=everything)
 
 
 def private(kind: Any, n: int, k: int, blocks: int, length: int, noise_: Noise, **more: Any) -> Any:

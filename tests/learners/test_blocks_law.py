@@ -126,7 +126,7 @@ def test_learners_follow_that_law(kind: Any, monkeypatch: pytest.MonkeyPatch) ->
     names = list(law)
     with planned_as(Plan(2, 1, blocks * LENGTH, LENGTH, 1, RATE, "laplace")):
         for _ in range(runs):
-            learner = kind(2, 1, horizon=blocks * LENGTH, epsilon=1.0, delta=0.0, coins=coins, patience=8)
+            learner = kind(2, 1, horizon=blocks * LENGTH, epsilon=1.0, delta=0.0, coins=coins)
             found.append(names.index(tuple(learner.replay(people)[:, 0].tolist())))
     assert_follows(found, np.array([law[name] for name in names]))
     nearby = run_law(stream, 2.0, probes_seen=False)

@@ -72,7 +72,9 @@ def test_what_is_added_is_gathered_and_clipped(name: str, kind: Any, clip: float
         released.add_people(people, 0, slates, words, 0, learner.policy._laws[-1][1])
         slow = OpenBatch(released.size, released.clip, released.sum.schedule)
         slow.add_rows(slow_rows(learner, people, slates, words))
-        np.testing.assert_array_equal(released.sum._cells.entries(), slow._cells.entries(), err_msg=repr(people))
+        np.testing.assert_array_equal(
+            released.sum._cells.entries(), slow._cells.entries(), err_msg=repr(people)
+        )
         assert released.sum._marks.tolist() == slow._marks.tolist()
         assert slow._cells.entries().any()
         seen += len(people)

@@ -391,7 +391,7 @@ def test_compiled_people_have_one_unit_too(value: Callable[[frozenset[int]], flo
         taped, plain = StoredObjectives(4), StoredObjectives(4)
         taped.add_rows(dim.NoisyOr(), record(person, chain), [0], 0)
         plain.add(person, 0)
-        one, other, heard = taped.score_walk(0), plain.score_walk(), 0
+        one, other, heard = taped.score_walk(0), plain.score_walk(0), 0
         for item in chain:
             scores = one.scores()
             np.testing.assert_array_equal(scores, other.scores())

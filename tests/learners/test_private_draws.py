@@ -315,7 +315,7 @@ def altered(snapshot: bytes, **changes: Any) -> bytes:
         arrays = {name: held[name].copy() for name in held.files}
     header = json.loads(arrays["header"].tobytes())
     for name, value in changes.items():
-        if name in header["config"]:
+        if name not in arrays:
             header["config"][name] = value
         else:
             arrays[name][...] = value

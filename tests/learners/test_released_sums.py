@@ -156,7 +156,9 @@ def test_functions_say_the_same_as_rows(kind: Any) -> None:
     dim.replay(one, people)
     dim.replay(other, functions)
     mine, theirs = one.policy.released, other.policy.released
-    assert np.abs(mine.sum._cells.entries() - theirs.sum._cells.entries()).max() <= 60, "a tick for each person at most"
+    assert np.abs(mine.sum._cells.entries() - theirs.sum._cells.entries()).max() <= 60, (
+        "a tick for each person at most"
+    )
     np.testing.assert_allclose(mine.published, theirs.published, atol=60 / mine.clip.ticks)
 
 

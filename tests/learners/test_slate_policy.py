@@ -217,7 +217,7 @@ def test_snapshots_count_rounds_once(name: str) -> None:
     again.observe(decision, 1)
     learner.observe(decision, 1)
     assert counts_of(learner)._lots[0].any()
-    np.testing.assert_array_equal(counts_of(again)._cells, counts_of(learner)._lots[0])
+    np.testing.assert_array_equal(counts_of(again)._lots[0], counts_of(learner)._lots[0])
     assert again.choose().slate == learner.choose().slate
     found["decisions.issued"][0] = 6
     with pytest.raises(InvalidInput, match="altered"):
@@ -288,10 +288,10 @@ def test_answers_of_before_a_crash_come_too_late(name: str, tmp_path: Path) -> N
         assert [old.slate for old in before] == [new.slate for new in after]
         for old in before:
             again.observe(old, 1)
-        assert not counts_of(again)._cells.any()
+        assert not counts_of(again)._lots[0].any()
         for new in after:
             again.observe(new, 1)
-        assert counts_of(again)._cells.any(), "theirs count"
+        assert counts_of(again)._lots[0].any(), "theirs count"
 
 
 @pytest.mark.parametrize("name", LEARNING)
@@ -427,7 +427,7 @@ def test_where_a_plan_cannot_be_kept_nothing_is_lost(name: str, monkeypatch: pyt
     for other in (learner, again):
         assert other.choose().round == learner.rounds - 1
         assert counts_of(other).number == 1
-        assert not counts_of(other)._cells.any()
+        assert not counts_of(other)._lots[0].any()
         np.testing.assert_array_equal(published_by(other), published_by(learner))
 
 

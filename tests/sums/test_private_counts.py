@@ -224,6 +224,8 @@ def test_counts_are_one_release() -> None:
     assert counts.number == 1
     assert (published(counts, 0, secret(5)) != first).any()
     assert [drawn.name for drawn in held.drawn] == ["counts.000000", "counts.000001"]
+    counts.forget()
+    counts._number = 0
     counts.open([1, 1])
     with pytest.raises(InvalidInput, match="another size"):
         counts.release(secret(6))
@@ -357,6 +359,7 @@ def test_what_counts_are_made_of_is_checked_before_anything_is_charged(
 
 def test_cells_come_back_from_a_snapshot_and_impossible_ones_do_not() -> None:
     counts, people = fresh(ticks=4), 3
+    counts.open([1])
     counts.forget()
     counts.open([1, 2, 2])
     counts.add([0, 0, 2], [4, 4, 3])

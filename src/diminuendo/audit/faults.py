@@ -101,9 +101,11 @@ def plans_on_answers(policy: Any, broken: bool) -> None:
     def learns(place: int, answer: float) -> None:
         learn(place, answer)
         if broken and answer <= 0:
-            others = np.roll(policy._menu.slates, 1, axis=1)
-            policy._menu = replace(policy._menu, slates=others)
-            policy._chooser, policy._block = policy._menu.chooser(), policy._block._replace(slates=others)
+            shown = policy._blocks[-1]
+            others = np.roll(shown.block.slates, 1, axis=1)
+            menu = replace(shown.menu, slates=others)
+            policy._blocks[-1] = shown._replace(block=shown.block._replace(slates=others), menu=menu)
+            policy._chooser = menu.chooser()
 
     policy.learn = learns
 
@@ -148,7 +150,7 @@ def last_counted_again(policy: Any, broken: bool) -> None:
     def releases() -> None:
         release()
         if last and released.sum.batch < len(released.schedule) - 1:
-            gains = np.asarray(policy._gains.of_function(*last.pop()), dtype=np.float64)
+            gains = np.asarray(policy._laws[-1][1].of_function(*last.pop()), dtype=np.float64)
             if gains.shape == (released.size,):
                 released.sum._marks[1] -= 1  # or the sum would refuse more people than came
                 released.sum.add(gains, batch=released.sum.batch)

@@ -99,7 +99,7 @@ class Counts(ABC):
 
     def exact(self) -> Floats:
         """Every cell of the oldest lot as it is, in units: as private as what people said."""
-        return np.asarray(self._lots[0] / self.ticks)
+        return np.asarray(self._lots[0] / self.ticks) if self._lots else np.zeros(0)
 
     def forget(self) -> None:
         """The oldest lot was published; wipe it out."""
