@@ -224,7 +224,8 @@ def test_counts_are_one_release() -> None:
     assert counts.number == 1
     assert (published(counts, 0, secret(5)) != first).any()
     assert [drawn.name for drawn in held.drawn] == ["counts.000000", "counts.000001"]
-    counts.forget()
+    while counts._lots:
+        counts.forget()
     counts._number = 0
     counts.open([1, 1])
     with pytest.raises(InvalidInput, match="another size"):
