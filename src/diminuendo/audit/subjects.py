@@ -114,10 +114,8 @@ def play(subject: Subject, setting: Setting, script: Script, coins: Coins, taps:
             except (Diverged, Unwatched):
                 raise
             except Exception as error:
-                if not any(
-                    answer.at < t for answer in script.answers
-                ):  # nobody's doing: it just does not run
-                    raise
+                if not any(answer.at < t for answer in script.answers):
+                    raise  # nobody's doing: it just does not run
                 ended = f"{type(error).__name__} in round {t}: {error}"
                 break
             if len(watch.crossings) > passed:

@@ -161,9 +161,8 @@ def exploring_cap(rounds: int, share: float) -> int:
     )  # more than `high` come up with probability at most 1/T; more than `low`, with more
     while high - low > 1:
         middle = (low + high) // 2
-        if (
-            scipy.special.betainc(middle + 1.0, rounds - middle, share) <= 1 / rounds
-        ):  # more than `middle` come up
+        # The probability that more than `middle` come up.
+        if scipy.special.betainc(middle + 1.0, rounds - middle, share) <= 1 / rounds:
             high = middle
         else:
             low = middle
