@@ -19,12 +19,22 @@ from dataclasses import dataclass
 import numpy as np
 
 from diminuendo.audit.effort import Effort
-from diminuendo.audit.finding import Finding
+from diminuendo.audit.finding import Finding, share
 from diminuendo.audit.laws import LAWS, listed, log_chance
 from diminuendo.audit.pathwise import everything_is_watched
 from diminuendo.audit.subjects import Subject, View, play
 from diminuendo.audit.taps import Crossing, Taps
-from diminuendo.audit.worlds import CROWDS, SILENT, Said, Script, again, crowd, neighbours, wanting
+from diminuendo.audit.worlds import (
+    CROWDS,
+    SILENT,
+    Said,
+    Script,
+    again,
+    crowd,
+    neighbours,
+    size_in_words,
+    wanting,
+)
 from diminuendo.learners import Setting
 from diminuendo.randomness.coins import SeededCoins
 from diminuendo.types import EMPTY_SLOT, Floats
@@ -52,10 +62,7 @@ def listing(subject: Subject, setting: Setting, script: Script, seed: int, most:
         taps = Taps(led)
         view = play(subject, setting, script, SeededCoins(seed), taps)
         runs += 1
-        if (
-            any(LAWS[crossing.law].outcomes is None for crossing in taps.crossings)
-            or runs + len(waiting) > most
-        ):
+        if runs + len(waiting) > most or any(LAWS[came.law].outcomes is None for came in taps.crossings):
             raise NotListed
         key = _seen(view)
         chance = math.exp(math.fsum(log_chance(crossing) for crossing in taps.crossings))
@@ -97,9 +104,7 @@ class Case:
     seed: int
 
     def __str__(self) -> str:
-        setting = self.setting
-        shape = f"{setting.n_items} items, {setting.slots} shown, {setting.rounds} rounds"
-        return f"in round {self.victim}; {self.crowd}; {shape}"
+        return f"in round {self.victim}; {self.crowd}; {size_in_words(self.setting)}"
 
 
 SHAPES = {"quick": ((2, 1, 4), (2, 2, 2)), "full": ((2, 1, 4), (2, 2, 3), (3, 1, 3), (2, 1, 7))}
@@ -143,11 +148,6 @@ def people(setting: Setting) -> dict[str, Said]:
             found[f"wants {list(items)}"] = ((0, wanting(feedback, n, items)),)
     found["wants [0] again and again"] = again(wanting(feedback, n, (0,)))
     return found
-
-
-def share(shown: float, claimed: float) -> float:
-    """How much of what is claimed was shown."""
-    return shown / claimed if claimed > 0 else math.inf if shown > 0 else 0.0
 
 
 def exact(subject: Subject, epsilon: float, delta: float, effort: Effort, seed: int) -> list[Finding]:

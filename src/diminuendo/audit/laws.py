@@ -45,11 +45,10 @@ def laplace(covered: np.ndarray, scale: float, out: np.ndarray) -> float:
 def gaussian(covered: np.ndarray, sigma: float, out: np.ndarray) -> float:
     """The log-chance of discrete Gaussian noise."""
     off = np.asarray(out - covered, dtype=np.float64) / sigma
-    reach = np.arange(1, math.ceil(40 * sigma) + 1) if sigma < WIDE else np.zeros(0)
     # Where sigma is not small, the sum over whole numbers is the integral, up to exp(-2 pi^2 sigma^2).
-    total = (
-        1 + 2 * np.exp(-0.5 * (reach / sigma) ** 2).sum() if sigma < WIDE else sigma * math.sqrt(2 * math.pi)
-    )
+    total = sigma * math.sqrt(2 * math.pi)
+    if sigma < WIDE:
+        total = 1 + 2 * np.exp(-0.5 * (np.arange(1, math.ceil(40 * sigma) + 1) / sigma) ** 2).sum()
     return float(-0.5 * (off**2).sum() - covered.size * math.log(total))
 
 
@@ -145,9 +144,9 @@ def largest(one: Crossing, other: Crossing) -> float:
     tilts = tilt(one, other)
     if not LAWS[one.law].published:
         return float(tilts.max(axis=1).sum())
-    return (
-        float(np.abs(tilts / one.scale).sum()) if one.law == "laplace" else math.inf if tilts.any() else 0.0
-    )
+    if one.law == "laplace":
+        return float(np.abs(tilts / one.scale).sum())
+    return math.inf if tilts.any() else 0.0
 
 
 def listed(crossing: Crossing) -> Iterator[tuple[np.ndarray, float]]:

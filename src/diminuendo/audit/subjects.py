@@ -16,11 +16,12 @@ from unittest import mock
 
 import numpy as np
 
+from diminuendo import _validate
 from diminuendo.audit.laws import published
 from diminuendo.audit.taps import Diverged, Taps, Unwatched
 from diminuendo.audit.worlds import Script
-from diminuendo.errors import InvalidInput
 from diminuendo.learners import LEARNERS, Learner, Setting
+from diminuendo.learners.base.entry import AnyEntry
 from diminuendo.learners.hedge import constants
 from diminuendo.privacy import curves
 from diminuendo.privacy.budget import Guarantee
@@ -86,11 +87,23 @@ class View:
 
 def shipped(name: str) -> Subject:
     """A learner of the catalogue."""
-    if name not in LEARNERS:
-        raise InvalidInput(f"There is no learner called {name!r}. There are: {', '.join(LEARNERS)}.")
-    learner = LEARNERS[name]
-    feedback = next(kind for kind in FEEDBACKS if kind in learner.reads)
-    return Subject(name, feedback, lambda setting, coins: learner.for_setting(setting, coins=coins))
+    return changed(name, _validate.lookup(LEARNERS, name, "learner"), lambda policy: None)
+
+
+def changed(
+    name: str,
+    entry: AnyEntry,
+    change: Callable[[Any], None],
+    around: Callable[[], AbstractContextManager[None]] = nullcontext,
+) -> Subject:
+    """Learners of an entry, each with something done to its policy before it meets anybody."""
+
+    def make(setting: Setting, coins: Coins) -> Learner:
+        learner = entry.for_setting(setting, coins=coins)
+        change(learner.policy)
+        return learner
+
+    return Subject(name, next(kind for kind in FEEDBACKS if kind in entry.reads), make, around)
 
 
 def play(subject: Subject, setting: Setting, script: Script, coins: Coins, taps: Taps | None = None) -> View:

@@ -155,16 +155,11 @@ class Taps:
         ) -> bool:
             if not repeats:  # drawn by another law, of which nothing is promised
                 return bool(real(experts, row, number, paid, repeats, secret))
-            slots = list(range(len(row)))
-            return self._draws(
-                SHOWN,
-                experts.classes,
-                slots,
-                secret,
-                lambda words: real(experts, row, number, paid, repeats, words),
-                row,
-                slots,
-            )
+
+            def go_on(words: SecretWords) -> bool:
+                return real(experts, row, number, paid, repeats, words)
+
+            return self._draws(SHOWN, experts.classes, list(range(len(row))), secret, go_on, row)
 
         return tap
 
@@ -181,7 +176,7 @@ class Taps:
 
             if not slots:  # public coins alone
                 return bool(go_on(secret))
-            return self._draws(DRAWN, experts.classes, slots, secret, go_on, state.current, slots)
+            return self._draws(DRAWN, experts.classes, slots, secret, go_on, state.current)
 
         return tap
 
@@ -193,9 +188,8 @@ class Taps:
         secret: SecretWords,
         go_on: Callable[[SecretWords], bool],
         drawn: Items,
-        places: list[int],
     ) -> bool:
-        """A compiled round with draws from these classes, which are found at `places` of `drawn` afterwards."""
+        """A compiled round with draws from these classes for `slots`, where `drawn` has them afterwards."""
         covered = np.array([probabilities(classes, slot) for slot in slots])
         wanted, word, pushed, words = self._wanted(law, (len(slots),)), None, None, secret
         if wanted is None:
@@ -211,7 +205,7 @@ class Taps:
             if pushed is not None:
                 secret.used[USED] += 1  # it was used, if not by the learner
             taken = tuple(secret.words[before : int(secret.used[USED])].tolist())
-            self.crossings.append(Crossing(law, covered, 1.0, drawn[places].astype(np.int64), taken, pushed))
+            self.crossings.append(Crossing(law, covered, 1.0, drawn[slots].astype(np.int64), taken, pushed))
         return done
 
 

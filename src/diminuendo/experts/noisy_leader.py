@@ -35,7 +35,7 @@ from typing import NamedTuple
 import numpy as np
 
 from diminuendo import _validate
-from diminuendo._numba import inline, kernel
+from diminuendo._numba import as_kernel, inline
 from diminuendo.errors import InvalidInput
 from diminuendo.randomness.words import UNFINISHED, PublicWords, SecretWords, begin, below, undo
 from diminuendo.streams.people import shown_before
@@ -209,6 +209,10 @@ def follow(experts: PureState) -> None:
         project_simplex(experts.points[slot], experts.points[slot])
 
 
+catch_up = as_kernel(follow)
+"""After a snapshot was read."""
+
+
 @inline
 def next_slate(experts: PureState, row: Items, number: int, coins: PublicWords, secret: SecretWords) -> bool:
     """The slate of round `number`; False, with nothing changed, when it must be resumed."""
@@ -239,7 +243,4 @@ def next_slate(experts: PureState, row: Items, number: int, coins: PublicWords, 
     return True
 
 
-@kernel
-def catch_up(experts: PureState) -> None:
-    """Compute points from sums, after a snapshot was read."""
-    follow(experts)
+draw_slate = as_kernel(next_slate)

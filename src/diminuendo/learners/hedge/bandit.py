@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from diminuendo import _validate
-from diminuendo._numba import inline, kernel
+from diminuendo._numba import as_kernel, inline, kernel
 from diminuendo.errors import InvalidInput
 from diminuendo.experts.hedge import HedgeState, learn, learned, new_hedge, rebuild, settle
 from diminuendo.learners.base.decisions import NO_PROBE
@@ -28,12 +28,11 @@ from diminuendo.learners.base.entry import Advice, Entry
 from diminuendo.learners.base.feedback import Payoffs
 from diminuendo.learners.base.frame import PATIENCE, Frame
 from diminuendo.learners.base.learner import Learner
-from diminuendo.learners.base.policy import Policy
 from diminuendo.learners.base.setting import Setting
 from diminuendo.learners.hedge import bounds
 from diminuendo.learners.hedge.full import draw_slots
+from diminuendo.learners.hedge.private_draws import FreeDraws, SecretScoresPolicy
 from diminuendo.objectives.family import Table, add, start, value
-from diminuendo.privacy.budget import Guarantee, no_privacy
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.randomness.coins import Coins
 from diminuendo.randomness.ticks import to_ticks
@@ -50,24 +49,19 @@ def default_exploring(n_items: int, slots: int, rounds: int) -> float:
     return min(0.5, slots * math.cbrt(n_items * math.log(max(2, n_items)) / rounds))
 
 
-class ExploreExploitPolicy(Policy):
+class ExploreExploitPolicy(SecretScoresPolicy):
     """k ordered Hedge experts that learn from exploring rounds only, not private. `rate=None`: each finds its own."""
 
     reader = Payoffs()
 
     def __init__(self, frame: Frame, exploring: float, rate: float | None) -> None:
-        self.frame, self.rate = frame, rate
-        self.exploring = _validate.positive_float(exploring, "exploring")
+        self.rate, self.exploring = rate, _validate.positive_float(exploring, "exploring")
         if self.exploring > 1:
             raise InvalidInput(f"exploring is a share of rounds, at most 1; got {exploring}.")
+        super().__init__(frame, FreeDraws(frame), {"exploring": self.exploring, "rate": rate})
         self._experts = new_hedge(frame.n_items, frame.slots, rate)
 
     # What is promised.
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """Nothing is promised."""
-        return no_privacy(self.frame.coins.secure)
 
     def regret_bound(self, rounds: int | None = None) -> float | None:
         """Where each expert finds its own rate."""
@@ -107,10 +101,6 @@ class ExploreExploitPolicy(Policy):
         )
 
     # What a snapshot holds.
-
-    def config(self) -> dict[str, Any]:
-        """The share of exploring rounds, and the rate."""
-        return {"exploring": self.exploring, "rate": self.rate}
 
     def state(self) -> Any:
         """What experts have learned."""
@@ -155,7 +145,7 @@ ExploreExploit = Entry(
 
 
 @inline
-def _explore_or_exploit(
+def _next_round(
     experts: HedgeState, exploring: float, row: Items, probe: Items, coins: PublicWords, secret: SecretWords
 ) -> bool:
     """The next slate, and the probe (slot, item, whether the expert drew that item itself)."""
@@ -176,24 +166,28 @@ def _explore_or_exploit(
     return True
 
 
+_draw_round = as_kernel(_next_round)
+
+
 @inline
-def _feed(experts: HedgeState, probe: Items, payoff: float) -> None:
+def _learn(experts: HedgeState, probe: Items, payoff: float) -> None:
     if probe[0] != NO_PROBE:
         ticks = to_ticks(payoff)
         learn(experts, probe[0], probe[1], ticks)
         settle(experts, probe[0], ticks if probe[2] == 1 else 0)
 
 
-@kernel
-def _draw_round(
-    experts: HedgeState, exploring: float, row: Items, probe: Items, coins: PublicWords, secret: SecretWords
-) -> bool:
-    return _explore_or_exploit(experts, exploring, row, probe, coins, secret)
+_learn_payoff = as_kernel(_learn)
 
 
-@kernel
-def _learn_payoff(experts: HedgeState, probe: Items, payoff: float) -> None:
-    _feed(experts, probe, payoff)
+@inline
+def payoff_of(table: Table, person: int, row: Items, state: Floats) -> float:
+    """What a person feels about a slate."""
+    start(table, person, state, 0)
+    for item in row:
+        if item != EMPTY_SLOT:
+            add(table, person, state, 0, item)
+    return float(value(table, person, state, 0))
 
 
 @kernel
@@ -208,14 +202,8 @@ def _replay(
     state: Floats,
     probe: Items,
 ) -> int:
-    while done < slates.shape[0] and _explore_or_exploit(
-        experts, exploring, slates[done], probe, coins, secret
-    ):
+    while done < slates.shape[0] and _next_round(experts, exploring, slates[done], probe, coins, secret):
         if probe[0] != NO_PROBE:
-            start(table, done, state, 0)
-            for item in slates[done]:
-                if item != EMPTY_SLOT:
-                    add(table, done, state, 0, item)
-            _feed(experts, probe, value(table, done, state, 0))
+            _learn(experts, probe, payoff_of(table, done, slates[done], state))
         done += 1
     return done

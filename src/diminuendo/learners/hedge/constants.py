@@ -207,19 +207,6 @@ def _least(loss: Callable[[float], float], rounds: int, most: float) -> float:
     return best
 
 
-def presampled(setting: Setting, calibration: Calibration) -> float:
-    """The share of exploring rounds where they are drawn before the first person comes."""
-    n, k, rounds = setting.n_items, setting.slots, setting.rounds
-    checked(calibration)
-    if n == 1:
-        return 0.0
-    if calibration == "tight":
-        return bandit(setting, "tight", "all").share
-    return _probability(
-        paper_exploring(n, k, rounds), "k((16 N log N)^2/T)^(1/3)", rounds_for_paper_exploring(n, k)
-    )
-
-
 def presampled_rate(setting: Setting, calibration: Calibration, explorations: int) -> float:
     """The rate once it is known how many rounds explore."""
     if calibration == "paper":

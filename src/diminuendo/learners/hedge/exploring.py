@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from diminuendo import _validate
-from diminuendo._numba import inline, kernel
+from diminuendo._numba import as_kernel, inline, kernel
 from diminuendo.errors import InvalidInput
 from diminuendo.experts.hedge import HedgeState, check_fixed, learn, learned, new_hedge
 from diminuendo.learners.base.decisions import NO_PROBE
@@ -24,15 +24,12 @@ from diminuendo.learners.base.entry import Advice, Entry
 from diminuendo.learners.base.feedback import Payoffs
 from diminuendo.learners.base.frame import PATIENCE, Frame
 from diminuendo.learners.base.learner import Learner
-from diminuendo.learners.base.policy import Policy
 from diminuendo.learners.base.setting import Setting
 from diminuendo.learners.hedge import bounds, constants
-from diminuendo.learners.hedge.bandit import COIN, default_exploring
-from diminuendo.learners.hedge.private_draws import Draws, FreeDraws, Use
-from diminuendo.objectives.family import Table, add, start, value
-from diminuendo.privacy.budget import Guarantee
+from diminuendo.learners.hedge.bandit import COIN, default_exploring, payoff_of
+from diminuendo.learners.hedge.private_draws import Draws, FreeDraws, SecretScoresPolicy, Use
+from diminuendo.objectives.family import Table
 from diminuendo.privacy.draw_budget import UNLIMITED, paid_for
-from diminuendo.privacy.events import Event
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.randomness.coins import Coins
 from diminuendo.randomness.score_classes import draw
@@ -141,6 +138,9 @@ def next_round(
     return True
 
 
+draw_round = as_kernel(next_round)
+
+
 @inline
 def _explores(state: ExploringState, rules: Rules, coin: int) -> bool:
     if rules.presampled:
@@ -158,21 +158,6 @@ def _show(row: Items, slot: int, item: int) -> None:
         else:
             shown = item if j == slot else row[j]
             row[j] = EMPTY_SLOT if shown_before(row, j, shown) else shown
-
-
-@kernel
-def draw_round(
-    experts: HedgeState,
-    state: ExploringState,
-    rules: Rules,
-    paid: Ints,
-    row: Items,
-    probe: Items,
-    coins: PublicWords,
-    secret: SecretWords,
-) -> bool:
-    """`next_round`, to be called from outside."""
-    return next_round(experts, state, rules, paid, row, probe, coins, secret)
 
 
 @kernel
@@ -201,49 +186,25 @@ def replay_rounds(
         experts, state, rules, paid, slates[done], probe, coins, secret
     ):
         if probe[0] != NO_PROBE:
-            start(table, done, person, 0)
-            for item in slates[done]:
-                if item != EMPTY_SLOT:
-                    add(table, done, person, 0, item)
-            learn(experts, probe[0], probe[1], to_ticks(value(table, done, person, 0)))
+            learn(experts, probe[0], probe[1], to_ticks(payoff_of(table, done, slates[done], person)))
         done += 1
     return done
 
 
-class ExploringPolicy(Policy):
-    """Experts that learn from exploring rounds only, and draw again only when their rules say so.
-
-    draws    What is paid for redraws, and what is promised.
-    options  The arguments of the recipe, besides those of the frame.
-    """
+class ExploringPolicy(SecretScoresPolicy):
+    """Experts that learn from exploring rounds only, and draw again only when their rules say so."""
 
     reader = Payoffs()
-    purpose = "draws of items from secret scores"
 
     def __init__(
         self, frame: Frame, rate: float, rules: Rules, draws: Draws, options: dict[str, Any]
     ) -> None:
-        self.frame, self.rate, self.rules, self.budget = frame, rate, rules, draws.budget
-        self._draws, self._options = draws, options
+        super().__init__(frame, draws, options)
+        self.rate, self.rules = rate, rules
         self._experts = new_hedge(frame.n_items, frame.slots, rate)
         self._exploring = new_exploring(frame.slots)
 
     # What is promised.
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """What is proved about all slates together."""
-        return self._draws.guarantee
-
-    @property
-    def claim(self) -> Guarantee | None:
-        """What the paper's analysis says about this rate."""
-        return self._draws.claim
-
-    @property
-    def events(self) -> Event | None:
-        """What the whole run costs; None where nothing is promised."""
-        return self._draws.events
 
     def regret_bound(self, rounds: int | None = None) -> float | None:
         """What is proved, unless it never explores."""
@@ -252,12 +213,8 @@ class ExploringPolicy(Policy):
         if rounds is None:
             return None
         if rules.presampled:
-            explorations = int((rules.schedule < rounds).sum())
-            return (
-                bounds.presampled_bandit(n_items, slots, rounds, self.rate, explorations)
-                if explorations
-                else None
-            )
+            planned = int((rules.schedule < rounds).sum())
+            return bounds.presampled_bandit(n_items, slots, rounds, self.rate, planned) if planned else None
         if rules.share == 0:
             return None
         capped = slots if rules.resample == OWN else 1  # how many caps there are
@@ -320,10 +277,6 @@ class ExploringPolicy(Policy):
         )
 
     # What a snapshot holds.
-
-    def config(self) -> dict[str, Any]:
-        """The arguments of the recipe."""
-        return self._options
 
     def parameters(self) -> dict[str, Any]:
         """The public numbers that it was made with; exploring rounds drawn beforehand are only counted."""

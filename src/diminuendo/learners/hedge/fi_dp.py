@@ -26,7 +26,7 @@ from diminuendo.learners.base.setting import Setting
 from diminuendo.learners.hedge import constants
 from diminuendo.learners.hedge.constants import NOT_FOR_USE, Calibration
 from diminuendo.learners.hedge.full import FullInformationPolicy
-from diminuendo.learners.hedge.private_draws import FreeDraws, PrivateDraws, as_planned, claimed
+from diminuendo.learners.hedge.private_draws import FreeDraws, PrivateDraws, as_planned, asked, claimed
 from diminuendo.privacy.budget import Budget
 from diminuendo.privacy.draw_budget import DrawBudget
 from diminuendo.privacy.ledger import Ledger
@@ -78,18 +78,8 @@ def calibrated(
     name: str = NAME,
 ) -> Learner:
     """Algorithm 2 with the paper's rate, or the largest that the same budget allows."""
-    made = fi_dp(
-        setting.n_items,
-        setting.slots,
-        horizon=setting.rounds,
-        rate=constants.full_information(setting, calibration),
-        epsilon=setting.epsilon,
-        delta=setting.delta,
-        visits=setting.visits,
-        ledger=ledger,
-        coins=coins,
-        name=name,
-    )
+    rate = constants.full_information(setting, calibration)
+    made = fi_dp(**asked(setting, coins, ledger), rate=rate, name=name)
     return as_planned(made, calibration, ledger)
 
 
