@@ -73,32 +73,20 @@ class ExploreExploitPolicy(SecretScoresPolicy):
 
     def draw(self, row: Items, probe: Items) -> bool:
         """One item of each expert, or what stood before a slot and a random item."""
-        frame = self.frame
-        return bool(
-            _draw_round(self._experts, self.exploring, row, probe, frame.public.view, frame.secret.view)
-        )
+        words = self.frame.public.view, self.frame.secret.view
+        return _draw_round(self._experts, self.exploring, row, probe, *words)
 
     # Private: the expert that explored learns the payoff as the gain of the item that it tried.
 
     def learn(self, place: int, answer: float) -> None:
         """Of an exploring round, the payoff; of others, nothing."""
-        _learn_payoff(self._experts, self.frame.decisions.probes[place], answer)
+        learn_payoff(self._experts, self.frame.decisions.probes[place], answer)
 
     def replay(self, people: People, slates: Items, done: int) -> int:
         """Draw and learn, round by round, compiled."""
-        return int(
-            _replay(
-                self._experts,
-                self.exploring,
-                people.table,
-                slates,
-                done,
-                self.frame.public.view,
-                self.frame.secret.view,
-                np.empty(people.largest_state),
-                np.empty(3, dtype=np.int32),
-            )
-        )
+        words = self.frame.public.view, self.frame.secret.view
+        room = np.empty(people.largest_state), np.empty(3, dtype=np.int32)
+        return _replay(self._experts, self.exploring, people.table, slates, done, *words, *room)
 
     # What a snapshot holds.
 
@@ -170,14 +158,15 @@ _draw_round = as_kernel(_next_round)
 
 
 @inline
-def _learn(experts: HedgeState, probe: Items, payoff: float) -> None:
+def learn_probe(experts: HedgeState, probe: Items, payoff: float) -> None:
+    """The expert that explored learns the payoff as the gain of the item it tried; others, nothing."""
     if probe[0] != NO_PROBE:
         ticks = to_ticks(payoff)
         learn(experts, probe[0], probe[1], ticks)
         settle(experts, probe[0], ticks if probe[2] == 1 else 0)
 
 
-_learn_payoff = as_kernel(_learn)
+learn_payoff = as_kernel(learn_probe)
 
 
 @inline
@@ -204,6 +193,6 @@ def _replay(
 ) -> int:
     while done < slates.shape[0] and _next_round(experts, exploring, slates[done], probe, coins, secret):
         if probe[0] != NO_PROBE:
-            _learn(experts, probe, payoff_of(table, done, slates[done], state))
+            learn_probe(experts, probe, payoff_of(table, done, slates[done], state))
         done += 1
     return done

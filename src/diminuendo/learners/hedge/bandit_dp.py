@@ -1,8 +1,7 @@
 r"""BanditDP, Algorithm 3 of the paper, and its relatives: k ordered Hedge experts that learn from one number a person.
 
-Now and then a round explores: a random slot i and item a, the experts' items before slot i and then a are shown, and
-the payoff goes to expert i as the gain of a. Experts draw again after an exploration only; in between the slate stays.
-All of them are one policy (exploring.py):
+Now and then a round explores (bandit.py). Experts draw again after an exploration only; in between the slate stays. All
+of them are one policy (exploring.py):
 
 `bandit-dp`         only the expert that explored redraws ("own"), or all of them, as printed ("all");
 `bandit-direct`     everybody redraws in every round (the paper's appendix: regret of order T^(3/4));

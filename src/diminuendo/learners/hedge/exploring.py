@@ -18,7 +18,7 @@ import numpy as np
 from diminuendo import _validate
 from diminuendo._numba import as_kernel, inline, kernel
 from diminuendo.errors import InvalidInput
-from diminuendo.experts.hedge import HedgeState, check_fixed, learn, learned, new_hedge
+from diminuendo.experts.hedge import HedgeState, check_fixed, learned, new_hedge
 from diminuendo.learners.base.decisions import NO_PROBE
 from diminuendo.learners.base.entry import Advice, Entry
 from diminuendo.learners.base.feedback import Payoffs
@@ -26,14 +26,13 @@ from diminuendo.learners.base.frame import PATIENCE, Frame
 from diminuendo.learners.base.learner import Learner
 from diminuendo.learners.base.setting import Setting
 from diminuendo.learners.hedge import bounds, constants
-from diminuendo.learners.hedge.bandit import COIN, default_exploring, payoff_of
+from diminuendo.learners.hedge.bandit import COIN, default_exploring, learn_payoff, learn_probe, payoff_of
 from diminuendo.learners.hedge.private_draws import Draws, FreeDraws, SecretScoresPolicy, Use
 from diminuendo.objectives.family import Table
 from diminuendo.privacy.draw_budget import UNLIMITED, paid_for
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.randomness.coins import Coins
 from diminuendo.randomness.score_classes import draw
-from diminuendo.randomness.ticks import to_ticks
 from diminuendo.randomness.words import UNFINISHED, PublicWords, SecretWords, begin, below, undo
 from diminuendo.streams.people import People, shown_before
 from diminuendo.types import EMPTY_SLOT, Floats, Ints, Items
@@ -161,13 +160,6 @@ def _show(row: Items, slot: int, item: int) -> None:
 
 
 @kernel
-def learn_payoff(experts: HedgeState, probe: Items, payoff: float) -> None:
-    """The expert that explored learns the payoff as the gain of the item it tried; others, nothing."""
-    if probe[0] != NO_PROBE:
-        learn(experts, probe[0], probe[1], to_ticks(payoff))
-
-
-@kernel
 def replay_rounds(
     experts: HedgeState,
     state: ExploringState,
@@ -186,7 +178,7 @@ def replay_rounds(
         experts, state, rules, paid, slates[done], probe, coins, secret
     ):
         if probe[0] != NO_PROBE:
-            learn(experts, probe[0], probe[1], to_ticks(payoff_of(table, done, slates[done], person)))
+            learn_probe(experts, probe, payoff_of(table, done, slates[done], person))
         done += 1
     return done
 
@@ -225,19 +217,8 @@ class ExploringPolicy(SecretScoresPolicy):
 
     def draw(self, row: Items, probe: Items) -> bool:
         """The next slate and probe; False, with nothing changed, where a redraw is not paid for yet."""
-        frame = self.frame
-        return bool(
-            draw_round(
-                self._experts,
-                self._exploring,
-                self.rules,
-                self._draws.paid,
-                row,
-                probe,
-                frame.public.view,
-                frame.secret.view,
-            )
-        )
+        words = self.frame.public.view, self.frame.secret.view
+        return draw_round(self._experts, self._exploring, self.rules, self._draws.paid, row, probe, *words)
 
     def resume(self, rounds: int = 1) -> None:
         """More words; and pay for the redraws that the next round begins with."""
@@ -260,21 +241,10 @@ class ExploringPolicy(SecretScoresPolicy):
 
     def replay(self, people: People, slates: Items, done: int) -> int:
         """Draw and learn, round by round, compiled."""
-        return int(
-            replay_rounds(
-                self._experts,
-                self._exploring,
-                self.rules,
-                self._draws.paid,
-                people.table,
-                slates,
-                done,
-                self.frame.public.view,
-                self.frame.secret.view,
-                np.empty(people.largest_state),
-                np.empty(3, dtype=np.int32),
-            )
-        )
+        made = self._experts, self._exploring, self.rules, self._draws.paid
+        words = self.frame.public.view, self.frame.secret.view
+        room = np.empty(people.largest_state), np.empty(3, dtype=np.int32)
+        return replay_rounds(*made, people.table, slates, done, *words, *room)
 
     # What a snapshot holds.
 

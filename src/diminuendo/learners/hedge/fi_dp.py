@@ -1,9 +1,7 @@
 """FI-DP, Algorithm 2 of the paper: k ordered Hedge experts whose draws are private, full information.
 
-Expert i draws the item of slot i with probability in proportion to exp(rate * total gain), and learns from each
-person's objective what every item would have added to the slots before it (full.py). As printed, experts may repeat
-each other's items: such a slot stays empty. With a rate that ignores privacy it is the algorithm of Streeter and
-Golovin.
+The experts are those of full.py. As printed, they may repeat each other's items: such a slot stays empty. With a rate
+that ignores privacy it is the algorithm of Streeter and Golovin.
 
 Regret     at most rate * T + k log N / rate beyond (1 - 1/e) of the best slate (docs/maths/paper.md, Theorem P3).
 Guarantee  draws of rounds 2 to T, k each, within a span of 2 * rate (docs/maths/paper.md, Theorem P1); of 2 * rate * m

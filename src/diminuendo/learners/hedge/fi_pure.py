@@ -121,7 +121,7 @@ class FiPurePolicy(Policy):
     def draw(self, row: Items, probe: Items) -> bool:
         """Publish the sums with the round that expires, and draw one item from each expert's point."""
         frame = self.frame
-        return bool(draw_slate(self._experts, row, frame.rounds, frame.public.view, frame.secret.view))
+        return draw_slate(self._experts, row, frame.rounds, frame.public.view, frame.secret.view)
 
     # Private: gains wait until their round expires.
 
@@ -135,19 +135,9 @@ class FiPurePolicy(Policy):
     def replay(self, people: People, slates: Items, done: int) -> int:
         """Draw and learn, round by round, compiled."""
         frame = self.frame
-        return int(
-            _replay(
-                self._experts,
-                people.table,
-                slates,
-                done,
-                frame.rounds - done,
-                frame.public.view,
-                frame.secret.view,
-                np.empty(people.largest_state),
-                new_gain_buffer(frame.n_items, people.family.leaves),
-            )
-        )
+        before, words = frame.rounds - done, (frame.public.view, frame.secret.view)
+        room = np.empty(people.largest_state), new_gain_buffer(frame.n_items, people.family.leaves)
+        return _replay(self._experts, people.table, slates, done, before, *words, *room)
 
     # What a snapshot holds.
 

@@ -68,10 +68,8 @@ class FullInformationPolicy(SecretScoresPolicy):
 
     def draw(self, row: Items, probe: Items) -> bool:
         """One item of each expert; False, with nothing drawn, where the round is not paid for yet."""
-        frame, draws = self.frame, self._draws
-        return bool(
-            draw_slate(self._experts, row, frame.rounds, draws.paid, self._repeats, frame.secret.view)
-        )
+        paid, secret = self._draws.paid, self.frame.secret.view
+        return draw_slate(self._experts, row, self.frame.rounds, paid, self._repeats, secret)
 
     def resume(self, rounds: int = 1) -> None:
         """More words; and pay for the next round's draws, unless it is the first, which knows nothing."""
@@ -90,21 +88,9 @@ class FullInformationPolicy(SecretScoresPolicy):
 
     def replay(self, people: People, slates: Items, done: int) -> int:
         """Draw and learn, round by round, compiled."""
-        frame, draws = self.frame, self._draws
-        return int(
-            _replay(
-                self._experts,
-                people.table,
-                slates,
-                done,
-                frame.rounds - done,
-                draws.paid,
-                self._repeats,
-                frame.secret.view,
-                np.empty(people.largest_state),
-                self._room_for(people.family.leaves),
-            )
-        )
+        before, paid, secret = self.frame.rounds - done, self._draws.paid, self.frame.secret.view
+        room = np.empty(people.largest_state), self._room_for(people.family.leaves)
+        return _replay(self._experts, people.table, slates, done, before, paid, self._repeats, secret, *room)
 
     def _room_for(self, n_matrices: int) -> GainBuffer:
         """Room for the gains of a person who is described by that many matrices."""

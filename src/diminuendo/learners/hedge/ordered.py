@@ -1,11 +1,10 @@
 """Ordered experts, not private: one per slot, of Hedge or of any other kind.
 
-Expert i draws the item of slot i and learns, from each person's objective, what every item would have added to
-the slots before it. An expert that draws an item shown already draws again, and after a few attempts takes one of
-the others at random: slates are always full, and no expert gains less by it (docs/maths/hedge.md, remark e).
+An expert that draws an item shown already draws again, and after a few attempts takes one of the others at random:
+slates are always full, and no expert gains less by it (docs/maths/hedge.md, remark e).
 
-Hedge experts are compiled (full.py). Experts of any other kind (experts/__init__.py) are Python objects, asked one
-after the other: `replay` is then a loop in Python, as slow as `choose` and `observe`.
+Hedge experts are compiled (full.py says how they learn). Experts of any other kind (experts/__init__.py) are Python
+objects, asked one after the other: `replay` is then a loop in Python, as slow as `choose` and `observe`.
 
 Regret     (1 - 1/e) of the best slate in hindsight minus our payoff is at most the sum of the experts'
            regrets (docs/maths/hedge.md, Theorem 2), of Hedge experts O(sqrt(k T log N)) with nothing to tune.
