@@ -19,7 +19,7 @@ import numpy as np
 from diminuendo.audit.classifier import Reader, learn
 from diminuendo.audit.effort import ALPHA, Effort, runs
 from diminuendo.audit.finding import Finding, epsilon_shown
-from diminuendo.audit.subjects import Subject, View, play, remembering
+from diminuendo.audit.subjects import Subject, View, play
 from diminuendo.audit.worlds import Neighbours, candidates
 from diminuendo.learners import Setting
 from diminuendo.privacy.budget import Guarantee
@@ -84,8 +84,7 @@ def _learner(subject: Subject, epsilon: float, delta: float) -> str:
 
 def _promise(subject: Subject, setting: Setting) -> Guarantee:
     """What is claimed; the largest claim, where public coins decide what a learner can claim."""
-    with remembering():
-        return max((subject.promise(setting, seed) for seed in range(COINS)), key=lambda found: found.epsilon)
+    return max((subject.promise(setting, seed) for seed in range(COINS)), key=lambda found: found.epsilon)
 
 
 def _attempt(

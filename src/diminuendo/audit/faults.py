@@ -345,5 +345,3 @@ PLANTED: dict[str, Fault] = {
 
 FAULTS: dict[str, Subject] = {name: fault.subject(name, broken=True) for name, fault in PLANTED.items()}
 """All of which an audit must find."""
-MENDED: dict[str, Subject] = {name: fault.subject(name, broken=False) for name, fault in PLANTED.items()}
-"""These learners with nothing wrong; an audit may accuse none of them."""

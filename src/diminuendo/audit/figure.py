@@ -30,14 +30,10 @@ def plot_audit(found: Audit, path: Path) -> Path:
     axis.axvspan(1, edge, color=BROKEN, alpha=0.07, linewidth=0)
     axis.axvline(1, color=INK, linewidth=1.2)
     for method in METHODS:
-        inside: list[tuple[float, int]] = []
-        beyond: list[tuple[float, int]] = []
-        for place, subject in enumerate(rows):
-            finding = found.about(subject).get(method)
-            if finding is not None:
-                shown = share(finding.shown, finding.claimed)
-                (inside if shown <= BEYOND else beyond).append((min(shown, BEYOND), place))
-        for points, mark, size, name in ((inside, MARKS[method], 8, method), (beyond, ">", 11, None)):
+        found_by = [(found.about(subject).get(method), place) for place, subject in enumerate(rows)]
+        shares = [(share(finding.shown, finding.claimed), place) for finding, place in found_by if finding]
+        for far, mark, size, name in ((False, MARKS[method], 8, method), (True, ">", 11, None)):
+            points = [(min(shown, BEYOND), place) for shown, place in shares if (shown > BEYOND) == far]
             axis.plot(
                 [x for x, _ in points],
                 [y for _, y in points],

@@ -191,15 +191,15 @@ class Taps:
     ) -> bool:
         """A compiled round with draws from these classes for `slots`, where `drawn` has them afterwards."""
         covered = np.array([probabilities(classes, slot) for slot in slots])
-        wanted, word, pushed, words = self._wanted(law, (len(slots),)), None, None, secret
+        wanted, pushed, words = self._wanted(law, (len(slots),)), None, secret
+        before = int(secret.used[USED])
         if wanted is None:
-            word, pushed = _peek(secret), self._push(covered.shape)
-            if word is not None and pushed is not None:
-                wanted = _draw_tilted(covered, pushed, word)
+            pushed = self._push(covered.shape)
+            if pushed is not None and before < len(secret.words):
+                wanted = _draw_tilted(covered, pushed, int(secret.words[before]))
         if wanted is not None:
             # A repeat that is not seen may be of any item before it; what is learned is the same.
             words = _words_that_draw(classes, slots, np.where(wanted < 0, wanted[0], wanted))
-        before = int(secret.used[USED])
         done = bool(go_on(words))
         if done:
             if pushed is not None:
@@ -239,11 +239,6 @@ def _noting(secret: SecretRandomness, words: list[int]) -> Iterator[None]:
     left = len(secret.view.words) - int(secret.view.used[USED])
     come = np.concatenate(stream)
     words += come[: len(come) - left].tolist()
-
-
-def _peek(view: SecretWords) -> int | None:
-    place = int(view.used[USED])
-    return int(view.words[place]) if place < len(view.words) else None
 
 
 def _words_that_draw(

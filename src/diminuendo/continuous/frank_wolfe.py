@@ -19,6 +19,7 @@ References Perez-Salazar & Cummings (2021), AISTATS, Algorithm 4; Chen, Hassani 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, Literal, cast
 
@@ -126,7 +127,10 @@ class MetaFrankWolfe(PointLearner):
         """What the paper claims, for pure privacy only. The diameter is taken as sqrt(2) radius, the most it can be."""
         if self.noise != "gamma":
             return None
-        return Claim(self.epsilon, 0.0, frank_wolfe_plan.printed_regret(self.facts, self.epsilon))
+        facts, radius = self.facts, self.facts.radius
+        size = facts.gradient_bound, radius, math.sqrt(2) * radius, facts.smoothness
+        regret = frank_wolfe_plan.printed_regret(facts.n, facts.rounds, self.epsilon, *size)
+        return Claim(self.epsilon, 0.0, regret)
 
     def _follow(self, sums: Floats, rounds: int) -> None:
         """Each copy proposes a point."""

@@ -59,7 +59,8 @@ def ftrl_points(project: Project, sums: Floats, rate: float, centre: Floats) -> 
 
 def paper_curvature(size: int, rounds: int, epsilon: float) -> float:
     """H = sqrt(n log^2.5 T / (epsilon T)), as printed; it has no unit, so it fits gradients and points of size 1."""
-    _several(rounds)
+    if _validate.positive_int(rounds, "rounds") < 2:
+        raise InvalidInput(f"The formula needs at least 2 rounds, since log 1 = 0; got {rounds}.")
     spread = _validate.positive_int(size, "size") * math.log(rounds) ** 2.5
     return math.sqrt(spread / (_validate.positive_float(epsilon, "epsilon") * rounds))
 
@@ -82,7 +83,7 @@ def pftal_bound(radius: float, longest: float, rounds: int, curvature: float, no
 
 def _pftal_price(longest: float, rounds: int, noise: float) -> float:
     length, log = _size(longest, "longest"), math.log(_validate.positive_int(rounds, "rounds"))
-    return length**2 * (2 + log) / 2 + length * _size(noise, "noise", low=0.0) * (1 + log)
+    return length**2 * (2 + log) / 2 + length * _size(noise, "noise", or_none=True) * (1 + log)
 
 
 def best_rate(spread: float, longest: float, sizes: Sequence[int], stray: float = 0.0) -> float:
@@ -102,14 +103,14 @@ def ftrl_bound(
     """
     eta = _validate.positive_float(rate, "rate")
     calm = _size(spread, "spread") ** 2 / (2 * eta) + eta * _ftrl_price(longest, sizes, stray)
-    return calm + spread * _size(noise, "noise", low=0.0)
+    return calm + spread * _size(noise, "noise", or_none=True)
 
 
 def _ftrl_price(longest: float, sizes: Sequence[int], stray: float) -> float:
     length = _size(longest, "longest")
     squares, rounds = sum(size * size for size in sizes), sum(sizes)
     _validate.positive_int(rounds, "rounds")
-    return length**2 * squares / 2 + length * rounds * _size(stray, "stray", low=0.0)
+    return length**2 * squares / 2 + length * rounds * _size(stray, "stray", or_none=True)
 
 
 def gamma_length(size: int, nodes: int, scale: float) -> float:
@@ -117,15 +118,8 @@ def gamma_length(size: int, nodes: int, scale: float) -> float:
     return math.sqrt(nodes * size * (size + 1)) * scale
 
 
-def _several(rounds: int) -> None:
-    if _validate.positive_int(rounds, "rounds") < 2:
-        raise InvalidInput(f"The formula needs at least 2 rounds, since log 1 = 0; got {rounds}.")
-
-
-def _size(value: float, name: str, low: float | None = None) -> float:
-    if low is not None and value == low:
-        return low
-    return _validate.positive_float(value, name)
+def _size(value: float, name: str, or_none: bool = False) -> float:
+    return 0.0 if or_none and value == 0 else _validate.positive_float(value, name)
 
 
 LOW = 1e15

@@ -142,7 +142,7 @@ def _next_round(
     coin = below(COIN, coins)
     slot = below(k, coins) if coin != UNFINISHED else UNFINISHED
     item = below(experts.classes.totals.shape[0], coins) if slot != UNFINISHED else UNFINISHED
-    if item == UNFINISHED or not draw_slots(experts, row, secret):
+    if item == UNFINISHED or not draw_slots(experts, row, False, secret):
         undo(coins)
         return False
     probe[0] = NO_PROBE

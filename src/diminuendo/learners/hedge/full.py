@@ -114,12 +114,16 @@ class FullInformationPolicy(SecretScoresPolicy):
 
 
 @inline
-def draw_slots(experts: HedgeState, row: Items, secret: SecretWords) -> bool:
-    """One item per slot, all different; False, nothing used, when the round must be resumed."""
+def draw_slots(experts: HedgeState, row: Items, repeats: bool, secret: SecretWords) -> bool:
+    """One item per slot, all different; or, with repeats, a slot that repeats an earlier one stays empty.
+
+    False, nothing used, when the round must be resumed.
+    """
     begin(secret)
     n_items = experts.classes.totals.shape[0]
     for slot in range(len(row)):
-        for attempt in range(ATTEMPTS + 1):
+        row[slot] = EMPTY_SLOT
+        for attempt in range(1 if repeats else ATTEMPTS + 1):
             if attempt < ATTEMPTS:
                 item = draw(experts.classes, slot, secret)
             else:
@@ -149,26 +153,13 @@ def not_shown(row: Items, slot: int, number: int) -> int:
 
 
 @inline
-def draw_with_repeats(experts: HedgeState, row: Items, secret: SecretWords) -> bool:
-    """One item per slot; a slot that repeats an earlier one stays empty. False, nothing used, to be resumed."""
-    begin(secret)
-    for slot in range(len(row)):
-        item = draw(experts.classes, slot, secret)
-        if item == UNFINISHED:
-            undo(secret)
-            return False
-        row[slot] = EMPTY_SLOT if shown_before(row, slot, item) else item
-    return True
-
-
-@inline
 def next_slate(
     experts: HedgeState, row: Items, number: int, paid: Ints, repeats: bool, secret: SecretWords
 ) -> bool:
     """The slate of round `number`, if it is paid for; the first is free. False, with nothing used, to be resumed."""
     if number > 0 and not paid_for(paid, 0, number - 1):
         return False
-    return draw_with_repeats(experts, row, secret) if repeats else draw_slots(experts, row, secret)
+    return draw_slots(experts, row, repeats, secret)
 
 
 draw_slate = as_kernel(next_slate)
