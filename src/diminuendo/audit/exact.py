@@ -22,7 +22,7 @@ from diminuendo.audit.effort import Effort
 from diminuendo.audit.finding import Finding, share
 from diminuendo.audit.laws import LAWS, listed, log_chance
 from diminuendo.audit.pathwise import everything_is_watched
-from diminuendo.audit.subjects import Subject, View, play
+from diminuendo.audit.subjects import Subject, View, play, probed
 from diminuendo.audit.taps import Crossing, Taps
 from diminuendo.audit.worlds import (
     CROWDS,
@@ -37,7 +37,7 @@ from diminuendo.audit.worlds import (
 )
 from diminuendo.learners import Setting
 from diminuendo.randomness.coins import SeededCoins
-from diminuendo.types import EMPTY_SLOT, Floats
+from diminuendo.types import Floats
 
 
 class NotListed(Exception):
@@ -126,9 +126,7 @@ def cases(
             chosen = 0
             for _ in range(PATIENCE):
                 seed = int(seeds.integers(2**32))
-                probes = (
-                    play(subject, setting, Script(rounds, ()), SeededCoins(seed)).probes[:, 0] != EMPTY_SLOT
-                )
+                probes = probed(subject, setting, seed)
                 victim = int(probes.argmax())
                 if probes.any() and probes[victim:].all() and k == 1:
                     continue  # nothing that she moves is ever shown

@@ -32,7 +32,7 @@ import numpy as np
 from diminuendo.audit.effort import ALPHA, Effort
 from diminuendo.audit.finding import Finding, share
 from diminuendo.audit.laws import largest, log_chance, log_weight, spread, tilt, with_reused_words
-from diminuendo.audit.subjects import RAISED, Subject, View, play
+from diminuendo.audit.subjects import RAISED, Subject, View, play, probed
 from diminuendo.audit.taps import Crossing, Diverged, Taps, Unwatched
 from diminuendo.audit.worlds import (
     CROWDS,
@@ -50,7 +50,7 @@ from diminuendo.learners.base.entry import Shape
 from diminuendo.privacy import curves
 from diminuendo.privacy.budget import Guarantee
 from diminuendo.randomness.coins import SeededCoins
-from diminuendo.types import EMPTY_SLOT, FeedbackKind, Floats, Words
+from diminuendo.types import FeedbackKind, Floats, Words
 
 SHAPES: dict[FeedbackKind, tuple[Shape, ...]] = {
     "full": ((4, 2, 16), (2, 1, 16)),
@@ -293,9 +293,7 @@ def _scouts(
             if later:
                 victim = int(random.integers(until)) if number % 3 == 2 else turn[number % len(turn)]
             if setting.feedback != "full":  # where only some rounds are heard, hers is one of them
-                nobody = Script(setting.rounds, ())
-                probes = play(subject, setting, nobody, SeededCoins(seed)).probes[:until, 0]
-                heard = np.flatnonzero(probes != EMPTY_SLOT)
+                heard = np.flatnonzero(probed(subject, setting, seed)[:until])
                 victim = int(random.choice(heard)) if len(heard) else victim
             pair = neighbours(setting, f"{about}; {kind}", victim, one, other, crowd(setting, kind, random))
             turned, secret = (number + later) % 2 == 1, int(random.integers(2**32))

@@ -15,6 +15,7 @@ from typing import Any
 from unittest import mock
 
 import numpy as np
+from numpy.typing import NDArray
 
 from diminuendo import _validate
 from diminuendo.audit.laws import published
@@ -146,6 +147,12 @@ def play(subject: Subject, setting: Setting, script: Script, coins: Coins, taps:
     return View(
         slates, probes, published(watch.crossings), propensities, tuple(told), ended, tuple(crossing_rounds)
     )
+
+
+def probed(subject: Subject, setting: Setting, seed: int) -> NDArray[np.bool_]:
+    """Which rounds are probes, with the public coins of that seed; of some learners nobody else is heard."""
+    nobody = Script(setting.rounds, ())
+    return np.asarray(play(subject, setting, nobody, SeededCoins(seed)).probes[:, 0] != EMPTY_SLOT)
 
 
 def _observed(learner: Learner, decision: Decision, said: Any) -> str:

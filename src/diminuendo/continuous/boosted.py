@@ -152,16 +152,16 @@ class BoostedAscent(PointLearner):
         super().__init__(
             domain, rounds, gradient_bound, 0.0, noise, ("gaussian", "laplace"), epsilon, delta, releases, ledger, coins
         )  # fmt: skip
-        sums: GradientSums = OpenSums(self.facts, copies=1)
-        if noise is None:
-            self.plan = boosted_plan(self.facts, None)
-        else:
-            sums = self._with_noise(releases, ledger, name)
+        sums = self._planned(releases, ledger, name)
         # Of the open batch: where on the way people are asked.
         self._parts = np.zeros(max(self.schedule.sizes))
         self._open(sums, copies=1)
 
-    def _with_noise(self, releases: int | None, ledger: Ledger | None, name: str) -> GradientSums:
+    def _planned(self, releases: int | None, ledger: Ledger | None, name: str) -> GradientSums:
+        """Make the plan; the sums that it wants, paid for."""
+        if self.noise is None:
+            self.plan = boosted_plan(self.facts, None)
+            return OpenSums(self.facts, copies=1)
         if self.noise == "laplace":
             self._budget = Budget(self.epsilon, 0.0, self._unit, "pure")
         elif ledger is None or ledger.budget.accountant == "continuous-gaussian":

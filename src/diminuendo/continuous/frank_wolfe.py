@@ -82,23 +82,19 @@ class MetaFrankWolfe(PointLearner):
                 "calibration='paper' is Algorithm 4 as printed: noise='gamma', its own number of copies, "
                 "a release after every round. Leave copies and releases out."
             )
-        sums = self._with_noise(copies, releases, ledger, name) if noise else self._without_noise(copies)
-        self._open(sums, self.plan.copies)
+        self._open(self._planned(copies, releases, ledger, name), self.plan.copies)
 
-    def _without_noise(self, copies: int | None) -> GradientSums:
-        self.plan = frank_wolfe_plan.open_plan(
-            self.facts, copies if copies is None else _validate.positive_int(copies, "copies")
-        )
-        return OpenSums(self.facts, self.plan.copies)
-
-    def _with_noise(
+    def _planned(
         self, copies: int | None, releases: int | None, ledger: Ledger | None, name: str
     ) -> GradientSums:
-        pure = self.noise == "gamma"
-        self._theorem = "Theorem C1" if pure else "Theorem C2"
-        self._budget = Budget(
-            self.epsilon, 0.0 if pure else self.delta, self._unit, "pure" if pure else "zcdp"
-        )
+        """Make the plan; the sums that it wants, paid for."""
+        if self.noise is None:
+            self.plan = frank_wolfe_plan.open_plan(self.facts, copies)
+            return OpenSums(self.facts, self.plan.copies)
+        if self.noise == "gamma":
+            self._theorem, self._budget = "Theorem C1", Budget(self.epsilon, 0.0, self._unit, "pure")
+        else:
+            self._theorem, self._budget = "Theorem C2", Budget(self.epsilon, self.delta, self._unit)
         paid, cost = ledger or Ledger(self._budget), self._budget.share()
         if isinstance(cost, Laplace):
             if self.calibration == "paper":

@@ -104,7 +104,9 @@ def steps_price(facts: Facts, copies: int) -> float:
 
 def open_plan(facts: Facts, copies: int | None = None) -> FrankWolfePlan:
     """Without privacy: a new point every round; by default enough copies that steps cost no more than learning."""
-    if copies is None:
+    if copies is not None:
+        copies = _validate.positive_int(copies, "copies")
+    else:
         learning = facts.spread * facts.gradient_bound * math.sqrt(facts.rounds)
         wanted = steps_price(facts, 1) / learning
         copies = max(1, min(MOST_COPIES, math.ceil(wanted)))

@@ -12,7 +12,6 @@ PFTAL is written in the literature with distances to earlier points; for linear 
 
 Regret     against the best fixed point, expected: `pftal_bound` (Theorem C5), `ftrl_bound` (Theorem C6). FTRL is better
            by a logarithm, and where noise has the same law in every round it does not multiply the number of rounds.
-References Thakurta & Smith (2013), NIPS 26, for PFTAL; Agarwal & Singh (2017), ICML; Kairouz et al. (2021), ICML.
 
 Leaders on the simplex: k experts that draw items from points that follow noisy sums, purely private.
 
@@ -20,10 +19,10 @@ Each expert's gains are added up in a tree with Gamma-norm noise (sums/gamma_tre
 of the simplex nearest to (noisy sum) / (H t), which is PFTAL, and draws its item from that point. Points
 follow from what is published, so they and the coins of the draw are public.
 
-Guarantee  (epsilon, 0) for all k experts together, epsilon / k each, in real arithmetic
-           (docs/maths/paper.md, Theorem P4).
+Guarantee  (epsilon, 0) for all k experts together, epsilon / k each, in real arithmetic (docs/maths/paper.md, P4).
 Assumes    gains in [0, 1], so that one person moves the vector of an expert by at most sqrt N in length.
-References Thakurta & Smith (2013), NIPS 26; Michelot (1986), JOTA 50, for the projection.
+References Thakurta & Smith (2013), NIPS 26, for PFTAL; Agarwal & Singh (2017), ICML; Kairouz et al. (2021), ICML;
+           Michelot (1986), JOTA 50, for the projection.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ import numpy as np
 from diminuendo import _validate
 from diminuendo._numba import as_kernel, inline, kernel
 from diminuendo.errors import InvalidInput
-from diminuendo.experts.hedge import HedgeState, check_fixed, learned, new_hedge
+from diminuendo.experts.hedge import HedgeState, learned, new_hedge, rebuild
 from diminuendo.learners.base.decisions import NO_PROBE
 from diminuendo.learners.base.entry import Advice, Entry
 from diminuendo.learners.base.feedback import Payoffs
@@ -70,17 +70,6 @@ class Rules(NamedTuple):
     schedule: Ints
     """Rounds that explore, in order, where they were drawn beforehand; else `share` decides."""
     presampled: bool
-
-
-def new_exploring(slots: int) -> ExploringState:
-    """Before the first round."""
-    return ExploringState(
-        np.full(slots, EMPTY_SLOT, dtype=np.int32),
-        np.array([EVERYBODY]),
-        np.zeros(slots, dtype=np.int64),
-        np.zeros(slots, dtype=np.int64),
-        np.zeros(1, dtype=np.int64),
-    )
 
 
 @inline
@@ -194,7 +183,13 @@ class ExploringPolicy(SecretScoresPolicy):
         super().__init__(frame, draws, options)
         self.rate, self.rules = rate, rules
         self._experts = new_hedge(frame.n_items, frame.slots, rate)
-        self._exploring = new_exploring(frame.slots)
+        self._exploring = ExploringState(
+            np.full(frame.slots, EMPTY_SLOT, dtype=np.int32),
+            np.array([EVERYBODY]),
+            np.zeros(frame.slots, dtype=np.int64),
+            np.zeros(frame.slots, dtype=np.int64),
+            np.zeros(1, dtype=np.int64),
+        )
 
     # What is promised.
 
@@ -260,7 +255,7 @@ class ExploringPolicy(SecretScoresPolicy):
     def restored(self) -> None:
         """Refuse what could not have come about; what was paid for beyond the last redraw may be used up."""
         rounds, slots = self.frame.rounds, self.frame.slots
-        check_fixed(self._experts, self.rate, rounds)
+        rebuild(self._experts, self.rate, rounds)
         state, rules = self._exploring, self.rules
         used = state.explored.max() if rules.resample == OWN else sum(state.explored.tolist())
         planned = int((rules.schedule < rounds).sum())

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from diminuendo._numba import as_kernel, inline, kernel
-from diminuendo.experts.hedge import HedgeState, check_fixed, learn, learned, new_hedge, rebuild, settle
+from diminuendo.experts.hedge import HedgeState, learn, learned, new_hedge, rebuild, settle
 from diminuendo.learners.base.feedback import CompiledObjective, CompiledObjectives
 from diminuendo.learners.base.frame import Frame
 from diminuendo.learners.hedge import bounds
@@ -106,10 +106,7 @@ class FullInformationPolicy(SecretScoresPolicy):
 
     def restored(self) -> None:
         """Refuse scores that could not have come about; what was paid for beyond the last round may be used up."""
-        if self.rate is None:
-            rebuild(self._experts)
-        else:
-            check_fixed(self._experts, self.rate, self.frame.rounds)
+        rebuild(self._experts, self.rate, self.frame.rounds)
         self._draws.restored(np.array([max(0, self.frame.rounds - 1)]))
 
 
