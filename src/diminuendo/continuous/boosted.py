@@ -133,6 +133,7 @@ class BoostedAscent(PointLearner):
     """One leader over `domain`, for `rounds` rounds, fed with one gradient per person."""
 
     plan: BoostedPlan
+    _kinds = ("gaussian", "laplace")
     _theorem = "Theorem C9"
 
     def __init__(
@@ -149,9 +150,7 @@ class BoostedAscent(PointLearner):
         coins: Coins | None = None,
         name: str = "boosted-ascent",
     ) -> None:
-        super().__init__(
-            domain, rounds, gradient_bound, 0.0, noise, ("gaussian", "laplace"), epsilon, delta, releases, ledger, coins
-        )  # fmt: skip
+        super().__init__(domain, rounds, gradient_bound, 0.0, noise, epsilon, delta, releases, ledger, coins)
         sums = self._planned(releases, ledger, name)
         # Of the open batch: where on the way people are asked.
         self._parts = np.zeros(max(self.schedule.sizes))

@@ -54,6 +54,7 @@ class MetaFrankWolfe(PointLearner):
     """K copies of an online linear maximiser over `domain`, for `rounds` rounds."""
 
     plan: frank_wolfe_plan.FrankWolfePlan
+    _kinds = ("gamma", "gaussian")
 
     def __init__(
         self,
@@ -73,9 +74,8 @@ class MetaFrankWolfe(PointLearner):
         name: str = "frank-wolfe",
     ) -> None:
         super().__init__(
-            domain, rounds, gradient_bound, smoothness, noise, ("gamma", "gaussian"), epsilon, delta, releases, ledger,
-            coins,
-        )  # fmt: skip
+            domain, rounds, gradient_bound, smoothness, noise, epsilon, delta, releases, ledger, coins
+        )
         self.calibration = _validate.one_of(calibration, ("tight", "paper"), "calibration")
         if calibration == "paper" and (noise != "gamma" or copies or releases):
             raise InvalidInput(

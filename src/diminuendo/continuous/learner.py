@@ -47,6 +47,8 @@ class PointLearner(ABC):
 
     plan: Any
     """Public, with a `schedule`, whose last batch is never released, and a `bound` on the regret."""
+    _kinds: tuple[str, ...]
+    """Of noise."""
     _theorem: str
     """Of docs/maths/continuous.md, what is proved about privacy."""
     _budget: Budget
@@ -59,7 +61,6 @@ class PointLearner(ABC):
         gradient_bound: float,
         smoothness: float,
         noise: str | None,
-        kinds: tuple[str, ...],
         epsilon: float,
         delta: float,
         releases: int | None,
@@ -69,7 +70,7 @@ class PointLearner(ABC):
         if not isinstance(domain, Domain):
             raise InvalidInput(f"domain must be a Domain such as Box([1.0, 1.0]); got {domain!r}.")
         self.domain = domain
-        self.noise = _validate.one_of(noise, (None, *kinds), "noise")
+        self.noise = _validate.one_of(noise, (None, *self._kinds), "noise")
         self.facts = Facts(domain.n, rounds, domain.radius, domain.spread, gradient_bound, smoothness)
         self.epsilon, self.delta = _validate.positive_float(epsilon, "epsilon"), _validate.delta(delta)
         if noise is None and (ledger is not None or releases is not None):

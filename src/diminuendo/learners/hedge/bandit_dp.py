@@ -134,8 +134,7 @@ def bandit_dp(
         # coins, an average proves nothing, and every round is counted as an exploration.
         again = share / frame.slots if resample == "own" else share
         average = partial(delta_over_coins, rounds - 2, share, again, rate, budget.epsilon)
-    most_explored, no_schedule = rounds if cap is None else cap, np.empty(0, dtype=np.int64)
-    rules = Rules(share, most_explored, REDRAWERS[resample], no_schedule, False)
+    rules = Rules(share, rounds if cap is None else cap, REDRAWERS[resample])
     claim = claimed(frame, budget, rate, draws, source, tail)
     options = {"exploring": share, "cap": cap, "resample": resample}
     return _exploring(frame, rate, budget, rules, most, claim, options, average)

@@ -67,9 +67,9 @@ class Rules(NamedTuple):
     share: float
     cap: int
     resample: int
-    schedule: Ints
+    schedule: Ints = np.empty(0, dtype=np.int64)
     """Rounds that explore, in order, where they were drawn beforehand; else `share` decides."""
-    presampled: bool
+    presampled: bool = False
 
 
 @inline
@@ -287,7 +287,7 @@ def streeter_golovin_bandit(
     """The original, not private: everybody draws in every round."""
     frame = Frame("streeter-golovin-bandit", n_items, slots, coins=coins, patience=patience)
     share, rate = share_of_rounds(exploring), _validate.positive_float(rate, "rate")
-    rules = Rules(share, UNLIMITED, EVERY, np.empty(0, dtype=np.int64), False)
+    rules = Rules(share, UNLIMITED, EVERY)
     options = {"exploring": share, "rate": rate}
     return Learner(ExploringPolicy(frame, rate, rules, FreeDraws(frame), options))
 
