@@ -20,7 +20,7 @@ import numpy as np
 
 from diminuendo.audit.effort import Effort
 from diminuendo.audit.finding import Finding, share
-from diminuendo.audit.laws import LAWS, listed, log_chance
+from diminuendo.audit.laws import OUTCOMES, listed, log_chance
 from diminuendo.audit.pathwise import everything_is_watched
 from diminuendo.audit.subjects import Subject, View, play, probed
 from diminuendo.audit.taps import Crossing, Taps
@@ -62,7 +62,7 @@ def listing(subject: Subject, setting: Setting, script: Script, seed: int, most:
         taps = Taps(led)
         view = play(subject, setting, script, SeededCoins(seed), taps)
         runs += 1
-        if runs + len(waiting) > most or any(LAWS[came.law].outcomes is None for came in taps.crossings):
+        if runs + len(waiting) > most or any(came.law not in OUTCOMES for came in taps.crossings):
             raise NotListed
         key = _seen(view)
         chance = math.exp(math.fsum(log_chance(crossing) for crossing in taps.crossings))
