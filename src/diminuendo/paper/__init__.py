@@ -35,7 +35,7 @@ from diminuendo.learners.hedge.exploring import StreeterGolovinBandit
 from diminuendo.learners.hedge.fi_dp import StreeterGolovin
 from diminuendo.offline.private_greedy import private_greedy
 from diminuendo.paper import bounds
-from diminuendo.paper.private_hedge import PrivateHedge
+from diminuendo.paper.one_expert import PrivateHedge
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.randomness.coins import Coins
 from diminuendo.types import FeedbackKind

@@ -55,10 +55,11 @@ class ExploreExploitPolicy(SecretScoresPolicy):
     reader = Payoffs()
 
     def __init__(self, frame: Frame, exploring: float, rate: float | None) -> None:
-        self.rate, self.exploring = rate, _validate.positive_float(exploring, "exploring")
+        self.frame, self._draws, self.rate = frame, FreeDraws(frame), rate
+        self.exploring = _validate.positive_float(exploring, "exploring")
         if self.exploring > 1:
             raise InvalidInput(f"exploring is a share of rounds, at most 1; got {exploring}.")
-        super().__init__(frame, FreeDraws(frame), {"exploring": self.exploring, "rate": rate})
+        self._options = {"exploring": self.exploring, "rate": rate}
         self._experts = new_hedge(frame.n_items, frame.slots, rate)
 
     # What is promised.

@@ -180,7 +180,7 @@ class ExploringPolicy(SecretScoresPolicy):
     def __init__(
         self, frame: Frame, rate: float, rules: Rules, draws: Draws, options: dict[str, Any]
     ) -> None:
-        super().__init__(frame, draws, options)
+        self.frame, self.budget, self._draws, self._options = frame, draws.budget, draws, options
         self.rate, self.rules = rate, rules
         self._experts = new_hedge(frame.n_items, frame.slots, rate)
         self._exploring = ExploringState(

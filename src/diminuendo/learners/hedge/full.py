@@ -47,7 +47,7 @@ class FullInformationPolicy(SecretScoresPolicy):
     def __init__(
         self, frame: Frame, rate: float | None, draws: Draws, *, repeats: bool, options: dict[str, Any]
     ) -> None:
-        super().__init__(frame, draws, options)
+        self.frame, self.budget, self._draws, self._options = frame, draws.budget, draws, options
         self.rate, self._repeats = rate, repeats
         self._experts = new_hedge(frame.n_items, frame.slots, rate)
         self._state_room: Floats = np.empty(0)  # scratch: the state of the person who is learned from

@@ -43,7 +43,7 @@ class AnyExpertsPolicy(SecretScoresPolicy):
     reader = CompiledObjectives()
 
     def __init__(self, frame: Frame, experts: Sequence[Expert], options: dict[str, Any]) -> None:
-        super().__init__(frame, FreeDraws(frame), options)
+        self.frame, self._draws, self._options = frame, FreeDraws(frame), options
         self._experts = list(experts)
 
     # The door: every slate is drawn from what experts have learned, and nothing is paid.

@@ -110,16 +110,13 @@ Draws: TypeAlias = PrivateDraws | FreeDraws
 
 
 class SecretScoresPolicy(Policy):
-    """A policy that draws every slate from secret scores: what it promises is what is promised of its draws.
-
-    draws    What is paid for them, and what is promised.
-    options  The arguments of the recipe, besides those of the frame.
-    """
+    """A policy that draws every slate from secret scores: what it promises is what is promised of its draws."""
 
     purpose = "draws of items from secret scores"
-
-    def __init__(self, frame: Frame, draws: Draws, options: dict[str, Any]) -> None:
-        self.frame, self.budget, self._draws, self._options = frame, draws.budget, draws, options
+    _draws: Draws
+    """What is paid for them, and what is promised."""
+    _options: dict[str, Any]
+    """The arguments of the recipe, besides those of the frame."""
 
     @property
     def guarantee(self) -> Guarantee:
