@@ -13,13 +13,14 @@ from diminuendo.audit.classifier import Reader
 from diminuendo.audit.effort import ALPHA, FALSE_ALARM, MOST_LEARNERS, Effort
 from diminuendo.audit.finding import at_least, at_most, epsilon_shown
 from diminuendo.audit.subjects import Subject, View
-from diminuendo.audit.worlds import Neighbours, candidates, prompt
+from diminuendo.audit.worlds import Neighbours, candidates
 from diminuendo.learners import LEARNERS, Setting
 from diminuendo.privacy.budget import Guarantee
 from diminuendo.randomness import noise
 from diminuendo.randomness.coins import Coins
 from diminuendo.randomness.words import SecretRandomness
 from diminuendo.types import FEEDBACKS, Decision
+from tests.kit.scripts import prompt
 
 SETTING = Setting(2, 1, 2, "bandit")
 EFFORT = Effort("test", scouts=100, training=1_200, scored=4_000, paths=1, views=1)

@@ -12,10 +12,11 @@ from diminuendo import Oracle
 from diminuendo.audit.effort import EFFORTS
 from diminuendo.audit.exact import exact, listing, smallest_epsilon
 from diminuendo.audit.subjects import Subject, shipped
-from diminuendo.audit.worlds import CROWDS, crowd, neighbours, prompt, wanting
+from diminuendo.audit.worlds import CROWDS, crowd, neighbours, wanting
 from diminuendo.learners import Setting
 from diminuendo.learners.hedge.fi_dp import FiDp
 from tests.kit.enumeration import full_information_law, mask
+from tests.kit.scripts import prompt
 
 QUICK = EFFORTS["quick"]
 RATE = 0.5

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import math
+from contextlib import nullcontext
 
 import pytest
 
 from diminuendo.audit.effort import EFFORTS
 from diminuendo.audit.exact import exact
-from diminuendo.audit.faults import FAULTS, MENDED, PLANTED
+from diminuendo.audit.faults import FAULTS, PLANTED
 from diminuendo.audit.pathwise import pathwise
 from tests.kit.slow import mostly_slow
 
 QUICK = EFFORTS["quick"]
+MENDED = {name: fault.subject(name, broken=False) for name, fault in PLANTED.items()}
+"""These learners with nothing wrong; an audit may accuse none of them."""
 LISTED = (
     "exploration decided by data (bandit-dp)",
     "duplicates counted (fi-dp)",
@@ -47,7 +50,7 @@ def test_a_planted_fault_is_found(name: str) -> None:
     assert math.isinf(found.shown) == by_data, "what is decided by data is seen bare"
 
 
-AROUND = [name for name, how in PLANTED.items() if len(how) > 1 or "slate-" in name]
+AROUND = [name for name, fault in PLANTED.items() if fault.around is not nullcontext or "slate-" in name]
 """Faults outside of a learner, or around slates that are counted: mended, there is little left but a shipped one."""
 FIRST = {name.partition("(")[2]: name for name in reversed(MENDED) if name not in AROUND}
 """One fault for each learner that has some inside: mended, they are all the same."""

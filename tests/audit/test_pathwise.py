@@ -30,7 +30,7 @@ QUICK = EFFORTS["quick"]
 def test_chances_of_noise_add_up(law: str, scale: float) -> None:
     reach = np.arange(-math.ceil(45 * scale), math.ceil(45 * scale) + 1)
     covered = np.zeros(1, dtype=np.int64)
-    total = math.fsum(math.exp(laws.LAWS[law].log_chance(covered, scale, np.array([z]))) for z in reach)
+    total = math.fsum(math.exp(laws.LAWS[law](covered, scale, np.array([z]))) for z in reach)
     assert total == pytest.approx(1.0, abs=1e-9)
 
 

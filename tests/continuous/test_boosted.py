@@ -31,8 +31,7 @@ from diminuendo.continuous import (
     PointDecision,
     Quadratic,
 )
-from diminuendo.continuous.boosted import part_of_the_way
-from diminuendo.continuous.boosted_plan import best_size, boosted_plan
+from diminuendo.continuous.boosted import best_size, boosted_plan, part_of_the_way
 from diminuendo.continuous.frank_wolfe_plan import GRADIENT_TICKS, Facts
 from diminuendo.errors import InvalidInput, OverBudget, WrongFeedback
 from diminuendo.privacy import Budget, Ledger, Unit
@@ -40,6 +39,7 @@ from diminuendo.privacy.events import ContinuousGaussian, Gaussian, Laplace
 from diminuendo.randomness import SeededCoins, SystemCoins
 from diminuendo.types import ONE_MINUS_1_OVER_E, Floats
 from tests.continuous.hindsight import best_on_a_grid
+from tests.kit.inside import last_deviation
 from tests.kit.statistics import ALPHA
 
 KINDS: list[dict[str, Any]] = [
@@ -467,7 +467,7 @@ def test_the_planned_noise_is_the_noise(cost: str) -> None:
     planned = math.sqrt(made.plan.square / 10_000)
     # Discrete noise has no more than the deviation it is named for; rounding adds half a tick to what is drawn.
     rounding = 0.5 * 0.4 / GRADIENT_TICKS if cost == "rounded" else 0.0
-    deviation = made._sums.deviation  # type: ignore[attr-defined]
+    deviation = last_deviation(made._sums)
     assert planned == pytest.approx(deviation + rounding, rel=1e-12)
     squares = np.square(made._sums.release(made._secret)[0]) / planned**2
     error = stats.norm.isf(ALPHA / 2) * squares.std(ddof=1) / 100

@@ -36,6 +36,7 @@ from diminuendo.privacy.events import Gaussian, Laplace
 from diminuendo.randomness import SeededCoins, SystemCoins
 from diminuendo.types import Floats
 from tests.continuous.hindsight import best_concave, best_on_a_grid
+from tests.kit.inside import last_deviation
 from tests.kit.statistics import ALPHA
 
 KINDS: list[dict[str, Any]] = [
@@ -519,7 +520,7 @@ def test_little_noise_is_little_different(noise: Any) -> None:
         if noise == "gamma":  # six nodes, padding among them: lengths add up at most
             longest = stats.gamma.isf(chance, 6 * 3) * private._sums._tree.scale  # type: ignore[attr-defined]
         else:  # and each gradient is cut to whole ticks
-            deviation = private._sums.deviation  # type: ignore[attr-defined]
+            deviation = last_deviation(private._sums)
             longest = (
                 math.sqrt(stats.chi2.isf(chance, 3)) * deviation + 60 * math.sqrt(3) * 2.0 / GRADIENT_TICKS
             )
@@ -548,7 +549,7 @@ def test_the_papers_numbers() -> None:
 
 def test_the_planned_noise_is_the_noise() -> None:
     made = learner(rounds=200, noise="gaussian", epsilon=1.0)
-    deviation = made._sums.deviation  # type: ignore[attr-defined]
+    deviation = last_deviation(made._sums)
     assert made.plan.noise == pytest.approx(math.sqrt(3) * deviation, rel=1e-9)
 
 

@@ -18,7 +18,7 @@ import pytest
 from scipy import optimize, stats
 
 from diminuendo.errors import InvalidInput, UnknownEvent
-from diminuendo.learners.hedge.constants import paper_exploring, paper_hedge_rate, paper_rate
+from diminuendo.learners.hedge.constants import paper_exploring, paper_rate
 from diminuendo.paper import bounds
 from diminuendo.privacy import (
     ACCOUNTANTS,
@@ -106,7 +106,7 @@ def test_erratum_6_the_constant_32_needs_a_small_epsilon() -> None:
     rounds = 10**9  # so many that e^x - 1 is x
 
     def proved(epsilon: float, delta: float) -> bool:
-        rate = paper_hedge_rate(rounds, epsilon, delta)
+        rate = paper_rate(1, rounds, epsilon, delta)
         return bounds.advanced_composition(2 * rate, rounds, delta) <= epsilon
 
     for delta in (0.5, 1e-2, 1e-6):
@@ -117,11 +117,11 @@ def test_erratum_6_the_constant_32_needs_a_small_epsilon() -> None:
     assert not proved(60.0, 1e-6)
     for delta in (0.5, 1e-6):  # zCDP proves it for 12 times as much
         epsilon = 48 * math.log(1 / delta)
-        draws = Selections(10**4, 2 * paper_hedge_rate(10**4, epsilon, delta))
+        draws = Selections(10**4, 2 * paper_rate(1, 10**4, epsilon, delta))
         assert ACCOUNTANTS["zcdp"].delta(draws, epsilon) <= delta
     # Two items, 50 rounds. The first person wants one item or the other, nobody else wants anything. The 49 draws that
     # follow are independent, right with odds e^rate: exactly the law of `pure_delta`.
-    rate = paper_hedge_rate(50, 10.0, 0.99)
+    rate = paper_rate(1, 50, 10.0, 0.99)
     assert rate == pytest.approx(2.4937, abs=1e-4)
     first, other = softmax(rate * np.array([1.0, 0.0])), softmax(rate * np.array([0.0, 1.0]))
     assert np.log(first / other) == pytest.approx([rate, -rate])

@@ -1,4 +1,4 @@
-"""How functions become compiled code: `kernel`, `allocating_kernel` and `inline`.
+"""How functions become compiled code: `kernel`, `allocating_kernel`, `inline` and `as_kernel`.
 
 Everything that knows numba's insides is in this package: cache.py keeps compiled code on disk. What is said
 while somebody waits for it is in _compile_progress.py, which is loaded without numba.
@@ -33,6 +33,11 @@ def allocating_kernel(function: Function) -> Function:
 def inline(function: Function) -> Function:
     """Compile as part of the kernels that call it."""
     return _compiled(function, forceinline=True, _nrt=False)
+
+
+def as_kernel(function: Function) -> Function:
+    """A kernel that does what this `inline` function does, so that Python can call it too."""
+    return cast(Function, kernel(cast(Any, function).py_func))
 
 
 def _compiled(function: Function, **options: Any) -> Function:

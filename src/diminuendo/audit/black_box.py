@@ -12,14 +12,14 @@ runs shows what happens with a chance of delta. Whoever looks inside sees more (
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from diminuendo.audit.classifier import Reader, learn
 from diminuendo.audit.effort import ALPHA, Effort, runs
 from diminuendo.audit.finding import Finding, epsilon_shown
-from diminuendo.audit.subjects import Subject, View, play, remembering
+from diminuendo.audit.subjects import Subject, View, play
 from diminuendo.audit.worlds import Neighbours, candidates
 from diminuendo.learners import Setting
 from diminuendo.privacy.budget import Guarantee
@@ -30,16 +30,6 @@ HOPEFUL = 0.1
 """How unsure a scout may be of what it reports. Only the choice of neighbours depends on it."""
 COINS = 20
 """How many public coins are asked what is promised."""
-
-
-@dataclass(frozen=True)
-class Counted:
-    """How often an event came in either world, and what epsilon that shows."""
-
-    hits: int
-    others: int
-    shown: float
-    classifier: str
 
 
 def black_box(subject: Subject, epsilon: float, delta: float, effort: Effort, seed: int) -> list[Finding]:
@@ -54,24 +44,22 @@ def attack(subject: Subject, pairs: Sequence[Neighbours], effort: Effort, seed: 
     pair = pairs[0]
     if effort.scouts:
         hopes = [_attempt(subject, tried, effort.scouts, effort.scouts, HOPEFUL, seeds) for tried in pairs]
-        pair = pairs[int(np.argmax([hope.shown for hope in hopes]))]
+        pair = pairs[int(np.argmax([shown for shown, _ in hopes]))]
     promise = _promise(subject, pair.setting)
     training, scored = (runs(rounds, pair.setting.rounds) for rounds in (effort.training, effort.scored))
-    found = _attempt(subject, pair, training, scored, ALPHA, seeds)
+    shown, counted = _attempt(subject, pair, training, scored, ALPHA, seeds)
     return Finding(
         METHOD,
         subject.name,
         pair.about,
         promise.epsilon,
         promise.delta,
-        found.shown,
+        shown,
         1 - ALPHA,
         2 * (2 * len(pairs) * effort.scouts + training + scored),
         {
             "scored_runs_of_each_world": scored,
-            "event_in_one_world": found.hits,
-            "event_in_the_other": found.others,
-            "classifier": found.classifier,
+            **counted,
             "neighbours_tried": len(pairs) if effort.scouts else 1,
         },
     )
@@ -84,21 +72,21 @@ def _learner(subject: Subject, epsilon: float, delta: float) -> str:
 
 def _promise(subject: Subject, setting: Setting) -> Guarantee:
     """What is claimed; the largest claim, where public coins decide what a learner can claim."""
-    with remembering():
-        return max((subject.promise(setting, seed) for seed in range(COINS)), key=lambda found: found.epsilon)
+    return max((subject.promise(setting, seed) for seed in range(COINS)), key=lambda found: found.epsilon)
 
 
 def _attempt(
     subject: Subject, pair: Neighbours, training: int, scored: int, alpha: float, seeds: Iterator[int]
-) -> Counted:
-    """Choose an event by some runs, count it in others."""
+) -> tuple[float, dict[str, Any]]:
+    """Choose an event by some runs, count it in others: what epsilon that shows, and how."""
     delta = subject.promise(pair.setting).delta
     one, other = _worlds(subject, pair, training, seeds)
     reader = Reader.of([*one, *other], pair.setting.n_items, pair.victim)
     event = learn(one, other, reader, delta)
     counts = [event.hits(views) for views in _worlds(subject, pair, scored, seeds)]
     hits, others = counts[event.likelier], counts[1 - event.likelier]
-    return Counted(hits, others, float(epsilon_shown(hits, others, scored, delta, alpha)), event.name)
+    counted = {"event_in_one_world": hits, "event_in_the_other": others, "classifier": event.name}
+    return float(epsilon_shown(hits, others, scored, delta, alpha)), counted
 
 
 def _worlds(

@@ -19,15 +19,25 @@ from dataclasses import dataclass
 import numpy as np
 
 from diminuendo.audit.effort import Effort
-from diminuendo.audit.finding import Finding
-from diminuendo.audit.laws import LAWS, listed, log_chance
+from diminuendo.audit.finding import Finding, share
+from diminuendo.audit.laws import OUTCOMES, listed, log_chance
 from diminuendo.audit.pathwise import everything_is_watched
-from diminuendo.audit.subjects import Subject, View, play
+from diminuendo.audit.subjects import Subject, View, play, probed
 from diminuendo.audit.taps import Crossing, Taps
-from diminuendo.audit.worlds import CROWDS, SILENT, Said, Script, again, crowd, neighbours, wanting
+from diminuendo.audit.worlds import (
+    CROWDS,
+    SILENT,
+    Said,
+    Script,
+    again,
+    crowd,
+    neighbours,
+    size_in_words,
+    wanting,
+)
 from diminuendo.learners import Setting
 from diminuendo.randomness.coins import SeededCoins
-from diminuendo.types import EMPTY_SLOT, Floats
+from diminuendo.types import Floats
 
 
 class NotListed(Exception):
@@ -52,10 +62,7 @@ def listing(subject: Subject, setting: Setting, script: Script, seed: int, most:
         taps = Taps(led)
         view = play(subject, setting, script, SeededCoins(seed), taps)
         runs += 1
-        if (
-            any(LAWS[crossing.law].outcomes is None for crossing in taps.crossings)
-            or runs + len(waiting) > most
-        ):
+        if runs + len(waiting) > most or any(came.law not in OUTCOMES for came in taps.crossings):
             raise NotListed
         key = _seen(view)
         chance = math.exp(math.fsum(log_chance(crossing) for crossing in taps.crossings))
@@ -97,9 +104,7 @@ class Case:
     seed: int
 
     def __str__(self) -> str:
-        setting = self.setting
-        shape = f"{setting.n_items} items, {setting.slots} shown, {setting.rounds} rounds"
-        return f"in round {self.victim}; {self.crowd}; {shape}"
+        return f"in round {self.victim}; {self.crowd}; {size_in_words(self.setting)}"
 
 
 SHAPES = {"quick": ((2, 1, 4), (2, 2, 2)), "full": ((2, 1, 4), (2, 2, 3), (3, 1, 3), (2, 1, 7))}
@@ -121,9 +126,7 @@ def cases(
             chosen = 0
             for _ in range(PATIENCE):
                 seed = int(seeds.integers(2**32))
-                probes = (
-                    play(subject, setting, Script(rounds, ()), SeededCoins(seed)).probes[:, 0] != EMPTY_SLOT
-                )
+                probes = probed(subject, setting, seed)
                 victim = int(probes.argmax())
                 if probes.any() and probes[victim:].all() and k == 1:
                     continue  # nothing that she moves is ever shown
@@ -143,11 +146,6 @@ def people(setting: Setting) -> dict[str, Said]:
             found[f"wants {list(items)}"] = ((0, wanting(feedback, n, items)),)
     found["wants [0] again and again"] = again(wanting(feedback, n, (0,)))
     return found
-
-
-def share(shown: float, claimed: float) -> float:
-    """How much of what is claimed was shown."""
-    return shown / claimed if claimed > 0 else math.inf if shown > 0 else 0.0
 
 
 def exact(subject: Subject, epsilon: float, delta: float, effort: Effort, seed: int) -> list[Finding]:

@@ -1,26 +1,26 @@
 """Planted faults: learners that break their promise in one small place, as programmers do. Audits must find them all.
 
-Each is a shipped learner with one thing done wrong. Mended, it is made by the same code with nothing wrong, so that
-what an audit finds is the fault and not how it was planted. Never for use.
-
-Here are faults in what learners publish, and in what surrounds them; those in draws are in draw_faults.py; last comes
-the table of all.
+Each is a shipped learner with one thing done wrong to its policy, or to what surrounds it. Mended, it is made by the
+same code with nothing wrong, so that what an audit finds is the fault and not how it was planted. Never for use.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 from unittest import mock
 
 import numpy as np
 
-from diminuendo.audit.draw_faults import DRAW_FAULTS, Fault, duplicates_counted
-from diminuendo.audit.subjects import Subject
-from diminuendo.learners.base.learner import Learner
-from diminuendo.learners.base.setting import Setting
+from diminuendo.audit.subjects import Subject, changed
+from diminuendo.experts.hedge import new_hedge
+from diminuendo.learners.base.entry import AnyEntry
+from diminuendo.learners.epoch_greedy import EpochGreedy
+from diminuendo.learners.hedge.bandit_dp import BanditDp
+from diminuendo.learners.hedge.exploring import NOBODY
+from diminuendo.learners.hedge.fi_dp import FiDp
 from diminuendo.learners.overlap.recipes import OverlapGreedy, OverlapSums
 from diminuendo.learners.released.variants import Boosted
 from diminuendo.learners.slates.clicks import SlateClicks
@@ -32,7 +32,121 @@ from diminuendo.randomness.words import USED, SecretRandomness
 from diminuendo.sums.chains import release as chain
 from diminuendo.sums.chains import running as chain_sums
 from diminuendo.sums.clip import clip_all
-from diminuendo.types import FEEDBACKS, Floats, Items, Objective, Words
+from diminuendo.types import Floats, Items, Objective, Words
+
+
+def nothing(policy: Any, broken: bool) -> None:
+    """The fault is in what surrounds the learner."""
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A learner, and what is done wrong to it."""
+
+    learner: AnyEntry
+    plant: Callable[[Any, bool], None] = nothing
+    """Changes a policy; only if it is told to, so that it is broken."""
+    around: Callable[[], AbstractContextManager[None]] = nullcontext
+    """What else is wrong with the world while the learner lives."""
+
+    def subject(self, name: str, *, broken: bool) -> Subject:
+        """The learner with its fault; or, not broken, made by the same code with nothing wrong."""
+        around = self.around if broken else nullcontext
+        name = name if broken else f"{name}, mended"
+        return changed(name, self.learner, lambda policy: self.plant(policy, broken), around)
+
+
+def after(policy: Any, name: str, then: Callable[..., None]) -> None:
+    """Let `then` follow each call of that method; it is given what came of the call, and its arguments."""
+    method = getattr(policy, name)
+
+    def both(*given: Any) -> Any:
+        came = method(*given)
+        then(came, *given)
+        return came
+
+    setattr(policy, name, both)
+
+
+# In draws of items from secret scores.
+
+
+def rate_doubled(policy: Any, broken: bool) -> None:
+    """Experts learn at twice the rate that was paid for: up and down are forgotten to be two directions."""
+    frame = policy.frame
+    policy._experts = new_hedge(frame.n_items, frame.slots, policy.rate * (2 if broken else 1))
+
+
+def words_used_again(policy: Any, broken: bool) -> None:
+    """The place in the secret words is not kept: all rounds draw with the same."""
+
+    def forget(done: bool, *given: Any) -> None:
+        if done and broken:
+            policy.frame.secret.view.used[USED] = 0
+
+    after(policy, "draw", forget)
+
+
+def explores_when_unhappy(policy: Any, broken: bool) -> None:
+    """Explores more often after somebody was unhappy."""
+    share = policy.rules.share
+
+    def explore(_: None, place: int, answer: float) -> None:
+        policy.rules = policy.rules._replace(share=1.0 - min(1.0, answer) if broken else share)
+
+    after(policy, "learn", explore)
+
+
+def redraws_on_arrival(policy: Any, broken: bool) -> None:
+    """Experts draw again when the answer to an exploration has come, not when it was made."""
+    later = [NOBODY]
+
+    def put_off(done: bool, *given: Any) -> None:
+        if done and broken:
+            later[0], policy._exploring.due[0] = int(policy._exploring.due[0]), NOBODY
+
+    def make_due(*given: Any) -> None:
+        if broken:
+            policy._exploring.due[0] = later[0]
+
+    after(policy, "draw", put_off)
+    after(policy, "learn", make_due)
+
+
+def learns_twice(policy: Any, broken: bool) -> None:
+    """Counts every answer when it comes and again when it is filed."""
+    learn = policy.learn
+
+    def again(_: None, place: int, answer: Any) -> None:
+        if broken:
+            learn(place, answer)
+
+    after(policy, "learn", again)
+
+
+def duplicates_counted(policy: Any, broken: bool) -> None:
+    """Forgets to close a round once it was answered: whoever answers again is counted again."""
+    decisions = policy.frame.decisions
+    decisions.close = (lambda place: None) if broken else decisions.close
+
+
+def epoch_ends_on_answers(policy: Any, broken: bool) -> None:
+    """An epoch is over when enough people have answered, not when enough have come."""
+    _due_on_answers(policy, broken, lambda rounds: policy._made[0] < policy.epochs.of(rounds))
+
+
+def batch_ends_on_answers(policy: Any, broken: bool) -> None:
+    """A batch is over when enough people have answered, not when enough have come."""
+    _due_on_answers(policy, broken, policy.released.due)
+
+
+def _due_on_answers(policy: Any, broken: bool, due: Callable[[int], bool]) -> None:
+    answers: list[Any] = []
+    after(policy, "learn", lambda *given: answers.append(given))
+    policy.due = lambda: bool(due(len(answers) if broken else policy.frame.rounds))
+
+
+# In what is published.
 
 
 class PublicAsSecret(SeededCoins):
@@ -80,26 +194,23 @@ def scale_follows_answers(policy: Any, broken: bool) -> None:
 
 def refuses_when_unhappy(policy: Any, broken: bool) -> None:
     """A check that was meant for tests stops the run when payoffs add up to too little."""
-    learn, admit, unhappy = policy.learn, policy.frame.admit, [False]
+    unhappy = [False]
 
-    def learns(place: int, answer: float) -> None:
-        learn(place, answer)
+    def note(_: None, place: int, answer: float) -> None:
         unhappy[0] = broken and answer <= 0
 
-    def admits(rounds: int) -> None:
-        admit(rounds)
+    def refuse(_: None, rounds: int) -> None:
         if unhappy[0]:
             raise ArithmeticError("payoffs are too small")
 
-    policy.learn, policy.frame.admit = learns, admits
+    after(policy, "learn", note)
+    after(policy.frame, "admit", refuse)
 
 
 def plans_on_answers(policy: Any, broken: bool) -> None:
     """Puts a slate aside as soon as somebody dislikes it, before anything was published."""
-    learn = policy.learn
 
-    def learns(place: int, answer: float) -> None:
-        learn(place, answer)
+    def put_aside(_: None, place: int, answer: float) -> None:
         if broken and answer <= 0:
             shown = policy._blocks[-1]
             others = np.roll(shown.block.slates, 1, axis=1)
@@ -107,7 +218,7 @@ def plans_on_answers(policy: Any, broken: bool) -> None:
             policy._blocks[-1] = shown._replace(block=shown.block._replace(slates=others), menu=menu)
             policy._chooser = menu.chooser()
 
-    policy.learn = learns
+    after(policy, "learn", put_aside)
 
 
 def words_given_back(policy: Any, broken: bool) -> None:
@@ -137,43 +248,26 @@ def noise_used_again(policy: Any, broken: bool) -> None:
 
 def last_counted_again(policy: Any, broken: bool) -> None:
     """From the third batch on, the last person of a batch is counted again in the next."""
-    frame, released = policy.frame, policy.released
-    learn, release, last = policy.learn, policy.release, list[tuple[Objective, Items, int]]()
+    frame, released, last = policy.frame, policy.released, list[tuple[Objective, Items, int]]()
 
-    def learns(place: int, answer: Objective) -> None:
-        learn(place, answer)
+    def keep(_: None, place: int, answer: Objective) -> None:
         number = frame.decisions.round_at(place)
         batch = released.schedule.batch_of(number)
         if broken and batch >= 2 and number + 1 == released.schedule.ends[batch]:
             last[:] = [(answer, frame.decisions.rows[place].copy(), int(policy._words[place]))]
 
-    def releases() -> None:
-        release()
+    def count(_: None) -> None:
         if last and released.sum.batch < len(released.schedule) - 1:
             gains = np.asarray(policy._laws[-1][1].of_function(*last.pop()), dtype=np.float64)
             if gains.shape == (released.size,):
                 released.sum._marks[1] -= 1  # or the sum would refuse more people than came
                 released.sum.add(gains, batch=released.sum.batch)
 
-    policy.learn, policy.release = learns, releases
+    after(policy, "learn", keep)
+    after(policy, "release", count)
 
 
-def batch_ends_on_answers(policy: Any, broken: bool) -> None:
-    """A batch is over when enough people have answered, not when enough have come."""
-    learn, answers = policy.learn, [0]
-
-    def learns(place: int, answer: Objective) -> None:
-        answers[0] += 1
-        learn(place, answer)
-
-    def due() -> bool:
-        return bool(policy.released.due(answers[0] if broken else policy.frame.rounds))
-
-    policy.learn, policy.due = learns, due
-
-
-def nothing(policy: Any, broken: bool) -> None:
-    """The fault is in what surrounds the learner."""
+# In what surrounds a learner.
 
 
 @contextmanager
@@ -219,41 +313,31 @@ def without_minimum() -> Iterator[None]:
         yield
 
 
-def subject(
-    name: str,
-    fault: Fault,
-    around: Callable[[], AbstractContextManager[None]] = nullcontext,
-    *,
-    broken: bool = True,
-) -> Subject:
-    """A learner with its fault; or, not broken, made by the same code with nothing wrong."""
-
-    def make(setting: Setting, coins: Coins) -> Learner:
-        return fault.planted(fault.learner.for_setting(setting, coins=coins), broken)
-
-    feedback = next(kind for kind in FEEDBACKS if kind in fault.learner.reads)
-    return Subject(name if broken else f"{name}, mended", feedback, make, around if broken else nullcontext)
-
-
-PLANTED: dict[str, tuple[Any, ...]] = {
-    "noise halved (boosted)": (Fault(Boosted, nothing), halved),
-    "noise halved (slate-totals)": (Fault(SlateTotals, nothing), halved),
-    "clipping left out (overlap-sums)": (Fault(OverlapSums, nothing), unclipped),
-    "running minimum left out (overlap-greedy)": (Fault(OverlapGreedy, nothing), without_minimum),
-    "noise used again (boosted)": (Fault(Boosted, noise_used_again),),
-    "secret words in part used again (boosted)": (Fault(Boosted, words_given_back),),
-    "noise from public coins (slate-totals)": (Fault(SlateTotals, public_noise),),
-    "propensity tells (slate-totals)": (Fault(SlateTotals, propensity_tells),),
-    "scale decided by data (slate-totals)": (Fault(SlateTotals, scale_follows_answers),),
-    "refusal decided by data (slate-totals)": (Fault(SlateTotals, refuses_when_unhappy),),
-    "last of a batch counted again (boosted)": (Fault(Boosted, last_counted_again),),
-    "slates decided by data (slate-totals)": (Fault(SlateTotals, plans_on_answers),),
-    "duplicates counted (slate-clicks)": (Fault(SlateClicks, duplicates_counted),),
-    "batch closed on answers (boosted)": (Fault(Boosted, batch_ends_on_answers),),
-} | {name: (fault,) for name, fault in DRAW_FAULTS.items()}
+PLANTED: dict[str, Fault] = {
+    "noise halved (boosted)": Fault(Boosted, around=halved),
+    "noise halved (slate-totals)": Fault(SlateTotals, around=halved),
+    "clipping left out (overlap-sums)": Fault(OverlapSums, around=unclipped),
+    "running minimum left out (overlap-greedy)": Fault(OverlapGreedy, around=without_minimum),
+    "noise used again (boosted)": Fault(Boosted, noise_used_again),
+    "secret words in part used again (boosted)": Fault(Boosted, words_given_back),
+    "noise from public coins (slate-totals)": Fault(SlateTotals, public_noise),
+    "propensity tells (slate-totals)": Fault(SlateTotals, propensity_tells),
+    "scale decided by data (slate-totals)": Fault(SlateTotals, scale_follows_answers),
+    "refusal decided by data (slate-totals)": Fault(SlateTotals, refuses_when_unhappy),
+    "last of a batch counted again (boosted)": Fault(Boosted, last_counted_again),
+    "slates decided by data (slate-totals)": Fault(SlateTotals, plans_on_answers),
+    "duplicates counted (slate-clicks)": Fault(SlateClicks, duplicates_counted),
+    "batch closed on answers (boosted)": Fault(Boosted, batch_ends_on_answers),
+    "rate doubled (fi-dp)": Fault(FiDp, rate_doubled),
+    "rate doubled (bandit-dp)": Fault(BanditDp, rate_doubled),
+    "answers counted twice (fi-dp)": Fault(FiDp, learns_twice),
+    "secret words used again (fi-dp)": Fault(FiDp, words_used_again),
+    "exploration decided by data (bandit-dp)": Fault(BanditDp, explores_when_unhappy),
+    "redraw decided by data (bandit-dp)": Fault(BanditDp, redraws_on_arrival),
+    "duplicates counted (fi-dp)": Fault(FiDp, duplicates_counted),
+    "epoch closed on answers (epoch-greedy)": Fault(EpochGreedy, epoch_ends_on_answers),
+}
 """What is wrong, in which learner; how that is done, and what surrounds it."""
 
-FAULTS: dict[str, Subject] = {name: subject(name, *how) for name, how in PLANTED.items()}
+FAULTS: dict[str, Subject] = {name: fault.subject(name, broken=True) for name, fault in PLANTED.items()}
 """All of which an audit must find."""
-MENDED: dict[str, Subject] = {name: subject(name, *how, broken=False) for name, how in PLANTED.items()}
-"""These learners with nothing wrong; an audit may accuse none of them."""

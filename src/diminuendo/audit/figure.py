@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 
 from diminuendo._extras import extra
+from diminuendo.audit.finding import share
 from diminuendo.audit.run import METHODS, Audit
 
 with extra("simulate"):
@@ -17,7 +17,7 @@ mpl.use("Agg")  # files only; no screen is needed
 # Okabe and Ito's colours, which people with any colour vision can tell apart.
 COLOURS = {"exact": "#0072B2", "pathwise": "#009E73", "black box": "#E69F00"}
 MARKS = {"exact": "D", "pathwise": "s", "black box": "o"}
-BROKEN, INK, FAINT = "#D55E00", "#222222", "#999999"
+BROKEN, INK = "#D55E00", "#222222"
 BEYOND = 2.0
 """Shares of the promise are drawn up to here; what is more is drawn as an arrow."""
 
@@ -30,16 +30,13 @@ def plot_audit(found: Audit, path: Path) -> Path:
     axis.axvspan(1, edge, color=BROKEN, alpha=0.07, linewidth=0)
     axis.axvline(1, color=INK, linewidth=1.2)
     for method in METHODS:
-        inside: list[tuple[float, int]] = []
-        beyond: list[tuple[float, int]] = []
-        for place, subject in enumerate(rows):
-            finding = found.about(subject).get(method)
-            if finding is not None:
-                share = _share(finding.shown, finding.claimed)
-                (inside if share <= BEYOND else beyond).append((min(share, BEYOND), place))
-        for points, mark, size, name in ((inside, MARKS[method], 8, method), (beyond, ">", 11, None)):
+        found_by = [(found.about(subject).get(method), place) for place, subject in enumerate(rows)]
+        shares = [(share(finding.shown, finding.claimed), place) for finding, place in found_by if finding]
+        for far, mark, size, name in ((False, MARKS[method], 8, method), (True, ">", 11, None)):
+            points = [(min(shown, BEYOND), place) for shown, place in shares if (shown > BEYOND) == far]
             axis.plot(
-                *_parts(points),
+                [x for x, _ in points],
+                [y for _, y in points],
                 marker=mark,
                 markersize=size,
                 label=name,
@@ -69,13 +66,3 @@ def plot_audit(found: Audit, path: Path) -> Path:
     figure.savefig(path, dpi=130, bbox_inches="tight")
     plt.close(figure)
     return path
-
-
-def _share(shown: float, claimed: float) -> float:
-    if claimed == 0:
-        return 0.0 if shown == 0 else math.inf
-    return 0.0 if math.isinf(claimed) else shown / claimed
-
-
-def _parts(points: list[tuple[float, int]]) -> tuple[list[float], list[int]]:
-    return [x for x, _ in points], [y for _, y in points]

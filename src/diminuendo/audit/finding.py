@@ -79,6 +79,13 @@ class Finding:
         }
 
 
+def share(shown: float, claimed: float) -> float:
+    """How much of what is claimed was shown."""
+    if claimed == 0:
+        return 0.0 if shown == 0 else math.inf
+    return 0.0 if math.isinf(claimed) else shown / claimed
+
+
 def _plain(value: float) -> float | str:
     return value if math.isfinite(value) else "infinite"
 

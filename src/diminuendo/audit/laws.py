@@ -10,7 +10,6 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -24,18 +23,6 @@ WIDE = 1024.0
 out, up to 12 deviations away, is below 1e-10 of the chance."""
 
 
-@dataclass(frozen=True)
-class Law:
-    """One way to cover something."""
-
-    log_chance: Callable[[np.ndarray, float, np.ndarray], float]
-    """The logarithm of the chance, by what was covered, the scale, and what came out."""
-    published: bool
-    """Whether what comes out is itself published; if not, only slates are seen."""
-    outcomes: Callable[[np.ndarray], Iterator[np.ndarray]] | None = None
-    """Everything that may come out, where it can be listed."""
-
-
 def laplace(covered: np.ndarray, scale: float, out: np.ndarray) -> float:
     """The log-chance of discrete Laplace noise."""
     off = np.abs(np.asarray(out - covered, dtype=np.float64))
@@ -45,11 +32,10 @@ def laplace(covered: np.ndarray, scale: float, out: np.ndarray) -> float:
 def gaussian(covered: np.ndarray, sigma: float, out: np.ndarray) -> float:
     """The log-chance of discrete Gaussian noise."""
     off = np.asarray(out - covered, dtype=np.float64) / sigma
-    reach = np.arange(1, math.ceil(40 * sigma) + 1) if sigma < WIDE else np.zeros(0)
     # Where sigma is not small, the sum over whole numbers is the integral, up to exp(-2 pi^2 sigma^2).
-    total = (
-        1 + 2 * np.exp(-0.5 * (reach / sigma) ** 2).sum() if sigma < WIDE else sigma * math.sqrt(2 * math.pi)
-    )
+    total = sigma * math.sqrt(2 * math.pi)
+    if sigma < WIDE:
+        total = 1 + 2 * np.exp(-0.5 * (np.arange(1, math.ceil(40 * sigma) + 1) / sigma) ** 2).sum()
     return float(-0.5 * (off**2).sum() - covered.size * math.log(total))
 
 
@@ -90,51 +76,54 @@ def all_shown(covered: np.ndarray) -> Iterator[np.ndarray]:
     """Every row of slots, with repeats left out."""
     rows = {
         tuple(EMPTY_SLOT if item in items[:slot] else item for slot, item in enumerate(items))
-        for items in itertools.product(range(covered.shape[1]), repeat=len(covered))
+        for items in (row.tolist() for row in all_drawn(covered))
     }
     for row in sorted(rows):
         yield np.array(row, dtype=np.int64)
 
 
-LAWS: dict[str, Law] = {
-    "laplace": Law(laplace, published=True),
-    "gaussian": Law(gaussian, published=True),
-    "normal": Law(normal, published=True),
-    DRAWN: Law(drawn, published=False, outcomes=all_drawn),
-    SHOWN: Law(shown, published=False, outcomes=all_shown),
+LAWS: dict[str, Callable[[np.ndarray, float, np.ndarray], float]] = {
+    "laplace": laplace,
+    "gaussian": gaussian,
+    "normal": normal,
+    DRAWN: drawn,
+    SHOWN: shown,
 }
-"""By the name that taps write down."""
+"""By the name that taps write down, the log-chance by what was covered, the scale, and what came out."""
+
+OUTCOMES = {DRAWN: all_drawn, SHOWN: all_shown}
+"""Everything that may come out of draws, of which only slates are seen. What got noise is itself published, and takes
+too many values to be listed."""
 
 
 def log_chance(crossing: Crossing, out: np.ndarray | None = None) -> float:
     """The log-chance of what came out, or of `out`, given what was covered."""
     came = crossing.out if out is None else out
-    return LAWS[crossing.law].log_chance(crossing.covered, crossing.scale, came)
+    return LAWS[crossing.law](crossing.covered, crossing.scale, came)
 
 
 def log_weight(crossing: Crossing) -> float:
     """How much likelier what came out is than after the audit had moved what was covered."""
     if crossing.pushed is None:
         return 0.0
-    law = LAWS[crossing.law]
-    if law.published:
-        moved = crossing.covered + np.rint(crossing.pushed).astype(np.int64)
-    else:
+    if crossing.law in OUTCOMES:
         moved = tilted_chances(crossing.covered, crossing.pushed)
-    return log_chance(crossing) - law.log_chance(moved, crossing.scale, crossing.out)
+    else:
+        moved = crossing.covered + np.rint(crossing.pushed).astype(np.int64)
+    return log_chance(crossing) - LAWS[crossing.law](moved, crossing.scale, crossing.out)
 
 
 def tilt(one: Crossing, other: Crossing) -> Floats:
     """Where the one world is likelier: shifts of what got noise; of draws, logarithms of ratios of chances."""
-    if LAWS[one.law].published:
-        return np.asarray(one.covered - other.covered, dtype=np.float64)
-    return np.asarray(np.log(one.covered) - np.log(other.covered))
+    if one.law in OUTCOMES:
+        return np.asarray(np.log(one.covered) - np.log(other.covered))
+    return np.asarray(one.covered - other.covered, dtype=np.float64)
 
 
 def spread(one: Crossing, other: Crossing) -> float:
     """The variance of the loss in this crossing: squared shifts over squared deviations; of draws, what they have."""
     tilts = tilt(one, other)
-    if not LAWS[one.law].published:
+    if one.law in OUTCOMES:
         mean = (one.covered * tilts).sum(axis=1, keepdims=True)
         return float((one.covered * (tilts - mean) ** 2).sum())
     return float(((tilts / one.scale) ** 2).sum())
@@ -143,19 +132,17 @@ def spread(one: Crossing, other: Crossing) -> float:
 def largest(one: Crossing, other: Crossing) -> float:
     """The largest loss that anything coming out of this crossing can have."""
     tilts = tilt(one, other)
-    if not LAWS[one.law].published:
+    if one.law in OUTCOMES:
         return float(tilts.max(axis=1).sum())
-    return (
-        float(np.abs(tilts / one.scale).sum()) if one.law == "laplace" else math.inf if tilts.any() else 0.0
-    )
+    if one.law == "laplace":
+        return float(np.abs(tilts / one.scale).sum())
+    return math.inf if tilts.any() else 0.0
 
 
 def listed(crossing: Crossing) -> Iterator[tuple[np.ndarray, float]]:
     """All that may have come out of this crossing, and the logarithm of its chance; nothing where it has none."""
-    outcomes = LAWS[crossing.law].outcomes
-    assert outcomes is not None
     with np.errstate(divide="ignore"):
-        for out in outcomes(crossing.covered):
+        for out in OUTCOMES[crossing.law](crossing.covered):
             yield out, log_chance(crossing, out)
 
 
@@ -171,4 +158,4 @@ def with_reused_words(crossings: list[Crossing]) -> int:
 
 def published(crossings: list[Crossing]) -> tuple[Any, ...]:
     """The vectors among them that an onlooker is shown."""
-    return tuple(crossing.out for crossing in crossings if LAWS[crossing.law].published)
+    return tuple(crossing.out for crossing in crossings if crossing.law not in OUTCOMES)

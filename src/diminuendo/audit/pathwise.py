@@ -30,9 +30,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from diminuendo.audit.effort import ALPHA, Effort
-from diminuendo.audit.finding import Finding
+from diminuendo.audit.finding import Finding, share
 from diminuendo.audit.laws import largest, log_chance, log_weight, spread, tilt, with_reused_words
-from diminuendo.audit.subjects import RAISED, Subject, View, play
+from diminuendo.audit.subjects import RAISED, Subject, View, play, probed
 from diminuendo.audit.taps import Crossing, Diverged, Taps, Unwatched
 from diminuendo.audit.worlds import (
     CROWDS,
@@ -42,6 +42,7 @@ from diminuendo.audit.worlds import (
     crowd,
     growing,
     neighbours,
+    size_in_words,
     victims,
 )
 from diminuendo.learners import Setting
@@ -49,7 +50,7 @@ from diminuendo.learners.base.entry import Shape
 from diminuendo.privacy import curves
 from diminuendo.privacy.budget import Guarantee
 from diminuendo.randomness.coins import SeededCoins
-from diminuendo.types import EMPTY_SLOT, FeedbackKind, Floats, Words
+from diminuendo.types import FeedbackKind, Floats, Words
 
 SHAPES: dict[FeedbackKind, tuple[Shape, ...]] = {
     "full": ((4, 2, 16), (2, 1, 16)),
@@ -101,8 +102,6 @@ class PairedRun:
     """The variance of the loss, all crossings together; of Gaussian noise, squared shifts over squared deviations."""
     squared: float
     """The part of `spread` that comes from Gaussian noise."""
-    summed: float
-    """Shifts under Laplace noise over its scale, all together."""
     largest: float
     """What the loss can be at most along crossings as these."""
     crossings: int
@@ -144,7 +143,6 @@ def paired_run(
         tilts=tuple(tilt(a, b) for a, b in both),
         spread=math.fsum(spread(a, b) for a, b in both),
         squared=math.fsum(spread(a, b) for a, b in both if a.law in ("normal", "gaussian")),
-        summed=math.fsum(float(np.abs(tilt(a, b) / a.scale).sum()) for a, b in both if a.law == "laplace"),
         largest=math.fsum(largest(a, b) for a, b in both),
         crossings=len(free.crossings),
         with_reused_words=with_reused_words(free.crossings),
@@ -156,11 +154,8 @@ def paired_run(
 
 def _without_secret_words(crossings: Sequence[Crossing], coins: SplitCoins) -> int:
     handed = {word for words in coins.handed for word in words.tolist()}
-    return sum(
-        not (crossing.words and handed.issuperset(crossing.words))
-        for crossing in crossings
-        if crossing.out.size
-    )
+    secret = [bool(came.words) and handed.issuperset(came.words) for came in crossings if came.out.size]
+    return secret.count(False)
 
 
 def _difference(seen: View, again: View, victim: int, passed: int, led: int) -> str:
@@ -213,8 +208,7 @@ class Scout:
     @property
     def share(self) -> float:
         """The epsilon that it makes one expect, as a share of what is promised."""
-        claimed = self.promise.epsilon
-        return self.worth / claimed if claimed > 0 else math.inf if self.worth > 0 else 0.0
+        return share(self.worth, self.promise.epsilon)
 
 
 def pathwise(subject: Subject, epsilon: float, delta: float, effort: Effort, seed: int) -> list[Finding]:
@@ -233,7 +227,7 @@ def pathwise(subject: Subject, epsilon: float, delta: float, effort: Effort, see
     most = max(scout.share for scout in scouts)
     close = [scout for scout in scouts if scout.share >= CLOSE * most]
     worst = min(close, key=lambda scout: scout.pair.victim)  # what comes early depends on the least noise
-    promise, setting = worst.promise, worst.pair.setting
+    promise = worst.promise
     reused = max(scout.found.with_reused_words for scout in scouts)
     without_words = max(scout.found.without_secret_words for scout in scouts)
     scaled = max(scout.found.scaled for scout in scouts)
@@ -244,7 +238,7 @@ def pathwise(subject: Subject, epsilon: float, delta: float, effort: Effort, see
     if promise.delta == 0 and seen:  # there the first paired runs are proof as well
         told = max(seen, key=lambda scout: scout.found.loss - scout.promise.epsilon)
         if told.found.loss - told.promise.epsilon > shown - promise.epsilon:
-            worst, promise, setting, shown = told, told.promise, told.pair.setting, told.found.loss
+            worst, promise, shown = told, told.promise, told.found.loss
     about = f"{worst.pair.about}, in round {worst.pair.victim}"
     if reused:
         shown, confidence, about = math.inf, 1 - 2.0**-30, "secret randomness is used twice"
@@ -255,7 +249,7 @@ def pathwise(subject: Subject, epsilon: float, delta: float, effort: Effort, see
     finding = Finding(
         method="pathwise",
         subject=subject.name,
-        about=f"{about}; {setting.n_items} items, {setting.slots} shown, {setting.rounds} rounds",
+        about=f"{about}; {size_in_words(worst.pair.setting)}",
         claimed=promise.epsilon,
         delta=promise.delta,
         shown=max(0.0, shown),
@@ -299,9 +293,7 @@ def _scouts(
             if later:
                 victim = int(random.integers(until)) if number % 3 == 2 else turn[number % len(turn)]
             if setting.feedback != "full":  # where only some rounds are heard, hers is one of them
-                nobody = Script(setting.rounds, ())
-                probes = play(subject, setting, nobody, SeededCoins(seed)).probes[:until, 0]
-                heard = np.flatnonzero(probes != EMPTY_SLOT)
+                heard = np.flatnonzero(probed(subject, setting, seed)[:until])
                 victim = int(random.choice(heard)) if len(heard) else victim
             pair = neighbours(setting, f"{about}; {kind}", victim, one, other, crowd(setting, kind, random))
             turned, secret = (number + later) % 2 == 1, int(random.integers(2**32))

@@ -15,12 +15,14 @@ from typing import Any
 from unittest import mock
 
 import numpy as np
+from numpy.typing import NDArray
 
+from diminuendo import _validate
 from diminuendo.audit.laws import published
 from diminuendo.audit.taps import Diverged, Taps, Unwatched
 from diminuendo.audit.worlds import Script
-from diminuendo.errors import InvalidInput
 from diminuendo.learners import LEARNERS, Learner, Setting
+from diminuendo.learners.base.entry import AnyEntry
 from diminuendo.learners.hedge import constants
 from diminuendo.privacy import curves
 from diminuendo.privacy.budget import Guarantee
@@ -86,11 +88,23 @@ class View:
 
 def shipped(name: str) -> Subject:
     """A learner of the catalogue."""
-    if name not in LEARNERS:
-        raise InvalidInput(f"There is no learner called {name!r}. There are: {', '.join(LEARNERS)}.")
-    learner = LEARNERS[name]
-    feedback = next(kind for kind in FEEDBACKS if kind in learner.reads)
-    return Subject(name, feedback, lambda setting, coins: learner.for_setting(setting, coins=coins))
+    return changed(name, _validate.lookup(LEARNERS, name, "learner"), lambda policy: None)
+
+
+def changed(
+    name: str,
+    entry: AnyEntry,
+    change: Callable[[Any], None],
+    around: Callable[[], AbstractContextManager[None]] = nullcontext,
+) -> Subject:
+    """Learners of an entry, each with something done to its policy before it meets anybody."""
+
+    def make(setting: Setting, coins: Coins) -> Learner:
+        learner = entry.for_setting(setting, coins=coins)
+        change(learner.policy)
+        return learner
+
+    return Subject(name, next(kind for kind in FEEDBACKS if kind in entry.reads), make, around)
 
 
 def play(subject: Subject, setting: Setting, script: Script, coins: Coins, taps: Taps | None = None) -> View:
@@ -114,10 +128,8 @@ def play(subject: Subject, setting: Setting, script: Script, coins: Coins, taps:
             except (Diverged, Unwatched):
                 raise
             except Exception as error:
-                if not any(
-                    answer.at < t for answer in script.answers
-                ):  # nobody's doing: it just does not run
-                    raise
+                if not any(answer.at < t for answer in script.answers):
+                    raise  # nobody's doing: it just does not run
                 ended = f"{type(error).__name__} in round {t}: {error}"
                 break
             if len(watch.crossings) > passed:
@@ -135,6 +147,12 @@ def play(subject: Subject, setting: Setting, script: Script, coins: Coins, taps:
     return View(
         slates, probes, published(watch.crossings), propensities, tuple(told), ended, tuple(crossing_rounds)
     )
+
+
+def probed(subject: Subject, setting: Setting, seed: int) -> NDArray[np.bool_]:
+    """Which rounds are probes, with the public coins of that seed; of some learners nobody else is heard."""
+    nobody = Script(setting.rounds, ())
+    return np.asarray(play(subject, setting, nobody, SeededCoins(seed)).probes[:, 0] != EMPTY_SLOT)
 
 
 def _observed(learner: Learner, decision: Decision, said: Any) -> str:

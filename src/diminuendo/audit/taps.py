@@ -155,16 +155,11 @@ class Taps:
         ) -> bool:
             if not repeats:  # drawn by another law, of which nothing is promised
                 return bool(real(experts, row, number, paid, repeats, secret))
-            slots = list(range(len(row)))
-            return self._draws(
-                SHOWN,
-                experts.classes,
-                slots,
-                secret,
-                lambda words: real(experts, row, number, paid, repeats, words),
-                row,
-                slots,
-            )
+
+            def go_on(words: SecretWords) -> bool:
+                return real(experts, row, number, paid, repeats, words)
+
+            return self._draws(SHOWN, experts.classes, list(range(len(row))), secret, go_on, row)
 
         return tap
 
@@ -181,7 +176,7 @@ class Taps:
 
             if not slots:  # public coins alone
                 return bool(go_on(secret))
-            return self._draws(DRAWN, experts.classes, slots, secret, go_on, state.current, slots)
+            return self._draws(DRAWN, experts.classes, slots, secret, go_on, state.current)
 
         return tap
 
@@ -193,25 +188,24 @@ class Taps:
         secret: SecretWords,
         go_on: Callable[[SecretWords], bool],
         drawn: Items,
-        places: list[int],
     ) -> bool:
-        """A compiled round with draws from these classes, which are found at `places` of `drawn` afterwards."""
+        """A compiled round with draws from these classes for `slots`, where `drawn` has them afterwards."""
         covered = np.array([probabilities(classes, slot) for slot in slots])
-        wanted, word, pushed, words = self._wanted(law, (len(slots),)), None, None, secret
+        wanted, pushed, words = self._wanted(law, (len(slots),)), None, secret
+        before = int(secret.used[USED])
         if wanted is None:
-            word, pushed = _peek(secret), self._push(covered.shape)
-            if word is not None and pushed is not None:
-                wanted = _draw_tilted(covered, pushed, word)
+            pushed = self._push(covered.shape)
+            if pushed is not None and before < len(secret.words):
+                wanted = _draw_tilted(covered, pushed, int(secret.words[before]))
         if wanted is not None:
             # A repeat that is not seen may be of any item before it; what is learned is the same.
             words = _words_that_draw(classes, slots, np.where(wanted < 0, wanted[0], wanted))
-        before = int(secret.used[USED])
         done = bool(go_on(words))
         if done:
             if pushed is not None:
                 secret.used[USED] += 1  # it was used, if not by the learner
             taken = tuple(secret.words[before : int(secret.used[USED])].tolist())
-            self.crossings.append(Crossing(law, covered, 1.0, drawn[places].astype(np.int64), taken, pushed))
+            self.crossings.append(Crossing(law, covered, 1.0, drawn[slots].astype(np.int64), taken, pushed))
         return done
 
 
@@ -245,11 +239,6 @@ def _noting(secret: SecretRandomness, words: list[int]) -> Iterator[None]:
     left = len(secret.view.words) - int(secret.view.used[USED])
     come = np.concatenate(stream)
     words += come[: len(come) - left].tolist()
-
-
-def _peek(view: SecretWords) -> int | None:
-    place = int(view.used[USED])
-    return int(view.words[place]) if place < len(view.words) else None
 
 
 def _words_that_draw(

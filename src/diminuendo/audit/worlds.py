@@ -18,7 +18,7 @@ grow with the slate, answers that are never the same, late, or given twice.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -84,13 +84,6 @@ class Neighbours:
             raise InvalidInput(f"Neighbours differ in the answers to round {self.victim} only; these do not.")
 
 
-def prompt(replies: Iterable[Reply | None]) -> Script:
-    """A world in which everybody answers at once, once; None stands for somebody who says nothing."""
-    said = list(replies)
-    answers = tuple(Answer(t, t, reply) for t, reply in enumerate(said) if reply is not None)
-    return Script(len(said), answers)
-
-
 VICTIM = 0
 """The round in which the worlds differ: the first, so that everything later may depend on it."""
 
@@ -112,27 +105,16 @@ def candidates(learner: str, feedback: FeedbackKind, epsilon: float, delta: floa
     for shape in own or USUAL[feedback]:
         items, slots, rounds = shape(epsilon) if callable(shape) else shape
         setting = Setting(items, slots, rounds, feedback, epsilon, delta)
-        found += [
-            Neighbours(
-                f"{about}; {items} items, {slots} shown, {rounds} rounds",
-                setting,
-                VICTIM,
-                _world(setting, one, others),
-                _world(setting, other, others),
-            )
-            for about, one, other, others in PEOPLE[feedback](items)
-        ]
+        for about, one, other, others in PEOPLE[feedback](items):  # answers come one round after the other
+            said = tuple(enumerate(one)), tuple(enumerate(other))
+            about = f"{about}; {size_in_words(setting)}"
+            found.append(neighbours(setting, about, VICTIM, *said, [others] * rounds))
     return found
 
 
-def _world(setting: Setting, victim: Replies, others: Reply | None) -> Script:
-    """The victim says her answers one round after the other, then over and over; the others at once, if at all."""
-    answers = [
-        Answer(VICTIM, min(VICTIM + turn, setting.rounds - 1), reply) for turn, reply in enumerate(victim)
-    ]
-    if others is not None:
-        answers += [Answer(t, t, others) for t in range(setting.rounds) if t != VICTIM]
-    return Script(setting.rounds, tuple(sorted(answers, key=lambda answer: (answer.at, answer.to))))
+def size_in_words(setting: Setting) -> str:
+    """How large a world is."""
+    return f"{setting.n_items} items, {setting.slots} shown, {setting.rounds} rounds"
 
 
 AGAIN = 8
@@ -149,9 +131,9 @@ def full(items: int) -> list[Pair]:
         person = Oracle(worth, items)
         return lambda slate: person
 
-    first = says(lambda s: float(0 in s))
-    rest = says(lambda s: float(any(item != 0 for item in s)))
-    everything = says(lambda s: float(len(s) > 0))
+    first, rest, everything = (
+        wanting("full", items, wanted) for wanted in ((0,), range(1, items), range(items))
+    )
     huge = says(lambda s: 1e300 if 0 in s else -1e300)
     nonsense = says(lambda s: float("nan") if 0 in s else float("inf"))
     return [
@@ -312,7 +294,9 @@ def neighbours(
     """Two worlds: the victim says `one` or `other`, everybody else the same."""
     scripts = []
     for said in (one, other):
-        answers = [Answer(t, t, reply) for t, reply in enumerate(others) if reply is not None and t != victim]
-        answers += [Answer(victim, min(setting.rounds - 1, victim + late), reply) for late, reply in said]
+        answers = [Answer(victim, min(setting.rounds - 1, victim + late), reply) for late, reply in said]
+        answers += [
+            Answer(t, t, reply) for t, reply in enumerate(others) if reply is not None and t != victim
+        ]
         scripts.append(Script(setting.rounds, tuple(sorted(answers, key=lambda answer: answer.at))))
     return Neighbours(about, setting, victim, scripts[0], scripts[1])

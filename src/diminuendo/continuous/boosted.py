@@ -12,6 +12,14 @@ Gradients are published batch by batch, each with noise of its own: a person is 
 costs what one does. Running sums with less noise exist, but gradients depend on the point, hence on noise in it, and
 what is proved of such sums is then no better (docs/maths/continuous.md, after Theorem C10).
 
+With batches of B rounds, noise of mean square v in every release, T rounds in all, D and G as in frank_wolfe_plan.py,
+and the best rate eta, the proved bound (Theorem C10) is
+
+    (1 - 1/e) best - payoff  <=  (1 - 1/e) D sqrt(G^2 sum of B^2 + v (number of releases))  +  what ticks cut off .
+
+Batches of q rounds are best where q is about sqrt(v)/G: when noise is as long as what a batch can say. Longer ones make
+people wait, shorter ones add up noise. That does not depend on T.
+
 Regret     `bound()`: against (1 - 1/e) of every fixed point, expected, also if people react to what is played (Theorem
            C10). Needs no smoothness.
 Guarantee  noise=None: none. "gaussian": (epsilon, delta); "laplace": (epsilon, 0). Both in exact whole-number
@@ -25,28 +33,108 @@ References Zhang et al. (2022), ICML, boosting via non-oblivious function; Agarw
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from diminuendo import _validate
-from diminuendo.continuous.boosted_plan import BoostedPlan, boosted_plan
 from diminuendo.continuous.domains import Domain
-from diminuendo.continuous.frank_wolfe_plan import Facts
+from diminuendo.continuous.frank_wolfe_plan import GRADIENT_TICKS, Facts, tick_clip
 from diminuendo.continuous.gradient_sums import GradientSums, OpenSums, TickSums
 from diminuendo.continuous.learner import PointLearner
-from diminuendo.errors import InvalidInput
 from diminuendo.experts.noisy_leader import ftrl_points
-from diminuendo.privacy.budget import Budget, Guarantee, no_privacy
+from diminuendo.privacy import calibrate
+from diminuendo.privacy.budget import Budget
+from diminuendo.privacy.events import ContinuousGaussian, Gaussian, Laplace
 from diminuendo.privacy.ledger import Ledger
+from diminuendo.randomness import noise as noise_laws
 from diminuendo.randomness.coins import Coins
+from diminuendo.sums.schedule import Schedule, equal
 from diminuendo.types import ONE_MINUS_1_OVER_E, Floats
+
+Cost = Gaussian | ContinuousGaussian | Laplace
+
+
+@dataclass(frozen=True)
+class BoostedPlan:
+    """What a run is made with."""
+
+    schedule: Schedule
+    """The point stays within a batch; the last batch is never released."""
+    rate: float
+    """eta: the point is the projection of the centre plus eta times the sum of (1 - 1/e) gradients."""
+    square: float = 0.0
+    """The noise in the sum of gradients of one batch has at most this mean square length."""
+    floor: float = 0.0
+    """What is lost because gradients are cut to whole ticks."""
+
+    @property
+    def releases(self) -> int:
+        """How often sums are published."""
+        return len(self.schedule) - 1
+
+    def bound(self, facts: Facts) -> float:
+        """The proved bound on the expected (1 - 1/e)-regret."""
+        squares = ONE_MINUS_1_OVER_E**2 * _squares(facts, len(self.schedule), self.square)
+        return facts.spread**2 / (2 * self.rate) + self.rate / 2 * squares + self.floor
+
+
+def boosted_plan(facts: Facts, cost: Cost | None, releases: int | None = None) -> BoostedPlan:
+    """The plan with the least bound; without a cost there is no noise, and a release after every round."""
+    if cost is None:
+        return _tuned(facts, facts.rounds, 0.0, 0.0)
+    square = noise_square(facts, cost)
+    cut_off = math.sqrt(facts.n) * facts.radius * facts.gradient_bound / GRADIENT_TICKS
+    floor = ONE_MINUS_1_OVER_E * facts.rounds * cut_off
+    if releases is not None:
+        batches = _validate.whole(releases, 1, facts.rounds - 1, "releases") + 1
+    else:
+        # Over whole m the squares are convex, with a kink at T / q for every whole q: the least is beside one.
+        wanted = facts.rounds / best_size(math.sqrt(square) / facts.gradient_bound)
+        near = {min(facts.rounds, max(2, whole)) for whole in (math.floor(wanted), math.ceil(wanted))}
+        batches = min(sorted(near), key=lambda count: _squares(facts, count, square))
+    return _tuned(facts, batches, square, floor)
+
+
+def best_size(ratio: float) -> int:
+    """The whole q with q (q - 1) <= ratio^2 <= q (q + 1)."""
+    return max(1, math.ceil(math.sqrt(ratio * ratio + 0.25) - 0.5))
+
+
+def noise_square(facts: Facts, cost: Cost) -> float:
+    """At least the mean square length of the noise of a release, n numbers, each batch by itself (Theorem C9)."""
+    clip, n = tick_clip(1), facts.n
+    if isinstance(cost, Laplace):
+        scale = noise_laws.checked_scale(calibrate.laplace_scale(cost.epsilon, clip.sensitivity(n)), "scale")
+        entry = math.sqrt(2) * scale
+    else:
+        rho = Fraction(cost.rho) if isinstance(cost, Gaussian) else Fraction(cost.mu) ** 2 / 2
+        entry = noise_laws.checked_scale(calibrate.gaussian_sigma(rho, clip.sensitivity_squared(n)), "sigma")
+        entry += 0.0 if isinstance(cost, Gaussian) else 0.5  # rounding moves a number by no more
+    return n * (entry * facts.gradient_bound / GRADIENT_TICKS) ** 2
+
+
+def _tuned(facts: Facts, batches: int, square: float, floor: float) -> BoostedPlan:
+    rate = facts.spread / (ONE_MINUS_1_OVER_E * math.sqrt(_squares(facts, batches, square)))
+    return BoostedPlan(equal(facts.rounds, batches), rate, square, floor)
+
+
+def _squares(facts: Facts, batches: int, square: float) -> float:
+    """G^2 times the sum of squared sizes of `batches` nearly equal batches, and the noise of all but the last."""
+    size, longer = divmod(facts.rounds, batches)
+    sizes = longer * (size + 1) ** 2 + (batches - longer) * size**2
+    return facts.gradient_bound**2 * sizes + (batches - 1) * square
 
 
 class BoostedAscent(PointLearner):
     """One leader over `domain`, for `rounds` rounds, fed with one gradient per person."""
 
     plan: BoostedPlan
+    _kinds = ("gaussian", "laplace")
+    _theorem = "Theorem C9"
 
     def __init__(
         self,
@@ -62,21 +150,15 @@ class BoostedAscent(PointLearner):
         coins: Coins | None = None,
         name: str = "boosted-ascent",
     ) -> None:
-        super().__init__(domain, coins, ledger)
-        _validate.one_of(noise, (None, "gaussian", "laplace"), "noise")
-        self.noise = noise
-        self.facts = Facts(domain.n, rounds, domain.radius, domain.spread, gradient_bound, smoothness=0.0)
-        self.epsilon, self.delta = _validate.positive_float(epsilon, "epsilon"), _validate.delta(delta)
-        self._sums = self._made(releases, ledger, name)
-        self._parts = np.zeros(
-            max(self.schedule.sizes)
-        )  # of the open batch: where on the way people are asked
-        self._open()
+        super().__init__(domain, rounds, gradient_bound, 0.0, noise, epsilon, delta, releases, ledger, coins)
+        sums = self._planned(releases, ledger, name)
+        # Of the open batch: where on the way people are asked.
+        self._parts = np.zeros(max(self.schedule.sizes))
+        self._open(sums, copies=1)
 
-    def _made(self, releases: int | None, ledger: Ledger | None, name: str) -> GradientSums:
+    def _planned(self, releases: int | None, ledger: Ledger | None, name: str) -> GradientSums:
+        """Make the plan; the sums that it wants, paid for."""
         if self.noise is None:
-            if ledger is not None or releases is not None:
-                raise InvalidInput("Without noise there are no releases to pay for; choose noise='gaussian'.")
             self.plan = boosted_plan(self.facts, None)
             return OpenSums(self.facts, copies=1)
         if self.noise == "laplace":
@@ -87,13 +169,8 @@ class BoostedAscent(PointLearner):
             self._budget = Budget(self.epsilon, self.delta, self._unit)
         cost = self._budget.share()
         self.plan = boosted_plan(self.facts, cost, releases)
-        paid = Ledger(self._budget) if ledger is None else ledger
-        return TickSums(self.facts, 1, self.schedule, cost, paid, name, "independent")
-
-    def __repr__(self) -> str:
-        how = "not private" if self.noise is None else f"{self.noise} noise"
-        return (
-            f"<BoostedAscent on {self.domain.n} entries, {how}, {self.rounds} of {self.facts.rounds} rounds>"
+        return TickSums(
+            self.facts, 1, self.schedule, cost, ledger or Ledger(self._budget), name, "independent"
         )
 
     @property
@@ -101,30 +178,11 @@ class BoostedAscent(PointLearner):
         """The public numbers that it runs with."""
         return {"releases": self.plan.releases, "eta": self.plan.rate}
 
-    @property
-    def guarantee(self) -> Guarantee:
-        """What is proved about everything this learner lets out."""
-        if self.event is None:
-            return no_privacy(self.coins.secure)
-        budget = self._budget
-        worth = min(self.epsilon, budget.counting.epsilon(self.event, budget.delta, self._unit.rounds))
-        proof = "docs/maths/continuous.md, Theorem C9"
-        return Guarantee(worth, budget.delta, str(self._unit), proof, self.coins.secure)
-
-    def bound(self) -> float:
-        """No more than this is, in expectation, (1 - 1/e) of a fixed point's payoff minus ours."""
-        return self.plan.bound(self.facts)
-
-    @property
-    def _copies(self) -> int:
-        return 1
-
     def _follow(self, sums: Floats, rounds: int) -> None:
         self._aim(ftrl_points(self._project, ONE_MINUS_1_OVER_E * sums, self.plan.rate, self.domain.centre))
 
-    def _aim(self, vertices: Floats) -> None:
-        self._vertices = vertices
-        self._play(vertices[0])
+    def _played(self, vertices: Floats) -> Floats:
+        return np.asarray(vertices[0])
 
     def _toss(self, place: int) -> None:
         self._parts[place] = part_of_the_way(int(self.coins.public(1)[0]))
@@ -132,8 +190,8 @@ class BoostedAscent(PointLearner):
     def _asked(self, place: int) -> Floats:
         return np.asarray(self._parts[place] * self._vertices)
 
-    def _learned(self) -> list[Any]:
-        return [self._vertices, self._parts]
+    def _arrays(self) -> list[NDArray[Any]]:
+        return [*super()._arrays(), self._parts]
 
 
 def part_of_the_way(word: int) -> float:

@@ -126,9 +126,8 @@ class CappedSimplex(Domain):
         self.upper.flags.writeable = False
         full = min(self.n, math.floor(self.total / self.cap))
         rest = min(self.cap, self.total - full * self.cap) if full < self.n else 0.0
-        self.radius = math.hypot(
-            math.sqrt(full) * self.cap, max(0.0, rest)
-        )  # a vertex: as few entries as can be
+        # The longest point is a vertex: as few entries as can be.
+        self.radius = math.hypot(math.sqrt(full) * self.cap, max(0.0, rest))
         self._find_centre(self.upper[0] * min(self.total, self.n * self.upper[0]))
 
     def __repr__(self) -> str:
@@ -151,9 +150,8 @@ class CappedSimplex(Domain):
         breaks = np.hstack([points - self.cap, points])
         order = np.argsort(breaks, axis=1, kind="stable")
         breaks = breaks[rows, order]
-        moving = np.cumsum(
-            np.where(order < self.n, 1, -1), axis=1
-        )  # entries on their way, after each breakpoint
+        # Entries on their way, after each breakpoint.
+        moving = np.cumsum(np.where(order < self.n, 1, -1), axis=1)
         falls = np.cumsum(moving[:, :-1] * np.diff(breaks, axis=1), axis=1)
         sums = self.n * self.cap - np.hstack([np.zeros((len(points), 1)), falls])
         at = np.clip((sums > self.total).sum(axis=1) - 1, 0, 2 * self.n - 2)
@@ -204,9 +202,8 @@ class Polytope(Domain):
         self.upper = np.minimum(box, room.min(axis=0))
         for array in (self.matrix, self.upper):
             array.flags.writeable = False
-        longest = float(self.upper @ self.maximise(self.upper)) * (
-            1 + 1e-6
-        )  # the solver's own tolerance is 1e-7
+        # The solver's own tolerance is 1e-7.
+        longest = float(self.upper @ self.maximise(self.upper)) * (1 + 1e-6)
         self.radius = min(float(np.linalg.norm(self.upper)), math.sqrt(longest))
         self._find_centre(min(float(self.upper @ self.upper), longest))
 

@@ -19,6 +19,7 @@ References Perez-Salazar & Cummings (2021), AISTATS, Algorithm 4; Chen, Hassani 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, Literal, cast
 
@@ -27,12 +28,11 @@ import numpy as np
 from diminuendo import _validate
 from diminuendo.continuous import frank_wolfe_plan
 from diminuendo.continuous.domains import Domain
-from diminuendo.continuous.frank_wolfe_plan import Facts
 from diminuendo.continuous.gradient_sums import GammaSums, GradientSums, OpenSums, TickSums
 from diminuendo.continuous.learner import PointLearner
 from diminuendo.errors import InvalidInput
 from diminuendo.experts.noisy_leader import ftrl_points, pftal_points
-from diminuendo.privacy.budget import Budget, Guarantee, no_privacy
+from diminuendo.privacy.budget import Budget
 from diminuendo.privacy.events import Gaussian, Laplace
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.randomness.coins import Coins
@@ -54,6 +54,7 @@ class MetaFrankWolfe(PointLearner):
     """K copies of an online linear maximiser over `domain`, for `rounds` rounds."""
 
     plan: frank_wolfe_plan.FrankWolfePlan
+    _kinds = ("gamma", "gaussian")
 
     def __init__(
         self,
@@ -72,51 +73,39 @@ class MetaFrankWolfe(PointLearner):
         coins: Coins | None = None,
         name: str = "frank-wolfe",
     ) -> None:
-        super().__init__(domain, coins, ledger)
-        _validate.one_of(noise, (None, "gamma", "gaussian"), "noise")
-        _validate.one_of(calibration, ("tight", "paper"), "calibration")
-        self.noise, self.calibration = noise, calibration
-        self.facts = Facts(domain.n, rounds, domain.radius, domain.spread, gradient_bound, smoothness)
-        self.epsilon, self.delta = _validate.positive_float(epsilon, "epsilon"), _validate.delta(delta)
-        self._sums = self._made(copies, releases, ledger, name)
-        self._open()
-
-    def _made(
-        self, copies: int | None, releases: int | None, ledger: Ledger | None, name: str
-    ) -> GradientSums:
-        if self.calibration == "paper" and (self.noise != "gamma" or copies or releases):
+        super().__init__(
+            domain, rounds, gradient_bound, smoothness, noise, epsilon, delta, releases, ledger, coins
+        )
+        self.calibration = _validate.one_of(calibration, ("tight", "paper"), "calibration")
+        if calibration == "paper" and (noise != "gamma" or copies or releases):
             raise InvalidInput(
                 "calibration='paper' is Algorithm 4 as printed: noise='gamma', its own number of copies, "
                 "a release after every round. Leave copies and releases out."
             )
+        self._open(self._planned(copies, releases, ledger, name), self.plan.copies)
+
+    def _planned(
+        self, copies: int | None, releases: int | None, ledger: Ledger | None, name: str
+    ) -> GradientSums:
+        """Make the plan; the sums that it wants, paid for."""
         if self.noise is None:
-            if ledger is not None or releases is not None:
-                raise InvalidInput("Without noise there are no releases to pay for; choose noise='gaussian'.")
-            self.plan = frank_wolfe_plan.open_plan(
-                self.facts, copies if copies is None else _validate.positive_int(copies, "copies")
-            )
+            self.plan = frank_wolfe_plan.open_plan(self.facts, copies)
             return OpenSums(self.facts, self.plan.copies)
         if self.noise == "gamma":
-            budget = Budget(self.epsilon, 0.0, self._unit, "pure")
-            each = cast(Laplace, budget.share()).epsilon
+            self._theorem, self._budget = "Theorem C1", Budget(self.epsilon, 0.0, self._unit, "pure")
+        else:
+            self._theorem, self._budget = "Theorem C2", Budget(self.epsilon, self.delta, self._unit)
+        paid, cost = ledger or Ledger(self._budget), self._budget.share()
+        if isinstance(cost, Laplace):
             if self.calibration == "paper":
-                self.plan = frank_wolfe_plan.paper_plan(self.facts, each)
+                self.plan = frank_wolfe_plan.paper_plan(self.facts, cost.epsilon)
             else:
-                self.plan = frank_wolfe_plan.gamma_plan(self.facts, each, copies, releases)
-            paid = Ledger(budget) if ledger is None else ledger
-            return GammaSums(self.facts, self.plan, each, paid, name, padded=self.calibration == "tight")
-        budget = Budget(self.epsilon, self.delta, self._unit)
-        cost = cast(Gaussian, budget.share())
-        self.plan = frank_wolfe_plan.gaussian_plan(self.facts, cost.rho, copies, releases)
-        paid, plan = Ledger(budget) if ledger is None else ledger, self.plan
-        return TickSums(self.facts, plan.copies, plan.schedule, cost, paid, name, "sqrt-toeplitz")
-
-    def __repr__(self) -> str:
-        how = "not private" if self.noise is None else f"{self.noise} noise"
-        return (
-            f"<MetaFrankWolfe: {self.plan.copies} copies on {self.domain.n} entries, {how}, "
-            f"{self.rounds} of {self.facts.rounds} rounds>"
-        )
+                self.plan = frank_wolfe_plan.gamma_plan(self.facts, cost.epsilon, copies, releases)
+            return GammaSums(
+                self.facts, self.plan, cost.epsilon, paid, name, padded=self.calibration == "tight"
+            )
+        self.plan = frank_wolfe_plan.gaussian_plan(self.facts, cast(Gaussian, cost).rho, copies, releases)
+        return TickSums(self.facts, self.plan.copies, self.plan.schedule, cost, paid, name, "sqrt-toeplitz")
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -130,50 +119,26 @@ class MetaFrankWolfe(PointLearner):
         }
 
     @property
-    def guarantee(self) -> Guarantee:
-        """What is proved about everything this learner lets out."""
-        secure, whom = self.coins.secure, str(self._unit)
-        if self.event is None:
-            return no_privacy(secure)
-        if self.noise == "gamma":
-            proof = "docs/maths/continuous.md, Theorem C1"
-            return Guarantee(self.epsilon, 0.0, whom, proof, secure, exact=False)
-        counting = Budget(self.epsilon, self.delta, self._unit).counting
-        worth = min(self.epsilon, counting.epsilon(self.event, self.delta, self._unit.rounds))
-        return Guarantee(worth, self.delta, whom, "docs/maths/continuous.md, Theorem C2", secure)
-
-    @property
     def claim(self) -> Claim | None:
         """What the paper claims, for pure privacy only. The diameter is taken as sqrt(2) radius, the most it can be."""
         if self.noise != "gamma":
             return None
-        return Claim(self.epsilon, 0.0, frank_wolfe_plan.printed_regret(self.facts, self.epsilon))
-
-    def bound(self) -> float:
-        """No more than this is, in expectation, (1 - 1/e) of the best fixed point's payoff minus ours."""
-        return self.plan.bound(self.facts)
-
-    @property
-    def _copies(self) -> int:
-        return self.plan.copies
+        facts, radius = self.facts, self.facts.radius
+        size = facts.gradient_bound, radius, math.sqrt(2) * radius, facts.smoothness
+        regret = frank_wolfe_plan.printed_regret(facts.n, facts.rounds, self.epsilon, *size)
+        return Claim(self.epsilon, 0.0, regret)
 
     def _follow(self, sums: Floats, rounds: int) -> None:
-        """What each copy proposes after `rounds` rounds."""
+        """Each copy proposes a point."""
         if self.plan.leader == "ftrl":
-            leaders = ftrl_points(self._project, sums, self.plan.parameter, self.domain.centre)
+            self._aim(ftrl_points(self._project, sums, self.plan.parameter, self.domain.centre))
         else:
-            leaders = pftal_points(self._project, sums, self.plan.parameter, rounds) if rounds else sums
-        self._aim(leaders)
+            self._aim(pftal_points(self._project, sums, self.plan.parameter, rounds) if rounds else sums)
 
-    def _aim(self, vertices: Floats) -> None:
-        """From the copies' points follow the point to play and the points to ask about."""
-        self._vertices = vertices
+    def _played(self, vertices: Floats) -> Floats:
         climbed = np.cumsum(vertices, axis=0) / len(vertices)
         self._probes = np.vstack([np.zeros((1, self.domain.n)), climbed[:-1]])
-        self._play(climbed[-1])
-
-    def _toss(self, place: int) -> None:
-        """No coins: everybody of a batch is asked about the same points."""
+        return np.asarray(climbed[-1])
 
     def _asked(self, place: int) -> Floats:
         return self._probes.copy()

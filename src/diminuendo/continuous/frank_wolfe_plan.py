@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from typing import Literal
 
@@ -87,10 +87,8 @@ class FrankWolfePlan:
         if self.leader == "pftal":
             regret = noisy_leader.pftal_bound(facts.radius, steep, facts.rounds, self.parameter, self.noise)
         else:
-            batches = self.schedule.sizes
-            regret = noisy_leader.ftrl_bound(
-                facts.spread, steep, batches, self.parameter, self.noise, self.stray
-            )
+            sizes, eta = self.schedule.sizes, self.parameter
+            regret = noisy_leader.ftrl_bound(facts.spread, steep, sizes, eta, self.noise, self.stray)
         return reach(self.copies) * (regret + self.floor + steps_price(facts, self.copies))
 
 
@@ -106,11 +104,13 @@ def steps_price(facts: Facts, copies: int) -> float:
 
 def open_plan(facts: Facts, copies: int | None = None) -> FrankWolfePlan:
     """Without privacy: a new point every round; by default enough copies that steps cost no more than learning."""
-    if copies is None:
+    if copies is not None:
+        copies = _validate.positive_int(copies, "copies")
+    else:
         learning = facts.spread * facts.gradient_bound * math.sqrt(facts.rounds)
         wanted = steps_price(facts, 1) / learning
         copies = max(1, min(MOST_COPIES, math.ceil(wanted)))
-    return _tuned(facts, FrankWolfePlan(copies, equal(facts.rounds, facts.rounds), "ftrl", 1.0))
+    return _tuned(facts, copies, facts.rounds)
 
 
 def paper_plan(facts: Facts, epsilon: float) -> FrankWolfePlan:
@@ -127,7 +127,7 @@ def gamma_plan(facts: Facts, epsilon: float, copies: int | None, releases: int |
 
     def made(copies: int, releases: int) -> FrankWolfePlan:
         noise = noisy_leader.gamma_length(facts.n, *gamma_noise(facts, epsilon, copies, releases))
-        return _tuned(facts, FrankWolfePlan(copies, equal(facts.rounds, releases + 1), "ftrl", 1.0, noise))
+        return _tuned(facts, copies, releases + 1, noise)
 
     return _least(facts, made, copies, releases)
 
@@ -139,18 +139,10 @@ def gaussian_plan(facts: Facts, rho: float, copies: int | None, releases: int | 
         square, variance = _strategy(releases)
         raw = math.sqrt(tick_clip(copies).sensitivity_squared(facts.n * copies) * square / (2 * rho))
         tick = facts.gradient_bound / GRADIENT_TICKS
-        return _tuned(
-            facts,
-            FrankWolfePlan(
-                copies,
-                equal(facts.rounds, releases + 1),
-                "ftrl",
-                1.0,
-                noise=math.sqrt(facts.n * variance) * raw * tick,
-                stray=2 * facts.n * math.sqrt(releases * variance) * tick,  # Lemma C6b
-                floor=facts.rounds * math.sqrt(facts.n) * facts.radius * tick,
-            ),
-        )
+        noise = math.sqrt(facts.n * variance) * raw * tick
+        stray = 2 * facts.n * math.sqrt(releases * variance) * tick  # Lemma C6b
+        floor = facts.rounds * math.sqrt(facts.n) * facts.radius * tick
+        return _tuned(facts, copies, releases + 1, noise, stray, floor)
 
     return _least(facts, made, copies, releases)
 
@@ -174,11 +166,12 @@ def _strategy(releases: int) -> tuple[int, float]:
     return strategy.square, strategy.variance(releases)
 
 
-def _tuned(facts: Facts, plan: FrankWolfePlan) -> FrankWolfePlan:
-    batches = plan.schedule.sizes
-    return replace(
-        plan, parameter=noisy_leader.best_rate(facts.spread, facts.gradient_bound, batches, plan.stray)
-    )
+def _tuned(
+    facts: Facts, copies: int, batches: int, noise: float = 0.0, stray: float = 0.0, floor: float = 0.0
+) -> FrankWolfePlan:
+    schedule = equal(facts.rounds, batches)
+    rate = noisy_leader.best_rate(facts.spread, facts.gradient_bound, schedule.sizes, stray)
+    return FrankWolfePlan(copies, schedule, "ftrl", rate, noise, stray, floor)
 
 
 def _least(
@@ -203,11 +196,10 @@ def _grid(most: int) -> list[int]:
     return found
 
 
-def printed_regret(facts: Facts, epsilon: float) -> float:
-    """The paper's Lemma 5, its constant taken as 1, the diameter as sqrt(2) radius, the most it can be."""
-    n, rounds, log = facts.n, facts.rounds, math.log(facts.rounds) ** 2.5
-    reach_of = math.sqrt(n / (epsilon * rounds**0.75)) * log * math.sqrt(2) * facts.radius
-    inner = (
-        math.sqrt(n) * (facts.gradient_bound + reach_of) ** 2 / epsilon + facts.smoothness * facts.radius**2
-    )
-    return float(rounds**0.75 * math.sqrt(log) * inner)
+def printed_regret(
+    n: int, rounds: int, epsilon: float, gradient: float, radius: float, diameter: float, smoothness: float
+) -> float:
+    """The paper's Lemma 5, its constant taken as 1."""
+    log = math.log(rounds) ** 1.25
+    size = gradient + math.sqrt(n / (epsilon * rounds**0.75)) * log**2 * diameter
+    return float(rounds**0.75 * log * (math.sqrt(n) * size**2 / epsilon + smoothness * radius**2))

@@ -14,6 +14,7 @@ from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from diminuendo.continuous import frank_wolfe_plan
 from diminuendo.continuous.frank_wolfe_plan import Facts, FrankWolfePlan
@@ -49,6 +50,8 @@ class GradientSums(ABC):
 
     event: Event | None
     """What all releases together cost."""
+    _facts: dict[str, str]
+    _arrays: list[NDArray[Any]]
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}>"
@@ -66,13 +69,13 @@ class GradientSums(ABC):
     def release(self, secret: SecretRandomness) -> Floats:
         """Close the batch; the running sums, (K, n)."""
 
-    @abstractmethod
     def snapshot(self) -> bytes:
         """All of it, without any randomness. As private as what people said."""
+        return snapshots.packed(self._facts, self._arrays)
 
-    @abstractmethod
     def restore(self, snapshot: bytes) -> None:
         """Go on from a snapshot of sums that were made with the same arguments."""
+        snapshots.unpack(snapshot, self._facts, self._arrays)
 
 
 class OpenSums(GradientSums):
@@ -81,9 +84,9 @@ class OpenSums(GradientSums):
     event = None
 
     def __init__(self, facts: Facts, copies: int) -> None:
-        self._bound = facts.gradient_bound
-        self._done = np.zeros(1, dtype=np.int64)
-        self._total = np.zeros((copies, facts.n))
+        self._bound, self._facts = facts.gradient_bound, {"sums": "open"}
+        self._done, self._total = np.zeros(1, dtype=np.int64), np.zeros((copies, facts.n))
+        self._arrays = [self._done, self._total]
 
     @property
     def released(self) -> int:
@@ -99,14 +102,6 @@ class OpenSums(GradientSums):
         self._done += 1
         return self._total.copy()
 
-    def snapshot(self) -> bytes:
-        """The sum and how often it was released, as bytes."""
-        return snapshots.packed({"sums": "open"}, [self._done, self._total])
-
-    def restore(self, snapshot: bytes) -> None:
-        """Go on from a snapshot."""
-        snapshots.unpack(snapshot, {"sums": "open"}, [self._done, self._total])
-
 
 class GammaSums(GradientSums):
     """Trees with Gamma-norm noise, each copy at epsilon / K. `padded`: every release has the noise of as many nodes."""
@@ -118,6 +113,7 @@ class GammaSums(GradientSums):
         _, scale = frank_wolfe_plan.gamma_noise(facts, epsilon, plan.copies, plan.releases)
         self._tree = GammaTree(plan.copies, facts.n, plan.releases, scale)
         self._batch = np.zeros((plan.copies, facts.n))
+        self._arrays = [*self._tree.arrays, self._batch]
         self._due: Floats | None = None  # drawn, but not kept yet because that failed, as on a full disk
         self.event = Laplace(epsilon)
         about = f"{plan.copies} x {facts.n} gradients, gamma noise, {plan.releases} releases of {facts.rounds} rounds"
@@ -156,20 +152,19 @@ class GammaSums(GradientSums):
         missing = (self._tree.levels - done.bit_count()) * self._padded
         if missing == 0:
             return np.zeros((copies, n))
-        fresh = GammaTree(copies * missing, n, 1, self._tree.scale).add(
-            np.zeros((copies * missing, n)), secret
-        )
+        tree = GammaTree(copies * missing, n, 1, self._tree.scale)
+        fresh = tree.add(np.zeros((copies * missing, n)), secret)
         return np.asarray(fresh.reshape(missing, copies, n).sum(axis=0))
 
     def snapshot(self) -> bytes:
         """Tree and open batch."""
         if self._due is not None:
             raise InvalidInput("A release is under way that could not be kept; call choose() again first.")
-        return snapshots.packed(self._facts, [*self._tree.arrays, self._batch])
+        return super().snapshot()
 
     def restore(self, snapshot: bytes) -> None:
-        """Go on from a snapshot."""
-        snapshots.unpack(snapshot, self._facts, [*self._tree.arrays, self._batch])
+        """Go on from a snapshot; a release that was under way is forgotten."""
+        super().restore(snapshot)
         self._due = None
 
 
@@ -202,11 +197,6 @@ class TickSums(GradientSums):
     def released(self) -> int:
         """How many releases were made."""
         return len(self._sum.schedule) - self._sum.left
-
-    @property
-    def deviation(self) -> float:
-        """The deviation of the noise in every entry of the last release."""
-        return self._unit * self._sum.deviation(len(self._sum.schedule))
 
     def add(self, gradients: Floats) -> None:
         """Add to the open batch, all copies' gradients cut together to sqrt(K) G."""

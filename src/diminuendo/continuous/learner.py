@@ -13,13 +13,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from diminuendo import _validate
 from diminuendo.continuous.domains import FARTHEST_POINT, Domain
 from diminuendo.continuous.frank_wolfe_plan import Facts
 from diminuendo.continuous.gradient_sums import GradientSums
 from diminuendo.continuous.objectives import DRObjective
 from diminuendo.errors import InvalidInput, WrongFeedback
-from diminuendo.privacy.budget import Guarantee, Unit
+from diminuendo.privacy.budget import Budget, Guarantee, Unit, no_privacy
 from diminuendo.privacy.events import Event
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.privacy.process_guard import ProcessGuard, refuse_copies
@@ -43,29 +45,53 @@ class PointDecision:
 class PointLearner(ABC):
     """Plays points of a domain for a number of rounds that is fixed beforehand."""
 
-    facts: Facts
-    noise: str | None
     plan: Any
-    """Public, with a `schedule`: the last batch of it is never released."""
-    _sums: GradientSums
-    _vertices: Floats
-    """(copies, n) what was followed from the last release."""
-    _point: Floats
+    """Public, with a `schedule`, whose last batch is never released, and a `bound` on the regret."""
+    _kinds: tuple[str, ...]
+    """Of noise."""
+    _theorem: str
+    """Of docs/maths/continuous.md, what is proved about privacy."""
+    _budget: Budget
+    """Where there is noise."""
 
-    def __init__(self, domain: Domain, coins: Coins | None, ledger: Ledger | None) -> None:
+    def __init__(
+        self,
+        domain: Domain,
+        rounds: int,
+        gradient_bound: float,
+        smoothness: float,
+        noise: str | None,
+        epsilon: float,
+        delta: float,
+        releases: int | None,
+        ledger: Ledger | None,
+        coins: Coins | None,
+    ) -> None:
         if not isinstance(domain, Domain):
             raise InvalidInput(f"domain must be a Domain such as Box([1.0, 1.0]); got {domain!r}.")
         self.domain = domain
+        self.noise = _validate.one_of(noise, (None, *self._kinds), "noise")
+        self.facts = Facts(domain.n, rounds, domain.radius, domain.spread, gradient_bound, smoothness)
+        self.epsilon, self.delta = _validate.positive_float(epsilon, "epsilon"), _validate.delta(delta)
+        if noise is None and (ledger is not None or releases is not None):
+            raise InvalidInput("Without noise there are no releases to pay for; choose noise='gaussian'.")
         self.coins: Coins = SystemCoins() if coins is None else coins
         self._secret, self._guard = SecretRandomness(self.coins), ProcessGuard()
         self._unit = Unit() if ledger is None else ledger.budget.unit
         self._issued = np.zeros(1, dtype=np.int64)
 
-    def _open(self) -> None:
-        """The plan is made and the sums are paid for: the first point."""
+    def _open(self, sums: GradientSums, copies: int) -> None:
+        """The plan is made and the sums, of `copies` gradients of each person, are paid for: the first point."""
+        self._sums = sums
         self._starts = (0, *self.schedule.ends)
         self._answered = np.zeros(max(self.schedule.sizes), dtype=np.bool_)  # in the open batch
-        self._follow(np.zeros((self._copies, self.domain.n)), 0)
+        self._follow(np.zeros((copies, self.domain.n)), 0)
+
+    def __repr__(self) -> str:
+        how = "not private" if self.noise is None else f"{self.noise} noise"
+        copies = f": {len(self._vertices)} copies" if len(self._vertices) > 1 else ""
+        rounds = f"{self.rounds} of {self.facts.rounds} rounds"
+        return f"<{type(self).__name__}{copies} on {self.domain.n} entries, {how}, {rounds}>"
 
     @property
     def schedule(self) -> Schedule:
@@ -84,59 +110,52 @@ class PointLearner(ABC):
         return self._sums.event
 
     @property
+    def guarantee(self) -> Guarantee:
+        """What is proved about everything this learner lets out."""
+        if self.event is None:
+            return no_privacy(self.coins.secure)
+        worth, exact, budget = self.epsilon, self.noise != "gamma", self._budget
+        if exact:
+            worth = min(worth, budget.counting.epsilon(self.event, budget.delta, self._unit.rounds))
+        proof = f"docs/maths/continuous.md, {self._theorem}"
+        return Guarantee(worth, budget.delta, str(self._unit), proof, self.coins.secure, exact=exact)
+
+    def bound(self) -> float:
+        """No more than this is, in expectation, (1 - 1/e) of the best fixed point's payoff minus ours."""
+        return float(self.plan.bound(self.facts))
+
+    @property
     @abstractmethod
     def parameters(self) -> dict[str, Any]:
         """The public numbers that it runs with."""
 
-    @property
-    @abstractmethod
-    def guarantee(self) -> Guarantee:
-        """What is proved about everything this learner lets out."""
-
-    @abstractmethod
-    def bound(self) -> float:
-        """No more than this is, in expectation, (1 - 1/e) of the best fixed point's payoff minus ours."""
-
-    @property
-    @abstractmethod
-    def _copies(self) -> int:
-        """How many gradients one person is asked for."""
-
     @abstractmethod
     def _follow(self, sums: Floats, rounds: int) -> None:
-        """What to play after `rounds` rounds, from sums (copies, n)."""
+        """Aim where sums (copies, n) of `rounds` rounds lead."""
 
     @abstractmethod
-    def _aim(self, vertices: Floats) -> None:
-        """Set the point that is played."""
+    def _played(self, vertices: Floats) -> Floats:
+        """The point to play, from what was followed."""
 
     @abstractmethod
     def _asked(self, place: int) -> Floats:
         """(copies, n): where the person at that place of the open batch is asked for gradients. A copy."""
 
-    @abstractmethod
-    def _toss(self, place: int) -> None:
+    def _toss(self, place: int) -> None:  # noqa: B027  some ask everybody of a batch about the same points
         """Public coins for the round at that place of the open batch, whether it will be answered or not."""
-
-    def _learned(self) -> list[Any]:
-        """Arrays that go into snapshots, besides the rounds; changed in place or set by `_aim`."""
-        return [self._vertices]
 
     def choose(self) -> PointDecision:
         """The point for the next person. Batches close here and nowhere else."""
         with self._guard.lock:
-            return self._next()
-
-    def _next(self) -> PointDecision:
-        self._admit(1)
-        closed = self.schedule.closed_by(self.rounds)
-        if self._sums.released < closed:
-            self._follow(self._sums.release(self._secret), self._starts[closed])
-            self._answered[:] = False
-        number = self.rounds
-        self._toss(number - self._starts[closed])
-        self._issued[0] = number + 1
-        return PointDecision(number, self._point)
+            self._admit(1)
+            number = self.rounds
+            closed = self.schedule.closed_by(number)
+            if self._sums.released < closed:
+                self._follow(self._sums.release(self._secret), self._starts[closed])
+                self._answered[:] = False
+            self._toss(number - self._starts[closed])
+            self._issued[0] = number + 1
+            return PointDecision(number, self._point)
 
     def observe(self, decision: PointDecision, objective: DRObjective) -> None:
         """What the person feels about points. Late and second answers change nothing, and look the same."""
@@ -145,8 +164,7 @@ class PointLearner(ABC):
                 "Expected an objective with gradients(points), as in diminuendo.continuous; "
                 f"got {type(objective).__name__}."
             )
-        place = self._place(decision)
-        if place is None:
+        if (place := self._place(decision)) is None:
             return
         asked = self._asked(place)
         shape = asked.shape
@@ -155,8 +173,7 @@ class PointLearner(ABC):
         except Exception:  # whatever goes wrong inside, it is what this person said: nothing
             said = np.zeros(0)
         with self._guard.lock:
-            place = self._place(decision)  # asked again: an objective is foreign code
-            if place is None:
+            if (place := self._place(decision)) is None:  # asked again: an objective is foreign code
                 return
             self._answered[place] = True
             if said.shape == shape and self._sums.released < len(self.schedule) - 1:
@@ -203,14 +220,16 @@ class PointLearner(ABC):
     def _project(self, rows: Floats) -> Floats:
         return self.domain.project(np.clip(rows, -FARTHEST_POINT, FARTHEST_POINT))
 
-    def _play(self, point: Floats) -> None:
-        self._point = point.copy()
+    def _aim(self, vertices: Floats) -> None:
+        """Set what was followed from the last release, (copies, n), and the point that is played."""
+        self._vertices = vertices
+        self._point = self._played(vertices).copy()
         self._point.flags.writeable = False
 
     def snapshot(self) -> bytes:
         """All that was learned, without any secret randomness. As private as what people said."""
         sums = np.frombuffer(self._sums.snapshot(), dtype=np.uint8)
-        return snapshots.packed(self._facts(), [self._issued, self._answered, *self._learned(), sums])
+        return snapshots.packed(self._made_with(), [*self._arrays(), sums])
 
     def restore(self, snapshot: bytes) -> None:
         """Go on from a snapshot of a learner that was made with the same arguments.
@@ -218,20 +237,21 @@ class PointLearner(ABC):
         With the same ledger, releases that were made since are published as they were. To go on with another ledger
         from a snapshot that somebody else goes on from too is a second run, which nobody paid for.
         """
-        found = snapshots.read(snapshot, self._facts())
-        mine = [self._issued, self._answered, *self._learned()]
-        if [(a.shape, a.dtype) for a in found[:-1]] != [(a.shape, a.dtype) for a in mine]:
+        *found, sums = snapshots.read(snapshot, self._made_with())
+        mine = self._arrays()
+        if [(a.shape, a.dtype) for a in found] != [(a.shape, a.dtype) for a in mine]:
             raise InvalidInput("The snapshot does not fit; it was cut short or altered.")
-        issued, answered, vertices, *more, sums = found
-        numbers = [vertices, *more]
-        if not (0 <= issued[0] <= self.facts.rounds and all(np.isfinite(a).all() for a in numbers)):
+        if not (0 <= found[0][0] <= self.facts.rounds and all(np.isfinite(array).all() for array in found)):
             raise InvalidInput("The snapshot is of rounds that there are not; it was altered.")
         self._sums.restore(sums.tobytes())
-        self._issued[:], self._answered[:] = issued, answered
-        for array, value in zip(self._learned()[1:], more, strict=True):
-            array[:] = value
-        self._aim(vertices)
+        for array, value in zip(mine, found, strict=True):
+            array[...] = value
+        self._aim(self._vertices)
 
-    def _facts(self) -> dict[str, str]:
+    def _arrays(self) -> list[NDArray[Any]]:
+        """What a snapshot holds besides the sums; filled in again in place."""
+        return [self._issued, self._answered, self._vertices]
+
+    def _made_with(self) -> dict[str, str]:
         shape = {key: np.asarray(value).tolist() for key, value in vars(self.domain).items()}
         return {"learner": repr((type(self.domain).__name__, shape, self.facts, self.plan, self.noise))}

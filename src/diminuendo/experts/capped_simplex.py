@@ -49,9 +49,8 @@ def leader(sums: Floats, slots: int, rate: float) -> tuple[Floats, LeaderState]:
     top = float(sums.max())
     scaled = rate * (sums - top)
     falling = -np.sort(-scaled)
-    rest = np.logaddexp.accumulate(falling[::-1])[::-1][
-        :slots
-    ]  # log of what the items from m on weigh together
+    # The logarithm of what the items from m on weigh together.
+    rest = np.logaddexp.accumulate(falling[::-1])[::-1][:slots]
     levels = rest - np.log(slots - np.arange(slots))
     level = float(levels[np.argmax(falling[:slots] <= levels)])  # as few items at 1 as possible
     x, logs = _point(scaled, level)
@@ -85,9 +84,8 @@ def step_cost(sums: Floats, step: Floats, slots: int, rate: float, known: Leader
 def running(x: Floats, slots: int) -> Ints:
     """(N+1,) running sums of x in units of 2^-40, each step at most 1, the last exactly `slots`."""
     units = np.clip(np.floor(x * ONE), 0, ONE).astype(np.int64)
-    while missing := slots * ONE - int(
-        units.sum()
-    ):  # what rounding left over is spread as evenly as it can be
+    # What rounding left over is spread as evenly as it can be.
+    while missing := slots * ONE - int(units.sum()):
         room = ONE - units if missing > 0 else units
         share = -(-abs(missing) // max(1, int((room > 0).sum())))
         step = np.minimum(room, share)

@@ -70,30 +70,26 @@ def new_hedge(n_items: int, experts: int, rate: float | None) -> HedgeState:
     )
 
 
-def check_fixed(state: HedgeState, rate: float, rounds: int) -> None:
-    """`rebuild`, for experts of one fixed rate after `rounds` rounds."""
-    rates, most = state.classes.rate * TICKS, state.classes.totals.max(initial=0)
-    if not ((rates == rate).all() and most <= rounds * TICKS):
-        raise InvalidInput(
-            "The snapshot holds rates or totals that could not have come about; it was altered."
-        )
-    rebuild(state)
-
-
 def learned(state: HedgeState) -> tuple[Ints, Floats, Ints, Ints]:
     """What was learned, from which all else follows: totals, rates, the best and the own gains."""
     return state.classes.totals, state.classes.rate, state.best, state.own
 
 
-def rebuild(state: HedgeState) -> None:
-    """Build everything else from what was learned; refuses what could not have been learned."""
-    rates = state.classes.rate * TICKS
+def rebuild(state: HedgeState, rate: float | None = None, rounds: int | None = None) -> None:
+    """Build everything else from what was learned; refuses what could not have been learned.
+
+    `rate`: that of all experts, where it is fixed; `rounds`: in no more can it have come about.
+    """
+    rates, totals = state.classes.rate * TICKS, state.classes.totals
     sound = (
-        state.classes.totals.min() >= 0
+        totals.min() >= 0
         and state.own.min() >= 0
-        and (state.classes.totals.max(axis=0) == state.best).all()
+        and (totals.max(axis=0) == state.best).all()
+        and ((rates >= SLOWEST) & (rates <= FASTEST)).all()
+        and (rate is None or (rates == rate).all())
+        and (rounds is None or totals.max(initial=0) <= rounds * TICKS)
     )
-    if not (sound and (rates >= SLOWEST).all() and (rates <= FASTEST).all()):
+    if not sound:
         raise InvalidInput(
             "The snapshot holds totals or rates that could not have come about; it was altered."
         )

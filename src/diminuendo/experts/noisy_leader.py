@@ -12,7 +12,6 @@ PFTAL is written in the literature with distances to earlier points; for linear 
 
 Regret     against the best fixed point, expected: `pftal_bound` (Theorem C5), `ftrl_bound` (Theorem C6). FTRL is better
            by a logarithm, and where noise has the same law in every round it does not multiply the number of rounds.
-References Thakurta & Smith (2013), NIPS 26, for PFTAL; Agarwal & Singh (2017), ICML; Kairouz et al. (2021), ICML.
 
 Leaders on the simplex: k experts that draw items from points that follow noisy sums, purely private.
 
@@ -20,10 +19,10 @@ Each expert's gains are added up in a tree with Gamma-norm noise (sums/gamma_tre
 of the simplex nearest to (noisy sum) / (H t), which is PFTAL, and draws its item from that point. Points
 follow from what is published, so they and the coins of the draw are public.
 
-Guarantee  (epsilon, 0) for all k experts together, epsilon / k each, in real arithmetic
-           (docs/maths/paper.md, Theorem P4).
+Guarantee  (epsilon, 0) for all k experts together, epsilon / k each, in real arithmetic (docs/maths/paper.md, P4).
 Assumes    gains in [0, 1], so that one person moves the vector of an expert by at most sqrt N in length.
-References Thakurta & Smith (2013), NIPS 26; Michelot (1986), JOTA 50, for the projection.
+References Thakurta & Smith (2013), NIPS 26, for PFTAL; Agarwal & Singh (2017), ICML; Kairouz et al. (2021), ICML;
+           Michelot (1986), JOTA 50, for the projection.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ from typing import NamedTuple
 import numpy as np
 
 from diminuendo import _validate
-from diminuendo._numba import inline, kernel
+from diminuendo._numba import as_kernel, inline
 from diminuendo.errors import InvalidInput
 from diminuendo.randomness.words import UNFINISHED, PublicWords, SecretWords, begin, below, undo
 from diminuendo.streams.people import shown_before
@@ -59,7 +58,8 @@ def ftrl_points(project: Project, sums: Floats, rate: float, centre: Floats) -> 
 
 def paper_curvature(size: int, rounds: int, epsilon: float) -> float:
     """H = sqrt(n log^2.5 T / (epsilon T)), as printed; it has no unit, so it fits gradients and points of size 1."""
-    _several(rounds)
+    if _validate.positive_int(rounds, "rounds") < 2:
+        raise InvalidInput(f"The formula needs at least 2 rounds, since log 1 = 0; got {rounds}.")
     spread = _validate.positive_int(size, "size") * math.log(rounds) ** 2.5
     return math.sqrt(spread / (_validate.positive_float(epsilon, "epsilon") * rounds))
 
@@ -82,7 +82,7 @@ def pftal_bound(radius: float, longest: float, rounds: int, curvature: float, no
 
 def _pftal_price(longest: float, rounds: int, noise: float) -> float:
     length, log = _size(longest, "longest"), math.log(_validate.positive_int(rounds, "rounds"))
-    return length**2 * (2 + log) / 2 + length * _size(noise, "noise", low=0.0) * (1 + log)
+    return length**2 * (2 + log) / 2 + length * _size(noise, "noise", or_none=True) * (1 + log)
 
 
 def best_rate(spread: float, longest: float, sizes: Sequence[int], stray: float = 0.0) -> float:
@@ -102,14 +102,14 @@ def ftrl_bound(
     """
     eta = _validate.positive_float(rate, "rate")
     calm = _size(spread, "spread") ** 2 / (2 * eta) + eta * _ftrl_price(longest, sizes, stray)
-    return calm + spread * _size(noise, "noise", low=0.0)
+    return calm + spread * _size(noise, "noise", or_none=True)
 
 
 def _ftrl_price(longest: float, sizes: Sequence[int], stray: float) -> float:
     length = _size(longest, "longest")
     squares, rounds = sum(size * size for size in sizes), sum(sizes)
     _validate.positive_int(rounds, "rounds")
-    return length**2 * squares / 2 + length * rounds * _size(stray, "stray", low=0.0)
+    return length**2 * squares / 2 + length * rounds * _size(stray, "stray", or_none=True)
 
 
 def gamma_length(size: int, nodes: int, scale: float) -> float:
@@ -117,15 +117,8 @@ def gamma_length(size: int, nodes: int, scale: float) -> float:
     return math.sqrt(nodes * size * (size + 1)) * scale
 
 
-def _several(rounds: int) -> None:
-    if _validate.positive_int(rounds, "rounds") < 2:
-        raise InvalidInput(f"The formula needs at least 2 rounds, since log 1 = 0; got {rounds}.")
-
-
-def _size(value: float, name: str, low: float | None = None) -> float:
-    if low is not None and value == low:
-        return low
-    return _validate.positive_float(value, name)
+def _size(value: float, name: str, or_none: bool = False) -> float:
+    return 0.0 if or_none and value == 0 else _validate.positive_float(value, name)
 
 
 LOW = 1e15
@@ -209,6 +202,10 @@ def follow(experts: PureState) -> None:
         project_simplex(experts.points[slot], experts.points[slot])
 
 
+catch_up = as_kernel(follow)
+"""After a snapshot was read."""
+
+
 @inline
 def next_slate(experts: PureState, row: Items, number: int, coins: PublicWords, secret: SecretWords) -> bool:
     """The slate of round `number`; False, with nothing changed, when it must be resumed."""
@@ -239,7 +236,4 @@ def next_slate(experts: PureState, row: Items, number: int, coins: PublicWords, 
     return True
 
 
-@kernel
-def catch_up(experts: PureState) -> None:
-    """Compute points from sums, after a snapshot was read."""
-    follow(experts)
+draw_slate = as_kernel(next_slate)

@@ -17,6 +17,9 @@ is in docs/errata.md; bounds on the regret, as functions, are in `paper.bounds`.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from diminuendo.continuous.domains import Domain
@@ -32,9 +35,10 @@ from diminuendo.learners.hedge.exploring import StreeterGolovinBandit
 from diminuendo.learners.hedge.fi_dp import StreeterGolovin
 from diminuendo.offline.private_greedy import private_greedy
 from diminuendo.paper import bounds
-from diminuendo.paper.private_hedge import PrivateHedge
+from diminuendo.paper.one_expert import PrivateHedge
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.randomness.coins import Coins
+from diminuendo.types import FeedbackKind
 
 
 def hedge(n_items: int, rate: float) -> Hedge:
@@ -42,34 +46,44 @@ def hedge(n_items: int, rate: float) -> Hedge:
     return Hedge(n_items, rate)
 
 
-def private_hedge(
-    n_items: int,
-    rounds: int,
-    epsilon: float,
-    delta: float,
-    *,
-    calibration: Calibration = "tight",
-    ledger: Ledger | None = None,
-    coins: Coins | None = None,
-) -> PrivateHedge:
-    """Algorithm 1 as a private algorithm (Proposition 2): rate epsilon / sqrt(32 T log(1/delta)), or the largest."""
-    return PrivateHedge(n_items, rounds, epsilon, delta, calibration=calibration, ledger=ledger, coins=coins)
+private_hedge = PrivateHedge
+"""Algorithm 1 as a private algorithm (Proposition 2), with that rate or the largest."""
 
 
-def fi_dp(
-    n_items: int,
-    slots: int,
-    rounds: int,
-    epsilon: float,
-    delta: float,
-    *,
-    calibration: Calibration = "tight",
-    ledger: Ledger | None = None,
-    coins: Coins | None = None,
-) -> Learner:
-    """Algorithm 2: k ordered private Hedge experts, full information."""
-    setting = Setting(n_items, slots, rounds, "full", epsilon, delta)
-    return algorithm_2.calibrated(setting, calibration, ledger=ledger, coins=coins)
+@dataclass(frozen=True)
+class Algorithm:
+    """An algorithm of the paper that chooses slates and is (epsilon, delta)-private: call it to make a learner."""
+
+    feedback: FeedbackKind
+    calibrated: Callable[..., Learner]
+
+    def __call__(
+        self,
+        n_items: int,
+        slots: int,
+        rounds: int,
+        epsilon: float,
+        delta: float,
+        *,
+        calibration: Calibration = "tight",
+        ledger: Ledger | None = None,
+        coins: Coins | None = None,
+    ) -> Learner:
+        """A learner for `rounds` rounds."""
+        setting = Setting(n_items, slots, rounds, self.feedback, epsilon, delta)
+        return self.calibrated(setting, calibration, ledger=ledger, coins=coins)
+
+
+fi_dp = Algorithm("full", algorithm_2.calibrated)
+"""Algorithm 2: k ordered private Hedge experts, full information."""
+
+direct_bandit = Algorithm(
+    "bandit", partial(algorithm_3.calibrated, resample="every", name=algorithm_3.DIRECT)
+)
+"""Appendix B.1, the direct approach: everybody redraws in every round; regret of order T^(3/4)."""
+
+presampled_bandit = Algorithm("bandit", algorithm_3.presampled)
+"""Appendix B.2: Algorithm 3 with exploring rounds drawn beforehand, memory for delta."""
 
 
 def fi_pure(
@@ -115,40 +129,6 @@ def bandit_dp(
     )
 
 
-def direct_bandit(
-    n_items: int,
-    slots: int,
-    rounds: int,
-    epsilon: float,
-    delta: float,
-    *,
-    calibration: Calibration = "tight",
-    ledger: Ledger | None = None,
-    coins: Coins | None = None,
-) -> Learner:
-    """Appendix B.1, the direct approach: everybody redraws in every round; regret of order T^(3/4)."""
-    setting = Setting(n_items, slots, rounds, "bandit", epsilon, delta)
-    return algorithm_3.calibrated(
-        setting, calibration, resample="every", ledger=ledger, coins=coins, name=algorithm_3.DIRECT
-    )
-
-
-def presampled_bandit(
-    n_items: int,
-    slots: int,
-    rounds: int,
-    epsilon: float,
-    delta: float,
-    *,
-    calibration: Calibration = "tight",
-    ledger: Ledger | None = None,
-    coins: Coins | None = None,
-) -> Learner:
-    """Appendix B.2: Algorithm 3 with exploring rounds drawn beforehand, memory for delta."""
-    setting = Setting(n_items, slots, rounds, "bandit", epsilon, delta)
-    return algorithm_3.presampled(setting, calibration, ledger=ledger, coins=coins)
-
-
 def continuous(
     domain: Domain,
     rounds: int,
@@ -191,11 +171,8 @@ def streeter_golovin_bandit(n_items: int, slots: int, rounds: int, *, coins: Coi
     return StreeterGolovinBandit.for_setting(Setting(n_items, slots, rounds, "bandit"), coins=coins)
 
 
-def meta_frank_wolfe(
-    domain: Domain, rounds: int, *, gradient_bound: float, smoothness: float, **more: Any
-) -> MetaFrankWolfe:
-    """Chen, Hassani and Karbasi's algorithm for continuous functions."""
-    return MetaFrankWolfe(domain, rounds, gradient_bound=gradient_bound, smoothness=smoothness, **more)
+meta_frank_wolfe = MetaFrankWolfe
+"""Chen, Hassani and Karbasi's algorithm for continuous functions."""
 
 
 __all__ = [

@@ -17,6 +17,7 @@ from collections.abc import Iterable
 from fractions import Fraction
 
 from diminuendo import _validate
+from diminuendo.continuous.frank_wolfe_plan import printed_regret
 from diminuendo.errors import InvalidInput
 from diminuendo.learners.hedge.bounds import (
     LARGEST_RATE,
@@ -168,13 +169,10 @@ def printed_continuous(
     T^(3/4) belongs to the number of copies that Algorithm 4 names; the appendix names another (erratum 5), and
     neither is a good choice (docs/maths/continuous.md).
     """
-    n, epsilon = _validate.positive_int(dimension, "dimension"), _validate.positive_float(epsilon, "epsilon")
-    log = math.sqrt(_spread(1, rounds))  # log^1.25 T
-    size = _validate.positive_float(gradient, "gradient")
-    size += math.sqrt(n / (epsilon * rounds**0.75)) * log**2 * _validate.positive_float(diameter, "diameter")
-    bend = _validate.positive_float(radius, "radius") ** 2
-    bend *= _validate.positive_float(smoothness, "smoothness")
-    return float(rounds**0.75 * log * (math.sqrt(n) * size**2 / epsilon + bend))
+    n, rounds = _validate.positive_int(dimension, "dimension"), _validate.positive_int(rounds, "rounds")
+    sizes = {"gradient": gradient, "radius": radius, "diameter": diameter, "smoothness": smoothness}
+    checked = [_validate.positive_float(size, name) for name, size in ({"epsilon": epsilon} | sizes).items()]
+    return printed_regret(n, rounds, *checked)
 
 
 def printed_pure_experts(n_items: int, slots: int, rounds: int, epsilon: float) -> float:

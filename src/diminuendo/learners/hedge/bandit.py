@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from diminuendo import _validate
-from diminuendo._numba import inline, kernel
+from diminuendo._numba import as_kernel, inline, kernel
 from diminuendo.errors import InvalidInput
 from diminuendo.experts.hedge import HedgeState, learn, learned, new_hedge, rebuild, settle
 from diminuendo.learners.base.decisions import NO_PROBE
@@ -29,12 +29,11 @@ from diminuendo.learners.base.feedback import Payoffs
 from diminuendo.learners.base.frame import Frame
 from diminuendo.learners.base.learner import Learner
 from diminuendo.learners.base.patience import Patient
-from diminuendo.learners.base.policy import Policy
 from diminuendo.learners.base.setting import Setting
 from diminuendo.learners.hedge import bounds
 from diminuendo.learners.hedge.full import draw_slots
+from diminuendo.learners.hedge.private_draws import FreeDraws, SecretScoresPolicy
 from diminuendo.objectives.family import Table, add, start, value
-from diminuendo.privacy.budget import Guarantee, no_privacy
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.randomness.coins import Coins
 from diminuendo.randomness.ticks import to_ticks
@@ -51,24 +50,20 @@ def default_exploring(n_items: int, slots: int, rounds: int) -> float:
     return min(0.5, slots * math.cbrt(n_items * math.log(max(2, n_items)) / rounds))
 
 
-class ExploreExploitPolicy(Policy):
+class ExploreExploitPolicy(SecretScoresPolicy):
     """k ordered Hedge experts that learn from exploring rounds only, not private. `rate=None`: each finds its own."""
 
     reader = Payoffs()
 
     def __init__(self, frame: Frame, exploring: float, rate: float | None) -> None:
-        self.frame, self.rate = frame, rate
+        self.frame, self._draws, self.rate = frame, FreeDraws(frame), rate
         self.exploring = _validate.positive_float(exploring, "exploring")
         if self.exploring > 1:
             raise InvalidInput(f"exploring is a share of rounds, at most 1; got {exploring}.")
+        self._options = {"exploring": self.exploring, "rate": rate}
         self._experts = new_hedge(frame.n_items, frame.slots, rate)
 
     # What is promised.
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """Nothing is promised."""
-        return no_privacy(self.frame.coins.secure)
 
     def regret_bound(self, rounds: int | None = None) -> float | None:
         """Where each expert finds its own rate."""
@@ -80,38 +75,22 @@ class ExploreExploitPolicy(Policy):
 
     def draw(self, row: Items, probe: Items) -> bool:
         """One item of each expert, or what stood before a slot and a random item."""
-        frame = self.frame
-        return bool(
-            _draw_round(self._experts, self.exploring, row, probe, frame.public.view, frame.secret.view)
-        )
+        words = self.frame.public.view, self.frame.secret.view
+        return _draw_round(self._experts, self.exploring, row, probe, *words)
 
     # Private: the expert that explored learns the payoff as the gain of the item that it tried.
 
     def learn(self, place: int, answer: float) -> None:
         """Of an exploring round, the payoff; of others, nothing."""
-        _learn_payoff(self._experts, self.frame.decisions.probes[place], answer)
+        learn_payoff(self._experts, self.frame.decisions.probes[place], answer)
 
     def replay(self, people: People, slates: Items, done: int) -> int:
         """Draw and learn, round by round, compiled."""
-        return int(
-            _replay(
-                self._experts,
-                self.exploring,
-                people.table,
-                slates,
-                done,
-                self.frame.public.view,
-                self.frame.secret.view,
-                np.empty(people.largest_state),
-                np.empty(3, dtype=np.int32),
-            )
-        )
+        words = self.frame.public.view, self.frame.secret.view
+        room = np.empty(people.largest_state), np.empty(3, dtype=np.int32)
+        return _replay(self._experts, self.exploring, people.table, slates, done, *words, *room)
 
     # What a snapshot holds.
-
-    def config(self) -> dict[str, Any]:
-        """The share of exploring rounds, and the rate."""
-        return {"exploring": self.exploring, "rate": self.rate}
 
     def state(self) -> Any:
         """What experts have learned."""
@@ -156,7 +135,7 @@ ExploreExploit = Entry(
 
 
 @inline
-def _explore_or_exploit(
+def _next_round(
     experts: HedgeState, exploring: float, row: Items, probe: Items, coins: PublicWords, secret: SecretWords
 ) -> bool:
     """The next slate, and the probe (slot, item, whether the expert drew that item itself)."""
@@ -165,7 +144,7 @@ def _explore_or_exploit(
     coin = below(COIN, coins)
     slot = below(k, coins) if coin != UNFINISHED else UNFINISHED
     item = below(experts.classes.totals.shape[0], coins) if slot != UNFINISHED else UNFINISHED
-    if item == UNFINISHED or not draw_slots(experts, row, secret):
+    if item == UNFINISHED or not draw_slots(experts, row, False, secret):
         undo(coins)
         return False
     probe[0] = NO_PROBE
@@ -177,24 +156,29 @@ def _explore_or_exploit(
     return True
 
 
+_draw_round = as_kernel(_next_round)
+
+
 @inline
-def _feed(experts: HedgeState, probe: Items, payoff: float) -> None:
+def learn_probe(experts: HedgeState, probe: Items, payoff: float) -> None:
+    """The expert that explored learns the payoff as the gain of the item it tried; others, nothing."""
     if probe[0] != NO_PROBE:
         ticks = to_ticks(payoff)
         learn(experts, probe[0], probe[1], ticks)
         settle(experts, probe[0], ticks if probe[2] == 1 else 0)
 
 
-@kernel
-def _draw_round(
-    experts: HedgeState, exploring: float, row: Items, probe: Items, coins: PublicWords, secret: SecretWords
-) -> bool:
-    return _explore_or_exploit(experts, exploring, row, probe, coins, secret)
+learn_payoff = as_kernel(learn_probe)
 
 
-@kernel
-def _learn_payoff(experts: HedgeState, probe: Items, payoff: float) -> None:
-    _feed(experts, probe, payoff)
+@inline
+def payoff_of(table: Table, person: int, row: Items, state: Floats) -> float:
+    """What a person feels about a slate."""
+    start(table, person, state, 0)
+    for item in row:
+        if item != EMPTY_SLOT:
+            add(table, person, state, 0, item)
+    return float(value(table, person, state, 0))
 
 
 @kernel
@@ -209,14 +193,8 @@ def _replay(
     state: Floats,
     probe: Items,
 ) -> int:
-    while done < slates.shape[0] and _explore_or_exploit(
-        experts, exploring, slates[done], probe, coins, secret
-    ):
+    while done < slates.shape[0] and _next_round(experts, exploring, slates[done], probe, coins, secret):
         if probe[0] != NO_PROBE:
-            start(table, done, state, 0)
-            for item in slates[done]:
-                if item != EMPTY_SLOT:
-                    add(table, done, state, 0, item)
-            _feed(experts, probe, value(table, done, state, 0))
+            learn_probe(experts, probe, payoff_of(table, done, slates[done], state))
         done += 1
     return done

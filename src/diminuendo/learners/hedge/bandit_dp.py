@@ -1,8 +1,7 @@
 r"""BanditDP, Algorithm 3 of the paper, and its relatives: k ordered Hedge experts that learn from one number a person.
 
-Now and then a round explores: a random slot i and item a, the experts' items before slot i and then a are shown, and
-the payoff goes to expert i as the gain of a. Experts draw again after an exploration only; in between the slate stays.
-All of them are one policy (exploring.py):
+Now and then a round explores (bandit.py). Experts draw again after an exploration only; in between the slate stays. All
+of them are one policy (exploring.py):
 
 `bandit-dp`         only the expert that explored redraws ("own"), or all of them, as printed ("all");
 `bandit-direct`     everybody redraws in every round (the paper's appendix: regret of order T^(3/4));
@@ -49,7 +48,7 @@ from diminuendo.learners.base.setting import Setting
 from diminuendo.learners.hedge import constants
 from diminuendo.learners.hedge.constants import NOT_FOR_USE, Calibration, Resample
 from diminuendo.learners.hedge.exploring import ALL, EVERY, OWN, ExploringPolicy, Rules, share_of_rounds
-from diminuendo.learners.hedge.private_draws import PrivateDraws, as_planned, claimed
+from diminuendo.learners.hedge.private_draws import PrivateDraws, as_planned, asked, claimed
 from diminuendo.privacy import curves
 from diminuendo.privacy.budget import Budget, Guarantee
 from diminuendo.privacy.draw_budget import UNLIMITED, DrawBudget
@@ -136,8 +135,7 @@ def bandit_dp(
         # coins, an average proves nothing, and every round is counted as an exploration.
         again = share / frame.slots if resample == "own" else share
         average = partial(delta_over_coins, rounds - 2, share, again, rate, budget.epsilon)
-    most_explored, no_schedule = rounds if cap is None else cap, np.empty(0, dtype=np.int64)
-    rules = Rules(share, most_explored, REDRAWERS[resample], no_schedule, False)
+    rules = Rules(share, rounds if cap is None else cap, REDRAWERS[resample])
     claim = claimed(frame, budget, rate, draws, source, tail)
     options = {"exploring": share, "cap": cap, "resample": resample}
     return _exploring(frame, rate, budget, rules, most, claim, options, average)
@@ -208,18 +206,11 @@ def calibrated(
     """With the paper's constants, or those that make the proved bound least; `capped=False` as printed."""
     found = constants.bandit(setting, calibration, resample)
     made = bandit_dp(
-        setting.n_items,
-        setting.slots,
+        **asked(setting, coins, ledger),
         exploring=found.share,
         cap=found.cap if capped else None,
         resample=resample,
-        horizon=setting.rounds,
         rate=found.rate,
-        epsilon=setting.epsilon,
-        delta=setting.delta,
-        visits=setting.visits,
-        ledger=ledger,
-        coins=coins,
         name=name,
     )
     return as_planned(made, calibration, ledger)
@@ -234,7 +225,7 @@ def presampled(
     name: str = PRESAMPLED,
 ) -> Learner:
     """Draw the exploring rounds with public coins, then take the rate that their number allows."""
-    source, share = checked_coins(coins), constants.presampled(setting, calibration)
+    source, share = checked_coins(coins), constants.bandit(setting, calibration, "all").share
     if share * setting.rounds > MOST_KEPT:
         raise InvalidInput(
             f"About {share * setting.rounds:,.0f} exploring rounds would have to be kept in memory, more than "
@@ -245,19 +236,8 @@ def presampled(
         words = source.public(min(CHUNK, setting.rounds - first))
         parts.append(first + np.flatnonzero((words >> np.uint64(11)) < share * 2.0**53))
     explore_at = np.concatenate(parts)
-    made = presampled_bandit(
-        setting.n_items,
-        setting.slots,
-        explore_at=explore_at,
-        horizon=setting.rounds,
-        rate=constants.presampled_rate(setting, calibration, len(explore_at)),
-        epsilon=setting.epsilon,
-        delta=setting.delta,
-        visits=setting.visits,
-        ledger=ledger,
-        coins=source,
-        name=name,
-    )
+    rate = constants.presampled_rate(setting, calibration, len(explore_at))
+    made = presampled_bandit(**asked(setting, source, ledger), explore_at=explore_at, rate=rate, name=name)
     return as_planned(made, calibration, ledger)
 
 

@@ -70,13 +70,11 @@ def private_rate(epsilon: float, delta: float, draws: int, span: float) -> float
 # The paper's formulas. log(k / delta) needs a delta.
 
 
-def paper_hedge_rate(rounds: float, epsilon: float, delta: float) -> float:
-    """Proposition 2: eps / sqrt(32 T log(1/delta))."""
-    return epsilon / math.sqrt(32 * rounds * math.log(1 / _positive(delta)))
-
-
 def paper_rate(slots: int, draws: float, epsilon: float, delta: float) -> float:
-    """eps / (k sqrt(32 n log(k/delta))) for n draws of each expert: Algorithms 2 and 3, and both appendices."""
+    """eps / (k sqrt(32 n log(k/delta))) for n draws of each expert: Algorithms 2 and 3, and both appendices.
+
+    With one slot it is the rate of Proposition 2.
+    """
     return epsilon / (slots * math.sqrt(32 * draws * math.log(slots / _positive(delta))))
 
 
@@ -139,18 +137,14 @@ def bandit(setting: Setting, calibration: Calibration, resample: Resample) -> Ex
     if resample == "every":
         rate = paper_rate(k, rounds, epsilon, setting.delta)
         needed = (k**3 * n * math.log(n) / epsilon) ** 2 * 32 * math.log(k / setting.delta)
-        share = _probability(direct_exploring(n, k, rounds, rate), "of order T^(-1/4)", needed)
-        return Exploring(share, None, rate)
+        # The share that minimises gamma T + k^2 N log N / (gamma eta).
+        balanced = k * math.sqrt(n * math.log(n) / (rate * rounds))
+        return Exploring(_probability(balanced, "of order T^(-1/4)", needed), None, rate)
     share = _probability(
         paper_exploring(n, k, rounds), "k((16 N log N)^2/T)^(1/3)", rounds_for_paper_exploring(n, k)
     )
     rate = paper_rate(k, 2 * share * rounds, epsilon, setting.delta)
     return Exploring(share, max(1, math.floor(2 * share * rounds)), rate)
-
-
-def direct_exploring(n_items: int, slots: int, rounds: int, rate: float) -> float:
-    """The share that minimises gamma T + k^2 N log N / (gamma eta): of order T^(-1/4) when eta is of order T^(-1/2)."""
-    return slots * math.sqrt(n_items * math.log(n_items) / (rate * rounds))
 
 
 def exploring_cap(rounds: int, share: float) -> int:
@@ -161,9 +155,8 @@ def exploring_cap(rounds: int, share: float) -> int:
     )  # more than `high` come up with probability at most 1/T; more than `low`, with more
     while high - low > 1:
         middle = (low + high) // 2
-        if (
-            scipy.special.betainc(middle + 1.0, rounds - middle, share) <= 1 / rounds
-        ):  # more than `middle` come up
+        # The probability that more than `middle` come up.
+        if scipy.special.betainc(middle + 1.0, rounds - middle, share) <= 1 / rounds:
             high = middle
         else:
             low = middle
@@ -206,19 +199,6 @@ def _least(loss: Callable[[float], float], rounds: int, most: float) -> float:
         width = (high - low) / 50
         low, high = max(low, best - width), min(high, best + width)
     return best
-
-
-def presampled(setting: Setting, calibration: Calibration) -> float:
-    """The share of exploring rounds where they are drawn before the first person comes."""
-    n, k, rounds = setting.n_items, setting.slots, setting.rounds
-    checked(calibration)
-    if n == 1:
-        return 0.0
-    if calibration == "tight":
-        return bandit(setting, "tight", "all").share
-    return _probability(
-        paper_exploring(n, k, rounds), "k((16 N log N)^2/T)^(1/3)", rounds_for_paper_exploring(n, k)
-    )
 
 
 def presampled_rate(setting: Setting, calibration: Calibration, explorations: int) -> float:

@@ -16,28 +16,24 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from diminuendo import _validate
-from diminuendo._numba import inline, kernel
+from diminuendo._numba import as_kernel, inline, kernel
 from diminuendo.errors import InvalidInput
-from diminuendo.experts.hedge import HedgeState, check_fixed, learn, learned, new_hedge
+from diminuendo.experts.hedge import HedgeState, learned, new_hedge, rebuild
 from diminuendo.learners.base.decisions import NO_PROBE
 from diminuendo.learners.base.entry import Advice, Entry
 from diminuendo.learners.base.feedback import Payoffs
 from diminuendo.learners.base.frame import Frame
 from diminuendo.learners.base.learner import Learner
 from diminuendo.learners.base.patience import Patient
-from diminuendo.learners.base.policy import Policy
 from diminuendo.learners.base.setting import Setting
 from diminuendo.learners.hedge import bounds, constants
-from diminuendo.learners.hedge.bandit import COIN, default_exploring
-from diminuendo.learners.hedge.private_draws import Draws, FreeDraws, Use
-from diminuendo.objectives.family import Table, add, start, value
-from diminuendo.privacy.budget import Guarantee
+from diminuendo.learners.hedge.bandit import COIN, default_exploring, learn_payoff, learn_probe, payoff_of
+from diminuendo.learners.hedge.private_draws import Draws, FreeDraws, SecretScoresPolicy, Use
+from diminuendo.objectives.family import Table
 from diminuendo.privacy.draw_budget import UNLIMITED, paid_for
-from diminuendo.privacy.events import Event
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.randomness.coins import Coins
 from diminuendo.randomness.score_classes import draw
-from diminuendo.randomness.ticks import to_ticks
 from diminuendo.randomness.words import UNFINISHED, PublicWords, SecretWords, begin, below, undo
 from diminuendo.streams.people import People, shown_before
 from diminuendo.types import EMPTY_SLOT, Floats, Ints, Items
@@ -72,20 +68,9 @@ class Rules(NamedTuple):
     share: float
     cap: int
     resample: int
-    schedule: Ints
+    schedule: Ints = np.empty(0, dtype=np.int64)
     """Rounds that explore, in order, where they were drawn beforehand; else `share` decides."""
-    presampled: bool
-
-
-def new_exploring(slots: int) -> ExploringState:
-    """Before the first round."""
-    return ExploringState(
-        np.full(slots, EMPTY_SLOT, dtype=np.int32),
-        np.array([EVERYBODY]),
-        np.zeros(slots, dtype=np.int64),
-        np.zeros(slots, dtype=np.int64),
-        np.zeros(1, dtype=np.int64),
-    )
+    presampled: bool = False
 
 
 @inline
@@ -142,6 +127,9 @@ def next_round(
     return True
 
 
+draw_round = as_kernel(next_round)
+
+
 @inline
 def _explores(state: ExploringState, rules: Rules, coin: int) -> bool:
     if rules.presampled:
@@ -159,28 +147,6 @@ def _show(row: Items, slot: int, item: int) -> None:
         else:
             shown = item if j == slot else row[j]
             row[j] = EMPTY_SLOT if shown_before(row, j, shown) else shown
-
-
-@kernel
-def draw_round(
-    experts: HedgeState,
-    state: ExploringState,
-    rules: Rules,
-    paid: Ints,
-    row: Items,
-    probe: Items,
-    coins: PublicWords,
-    secret: SecretWords,
-) -> bool:
-    """`next_round`, to be called from outside."""
-    return next_round(experts, state, rules, paid, row, probe, coins, secret)
-
-
-@kernel
-def learn_payoff(experts: HedgeState, probe: Items, payoff: float) -> None:
-    """The expert that explored learns the payoff as the gain of the item it tried; others, nothing."""
-    if probe[0] != NO_PROBE:
-        learn(experts, probe[0], probe[1], to_ticks(payoff))
 
 
 @kernel
@@ -202,49 +168,31 @@ def replay_rounds(
         experts, state, rules, paid, slates[done], probe, coins, secret
     ):
         if probe[0] != NO_PROBE:
-            start(table, done, person, 0)
-            for item in slates[done]:
-                if item != EMPTY_SLOT:
-                    add(table, done, person, 0, item)
-            learn(experts, probe[0], probe[1], to_ticks(value(table, done, person, 0)))
+            learn_probe(experts, probe, payoff_of(table, done, slates[done], person))
         done += 1
     return done
 
 
-class ExploringPolicy(Policy):
-    """Experts that learn from exploring rounds only, and draw again only when their rules say so.
-
-    draws    What is paid for redraws, and what is promised.
-    options  The arguments of the recipe, besides those of the frame.
-    """
+class ExploringPolicy(SecretScoresPolicy):
+    """Experts that learn from exploring rounds only, and draw again only when their rules say so."""
 
     reader = Payoffs()
-    purpose = "draws of items from secret scores"
 
     def __init__(
         self, frame: Frame, rate: float, rules: Rules, draws: Draws, options: dict[str, Any]
     ) -> None:
-        self.frame, self.rate, self.rules, self.budget = frame, rate, rules, draws.budget
-        self._draws, self._options = draws, options
+        self.frame, self.budget, self._draws, self._options = frame, draws.budget, draws, options
+        self.rate, self.rules = rate, rules
         self._experts = new_hedge(frame.n_items, frame.slots, rate)
-        self._exploring = new_exploring(frame.slots)
+        self._exploring = ExploringState(
+            np.full(frame.slots, EMPTY_SLOT, dtype=np.int32),
+            np.array([EVERYBODY]),
+            np.zeros(frame.slots, dtype=np.int64),
+            np.zeros(frame.slots, dtype=np.int64),
+            np.zeros(1, dtype=np.int64),
+        )
 
     # What is promised.
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """What is proved about all slates together."""
-        return self._draws.guarantee
-
-    @property
-    def claim(self) -> Guarantee | None:
-        """What the paper's analysis says about this rate."""
-        return self._draws.claim
-
-    @property
-    def events(self) -> Event | None:
-        """What the whole run costs; None where nothing is promised."""
-        return self._draws.events
 
     def regret_bound(self, rounds: int | None = None) -> float | None:
         """What is proved, unless it never explores."""
@@ -253,12 +201,8 @@ class ExploringPolicy(Policy):
         if rounds is None:
             return None
         if rules.presampled:
-            explorations = int((rules.schedule < rounds).sum())
-            return (
-                bounds.presampled_bandit(n_items, slots, rounds, self.rate, explorations)
-                if explorations
-                else None
-            )
+            planned = int((rules.schedule < rounds).sum())
+            return bounds.presampled_bandit(n_items, slots, rounds, self.rate, planned) if planned else None
         if rules.share == 0:
             return None
         capped = slots if rules.resample == OWN else 1  # how many caps there are
@@ -269,19 +213,8 @@ class ExploringPolicy(Policy):
 
     def draw(self, row: Items, probe: Items) -> bool:
         """The next slate and probe; False, with nothing changed, where a redraw is not paid for yet."""
-        frame = self.frame
-        return bool(
-            draw_round(
-                self._experts,
-                self._exploring,
-                self.rules,
-                self._draws.paid,
-                row,
-                probe,
-                frame.public.view,
-                frame.secret.view,
-            )
-        )
+        words = self.frame.public.view, self.frame.secret.view
+        return draw_round(self._experts, self._exploring, self.rules, self._draws.paid, row, probe, *words)
 
     def resume(self, rounds: int = 1) -> None:
         """More words; and pay for the redraws that the next round begins with."""
@@ -304,27 +237,12 @@ class ExploringPolicy(Policy):
 
     def replay(self, people: People, slates: Items, done: int) -> int:
         """Draw and learn, round by round, compiled."""
-        return int(
-            replay_rounds(
-                self._experts,
-                self._exploring,
-                self.rules,
-                self._draws.paid,
-                people.table,
-                slates,
-                done,
-                self.frame.public.view,
-                self.frame.secret.view,
-                np.empty(people.largest_state),
-                np.empty(3, dtype=np.int32),
-            )
-        )
+        made = self._experts, self._exploring, self.rules, self._draws.paid
+        words = self.frame.public.view, self.frame.secret.view
+        room = np.empty(people.largest_state), np.empty(3, dtype=np.int32)
+        return replay_rounds(*made, people.table, slates, done, *words, *room)
 
     # What a snapshot holds.
-
-    def config(self) -> dict[str, Any]:
-        """The arguments of the recipe."""
-        return self._options
 
     def parameters(self) -> dict[str, Any]:
         """The public numbers that it was made with; exploring rounds drawn beforehand are only counted."""
@@ -338,7 +256,7 @@ class ExploringPolicy(Policy):
     def restored(self) -> None:
         """Refuse what could not have come about; what was paid for beyond the last redraw may be used up."""
         rounds, slots = self.frame.rounds, self.frame.slots
-        check_fixed(self._experts, self.rate, rounds)
+        rebuild(self._experts, self.rate, rounds)
         state, rules = self._exploring, self.rules
         used = state.explored.max() if rules.resample == OWN else sum(state.explored.tolist())
         planned = int((rules.schedule < rounds).sum())
@@ -370,7 +288,7 @@ def streeter_golovin_bandit(
     """The original, not private: everybody draws in every round."""
     frame = Frame("streeter-golovin-bandit", n_items, slots, coins=coins, patience=patience)
     share, rate = share_of_rounds(exploring), _validate.positive_float(rate, "rate")
-    rules = Rules(share, UNLIMITED, EVERY, np.empty(0, dtype=np.int64), False)
+    rules = Rules(share, UNLIMITED, EVERY)
     options = {"exploring": share, "rate": rate}
     return Learner(ExploringPolicy(frame, rate, rules, FreeDraws(frame), options))
 

@@ -1,9 +1,7 @@
 """FI-DP, Algorithm 2 of the paper: k ordered Hedge experts whose draws are private, full information.
 
-Expert i draws the item of slot i with probability in proportion to exp(rate * total gain), and learns from each
-person's objective what every item would have added to the slots before it (full.py). As printed, experts may repeat
-each other's items: such a slot stays empty. With a rate that ignores privacy it is the algorithm of Streeter and
-Golovin.
+The experts are those of full.py. As printed, they may repeat each other's items: such a slot stays empty. With a rate
+that ignores privacy it is the algorithm of Streeter and Golovin.
 
 Regret     at most rate * T + k log N / rate beyond (1 - 1/e) of the best slate (docs/maths/paper.md, Theorem P3).
 Guarantee  draws of rounds 2 to T, k each, within a span of 2 * rate (docs/maths/paper.md, Theorem P1); of 2 * rate * m
@@ -27,7 +25,7 @@ from diminuendo.learners.base.setting import Setting
 from diminuendo.learners.hedge import constants
 from diminuendo.learners.hedge.constants import NOT_FOR_USE, Calibration
 from diminuendo.learners.hedge.full import FullInformationPolicy
-from diminuendo.learners.hedge.private_draws import FreeDraws, PrivateDraws, as_planned, claimed
+from diminuendo.learners.hedge.private_draws import FreeDraws, PrivateDraws, as_planned, asked, claimed
 from diminuendo.privacy.budget import Budget
 from diminuendo.privacy.draw_budget import DrawBudget
 from diminuendo.privacy.ledger import Ledger
@@ -79,18 +77,8 @@ def calibrated(
     name: str = NAME,
 ) -> Learner:
     """Algorithm 2 with the paper's rate, or the largest that the same budget allows."""
-    made = fi_dp(
-        setting.n_items,
-        setting.slots,
-        horizon=setting.rounds,
-        rate=constants.full_information(setting, calibration),
-        epsilon=setting.epsilon,
-        delta=setting.delta,
-        visits=setting.visits,
-        ledger=ledger,
-        coins=coins,
-        name=name,
-    )
+    rate = constants.full_information(setting, calibration)
+    made = fi_dp(**asked(setting, coins, ledger), rate=rate, name=name)
     return as_planned(made, calibration, ledger)
 
 

@@ -22,12 +22,13 @@ from typing import Any
 import numpy as np
 
 from diminuendo import _validate
-from diminuendo._numba import inline, kernel
+from diminuendo._numba import kernel
 from diminuendo.errors import InvalidInput
 from diminuendo.experts.noisy_leader import (
     PureState,
     best_curvature,
     catch_up,
+    draw_slate,
     new_leaders,
     next_slate,
     paper_curvature,
@@ -42,7 +43,8 @@ from diminuendo.learners.base.patience import Patient
 from diminuendo.learners.base.policy import Policy
 from diminuendo.learners.base.setting import Setting
 from diminuendo.learners.hedge.constants import NOT_FOR_USE, Calibration, checked
-from diminuendo.objectives.family import GainBuffer, Table, add, gains, new_gain_buffer, start
+from diminuendo.learners.hedge.full import find_gains_of_slots, gains_of_slots
+from diminuendo.objectives.family import GainBuffer, Table, new_gain_buffer
 from diminuendo.objectives.person import largest_state
 from diminuendo.privacy.budget import Budget, Guarantee
 from diminuendo.privacy.events import Laplace
@@ -50,8 +52,8 @@ from diminuendo.privacy.ledger import Ledger
 from diminuendo.privacy.rounding import lowered
 from diminuendo.randomness.coins import Coins
 from diminuendo.randomness.words import PublicWords, SecretWords
-from diminuendo.streams.people import People, shown_before
-from diminuendo.types import EMPTY_SLOT, Floats, Items
+from diminuendo.streams.people import People
+from diminuendo.types import Floats, Items
 
 NAME = "fi-pure"
 
@@ -120,36 +122,23 @@ class FiPurePolicy(Policy):
     def draw(self, row: Items, probe: Items) -> bool:
         """Publish the sums with the round that expires, and draw one item from each expert's point."""
         frame = self.frame
-        return bool(_draw_slate(self._experts, row, frame.rounds, frame.public.view, frame.secret.view))
+        return draw_slate(self._experts, row, frame.rounds, frame.public.view, frame.secret.view)
 
     # Private: gains wait until their round expires.
 
     def learn(self, place: int, answer: CompiledObjective) -> None:
         """What every item would have added to the slots before each expert's, clipped to [0, 1]."""
         table, person, n_matrices = answer
-        state, room = np.empty(largest_state(table, person, person + 1)), self._room_for(n_matrices)
-        _learn_person(self._experts, place, table, person, self.frame.decisions.rows[place], state, room)
+        state = np.empty(largest_state(table, person, person + 1))
+        row, room = self.frame.decisions.rows[place], new_gain_buffer(self.frame.n_items, n_matrices)
+        find_gains_of_slots(table, person, row, state, room, self._experts.pending[place])
 
     def replay(self, people: People, slates: Items, done: int) -> int:
         """Draw and learn, round by round, compiled."""
         frame = self.frame
-        return int(
-            _replay(
-                self._experts,
-                people.table,
-                slates,
-                done,
-                frame.rounds - done,
-                frame.public.view,
-                frame.secret.view,
-                np.empty(people.largest_state),
-                self._room_for(people.family.leaves),
-            )
-        )
-
-    def _room_for(self, n_matrices: int) -> GainBuffer:
-        """Room for the gains of a person who is described by that many matrices."""
-        return new_gain_buffer(self.frame.n_items, n_matrices)
+        before, words = frame.rounds - done, (frame.public.view, frame.secret.view)
+        room = np.empty(people.largest_state), new_gain_buffer(frame.n_items, people.family.leaves)
+        return _replay(self._experts, people.table, slates, done, before, *words, *room)
 
     # What a snapshot holds.
 
@@ -248,32 +237,6 @@ FiPurePaper = Entry(
 )
 
 
-@inline
-def _take_gains(
-    experts: PureState, place: int, table: Table, person: int, row: Items, state: Floats, bag: GainBuffer
-) -> None:
-    start(table, person, state, 0)
-    for slot in range(len(row)):
-        for j in range(gains(table, person, state, 0, bag, 0)):
-            item, gain = bag.items[j], bag.gains[j]
-            if gain > 0.0 and not shown_before(row, slot, item):  # NaN is not
-                experts.pending[place, slot, item] = min(gain, 1.0)
-        if row[slot] != EMPTY_SLOT:
-            add(table, person, state, 0, row[slot])
-
-
-@kernel
-def _draw_slate(experts: PureState, row: Items, number: int, coins: PublicWords, secret: SecretWords) -> bool:
-    return next_slate(experts, row, number, coins, secret)
-
-
-@kernel
-def _learn_person(
-    experts: PureState, place: int, table: Table, person: int, row: Items, state: Floats, bag: GainBuffer
-) -> None:
-    _take_gains(experts, place, table, person, row, state, bag)
-
-
 @kernel
 def _replay(
     experts: PureState,
@@ -288,6 +251,6 @@ def _replay(
 ) -> int:
     patience = experts.pending.shape[0]
     while done < slates.shape[0] and next_slate(experts, slates[done], before + done, coins, secret):
-        _take_gains(experts, (before + done) % patience, table, done, slates[done], state, bag)
+        gains_of_slots(table, done, slates[done], state, bag, experts.pending[(before + done) % patience])
         done += 1
     return done

@@ -17,17 +17,14 @@ from typing import Any
 
 import numpy as np
 
-from diminuendo._numba import inline, kernel
-from diminuendo.experts.hedge import HedgeState, check_fixed, learn, learned, new_hedge, rebuild, settle
+from diminuendo._numba import as_kernel, inline, kernel
+from diminuendo.experts.hedge import HedgeState, learn, learned, new_hedge, rebuild, settle
 from diminuendo.learners.base.feedback import CompiledObjective, CompiledObjectives
 from diminuendo.learners.base.frame import Frame
-from diminuendo.learners.base.policy import Policy
 from diminuendo.learners.hedge import bounds
-from diminuendo.learners.hedge.private_draws import Draws
+from diminuendo.learners.hedge.private_draws import Draws, SecretScoresPolicy
 from diminuendo.objectives.family import GainBuffer, Table, add, gains, new_gain_buffer, offset, start
-from diminuendo.privacy.budget import Guarantee
 from diminuendo.privacy.draw_budget import paid_for
-from diminuendo.privacy.events import Event
 from diminuendo.randomness.score_classes import draw
 from diminuendo.randomness.ticks import to_ticks
 from diminuendo.randomness.words import UNFINISHED, SecretWords, begin, below, undo
@@ -38,43 +35,25 @@ ATTEMPTS = 8
 """How often an expert draws before it takes any item that is not shown yet."""
 
 
-class FullInformationPolicy(Policy):
+class FullInformationPolicy(SecretScoresPolicy):
     """k Hedge experts that learn every item's gain.
 
     rate     None: each expert finds its own.
-    draws    What is paid for them, and what is promised.
     repeats  Whether an expert may repeat an item that is shown already, as printed in the paper: that slot stays empty.
-    options  The arguments of the recipe, besides those of the frame.
     """
 
     reader = CompiledObjectives()
-    purpose = "draws of items from secret scores"
 
     def __init__(
         self, frame: Frame, rate: float | None, draws: Draws, *, repeats: bool, options: dict[str, Any]
     ) -> None:
-        self.frame, self.rate, self.budget = frame, rate, draws.budget
-        self._draws, self._repeats, self._options = draws, repeats, options
+        self.frame, self.budget, self._draws, self._options = frame, draws.budget, draws, options
+        self.rate, self._repeats = rate, repeats
         self._experts = new_hedge(frame.n_items, frame.slots, rate)
         self._state_room: Floats = np.empty(0)  # scratch: the state of the person who is learned from
         self._gain_room = new_gain_buffer(frame.n_items, 1)  # scratch: her gains
 
     # What is promised.
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """What is proved about all slates together."""
-        return self._draws.guarantee
-
-    @property
-    def claim(self) -> Guarantee | None:
-        """What the paper's analysis says about this rate."""
-        return self._draws.claim
-
-    @property
-    def events(self) -> Event | None:
-        """What the whole run costs; None where nothing is promised."""
-        return self._draws.events
 
     def regret_bound(self, rounds: int | None = None) -> float | None:
         """Of experts with their own rates, and of those that draw as printed; of others nothing is proved here."""
@@ -89,10 +68,8 @@ class FullInformationPolicy(Policy):
 
     def draw(self, row: Items, probe: Items) -> bool:
         """One item of each expert; False, with nothing drawn, where the round is not paid for yet."""
-        frame, draws = self.frame, self._draws
-        return bool(
-            draw_slate(self._experts, row, frame.rounds, draws.paid, self._repeats, frame.secret.view)
-        )
+        paid, secret = self._draws.paid, self.frame.secret.view
+        return draw_slate(self._experts, row, self.frame.rounds, paid, self._repeats, secret)
 
     def resume(self, rounds: int = 1) -> None:
         """More words; and pay for the next round's draws, unless it is the first, which knows nothing."""
@@ -111,21 +88,9 @@ class FullInformationPolicy(Policy):
 
     def replay(self, people: People, slates: Items, done: int) -> int:
         """Draw and learn, round by round, compiled."""
-        frame, draws = self.frame, self._draws
-        return int(
-            _replay(
-                self._experts,
-                people.table,
-                slates,
-                done,
-                frame.rounds - done,
-                draws.paid,
-                self._repeats,
-                frame.secret.view,
-                np.empty(people.largest_state),
-                self._room_for(people.family.leaves),
-            )
-        )
+        before, paid, secret = self.frame.rounds - done, self._draws.paid, self.frame.secret.view
+        room = np.empty(people.largest_state), self._room_for(people.family.leaves)
+        return _replay(self._experts, people.table, slates, done, before, paid, self._repeats, secret, *room)
 
     def _room_for(self, n_matrices: int) -> GainBuffer:
         """Room for the gains of a person who is described by that many matrices."""
@@ -135,30 +100,27 @@ class FullInformationPolicy(Policy):
 
     # What a snapshot holds.
 
-    def config(self) -> dict[str, Any]:
-        """The arguments of the recipe."""
-        return self._options
-
     def state(self) -> Any:
         """What experts have learned."""
         return learned(self._experts)
 
     def restored(self) -> None:
         """Refuse scores that could not have come about; what was paid for beyond the last round may be used up."""
-        if self.rate is None:
-            rebuild(self._experts)
-        else:
-            check_fixed(self._experts, self.rate, self.frame.rounds)
+        rebuild(self._experts, self.rate, self.frame.rounds)
         self._draws.restored(np.array([max(0, self.frame.rounds - 1)]))
 
 
 @inline
-def draw_slots(experts: HedgeState, row: Items, secret: SecretWords) -> bool:
-    """One item per slot, all different; False, nothing used, when the round must be resumed."""
+def draw_slots(experts: HedgeState, row: Items, repeats: bool, secret: SecretWords) -> bool:
+    """One item per slot, all different; or, with repeats, a slot that repeats an earlier one stays empty.
+
+    False, nothing used, when the round must be resumed.
+    """
     begin(secret)
     n_items = experts.classes.totals.shape[0]
     for slot in range(len(row)):
-        for attempt in range(ATTEMPTS + 1):
+        row[slot] = EMPTY_SLOT
+        for attempt in range(1 if repeats else ATTEMPTS + 1):
             if attempt < ATTEMPTS:
                 item = draw(experts.classes, slot, secret)
             else:
@@ -188,26 +150,16 @@ def not_shown(row: Items, slot: int, number: int) -> int:
 
 
 @inline
-def draw_with_repeats(experts: HedgeState, row: Items, secret: SecretWords) -> bool:
-    """One item per slot; a slot that repeats an earlier one stays empty. False, nothing used, to be resumed."""
-    begin(secret)
-    for slot in range(len(row)):
-        item = draw(experts.classes, slot, secret)
-        if item == UNFINISHED:
-            undo(secret)
-            return False
-        row[slot] = EMPTY_SLOT if shown_before(row, slot, item) else item
-    return True
-
-
-@inline
-def _next(
+def next_slate(
     experts: HedgeState, row: Items, number: int, paid: Ints, repeats: bool, secret: SecretWords
 ) -> bool:
-    """The slate of round `number`, if it is paid for; the first is free."""
+    """The slate of round `number`, if it is paid for; the first is free. False, with nothing used, to be resumed."""
     if number > 0 and not paid_for(paid, 0, number - 1):
         return False
-    return draw_with_repeats(experts, row, secret) if repeats else draw_slots(experts, row, secret)
+    return draw_slots(experts, row, repeats, secret)
+
+
+draw_slate = as_kernel(next_slate)
 
 
 @inline
@@ -230,12 +182,22 @@ def learn_gains(
             add(table, person, state, 0, row[slot])
 
 
-@kernel
-def draw_slate(
-    experts: HedgeState, row: Items, number: int, paid: Ints, repeats: bool, secret: SecretWords
-) -> bool:
-    """The slate of round `number`, if it is paid for; False, with nothing used, when it must be resumed."""
-    return _next(experts, row, number, paid, repeats, secret)
+@inline
+def gains_of_slots(
+    table: Table, person: int, row: Items, state: Floats, room: GainBuffer, out: Floats
+) -> None:
+    """Into out[slot, item], which is 0, what an item would have added to the slots before, cut to [0, 1]."""
+    start(table, person, state, 0)
+    for slot in range(len(row)):
+        for j in range(gains(table, person, state, 0, room, 0)):
+            item, gain = room.items[j], room.gains[j]
+            if gain > 0.0 and not shown_before(row, slot, item):  # NaN is not
+                out[slot, item] = min(gain, 1.0)
+        if row[slot] != EMPTY_SLOT:
+            add(table, person, state, 0, row[slot])
+
+
+find_gains_of_slots = as_kernel(gains_of_slots)
 
 
 @kernel
@@ -263,7 +225,7 @@ def _replay(
     state: Floats,
     room: GainBuffer,
 ) -> int:
-    while done < slates.shape[0] and _next(experts, slates[done], before + done, paid, repeats, secret):
+    while done < slates.shape[0] and next_slate(experts, slates[done], before + done, paid, repeats, secret):
         learn_gains(experts, table, done, slates[done], state, room)
         done += 1
     return done

@@ -1,11 +1,10 @@
 """Ordered experts, not private: one per slot, of Hedge or of any other kind.
 
-Expert i draws the item of slot i and learns, from each person's objective, what every item would have added to
-the slots before it. An expert that draws an item shown already draws again, and after a few attempts takes one of
-the others at random: slates are always full, and no expert gains less by it (docs/maths/hedge.md, remark e).
+An expert that draws an item shown already draws again, and after a few attempts takes one of the others at random:
+slates are always full, and no expert gains less by it (docs/maths/hedge.md, remark e).
 
-Hedge experts are compiled (full.py). Experts of any other kind (experts/__init__.py) are Python objects, asked one
-after the other: `replay` is then a loop in Python, as slow as `choose` and `observe`.
+Hedge experts are compiled (full.py says how they learn). Experts of any other kind (experts/__init__.py) are Python
+objects, asked one after the other: `replay` is then a loop in Python, as slow as `choose` and `observe`.
 
 Regret     (1 - 1/e) of the best slate in hindsight minus our payoff is at most the sum of the experts'
            regrets (docs/maths/hedge.md, Theorem 2), of Hedge experts O(sqrt(k T log N)) with nothing to tune.
@@ -29,32 +28,24 @@ from diminuendo.learners.base.feedback import CompiledObjective, CompiledObjecti
 from diminuendo.learners.base.frame import Frame
 from diminuendo.learners.base.learner import Learner
 from diminuendo.learners.base.patience import Patient
-from diminuendo.learners.base.policy import Policy
-from diminuendo.learners.hedge.full import ATTEMPTS, FullInformationPolicy, not_shown
-from diminuendo.learners.hedge.private_draws import FreeDraws
-from diminuendo.objectives.family import GainBuffer, Table, add, gains, new_gain_buffer, start
+from diminuendo.learners.hedge.full import ATTEMPTS, FullInformationPolicy, find_gains_of_slots, not_shown
+from diminuendo.learners.hedge.private_draws import FreeDraws, SecretScoresPolicy
+from diminuendo.objectives.family import Table, new_gain_buffer
 from diminuendo.objectives.person import largest_state
-from diminuendo.privacy.budget import Guarantee, no_privacy
 from diminuendo.randomness.coins import Coins
 from diminuendo.randomness.words import UNFINISHED, SecretWords, begin, below, undo
-from diminuendo.streams.people import People, shown_before
-from diminuendo.types import EMPTY_SLOT, Floats, Items
+from diminuendo.streams.people import People
+from diminuendo.types import EMPTY_SLOT, Items
 
 
-class AnyExpertsPolicy(Policy):
+class AnyExpertsPolicy(SecretScoresPolicy):
     """k ordered experts of any kind, not private."""
 
     reader = CompiledObjectives()
 
     def __init__(self, frame: Frame, experts: Sequence[Expert], options: dict[str, Any]) -> None:
-        self.frame, self._experts, self._options = frame, list(experts), options
-
-    # What is promised.
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """Nothing is promised."""
-        return no_privacy(self.frame.coins.secure)
+        self.frame, self._draws, self._options = frame, FreeDraws(frame), options
+        self._experts = list(experts)
 
     # The door: every slate is drawn from what experts have learned, and nothing is paid.
 
@@ -86,7 +77,7 @@ class AnyExpertsPolicy(Policy):
     def _learn(self, table: Table, person: int, n_matrices: int, row: Items) -> None:
         n_items, state = self.frame.n_items, np.empty(largest_state(table, person, person + 1))
         found = np.zeros((len(row), n_items))
-        _gains_of_slots(table, person, row, state, new_gain_buffer(n_items, n_matrices), found)
+        find_gains_of_slots(table, person, row, state, new_gain_buffer(n_items, n_matrices), found)
         for expert, row_of_gains, drawn in zip(self._experts, found, row.tolist(), strict=True):
             expert.learn(row_of_gains, drawn)
 
@@ -99,10 +90,6 @@ class AnyExpertsPolicy(Policy):
         return len(slates)
 
     # What a snapshot holds.
-
-    def config(self) -> dict[str, Any]:
-        """The arguments of the recipe."""
-        return self._options
 
     def state(self) -> Any:
         """What each expert has learned."""
@@ -161,18 +148,3 @@ def _any_other(n_items: int, row: Items, slot: int, secret: SecretWords) -> int:
         undo(secret)
         return number
     return not_shown(row, slot, number)
-
-
-@kernel
-def _gains_of_slots(
-    table: Table, person: int, row: Items, state: Floats, room: GainBuffer, out: Floats
-) -> None:
-    """Into out[slot, item], which is 0, what an item would have added to the slots before."""
-    start(table, person, state, 0)
-    for slot in range(len(row)):
-        for j in range(gains(table, person, state, 0, room, 0)):
-            item = room.items[j]
-            if not shown_before(row, slot, item):
-                out[slot, item] = room.gains[j]
-        if row[slot] != EMPTY_SLOT:
-            add(table, person, state, 0, row[slot])

@@ -9,19 +9,23 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Iterable
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from diminuendo.errors import OutOfRange, OverBudget
+from diminuendo.learners.base.entry import waiting
 from diminuendo.learners.base.frame import Frame
 from diminuendo.learners.base.learner import Learner
+from diminuendo.learners.base.policy import Policy
+from diminuendo.learners.base.setting import Setting
 from diminuendo.learners.hedge.constants import Calibration, paper_claim
 from diminuendo.privacy.accountants import ACCOUNTANTS
 from diminuendo.privacy.budget import Budget, Guarantee, no_privacy
 from diminuendo.privacy.draw_budget import UNLIMITED, DrawBudget
 from diminuendo.privacy.events import Event
 from diminuendo.privacy.ledger import Ledger
+from diminuendo.randomness.coins import Coins
 from diminuendo.types import Ints
 
 Use: TypeAlias = tuple[int, int]
@@ -42,7 +46,7 @@ class PrivateDraws:
     ) -> None:
         self.budget: Budget | None = budget
         self.claim: Guarantee | None = claim
-        self._frame, self._asked, self._draw_budget, self._theorem = frame, budget, draw_budget, theorem
+        self._frame, self._budget, self._draw_budget, self._theorem = frame, budget, draw_budget, theorem
         self._delta_over_coins = delta_over_coins
 
     @property
@@ -51,7 +55,7 @@ class PrivateDraws:
         return self._draw_budget.paid
 
     @property
-    def events(self) -> Event | None:
+    def events(self) -> Event:
         """What the whole run costs."""
         return self._draw_budget.event(self._draw_budget.total)
 
@@ -61,20 +65,14 @@ class PrivateDraws:
 
         Where the number of draws is up to public coins, delta at the epsilon asked for may be averaged over them.
         """
-        asked = self._asked
-        event = self._draw_budget.event(self._draw_budget.total)
-        most = self._proved(
-            ACCOUNTANTS[asked.accountant].epsilon(event, asked.delta, self._frame.visits), asked.delta
-        )
-        if self._delta_over_coins is None:
-            return most
-        delta = self._delta_over_coins()
-        if most.epsilon <= asked.epsilon and most.delta <= delta:
-            return most
-        return self._proved(asked.epsilon, delta)
-
-    def _proved(self, epsilon: float, delta: float) -> Guarantee:
-        return Guarantee(epsilon, delta, str(self._frame.unit), self._theorem, self._frame.coins.secure)
+        frame, budget = self._frame, self._budget
+        delta = budget.delta
+        epsilon = ACCOUNTANTS[budget.accountant].epsilon(self.events, delta, frame.visits)
+        if self._delta_over_coins is not None:
+            over_coins = self._delta_over_coins()
+            if epsilon > budget.epsilon or delta > over_coins:
+                epsilon, delta = budget.epsilon, over_coins
+        return Guarantee(epsilon, delta, str(frame.unit), self._theorem, frame.coins.secure)
 
     def pay(self, wanted: Iterable[Use]) -> None:
         """Pay for these uses, as far as they are not paid for."""
@@ -110,6 +108,49 @@ class FreeDraws:
 
 
 Draws: TypeAlias = PrivateDraws | FreeDraws
+
+
+class SecretScoresPolicy(Policy):
+    """A policy that draws every slate from secret scores: what it promises is what is promised of its draws."""
+
+    purpose = "draws of items from secret scores"
+    _draws: Draws
+    """What is paid for them, and what is promised."""
+    _options: dict[str, Any]
+    """The arguments of the recipe, besides those of the frame."""
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What is proved about all slates together."""
+        return self._draws.guarantee
+
+    @property
+    def claim(self) -> Guarantee | None:
+        """What the paper's analysis says about this rate."""
+        return self._draws.claim
+
+    @property
+    def events(self) -> Event | None:
+        """What the whole run costs; None where nothing is promised."""
+        return self._draws.events
+
+    def config(self) -> dict[str, Any]:
+        """The arguments of the recipe."""
+        return self._options
+
+
+def asked(setting: Setting, coins: Coins | None, ledger: Ledger | None) -> dict[str, Any]:
+    """The arguments that a setting decides, of every recipe with private draws."""
+    return {
+        "n_items": setting.n_items,
+        "slots": setting.slots,
+        "horizon": setting.rounds,
+        "epsilon": setting.epsilon,
+        "delta": setting.delta,
+        "visits": setting.visits,
+        "ledger": ledger,
+        "coins": coins,
+    } | waiting(setting)
 
 
 def claimed(

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 
-from diminuendo import _validate
 from diminuendo.errors import InvalidInput
 from diminuendo.experts.hedge import Hedge
-from diminuendo.learners.hedge.constants import Calibration, accountant_for, paper_hedge_rate, private_rate
+from diminuendo.learners.base.setting import Setting
+from diminuendo.learners.hedge.constants import Calibration, accountant_for, full_information, paper_claim
 from diminuendo.privacy.accountants import ACCOUNTANTS
 from diminuendo.privacy.budget import REPLACE_ONE_ROUND, Budget, Guarantee
 from diminuendo.privacy.draw_budget import DrawBudget
@@ -19,7 +19,10 @@ from diminuendo.types import Floats
 
 
 class PrivateHedge:
-    """Draws an item per round, learns every item's gain; private in any one round's gains (docs/maths/paper.md, P1)."""
+    """Algorithm 1 as a private algorithm (Proposition 2): rate epsilon / sqrt(32 T log(1/delta)), or the largest.
+
+    Draws an item per round, learns every item's gain; private in any one round's gains (docs/maths/paper.md, P1).
+    """
 
     def __init__(
         self,
@@ -32,13 +35,9 @@ class PrivateHedge:
         ledger: Ledger | None = None,
         coins: Coins | None = None,
     ) -> None:
-        self.horizon = _validate.positive_int(rounds, "rounds")
-        self.budget = Budget(epsilon, delta, accountant=accountant_for(delta))
-        _validate.one_of(calibration, ("paper", "tight"), "calibration")
-        if calibration == "paper":
-            self.rate = paper_hedge_rate(self.horizon, epsilon, delta)
-        else:
-            self.rate = private_rate(epsilon, delta, self.horizon - 1, 2.0)
+        setting = Setting(n_items, 1, rounds, "full", epsilon, delta)
+        self.horizon, self.rate = setting.rounds, full_information(setting, calibration)
+        self.budget = Budget(setting.epsilon, setting.delta, accountant=accountant_for(setting.delta))
         self.coins: Coins = SystemCoins() if coins is None else coins
         self._secret = SecretRandomness(self.coins)
         self._expert = Hedge(n_items, self.rate)
@@ -88,5 +87,5 @@ class PrivateHedge:
     def claim(self) -> Guarantee:
         """What Proposition 2 says about this rate."""
         delta, where = self.budget.delta, "Perez-Salazar & Cummings (2021), Proposition 2"
-        epsilon = self.rate / paper_hedge_rate(self.horizon, 1.0, delta) if delta else math.inf
+        epsilon = paper_claim(1, self.horizon, self.rate, delta) if delta else math.inf
         return Guarantee(epsilon, delta or 1.0, REPLACE_ONE_ROUND, where, self.coins.secure)
