@@ -6,6 +6,7 @@ import subprocess
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,9 @@ import numpy as np
 import pytest
 
 from diminuendo import LEARNERS, Learner, SeededCoins, Setting
-from diminuendo.audit.taps import Taps
+from diminuendo.audit.taps import Diverged, Taps
 from diminuendo.errors import InvalidInput, OutOfRange
+from diminuendo.learners.base.decisions import OpenDecisions
 from diminuendo.learners.base.menu import Menu
 from diminuendo.learners.base.policy import MenuPolicy
 from diminuendo.learners.menus import MENUS, read_menu
@@ -28,12 +30,12 @@ N_ITEMS, SLOTS, ROUNDS = 9, 3, 400
 PEOPLE = taste_groups(ROUNDS, N_ITEMS, groups=3, items_per_group=4, seed=2)
 
 
-def fresh(name: str) -> tuple[Learner, FeedbackKind]:
+def fresh(name: str, patience: int | None = None) -> tuple[Learner, FeedbackKind]:
     entry = LEARNERS[name]
     feedback = next(kind for kind in FEEDBACKS if kind in entry.reads)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", OutOfRange)  # the paper's constants for so few rounds
-        setting = Setting(N_ITEMS, SLOTS, ROUNDS, feedback, epsilon=4.0)
+        setting = Setting(N_ITEMS, SLOTS, ROUNDS, feedback, epsilon=4.0, patience=patience)
         return entry.for_setting(setting, coins=SeededCoins(SEED)), feedback
 
 
@@ -46,9 +48,11 @@ def answer(feedback: FeedbackKind, t: int, slate: tuple[int, ...]) -> Any:
     return PEOPLE[t] if feedback == "full" else PEOPLE[t].value(slate)
 
 
-def played(name: str, silent: int | None = None) -> Iterator[tuple[Menu, Items, Items]]:
+def played(
+    name: str, silent: int | None = None, patience: int | None = None
+) -> Iterator[tuple[Menu, Items, Items]]:
     """Every menu of a run, and the slates and probes that the learner showed by it; who is `silent` does not answer."""
-    learner, feedback = fresh(name)
+    learner, feedback = fresh(name, patience)
     menu, rows, probes = None, list[Items](), list[tuple[int, int]]()
     for t in range(ROUNDS):
         decision = learner.choose()
@@ -69,11 +73,12 @@ def test_some_learners_have_menus_and_some_draw_from_secrets() -> None:
     assert not {"fi-dp", "bandit-dp", "hedge"} & set(WITH_MENUS)
 
 
-def test_another_process_chooses_the_same_slates(tmp_path: Path) -> None:
+@pytest.mark.parametrize("patience", [None, 25])
+def test_another_process_chooses_the_same_slates(tmp_path: Path, patience: int | None) -> None:
     """All learners in one process of its own, which holds nothing but menus and public coins."""
     expected = {}
     for name in WITH_MENUS:
-        menus = list(played(name))
+        menus = list(played(name, patience=patience))
         for number, (menu, rows, probes) in enumerate(menus):
             case = f"{name}.{number:03d}"
             expected[case] = rows, probes
@@ -89,21 +94,38 @@ def test_another_process_chooses_the_same_slates(tmp_path: Path) -> None:
             np.testing.assert_array_equal(found["probes"][:, :2], probes, err_msg=case)
 
 
-def menus_beside(name: str, silent: Sequence[int]) -> list[bool]:
+def menus_beside(name: str, silent: Sequence[int], patience: int | None = None) -> list[bool]:
     """For each person who might not answer: whether menus are the same, byte for byte, where the same is published."""
     with (taps := Taps()).open():
-        menus = [menu.to_bytes() for menu, _, _ in played(name)]
+        menus = [menu.to_bytes() for menu, _, _ in played(name, patience=patience)]
     assert taps.crossings or not LEARNERS[name].private, "something is published, and menus follow it"
     found = []
     for person in silent:
         with Taps(taps.crossings).open():
-            found.append([menu.to_bytes() for menu, _, _ in played(name, person)] == menus)
+            found.append([menu.to_bytes() for menu, _, _ in played(name, person, patience)] == menus)
     return found
 
 
+@pytest.mark.parametrize("patience", [None, 25])
 @pytest.mark.parametrize("name", [name for name in WITH_MENUS if LEARNERS[name].private or name == "random"])
-def test_nothing_private_is_in_a_menu(name: str) -> None:
-    assert all(menus_beside(name, (0, 7, 150)))
+def test_nothing_private_is_in_a_menu(name: str, patience: int | None) -> None:
+    assert all(menus_beside(name, (0, 7, 150), patience))
+
+
+@pytest.mark.parametrize("name", ["slate-clicks", "overlap-greedy", "boosted", "epoch-greedy"])
+def test_to_count_as_settled_who_has_answered_would_tell(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Planted: in flight is issued minus answered, so that a batch closes when everybody in it has answered."""
+
+    def answered(decisions: OpenDecisions) -> int:
+        first = max(0, decisions.rounds - decisions.remembered)
+        for number in range(first, decisions.rounds):
+            if decisions.waiting[number % decisions.remembered]:
+                return number
+        return decisions.rounds
+
+    monkeypatch.setattr(OpenDecisions, "settled", property(answered))
+    with suppress(Diverged):  # noticed as soon as something else is published
+        assert not all(menus_beside(name, (0, 7, 150), 25))
 
 
 def test_that_test_can_tell() -> None:

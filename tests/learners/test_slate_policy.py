@@ -67,7 +67,12 @@ class Scripted:
 
 
 def run(
-    kind: Entry[Any], said: list[Any], script: list[int], epsilon: float, patch: pytest.MonkeyPatch
+    kind: Entry[Any],
+    said: list[Any],
+    script: list[int],
+    epsilon: float,
+    patch: pytest.MonkeyPatch,
+    patience: int | None = None,
 ) -> tuple[list[Decision], float, list[int]]:
     """A run in which `script` is published: its decisions, how likely that was, and what was asked."""
     told = Scripted(script)
@@ -76,7 +81,7 @@ def run(
         "diminuendo.learners.slates.planner.PEOPLE_PER_SLATE", 1.0
     )  # so that a short run has several blocks
     patch.setattr("diminuendo.learners.slates.planner.FIRST_SHARE", 0.9)
-    learner = kind(3, 2, horizon=len(said), epsilon=epsilon, coins=SeededCoins(5))
+    learner = kind(3, 2, horizon=len(said), epsilon=epsilon, coins=SeededCoins(5), patience=patience)
     decisions, asked = [], []
     for answer in said:
         decisions.append(learner.choose())
@@ -87,7 +92,9 @@ def run(
     return decisions, told.log_probability, asked
 
 
-def worst_ratio(kind: Entry[Any], epsilon: float, patch: pytest.MonkeyPatch) -> tuple[float, set[int]]:
+def worst_ratio(
+    kind: Entry[Any], epsilon: float, patch: pytest.MonkeyPatch, patience: int | None = None
+) -> tuple[float, set[int]]:
     """The largest log-ratio of whatever is published in a run, over what one person may say; and what was asked."""
     click = "click" in kind.reads
     others = [0, None, 1, 0] if click else [0.5, 1.0, 0.0, 0.25]
@@ -101,20 +108,21 @@ def worst_ratio(kind: Entry[Any], epsilon: float, patch: pytest.MonkeyPatch) -> 
             for said in hers:
                 answers: list[Any] = [others[t % 4] for t in range(ROUNDS)]
                 answers[place] = said
-                runs.append(run(kind, answers, script, epsilon, patch))
+                runs.append(run(kind, answers, script, epsilon, patch, patience))
             assert all(decisions == runs[0][0] for decisions, *_ in runs), "what is shown follows from it"
             likely = [log for _, log, _ in runs]
             worst, asked = max(worst, max(likely) - min(likely)), asked | set(runs[0][2])
     return worst, asked
 
 
+@pytest.mark.parametrize("patience", [None, 6])
 @pytest.mark.parametrize("epsilon", mostly_slow([0.5, 8.0], [0.5]))
 @pytest.mark.parametrize("name", LEARNING)
 def test_everything_published_in_a_whole_run_is_private(
-    name: str, epsilon: float, monkeypatch: pytest.MonkeyPatch
+    name: str, epsilon: float, patience: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Exact: given what is published, slates and propensities are the same, and its law is a product of factors."""
-    worst, asked = worst_ratio(LEARNING[name], epsilon, monkeypatch)
+    worst, asked = worst_ratio(LEARNING[name], epsilon, monkeypatch, patience)
     assert 0.999 * epsilon < worst <= epsilon * (1 + 1e-12)
     if name == "slate-clicks" and epsilon == 8:
         assert WHICH_SLOT in asked, "the question that needs more noise was among them"

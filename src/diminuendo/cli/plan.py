@@ -18,6 +18,7 @@ from diminuendo.cli.simulate import FEEDBACKS
 from diminuendo.errors import InvalidInput
 
 if TYPE_CHECKING:
+    from diminuendo.learners import Setting
     from diminuendo.learners.base.entry import Advice
     from diminuendo.plan import Candidate, FirstLook, Plan
     from diminuendo.privacy.budget import Guarantee
@@ -41,6 +42,10 @@ def plan_command(
         float | None, typer.Option(help="How many things one person cares about, if that is known.")
     ] = None,
     visits: Annotated[int, typer.Option(help="Rounds that one person may have; they share the budget.")] = 1,
+    late: Annotated[
+        str, typer.Option(help="Answers come so many rounds late; as 1000, or exponential:1000 (the mean).")
+    ] = "0",
+    answering: Annotated[float, typer.Option(help="The share of people who answer at all.")] = 1.0,
     plot: Annotated[
         Path | None, typer.Option(help="Draw loss against epsilon into this file, .png or .svg.")
     ] = None,
@@ -65,6 +70,8 @@ def plan_command(
         adversarial=adversarial,
         cares_about=cares_about,
         visits=visits,
+        late=late,
+        answering=answering,
     )
     if plot is not None:
         plottable(found, plot)  # refused before any work is done
@@ -89,7 +96,7 @@ def show_plan(found: Plan) -> None:
     setting = found.setting
     say(
         f"{setting.slots} of {setting.n_items:,} things for {setting.rounds:,} people, {setting.feedback} feedback, "
-        f"epsilon {setting.epsilon:g}, delta {setting.delta:g}"
+        f"epsilon {setting.epsilon:g}, delta {setting.delta:g}{_waits(setting)}"
     )
     console.print()
     console.print(_answer(found))
@@ -111,6 +118,20 @@ def show_plan(found: Plan) -> None:
         say(f"Note: {note}")
     for name, reason in found.left_out.items():
         say(f"Left out: {name}. {reason}")
+
+
+def _waits(setting: Setting) -> str:
+    """How late answers are, and how many come; nothing where all come at once."""
+    from diminuendo.learners.base.patience import as_patience
+    from diminuendo.learners.base.replay import Lateness
+
+    patience = as_patience(setting.patience)
+    said = Lateness(patience.ahead, answering=patience.answering).said()
+    if not said:
+        return ""
+    share = patience.ahead / setting.rounds
+    lost = f" (of the first {share:.1%} of people nothing is known in time)" if patience.ahead else ""
+    return f", {said}{lost}"
 
 
 def plottable(found: Plan, path: Path) -> None:

@@ -68,6 +68,13 @@ def simulate_command(
     epsilon: Annotated[str, typer.Option(help="Privacy budgets of private learners; as 1 or .1,1,10.")] = "1",
     delta: Annotated[float, typer.Option(help="Privacy budget of private learners.")] = 1e-6,
     visits: Annotated[int, typer.Option(help="Rounds that one person may have; they share the budget.")] = 1,
+    late: Annotated[
+        str,
+        typer.Option(
+            help="Answers come so many rounds late; as 1000, 0,100,1000 or exponential:1000 (the mean)."
+        ),
+    ] = "0",
+    answering: Annotated[float, typer.Option(help="The share of people who answer at all.")] = 1.0,
     seeds: Annotated[int, typer.Option(help="Runs of each learner with each budget.")] = 5,
     rounds: Annotated[
         str | None, typer.Option(help="Only the first so many people; as 1000 or 1000,10000.")
@@ -127,6 +134,8 @@ def simulate_command(
         delta=delta,
         visits=visits,
         clicks=clicks,
+        late=late.split(","),
+        answering=answering,
         seeds=seeds,
         jobs=jobs,
         ray=ray,

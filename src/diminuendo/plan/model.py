@@ -32,6 +32,7 @@ from scipy import optimize, sparse
 
 from diminuendo import _validate
 from diminuendo.errors import InvalidInput
+from diminuendo.learners.base.patience import NO_PATIENCE, Patience
 from diminuendo.learners.overlap.schedule import OverlapPlan
 from diminuendo.objectives import NoisyOr
 from diminuendo.plan.noise import deviations
@@ -97,7 +98,9 @@ def assumed(cares_about: float | None, n_items: int) -> float:
     return found
 
 
-def half_way(plan: OverlapPlan, model: PublicModel, slots: int) -> int | None:
+def half_way(
+    plan: OverlapPlan, model: PublicModel, slots: int, patience: Patience = NO_PATIENCE
+) -> int | None:
     """After how many people slates earn half way from random to greedy; None where that is not before the end."""
     low, high = model.random(slots), model.greedy(slots)
     if high - low < 1e-9:  # everything is as good as anything else
@@ -105,12 +108,14 @@ def half_way(plan: OverlapPlan, model: PublicModel, slots: int) -> int | None:
     wanted = (low + high) / 2
     times = plan.schedule.ends[: plan.releases]
     for time, deviation in zip(times, deviations(plan), strict=True):
-        if payoff(model, slots, time, float(deviation)) >= wanted:
-            return time
+        answers = patience.answering * time
+        if payoff(model, slots, answers, float(deviation)) >= wanted:
+            published = time + patience.ahead
+            return published if published <= plan.schedule.rounds else None
     return None
 
 
-def payoff(model: PublicModel, slots: int, people: int, deviation: float) -> float:
+def payoff(model: PublicModel, slots: int, people: float, deviation: float) -> float:
     """The mean payoff of the slate that looks best after `people` people, with noise of that deviation in people."""
     rng = np.random.default_rng(0)
     appeal, shown = model.appeal, 1 / math.sqrt(max(1.0, model.cares_about))

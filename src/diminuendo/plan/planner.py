@@ -11,6 +11,8 @@ from typing import Any
 from diminuendo.errors import InvalidInput, OutOfRange
 from diminuendo.learners import LEARNERS
 from diminuendo.learners.base.learner import Learner
+from diminuendo.learners.base.patience import as_patience
+from diminuendo.learners.base.replay import as_lateness
 from diminuendo.learners.base.setting import Setting
 from diminuendo.learners.hedge.constants import paper_exploring, rounds_for_paper_exploring
 from diminuendo.learners.recommend import Rule, preferred
@@ -167,7 +169,7 @@ class Plan:
     def as_json(self) -> dict[str, Any]:
         """The documented file format."""
         return {
-            "setting": vars(self.setting),
+            "setting": vars(self.setting) | {"patience": as_patience(self.setting.patience).config()},
             "store_people": self.store_people,
             "adversarial": self.adversarial,
             "cares_about": self.cares_about,
@@ -199,6 +201,8 @@ def plan(
     adversarial: bool = False,
     cares_about: float | None = None,
     visits: int = 1,
+    late: str | int = 0,
+    answering: float = 1.0,
 ) -> Plan:
     """What every learner would do, which one to take, and what to expect of it.
 
@@ -206,8 +210,11 @@ def plan(
     adversarial   whether a bound is wanted that holds whatever people want
     cares_about   how many items one person cares about on average, where that is known
     visits        how many rounds one person may have; they share the budget
+    late          how many further people come before one answers, as 1000, or exponential:1000 for their mean
+    answering     the share of people who answer at all
     """
-    setting = Setting(n_items, slots, rounds, feedback, epsilon, delta, visits)
+    patience = as_lateness(late, answering).patience
+    setting = Setting(n_items, slots, rounds, feedback, epsilon, delta, visits, patience)
     cares = assumed(cares_about, setting.n_items)
     found, left_out = [], {}
     for name, kind in LEARNERS.items():
@@ -233,7 +240,7 @@ def plan(
         why,
         noise(releases, cares),
         first_look(made),
-        None if releases is None else half_way(releases, model, setting.slots),
+        None if releases is None else half_way(releases, model, setting.slots, as_patience(setting.patience)),
     )
 
 

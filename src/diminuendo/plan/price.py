@@ -37,7 +37,8 @@ import numpy as np
 from diminuendo.errors import InvalidInput, OutOfRange
 from diminuendo.learners import LEARNERS
 from diminuendo.learners.base.learner import Learner
-from diminuendo.learners.base.replay import replay
+from diminuendo.learners.base.patience import NO_PATIENCE, Patience, as_patience
+from diminuendo.learners.base.replay import Lateness, replay
 from diminuendo.learners.base.setting import Setting
 from diminuendo.offline import greedy
 from diminuendo.plan.first_look import FirstLook, first_look
@@ -47,7 +48,7 @@ from diminuendo.privacy import curves
 from diminuendo.privacy.events import Selections
 from diminuendo.randomness import SeededCoins
 from diminuendo.streams.people import People
-from diminuendo.types import FeedbackKind, Floats, Progress
+from diminuendo.types import FeedbackKind, Floats, Ints, Progress
 
 MOST_PEOPLE, MOST_ITEMS = 20_000, 500
 """How many people and items are simulated at most with full feedback."""
@@ -133,7 +134,7 @@ def prices(
         if plan is None:
             half = _half_way(np.mean(worths, axis=0), model, at, short)
         else:
-            half = half_way(plan, model, at.slots)
+            half = half_way(plan, model, at.slots, as_patience(at.patience))
         found.append(Price(epsilon, tuple(losses), None if told is None else told.apart, half, look))
     return tuple(found)
 
@@ -183,7 +184,9 @@ def short_run(name: str, setting: Setting) -> ShortRun:
     alike = math.ceil(setting.rounds * items / setting.n_items)
     quick = not LEARNERS[name].slow
     rounds = min(alike, max(MOST_SHOWN, MOST_CELLS // items if quick else 0))
-    return ShortRun(replace(setting, n_items=items, rounds=rounds), alike - rounds, setting.n_items / items)
+    patience = _in_flight(setting, items / setting.n_items)
+    short = replace(setting, n_items=items, rounds=rounds, patience=patience)
+    return ShortRun(short, alike - rounds, setting.n_items / items)
 
 
 def _pays_by_the_draw(name: str, setting: Setting) -> bool:
@@ -206,7 +209,8 @@ def _with_noise(name: str, setting: Setting) -> Setting:
     else:
         mu = min(LARGEST_MU, factor * curves.gaussian_mu(setting.epsilon, setting.delta))
         epsilon = curves.gaussian_epsilon(mu, setting.delta)
-    return replace(setting, n_items=items, rounds=rounds, epsilon=epsilon)
+    patience = _in_flight(setting, rounds / setting.rounds)
+    return replace(setting, n_items=items, rounds=rounds, epsilon=epsilon, patience=patience)
 
 
 class _Sample(NamedTuple):
@@ -237,11 +241,27 @@ def _run(learner: Learner, short: ShortRun, sample: _Sample) -> tuple[float, Flo
     """What is lost to hindsight; and what the slate of each round is worth under the model."""
     # People might come again, but do not.
     each = np.arange(len(sample.people)) if short.setting.visits > 1 else None
-    slates = replay(learner, sample.people, short.setting.feedback, persons=each)
+    late = _late(as_patience(short.setting.patience), len(sample.people), sample.seed)
+    slates = replay(learner, sample.people, short.setting.feedback, persons=each, late=late)
     misses = 1 - np.append(sample.appeal, 0.0)[slates]  # an empty slot is -1: nobody wants what is there
     worth: Floats = 1 - misses.prod(axis=1)
     earned = short.mean(sample.people.values(slates))
     return float(1 - earned / sample.best) if sample.best > 0 else 0.0, worth
+
+
+def _late(patience: Patience, people: int, seed: int) -> Ints | None:
+    """Everybody answers when her deadline comes, at the latest; or not at all. When before makes no difference."""
+    if patience == NO_PATIENCE:
+        return None
+    return Lateness(patience.ahead, answering=patience.answering).drawn(people, seed)
+
+
+def _in_flight(setting: Setting, share: float) -> Patience:
+    """The setting's patience, where only a share of people comes in the same time."""
+    patience = as_patience(setting.patience)
+    return replace(
+        patience, rounds=None if patience.rounds is None else max(1, round(patience.rounds * share))
+    )
 
 
 def _half_way(worth: Floats, model: PublicModel, setting: Setting, short: ShortRun) -> int | None:

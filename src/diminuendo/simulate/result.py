@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 import diminuendo
+from diminuendo.learners.base.replay import as_lateness
 from diminuendo.simulate.benchmarks import Benchmarks
 from diminuendo.types import EMPTY_SLOT, FeedbackKind, Floats, Items
 
@@ -58,6 +59,10 @@ class Result:
     clicks: str
     """By which model people clicked; "" where feedback is not clicks."""
     visits: int
+    late: str
+    """How late people answered, as 1000 or exponential:1000 rounds."""
+    answering: float
+    """The share of people who answered."""
     seed: int
     asked_epsilon: float | None
     asked_delta: float | None
@@ -101,6 +106,11 @@ class Simulation:
     def feedback(self) -> FeedbackKind:
         """What came back from people."""
         return self.results[0].feedback
+
+    @property
+    def waited(self) -> str:
+        """How late people answered, and how many of them, in words; nothing where all did at once."""
+        return as_lateness(self.results[0].late, self.results[0].answering).said()
 
     @property
     def epsilons(self) -> list[float]:

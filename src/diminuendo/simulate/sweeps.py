@@ -18,6 +18,7 @@ import numpy as np
 from diminuendo import _validate
 from diminuendo.errors import DiminuendoError, InvalidInput
 from diminuendo.learners import Setting, learner_class, make
+from diminuendo.learners.base.replay import Lateness, as_lateness
 from diminuendo.randomness import SeededCoins
 from diminuendo.simulate.result import Simulation, Sweep
 from diminuendo.simulate.store import ResultStore
@@ -42,6 +43,8 @@ def sweep(
     delta: float = 1e-6,
     visits: int = 1,
     clicks: str = "cascade",
+    late: str | int | Sequence[str | int] = 0,
+    answering: float = 1.0,
     seeds: int = 5,
     jobs: int = -1,
     ray: str | None = None,
@@ -53,9 +56,10 @@ def sweep(
 
     `slots`: how many items each person is shown. `visits`: what private learners are made for. In the streams
     themselves everybody comes once. `clicks`: by which model they click (streams/clicks.py), where feedback is
-    "click". `jobs`: runs at the same time, -1 for one per core. `ray`: the address of a Ray cluster to do the work
-    instead; "local" starts one. `time_limit`: seconds for each exact optimum. Learners that do not listen to epsilon
-    are run once for all of them.
+    "click". `late`: by how many rounds people answer late, as 1000, or exponential:1000 where that is the mean and
+    chance decides; `answering`: the share of people who answer. `jobs`: runs at the same time, -1 for one per core.
+    `ray`: the address of a Ray cluster to do the work instead; "local" starts one. `time_limit`: seconds for each exact
+    optimum. Learners that do not listen to epsilon are run once for all of them.
     """
     _validate.one_of(feedback, FEEDBACKS, "feedback")
     _validate.one_of(clicks, MODELS, "clicks")
@@ -65,27 +69,30 @@ def sweep(
     crowds = _several(streams, "stream")
     names = _several(learners, "learner; see `diminuendo learners`")
     budgets = _several(epsilons, "epsilon")
+    waits = [as_lateness(said, answering) for said in _several(late, "lateness")]
     how_many(jobs, 1)
     for name in names:
         learner_class(name, feedback)  # a wrong name is refused before any work is done
 
-    def cell(number: int, people: Stream, k: int) -> _Cell:
+    def cell(number: int, people: Stream, k: int, lateness: Lateness) -> _Cell:
         runs, stream_slice = [], StreamSlice(number, len(people), fingerprint(people))
         for name in names:
             # One that does not listen to budgets is asked for the default one, whatever budgets others are asked for.
             heeds = heeds_budget(name, feedback)
             asked = [(e, delta) for e in budgets] if heeds else [(Setting.epsilon, Setting.delta)]
             for e, d in asked:
-                setting = Setting(people.n_items, k, stream_slice.rounds, feedback, e, d, visits)
-                runs += [Run(stream_slice, name, seed, setting, how) for seed in numbers]
+                sizes = people.n_items, k, stream_slice.rounds
+                setting = Setting(*sizes, feedback, e, d, visits, lateness.patience)
+                runs += [Run(stream_slice, name, seed, setting, how, lateness) for seed in numbers]
         baseline = Baseline(stream_slice, _validate.slots(k, people.n_items), limit)
         return _Cell(describe(people), baseline, runs)
 
     cells = [
-        cell(number, _first(stream, wanted), k)
+        cell(number, _first(stream, wanted), k, lateness)
         for number, stream in enumerate(crowds)
         for k in _several(slots, "number of slots")
         for wanted in _several(rounds, "number of rounds")
+        for lateness in waits
     ]
     with ResultStore(out) as store:
         store.load(_longest_first(cells))
@@ -112,6 +119,8 @@ def simulate(
     delta: float = 1e-6,
     visits: int = 1,
     clicks: str = "cascade",
+    late: str | int = 0,
+    answering: float = 1.0,
     seeds: int = 5,
     rounds: int | None = None,
     jobs: int = 1,
@@ -133,6 +142,8 @@ def simulate(
         delta=delta,
         visits=visits,
         clicks=clicks,
+        late=[late],
+        answering=answering,
         seeds=seeds,
         jobs=jobs,
         out=out,

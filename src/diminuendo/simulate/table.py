@@ -108,7 +108,8 @@ def _empty(simulation: Simulation, caption: str) -> Table:
     stream = simulation.stream
     table = Table(
         title=f"{stream['name']}: {stream['rounds']:,} people, {stream['items']:,} items, "
-        f"{simulation.slots} slots, {stream['objective']}, {simulation.feedback} feedback",
+        f"{simulation.slots} slots, {stream['objective']}, {simulation.feedback} feedback"
+        + (f", {simulation.waited}" if simulation.waited else ""),
         caption=caption,
         title_justify="left",
         caption_justify="left",

@@ -16,7 +16,7 @@ import numpy as np
 
 import diminuendo
 from diminuendo.learners import Setting, learner_class, make
-from diminuendo.learners.base.replay import replay
+from diminuendo.learners.base.replay import AT_ONCE, Lateness, replay
 from diminuendo.offline import ONE_MINUS_1_OVER_E
 from diminuendo.randomness import SeededCoins
 from diminuendo.simulate.benchmarks import RANDOM_RUNS, Benchmarks, benchmarks, expert_regrets
@@ -56,11 +56,13 @@ class Run:
     setting: Setting
     clicks: str
     """By which model people click; "" where clicks are not the feedback."""
+    lateness: Lateness = AT_ONCE
 
     @property
     def key(self) -> str:
         """The name of the outcome, by which it is kept."""
-        return self.stream_slice.key("run", self.learner, self.seed, self.setting, self.clicks)
+        facts = ("run", self.learner, self.seed, self.setting, self.clicks, self.lateness)
+        return self.stream_slice.key(*facts)
 
     @property
     def size(self) -> int:
@@ -76,7 +78,8 @@ class Run:
         met = stream.clicking(self.clicks, self.seed) if feedback == "click" else stream
         everybody = np.arange(len(stream)) if setting.visits > 1 else None
         began = time.perf_counter()
-        slates = replay(learner, met, feedback, progress, persons=everybody)
+        late = self.lateness.drawn(len(stream), self.seed)
+        slates = replay(learner, met, feedback, progress, persons=everybody, late=late)
         seconds = time.perf_counter() - began
         payoffs = stream.values(slates)
         promised, listens = learner.guarantee, heeds_budget(self.learner, feedback)
@@ -92,6 +95,8 @@ class Run:
             feedback=feedback,
             clicks=self.clicks,
             visits=setting.visits,
+            late=str(self.lateness),
+            answering=self.lateness.answering,
             seed=self.seed,
             asked_epsilon=setting.epsilon if listens else None,
             asked_delta=setting.delta if listens else None,

@@ -6,12 +6,15 @@ With the same coins this gives, slate for slate, what the loop of choose and obs
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from diminuendo.errors import InvalidInput
 from diminuendo.learners.base.learner import Learner
+from diminuendo.learners.base.patience import NO_PATIENCE, Patience
 from diminuendo.learners.base.visits import Identity
 from diminuendo.streams.people import People, Stream
 from diminuendo.types import EMPTY_SLOT, FEEDBACKS, NEVER, Decision, FeedbackKind, Ints, Items, Progress
@@ -65,3 +68,68 @@ def loop(
         if progress:
             progress(1)
     return slates
+
+
+MEANS_WAITED = 3
+"""Where lateness is exponential, answers are waited for this many times the mean: all but one in twenty come."""
+
+
+@dataclass(frozen=True)
+class Lateness:
+    """How late people of a simulation answer, and the share of them who do."""
+
+    rounds: int = 0
+    """An answer comes when this many further people have been chosen for."""
+    spread: bool = False
+    """Whether `rounds` is the mean of an exponential law, and not everybody's."""
+    answering: float = 1.0
+
+    def __str__(self) -> str:
+        return f"exponential:{self.rounds}" if self.spread else str(self.rounds)
+
+    @property
+    def patience(self) -> Patience:
+        """What learners are told: until when to wait, and how many answer."""
+        if not self.rounds and self.answering == 1:
+            return NO_PATIENCE
+        return Patience(
+            rounds=1 + self.rounds * (MEANS_WAITED if self.spread else 1), answering=self.answering
+        )
+
+    def drawn(self, people: int, seed: int) -> Ints | None:
+        """How many further rounds are chosen before each of them answers, NEVER for who does not; None: all at once."""
+        if self.patience == NO_PATIENCE:
+            return None
+        chance = np.random.default_rng((seed, self.rounds, people))
+        late = np.full(people, self.rounds, dtype=np.int64)
+        if self.spread:
+            late = np.floor(chance.exponential(self.rounds, people)).astype(np.int64)
+        return np.where(chance.random(people) < self.answering, late, NEVER)
+
+    def said(self) -> str:
+        """In words, for the title of a table; nothing where everybody answers at once."""
+        words = []
+        if self.rounds:
+            words.append(f"answers {'about ' if self.spread else ''}{self.rounds:,} rounds late")
+        if self.answering < 1:
+            words.append(f"{100 * self.answering:g} % answer")
+        return ", ".join(words)
+
+
+def as_lateness(said: str | int, answering: float = 1.0) -> Lateness:
+    """What was said of it: 0, for at once; a number of rounds, as 1000; or their mean, as exponential:1000.
+
+    `answering`: the share of people who answer.
+    """
+    text = str(said).strip()
+    spread, number = text.startswith("exponential:"), text.removeprefix("exponential:")
+    if not number.isdecimal() or (spread and int(number) == 0):
+        raise InvalidInput(
+            "late is a number of rounds, as 1000, or their mean where chance decides, as exponential:1000; "
+            f"got {said!r}."
+        )
+    return Lateness(int(number), spread, Patience(answering=answering).answering)
+
+
+AT_ONCE = Lateness()
+"""Everybody answers before the next person comes."""

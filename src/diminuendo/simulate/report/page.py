@@ -87,6 +87,7 @@ def heading(simulation: Simulation) -> str:
     return (
         f"{stream['name']}: {simulation.slots} of {stream['items']:,} things for {stream['rounds']:,} people"
         + ("" if simulation.feedback == "full" else f", {simulation.feedback} feedback")
+        + (f", {simulation.waited}" if simulation.waited else "")
     )
 
 

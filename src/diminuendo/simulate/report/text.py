@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from diminuendo.learners.base.replay import AT_ONCE
 from diminuendo.objectives import NoisyOr
 from diminuendo.simulate.result import Result, Simulation
 from diminuendo.simulate.table import (
@@ -196,6 +197,10 @@ def command(simulation: Simulation) -> str:
         words += ["--delta", _written(private[0].asked_delta or 0.0)]
     if first.visits > 1:
         words += ["--visits", str(first.visits)]
+    if first.late != str(AT_ONCE):
+        words += ["--late", first.late]
+    if first.answering < 1:
+        words += ["--answering", _written(first.answering)]
     words += ["--seeds", str(len({run.seed for run in simulation.results}))]
     return shlex.join(str(word) for word in words)
 
