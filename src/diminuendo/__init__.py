@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         Learner,
         OrderedExperts,
         OverlapGreedy,
+        Patience,
         RandomSlates,
         Setting,
         SlateClicks,
@@ -67,8 +68,8 @@ if TYPE_CHECKING:
 __getattr__, __dir__ = lazily(
     __name__,
     {
-        "learners": "LEARNERS ExploreExploit Learner OrderedExperts OverlapGreedy RandomSlates Setting SlateClicks "
-        "SlateTotals make",
+        "learners": "LEARNERS ExploreExploit Learner OrderedExperts OverlapGreedy Patience RandomSlates Setting "
+        "SlateClicks SlateTotals make",
         "learners.base.replay": "replay",
         "objectives": "FAMILIES BestMatch Concave Coverage Mixture NoisyOr Oracle Person",
         "objectives.check": "check",
@@ -102,6 +103,7 @@ __all__ = [
     "Oracle",
     "OrderedExperts",
     "OverlapGreedy",
+    "Patience",
     "People",
     "Person",
     "RandomSlates",

@@ -141,23 +141,23 @@ def test_more_in_flight_than_was_said_settles_the_oldest() -> None:
 @pytest.mark.parametrize(
     "patience",
     [
-        0,
-        -1,
-        2.5,
+        {"rounds": 0},
+        {"rounds": 2.5},
         {"rounds": 3, "seconds": 4},
-        {"seconds": 0},
+        {"seconds": 0, "clock": Clock()},
+        {"seconds": 4},
         {"answering": 0},
         {"answering": 1.5},
         {"clock": 7},
     ],
 )
-def test_what_patience_cannot_be(patience: Any) -> None:
+def test_what_patience_cannot_be(patience: dict[str, Any]) -> None:
     with pytest.raises(InvalidInput):
-        fresh("epoch-greedy", patience)
+        Patience(**patience)
 
 
 def test_seconds_cannot_be_replayed() -> None:
-    learner, _ = fresh("epoch-greedy", Patience(seconds=3))
+    learner, _ = fresh("epoch-greedy", Patience(seconds=3, clock=Clock()))
     with pytest.raises(InvalidInput, match="patience in rounds"):
         learner.replay(PEOPLE)
 

@@ -7,6 +7,7 @@ from difflib import get_close_matches
 from diminuendo.errors import UnknownName
 from diminuendo.learners.base.entry import AnyEntry
 from diminuendo.learners.base.learner import Learner
+from diminuendo.learners.base.patience import Patience
 from diminuendo.learners.base.replay import replay
 from diminuendo.learners.base.setting import Setting
 from diminuendo.learners.cascade_thompson import CascadeThompson
@@ -129,6 +130,7 @@ __all__ = [
     "OrderedExperts",
     "OverlapGreedy",
     "OverlapSums",
+    "Patience",
     "RandomSlates",
     "Setting",
     "SlateClicks",

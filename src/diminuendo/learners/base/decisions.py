@@ -54,12 +54,17 @@ class OpenDecisions:
         patience = self.patience
         if patience.seconds is None:
             return self.rounds if patience.rounds is None else max(0, self.rounds + 1 - patience.rounds)
-        now, settled = max(self._clock.item(0), patience.clock()), int(self._clock[1])
+        now, settled = self._now(), int(self._clock[1])
         settled = max(settled, self.rounds - self.remembered)
         while settled < self.rounds and self.times[settled % self.remembered] + patience.seconds <= now:
             settled += 1
         self._clock[:] = now, settled
         return settled
+
+    def _now(self) -> float:
+        """What the clock says; it does not go backwards."""
+        clock = self.patience.clock
+        return self._clock.item(0) if clock is None else max(self._clock.item(0), clock())
 
     def round_at(self, place: int) -> int:
         """The round whose decision lies at that place."""
@@ -77,7 +82,7 @@ class OpenDecisions:
         self.rows[place], self.probes[place] = row, NO_PROBE if probed is None else probe
         self.waiting[place], self.lives[place] = counts, self.life
         if len(self.times):
-            self.times[place] = max(self._clock.item(0), self.patience.clock())
+            self.times[place] = self._now()
         self.issued[0] = number + 1
         return Decision(number, shown(row), probed, propensity, self.life)
 

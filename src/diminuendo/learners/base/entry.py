@@ -10,7 +10,7 @@ from typing import Any, Generic, ParamSpec, Protocol, TypeAlias
 from diminuendo import _snapshots
 from diminuendo.errors import InvalidInput
 from diminuendo.learners.base.learner import Learner
-from diminuendo.learners.base.patience import NO_PATIENCE
+from diminuendo.learners.base.patience import NO_PATIENCE, Patience
 from diminuendo.learners.base.setting import Setting
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.randomness.coins import Coins
@@ -104,9 +104,17 @@ class Entry(Generic[P]):
         )  # fmt: skip
 
     def restore(
-        self, snapshot: bytes, *, coins: Coins | None = None, ledger: Ledger | None = None
+        self,
+        snapshot: bytes,
+        *,
+        coins: Coins | None = None,
+        ledger: Ledger | None = None,
+        clock: Callable[[], float] | None = None,
     ) -> Learner:
-        """A learner that goes on from `snapshot`, with fresh coins, and with the ledger that pays for it, if any."""
+        """A learner that goes on from `snapshot`, with fresh coins, and with the ledger that pays for it, if any.
+
+        `clock`: the one that tells how long answers are waited for, where that is said in seconds.
+        """
         header, found = _snapshots.of_learner(snapshot, self.name)
         more = {} if ledger is None else {"ledger": ledger}
         if header.get("ledger") and ledger is None:
@@ -116,7 +124,10 @@ class Entry(Generic[P]):
             )
         make: Callable[..., Learner] = self.make
         try:
-            learner = make(**header["config"], coins=coins, **more)
+            config = dict(header["config"])
+            if isinstance(config.get("patience"), dict):
+                config["patience"] = Patience(**config["patience"], clock=clock)
+            learner = make(**config, coins=coins, **more)
         except (TypeError, KeyError, ValueError, OverflowError, MemoryError, AttributeError) as error:
             raise InvalidInput(f"The snapshot's configuration does not fit this learner: {error}.") from error
         self._named(learner)

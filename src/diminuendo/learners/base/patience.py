@@ -1,15 +1,14 @@
 """Patience: how long answers are waited for, and how many people answer at all. Public, and said beforehand.
 
-A decision may be answered until its *deadline*: until so many further rounds have been chosen, or so long after it was
-handed out. Rounds whose deadline has passed are *settled*; the others are *in flight*, whether they were answered or
+A decision may be answered until its *deadline*: until a number of further rounds have been chosen, or for a time after
+it was handed out. Rounds whose deadline has passed are *settled*; the others are *in flight*, whether they were answered or
 not: who has answered is as private as the answer. What is published about a batch of rounds is published when all of
 them are settled. Until then people are shown what follows from earlier releases.
 """
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -17,7 +16,7 @@ from diminuendo import _validate
 from diminuendo.errors import InvalidInput
 
 REMEMBERED = 10_000
-"""So many decisions are remembered, the last ones, unless patience says otherwise."""
+"""How many of the last decisions are remembered, unless patience says otherwise."""
 
 
 @dataclass(frozen=True)
@@ -32,8 +31,8 @@ class Patience:
     """Where patience is not in rounds: how many decisions are remembered. Older ones are settled, however recent."""
     answering: float = 1.0
     """The share of people who answer at all; a guess that was not made from what these people said."""
-    clock: Callable[[], float] = field(default=time.time, compare=False, repr=False)
-    """Tells the time, in seconds. What it tells is public."""
+    clock: Callable[[], float] | None = field(default=None, compare=False, repr=False)
+    """Where patience is in seconds: tells the time, as time.time does. What it tells is public."""
 
     def __post_init__(self) -> None:
         if self.rounds is not None and self.seconds is not None:
@@ -46,9 +45,10 @@ class Patience:
         checked["answering"] = _validate.positive_float(self.answering, "answering")
         if checked["answering"] > 1:
             raise InvalidInput(f"answering is a share of people, at most 1; got {self.answering}.")
-        if not callable(self.clock):
+        if (self.seconds is not None or self.clock is not None) and not callable(self.clock):
             raise InvalidInput(
-                f"clock must be a function that tells the time in seconds; got {self.clock!r}."
+                "Patience in seconds needs a clock, a function that tells the time in seconds, as time.time; "
+                f"got {self.clock!r}."
             )
         for name, value in checked.items():
             object.__setattr__(self, name, value)
@@ -78,7 +78,7 @@ class Patience:
 NO_PATIENCE = Patience()
 """Nothing waits for answers, and everybody answers."""
 
-Patient: TypeAlias = Patience | int | Mapping[str, Any] | None
+Patient: TypeAlias = Patience | int | None
 """What can be said of patience: a number is one of rounds, and None says nothing."""
 
 
@@ -86,6 +86,4 @@ def as_patience(said: Patient) -> Patience:
     """What was said, as a Patience."""
     if isinstance(said, Patience):
         return said
-    if isinstance(said, Mapping):
-        return Patience(**said)
     return NO_PATIENCE if said is None else Patience(rounds=said)
