@@ -90,8 +90,8 @@ def test_a_snapshot_between_slate_and_answer(name: str) -> None:
     assert resumed.rounds == ROUNDS
 
 
-def _answered(learner: Learner, feedback: FeedbackKind, t: int) -> None:
-    decision = learner.choose()
+def _answered(learner: Learner, feedback: FeedbackKind, t: int, *, release: bool = True) -> None:
+    decision = learner.choose(release=release)
     person = PEOPLE[t]
     said: Any = person if feedback == "full" else person.value(decision.slate)
     learner.observe(decision, PEOPLE.click(t, decision.slate) if feedback == "click" else said)

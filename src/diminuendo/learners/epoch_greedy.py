@@ -150,14 +150,15 @@ class EpochPolicy(MenuPolicy):
 
     def release(self) -> None:
         """Draw the slate of an epoch that is over, each item on disk before the next is asked for."""
-        number = int(self._made[0])
+        number, guard = int(self._made[0]), self.frame.guard
         if self._walk is None:
-            self._walk = self._people.score_walk(number)
+            with guard.answers:
+                self._walk = self._people.score_walk(number)
         walk = self._walk
         while len(walk.chosen) < self.frame.slots:
             part = f"{number:06d}.{len(walk.chosen):04d}"
             walk.join(int(self._paid.once(part, lambda: self._pick(walk), self.frame.secret)[0]))
-        with self.frame.guard.defer_interrupt():
+        with guard.defer_interrupt(), guard.answers, guard.lock:
             self._slate[:] = walk.chosen
             self._people.forget(
                 number + 1

@@ -14,7 +14,8 @@ import os
 import signal
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from threading import get_ident
 from types import FrameType
 from typing import Any, Self
@@ -23,13 +24,28 @@ from diminuendo.errors import InvalidInput, LedgerInUse
 
 
 class ProcessGuard:
-    """A lock, and whether this is the process in which it was made."""
+    """Locks, and whether this is the process in which they were made.
+
+    There are three, and whoever needs several takes them in this order. `releasing`: one release at a time, however
+    long it takes. `answers`: what people said does not change, while it is added to or frozen for a release. `lock`:
+    what is public, for moments only, so that nobody who chooses waits.
+    """
 
     def __init__(self) -> None:
-        self.lock = threading.RLock()
+        self.renew()
         self.same_process = True
         self.broken = False
         _ALL.add(self)
+
+    def renew(self) -> None:
+        """Locks that nobody holds."""
+        self.releasing, self.answers, self.lock = threading.RLock(), threading.RLock(), threading.RLock()
+
+    @contextmanager
+    def everything(self) -> Iterator[None]:
+        """Nobody else does anything."""
+        with self.releasing, self.answers, self.lock:
+            yield
 
     def check(self) -> None:
         """Refuse in a forked copy."""
@@ -103,7 +119,7 @@ def _in_a_child() -> None:
     global _MAIN
     _MAIN = get_ident()
     for guard in _ALL:
-        guard.lock = threading.RLock()  # the old one may be held by a thread that is not here
+        guard.renew()  # the old ones may be held by threads that are not here
         guard.same_process = False
 
 

@@ -145,23 +145,31 @@ class Learner:
 
     # One person after the other.
 
-    def choose(self, person: Identity | None = None) -> Decision:
+    def choose(self, person: Identity | None = None, *, release: bool = True) -> Decision:
         """The slate for the next person. `person`: who she is, a public fact; without it, somebody who comes once.
 
         Private learners are made for people who have up to `visits` rounds. In the rounds after those a slate is
         shown as ever, and her answer changes nothing.
+
+        What is due is published first. With `release=False` it is not, and nobody waits: another thread calls
+        `release()`, and until it is done people see the present menu. Where that has no round left, they see its
+        leading slate, and their answers change nothing.
         """
         frame, policy = self._frame, self.policy
-        with frame.guard.lock:
+        with frame.guard.everything() if release else frame.guard.lock:
             frame.admit(1)
-            self._release_what_is_due()
-            counts = frame.counts(person)
+            if release:
+                self._release_what_is_due()
+            counts, ready = frame.counts(person), release or policy.ready()
             with frame.guard.defer_interrupt():  # drawn, counted and handed out, or nothing of it
                 row, probe = frame.blank()
-                while not policy.draw(row, probe):
+                while ready and not policy.draw(row, probe):
                     policy.resume()
-                frame.count(person, counts)
-                return frame.decisions.add(row, probe, counts, policy.propensity(row))
+                if not ready:
+                    policy.fill(row)
+                frame.count(person, counts and ready)
+                propensity = policy.propensity(row) if ready else 1.0
+                return frame.decisions.add(row, probe, counts and ready, propensity)
 
     def observe(self, decision: Decision, feedback: Any) -> None:
         """What the person said to `decision`. Late and second answers change nothing, and look the same."""
@@ -169,7 +177,7 @@ class Learner:
             raise InvalidInput(f"Answer with what choose() returned; got {type(decision).__name__}.")
         frame = self._frame
         answer = self.policy.reader(frame, decision, feedback)
-        with frame.guard.lock:
+        with frame.guard.answers, frame.guard.lock:
             place = frame.decisions.find(decision)
             if place is not None:
                 frame.decisions.close(place)
@@ -187,12 +195,15 @@ class Learner:
             return self.policy.due()
 
     def release(self) -> None:
-        """Publish what is due, if anything is. Where that fails nothing is lost: the next call tries again."""
-        frame = self._frame
-        with frame.guard.lock:
-            if frame.limited:
-                frame.guard.check()
-            self._release_what_is_due()
+        """Publish what is due, if anything is. Where that fails nothing is lost: the next call tries again.
+
+        Others go on choosing, with `choose(release=False)`, and answering meanwhile.
+        """
+        with self._frame.guard.releasing:
+            if self._frame.limited:
+                self._frame.guard.check()
+            while self.due():
+                self.policy.release()
 
     def _release_what_is_due(self) -> None:
         while self.policy.due():
@@ -220,14 +231,14 @@ class Learner:
             raise InvalidInput("A replay takes no time; give patience in rounds, or choose one by one.")
         in_time = None if late is None else self._in_time(late, len(people))
         slates = np.full((len(people), self.slots), EMPTY_SLOT, dtype=np.int32)
-        with frame.guard.lock:
+        with frame.guard.everything():
             frame.admit(len(people))
             counted = frame.count_all(persons, len(people))
         for heard in (counted, in_time):
             people = people if heard is None else silenced(people, heard)
         done = 0
         while done < len(people):
-            with frame.guard.lock:
+            with frame.guard.everything():
                 frame.admit(len(people) - done)  # each time: others may have chosen meanwhile
                 self._release_what_is_due()
                 before = done
@@ -262,12 +273,12 @@ class Learner:
 
     def appear(self, items: Iterable[int]) -> None:
         """These items are there from now on. A public event: it must not depend on what people said."""
-        with self._frame.guard.lock:
+        with self._frame.guard.everything():
             self.policy.appear(items)
 
     def retire(self, items: Iterable[int]) -> None:
         """These items are not shown any more. A public event: it must not depend on what people said."""
-        with self._frame.guard.lock:
+        with self._frame.guard.everything():
             self.policy.retire(items)
 
     # Snapshots. Coins are never in them.
@@ -275,7 +286,7 @@ class Learner:
     def snapshot(self) -> bytes:
         """All that was learned, without any randomness. As private as what people said."""
         frame, policy = self._frame, self.policy
-        with frame.guard.lock:
+        with frame.guard.everything():
             if frame.limited:
                 frame.guard.check()
             facts: dict[str, Any] = {"learner": self.name, "config": self._config()}

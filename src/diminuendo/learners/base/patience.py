@@ -1,9 +1,9 @@
 """Patience: how long answers are waited for, and how many people answer at all. Public, and said beforehand.
 
 A decision may be answered until its *deadline*: until a number of further rounds have been chosen, or for a time after
-it was handed out. Rounds whose deadline has passed are *settled*; the others are *in flight*, whether they were answered or
-not: who has answered is as private as the answer. What is published about a batch of rounds is published when all of
-them are settled. Until then people are shown what follows from earlier releases.
+it was handed out. Rounds whose deadline has passed are *settled*; the others are *in flight*, whether they were
+answered or not: who has answered is as private as the answer. What is published about a batch of rounds is published
+when all of them are settled. Until then people are shown what follows from earlier releases.
 """
 
 from __future__ import annotations

@@ -86,7 +86,19 @@ class Policy(ABC):
         return False
 
     def release(self) -> None:  # noqa: B027  some publish nothing but slates
-        """Publish what is due. Where it fails nothing is lost: the next round tries again."""
+        """Publish what is due. Where it fails nothing is lost: the next round tries again.
+
+        Others may choose and answer meanwhile: what is private is frozen under `frame.guard.answers`, and what is shown
+        is changed under `frame.guard.lock`.
+        """
+
+    def ready(self) -> bool:
+        """Whether there is something to show in the next round, though nothing was published. Does what is quick."""
+        return True
+
+    def fill(self, row: Items) -> None:
+        """The slate of a round for which nothing is ready, and whose answer does not count."""
+        raise NotImplementedError
 
     @abstractmethod
     def draw(self, row: Items, probe: Items) -> bool:

@@ -226,16 +226,18 @@ class OverlapPolicy(MenuPolicy):
             with guard.defer_interrupt():
                 self._look_at_payoffs(number)
         if self._questions is None:
-            questions = self._memory.begin_release(number, position.memory_begins)
+            with guard.answers:
+                questions = self._memory.begin_release(number, position.memory_begins)
             with guard.all_or_broken():
                 self._picker.take_in(questions.told)
                 self._questions = questions
         picked = self._picker.slate(self._questions)
-        self._ask_about(picked.chain, number + 1)
-        with guard.all_or_broken():
-            self._picker.take(picked)
-            self._slate[:], position.made, self._questions = picked.slate, number + 1, None
-            self._chooser = self._next_menu().chooser()
+        with guard.answers, guard.lock:
+            self._ask_about(picked.chain, number + 1)
+            with guard.all_or_broken():
+                self._picker.take(picked)
+                self._slate[:], position.made, self._questions = picked.slate, number + 1, None
+                self._chooser = self._next_menu().chooser()
 
     def _look_at_payoffs(self, number: int) -> None:
         """Publish what this batch earned, and see whether tastes have changed. At first, slates are random."""
@@ -244,11 +246,12 @@ class OverlapPolicy(MenuPolicy):
         tells = begun >= (frame.published_at(first) or first) or self._prior is not None
         people = frame.answers_in(self.plan.schedule.ends)[number]
         earned, deviation = self._payoffs.publish(number, people, frame.secret)
-        if tells and self._drift.changed(earned, deviation):
-            self._position.memory_begins = number
-            self._picker.forget()
-            self._memory.forget(number)
-        self._position.payoffs_seen = number + 1
+        with frame.guard.answers, frame.guard.lock:
+            if tells and self._drift.changed(earned, deviation):
+                self._position.memory_begins = number
+                self._picker.forget()
+                self._memory.forget(number)
+            self._position.payoffs_seen = number + 1
 
     # Private: what people say is for the next release.
 

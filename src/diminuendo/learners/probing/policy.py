@@ -189,16 +189,25 @@ class ProbingPolicy(MenuPolicy):
 
     def release(self) -> None:
         """Publish the running sums of all cells. Experts go on from what was published when a block begins."""
-        with self.frame.guard.defer_interrupt():
+        frame = self.frame
+        with frame.guard.defer_interrupt():
             if self._can_publish():
                 if self._new_sums is None:
-                    self._new_sums = self._cells.release(self.frame.secret)
-                self._sums[:], self._new_sums = self._new_sums, None
-                self._blocks_published[0] += 1
-            if self._is_over() and not self._can_publish():
-                self._probes_left[0] = self.plan.probes_in(self._block + 1)
-                self._chooser = self._choosing_in(self._block + 1)
-                self._block += 1  # last: whatever fails before is done again
+                    self._new_sums = self._cells.release(frame.secret)
+                with frame.guard.lock:
+                    self._sums[:], self._new_sums = self._new_sums, None
+                    self._blocks_published[0] += 1
+            with frame.guard.lock:
+                if not self._can_publish():
+                    self.ready()
+
+    def ready(self) -> bool:
+        """Begin the next block where one is over: all it takes is public, and does not take long."""
+        if self._is_over():
+            self._probes_left[0] = self.plan.probes_in(self._block + 1)
+            self._chooser = self._choosing_in(self._block + 1)
+            self._block += 1  # last: whatever fails before is done again
+        return True
 
     # Private: what probed people say, into the cell that coins chose.
 

@@ -12,6 +12,7 @@ Excludes   timing, and the memory of the process.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -141,14 +142,17 @@ class ReleasedPolicy(MenuPolicy):
 
     def release(self) -> None:
         """Publish the running sum, and follow it."""
-        released = self.released
-        with self.frame.guard.defer_interrupt():
-            follower = self.follower.following(released.published, released.publish(self.frame.secret))
+        released, frame = self.released, self.frame
+        with frame.guard.defer_interrupt():
+            follower = self.follower.following(released.published, released.publish(frame.secret))
             chooser = self._choosing_in(int(released.n_releases[0]) + 1, follower)
             gains = self._gains_by(chooser.menu)
-            self.follower, self._chooser = follower, chooser  # what fails before is done again
-            self._begin_law(gains)
-            released.take_over()
+            with frame.guard.answers, frame.guard.lock:
+                if chooser.menu.first < frame.rounds:  # others have chosen meanwhile
+                    chooser = replace(chooser.menu, first=frame.rounds, words=frame.public.passed).chooser()
+                self.follower, self._chooser = follower, chooser  # what fails before is done again
+                self._begin_law(gains)
+                released.take_over()
 
     def _begin_law(self, gains: Gains) -> None:
         """From the next round on people contribute by the new menu; by those before, as long as they may answer."""

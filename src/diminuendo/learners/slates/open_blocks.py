@@ -47,6 +47,8 @@ def blocks_as_arrays(blocks: list[OpenBlock], frame: Frame) -> dict[str, NDArray
     assigned = shown.menu.assigned
     left = np.bincount(assigned[frame.rounds - shown.menu.first :], minlength=len(shown.block.sizes))
     found: dict[str, NDArray[Any]] = dict(zip(PARTS, (*shown.block, assigned, left), strict=True))
+    if shown.end < frame.rounds:  # other rounds have been chosen since, which do not count
+        found["first"] = np.array([shown.menu.first])
     if waiting:
         for name, parts in zip(
             PARTS, zip(*[(*each.block, each.menu.assigned) for each in waiting], strict=True), strict=False
@@ -71,6 +73,10 @@ def blocks_from_arrays(
     if not could_be_planned(shown, assigned, left, frame.n_items, frame.slots):
         raise _altered()
     first = frame.rounds - (len(assigned) - int(left.sum()))
+    if "first" in found:
+        (first,) = _whole(found.pop("first"), (1,)).tolist()
+        if first + len(assigned) > frame.rounds:
+            raise _altered()
     shapes, leading = found.pop("waiting.shapes", None), found.pop("waiting.leading", None)
     blocks: list[tuple[SlateBlock, Items, int, Floats | None]] = []
     if shapes is not None and leading is not None:
@@ -87,10 +93,9 @@ def _waiting(
     shapes: NDArray[Any], leading: NDArray[Any], whole: dict[str, NDArray[Any]], frame: Frame
 ) -> list[tuple[SlateBlock, Items, int, Floats | None]]:
     many = len(shapes)
+    _whole(shapes, (many, 3))
     sound = (
-        shapes.dtype == np.int64
-        and shapes.shape == (many, 3)
-        and leading.dtype == np.float64
+        leading.dtype == np.float64
         and leading.shape == (many, 3)
         and np.isfinite(leading).all()
         and ((shapes >= 0) & (shapes <= frame.rounds)).all()
@@ -115,6 +120,12 @@ def _waiting(
             raise _altered()
         blocks.append((block, assigned, int(first), expected))
     return blocks
+
+
+def _whole(found: NDArray[Any], shape: tuple[int, ...]) -> NDArray[np.int64]:
+    if found.dtype != np.int64 or found.shape != shape:
+        raise _altered()
+    return found
 
 
 def _altered() -> InvalidInput:

@@ -73,6 +73,7 @@ class SlatePolicy(MenuPolicy):
         )  # fmt: skip
         self._published: Floats | None = None  # what was published, and is not yet in the posterior
         self._blocks: list[OpenBlock] = []  # of which nothing is published yet; the last one is shown
+        self._last: OpenBlock | None = None  # that was shown, published or not
         nothing = no_block(frame.slots)
         self._chooser = AssignedSlates(
             frame.n_items,
@@ -119,7 +120,8 @@ class SlatePolicy(MenuPolicy):
         self._counts.open(
             np.repeat(sensitivity_of(block.questions), numbers)
         )  # cells for what will be published
-        self._blocks.append(OpenBlock(block, menu, starts, self.planner.leading))
+        self._last = OpenBlock(block, menu, starts, self.planner.leading)
+        self._blocks.append(self._last)
         self._chooser = menu.chooser()
 
     # The door: a block's counts are paid for, drawn once and durable before they are seen, and then forgotten.
@@ -142,9 +144,8 @@ class SlatePolicy(MenuPolicy):
         if settled and self._published is None:
             self._published = self._counts.release(frame.secret)
         with frame.guard.defer_interrupt():
-            word = (
-                int(frame.public.take(1)[0]) if wanted else 0
-            )  # first: without coins nothing has happened yet
+            with frame.guard.lock:  # first: without coins nothing has happened yet
+                word = int(frame.public.take(1)[0]) if wanted else 0
             with frame.guard.all_or_broken():
                 if self._published is not None:
                     self._take_in(self._published)
@@ -164,11 +165,12 @@ class SlatePolicy(MenuPolicy):
         drifted = self.planner.add(
             block, np.split(published, oldest.starts[1:-1]), self.frame.rounds, oldest.leading
         )
-        self._counts.forget()
-        del self._blocks[0]
-        self._published = None
-        if drifted:  # what is expected of blocks that are open is out of date
-            self._blocks = [each._replace(leading=nobody_leads()) for each in self._blocks]
+        with self.frame.guard.answers, self.frame.guard.lock:
+            self._counts.forget()
+            del self._blocks[0]
+            self._published = None
+            if drifted:  # what is expected of blocks that are open is out of date
+                self._blocks = [each._replace(leading=nobody_leads()) for each in self._blocks]
 
     def _begin(self, block: SlateBlock, assigned: Items) -> None:
         """Keep this block and go on with it; or with another, if one was kept before a crash."""
@@ -183,7 +185,19 @@ class SlatePolicy(MenuPolicy):
         if not same:
             self.planner.forget_leader()
         block, assigned = unpacked(kept, self.frame.slots)
-        self._show(block, assigned, self.frame.rounds, seen_before=not (drawn and same))
+        with self.frame.guard.answers, self.frame.guard.lock:
+            self._show(block, assigned, self.frame.rounds, seen_before=not (drawn and same))
+
+    def ready(self) -> bool:
+        """Whether a round of a block is left."""
+        return not self._shown_out()
+
+    def fill(self, row: Items) -> None:
+        """The leading slate of the last block; where none leads, its first; before there is a block, any items."""
+        if self._last is None:
+            row[:] = np.arange(len(row))
+        else:
+            row[:] = self._last.block.slates[max(0, int(self._last.leading[0]))]
 
     # Private: answers become ticks in the cells of the open block.
 

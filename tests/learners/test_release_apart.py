@@ -1,0 +1,94 @@
+"""Releasing is a step of its own: others go on choosing and answering while a thread releases."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import numpy as np
+import pytest
+
+from diminuendo import LEARNERS, Learner
+from diminuendo.learners.base.policy import Policy
+from diminuendo.privacy.ledger import Paid
+from diminuendo.types import Ints, Items
+from tests.learners.test_late import BATCHED, PEOPLE, ROUNDS, _answered, fresh
+
+
+def released_in_between(name: str, patience: int | None) -> Items:
+    """The slates of a run in which somebody else publishes what is due, just before each round."""
+    learner, feedback = fresh(name, patience)
+    shown = []
+    for t in range(ROUNDS):
+        while learner.due():
+            learner.release()
+        _answered(learner, feedback, t, release=False)
+        shown.append(learner._frame.decisions.rows[t % learner._frame.decisions.remembered].copy())
+    return np.array(shown)
+
+
+@pytest.mark.parametrize("patience", [None, 40])
+@pytest.mark.parametrize("name", BATCHED)
+def test_who_releases_makes_no_difference(name: str, patience: int | None) -> None:
+    learner, _ = fresh(name, patience)
+    np.testing.assert_array_equal(released_in_between(name, patience), learner.replay(PEOPLE))
+
+
+@pytest.mark.parametrize("name", [name for name in BATCHED if LEARNERS[name].private])
+def test_nobody_waits_for_a_release_that_is_under_way(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A release stands still before its noise is drawn: people are chosen for, and answer, meanwhile."""
+    learner, feedback = fresh(name, None)
+    under_way, go_on, once = threading.Event(), threading.Event(), Paid.once
+    t = 0
+    while not learner.due() or t == 0:  # what is due first is the plan of a block
+        _answered(learner, feedback, t)
+        t += 1
+
+    def waits(self: Paid, *args: Any) -> Ints:
+        under_way.set()
+        assert go_on.wait(60)
+        return once(self, *args)
+
+    monkeypatch.setattr(Paid, "once", waits)
+    failed: list[BaseException] = []
+
+    def release() -> None:
+        try:
+            learner.release()
+        except BaseException as error:
+            failed.append(error)
+
+    thread = threading.Thread(target=release)
+    thread.start()
+    assert under_way.wait(60), failed
+    for more in range(20):
+        _answered(learner, feedback, t + more, release=False)
+    assert thread.is_alive(), "nobody waited for it"
+    go_on.set()
+    thread.join(60)
+    assert not failed, failed
+    assert not learner.due()
+    for more in range(20, 60):
+        _answered(learner, feedback, t + more)
+    assert learner.rounds == t + 60
+
+
+def test_rounds_for_which_nothing_is_ready_do_not_count() -> None:
+    learner, _ = fresh("slate-clicks", None)
+    first = learner.choose(release=False)
+    assert len(set(first.slate)) == len(first.slate)
+    assert first.propensity == 1.0
+    assert learner._frame.silent == [0]
+    learner.observe(first, 0)
+    learner.release()
+    assert learner.choose(release=False).propensity != 1.0
+    assert learner._frame.silent == [0]
+    again = LEARNERS["slate-clicks"].restore(learner.snapshot())
+    assert again._frame.silent == [0]
+
+
+def test_a_policy_that_needs_nothing_is_always_ready() -> None:
+    learner: Learner = fresh("fi-dp", None)[0]
+    policy: Policy = learner.policy
+    assert policy.ready()
+    assert learner.choose(release=False).round == 0
