@@ -24,6 +24,7 @@ import numpy as np
 import diminuendo
 from benchmarks.bandit_peers import Peer, bandit_peers, missing
 from benchmarks.flat import uniform_people
+from benchmarks.kept_people import kept_people
 from benchmarks.report import Disagreement, Part, verdict
 from benchmarks.stopwatch import Competitor, race
 from diminuendo import Learner, NoisyOr, People, SeededCoins, Setting
@@ -95,9 +96,10 @@ class Audience:
 
 
 def one_by_one() -> Iterator[Part]:
-    """Real people first, then many items."""
+    """Real people first, then many items; then people who are kept."""
     yield _part("msweb", diminuendo.msweb())
     yield _part("10,000 items", pleased_or_not(8_000, 10_000, 10))
+    yield from kept_people()
 
 
 def pleased_or_not(n_people: int, n_items: int, nnz: int) -> People:

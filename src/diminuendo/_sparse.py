@@ -6,6 +6,7 @@ of a function, which is loaded there and then.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -28,13 +29,31 @@ class SparseRows:
 
     def between(self, first: int, last: int) -> SparseRows:
         """The rows from `first` on and before `last`, without copying what they hold."""
+        if (first, last) == (0, self.shape[0]):
+            return self
         low, high = self.indptr[first], self.indptr[last]
         starts = self.indptr[first : last + 1] - low
         return SparseRows(starts, self.indices[low:high], self.data[low:high], (last - first, self.shape[1]))
 
+    def only(self, rows: Ints) -> SparseRows:
+        """Some rows, in that order."""
+        lengths = self.indptr[rows + 1] - self.indptr[rows]
+        starts = np.concatenate([[0], np.cumsum(lengths)])
+        places = np.arange(starts[-1]) + np.repeat(self.indptr[rows] - starts[:-1], lengths)
+        return SparseRows(starts, self.indices[places], self.data[places], (len(rows), self.shape[1]))
+
     def as_scipy(self) -> scipy.sparse.csr_array:
         """The rows as a matrix of scipy, without copying."""
         return scipy.sparse.csr_array((self.data, self.indices, self.indptr), shape=self.shape, copy=False)
+
+
+def stacked(parts: Sequence[SparseRows]) -> SparseRows:
+    """The rows of all parts, one below the other; all have the same columns, and nothing beyond their rows."""
+    before = np.cumsum([0, *(len(part.data) for part in parts)])[:-1]
+    ends = np.concatenate([part.indptr[1:] for part in parts])
+    ends += np.repeat(before, [part.shape[0] for part in parts])
+    indices, data = (np.concatenate([getattr(part, name) for part in parts]) for name in ("indices", "data"))
+    return SparseRows(np.concatenate([[0], ends]), indices, data, (len(ends), parts[0].shape[1]))
 
 
 def is_sparse(matrix: object) -> bool:

@@ -150,6 +150,42 @@ def check_replay_can_be_cut_anywhere(case: Case) -> None:
     assert parts.snapshot() == whole.snapshot()
 
 
+def check_many_at_once_are_as_one_after_the_other(case: Case) -> None:
+    one, many = case.fresh(), case.fresh()
+    done = 0
+    for count in (1, 0, 7, 40, 100):
+        singly = [one.choose() for _ in range(count)]
+        assert many.choose_many(count) == singly
+        answers = [case.answer(decision, done + t) for t, decision in enumerate(singly)]
+        for decision, answer in zip(singly, answers, strict=True):
+            one.observe(decision, answer)
+        many.observe_many(singly, answers)
+        assert many.snapshot() == one.snapshot()
+        done += count
+
+
+def check_one_who_is_refused_among_many_changes_nothing(case: Case) -> None:
+    learner, other = case.fresh(), case.fresh()
+    decisions = learner.choose_many(5)
+    assert decisions == other.choose_many(5)
+    answers = [case.answer(decision, t) for t, decision in enumerate(decisions)]
+    with pytest.raises(InvalidInput, match="5 decisions and 4 feedbacks"):
+        learner.observe_many(decisions, answers[:4])
+    with pytest.raises(InvalidInput, match="choose"):
+        learner.observe_many([*decisions[:4], 7], answers)  # type: ignore[list-item]
+    if len(case.kind.reads) == 1:
+        with pytest.raises(WrongFeedback):
+            learner.observe_many(decisions, [*answers[:4], "yes"])
+    with pytest.raises(InvalidInput, match="one person per round"):
+        learner.choose_many(3, ["ada", "eve"])
+    if case.kind.private:
+        with pytest.raises(InvalidInput, match="named by a whole number"):
+            learner.choose_many(2, ["ada", 1.5])  # type: ignore[list-item]
+        with pytest.raises(InvalidInput, match="made for 600 rounds"):
+            learner.choose_many(596)
+    assert learner.snapshot() == other.snapshot()
+
+
 def check_the_second_answer_changes_nothing(case: Case) -> None:
     once, twice = case.trained(), case.trained()
     for learner in (once, twice):

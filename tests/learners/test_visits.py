@@ -637,3 +637,17 @@ def test_a_whole_run_fits_its_ledger(visits: int) -> None:
     charged = pure.charges[0].event
     assert isinstance(charged, Laplace)
     assert charged.epsilon == pytest.approx(0.7 / visits, rel=1e-12)
+
+
+@every_private
+def test_many_at_once_are_counted_as_one_after_the_other(kind: Any) -> None:
+    one, many = made(kind, 2), made(kind, 2)
+    decisions = many.choose_many(100, PERSONS[:100])
+    assert decisions == [one.choose(person) for person in PERSONS[:100].tolist()]
+    answers = [answer(many, decision, t) for t, decision in enumerate(decisions)]
+    many.observe_many(decisions, answers)
+    for decision, said in zip(decisions, answers, strict=True):
+        one.observe(decision, said)
+    assert many.snapshot() == one.snapshot()
+    with pytest.raises(InvalidInput, match="must know whose round"):
+        many.choose_many(2)

@@ -206,6 +206,14 @@ class Family(ABC):
         (width,) = self.columns(n_items)
         return (SparseRows(table.starts, table.columns, table.values, (len(table.starts) - 1, width)),)
 
+    def with_rows(self, table: Table, rows: Sequence[SparseRows]) -> Table:
+        """A table like this one, of other people: whatever `rows` gave of tables of this family; not checked again."""
+        (part,) = rows
+        arrays = part.indptr, part.indices, part.data
+        for array in arrays:
+            array.flags.writeable = False
+        return table._replace(**dict(zip(("starts", "columns", "values"), arrays, strict=True)))
+
     def parameters(self) -> dict[str, Any]:
         """Its public parameters by name, as JSON can hold them: for snapshots."""
         return {part.name: getattr(self, part.name) for part in fields(cast(Any, self))}

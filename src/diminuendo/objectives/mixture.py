@@ -100,6 +100,19 @@ class Mixture(Family):
             table = table.right
         return found + self.parts[-1].rows(table, n_items)
 
+    def with_rows(self, table: Table, rows: Sequence[SparseRows]) -> Table:
+        """Each part with its own rows."""
+        return self._with_rows(self.parts, table, list(rows))
+
+    def _with_rows(self, parts: tuple[Family, ...], table: Table, rows: list[SparseRows]) -> Table:
+        first, *others = parts
+        if not others:
+            return first.with_rows(table, rows)
+        left = first.with_rows(table.left, rows[: first.leaves])
+        return table._replace(
+            left=left, right=self._with_rows(tuple(others), table.right, rows[first.leaves :])
+        )
+
     def parameters(self) -> dict[str, Any]:
         """Its parts, and their shares."""
         return {"parts": [to_record(part) for part in self.parts], "shares": list(self.shares)}

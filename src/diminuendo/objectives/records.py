@@ -25,6 +25,14 @@ def from_record(record: dict[str, Any]) -> Family:
     return _registered()[name].from_parameters({part: record[part] for part in record if part != "family"})
 
 
+def same_family(one: Family, other: Family) -> bool:
+    """Whether people of both can lie in one table: as records they are equal. One without a record is only itself."""
+    try:
+        return one is other or to_record(one) == to_record(other)
+    except InvalidInput:
+        return False
+
+
 def _registered() -> dict[str, type[Family]]:
     from diminuendo.objectives import FAMILIES  # here: the table names families, which write themselves
 

@@ -9,6 +9,8 @@ whatever the moment of a crash, what was spent is never less than what could hav
 beside the ledger, and entered with its hash: after a crash it is published as it was, and if it was lost, it is not
 drawn again. A file cut back to an older state looks like an older file: keep `head` elsewhere and hand it to `open`.
 
+Beside it, too, is who has had which of her rounds (`visits_of`), for learners that limit them.
+
 One process holds a ledger at a time, and its forked children may not charge. A charge takes no longer as the ledger
 grows. Theorem A7 of docs/maths/accounting.md: events may be chosen in the light of everything released before.
 """
@@ -21,6 +23,7 @@ from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
 from typing import Self
+from urllib.parse import quote
 
 from diminuendo.errors import InvalidInput, LedgerDamaged, LedgerInUse, OverBudget
 from diminuendo.privacy import durable as _disk
@@ -31,6 +34,7 @@ from diminuendo.privacy.events import Composed, Event
 from diminuendo.privacy.ledger_file import Charge, Drawn
 from diminuendo.privacy.releases import Releases, digest
 from diminuendo.privacy.rounding import rounded_up
+from diminuendo.privacy.visit_file import VisitFile
 from diminuendo.randomness.words import SecretRandomness, require_secret
 from diminuendo.types import Ints
 
@@ -51,6 +55,7 @@ class Ledger:
         self._limit, self._tally = budget.limit, BatchCosts()
         self._kept = Releases()
         self._file: _disk.AppendOnly | None = None
+        self._visits: dict[str, VisitFile] = {}
         self._lock, self._owner, self._half_written = threading.RLock(), os.getpid(), False
 
     def __repr__(self) -> str:
@@ -181,6 +186,8 @@ class Ledger:
 
     def close(self) -> None:
         """Let another process have the file."""
+        for visits in self._visits.values():
+            visits.close()
         if self._file is not None:
             self._file.close()
 
@@ -190,10 +197,27 @@ class Ledger:
     def __exit__(self, *failure: object) -> None:
         self.close()
 
-    def _write(self, entry: Charge | Drawn, price: BatchCosts | None = None) -> None:
-        """Enter it; in a file, first there."""
+    def visits_of(self, learner: str) -> VisitFile | None:
+        """Where it is kept, in a folder beside the file, how many rounds of whom counted for the learner of that name.
+
+        None where the ledger is in memory: then a learner keeps that itself.
+        """
+        if self._file is None:
+            return None
+        with self._lock:
+            self._refuse_children()
+            if learner not in self._visits:
+                path = Path(f"{self._file.path}.visits") / quote(learner, safe="")
+                self._visits[learner] = VisitFile(path, learner)
+            return self._visits[learner]
+
+    def _refuse_children(self) -> None:
         if os.getpid() != self._owner:
             raise LedgerInUse("A ledger belongs to the process that opened it, not to its forked child.")
+
+    def _write(self, entry: Charge | Drawn, price: BatchCosts | None = None) -> None:
+        """Enter it; in a file, first there."""
+        self._refuse_children()
         if self._half_written:
             raise LedgerInUse("The last entry was interrupted; open the ledger again.")
         self._half_written = self._file is not None

@@ -25,6 +25,7 @@ from diminuendo._numba import inline, kernel
 from diminuendo._sparse import SparseRows
 from diminuendo.errors import unless_ctrl_c
 from diminuendo.objectives.family import Family, GainBuffer, Table, add, gains, new_gain_buffer, offset, start
+from diminuendo.objectives.person import Person
 from diminuendo.randomness.ticks import TICKS, to_ticks
 from diminuendo.streams.people import People, Stream
 from diminuendo.types import Floats, Ints, Objective, Slate
@@ -39,6 +40,8 @@ class Segment:
     rows: list[int] = field(default_factory=list)
     function: Callable[[Slate], Floats] | None = None
     """What items would add for her after a slate."""
+    gathered: bool = False
+    """Whether its people came one by one, and others who come one by one may join them."""
 
     def __repr__(self) -> str:
         return "<Segment>"
@@ -61,6 +64,13 @@ def segments_of(stream: Stream) -> list[Segment]:
 def asking(look_up: Callable[[], Objective]) -> Segment:
     """Somebody of foreign code, which may fail as soon as she is looked up: not before she is asked."""
     return Segment(None, None, function=lambda slate: look_up().gains(slate))
+
+
+def one_person(person: Objective) -> Segment:
+    """Somebody by herself: a row of her table, or a function."""
+    if isinstance(person, Person):
+        return Segment(person.family, person.table, [person.index])
+    return asking(lambda: person)
 
 
 class Walkers(NamedTuple):

@@ -7,7 +7,7 @@ rounds it was made, how many of them one person may have, and the ledger that pa
 from __future__ import annotations
 
 import bisect
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from enum import Enum
 from typing import Any
 
@@ -65,10 +65,11 @@ class Frame:
         self.unit = Unit(self.visits)
         self.ledger = ledger
         """The ledger that was given; None where a learner keeps its own books, in memory."""
-        self.visit_limit = None if self.horizon is None else VisitLimit(self.visits)
+        self._refuse_a_ledger_for_fewer_visits()
+        on_disk = None if ledger is None else ledger.visits_of(name)
+        self.visit_limit = None if self.horizon is None else VisitLimit(self.visits, on_disk)
         self.silent: list[int] = []
         """The rounds, rising, whose answers do not count because their people had all their visits before. Public."""
-        self._refuse_a_ledger_for_fewer_visits()
 
     def __repr__(self) -> str:
         return f"<Frame of {self.name!r}: {self.slots} of {self.n_items} items, {self.rounds} rounds>"
@@ -106,6 +107,11 @@ class Frame:
     def counts(self, person: Identity | None) -> bool:
         """Whether what this person answers in her next round counts. Changes nothing."""
         return self.visit_limit is None or self.visit_limit.admits(person)
+
+    def reserve(self, persons: Iterable[Identity | None]) -> None:
+        """Make it durable, where the ledger is a file, that these people are shown their next rounds."""
+        if self.visit_limit is not None:
+            self.visit_limit.reserve(persons)
 
     def count(self, person: Identity | None, counts: bool) -> None:
         """This person has had one more round, the next one, which counts or does not."""

@@ -4,6 +4,7 @@
     ... show decision.slate ...
     learner.observe(decision, feedback)    # afterwards: what she told us; perhaps late, twice, or never
 
+`choose_many` and `observe_many` are the same for many people at once.
 `observe` never makes anything visible happen: it returns None whether or not the answer still counted.
 `replay` is the same loop, compiled: with the same coins, slate for slate the same.
 """
@@ -16,7 +17,7 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
-from diminuendo import _snapshots
+from diminuendo import _snapshots, _validate
 from diminuendo.errors import InvalidInput
 from diminuendo.learners.base.menu import Menu
 from diminuendo.learners.base.patience import Patience
@@ -28,6 +29,9 @@ from diminuendo.privacy.process_guard import refuse_copies
 from diminuendo.randomness.coins import Coins
 from diminuendo.streams.people import People
 from diminuendo.types import EMPTY_SLOT, Decision, FeedbackKind, Ints, Items, Progress
+
+TOGETHER = 1000
+"""Rounds that are chosen, at most, while Ctrl-C waits."""
 
 
 @final
@@ -155,33 +159,94 @@ class Learner:
         `release()`, and until it is done people see the present menu. Where that has no round left, they see its
         leading slate, and their answers change nothing.
         """
-        frame, policy = self._frame, self.policy
+        (decision,) = self._choose([person], release)
+        return decision
+
+    def choose_many(
+        self, count: int, persons: Sequence[Identity] | NDArray[Any] | None = None, *, release: bool = True
+    ) -> list[Decision]:
+        """The slates for the next `count` people, as if choose() were called for one after the other.
+
+        `persons`: who they are. If something is to be published in their midst and that fails, none is returned; the
+        rounds before it are over, as rounds that nobody answers.
+        """
+        count = _validate.whole(count, 0, None, "count")
+        named: Sequence[Any] | NDArray[Any] = [None] * count if persons is None else persons
+        if len(named) != count:
+            raise InvalidInput(f"persons must name one person per round, {count}; got {len(named)}.")
+        for person in named:
+            self._frame.counts(person)  # whoever cannot be counted is refused before the first round
+        return self._choose(named, release)
+
+    def _choose(self, persons: Sequence[Identity | None] | NDArray[Any], release: bool) -> list[Decision]:
+        frame, policy, made = self._frame, self.policy, list[Decision]()
         with frame.guard.everything() if release else frame.guard.lock:
-            frame.admit(1)
-            if release:
-                self._release_what_is_due()
-            counts, ready = frame.counts(person), release or policy.ready()
-            with frame.guard.defer_interrupt():  # drawn, counted and handed out, or nothing of it
-                row, probe = frame.blank()
-                while ready and not policy.draw(row, probe):
-                    policy.resume()
-                if not ready:
-                    policy.fill(row)
-                frame.count(person, counts and ready)
-                propensity = policy.propensity(row) if ready else 1.0
-                return frame.decisions.add(row, probe, counts and ready, propensity)
+            frame.admit(len(persons))
+            while len(made) < len(persons):
+                if release:
+                    self._release_what_is_due()
+                with frame.guard.defer_interrupt():  # each drawn, counted and handed out, or nothing of it
+                    if not made:
+                        frame.reserve(persons)
+                    for person in persons[len(made) : len(made) + TOGETHER]:
+                        made.append(self._choose_one(person, release or policy.ready()))
+                        if release and len(made) < len(persons) and policy.due():
+                            break
+        return made
+
+    def _choose_one(self, person: Identity | None, ready: bool) -> Decision:
+        """The next round; where nothing is ready for it, one that does not count."""
+        frame, policy = self._frame, self.policy
+        counts = frame.counts(person) and ready
+        row, probe = frame.blank()
+        while ready and not policy.draw(row, probe):
+            policy.resume()
+        if not ready:
+            policy.fill(row)
+        frame.count(person, counts)
+        return frame.decisions.add(row, probe, counts, policy.propensity(row) if ready else 1.0)
 
     def observe(self, decision: Decision, feedback: Any) -> None:
         """What the person said to `decision`. Late and second answers change nothing, and look the same."""
+        answer = self._read(decision, feedback)
+        with self._frame.guard.answers, self._frame.guard.lock:
+            self._learn(decision, answer)
+
+    def observe_many(self, decisions: Sequence[Decision], feedbacks: Sequence[Any]) -> None:
+        """What several people said, as if observe() were called for one after the other.
+
+        Feedback that is refused does not touch that of others: they are learned from, and then it is said which.
+        """
+        if len(decisions) != len(feedbacks):
+            raise InvalidInput(
+                f"Each decision has one feedback; got {len(decisions)} decisions and {len(feedbacks)} feedbacks."
+            )
+        answers, refused = list[tuple[Decision, Any]](), list[str]()
+        for number, (decision, feedback) in enumerate(zip(decisions, feedbacks, strict=True)):
+            try:
+                answers.append((decision, self._read(decision, feedback)))
+            except InvalidInput as error:
+                refused.append(f"Number {number}: {error}")
+        with self._frame.guard.answers, self._frame.guard.lock:
+            for answer in answers:
+                try:
+                    self._learn(*answer)
+                except InvalidInput as error:
+                    refused.append(f"Round {answer[0].round}: {error}")
+        if refused:
+            raise InvalidInput(" ".join(refused))
+
+    def _read(self, decision: Decision, feedback: Any) -> Any:
+        """The answer that the policy learns from; refused before anything is changed."""
         if not isinstance(decision, Decision):
             raise InvalidInput(f"Answer with what choose() returned; got {type(decision).__name__}.")
-        frame = self._frame
-        answer = self.policy.reader(frame, decision, feedback)
-        with frame.guard.answers, frame.guard.lock:
-            place = frame.decisions.find(decision)
-            if place is not None:
-                frame.decisions.close(place)
-                self.policy.learn(place, answer)
+        return self.policy.reader(self._frame, decision, feedback)
+
+    def _learn(self, decision: Decision, answer: Any) -> None:
+        place = self._frame.decisions.find(decision)
+        if place is not None:
+            self._frame.decisions.close(place)
+            self.policy.learn(place, answer)
 
     def row_of(self, decision: Decision) -> Items:
         """The slots of a recent decision one by one, -1 where a slot is empty."""
@@ -233,7 +298,8 @@ class Learner:
         slates = np.full((len(people), self.slots), EMPTY_SLOT, dtype=np.int32)
         with frame.guard.everything():
             frame.admit(len(people))
-            counted = frame.count_all(persons, len(people))
+            with frame.guard.defer_interrupt():
+                counted = frame.count_all(persons, len(people))
         for heard in (counted, in_time):
             people = people if heard is None else silenced(people, heard)
         done = 0

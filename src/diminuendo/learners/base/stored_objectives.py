@@ -1,8 +1,10 @@
 """Stored objectives: people who are kept between releases, each with the batch of her round, to be asked again.
 
 Of a person of a compiled family her row is kept, of a Python function the function. Both are frozen when they come in,
-one record per round. A *walk* (streams/walks.py) asks everybody, in the order in which they came, what each item would
-add after a slate that grows. Old batches can be forgotten, and who is not a Python function goes into snapshots.
+one record per round. Rows of people who come one by one are gathered into a table now and then, so that they take no
+more time and room than people of a table. A *walk* (streams/walks.py) asks everybody, in the order in which they came,
+what each item would add after a slate that grows. Old batches can be forgotten, and who is not a Python function goes
+into snapshots.
 """
 
 from __future__ import annotations
@@ -14,12 +16,19 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from diminuendo._sparse import SparseRows, stacked
 from diminuendo.errors import InvalidInput
 from diminuendo.objectives.family import Family, Table
 from diminuendo.objectives.person import Person
-from diminuendo.objectives.records import from_record, to_record
-from diminuendo.streams.walks import GainWalk, ScoreWalk, Segment, asking
+from diminuendo.objectives.records import from_record, same_family, to_record
+from diminuendo.streams.walks import GainWalk, ScoreWalk, Segment, one_person
 from diminuendo.types import Ints, Objective
+
+FEWEST, SHARE = 256, 32
+"""Who comes alone waits until at least 256 wait, and at least one for every 32 who are kept: then they are gathered.
+
+A person is copied a few dozen times, however many come, and those who wait take little room beside the others.
+"""
 
 
 class StoredObjectives:
@@ -27,8 +36,9 @@ class StoredObjectives:
 
     def __init__(self, n_items: int) -> None:
         self.n_items = n_items
-        self.segments: list[Segment] = []
         self.batches: list[int] = []
+        self._segments: list[Segment] = []
+        self._waiting: list[tuple[Family, Table, int]] = []  # all of one family, after those of the segments
 
     def __repr__(self) -> str:
         return f"<StoredObjectives, {self.n_items} items>"
@@ -37,26 +47,76 @@ class StoredObjectives:
         """How many are kept: as private as whether somebody answered."""
         return len(self.batches)
 
+    @property
+    def segments(self) -> list[Segment]:
+        """Everybody, in the order in which they came."""
+        self._gather()
+        return self._segments
+
     def add(self, person: Objective, batch: int = 0) -> None:
         """Keep one more person."""
         if isinstance(person, Person):
-            self.add_rows(person.family, person.table, [person.index], batch)
+            if self._waiting and not same_family(self._waiting[0][0], person.family):
+                self._gather()
+            self._waiting.append((person.family, person.table, person.index))
+            if len(self._waiting) >= max(FEWEST, len(self) // SHARE):
+                self._gather()
         else:
-            self.segments.append(asking(lambda: person))
-            self.batches.append(batch)
+            self.segments.append(one_person(person))
+        self.batches.append(batch)
 
     def add_rows(self, family: Family, table: Table, rows: list[int], batch: int = 0) -> None:
         """Keep several people of one table and one batch."""
         if rows:
-            if not (self.segments and self.segments[-1].table is table and table is not None):
-                self.segments.append(Segment(family, table))
-            self.segments[-1].rows.extend(rows)
+            segments = self.segments
+            if not (segments and segments[-1].table is table and table is not None):
+                segments.append(Segment(family, table))
+            segments[-1].rows.extend(rows)
             self.batches += [batch] * len(rows)
 
     def forget(self, before: int) -> None:
         """Drop everybody of batches before that one."""
         left = self._segments_of(np.array(self.batches, dtype=np.int64) >= before)
-        self.segments, self.batches = left, [batch for batch in self.batches if batch >= before]
+        self._segments = [
+            self._gathered(part.family, part.table, [self._rows(part.family, part)])
+            if part.gathered and part.family is not None
+            else part
+            for part in left
+        ]
+        self.batches = [batch for batch in self.batches if batch >= before]
+
+    def _gather(self) -> None:
+        """Let those who wait join the people of their family who came one by one right before them."""
+        if not self._waiting:
+            return
+        family, last = self._waiting[0][0], self._segments[-1] if self._segments else None
+        parts = [
+            tuple(rows.between(row, row + 1) for rows in each.rows(table, self.n_items))
+            for each, table, row in self._waiting
+        ]
+        if (
+            last is not None
+            and last.gathered
+            and last.family is not None
+            and same_family(last.family, family)
+        ):
+            self._segments[-1] = self._gathered(family, last.table, [self._rows(family, last), *parts])
+        else:
+            self._segments.append(self._gathered(family, self._waiting[0][1], parts))
+        self._waiting = []
+
+    def _gathered(self, family: Family, table: Table, parts: list[tuple[SparseRows, ...]]) -> Segment:
+        """These people, one after the other, in a table of their own that is like `table`."""
+        matrices = [stacked(rows) for rows in zip(*parts, strict=True)]
+        rows = list(range(matrices[0].shape[0]))
+        return Segment(family, family.with_rows(table, matrices), rows, gathered=True)
+
+    def _rows(self, family: Family, people: Segment) -> tuple[SparseRows, ...]:
+        """What people of a compiled family said."""
+        found = family.rows(people.table, self.n_items)
+        if people.gathered and len(people) == found[0].shape[0]:
+            return found
+        return tuple(part.only(np.array(people.rows)) for part in found)
 
     def _segments_of(self, some: NDArray[np.bool_]) -> list[Segment]:
         """Those people alone, in the order in which they came."""
@@ -68,7 +128,7 @@ class StoredObjectives:
                 found += [segment] if here[0] else []
             elif here.any():
                 rows = [row for row, is_one in zip(segment.rows, here, strict=True) if is_one]
-                found.append(Segment(segment.family, segment.table, rows))
+                found.append(Segment(segment.family, segment.table, rows, gathered=segment.gathered))
         return found
 
     def gain_walk(self, starts: Ints, items: Ints) -> GainWalk:
@@ -85,20 +145,20 @@ class StoredObjectives:
         Python functions cannot be written down, and are left out.
         """
         kept: list[bool] = []
-        found: list[tuple[dict[str, Any], list[list[Any]]]] = []  # people of one family, however they came
+        found: list[
+            tuple[dict[str, Any], list[tuple[SparseRows, ...]]]
+        ] = []  # of one family, however they came
         for segment in self.segments:
             kept += [segment.family is not None] * len(segment)
             if segment.family is not None:
                 record = to_record(segment.family)
-                parts = segment.family.matrices(segment.table, self.n_items)
                 if not (found and found[-1][0] == record):
-                    found.append((record, [[] for _ in parts]))
-                for rows, matrix in zip(found[-1][1], parts, strict=True):
-                    rows.append(scipy.sparse.csr_array(matrix)[segment.rows])
+                    found.append((record, []))
+                found[-1][1].append(self._rows(segment.family, segment))
         families, arrays = [record for record, _ in found], {}
-        for number, (_, parts_of) in enumerate(found):
-            for part, several in enumerate(parts_of):
-                whole = scipy.sparse.csr_array(scipy.sparse.vstack(several))
+        for number, (_, people) in enumerate(found):
+            for part, several in enumerate(zip(*people, strict=True)):
+                whole = stacked(several)
                 for name, dtype in (("indptr", np.int64), ("indices", np.int64), ("data", np.float64)):
                     arrays[f"{number}.{part}.{name}"] = getattr(whole, name).astype(dtype)
         arrays["families"] = np.frombuffer(json.dumps(families).encode(), dtype=np.uint8)
@@ -107,7 +167,7 @@ class StoredObjectives:
 
     def read(self, arrays: dict[str, NDArray[Any]]) -> None:
         """Keep everybody who was written down; refuse what could not have been."""
-        self.segments, self.batches = [], []
+        self._segments, self._waiting, self.batches = [], [], []
         try:
             batches = arrays.pop("batches")
             for number, record in enumerate(json.loads(arrays["families"].tobytes())):

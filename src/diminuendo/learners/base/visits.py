@@ -7,16 +7,19 @@ what was said or whether it was: a round counts when it is chosen, answered or n
 
 Guarantee  every draw and every release depends on at most `visits` rounds of one person
            (docs/maths/accounting.md, Theorem A9).
-Assumes    that identities are right: who comes under two names is two people. After a crash the count is that of the
-           last snapshot: rounds since then, whose answers may have been published, count again.
-Memory     16 bytes of a hash per person, as long as the learner lives, and in its snapshots. The hash has no key: it
-           saves room and hides nothing from somebody with a list of names.
+           Where the ledger is a file that holds after a crash too, whichever snapshot the learner goes on from: a round
+           that counts is on disk before its slate is shown (privacy/visit_file.py), and is not given back.
+Assumes    that identities are right: who comes under two names is two people. Where the ledger is in memory, after a
+           crash the count is that of the last snapshot.
+Memory     16 bytes of a hash per person, as long as the learner lives, in its snapshots and beside its ledger. The hash
+           has no key: it saves room and hides nothing from somebody with a list of names.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
@@ -25,22 +28,20 @@ from numpy.typing import NDArray
 
 from diminuendo import _validate
 from diminuendo.errors import InvalidInput
+from diminuendo.privacy.visit_file import HASHED, VisitFile
 from diminuendo.streams.people import People
 from diminuendo.types import Ints
 
 Identity: TypeAlias = int | str | bytes
 """Who somebody is. 7, "7" and b"7" are one person: names change their type on the way through files."""
 
-HASHED = 16
-"""Bytes. Two people whose hashes agree share one limit, which protects both."""
-
 
 class VisitLimit:
-    """Counts everybody's rounds."""
+    """Counts everybody's rounds. Two people whose hashes agree share one limit, which protects both."""
 
-    def __init__(self, visits: int) -> None:
-        self.visits = _validate.positive_int(visits, "visits")
-        self._rounds: dict[bytes, int] = {}
+    def __init__(self, visits: int, on_disk: VisitFile | None = None) -> None:
+        self.visits, self._on_disk = _validate.positive_int(visits, "visits"), on_disk
+        self._rounds: dict[bytes, int] = {} if on_disk is None else dict(on_disk.rounds)
 
     def __repr__(self) -> str:
         return f"<VisitLimit: {self.visits} rounds a person>"
@@ -52,6 +53,19 @@ class VisitLimit:
                 self._refuse_nameless()
             return True
         return self._rounds.get(hashed(person), 0) < self.visits
+
+    def reserve(self, persons: Iterable[Identity | None]) -> None:
+        """Before these people are shown their next rounds, one for each time that they are named: make that durable.
+
+        Changes nothing else. Where it fails, or a round does not come about, a round that was made durable is hers.
+        """
+        if self._on_disk is not None:
+            more = Counter(hashed(person) for person in persons if person is not None)
+            self._reach({key: self._rounds.get(key, 0) + rounds for key, rounds in more.items()})
+
+    def _reach(self, rounds: dict[bytes, int]) -> None:
+        if self._on_disk is not None:
+            self._on_disk.reach({key: min(count, self.visits) for key, count in rounds.items()})
 
     def count(self, person: Identity | None) -> None:
         """She has had one more round. Who has no name comes once."""
@@ -70,7 +84,9 @@ class VisitLimit:
         each = np.bincount(who, minlength=len(keys))
         earlier = np.empty(rounds, dtype=np.int64)  # how many of these rounds were hers already
         earlier[np.argsort(who, kind="stable")] = np.arange(rounds) - np.repeat(np.cumsum(each) - each, each)
-        self._rounds.update(zip(keys, (before + each).tolist(), strict=True))
+        after = dict(zip(keys, (before + each).tolist(), strict=True))
+        self._reach(after)
+        self._rounds.update(after)
         counts: NDArray[np.bool_] = before[who] + earlier < self.visits
         return counts
 
@@ -83,7 +99,7 @@ class VisitLimit:
         return {"people": people, "rounds": np.array([self._rounds[key] for key in keys], dtype=np.int64)}
 
     def take(self, found: dict[str, NDArray[Any]]) -> None:
-        """Go on from what `arrays` gave; refuse what it could not have given."""
+        """Go on from what `arrays` gave, and from what is on disk; refuse what could not have been given."""
         if not found:
             return
         people, rounds = found.get("people", np.empty(0)), found.get("rounds", np.empty(0))
@@ -100,6 +116,8 @@ class VisitLimit:
             self._rounds = dict(zip(keys, rounds.tolist(), strict=True))
         if not sound or len(self._rounds) < len(rounds):
             raise InvalidInput("The snapshot holds visits that could not have come about; it was altered.")
+        for key, count in ({} if self._on_disk is None else self._on_disk.rounds).items():
+            self._rounds[key] = max(count, self._rounds.get(key, 0))
 
     def _refuse_nameless(self) -> NoReturn:
         raise InvalidInput(

@@ -14,14 +14,13 @@ from numpy.typing import NDArray
 
 from diminuendo.errors import InvalidInput
 from diminuendo.learners.base.frame import Frame
-from diminuendo.learners.base.stored_objectives import StoredObjectives
 from diminuendo.learners.overlap.items import ItemAvailability
 from diminuendo.learners.overlap.person_walk import Answer
 from diminuendo.learners.overlap.pick import Measured, Told
 from diminuendo.learners.overlap.schedule import OverlapPlan
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.streams.people import People
-from diminuendo.streams.walks import singles
+from diminuendo.streams.walks import GainWalk, Segment, one_person, singles
 from diminuendo.sums.chains.running import NO_ITEM, SINGLES, GainsAlong, RunningChains
 from diminuendo.sums.chains.weights import RunningWeights
 from diminuendo.sums.clip import Clip
@@ -57,17 +56,18 @@ class SumsMemory:
 
     def keep(self, person: Objective, said: Answer, batch: int) -> None:
         """One person of that batch, and what she said."""
-        passing = StoredObjectives(self._frame.n_items)
-        passing.add(person)
-        self._sums.add(said.worth, _along(passing), batch=batch, indices=said.items)
+        self._sums.add(said.worth, self._along(one_person(person)), batch=batch, indices=said.items)
 
     def keep_rows(self, people: People, low: int, high: int, batch: int) -> None:
         """The people from `low` to `high` - 1, all of one batch."""
-        passing, rows = StoredObjectives(self._frame.n_items), list(range(low, high))
-        passing.add_rows(people.family, people.table, rows)
-        worth = singles(passing.segments[0], self._frame.n_items)
+        passing = Segment(people.family, people.table, list(range(low, high)))
+        worth = singles(passing, self._frame.n_items)
         worth.data[self._items.first_batch[worth.indices] > batch] = 0.0
-        self._sums.add_rows(worth, _along(passing), batch=batch)
+        self._sums.add_rows(worth, self._along(passing), batch=batch)
+
+    def _along(self, passing: Segment) -> GainsAlong:
+        """How to ask people who are not kept."""
+        return lambda starts, items: GainWalk(self._frame.n_items, [passing], starts, items).after
 
     def forget(self, before: int) -> None:
         """Tastes have changed: every batch but the open one is dropped, which is number `before`."""
@@ -112,11 +112,6 @@ class SumsMemory:
         """Refuse sums that could not have come about."""
         if not self._sums.sound():
             raise InvalidInput("The snapshot holds sums that could not have come about; it was altered.")
-
-
-def _along(passing: StoredObjectives) -> GainsAlong:
-    """How to ask people who are not kept."""
-    return lambda starts, items: passing.gain_walk(starts, items).after
 
 
 class PublishedSums:

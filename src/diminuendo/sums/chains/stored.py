@@ -34,6 +34,9 @@ from diminuendo.sums.private_sum import ROOM
 from diminuendo.sums.schedule import Schedule
 from diminuendo.types import Floats, Ints
 
+FEWEST, SHARE = 256, 32
+"""Who comes alone waits until at least 256 wait, and at least one for every 32 who are stored."""
+
 
 class StoredPeople:
     """People's contributions, as whole ticks, each with the batch it belongs to."""
@@ -72,6 +75,8 @@ class StoredPeople:
         row, places = gains_row(values, indices, self.n_items)
         self._room(1, batch)
         self._waiting.append((int(batch), places, row.copy()))
+        if len(self._waiting) >= max(FEWEST, len(self) // SHARE):
+            self._put_together()
 
     def add_rows(self, rows: Any, *, batch: int) -> None:
         """Many people of one batch at once: one per row of a scipy CSR matrix."""
