@@ -6,6 +6,7 @@ import io
 import json
 import warnings
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
@@ -164,18 +165,22 @@ def check_many_at_once_are_as_one_after_the_other(case: Case) -> None:
         done += count
 
 
-def check_one_who_is_refused_among_many_changes_nothing(case: Case) -> None:
+def check_one_who_is_refused_among_many_does_not_touch_others(case: Case) -> None:
     learner, other = case.fresh(), case.fresh()
     decisions = learner.choose_many(5)
     assert decisions == other.choose_many(5)
     answers = [case.answer(decision, t) for t, decision in enumerate(decisions)]
     with pytest.raises(InvalidInput, match="5 decisions and 4 feedbacks"):
         learner.observe_many(decisions, answers[:4])
-    with pytest.raises(InvalidInput, match="choose"):
-        learner.observe_many([*decisions[:4], 7], answers)  # type: ignore[list-item]
+    with pytest.raises(InvalidInput, match="Number 0: .*choose"):
+        learner.observe_many([7, *decisions[:2]], answers[4:] + answers[:2])  # type: ignore[list-item]
+    refused = ["yes"] if len(case.kind.reads) == 1 else [answers[2]]
+    with pytest.raises(InvalidInput, match="Number 0") if len(case.kind.reads) == 1 else nullcontext():
+        learner.observe_many(decisions[2:4], [*refused, answers[3]])
     if len(case.kind.reads) == 1:
-        with pytest.raises(WrongFeedback):
-            learner.observe_many(decisions, [*answers[:4], "yes"])
+        learner.observe(decisions[2], answers[2])
+    for decision, answer in list(zip(decisions, answers, strict=True))[:4]:
+        other.observe(decision, answer)
     with pytest.raises(InvalidInput, match="one person per round"):
         learner.choose_many(3, ["ada", "eve"])
     if case.kind.private:

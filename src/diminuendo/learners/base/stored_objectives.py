@@ -10,6 +10,7 @@ into snapshots.
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -132,8 +133,11 @@ class StoredObjectives:
         return found
 
     def gain_walk(self, starts: Ints, items: Ints) -> GainWalk:
-        """Everybody along a growing slate, one by one; entries as in `starts` and `items`, one slice per person."""
-        return GainWalk(self.n_items, self.segments, starts, items)
+        """Everybody who is kept now along a growing slate; entries as in `starts` and `items`, a slice per person."""
+        frozen = list(self.segments)
+        if frozen:  # people of the same table may join it while the walk goes on
+            frozen[-1] = replace(frozen[-1], rows=list(frozen[-1].rows))
+        return GainWalk(self.n_items, frozen, starts, items)
 
     def score_walk(self, batch: int) -> ScoreWalk:
         """Everybody of one batch along a growing slate, all together."""
