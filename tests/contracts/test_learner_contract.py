@@ -172,7 +172,7 @@ def check_one_who_is_refused_among_many_does_not_touch_others(case: Case) -> Non
     answers = [case.answer(decision, t) for t, decision in enumerate(decisions)]
     with pytest.raises(InvalidInput, match="5 decisions and 4 feedbacks"):
         learner.observe_many(decisions, answers[:4])
-    with pytest.raises(InvalidInput, match="Number 0: .*choose"):
+    with pytest.raises(InvalidInput, match=r"Number 0: .*choose"):
         learner.observe_many([7, *decisions[:2]], answers[4:] + answers[:2])  # type: ignore[list-item]
     refused = ["yes"] if len(case.kind.reads) == 1 else [answers[2]]
     with pytest.raises(InvalidInput, match="Number 0") if len(case.kind.reads) == 1 else nullcontext():

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from diminuendo import _snapshots, _validate
-from diminuendo.errors import InvalidInput
+from diminuendo.errors import DiminuendoError, InvalidInput
 from diminuendo.learners.base.menu import Menu
 from diminuendo.learners.base.patience import Patience
 from diminuendo.learners.base.policy import MenuPolicy, Policy
@@ -225,13 +225,13 @@ class Learner:
         for number, (decision, feedback) in enumerate(zip(decisions, feedbacks, strict=True)):
             try:
                 answers.append((decision, self._read(decision, feedback)))
-            except InvalidInput as error:
+            except DiminuendoError as error:
                 refused.append(f"Number {number}: {error}")
         with self._frame.guard.answers, self._frame.guard.lock:
             for answer in answers:
                 try:
                     self._learn(*answer)
-                except InvalidInput as error:
+                except DiminuendoError as error:
                     refused.append(f"Round {answer[0].round}: {error}")
         if refused:
             raise InvalidInput(" ".join(refused))
