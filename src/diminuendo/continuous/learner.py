@@ -20,11 +20,11 @@ from diminuendo.continuous.domains import FARTHEST_POINT, Domain
 from diminuendo.continuous.frank_wolfe_plan import Facts
 from diminuendo.continuous.gradient_sums import GradientSums
 from diminuendo.continuous.objectives import DRObjective
-from diminuendo.errors import InvalidInput, WrongFeedback
+from diminuendo.errors import InvalidInput, WrongFeedback, refuse_copies
 from diminuendo.privacy.budget import Budget, Guarantee, Unit, no_privacy
 from diminuendo.privacy.events import Event
 from diminuendo.privacy.ledger import Ledger
-from diminuendo.privacy.process_guard import ProcessGuard, refuse_copies
+from diminuendo.privacy.process_guard import ProcessGuard
 from diminuendo.randomness.coins import Coins, SystemCoins
 from diminuendo.randomness.words import SecretRandomness
 from diminuendo.sums import snapshots
@@ -189,8 +189,7 @@ class PointLearner(ABC):
             self.observe(decision, objective)
         return points
 
-    def __getstate__(self) -> dict[str, Any]:
-        raise refuse_copies(self)
+    __getstate__ = refuse_copies
 
     def _admit(self, rounds: int) -> None:
         self._guard.check()

@@ -22,7 +22,7 @@ import numpy as np
 
 from diminuendo import _validate
 from diminuendo._numba import inline, kernel
-from diminuendo.errors import InvalidInput
+from diminuendo.errors import InvalidInput, refuse_copies
 from diminuendo.randomness.words import (
     SHORT,
     UNFINISHED,
@@ -137,6 +137,8 @@ def _add(tree: TreeState, vectors: Floats, out: Floats, secret: SecretWords) -> 
 
 class GammaTree:
     """Running sums of `copies` vectors of `size` numbers, published after each of up to `steps` steps."""
+
+    __getstate__ = refuse_copies
 
     def __init__(self, copies: int, size: int, steps: int, scale: float) -> None:
         self.steps = _validate.positive_int(steps, "steps")

@@ -30,7 +30,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from diminuendo import _validate
-from diminuendo.errors import InvalidInput
+from diminuendo.errors import InvalidInput, refuse_copies
 from diminuendo.privacy import calibrate
 from diminuendo.privacy.events import Laplace
 from diminuendo.privacy.ledger import Ledger
@@ -144,6 +144,8 @@ class Counts(ABC):
 
 class PrivateCounts(Counts):
     """Counts that are published with noise, each person in one of them, paid for once on a ledger."""
+
+    __getstate__ = refuse_copies
 
     noisy: ClassVar[bool] = True
 

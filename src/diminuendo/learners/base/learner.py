@@ -17,14 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from diminuendo import _snapshots
-from diminuendo.errors import InvalidInput
+from diminuendo.errors import InvalidInput, refuse_copies
 from diminuendo.learners.base.menu import Menu
 from diminuendo.learners.base.patience import Patience
 from diminuendo.learners.base.policy import MenuPolicy, Policy
 from diminuendo.learners.base.visits import Identity, silenced
 from diminuendo.privacy.budget import Budget, Guarantee, Unit
 from diminuendo.privacy.events import Event
-from diminuendo.privacy.process_guard import refuse_copies
 from diminuendo.randomness.coins import Coins
 from diminuendo.streams.people import People
 from diminuendo.types import EMPTY_SLOT, Decision, FeedbackKind, Ints, Items, Progress
@@ -319,5 +318,5 @@ class Learner:
 
     def __getstate__(self) -> dict[str, Any]:
         if self._frame.limited:
-            raise refuse_copies(self)
+            refuse_copies(self)
         return self.__dict__
