@@ -7,6 +7,7 @@ rule of clipping and the batch, under the lock, once people are counted.
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -25,6 +26,9 @@ from diminuendo.types import Floats, Ints
 
 NARROW = np.iinfo(np.int32)
 """Cells of an open batch have 32 bits as long as nobody could add more, and 64 from then on."""
+
+ID = 16
+"""How many random bytes name the contents of a batch: nobody else's are the same."""
 
 
 class BatchView(NamedTuple):
@@ -81,12 +85,21 @@ class OpenBatch:
         self._cells = self._new_cells()
         self._later: dict[int, Cells] = {}  # of batches whose people come before the open one is published
         self._marks = np.zeros(2, dtype=np.int64)  # the open batch, and how often somebody added
+        self._id = os.urandom(ID)  # of what is in it, wherever that is merged
+        self._merged: set[bytes] = set()  # whose contents are in the open batch already
         self._lock = threading.RLock()  # kernels let other threads run
 
     def __repr__(self) -> str:
         return (
             f"<{type(self).__name__} of {self.size} entries, batch {self.batch} of {len(self.schedule)} open>"
         )
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_lock"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._lock = threading.RLock()
 
     def _new_cells(self) -> Cells:
         return Cells(self.size // self.across, self.across)
@@ -154,9 +167,11 @@ class OpenBatch:
                 f"More than the {self.schedule.rounds} contributions that this sum was made for."
             )
         self._marks[1] = added
-        cells = self._cells
-        if batch is not None and batch > open_:
-            cells = self._later.setdefault(int(batch), self._new_cells())
+        return self._wide(people, open_ if batch is None else int(batch))
+
+    def _wide(self, people: int, batch: int) -> Cells:
+        """The cells of a batch that has not closed, wide enough for that many people more."""
+        cells = self._cells if batch == self.batch else self._later.setdefault(batch, self._new_cells())
         cells.expect(people * self.clip.largest)
         return cells
 
@@ -166,6 +181,7 @@ class OpenBatch:
             taken = self._cells.entries()
             self._cells.array[...] = 0
             self._marks[0] += 1
+            self._merged.clear()  # whoever comes to a batch that has closed comes too late anyway
             self._cells = self._later.pop(self.batch) if self.batch in self._later else self._new_cells()
             return taken
 
