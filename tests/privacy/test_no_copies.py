@@ -31,7 +31,7 @@ from diminuendo.sums.schedule import equal
 ZCDP, NORMAL = Budget(1.0, 1e-6), Budget(1.0, 1e-6, accountant="continuous-gaussian")
 PURE = Budget(1.0, 0.0, accountant="pure")
 PLAN = equal(20, 4)
-COPIES: dict[str, Callable[[Any], Any]] = {
+COPIES: dict[str, Any] = {
     "copy": copy.copy,
     "deepcopy": copy.deepcopy,
     **{

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -159,7 +160,10 @@ class PointLearner(ABC):
 
     def observe(self, decision: PointDecision, objective: DRObjective) -> None:
         """What the person feels about points. Late and second answers change nothing, and look the same."""
-        if not callable(getattr(objective, "gradients", None)):
+        gradients = None
+        with suppress(Exception):  # foreign code: whatever it raises is what this person said
+            gradients = getattr(objective, "gradients", None)
+        if not callable(gradients):
             raise WrongFeedback(
                 "Expected an objective with gradients(points), as in diminuendo.continuous; "
                 f"got {type(objective).__name__}."
@@ -169,7 +173,7 @@ class PointLearner(ABC):
         asked = self._asked(place)
         shape = asked.shape
         try:
-            said = np.asarray(objective.gradients(asked), dtype=np.float64)
+            said = np.asarray(gradients(asked), dtype=np.float64)
         except Exception:  # whatever goes wrong inside, it is what this person said: nothing
             said = np.zeros(0)
         with self._guard.lock:

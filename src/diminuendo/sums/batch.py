@@ -7,10 +7,9 @@ rule of clipping and the batch, under the lock, once people are counted.
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,6 +19,7 @@ from numpy.typing import NDArray
 from diminuendo import _validate
 from diminuendo._sparse import SparseRows
 from diminuendo.errors import InvalidInput
+from diminuendo.randomness.coins import SystemCoins
 from diminuendo.sums.clip import Clip, Rule, add_sparse, as_floats, dense_row, rising, sparse_row
 from diminuendo.sums.schedule import Schedule
 from diminuendo.types import Floats, Ints
@@ -28,7 +28,12 @@ NARROW = np.iinfo(np.int32)
 """Cells of an open batch have 32 bits as long as nobody could add more, and 64 from then on."""
 
 ID = 16
-"""How many random bytes name the contents of a batch: nobody else's are the same."""
+"""How many random bytes name the contents of a batch."""
+
+
+def new_id() -> bytes:
+    """A name that nobody else has."""
+    return SystemCoins().public(ID // 8).tobytes()
 
 
 class BatchView(NamedTuple):
@@ -85,7 +90,7 @@ class OpenBatch:
         self._cells = self._new_cells()
         self._later: dict[int, Cells] = {}  # of batches whose people come before the open one is published
         self._marks = np.zeros(2, dtype=np.int64)  # the open batch, and how often somebody added
-        self._id = os.urandom(ID)  # of what is in it, wherever that is merged
+        self._id = new_id()  # of what is in it, wherever that is merged
         self._merged: set[bytes] = set()  # whose contents are in the open batch already
         self._lock = threading.RLock()  # kernels let other threads run
 
@@ -188,20 +193,21 @@ class OpenBatch:
 
 def csr_rows(rows: Any, size: int) -> tuple[Ints, Ints, Floats]:
     """A sparse matrix at the door, as (starts, places, values): places within range, each once a row, in order."""
-    try:
-        matrix: Any = rows if isinstance(rows, SparseRows) else scipy.sparse.csr_array(rows)
-        if len(matrix.shape) != 2 or matrix.shape[1] != size:
-            raise InvalidInput(f"Expected rows of {size} numbers; got a matrix of shape {matrix.shape}.")
-        if np.iscomplexobj(matrix.data):
-            raise InvalidInput("Contributions are real numbers; got complex ones.")
+    matrix: Any = None
+    with suppress(Exception):  # what scipy says of rows may repeat them
+        matrix = rows if isinstance(rows, SparseRows) else scipy.sparse.csr_array(rows)
+    if matrix is None or len(matrix.shape) != 2 or matrix.shape[1] != size:
+        raise InvalidInput(f"Expected a sparse matrix with one person per row and {size} columns.")
+    if np.iscomplexobj(matrix.data):
+        raise InvalidInput("Contributions are real numbers; got complex ones.")
+    with suppress(Exception):
         if not rising(matrix.indptr, matrix.indices, size):
-            matrix = matrix.as_scipy() if isinstance(matrix, SparseRows) else matrix
-            matrix.check_format(full_check=True)
-            matrix = matrix.copy()  # what belongs to the caller is left alone
-            matrix.has_canonical_format = False
-            matrix.sum_duplicates()  # also sorts; a place that came twice would count twice
-    except (ValueError, TypeError, IndexError) as error:
-        raise InvalidInput(f"Expected a sparse matrix with one person per row: {error}.") from error
+            ours = matrix.as_scipy() if isinstance(matrix, SparseRows) else matrix
+            ours.check_format(full_check=True)
+            ours = ours.copy()  # what belongs to the caller is left alone
+            ours.has_canonical_format = False
+            ours.sum_duplicates()  # also sorts; a place that came twice would count twice
+            matrix = ours
     starts, places = (part.astype(np.int64, copy=False) for part in (matrix.indptr, matrix.indices))
     values = as_floats(matrix.data)
     if len(values) < len(places) or not rising(starts, places, size):

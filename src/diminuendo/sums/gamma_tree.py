@@ -158,7 +158,7 @@ class GammaTree:
     def add(self, vectors: Floats, secret: SecretRandomness) -> Floats:
         """One vector per copy; returns the running sums with noise."""
         require_secret(secret)
-        given = np.ascontiguousarray(vectors, dtype=np.float64)
+        given = np.ascontiguousarray(_validate.numbers(vectors, "vectors"))
         if given.shape != self._tree.noise.shape:
             raise InvalidInput(
                 f"Expected {self._tree.noise.shape} numbers (copies, size); got {given.shape}."

@@ -90,7 +90,11 @@ class Counts(ABC):
 
         `lot`: which of the open lots, the oldest first; without it, the one that was opened last.
         """
-        np.add.at(self._lots[lot], np.asarray(cells, dtype=np.int64), np.clip(ticks, 0, self.ticks))
+        np.add.at(
+            self._lots[lot],
+            np.asarray(cells, dtype=np.int64),
+            np.clip(_validate.numbers(ticks, "ticks", None), 0, self.ticks),
+        )
 
     def add_one(self, cell: int, ticks: int, lot: int = -1) -> None:
         """One contribution, clipped as in `add`; for one cell this takes a tenth of the time."""

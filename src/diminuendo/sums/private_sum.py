@@ -24,7 +24,6 @@ Excludes   timing, and the memory of the process: batches and encoders hold what
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
@@ -40,7 +39,7 @@ from diminuendo.privacy.rounding import raised, rounded_up
 from diminuendo.randomness import noise, rounded_normal
 from diminuendo.randomness.words import SecretRandomness
 from diminuendo.sums import snapshots
-from diminuendo.sums.batch import ID, OpenBatch
+from diminuendo.sums.batch import ID, OpenBatch, new_id
 from diminuendo.sums.clip import Clip
 from diminuendo.sums.schedule import Schedule
 from diminuendo.sums.strategies import STRATEGIES
@@ -215,7 +214,7 @@ class PrivateSum(RunningSum):
                     # Fits: no more people were expected.
                     cells.array += theirs.array.astype(cells.array.dtype, copy=False)
             other._cells, other._later, other._marks[:] = other._new_cells(), {}, (self.batch, 0)
-            other._id = os.urandom(ID)
+            other._id = new_id()
 
     def snapshot(self) -> bytes:
         """What was added and released so far. As private as what people said. No randomness is in it."""

@@ -16,7 +16,7 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
-from diminuendo import _snapshots
+from diminuendo import _snapshots, _validate
 from diminuendo.errors import InvalidInput, refuse_copies
 from diminuendo.learners.base.menu import Menu
 from diminuendo.learners.base.patience import Patience
@@ -241,7 +241,7 @@ class Learner:
 
     def _in_time(self, late: Ints, rounds: int) -> NDArray[np.bool_]:
         """Who answers before her deadline: all that lateness changes, where answers wait until they are settled."""
-        late = np.asarray(late)
+        late = _validate.numbers(late, "late", None)
         if late.shape != (rounds,) or not np.issubdtype(late.dtype, np.integer):
             raise InvalidInput(
                 f"late must be a whole number for each of {rounds:,} people; got {late.shape}."
