@@ -1,12 +1,14 @@
-"""Argument checks. Each says what was given, what was expected, and what to do."""
+"""Argument checks. Each says what was given, unless a person said it, what was expected, and what to do."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from typing import TypeGuard, TypeVar
+from contextlib import suppress
+from typing import Any, TypeGuard, TypeVar
 
 import numpy as np
+from numpy.typing import DTypeLike, NDArray
 
 from diminuendo.errors import InvalidInput, UnknownName
 from diminuendo.types import Slate, SlateLike
@@ -58,6 +60,13 @@ def positive_float(value: object, name: str) -> float:
     if not (math.isfinite(found) and found > 0):
         raise InvalidInput(f"{name} must be finite and above 0; got {value!r}.")
     return found
+
+
+def numbers(values: object, what: str, kind: DTypeLike | None = np.float64) -> NDArray[Any]:
+    """What people said, as an array. The error has nothing of it, nor is there one behind it that does."""
+    with suppress(Exception):  # foreign objects may raise whatever they like
+        return np.asarray(values, dtype=kind)
+    raise InvalidInput(f"{what} must be numbers; got {type(values).__name__}.")
 
 
 def delta(value: object) -> float:

@@ -1,8 +1,10 @@
 """One root for every error that diminuendo raises on purpose.
 
-A message says what was given, what was expected, and what to do. It never repeats what a person
-told us beyond the single offending value of input that is being refused at the door.
+A message says what was expected, where, and what to do. Of configuration it also says what was given; of what a person
+told us it repeats nothing, nor does any error that it came from: logs are read by others.
 """
+
+from typing import NoReturn
 
 
 class DiminuendoError(Exception):
@@ -42,6 +44,14 @@ class LedgerDamaged(DiminuendoError, RuntimeError):
 
 class LedgerInUse(DiminuendoError, RuntimeError):
     """Another process, or a forked copy of this one, holds the ledger."""
+
+
+def refuse_copies(what: object) -> NoReturn:
+    """What may be in one process once is not pickled, nor copied by Python's copy: its `__getstate__` is this."""
+    raise InvalidInput(
+        f"{type(what).__name__} is private and is not copied: a copy would publish again for nothing. Make another one "
+        "where it is needed, or snapshot() what learns and restore() it with the same ledger."
+    )
 
 
 def unless_ctrl_c(error: BaseException) -> None:

@@ -59,7 +59,7 @@ def check_bad_columns_are_refused(specimen: Specimen) -> None:
     width = family.columns(n_items)[0]
     for columns, rule in (
         ([1, 0], "sorted"),
-        ([1, 1], "twice"),
+        ([1, 1], "distinct"),
         ([0, width], "from 0 to"),
         ([-1, 0], "from 0 to"),
     ):

@@ -11,10 +11,12 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from diminuendo import SystemCoins
 from diminuendo.errors import (
     DiminuendoError,
     InvalidInput,
@@ -26,6 +28,7 @@ from diminuendo.privacy import curves, ledger, ledger_file
 from diminuendo.privacy.budget import Budget
 from diminuendo.privacy.events import Columns, Event, Gaussian, Laplace, Repeated, Selections
 from diminuendo.privacy.ledger import Ledger
+from diminuendo.randomness import SecretRandomness
 
 BUDGET = Budget(1.0, 1e-6)
 RHO = curves.zcdp_rho(1.0, 1e-6)
@@ -80,18 +83,54 @@ def filled(path: Path, charges: int = 4) -> bytes:
     return path.read_bytes()
 
 
-def test_every_flipped_byte_is_noticed(path: Path) -> None:
-    content = filled(path)
+@pytest.mark.parametrize("charges", [0, 1, 2])
+def test_every_flipped_bit_is_refused_or_changes_nothing(path: Path, charges: int) -> None:
+    """Also those of the last newline: a whole line is not taken for one that a crash cut short."""
+    content = filled(path, charges)
+    before = ledger.audit(path)
+    refused = 0
     for place in range(len(content)):
-        changed = bytearray(content)
-        changed[place] ^= 1
-        try:
-            found = ledger_file.parse(bytes(changed), "file")
-        except LedgerDamaged:
-            continue
-        # The only change that passes is that of the last newline: the last line then counts as unfinished.
-        assert place == len(content) - 1
-        assert found.torn
+        for bit in range(8):
+            changed = bytearray(content)
+            changed[place] ^= 1 << bit
+            path.write_bytes(changed)
+            for read in (ledger.audit, lambda file: Ledger.open(file, BUDGET)):
+                try:
+                    found = read(path)
+                except DiminuendoError:
+                    refused += 1
+                    assert path.read_bytes() == changed, "what is refused is left alone"
+                else:
+                    found.close()
+                    assert (found.charges, found.head) == (before.charges, before.head)
+    assert refused > 15 * len(content)
+
+
+@pytest.mark.parametrize("damage", [b"\x00", b"\x00" * 300, b"\xff", b"*", b"}", b'{"charge"', b"\r\r*"])
+def test_what_follows_a_whole_line_is_damage(path: Path, damage: bytes) -> None:
+    content = filled(path)
+    path.write_bytes(content[:-1] + damage)
+    with pytest.raises(LedgerDamaged, match=r"line 5.*Restore the file from a copy"):
+        Ledger.open(path)
+    assert path.read_bytes() == content[:-1] + damage
+
+
+def test_a_last_line_of_which_nothing_is_left_but_noughts_is_damage(path: Path) -> None:
+    content = filled(path)
+    path.write_bytes(content[: content[:-1].rindex(b"\n") + 1] + b"\x00" * 100)
+    with pytest.raises(LedgerDamaged, match="line 5"):
+        Ledger.open(path)
+
+
+def test_a_line_that_lacks_its_newline_only_counts(path: Path) -> None:
+    content = filled(path)
+    path.write_bytes(content[:-1])
+    assert len(ledger.audit(path).charges) == 4
+    with Ledger.open(path) as held:
+        assert len(held.charges) == 4
+        assert path.read_bytes() == content
+        held.charge(Gaussian(1e-4), "another")
+    assert [charge.note for charge in ledger.audit(path).charges][3:] == ["release 3", "another"]
 
 
 def test_lost_and_swapped_lines_are_noticed(path: Path) -> None:
@@ -125,6 +164,75 @@ def test_a_lost_file_is_not_begun_anew(path: Path) -> None:
         ledger.audit(path.parent / "none")
 
 
+def released(path: Path) -> None:
+    with Ledger.open(path, BUDGET) as held:
+        paid = held.buy(Gaussian(1e-3), "sum", "of something")
+        paid.once("000000", lambda: np.arange(3), SecretRandomness(SystemCoins()))
+
+
+@pytest.mark.parametrize("left", [0, 20, None], ids=["gone", "its beginning", "its first line"])
+def test_a_ledger_lost_from_beside_its_releases_is_not_begun_anew(path: Path, left: int | None) -> None:
+    released(path)
+    content = path.read_bytes()
+    path.write_bytes(content[: content.index(b"\n") + 1 if left is None else left])
+    if left == 0:
+        path.unlink()
+    for _ in range(2):  # nor when it is asked for again
+        with pytest.raises(LedgerDamaged, match=r"sum\.000000.*lost.*Restore it from a copy.*another path"):
+            Ledger.open(path, BUDGET)
+    path.write_bytes(content)
+    released(path)
+
+
+FORKED_RELEASE = """
+import os, sys
+from pathlib import Path
+import numpy as np
+from diminuendo import SystemCoins
+from diminuendo.errors import LedgerInUse
+from diminuendo.privacy import Budget, Ledger
+from diminuendo.privacy.events import Gaussian
+from diminuendo.randomness import SecretRandomness
+from diminuendo.sums import PrivateSum, equal
+budget, secret = Budget(1.0, 1e-6), SecretRandomness(SystemCoins())
+held = Ledger.open(sys.argv[1], budget) if sys.argv[1] != "memory" else Ledger(budget)
+total = PrivateSum(2, schedule=equal(6, 3), cost=budget.share(), ledger=held)
+drawn, draw = [], lambda: drawn.append(1) or np.arange(2)
+if sys.argv[2] == "same":  # as in containers, where every process is number 1
+    os.getpid = lambda: 1
+    held._file._owner = 1
+if os.fork() == 0:
+    refused = 0
+    for tried in (lambda: total._paid.once("000000", draw, secret), lambda: total.release(secret)):
+        try:
+            tried()
+        except LedgerInUse:
+            refused += 1
+    os._exit(refused + 10 * len(drawn))
+print(os.waitstatus_to_exitcode(os.wait()[1]))
+print(len(list(Path(sys.argv[1] + ".releases").glob("*"))))
+total.release(secret)
+print(len(held.drawn))
+"""
+
+
+@pytest.mark.parametrize(("where", "number"), [("file", "other"), ("file", "same"), ("memory", "other")])
+def test_a_forked_child_neither_draws_nor_writes(path: Path, where: str, number: str) -> None:
+    given = [str(path) if where == "file" else where, number]
+    ran = subprocess.run([sys.executable, "-c", FORKED_RELEASE, *given], capture_output=True, text=True)
+    assert ran.stdout.split() == ["2", "0", "1"], ran.stderr
+
+
+def test_a_closed_ledger_neither_draws_nor_writes(path: Path) -> None:
+    held = Ledger.open(path, BUDGET)
+    paid = held.buy(Gaussian(1e-3), "sum", "of something")
+    held.close()
+    with Ledger.open(path) as another:  # its folder now
+        with pytest.raises(LedgerInUse, match="closed"):
+            paid.once("000000", lambda: pytest.fail("drawn"), SecretRandomness(SystemCoins()))
+        assert not another._kept.names()
+
+
 def test_charges_beyond_the_budget_are_not_believed(path: Path) -> None:
     content = filled(path).decode().splitlines()
     head, lines = json.loads(content[0])["hash"], [content[0]]
@@ -141,7 +249,7 @@ def test_charges_beyond_the_budget_are_not_believed(path: Path) -> None:
 
 def test_an_unfinished_line_is_dropped_and_said_so(path: Path) -> None:
     content = filled(path)
-    for cut in (1, 5, 40):
+    for cut in (2, 5, 40):
         path.write_bytes(content[:-cut])
         with Ledger.open(path) as held:
             assert [charge.note for charge in held.charges][:3] == [f"release {index}" for index in range(3)]

@@ -29,7 +29,7 @@ def test_places_serve_within_reach() -> None:
 @pytest.mark.parametrize(
     ("points", "message"),
     [
-        ([[91, 0]], "row 0: .91, 0. is not a latitude"),
+        ([[91, 0]], "row 0: expected a latitude"),
         ([[0, np.nan]], "row 0"),
         ([1, 2, 3], "pairs"),
         ([[0, 181]], "row 0"),

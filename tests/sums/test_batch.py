@@ -15,7 +15,7 @@ from diminuendo.errors import InvalidInput
 from diminuendo.privacy.budget import Budget
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.randomness import SecretRandomness
-from diminuendo.sums.batch import OpenBatch
+from diminuendo.sums.batch import ID, OpenBatch
 from diminuendo.sums.clip import Clip, Rule, cannot_exceed, clip_row
 from diminuendo.sums.private_sum import PrivateSum
 from diminuendo.sums.schedule import equal
@@ -41,6 +41,7 @@ def test_how_a_batch_lies_in_memory_changes_nothing(across: int) -> None:
             total.add(rows[1][places], places)
             total.add_rows(sparse.csr_array(rows[2:4]))
             other = total.collector()
+            other._id = b"the same for both"[:ID]
             other.add(rows[4])
             total.merge(other)
         assert sums[0]._cells.entries().any()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import pickle
 import threading
 from fractions import Fraction
 from pathlib import Path
@@ -351,6 +352,57 @@ def test_two_machines_add_up(strategy: str, bare: list[Ints]) -> None:
     for wrong in (first, alone, fresh(strategy, 4).collector(), None):
         with pytest.raises(InvalidInput, match="Merge what"):
             first.merge(wrong)  # type: ignore[arg-type]
+
+
+def test_what_a_collector_sends_counts_once_however_often_it_comes() -> None:
+    total = fresh("independent", 3)
+    there = pickle.loads(pickle.dumps(total.collector()))  # to the other machine
+    there.add([0.5, 0.25, 0.0])
+    sent = pickle.dumps(there)
+    for _ in range(3):  # a network that does not know whether it was heard
+        assert total.merge(pickle.loads(sent)) is None  # type: ignore[func-returns-value]
+        assert total._cells.entries().tolist() == [512, 256, 0]
+        assert total._marks.tolist() == [0, 1]
+    again = fresh("independent", 3)
+    again.restore(total.snapshot())
+    again.merge(pickle.loads(sent))
+    assert again._cells.entries().tolist() == [512, 256, 0]
+    assert again.snapshot() == total.snapshot()
+    total.merge(there)  # the original is the same as what was sent
+    assert total._cells.entries().tolist() == [512, 256, 0]
+    there.add([0.5, 0.25, 0.0])  # but what it collects from now on is something else
+    total.merge(there)
+    assert total._cells.entries().tolist() == [1024, 512, 0]
+    total.release(secret())
+    saved = total.snapshot()
+    total.merge(pickle.loads(sent))  # too late
+    assert total.snapshot() == saved
+    assert not total._cells.entries().any()
+
+
+def test_a_collector_brings_people_of_later_batches_too() -> None:
+    total, other = fresh("independent", 3), fresh("independent", 3).collector()
+    other.add([0.5, 0.0, 0.0])
+    other.add([0.0, 0.5, 0.0], batch=1)
+    sent = pickle.dumps(other)
+    total.add([0.0, 0.0, 0.5], batch=1)
+    for _ in range(2):
+        total.merge(pickle.loads(sent))
+    again = fresh("independent", 3)
+    again.restore(total.snapshot())
+    again.merge(other)
+    for kept in (total, again):
+        assert kept._marks.tolist() == [0, 3]
+        assert kept._take().tolist() == [512, 0, 0]
+        assert kept._take().tolist() == [0, 512, 512]
+
+
+def test_altered_names_of_collectors_are_refused() -> None:
+    total = fresh("independent", 3)
+    total.merge(total.collector())
+    total._merged.add(b"short")
+    with pytest.raises(InvalidInput, match="cut short or altered"):
+        fresh("independent", 3).restore(total.snapshot())
 
 
 def test_merged_people_count_towards_the_rounds() -> None:

@@ -87,9 +87,9 @@ class Domain(ABC):
         self.centre.flags.writeable = False
 
     def _direction(self, direction: Any) -> Floats:
-        c = np.asarray(direction, dtype=np.float64)
+        c = _validate.numbers(direction, "A direction")
         if c.shape != (self.n,) or not np.isfinite(c).all():
-            raise InvalidInput(f"A direction is {self.n} finite numbers; got {direction!r}.")
+            raise InvalidInput(f"A direction is {self.n} finite numbers.")
         return c
 
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from diminuendo.continuous import frank_wolfe_plan
 from diminuendo.continuous.frank_wolfe_plan import Facts, FrankWolfePlan
-from diminuendo.errors import InvalidInput
+from diminuendo.errors import InvalidInput, refuse_copies
 from diminuendo.privacy.events import ContinuousGaussian, Event, Gaussian, Laplace
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.randomness.words import SecretRandomness
@@ -47,6 +47,8 @@ def cut(gradients: Any, bound: float) -> Floats:
 
 class GradientSums(ABC):
     """Running sums of K gradients."""
+
+    __getstate__ = refuse_copies
 
     event: Event | None
     """What all releases together cost."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,11 +21,11 @@ from diminuendo.continuous.domains import FARTHEST_POINT, Domain
 from diminuendo.continuous.frank_wolfe_plan import Facts
 from diminuendo.continuous.gradient_sums import GradientSums
 from diminuendo.continuous.objectives import DRObjective
-from diminuendo.errors import InvalidInput, WrongFeedback
+from diminuendo.errors import InvalidInput, WrongFeedback, refuse_copies
 from diminuendo.privacy.budget import Budget, Guarantee, Unit, no_privacy
 from diminuendo.privacy.events import Event
 from diminuendo.privacy.ledger import Ledger
-from diminuendo.privacy.process_guard import ProcessGuard, refuse_copies
+from diminuendo.privacy.process_guard import ProcessGuard
 from diminuendo.randomness.coins import Coins, SystemCoins
 from diminuendo.randomness.words import SecretRandomness
 from diminuendo.sums import snapshots
@@ -159,7 +160,10 @@ class PointLearner(ABC):
 
     def observe(self, decision: PointDecision, objective: DRObjective) -> None:
         """What the person feels about points. Late and second answers change nothing, and look the same."""
-        if not callable(getattr(objective, "gradients", None)):
+        gradients = None
+        with suppress(Exception):  # foreign code: whatever it raises is what this person said
+            gradients = getattr(objective, "gradients", None)
+        if not callable(gradients):
             raise WrongFeedback(
                 "Expected an objective with gradients(points), as in diminuendo.continuous; "
                 f"got {type(objective).__name__}."
@@ -169,7 +173,7 @@ class PointLearner(ABC):
         asked = self._asked(place)
         shape = asked.shape
         try:
-            said = np.asarray(objective.gradients(asked), dtype=np.float64)
+            said = np.asarray(gradients(asked), dtype=np.float64)
         except Exception:  # whatever goes wrong inside, it is what this person said: nothing
             said = np.zeros(0)
         with self._guard.lock:
@@ -189,8 +193,7 @@ class PointLearner(ABC):
             self.observe(decision, objective)
         return points
 
-    def __getstate__(self) -> dict[str, Any]:
-        raise refuse_copies(self)
+    __getstate__ = refuse_copies
 
     def _admit(self, rounds: int) -> None:
         self._guard.check()

@@ -17,6 +17,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
+from diminuendo import _validate
 from diminuendo.errors import InvalidInput
 from diminuendo.objectives.coverage import CoverageTable
 from diminuendo.objectives.noisy_or import NoisyOrTable
@@ -145,7 +146,7 @@ def multilinear(person: Person) -> MultilinearNoisyOr | MultilinearCoverage:
         covers._fill(topics, person.n_items)
         return covers
     raise InvalidInput(
-        f"Only people of noisy-or and coverage have a multilinear extension in closed form here; got {person!r}."
+        "Only people of noisy-or and coverage have a multilinear extension in closed form here."
     )
 
 
@@ -183,10 +184,10 @@ def many_points(points: Any, n: int) -> Floats:
 
 def unit_numbers(values: Any, name: str, dimensions: int) -> Floats:
     """An array of numbers in [0, 1]."""
-    array = np.array(values, dtype=np.float64)
+    array = _validate.numbers(values, name).copy()
     if array.ndim != dimensions or array.size == 0 or not ((array >= 0) & (array <= 1)).all():
         raise InvalidInput(
-            f"{name} must be numbers in [0, 1], in {dimensions} dimension(s) and at least one; got {values!r}."
+            f"{name} must be numbers in [0, 1], in {dimensions} dimension(s) and at least one."
         )
     return array
 
@@ -194,4 +195,4 @@ def unit_numbers(values: Any, name: str, dimensions: int) -> Floats:
 def at_most_one(total: float, what: str, terms: int) -> None:
     """Refuse values that could exceed 1; a sum of n numbers errs by n roundings."""
     if not total <= 1 + max(1, terms) * np.finfo(float).eps:
-        raise InvalidInput(f"{what} add up to at most 1; these add up to {total:.6g}. Divide by their sum.")
+        raise InvalidInput(f"{what} add up to at most 1. Divide by their sum.")

@@ -28,7 +28,7 @@ class Quadratic:
     def __init__(self, linear: Any, hessian: Any, upper: Any = 1.0) -> None:
         self._linear = positive_numbers(linear, "linear")
         self.n = len(self._linear)
-        self._hessian = np.array(hessian, dtype=np.float64)
+        self._hessian = _validate.numbers(hessian, "hessian").copy()
         if self._hessian.shape != (self.n, self.n) or not np.isfinite(self._hessian).all():
             raise InvalidInput(
                 f"hessian must be {self.n} x {self.n} finite numbers; got shape {self._hessian.shape}."
@@ -42,7 +42,7 @@ class Quadratic:
         if (slope < -1e-12).any():
             entry = int(np.argmin(slope))
             raise InvalidInput(
-                f"More of entry {entry} would hurt at the upper end: the slope there is {slope[entry]:.6g}. "
+                f"More of entry {entry} would hurt at the upper end: the slope there is below 0. "
                 "Take a smaller hessian or a smaller box."
             )
         at_most_one(self.value(top), "The terms at the upper end", self.n**2)
@@ -144,7 +144,7 @@ def norm_bound(matrix: Floats) -> float:
 
 def positive_numbers(values: Any, name: str) -> Floats:
     """A row of finite numbers from 0 on."""
-    row = np.array(values, dtype=np.float64)
+    row = _validate.numbers(values, name).copy()
     if row.ndim != 1 or row.size == 0 or not (np.isfinite(row).all() and (row >= 0).all()):
-        raise InvalidInput(f"{name} must be a row of finite numbers from 0 on; got {values!r}.")
+        raise InvalidInput(f"{name} must be a row of finite numbers from 0 on.")
     return row

@@ -140,8 +140,8 @@ def refuse_upside_down(low: float, high: float, confidence: float) -> None:
     """More than 1 would be possible for payoff and its opposite together."""
     if low > high:
         raise InvalidInput(
-            f"The propensities can hardly be right: no mean payoff is at least {low:.3f} and at most {high:.3f}, as "
-            f"they would have it. With right ones this comes with probability {1 - confidence:.2g} at most. Check "
+            "The propensities can hardly be right: no mean payoff is as large, and as small, as they would have it. "
+            f"With right ones this comes with probability {1 - confidence:.2g} at most. Check "
             "how the log was made: every round that was chosen, with the propensity of its decision."
         )
 
@@ -176,8 +176,8 @@ def _refuse_few_that_matter(terms: Floats) -> None:
     matter = float(squares.sum()) ** 2 / float(squares @ squares)
     if matter < FEWEST:
         raise InvalidInput(
-            f"What rounds differ by is due to a few of them, as if to {matter:.1f}, and a normal interval needs "
-            f"{FEWEST}. Log more rounds, or ask for method='inverse-propensity' with interval='always', which holds "
+            f"What rounds differ by is due to a few of them, to fewer than the {FEWEST} that a normal interval needs. "
+            "Log more rounds, or ask for method='inverse-propensity' with interval='always', which holds "
             "for any number."
         )
 

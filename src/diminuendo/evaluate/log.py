@@ -142,7 +142,7 @@ class Log:
                 "slates must be a table of whole numbers, one row per round, -1 for an empty slot; and rounds must be "
                 "whole numbers."
             )
-        chances, worths = (np.asarray(part, dtype=np.float64) for part in (propensities, payoffs))
+        chances, worths = np.asarray(propensities, dtype=np.float64), _validate.numbers(payoffs, "payoffs")
         known = [None] * len(rows) if lives is None else list(lives)
         if not len(rows) == len(numbers) == len(chances) == len(worths) == len(known):
             raise InvalidInput(

@@ -143,7 +143,7 @@ class Hedge:
 
     def checked(self, gains: Floats) -> Floats:
         """One gain per item."""
-        row = np.ascontiguousarray(gains, dtype=np.float64)
+        row = np.ascontiguousarray(_validate.numbers(gains, "gains"))
         if row.shape != (self.n_items,):
             raise InvalidInput(f"Expected one gain per item, {self.n_items}; got shape {row.shape}.")
         return row

@@ -86,8 +86,7 @@ class Coverage(Family):
         if heavy.any():
             bad = int(np.argmax(heavy))
             raise InvalidInput(
-                f"Row {bad}: the weights of a person add up to at most 1; these add up to {sums[bad]:.6g}. "
-                "Divide the row by its sum."
+                f"Row {bad}: the weights of a person add up to at most 1. Divide the row by its sum."
             )
         items, topics = self._items_of, self._topics_of
         return CoverageTable(*rows, items.starts, items.columns, topics.starts, topics.columns)

@@ -71,9 +71,14 @@ def person(family: Family, row: Mapping[int, float] | Sequence[Mapping[int, floa
         raise InvalidInput(f"A person of family {family.name} has {len(widths)} row(s); got {len(parts)}.")
     matrices = []
     for part, width in zip(parts, widths, strict=True):
-        columns = np.array(sorted(part), dtype=np.int64)
-        values = np.array([part[int(column)] for column in columns], dtype=np.float64)
-        matrices.append(SparseRows(np.array([0, len(columns)]), columns, values, (1, width)))  # checked below
+        columns = _validate.numbers(list(part), "What a person cares about", None)
+        if columns.dtype.kind not in "iu" and len(columns):
+            raise InvalidInput("What a person cares about is named by whole numbers: {3: 0.5, 7: 0.25}.")
+        columns = np.sort(columns)
+        values = _validate.numbers([part[column] for column in columns.tolist()], "What it is worth to her")
+        matrices.append(
+            SparseRows(np.array([0, len(columns)]), columns.astype(np.int64), values, (1, width))
+        )  # checked below
     return Person(family, n_items, family.table(matrices, n_items), 0)
 
 

@@ -1,15 +1,17 @@
 """Sparse rows at the door: what a person may say, checked once, then frozen.
 
-Every refusal names the row, the value and the rule. An empty row is a person who wants nothing.
+Every refusal names the row and the rule, and nothing that a person said. An empty row is a person who wants nothing.
 """
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from diminuendo import _validate
 from diminuendo._numba import inline
 from diminuendo._sparse import from_dense, is_sparse
 from diminuendo.errors import InvalidInput
@@ -49,35 +51,29 @@ def checked_rows(matrix: Matrix, n_columns: int, *, column: str, quantity: str) 
         )
     columns, values = columns[: starts[-1]], values[: starts[-1]]
 
-    def refuse(position: int, what: str) -> None:
-        row = int(np.searchsorted(starts, position, side="right")) - 1
-        raise InvalidInput(f"Row {row}, {column} {int(columns[position])}: {what}")
+    def refuse(wrong: NDArray[np.bool_], what: str) -> None:
+        if wrong.any():
+            place = int(np.argmax(wrong))
+            row = int(np.searchsorted(starts, place, side="right")) - 1
+            inside = 0 <= columns[place] < n_columns  # else it is no place, but what somebody said
+            raise InvalidInput(f"Row {row}{f', {column} {columns[place]}' if inside else ''}: {what}")
 
     outside = (columns < 0) | (columns >= n_columns)
-    if outside.any():
-        refuse(int(np.argmax(outside)), f"the {column} must be from 0 to {n_columns - 1}.")
+    refuse(outside, f"every {column} must be from 0 to {n_columns - 1}.")
     falls = np.zeros(len(columns), dtype=bool)
     falls[1:] = np.diff(columns) <= 0
     falls[starts[:-1][starts[:-1] < len(columns)]] = False  # the first of a row follows nothing
-    if falls.any():
-        bad = int(np.argmax(falls))
-        twice = columns[bad] == columns[bad - 1]
-        refuse(
-            bad,
-            f"{column}s of a row must be sorted and distinct, but this one "
-            + ("stands there twice" if twice else f"follows {column} {int(columns[bad - 1])}")
-            + "; sum_duplicates() and sort_indices() of scipy mend that.",
-        )
-    wrong = ~((values >= 0) & (values <= 1))  # catches NaN too
-    if wrong.any():
-        bad = int(np.argmax(wrong))
-        refuse(bad, f"{quantity} {float(values[bad])!r} is not in [0, 1].")
+    refuse(
+        falls,
+        f"{column}s of a row must be sorted and distinct; sum_duplicates() and sort_indices() of scipy mend that.",
+    )
+    refuse(~((values >= 0) & (values <= 1)), f"the {quantity} must be in [0, 1].")  # NaN is not, either
     return Rows(_frozen(starts, np.int64), _frozen(columns, np.int32), _frozen(values, np.float64))
 
 
 def _arrays(matrix: Any) -> tuple[Ints, Ints, Floats, tuple[int, int]]:
     if not is_sparse(matrix):
-        dense = np.atleast_2d(np.asarray(matrix, dtype=np.float64))
+        dense = np.atleast_2d(_validate.numbers(matrix, "Rows of people"))
         if dense.ndim != 2:
             raise InvalidInput(f"Rows of people form a two-dimensional array; got {dense.ndim} dimensions.")
         matrix = from_dense(dense)
@@ -96,11 +92,11 @@ def _arrays(matrix: Any) -> tuple[Ints, Ints, Floats, tuple[int, int]]:
 
 def _check_before_conversion(matrix: Any) -> None:
     """scipy converts without looking; an index out of range would write where it must not."""
-    try:
-        if hasattr(matrix, "check_format"):
-            matrix.check_format(full_check=True)
-    except ValueError as error:
-        raise InvalidInput(f"This sparse matrix contradicts itself: {error}.") from error
+    sound = not hasattr(matrix, "check_format")
+    with suppress(ValueError):  # which may repeat what is in the matrix
+        sound = sound or matrix.check_format(full_check=True) is None
+    if not sound:
+        raise InvalidInput("This sparse matrix contradicts itself; build it anew.")
     if matrix.format == "coo" and matrix.nnz:
         for index, size in zip(matrix.coords, matrix.shape, strict=True):
             if index.min() < 0 or index.max() >= size:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from diminuendo.errors import InvalidInput
+from diminuendo.errors import InvalidInput, refuse_copies
 from diminuendo.experts.hedge import Hedge
 from diminuendo.learners.base.setting import Setting
 from diminuendo.learners.hedge.constants import Calibration, accountant_for, full_information, paper_claim
@@ -12,7 +12,7 @@ from diminuendo.privacy.accountants import ACCOUNTANTS
 from diminuendo.privacy.budget import REPLACE_ONE_ROUND, Budget, Guarantee
 from diminuendo.privacy.draw_budget import DrawBudget
 from diminuendo.privacy.ledger import Ledger
-from diminuendo.privacy.process_guard import ProcessGuard, refuse_copies
+from diminuendo.privacy.process_guard import ProcessGuard
 from diminuendo.randomness.coins import Coins, SystemCoins
 from diminuendo.randomness.words import SecretRandomness
 from diminuendo.types import Floats
@@ -71,8 +71,7 @@ class PrivateHedge:
             self._expert.learn(row)
             self._answered = True
 
-    def __getstate__(self) -> dict[str, object]:
-        raise refuse_copies(self)
+    __getstate__ = refuse_copies
 
     @property
     def guarantee(self) -> Guarantee:

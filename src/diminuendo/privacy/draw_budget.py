@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 
 from diminuendo._numba import inline
-from diminuendo.errors import InvalidInput
+from diminuendo.errors import InvalidInput, refuse_copies
 from diminuendo.privacy.events import Selections
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.types import Ints
@@ -29,6 +29,8 @@ UNLIMITED = 1 << 62
 
 class DrawBudget:
     """Pays for up to `total` uses, each of `draws` draws within `span`; of each of `experts`."""
+
+    __getstate__ = refuse_copies
 
     def __init__(
         self,

@@ -6,7 +6,7 @@ import os
 import tempfile
 from pathlib import Path
 
-from diminuendo.errors import InvalidInput, LedgerInUse
+from diminuendo.errors import InvalidInput, LedgerInUse, refuse_copies
 
 try:
     import fcntl
@@ -16,6 +16,8 @@ except ImportError:  # no file locks of this kind on the system
 
 class AppendOnly:
     """A file that one process holds and appends to. What `append` was given is on disk when it returns."""
+
+    __getstate__ = refuse_copies
 
     def __init__(self, path: Path, create: bool) -> None:
         if fcntl is None:
@@ -47,14 +49,18 @@ class AppendOnly:
             done += len(part)
         return b"".join(parts)
 
-    def append(self, line: bytes) -> None:
-        """Write at the end and wait until it is on disk."""
+    def check(self) -> None:
+        """Refuse unless this process holds the file that lies under its name, and may append to it."""
         if os.getpid() != self._owner:
             raise LedgerInUse(f"{self.path} belongs to the process that opened it, not to its forked child.")
         if self._broken:
             raise LedgerInUse(f"{self.path} is closed, or could not be written to before; open it again.")
         if not self._in_place():
             raise LedgerInUse(f"{self.path} was replaced or removed by somebody else; open it again.")
+
+    def append(self, line: bytes) -> None:
+        """Write at the end and wait until it is on disk."""
+        self.check()
         self._broken = True  # until all of it is safe
         while line:
             line = line[os.write(self._file, line) :]
@@ -86,9 +92,7 @@ class AppendOnly:
 
 def write_once(path: Path, content: bytes) -> bool:
     """Put the content at `path`, whole and on disk, unless something is there already; says whether it did."""
-    with tempfile.NamedTemporaryFile(
-        dir=path.parent, prefix=f"{UNFINISHED}{os.getpid()}-", delete=False
-    ) as file:
+    with tempfile.NamedTemporaryFile(dir=path.parent, prefix=UNFINISHED, delete=False) as file:
         try:
             file.write(content)
             file.flush()
@@ -103,18 +107,13 @@ def write_once(path: Path, content: bytes) -> bool:
 
 
 def sweep(folder: Path) -> None:
-    """Remove what processes that are no more left unfinished."""
+    """Remove what was left unfinished; to be called by the one process that may write into the folder."""
     for left in folder.glob(f"{UNFINISHED}*"):
-        try:
-            os.kill(int(left.name.removeprefix(UNFINISHED).split("-")[0]), 0)
-        except (ProcessLookupError, ValueError):
-            left.unlink(missing_ok=True)
-        except OSError:  # it runs, under another user
-            continue
+        left.unlink(missing_ok=True)
 
 
 UNFINISHED = ".unfinished-"
-"""How the names of unfinished files begin; the process that is writing comes next."""
+"""The names of files that are being written begin with this."""
 
 
 def sync_folder(folder: Path) -> None:

@@ -17,21 +17,20 @@ grows. Theorem A7 of docs/maths/accounting.md: events may be chosen in the light
 
 from __future__ import annotations
 
-import os
-import threading
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
 from typing import Self
 from urllib.parse import quote
 
-from diminuendo.errors import InvalidInput, LedgerDamaged, LedgerInUse, OverBudget
+from diminuendo.errors import InvalidInput, LedgerDamaged, LedgerInUse, OverBudget, refuse_copies
 from diminuendo.privacy import durable as _disk
 from diminuendo.privacy import ledger_file
 from diminuendo.privacy.accountants import BatchCosts
 from diminuendo.privacy.budget import Budget, Guarantee
 from diminuendo.privacy.events import Composed, Event
 from diminuendo.privacy.ledger_file import Charge, Drawn
+from diminuendo.privacy.process_guard import ProcessGuard
 from diminuendo.privacy.releases import Releases, digest
 from diminuendo.privacy.rounding import rounded_up
 from diminuendo.privacy.visit_file import VisitFile
@@ -41,6 +40,8 @@ from diminuendo.types import Ints
 
 class Ledger:
     """A budget and what was done with it, in memory; `Ledger.open` keeps it in a file."""
+
+    __getstate__ = refuse_copies
 
     def __init__(self, budget: Budget) -> None:
         if not isinstance(budget, Budget):
@@ -56,7 +57,7 @@ class Ledger:
         self._kept = Releases()
         self._file: _disk.AppendOnly | None = None
         self._visits: dict[str, VisitFile] = {}
-        self._lock, self._owner, self._half_written = threading.RLock(), os.getpid(), False
+        self._guard, self._half_written = ProcessGuard(), False
 
     def __repr__(self) -> str:
         return f"<Ledger: {self.budget}; {len(self.charges)} charges, epsilon {self.spent():.6g} spent>"
@@ -70,17 +71,14 @@ class Ledger:
         file = _disk.AppendOnly(Path(path), create=budget is not None)
         try:
             content = file.read()
-            ledger = cls._continued(file, content, budget, expect) if b"\n" in content else None
-            if ledger is None:
-                if budget is None:
-                    raise InvalidInput(f"{path} holds no ledger; give a budget to begin one.")
-                if expect is not None:
-                    raise LedgerDamaged(f"{path} is empty, but its head was noted once: the ledger was lost.")
+            if b"\n" in content:
+                ledger = cls._continued(file, content, budget, expect)
+            elif budget is None:
+                raise InvalidInput(f"{path} holds no ledger; give a budget to begin one.")
+            elif expect is not None:
+                raise LedgerDamaged(f"{path} is empty, but its head was noted once: the ledger was lost.")
+            else:
                 ledger = cls._begun(file, content, budget)
-            ledger._file = file
-            ledger._kept = Releases(Path(f"{path}.releases"))
-            if b"\n" in content and not content.endswith(b"\n"):
-                ledger.charge(Composed(()), "an unfinished line was dropped: nothing had been drawn on it")
         except BaseException:
             file.close()
             raise
@@ -92,6 +90,7 @@ class Ledger:
         first = ledger_file.line(ledger_file.header(budget), ledger.head)
         if not first.startswith(content):  # more than the beginning of a first line that a crash cut short
             raise InvalidInput(f"{file.path} is a file of another kind; give a ledger a file of its own.")
+        ledger._hold(file)
         file.cut(0)
         file.append(first)
         return ledger
@@ -106,9 +105,25 @@ class Ledger:
                 f"{file.path} was opened for {found.budget}; got {budget}. Budgets do not change."
             )
         ledger = cls._of(found, str(file.path), expect)
+        ledger._hold(file)
         if found.torn:
             file.cut(content.rindex(b"\n") + 1)
+            ledger.charge(Composed(()), "an unfinished line was dropped: nothing had been drawn on it")
+        elif not content.endswith(b"\n"):
+            file.append(b"\n")
         return ledger
+
+    def _hold(self, file: _disk.AppendOnly) -> None:
+        """Go on in that file, with what was released on it; all of that must have been paid for."""
+        kept = Releases(Path(f"{file.path}.releases"))
+        for name in kept.names():
+            if not any(name[:end] in self._bought for end, letter in enumerate(name) if letter == "."):
+                raise LedgerDamaged(
+                    f"{file.path} does not say who paid for the release {name} that lies beside it: the ledger was "
+                    "lost or cut back, and what was spent is not known. Restore it from a copy; or, for other people "
+                    "and a new budget, give a ledger another path."
+                )
+        self._file, self._kept = file, kept
 
     @classmethod
     def _of(cls, found: ledger_file.Record, name: str, expect: str | None) -> Self:
@@ -136,7 +151,8 @@ class Ledger:
             raise InvalidInput(
                 "A ledger in a file is for people; seeded coins are for simulation. Use SystemCoins."
             )
-        with self._lock:
+        with self._guard.lock:
+            self._check_hold()
             if self._tally.after(price) > self._limit:
                 raise OverBudget(self._refusal(event, price))
             self._write(Charge(event, note), price)
@@ -148,7 +164,8 @@ class Ledger:
         `about` says in public what they are of; a name that was bought for something else is refused.
         """
         wanted = Charge(event, f"{name}: {about}")
-        with self._lock:
+        with self._guard.lock:
+            self._check_hold()
             self._kept.check(name)
             if name in self._in_use:
                 raise InvalidInput(
@@ -204,22 +221,23 @@ class Ledger:
         """
         if self._file is None:
             return None
-        with self._lock:
-            self._refuse_children()
+        with self._guard.lock:
+            self._check_hold()
             if learner not in self._visits:
                 path = Path(f"{self._file.path}.visits") / quote(learner, safe="")
                 self._visits[learner] = VisitFile(path, learner)
             return self._visits[learner]
 
-    def _refuse_children(self) -> None:
-        if os.getpid() != self._owner:
-            raise LedgerInUse("A ledger belongs to the process that opened it, not to its forked child.")
+    def _check_hold(self) -> None:
+        """Refuse where nothing can be entered: in a forked copy, after a close, in a file that is not ours any more."""
+        self._guard.check()
+        if self._half_written:
+            raise LedgerInUse("The last entry was interrupted; open the ledger again.")
+        if self._file is not None:
+            self._file.check()
 
     def _write(self, entry: Charge | Drawn, price: BatchCosts | None = None) -> None:
         """Enter it; in a file, first there."""
-        self._refuse_children()
-        if self._half_written:
-            raise LedgerInUse("The last entry was interrupted; open the ledger again.")
         self._half_written = self._file is not None
         head = ledger_file.chained(self.head, entry.body())
         if self._file is not None:
@@ -253,6 +271,8 @@ class Ledger:
 class Paid:
     """Releases under one name that were paid for."""
 
+    __getstate__ = refuse_copies
+
     def __init__(self, ledger: Ledger, name: str) -> None:
         self.name, self._ledger = name, ledger
 
@@ -275,7 +295,8 @@ class Paid:
                 "A ledger in a file is for people, and seeded coins protect nobody. "
                 "Use SecretRandomness(SystemCoins()), or simulate with a ledger in memory: Ledger(budget)."
             )
-        with ledger._lock:
+        with ledger._guard.lock:
+            ledger._check_hold()  # before anything is drawn or kept
             before = ledger._drawn.get(name)
             if before is not None and not ledger._kept.has(name):
                 raise LedgerDamaged(

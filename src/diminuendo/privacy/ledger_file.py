@@ -1,8 +1,9 @@
 """The file form of a ledger: lines of JSON, each with a hash over itself and the line before.
 
 First the budget, then one line per charge and one per release. An altered, lost or swapped line is noticed when the
-file is read; a last line without its end is what a crash leaves behind. Hashes have no key: they find accidents and
-careless edits, not somebody who rewrites the whole file.
+file is read; a last line that breaks off is what a crash leaves behind. One that is whole counts, also if its newline
+is missing, and is refused like any other if something else follows it: a charge may have been drawn on. Hashes have no
+key: they find accidents and careless edits, not somebody who rewrites the whole file.
 """
 
 from __future__ import annotations
@@ -89,6 +90,9 @@ def load(path: str | Path) -> Record:
 def parse(content: bytes, name: str) -> Record:
     """The lines of a ledger file, each checked against its hash; the last may be unfinished."""
     *lines, rest = content.split(b"\n")
+    torn = bool(rest) and _breaks_off(rest)
+    if rest and not torn:
+        lines.append(rest)
     if not lines or not lines[0].startswith(b'{"ledger"'):
         raise LedgerDamaged(f"{name} is not a ledger: line 1 does not begin like one.")
     heads: list[str] = []
@@ -108,7 +112,18 @@ def parse(content: bytes, name: str) -> Record:
             raise LedgerDamaged(f"{name}, line {number}: {error}. Restore the file from a copy.") from error
         heads.append(head)
     assert budget is not None
-    return Record(budget, tuple(entries), tuple(heads), torn=bool(rest))
+    return Record(budget, tuple(entries), tuple(heads), torn)
+
+
+def _breaks_off(line: bytes) -> bool:
+    """Whether it is the beginning of a line, as far as one can tell: printable, and no whole JSON."""
+    try:
+        json.JSONDecoder().raw_decode(line.decode("ascii"))
+    except UnicodeDecodeError:
+        return False
+    except ValueError:
+        return line.decode("ascii").isprintable()
+    return False
 
 
 def _budget(body: dict[str, Any]) -> Budget:

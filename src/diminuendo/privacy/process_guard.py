@@ -51,7 +51,7 @@ class ProcessGuard:
         """Refuse in a forked copy."""
         if not self.same_process:
             raise LedgerInUse(
-                "This is a forked copy of a private learner; it would draw again what the original paid for once. "
+                "This is a forked copy of something private; it would draw again what the original paid for once. "
                 "Make a learner of its own here, or restore() a snapshot with the ledger."
             )
         if self.broken:
@@ -67,14 +67,6 @@ class ProcessGuard:
     def all_or_broken(self) -> DeferInterrupt:
         """A piece of work that Ctrl-C does not cut, and that is not taken up again if it fails."""
         return DeferInterrupt(self)
-
-
-def refuse_copies(what: object) -> InvalidInput:
-    """The error for those who would pickle or deepcopy something private."""
-    return InvalidInput(
-        f"{type(what).__name__} is private and is not copied: a copy would publish again for nothing. "
-        "Use snapshot() and restore(), with the same ledger."
-    )
 
 
 class DeferInterrupt:

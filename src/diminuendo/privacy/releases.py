@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from diminuendo.errors import InvalidInput, LedgerDamaged
+from diminuendo.errors import InvalidInput, LedgerDamaged, refuse_copies
 from diminuendo.privacy import durable
 from diminuendo.types import Ints
 
@@ -31,7 +31,12 @@ def digest(values: Ints) -> str:
 
 
 class Releases:
-    """What was published, by name; in memory, or in a folder of files that survive the process."""
+    """What was published, by name; in memory, or in a folder of files that survive the process.
+
+    A folder belongs to one process at a time: the one that holds the ledger.
+    """
+
+    __getstate__ = refuse_copies
 
     def __init__(self, folder: str | Path | None = None) -> None:
         self._kept: dict[str, Ints] = {}  # without a folder
@@ -52,6 +57,12 @@ class Releases:
     def has(self, name: str) -> bool:
         """Whether there is a release of that name."""
         return name in self._kept if self._folder is None else self._path(name).exists()
+
+    def names(self) -> list[str]:
+        """The names of all releases."""
+        return (
+            sorted(self._kept) if self._folder is None else sorted(f.stem for f in self._folder.glob("*.npy"))
+        )
 
     def once(self, name: str, draw: Callable[[], Ints]) -> Ints:
         """The release of that name; `draw` is called only if there is none yet."""

@@ -17,7 +17,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 import numpy as np
 
 from diminuendo._numba import inline
-from diminuendo.errors import InvalidInput
+from diminuendo.errors import InvalidInput, refuse_copies
 from diminuendo.randomness.coins import Coins
 from diminuendo.randomness.exact_comparison import decide
 from diminuendo.types import Floats, Ints, Words
@@ -155,6 +155,8 @@ class PublicCoins(WordBuffer[PublicWords]):
 
 class SecretRandomness(WordBuffer[SecretWords]):
     """Randomness that privacy rests on. A wider `window` only sends more questions to exact arithmetic."""
+
+    __getstate__ = refuse_copies
 
     def __init__(self, coins: Coins, size: int = 1 << 12, window: float = WINDOW) -> None:
         if not window >= WINDOW:

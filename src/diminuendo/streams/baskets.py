@@ -62,7 +62,7 @@ def read_baskets(
     if len(column) and column.max() >= width:
         bad = int(np.argmax(column >= width))
         raise InvalidInput(
-            f"{path.name}, line {person[bad] + 1}: item {column[bad]} is out of range; "
+            f"{path.name}, line {person[bad] + 1}: an item is out of range; "
             f"with {width} items they are numbered from 0 to {width - 1}."
         )
     order = np.lexsort((column, person))
@@ -70,7 +70,7 @@ def read_baskets(
     twice = (np.diff(person) == 0) & (np.diff(column) == 0)
     if twice.any():
         bad = int(np.argmax(twice))
-        raise InvalidInput(f"{path.name}, line {person[bad] + 1}: item {column[bad]} is there twice.")
+        raise InvalidInput(f"{path.name}, line {person[bad] + 1}: an item is there twice.")
     starts = np.searchsorted(person, np.arange(n_people + 1))
     rows = SparseRows(starts, column, np.full(len(column), value), (n_people, max(1, width)))
     return People(family or NoisyOr(), rows, name=name or path.name.split(".")[0])
@@ -106,7 +106,7 @@ def _parse(piece: bytes, lines_before: int) -> tuple[NDArray[np.int64], NDArray[
         bad = int(np.argmin(gap | digit))
         line = lines_before + int(np.count_nonzero(ends_line[:bad])) + 1
         raise InvalidInput(
-            f"Line {line}: a basket holds whole numbers separated by spaces or commas; found {chr(text[bad])!r}."
+            f"Line {line}: a basket holds whole numbers separated by spaces or commas, and nothing else."
         )
     begins = digit & np.concatenate(([True], gap[:-1]))
     line_of_byte = lines_before + np.cumsum(ends_line) - ends_line

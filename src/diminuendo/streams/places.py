@@ -72,14 +72,13 @@ DISTANCES = {"great-circle": great_circle, "flat": flat}
 
 
 def _degrees(given: ArrayLike, name: str) -> NDArray[np.float64]:
-    array = np.atleast_2d(np.asarray(given, dtype=np.float64))
+    array = np.atleast_2d(_validate.numbers(given, name))
     if array.ndim != 2 or array.shape[1] != 2 or len(array) == 0:
-        raise InvalidInput(f"{name} must be (latitude, longitude) pairs; got shape {np.shape(given)}.")
+        raise InvalidInput(f"{name} must be (latitude, longitude) pairs; got shape {array.shape}.")
     wrong = ~((np.abs(array[:, 0]) <= 90) & (np.abs(array[:, 1]) <= 180))
     if wrong.any():
         bad = int(np.argmax(wrong))
         raise InvalidInput(
-            f"{name}, row {bad}: ({array[bad, 0]:g}, {array[bad, 1]:g}) is not a latitude in [-90, 90] "
-            "and a longitude in [-180, 180]."
+            f"{name}, row {bad}: expected a latitude in [-90, 90] and a longitude in [-180, 180]."
         )
     return array

@@ -8,7 +8,9 @@ a scale that is said beforehand: read off the data, it would be a release that n
 from __future__ import annotations
 
 import gzip
+import re
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +34,10 @@ with extra("simulate"):
 
 SEPARATORS = {b";": "semicolons", b"\t": "tabs", b"|": "bars"}
 """What some programs write between columns, where commas are expected."""
+WHERE = re.compile(
+    r"(In CSV column #\d+|CSV parse error)(: Row #\d+)?(: CSV conversion error to \w+|: Expected \d+ columns, got \d+)?"
+)
+"""How pyarrow says where a file is wrong, before it repeats what is there."""
 LONGEST_HEAD = 2**16
 """Bytes of a first line that are looked at."""
 
@@ -101,6 +107,8 @@ def _people(
     for column, given in ratings.items():
         if pa.types.is_dictionary(given.type):  # it may name what is not there, in an order of its own
             given = ratings[column] = given.cast(given.type.value_type)
+        if pa.types.is_nested(given.type):
+            raise InvalidInput(f"{source}: {column} must be a column of plain values.")
         if given.null_count:
             row = int(np.argmax(np.asarray(pc.is_null(given)))) + 1
             raise InvalidInput(f"{source}, data row {row}: {column} is missing.")
@@ -114,10 +122,8 @@ def _people(
     twice = np.append((np.diff(person) == 0) & (np.diff(item) == 0), False)
     if twice.any() and not keep_last:
         bad = int(np.argmax(twice))
-        who = people.dictionary[int(person[bad])].as_py()
-        what = item[bad] if labels is None else labels[item[bad]]
         raise InvalidInput(
-            f"{source}: person {who} has item {what} twice, in data rows {order[bad] + 1} and {order[bad + 1] + 1}; "
+            f"{source}: a person has an item twice, in data rows {order[bad] + 1} and {order[bad + 1] + 1}; "
             f"{int(twice.sum()):,} rows are followed by another of the same person and item. To let the last one "
             "count: keep_last=True, or --keep-last on the command line."
         )
@@ -155,11 +161,13 @@ def _batches(
                     progress(raw.tell() - seen)
                     seen = raw.tell()
                 yield batch.select(list(columns))
-    except (pa.ArrowInvalid, pa.ArrowTypeError, OSError) as error:
-        kind = "a whole number" if numbered else "any label"
-        raise InvalidInput(
-            f"{path.name} cannot be read as ratings, where {columns[1]} is {kind} and {columns[2]} is a number: {error}"
-        ) from error
+        return
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OSError) as error:  # which repeats what is there
+        said = WHERE.match(str(error))
+    kind, where = "a whole number" if numbered else "any label", f": {said[0]}" if said else ""
+    raise InvalidInput(
+        f"{path.name} cannot be read as ratings, where {columns[1]} is {kind} and {columns[2]} is a number{where}."
+    )
 
 
 def _expect_commas(path: Path) -> None:
@@ -200,7 +208,7 @@ def _numbered(column: Any, n_items: int | None, file: str) -> tuple[NDArray[np.i
     if outside.any():
         bad = int(np.argmax(outside))
         raise InvalidInput(
-            f"{file}, data row {bad + 1}: item {item[bad]} is out of range; "
+            f"{file}, data row {bad + 1}: the item is out of range; "
             f"with {n_items} items they are numbered from 0 to {n_items - 1}."
         )
     return item, None
@@ -226,14 +234,13 @@ def _scaled(column: Any, scale: Scale, file: str, name: str) -> NDArray[np.float
     if outside.any():
         row = int(np.argmax(outside))
         raise InvalidInput(
-            f"{file}, data row {row + 1}: {name} {values[row]:g} is not from {low:g} to {high:g}. Say what values mean "
+            f"{file}, data row {row + 1}: {name} must be from {low:g} to {high:g}. Say what values mean "
             "nothing and everything: as scale=(1, 5) or --scale 1,5 for one to five stars, .5,5 where there are halves."
         )
     return (values - low) / (high - low)
 
 
 def _column(given: ArrayLike, name: str) -> Any:
-    try:
+    with suppress(Exception):  # which may repeat them
         return pa.chunked_array([pa.array(np.asarray(given), from_pandas=True)])  # so NaN is missing
-    except (pa.ArrowInvalid, pa.ArrowTypeError, ValueError) as error:
-        raise InvalidInput(f"The {name}s are not a column of plain values: {error}") from error
+    raise InvalidInput(f"The {name}s are not a column of plain values, all of one kind.")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,12 +19,21 @@ from numpy.typing import NDArray
 from diminuendo import _validate
 from diminuendo._sparse import SparseRows
 from diminuendo.errors import InvalidInput
+from diminuendo.randomness.coins import SystemCoins
 from diminuendo.sums.clip import Clip, Rule, add_sparse, as_floats, dense_row, rising, sparse_row
 from diminuendo.sums.schedule import Schedule
 from diminuendo.types import Floats, Ints
 
 NARROW = np.iinfo(np.int32)
 """Cells of an open batch have 32 bits as long as nobody could add more, and 64 from then on."""
+
+ID = 16
+"""How many random bytes name the contents of a batch."""
+
+
+def new_id() -> bytes:
+    """A name that nobody else has."""
+    return SystemCoins().public(ID // 8).tobytes()
 
 
 class BatchView(NamedTuple):
@@ -81,12 +90,21 @@ class OpenBatch:
         self._cells = self._new_cells()
         self._later: dict[int, Cells] = {}  # of batches whose people come before the open one is published
         self._marks = np.zeros(2, dtype=np.int64)  # the open batch, and how often somebody added
+        self._id = new_id()  # of what is in it, wherever that is merged
+        self._merged: set[bytes] = set()  # whose contents are in the open batch already
         self._lock = threading.RLock()  # kernels let other threads run
 
     def __repr__(self) -> str:
         return (
             f"<{type(self).__name__} of {self.size} entries, batch {self.batch} of {len(self.schedule)} open>"
         )
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_lock"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._lock = threading.RLock()
 
     def _new_cells(self) -> Cells:
         return Cells(self.size // self.across, self.across)
@@ -154,9 +172,11 @@ class OpenBatch:
                 f"More than the {self.schedule.rounds} contributions that this sum was made for."
             )
         self._marks[1] = added
-        cells = self._cells
-        if batch is not None and batch > open_:
-            cells = self._later.setdefault(int(batch), self._new_cells())
+        return self._wide(people, open_ if batch is None else int(batch))
+
+    def _wide(self, people: int, batch: int) -> Cells:
+        """The cells of a batch that has not closed, wide enough for that many people more."""
+        cells = self._cells if batch == self.batch else self._later.setdefault(batch, self._new_cells())
         cells.expect(people * self.clip.largest)
         return cells
 
@@ -166,26 +186,28 @@ class OpenBatch:
             taken = self._cells.entries()
             self._cells.array[...] = 0
             self._marks[0] += 1
+            self._merged.clear()  # whoever comes to a batch that has closed comes too late anyway
             self._cells = self._later.pop(self.batch) if self.batch in self._later else self._new_cells()
             return taken
 
 
 def csr_rows(rows: Any, size: int) -> tuple[Ints, Ints, Floats]:
     """A sparse matrix at the door, as (starts, places, values): places within range, each once a row, in order."""
-    try:
-        matrix: Any = rows if isinstance(rows, SparseRows) else scipy.sparse.csr_array(rows)
-        if len(matrix.shape) != 2 or matrix.shape[1] != size:
-            raise InvalidInput(f"Expected rows of {size} numbers; got a matrix of shape {matrix.shape}.")
-        if np.iscomplexobj(matrix.data):
-            raise InvalidInput("Contributions are real numbers; got complex ones.")
+    matrix: Any = None
+    with suppress(Exception):  # what scipy says of rows may repeat them
+        matrix = rows if isinstance(rows, SparseRows) else scipy.sparse.csr_array(rows)
+    if matrix is None or len(matrix.shape) != 2 or matrix.shape[1] != size:
+        raise InvalidInput(f"Expected a sparse matrix with one person per row and {size} columns.")
+    if np.iscomplexobj(matrix.data):
+        raise InvalidInput("Contributions are real numbers; got complex ones.")
+    with suppress(Exception):
         if not rising(matrix.indptr, matrix.indices, size):
-            matrix = matrix.as_scipy() if isinstance(matrix, SparseRows) else matrix
-            matrix.check_format(full_check=True)
-            matrix = matrix.copy()  # what belongs to the caller is left alone
-            matrix.has_canonical_format = False
-            matrix.sum_duplicates()  # also sorts; a place that came twice would count twice
-    except (ValueError, TypeError, IndexError) as error:
-        raise InvalidInput(f"Expected a sparse matrix with one person per row: {error}.") from error
+            ours = matrix.as_scipy() if isinstance(matrix, SparseRows) else matrix
+            ours.check_format(full_check=True)
+            ours = ours.copy()  # what belongs to the caller is left alone
+            ours.has_canonical_format = False
+            ours.sum_duplicates()  # also sorts; a place that came twice would count twice
+            matrix = ours
     starts, places = (part.astype(np.int64, copy=False) for part in (matrix.indptr, matrix.indices))
     values = as_floats(matrix.data)
     if len(values) < len(places) or not rising(starts, places, size):

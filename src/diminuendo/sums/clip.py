@@ -203,13 +203,11 @@ def rising(starts: NDArray[Any], places: NDArray[Any], size: int) -> bool:
 
 def sparse_row(values: object, indices: object, size: int) -> tuple[Floats, Ints]:
     """A sparse contribution at the door: as many values as places, places rising and within range."""
-    row, places = as_floats(values), np.asarray(indices)
+    row, places = as_floats(values), _validate.numbers(indices, "indices", None)
     if places.size == 0:
         places = places.astype(np.int64)  # nothing at all is a contribution too
     if places.ndim != 1 or row.shape != places.shape or places.dtype.kind not in "iu":
-        raise InvalidInput(
-            f"Expected as many values as whole-number indices, in rows; got shapes {row.shape} and {places.shape}."
-        )
+        raise InvalidInput("Expected a row of values and a row of as many indices, which are whole numbers.")
     whole = np.ascontiguousarray(places, dtype=np.int64)
     if not (0 <= whole.item(0) < size if len(whole) == 1 else rising(np.array([0, len(whole)]), whole, size)):
         raise InvalidInput(
@@ -229,10 +227,7 @@ def gains_row(values: object, indices: object, size: int) -> tuple[Floats, Ints]
 
 def as_floats(values: object) -> Floats:
     """Numbers at the door; which numbers does not matter."""
-    try:
-        return np.ascontiguousarray(values, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise InvalidInput(f"A contribution is a row of numbers; got {type(values).__name__}.") from error
+    return np.ascontiguousarray(_validate.numbers(values, "Contributions"))
 
 
 @kernel

@@ -22,7 +22,7 @@ import numpy as np
 
 from diminuendo import _validate
 from diminuendo._numba import inline, kernel
-from diminuendo.errors import InvalidInput
+from diminuendo.errors import InvalidInput, refuse_copies
 from diminuendo.randomness.words import (
     SHORT,
     UNFINISHED,
@@ -138,6 +138,8 @@ def _add(tree: TreeState, vectors: Floats, out: Floats, secret: SecretWords) -> 
 class GammaTree:
     """Running sums of `copies` vectors of `size` numbers, published after each of up to `steps` steps."""
 
+    __getstate__ = refuse_copies
+
     def __init__(self, copies: int, size: int, steps: int, scale: float) -> None:
         self.steps = _validate.positive_int(steps, "steps")
         self._tree = new_tree(copies, size, steps, scale)
@@ -156,7 +158,7 @@ class GammaTree:
     def add(self, vectors: Floats, secret: SecretRandomness) -> Floats:
         """One vector per copy; returns the running sums with noise."""
         require_secret(secret)
-        given = np.ascontiguousarray(vectors, dtype=np.float64)
+        given = np.ascontiguousarray(_validate.numbers(vectors, "vectors"))
         if given.shape != self._tree.noise.shape:
             raise InvalidInput(
                 f"Expected {self._tree.noise.shape} numbers (copies, size); got {given.shape}."

@@ -30,7 +30,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from diminuendo import _validate
-from diminuendo.errors import InvalidInput
+from diminuendo.errors import InvalidInput, refuse_copies
 from diminuendo.privacy import calibrate
 from diminuendo.privacy.events import Laplace
 from diminuendo.privacy.ledger import Ledger
@@ -90,7 +90,11 @@ class Counts(ABC):
 
         `lot`: which of the open lots, the oldest first; without it, the one that was opened last.
         """
-        np.add.at(self._lots[lot], np.asarray(cells, dtype=np.int64), np.clip(ticks, 0, self.ticks))
+        np.add.at(
+            self._lots[lot],
+            np.asarray(cells, dtype=np.int64),
+            np.clip(_validate.numbers(ticks, "ticks", None), 0, self.ticks),
+        )
 
     def add_one(self, cell: int, ticks: int, lot: int = -1) -> None:
         """One contribution, clipped as in `add`; for one cell this takes a tenth of the time."""
@@ -144,6 +148,8 @@ class Counts(ABC):
 
 class PrivateCounts(Counts):
     """Counts that are published with noise, each person in one of them, paid for once on a ledger."""
+
+    __getstate__ = refuse_copies
 
     noisy: ClassVar[bool] = True
 

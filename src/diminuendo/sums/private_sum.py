@@ -31,7 +31,7 @@ from typing import Any
 import numpy as np
 
 from diminuendo import _validate
-from diminuendo.errors import InvalidInput, OverBudget
+from diminuendo.errors import InvalidInput, OverBudget, refuse_copies
 from diminuendo.privacy import calibrate
 from diminuendo.privacy.events import ContinuousGaussian, Gaussian, Laplace
 from diminuendo.privacy.ledger import Ledger
@@ -39,7 +39,7 @@ from diminuendo.privacy.rounding import raised, rounded_up
 from diminuendo.randomness import noise, rounded_normal
 from diminuendo.randomness.words import SecretRandomness
 from diminuendo.sums import snapshots
-from diminuendo.sums.batch import OpenBatch
+from diminuendo.sums.batch import ID, OpenBatch, new_id
 from diminuendo.sums.clip import Clip
 from diminuendo.sums.schedule import Schedule
 from diminuendo.sums.strategies import STRATEGIES
@@ -65,6 +65,8 @@ class RunningSum(OpenBatch):
         parts = [self._cells.entries(), self._marks, *self._arrays()]
         if later:
             parts += [np.array(later), np.stack([self._later[batch].entries() for batch in later])]
+        if self._merged:
+            parts.append(np.frombuffer(b"".join(sorted(self._merged)), dtype=np.uint8))
         return snapshots.packed({"sum": repr(self._facts())}, parts)
 
     def restore(self, snapshot: bytes) -> None:
@@ -76,7 +78,11 @@ class RunningSum(OpenBatch):
         self._cells.fill(entries)
         if not 0 <= self.batch <= len(self.schedule):
             raise InvalidInput("The snapshot is of a batch that there is not; it was altered.")
-        self._later = {}
+        self._later, self._merged = {}, set()
+        if len(later) % 2:
+            names = np.zeros(later[-1].size // ID * ID, dtype=np.uint8)
+            snapshots.fill([names], [later.pop()])
+            self._merged = {names[at : at + ID].tobytes() for at in range(0, len(names), ID)}
         if later:
             batches, their = (
                 np.zeros(len(later[0]), dtype=np.int64),
@@ -100,6 +106,8 @@ class RunningSum(OpenBatch):
 
 class PrivateSum(RunningSum):
     """A running sum, published once after each batch of the schedule, at a total cost of `cost`."""
+
+    __getstate__ = refuse_copies
 
     def __init__(
         self,
@@ -178,23 +186,35 @@ class PrivateSum(RunningSum):
         return spread * math.sqrt(self.strategy.variance(release)) / self.clip.ticks
 
     def collector(self) -> OpenBatch:
-        """For another machine: clips and adds up by the same rule, to be merged before the batch is released."""
+        """For another machine: clips and adds up by the same rule, to be merged before the batch is released.
+
+        It can be pickled, and is as private as what people said.
+        """
         made = OpenBatch(self.size, self.clip, self.schedule, self.across)
         made._marks[0] = self.batch
         return made
 
     def merge(self, other: OpenBatch) -> None:
-        """Take over what another machine collected. If its batch has closed meanwhile, that came too late."""
+        """Take over what another machine collected. If its batch has closed meanwhile, that came too late.
+
+        What was collected is taken over once, however often it is sent. A collector that was sent is done: who goes on
+        collecting there takes a new one. One that is merged here is empty afterwards, and may go on.
+        """
         alike = ("size", "across", "clip", "schedule")
         if type(other) is not OpenBatch or any(getattr(other, a) != getattr(self, a) for a in alike):
             raise InvalidInput(f"Merge what {self!r}.collector() made; got {other!r}.")
         if other.batch > self.batch:
             raise InvalidInput(f"Batch {other.batch} has not begun here; batch {self.batch} is open.")
         with self._lock, other._lock:
-            if cells := self._counted(int(other._marks[1]), other.batch):
-                # Fits: no more people were expected.
-                cells.array += other._cells.array.astype(cells.array.dtype, copy=False)
-            other._cells, other._marks[:] = other._new_cells(), (self.batch, 0)
+            people = int(other._marks[1])
+            if other._id not in self._merged and (mine := self._counted(people, other.batch)):
+                self._merged.add(other._id)
+                later = [(self._wide(people, batch), theirs) for batch, theirs in other._later.items()]
+                for cells, theirs in [(mine, other._cells), *later]:
+                    # Fits: no more people were expected.
+                    cells.array += theirs.array.astype(cells.array.dtype, copy=False)
+            other._cells, other._later, other._marks[:] = other._new_cells(), {}, (self.batch, 0)
+            other._id = new_id()
 
     def snapshot(self) -> bytes:
         """What was added and released so far. As private as what people said. No randomness is in it."""

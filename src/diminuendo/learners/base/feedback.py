@@ -5,6 +5,7 @@ A reader turns feedback into the answer that a policy learns from, or raises. Th
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any, ClassVar, Protocol, TypeAlias
 
 import numpy as np
@@ -117,7 +118,7 @@ def read_click(frame: Named, decision: Decision, feedback: Any) -> int:
     if not 0 <= position < len(decision.slate):
         raise WrongFeedback(
             f"{frame.name!r} learns from clicks: give observe() the position in decision.slate that was clicked "
-            f"first, from 0 to {len(decision.slate) - 1}, or None where nothing was; got {feedback!r}."
+            f"first, from 0 to {len(decision.slate) - 1}, or None where nothing was."
         )
     return position
 
@@ -125,7 +126,12 @@ def read_click(frame: Named, decision: Decision, feedback: Any) -> int:
 def checked_objective(frame: Named, feedback: Any) -> Objective:
     """An objective over the learner's items, or an error."""
     known = type(feedback) is Person and type(feedback.index) is int
-    if not known and not isinstance(feedback, Objective):  # asked last: to look for methods takes long
+    looks, fits = known, known and feedback.n_items == frame.n_items
+    if not known:  # asked last: to look for methods takes long
+        with suppress(Exception):  # foreign code: whatever it raises is what this person said
+            looks = isinstance(feedback, Objective)
+            fits = bool(feedback.n_items == frame.n_items)
+    if not looks:
         raise WrongFeedback(
             f"{frame.name!r} learns from full information: give observe() the person's objective "
             f"(with value() and gains()), not {type(feedback).__name__}."
@@ -135,7 +141,7 @@ def checked_objective(frame: Named, feedback: Any) -> Objective:
             "A Person comes from People or person(); for an objective of your own write a class with n_items, "
             "value() and gains(), not derived from Person."
         )
-    if feedback.n_items != frame.n_items:
-        raise InvalidInput(f"The learner has {frame.n_items} items, the objective {feedback.n_items}.")
+    if not fits:
+        raise InvalidInput(f"The learner has {frame.n_items} items, the objective another number of them.")
     objective: Objective = feedback
     return objective

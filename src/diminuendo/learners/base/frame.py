@@ -15,13 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from diminuendo import _validate
-from diminuendo.errors import InvalidInput
+from diminuendo.errors import InvalidInput, refuse_copies
 from diminuendo.learners.base.decisions import NO_PROBE, OpenDecisions
 from diminuendo.learners.base.patience import Patient, as_patience
 from diminuendo.learners.base.visits import Identity, VisitLimit
 from diminuendo.privacy.budget import Unit
 from diminuendo.privacy.ledger import Ledger
-from diminuendo.privacy.process_guard import ProcessGuard, refuse_copies
+from diminuendo.privacy.process_guard import ProcessGuard
 from diminuendo.randomness.coins import Coins, SystemCoins, life_of
 from diminuendo.randomness.words import PublicCoins, SecretRandomness
 from diminuendo.types import EMPTY_SLOT, Floats, Ints, Items
@@ -199,12 +199,12 @@ class Frame:
 
     def __getstate__(self) -> dict[str, Any]:
         if self.limited:
-            raise refuse_copies(self)
-        return {name: value for name, value in self.__dict__.items() if name != "guard"}
+            refuse_copies(self)
+        return {name: value for name, value in self.__dict__.items() if name not in ("guard", "secret")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        self.guard = ProcessGuard()
+        self.guard, self.secret = ProcessGuard(), SecretRandomness(self.coins)
 
 
 def checked_coins(coins: Coins | None) -> Coins:

@@ -18,14 +18,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from diminuendo import _snapshots, _validate
-from diminuendo.errors import DiminuendoError, InvalidInput
+from diminuendo.errors import DiminuendoError, InvalidInput, refuse_copies
 from diminuendo.learners.base.menu import Menu
 from diminuendo.learners.base.patience import Patience
 from diminuendo.learners.base.policy import MenuPolicy, Policy
 from diminuendo.learners.base.visits import Identity, silenced
 from diminuendo.privacy.budget import Budget, Guarantee, Unit
 from diminuendo.privacy.events import Event
-from diminuendo.privacy.process_guard import refuse_copies
 from diminuendo.randomness.coins import Coins
 from diminuendo.streams.people import People
 from diminuendo.types import EMPTY_SLOT, Decision, FeedbackKind, Ints, Items, Progress
@@ -319,7 +318,7 @@ class Learner:
 
     def _in_time(self, late: Ints, rounds: int) -> NDArray[np.bool_]:
         """Who answers before her deadline: all that lateness changes, where answers wait until they are settled."""
-        late = np.asarray(late)
+        late = _validate.numbers(late, "late", None)
         if late.shape != (rounds,) or not np.issubdtype(late.dtype, np.integer):
             raise InvalidInput(
                 f"late must be a whole number for each of {rounds:,} people; got {late.shape}."
@@ -396,5 +395,5 @@ class Learner:
 
     def __getstate__(self) -> dict[str, Any]:
         if self._frame.limited:
-            raise refuse_copies(self)
+            refuse_copies(self)
         return self.__dict__

@@ -20,13 +20,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from diminuendo.errors import InvalidInput
+from diminuendo.errors import InvalidInput, refuse_copies
 from diminuendo.learners.base.feedback import Reader
 from diminuendo.learners.base.frame import Frame
 from diminuendo.learners.base.menu import Chooser, Menu
 from diminuendo.privacy.budget import Budget, Guarantee
 from diminuendo.privacy.events import Event
-from diminuendo.privacy.process_guard import refuse_copies
 from diminuendo.streams.people import People
 from diminuendo.types import Items
 
@@ -44,7 +43,7 @@ class Policy(ABC):
 
     def __getstate__(self) -> dict[str, Any]:
         if self.frame.limited:
-            raise refuse_copies(self)
+            refuse_copies(self)
         return self.__dict__
 
     # What is promised.

@@ -137,7 +137,8 @@ def hashed(person: Identity) -> bytes:
         name = str(int(person)).encode()
     else:
         raise InvalidInput(
-            f"A person is named by a whole number, a text or bytes, always the same for her; got {person!r}."
+            "A person is named by a whole number, a text or bytes, always the same for her; "
+            f"got {type(person).__name__}."
         )
     return hashlib.sha256(name.rstrip(b"\0")).digest()[:HASHED]
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from diminuendo import _validate
 from diminuendo._numba import kernel
-from diminuendo.errors import InvalidInput
+from diminuendo.errors import InvalidInput, refuse_copies
 from diminuendo.privacy.ledger import Paid
 from diminuendo.randomness import rounded_normal
 from diminuendo.randomness.words import SecretRandomness
@@ -42,6 +42,8 @@ class ChainRelease:
 
     Singles are what rows and rest add up to, person by person; rows and rest together are no longer than they are.
     """
+
+    __getstate__ = refuse_copies
 
     def __init__(
         self, people: Answers, n_items: int, ceiling: float, paid: Paid, sigmas: tuple[float, float]

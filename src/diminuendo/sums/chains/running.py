@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from diminuendo import _validate
-from diminuendo.errors import InvalidInput
+from diminuendo.errors import InvalidInput, refuse_copies
 from diminuendo.privacy.events import NormalColumns
 from diminuendo.privacy.ledger import Ledger, Paid
 from diminuendo.randomness import rounded_normal
@@ -71,6 +71,8 @@ class RunningChains:
 
     `longest`: how many items a chain has at most. `weights`: as from `running_weights`.
     """
+
+    __getstate__ = refuse_copies
 
     def __init__(
         self,

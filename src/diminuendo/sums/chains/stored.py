@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from diminuendo import _validate
-from diminuendo.errors import InvalidInput
+from diminuendo.errors import InvalidInput, refuse_copies
 from diminuendo.privacy import calibrate
 from diminuendo.privacy.events import ContinuousGaussian, Gaussian
 from diminuendo.privacy.ledger import Ledger
@@ -40,6 +40,8 @@ FEWEST, SHARE = 256, 32
 
 class StoredPeople:
     """People's contributions, as whole ticks, each with the batch it belongs to."""
+
+    __getstate__ = refuse_copies
 
     def __init__(
         self,
