@@ -174,11 +174,11 @@ def check_one_who_is_refused_among_many_does_not_touch_others(case: Case) -> Non
         learner.observe_many(decisions, answers[:4])
     with pytest.raises(InvalidInput, match=r"Number 0: .*choose"):
         learner.observe_many([7, *decisions[:2]], answers[4:] + answers[:2])  # type: ignore[list-item]
-    refused = ["yes"] if len(case.kind.reads) == 1 else [answers[2]]
-    with pytest.raises(InvalidInput, match="Number 0") if len(case.kind.reads) == 1 else nullcontext():
-        learner.observe_many(decisions[2:4], [*refused, answers[3]])
+    refused = ["yes"] if len(case.kind.reads) == 1 else [answers[3]]
+    with pytest.raises(InvalidInput, match="Number 1") if len(case.kind.reads) == 1 else nullcontext():
+        learner.observe_many(decisions[2:4], [answers[2], *refused])
     if len(case.kind.reads) == 1:
-        learner.observe(decisions[2], answers[2])
+        learner.observe(decisions[3], answers[3])
     for decision, answer in list(zip(decisions, answers, strict=True))[:4]:
         other.observe(decision, answer)
     with pytest.raises(InvalidInput, match="one person per round"):
