@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
+from numbers import Real
 from typing import TypeGuard, TypeVar
 
 import numpy as np
 
 from diminuendo.errors import InvalidInput, UnknownName
-from diminuendo.types import Slate, SlateLike
+from diminuendo.types import Floats, Slate, SlateLike
 
 Value = TypeVar("Value")
 
@@ -40,6 +41,30 @@ def slots(value: object, n_items: int) -> int:
             "Show fewer, or add items."
         )
     return count
+
+
+def as_floats(values: object) -> Floats:
+    """Numbers at the door; which numbers does not matter, as long as they are real. NumPy warns of none of them."""
+    try:
+        found = np.asarray(values)
+        if found.dtype == object:
+            found = np.array([as_float(entry) for entry in found.flat]).reshape(found.shape)
+        if found.dtype.kind in "biuf":
+            with np.errstate(all="ignore"):  # of long doubles that no float can hold
+                return np.ascontiguousarray(found, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InvalidInput(f"Expected rows of real numbers; got {type(values).__name__}.") from error
+    raise InvalidInput(f"Expected real numbers; got {type(values).__name__} of {found.dtype}.")
+
+
+def as_float(value: object) -> float:
+    """One number at the door; which one does not matter, as long as it is real."""
+    if not isinstance(value, (Real, np.bool_)):
+        value = np.asarray(value)
+        if value.dtype.kind not in "biuf":
+            raise InvalidInput(f"Expected a real number; got {value.dtype}.")
+    with np.errstate(all="ignore"):
+        return float(value)  # type: ignore[arg-type]
 
 
 def is_number(value: object) -> TypeGuard[float]:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 import numpy as np
 
 from diminuendo import _validate
+from diminuendo._validate import as_float
 from diminuendo.types import Floats, SlateLike
 
 
@@ -33,12 +34,15 @@ class Oracle:
 
     def value(self, slate: SlateLike) -> float:
         """f(slate)."""
-        return float(self.function(frozenset(_validate.slate(slate, self.n_items))))
+        return as_float(self.function(frozenset(_validate.slate(slate, self.n_items))))
 
     def gains(self, prefix: SlateLike) -> Floats:
         """f(prefix + a) - f(prefix) for every item a; shape (n_items,)."""
         items = frozenset(_validate.slate(prefix, self.n_items))
-        before = float(self.function(items))
+        before = as_float(self.function(items))
         return np.array(
-            [0.0 if a in items else float(self.function(items | {a})) - before for a in range(self.n_items)]
+            [
+                0.0 if a in items else as_float(self.function(items | {a})) - before
+                for a in range(self.n_items)
+            ]
         )

@@ -17,9 +17,13 @@ import weakref
 from collections.abc import Callable
 from threading import get_ident
 from types import FrameType
-from typing import Any, Self
+from typing import Any, Self, TypeVar
+
+import numpy as np
 
 from diminuendo.errors import InvalidInput, LedgerInUse
+
+Answer = TypeVar("Answer")
 
 
 class ProcessGuard:
@@ -93,6 +97,18 @@ class DeferInterrupt:
             signal.signal(signal.SIGINT, handler)
             if self._heard is not None:
                 handler(*self._heard)
+
+
+def said_by(ask: Callable[[], Answer]) -> Answer | None:
+    """What a person's own code returns. Whatever it raises is what this person said, nothing, and nobody sees it.
+
+    Ctrl-C is the operator's, whatever she raises: it is heard when she has answered. NumPy does not warn of numbers.
+    """
+    with DeferInterrupt(), np.errstate(all="ignore"):
+        try:
+            return ask()
+        except BaseException:  # KeyboardInterrupt too: a Ctrl-C of the operator raises none in here
+            return None
 
 
 _ALL: weakref.WeakSet[ProcessGuard] = weakref.WeakSet()

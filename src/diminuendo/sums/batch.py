@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 
 from diminuendo import _validate
 from diminuendo._sparse import SparseRows
+from diminuendo._validate import as_floats
 from diminuendo.errors import InvalidInput
-from diminuendo.sums.clip import Clip, Rule, add_sparse, as_floats, dense_row, rising, sparse_row
+from diminuendo.sums.clip import Clip, Rule, add_sparse, dense_row, rising, sparse_row
 from diminuendo.sums.schedule import Schedule
 from diminuendo.types import Floats, Ints
 

@@ -9,10 +9,11 @@ from typing import Any, ClassVar, Protocol, TypeAlias
 
 import numpy as np
 
-from diminuendo.errors import InvalidInput, WrongFeedback, unless_ctrl_c
+from diminuendo.errors import InvalidInput, WrongFeedback
 from diminuendo.objectives.family import Table
 from diminuendo.objectives.oracle import Oracle
 from diminuendo.objectives.person import Person, compiled
+from diminuendo.privacy.process_guard import said_by
 from diminuendo.streams.clicks import NO_CLICK
 from diminuendo.types import FEEDBACKS, Decision, FeedbackKind, Objective
 
@@ -63,11 +64,8 @@ class CompiledObjectives:
     def __call__(self, frame: Named, decision: Decision, feedback: Any) -> CompiledObjective:
         """(table, row, leaves) of an objective over the learner's items."""
         objective = checked_objective(frame, feedback)
-        try:
-            return compiled(objective, decision.slate)
-        except BaseException as error:  # whatever goes wrong inside, it is what this person said: nothing
-            unless_ctrl_c(error)
-            return compiled(Oracle(lambda chosen: 0.0, frame.n_items), decision.slate)
+        said = said_by(lambda: compiled(objective, decision.slate))
+        return said or compiled(Oracle(lambda chosen: 0.0, frame.n_items), decision.slate)
 
 
 class Payoffs:
@@ -125,17 +123,21 @@ def read_click(frame: Named, decision: Decision, feedback: Any) -> int:
 def checked_objective(frame: Named, feedback: Any) -> Objective:
     """An objective over the learner's items, or an error."""
     known = type(feedback) is Person and type(feedback.index) is int
-    if not known and not isinstance(feedback, Objective):  # asked last: to look for methods takes long
+    if known:  # asked first: to look for methods takes long
+        n_items = feedback.n_items
+    else:
+        n_items = said_by(lambda: feedback.n_items if isinstance(feedback, Objective) else None)
+    if n_items is None:
         raise WrongFeedback(
             f"{frame.name!r} learns from full information: give observe() the person's objective "
             f"(with value() and gains()), not {type(feedback).__name__}."
         )
-    if not known and isinstance(feedback, Person):
+    if not known and issubclass(type(feedback), Person):
         raise WrongFeedback(
             "A Person comes from People or person(); for an objective of your own write a class with n_items, "
             "value() and gains(), not derived from Person."
         )
-    if feedback.n_items != frame.n_items:
-        raise InvalidInput(f"The learner has {frame.n_items} items, the objective {feedback.n_items}.")
+    if n_items != frame.n_items:
+        raise InvalidInput(f"The learner has {frame.n_items} items, the objective {n_items}.")
     objective: Objective = feedback
     return objective

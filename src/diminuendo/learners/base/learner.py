@@ -169,7 +169,7 @@ class Learner:
             raise InvalidInput(f"Answer with what choose() returned; got {type(decision).__name__}.")
         frame = self._frame
         answer = self.policy.reader(frame, decision, feedback)
-        with frame.guard.lock:
+        with frame.guard.lock, frame.guard.defer_interrupt():  # closed and learned from, or nothing of it
             place = frame.decisions.find(decision)
             if place is not None:
                 frame.decisions.close(place)

@@ -39,7 +39,7 @@ class StoredObjectives:
 
     def add(self, person: Objective, batch: int = 0) -> None:
         """Keep one more person."""
-        if isinstance(person, Person):
+        if type(person) is Person:  # foreign code may say that it is one
             self.add_rows(person.family, person.table, [person.index], batch)
         else:
             self.segments.append(asking(lambda: person))

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from diminuendo._snapshots import MOST_DEVIATIONS
-from diminuendo.errors import InvalidInput, unless_ctrl_c
+from diminuendo.errors import InvalidInput
 from diminuendo.learners.base.feedback import Objectives
 from diminuendo.learners.base.frame import Frame
 from diminuendo.learners.base.menu import Chooser, Menu, OneSlate, RandomSlates
@@ -34,6 +34,7 @@ from diminuendo.learners.overlap.schedule import OverlapPlan
 from diminuendo.privacy.accountants import ACCOUNTANTS
 from diminuendo.privacy.budget import Budget, Guarantee
 from diminuendo.privacy.events import Composed, Event
+from diminuendo.privacy.process_guard import said_by
 from diminuendo.streams.people import People
 from diminuendo.types import EMPTY_SLOT, Ints, Items, Objective
 
@@ -256,11 +257,8 @@ class OverlapPolicy(MenuPolicy):
         """Add up her payoff, and remember what she wants, unless her batch is forgotten."""
         decisions = self.frame.decisions
         batch = self.plan.schedule.batch_of(decisions.round_at(place))
-        try:
-            said = self._walk.along(answer, decisions.rows[place], self.items.first_batch, batch)
-        except BaseException as error:  # whatever goes wrong inside, it is what this person said: nothing
-            unless_ctrl_c(error)
-            return
+        row, first_batch = decisions.rows[place], self.items.first_batch
+        said = said_by(lambda: self._walk.along(answer, row, first_batch, batch))
         if said is not None:
             self._payoffs.add(said.payoff, batch)
             if batch >= self._position.memory_begins:

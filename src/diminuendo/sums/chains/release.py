@@ -9,11 +9,11 @@ from numpy.typing import NDArray
 
 from diminuendo import _validate
 from diminuendo._numba import kernel
+from diminuendo._validate import as_floats
 from diminuendo.errors import InvalidInput
 from diminuendo.privacy.ledger import Paid
 from diminuendo.randomness import rounded_normal
 from diminuendo.randomness.words import SecretRandomness
-from diminuendo.sums.clip import as_floats
 from diminuendo.types import Floats, Ints
 
 

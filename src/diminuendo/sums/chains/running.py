@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from diminuendo import _validate
+from diminuendo._validate import as_floats
 from diminuendo.errors import InvalidInput
 from diminuendo.privacy.events import NormalColumns
 from diminuendo.privacy.ledger import Ledger, Paid
@@ -33,7 +34,7 @@ from diminuendo.sums.batch import csr_rows
 from diminuendo.sums.chains.cost import release_cost, squared_shifts
 from diminuendo.sums.chains.release import add_weighted, fall
 from diminuendo.sums.chains.weights import RunningWeights
-from diminuendo.sums.clip import Clip, as_floats, clip_all, gains_row
+from diminuendo.sums.clip import Clip, clip_all, gains_row
 from diminuendo.sums.schedule import Schedule
 from diminuendo.types import Floats, Ints
 
