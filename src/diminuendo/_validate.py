@@ -64,7 +64,7 @@ def as_float(value: object) -> float:
         if value.dtype.kind not in "biuf":
             raise InvalidInput(f"Expected a real number; got {value.dtype}.")
     with np.errstate(all="ignore"):
-        return float(value)  # type: ignore[arg-type]
+        return float(value)
 
 
 def is_number(value: object) -> TypeGuard[float]:

@@ -66,7 +66,8 @@ def test_progress_says_nothing_of_what_was_said_or_drawn(name: str, on_ledger: b
     """Where secret words run out depends on scores, and so on the first answer; what is reported does not."""
     told = []
     for first, secret in itertools.product((0, 1), (1, 2)):
-        learner, seen = made(name, secret, on_ledger=on_ledger), []
+        learner = made(name, secret, on_ledger=on_ledger)
+        seen: list[Any] = []
 
         def tell(done: int, learner: Learner = learner, seen: list[Any] = seen) -> None:
             seen.append((done, learner.rounds, repr(learner)))

@@ -14,12 +14,14 @@ import os
 import signal
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from threading import get_ident
 from types import FrameType
 from typing import Any, Self, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from diminuendo.errors import InvalidInput, LedgerInUse
 
@@ -55,6 +57,18 @@ class ProcessGuard:
     def all_or_broken(self) -> DeferInterrupt:
         """A piece of work that Ctrl-C does not cut, and that is not taken up again if it fails."""
         return DeferInterrupt(self)
+
+
+@contextmanager
+def all_or_nothing(arrays: Iterable[NDArray[Any]]) -> Iterator[None]:
+    """A piece of work that changes these arrays; should it fail, they are as before, and it may be tried again."""
+    before = [(array, array.copy()) for array in arrays]
+    try:
+        yield
+    except BaseException:
+        for array, kept in before:
+            array[...] = kept
+        raise
 
 
 def refuse_copies(what: object) -> InvalidInput:

@@ -164,11 +164,15 @@ class OpenBatch:
     def _take(self) -> Ints:
         """What was added to the open batch; the next one is open from now on."""
         with self._lock:
-            taken = self._cells.entries()
-            self._cells.array[...] = 0
-            self._marks[0] += 1
-            self._cells = self._later.pop(self.batch) if self.batch in self._later else self._new_cells()
+            taken, closed = self._cells.entries(), self._cells
+            self._open_next()
+            closed.array[...] = 0
             return taken
+
+    def _open_next(self) -> None:
+        """The next batch is open from now on; or, where this fails, nothing has happened."""
+        number = self.batch + 1
+        self._cells, self._marks[0] = self._later.pop(number, self._new_cells()), number
 
 
 def csr_rows(rows: Any, size: int) -> tuple[Ints, Ints, Floats]:

@@ -196,7 +196,8 @@ class Learner:
 
     def _release_what_is_due(self) -> None:
         while self.policy.due():
-            self.policy.release()
+            with self._frame.guard.defer_interrupt():
+                self.policy.release()
 
     # All people at once.
 
