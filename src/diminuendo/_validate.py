@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from numbers import Real
 from typing import Any, TypeGuard, TypeVar
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from diminuendo.errors import InvalidInput, UnknownName
-from diminuendo.types import Slate, SlateLike
+from diminuendo.types import Floats, Slate, SlateLike
 
 Value = TypeVar("Value")
 
@@ -42,6 +43,25 @@ def slots(value: object, n_items: int) -> int:
             "Show fewer, or add items."
         )
     return count
+
+
+def as_floats(values: object) -> Floats:
+    """Numbers at the door; which numbers does not matter, as long as they are real. NumPy warns of none of them."""
+    with suppress(Exception), np.errstate(all="ignore"):  # of long doubles that no float can hold
+        found = np.asarray(values)
+        if found.dtype == object:
+            found = np.array([as_float(entry) for entry in found.flat]).reshape(found.shape)
+        if found.dtype.kind in "biuf":
+            return np.ascontiguousarray(found, dtype=np.float64)
+    raise InvalidInput(f"Expected real numbers; got {type(values).__name__}.")
+
+
+def as_float(value: object) -> float:
+    """One number at the door; which one does not matter, as long as it is real."""
+    with suppress(Exception), np.errstate(all="ignore"):
+        if isinstance(value, (Real, np.bool_)) or np.asarray(value).dtype.kind in "biuf":
+            return float(value)  # type: ignore[arg-type]  # what is none raises
+    raise InvalidInput(f"Expected a real number; got {type(value).__name__}.")
 
 
 def is_number(value: object) -> TypeGuard[float]:

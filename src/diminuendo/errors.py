@@ -54,11 +54,5 @@ def refuse_copies(what: object) -> NoReturn:
     )
 
 
-def unless_ctrl_c(error: BaseException) -> None:
-    """Foreign code failed: that is something a person said, and must not be seen. Ctrl-C is the operator's."""
-    if isinstance(error, KeyboardInterrupt):
-        raise error
-
-
 class OutOfRange(UserWarning):
     """A published formula gives a value that makes no sense here; the nearest sensible one is used instead."""

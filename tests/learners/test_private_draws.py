@@ -297,9 +297,11 @@ def test_threads_take_turns(make: Any) -> None:
 
 
 @pytest.mark.parametrize("make", PRIVATE.values(), ids=PRIVATE)
-def test_choosing_while_a_replay_is_under_way_does_not_pass_the_horizon(make: Any) -> None:
+def test_choosing_while_a_replay_is_under_way_does_not_pass_the_horizon(
+    make: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     learner = make()
-    learner._frame.secret.size = learner._frame.public.size = 64  # so that it reports often
+    monkeypatch.setattr("diminuendo.learners.base.frame.STRIDE", 64)  # so that it reports often
 
     def meddle(done: int) -> None:
         with contextlib.suppress(InvalidInput):

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import time
 from fractions import Fraction
+from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
+from diminuendo import LEARNERS, Learner, SeededCoins
 from diminuendo.errors import (
     InvalidInput,
     OverBudget,
@@ -16,6 +20,7 @@ from diminuendo.privacy import calibrate, curves
 from diminuendo.privacy.budget import Budget, Unit
 from diminuendo.privacy.events import Columns, Gaussian, Laplace, Repeated, Selections
 from diminuendo.privacy.ledger import Ledger
+from diminuendo.streams import taste_groups
 
 BUDGET = Budget(1.0, 1e-6)
 RHO = curves.zcdp_rho(1.0, 1e-6)
@@ -166,3 +171,54 @@ def test_events_without_a_price_are_refused_by_name() -> None:
 def test_bad_budgets_are_refused(wrong: object) -> None:
     with pytest.raises(InvalidInput):
         wrong()  # type: ignore[operator]
+
+
+# Several learners on one ledger.
+
+
+def greedy(ledger: Ledger, seed: int = 1) -> Learner:
+    return LEARNERS["overlap-greedy"](
+        8, 2, horizon=120, epsilon=1.0, delta=1e-6, coins=SeededCoins(seed), ledger=ledger
+    )
+
+
+def test_learners_with_names_of_their_own_share_a_budget() -> None:
+    people = taste_groups(120, 8, groups=2, items_per_group=3, seed=1)
+    ledger = Ledger(Budget(1.5, 1e-6, accountant="continuous-gaussian"))
+    alone = [greedy(Ledger(ledger.budget), seed).replay(people) for seed in (1, 2)]
+    both = [greedy(ledger.named(name), seed) for name, seed in (("front-page", 1), ("basket", 2))]
+    for learner, expected in zip(both, alone, strict=True):
+        np.testing.assert_array_equal(learner.replay(people), expected)
+    names = {drawn.name for drawn in ledger.drawn}
+    assert {"payoffs@front-page.000000", "people-000000@basket.singles"} <= names
+    one = Ledger(ledger.budget)
+    greedy(one).replay(people)
+    assert ledger.spent() > 1.3 * one.spent(), "who is in both pays for both"
+    with pytest.raises(InvalidInput, match="name of its own"):
+        greedy(ledger.named("basket"))
+    with pytest.raises(OverBudget, match="whole run"):
+        greedy(ledger.named("third"))
+
+
+def test_a_second_learner_of_no_name_is_refused_and_one_of_a_name_is_found_again(tmp_path: Path) -> None:
+    people = taste_groups(120, 8, groups=2, items_per_group=3, seed=1)
+    budget, kind = Budget(2.5, 1e-6, accountant="continuous-gaussian"), LEARNERS["overlap-greedy"]
+    more: dict[str, Any] = {"horizon": 120, "epsilon": 1.0, "delta": 1e-6}
+    with Ledger.open(tmp_path / "ledger", budget) as ledger:
+        kind(8, 2, ledger=ledger, **more)
+        with pytest.raises(InvalidInput, match="named"):
+            kind(8, 2, ledger=ledger, **more)
+        learner = kind(8, 2, ledger=ledger.named("basket"), **more)
+        snapshot = learner.snapshot()
+        learner.replay(people)
+        drawn, spent = ledger.drawn, ledger.spent()
+    with Ledger.open(tmp_path / "ledger") as ledger:
+        kind.restore(snapshot, ledger=ledger.named("basket")).replay(people)
+        assert ledger.drawn[: len(drawn)] == drawn
+        assert ledger.spent() == spent
+
+
+@pytest.mark.parametrize("name", ["front page", "", "a@b", "../a"])
+def test_names_of_learners_are_names(name: str) -> None:
+    with pytest.raises(InvalidInput, match="Names"):
+        Ledger(Budget(1.0, 1e-6)).named(name)

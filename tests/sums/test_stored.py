@@ -18,7 +18,7 @@ from diminuendo.privacy.events import Gaussian, NormalColumns
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.randomness import SecretRandomness
 from diminuendo.randomness import rounded_normal as normal
-from diminuendo.sums.chains.cost import squared_shifts
+from diminuendo.sums.chains.cost import release_cost, squared_shifts
 from diminuendo.sums.chains.stored import StoredPeople
 from diminuendo.sums.chains.weights import UNIT, gls, power_weights
 from diminuendo.sums.clip import Clip
@@ -140,9 +140,45 @@ def test_each_batch_pays_for_itself_before_anything_is_drawn() -> None:
     assert exact / 2 > 0.999999 * people.ledger.budget.limit, "zCDP is half the square"
     with pytest.raises(OverBudget):
         people.release(1, [1, UNIT], sigmas)
-    people.release(1, [0, UNIT], sigmas)
+    begun = people.release(1, [0, UNIT], sigmas)
+    again = people.release(
+        1, [0, UNIT], sigmas
+    )  # as after a failure: charged for once, and one of them goes on
+    assert len(people.ledger.charges) == 2
+    with pytest.raises(InvalidInput, match="begun again"):
+        begun.singles(secret())
+    again.singles(secret())
+
+
+def test_batches_of_other_schedules_are_other_people(tmp_path: Path) -> None:
+    """One person is in another batch of each: what she pays adds up, in one process and after it."""
+    apart = [Schedule((end, 4)) for end in (1, 2, 3)]
+    first = stored(schedule=apart[0], ledger=Ledger.open(tmp_path / "ledger", Budget(1.0, 1e-6)))
+    sigmas = first.sigmas(np.array([[UNIT, UNIT]]), first.ledger.budget.share(0.6))  # type: ignore[arg-type]
+    first.release(0, [UNIT], sigmas)
     with pytest.raises(InvalidInput, match="in use"):
-        people.release(1, [0, UNIT], sigmas)
+        stored(schedule=apart[1], ledger=first.ledger)
+    with pytest.raises(OverBudget):
+        stored(schedule=apart[1], ledger=first.ledger, name="others").release(1, [0, UNIT], sigmas)
+    first.ledger.close()
+    with Ledger.open(tmp_path / "ledger") as ledger, pytest.raises(OverBudget):
+        stored(schedule=apart[1], ledger=ledger).release(1, [0, UNIT], sigmas)
+    with Ledger.open(tmp_path / "ledger") as ledger:
+        stored(schedule=apart[0], ledger=ledger).release(1, [0, UNIT], sigmas)
+
+
+def test_ledgers_that_named_no_schedule_go_on() -> None:
+    """They were charged under the bare name; going on so, they do not pay twice."""
+    ledger, plan = Ledger(Budget(1.0, 1e-6)), Schedule((2, 4))
+    first = stored(schedule=plan, ledger=Ledger(Budget(1.0, 1e-6)))
+    sigmas = first.sigmas(np.array([[UNIT, UNIT]]), ledger.budget.share(0.6))  # type: ignore[arg-type]
+    shifts = squared_shifts(first.n_items, first.clip)
+    old = release_cost([UNIT], shifts, sigmas, "people")
+    ledger.charge(old, f"people-000000: a chain over {first.n_items} items")
+    people = stored(schedule=plan, ledger=ledger)
+    people.release(0, [UNIT], sigmas)
+    people.release(1, [0, UNIT], sigmas)
+    assert [charge.event.partition for charge in ledger.charges] == ["people"] * 2  # type: ignore[union-attr]
 
 
 def test_two_stores_on_one_ledger_pay_side_by_side() -> None:

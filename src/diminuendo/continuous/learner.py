@@ -25,7 +25,7 @@ from diminuendo.errors import InvalidInput, WrongFeedback, refuse_copies
 from diminuendo.privacy.budget import Budget, Guarantee, Unit, no_privacy
 from diminuendo.privacy.events import Event
 from diminuendo.privacy.ledger import Ledger
-from diminuendo.privacy.process_guard import ProcessGuard
+from diminuendo.privacy.process_guard import ProcessGuard, said_by
 from diminuendo.randomness.coins import Coins, SystemCoins
 from diminuendo.randomness.words import SecretRandomness
 from diminuendo.sums import snapshots
@@ -172,15 +172,12 @@ class PointLearner(ABC):
             return
         asked = self._asked(place)
         shape = asked.shape
-        try:
-            said = np.asarray(gradients(asked), dtype=np.float64)
-        except Exception:  # whatever goes wrong inside, it is what this person said: nothing
-            said = np.zeros(0)
-        with self._guard.lock:
+        said = said_by(lambda: _validate.as_floats(gradients(asked)))
+        with self._guard.lock, self._guard.defer_interrupt():
             if (place := self._place(decision)) is None:  # asked again: an objective is foreign code
                 return
             self._answered[place] = True
-            if said.shape == shape and self._sums.released < len(self.schedule) - 1:
+            if said is not None and said.shape == shape and self._sums.released < len(self.schedule) - 1:
                 self._sums.add(said)
 
     def replay(self, objectives: Sequence[DRObjective]) -> Floats:

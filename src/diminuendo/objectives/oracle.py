@@ -7,12 +7,11 @@ stream of oracles is replayed round by round.
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
 
 import numpy as np
 
 from diminuendo import _validate
-from diminuendo.errors import InvalidInput
+from diminuendo._validate import as_float
 from diminuendo.types import Floats, SlateLike
 
 
@@ -35,18 +34,13 @@ class Oracle:
 
     def value(self, slate: SlateLike) -> float:
         """f(slate)."""
-        return self._value(frozenset(_validate.slate(slate, self.n_items)))
+        return as_float(self.function(frozenset(_validate.slate(slate, self.n_items))))
 
     def gains(self, prefix: SlateLike) -> Floats:
         """f(prefix + a) - f(prefix) for every item a; shape (n_items,)."""
         items = frozenset(_validate.slate(prefix, self.n_items))
-        before = self._value(items)
-        return np.array(
-            [0.0 if a in items else self._value(items | {a}) - before for a in range(self.n_items)]
-        )
-
-    def _value(self, items: frozenset[int]) -> float:
-        found = self.function(items)
-        with suppress(Exception):
-            return float(found)
-        raise InvalidInput(f"The function must return a number; got {type(found).__name__}.")
+        before = as_float(self.function(items))
+        found = np.zeros(self.n_items)
+        for item in set(range(self.n_items)) - items:
+            found[item] = as_float(self.function(items | {item})) - before
+        return found

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from diminuendo import _validate
+from diminuendo._validate import as_float, as_floats
 from diminuendo.errors import InvalidInput
 from diminuendo.objectives.family import GainBuffer, Kernels, register
 from diminuendo.types import Floats, Objective, Slate
@@ -28,10 +28,10 @@ class RecordedTable(NamedTuple):
 
 def record(objective: Objective, chain: Slate) -> RecordedTable:
     """Ask `objective` for its values and gains along `chain`."""
-    values = _validate.numbers([objective.value(chain[:d]) for d in range(len(chain) + 1)], "value()")
+    values = np.array([as_float(objective.value(chain[:depth])) for depth in range(len(chain) + 1)])
     gains = np.zeros((len(chain) + 1, objective.n_items))
     for depth in range(len(chain) + 1):
-        row = _validate.numbers(objective.gains(chain[:depth]), "gains()")
+        row = as_floats(objective.gains(chain[:depth]))
         if row.shape != (objective.n_items,):
             raise InvalidInput(
                 f"gains() must return one number per item, {objective.n_items}; got shape {row.shape}."

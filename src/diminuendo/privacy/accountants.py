@@ -48,19 +48,29 @@ class BatchCosts:
         self.columns[partition, column] = paid
         self.worst[partition] = max(self.worst.get(partition, Fraction(0)), paid)
 
-    def add(self, other: BatchCosts, times: int = 1) -> None:
-        """On the same people."""
-        self.common += times * other.common
-        for (partition, column), cost in other.columns.items():
-            self.put(partition, column, times * cost)
+    def add(self, other: BatchCosts, times: int = 1) -> BatchCosts:
+        """On the same people; returns itself."""
+        common, columns, worst = self._with(other, times)
+        self.common, _, _ = common, self.columns.update(columns), self.worst.update(worst)  # all at once
+        return self
 
     def after(self, other: BatchCosts) -> Fraction:
         """The total there would be after adding `other`, which is not added."""
-        worst = dict(self.worst)
-        for (partition, column), cost in other.columns.items():
-            paid = self.columns.get((partition, column), Fraction(0)) + cost
-            worst[partition] = max(worst.get(partition, Fraction(0)), paid)
-        return self.common + other.common + sum(worst.values())
+        common, _, worst = self._with(other)
+        return common + sum((self.worst | worst).values())
+
+    def _with(
+        self, other: BatchCosts, times: int = 1
+    ) -> tuple[Fraction, dict[tuple[str, int], Fraction], dict[str, Fraction]]:
+        """What would be other numbers after adding `other`."""
+        columns = {
+            key: self.columns.get(key, Fraction(0)) + times * cost for key, cost in other.columns.items()
+        }
+        worst: dict[str, Fraction] = {}
+        for (partition, _), paid in columns.items():
+            before = worst.get(partition, self.worst.get(partition, Fraction(0)))
+            worst[partition] = max(before, paid)
+        return self.common + times * other.common, columns, worst
 
 
 class Accountant(ABC):

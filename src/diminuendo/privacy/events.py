@@ -154,6 +154,17 @@ def from_json(record: Any) -> Event:
     return event
 
 
+def renamed(event: Event, name: Callable[[str], str]) -> Event:
+    """The same cost, its partitions under other names."""
+    if isinstance(event, (Columns, NormalColumns)):
+        return dataclasses.replace(event, partition=name(event.partition))
+    if isinstance(event, (Composed, Parallel)):
+        return dataclasses.replace(event, events=tuple(renamed(part, name) for part in event.events))
+    return (
+        dataclasses.replace(event, event=renamed(event.event, name)) if isinstance(event, Repeated) else event
+    )
+
+
 def _plain(value: Any) -> Any:
     if isinstance(value, tuple):
         return [_plain(part) for part in value]

@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 from urllib.parse import quote
 
 from diminuendo.errors import InvalidInput, LedgerDamaged, LedgerInUse, OverBudget, refuse_copies
@@ -28,7 +28,7 @@ from diminuendo.privacy import durable as _disk
 from diminuendo.privacy import ledger_file
 from diminuendo.privacy.accountants import BatchCosts
 from diminuendo.privacy.budget import Budget, Guarantee
-from diminuendo.privacy.events import Composed, Event
+from diminuendo.privacy.events import Composed, Event, renamed
 from diminuendo.privacy.ledger_file import Charge, Drawn
 from diminuendo.privacy.process_guard import ProcessGuard
 from diminuendo.privacy.releases import Releases, digest
@@ -52,6 +52,7 @@ class Ledger:
         self._bought: dict[str, Charge] = {}
         self._drawn: dict[str, Drawn] = {}
         self._in_use: set[str] = set()
+        self._latest: dict[str, Paid] = {}
         self._seeded = False  # whether seeded draws were charged for
         self._limit, self._tally = budget.limit, BatchCosts()
         self._kept = Releases()
@@ -158,27 +159,68 @@ class Ledger:
             self._write(Charge(event, note), price)
             self._seeded |= not secure
 
-    def buy(self, event: Event, name: str, about: str) -> Paid:
-        """Charge for releases under a name, or go on with what was charged for under it before a crash.
+    def named(self, name: str) -> Ledger:
+        """The same ledger for one of several learners: the budget is shared, names are its own.
 
-        `about` says in public what they are of; a name that was bought for something else is refused.
+            front = learners.OverlapGreedy(..., ledger=ledger.named("front-page"))
+            basket = learners.OverlapGreedy(..., ledger=ledger.named("basket"))
+
+        Always the same name for the same learner: by it, what was published before a crash is found again.
         """
-        wanted = Charge(event, f"{name}: {about}")
+        self._kept.check(name)
+        if "@" in name:
+            raise InvalidInput(f"Names of learners have no @ in them; got {name!r}.")
+        return _Named(self, name)
+
+    def hold(self, name: str) -> None:
+        """Take a name for one object of this process: nobody else buys under it as long as the ledger is open."""
         with self._guard.lock:
             self._check_hold()
             self._kept.check(name)
             if name in self._in_use:
                 raise InvalidInput(
-                    f"{name!r} is in use on this ledger already; each sum needs a name of its own."
+                    f"{name!r} is in use on this ledger already, and a second of that name would be given what the "
+                    "first has published. Give each a name of its own, as with ledger.named(...)."
                 )
+            self._in_use.add(name)
+
+    def buy(self, event: Event, name: str, about: str) -> Paid:
+        """Take a name, and charge for releases under it, or go on with what was charged for before a crash.
+
+        `about` says in public what they are of; a name that was bought for something else is refused.
+        """
+        with self._guard.lock:
+            self.hold(name)
+            try:
+                return self.bought(event, name, about)
+            except BaseException:
+                self._in_use.discard(name)
+                raise
+
+    def bought(self, event: Event, name: str, about: str) -> Paid:
+        """As `buy`, for whoever holds this name, or one that it begins with; to be tried again where it failed.
+
+        It is charged for once, and only what was returned last may draw.
+        """
+        wanted = Charge(event, f"{name}: {about}")
+        with self._guard.lock:
+            self._kept.check(name)
             if (before := self._bought.get(name)) is None:
                 self.charge(wanted.event, wanted.note)
             elif before != wanted:
                 raise InvalidInput(
                     f"{name!r} was bought for something else before ({before.note}); take another name."
                 )
-            self._in_use.add(name)
-        return Paid(self, name)
+            self._latest[name] = Paid(self, name)
+            return self._latest[name]
+
+    def has_bought(self, name: str) -> bool:
+        """Whether something was charged for under that name."""
+        return name in self._bought
+
+    def has_partition(self, name: str) -> bool:
+        """Whether somebody was charged for as one of a batch of that partition (events.py)."""
+        return name in self._tally.worst
 
     def affords(self, event: Event) -> bool:
         """Whether a charge would be accepted now."""
@@ -243,16 +285,17 @@ class Ledger:
         if self._file is not None:
             self._file.append(ledger_file.line(entry.body(), head))
         self._enter(entry, price)
-        self.head = head
-        self._half_written = False
+        self.head, self._half_written = head, False
 
     def _enter(self, entry: Charge | Drawn, price: BatchCosts | None = None) -> None:
         if isinstance(entry, Drawn):
             self._drawn[entry.name] = entry
         else:
-            self._tally.add(self.budget.counting.tally(entry.event) if price is None else price)
-            self.charges.append(entry)
-            self._bought.setdefault(entry.note.partition(":")[0], entry)
+            cost = self.budget.counting.tally(entry.event) if price is None else price
+            name = entry.note.partition(":")[0]
+            at, first = len(self.charges), self._bought.get(name, entry)
+            # In one go: what is counted is found again, and nothing is counted twice.
+            self._tally, self.charges[at:], self._bought[name] = self._tally.add(cost), [entry], first
 
     def _refusal(self, event: Event, price: BatchCosts) -> str:
         alone = self.budget.counting.epsilon(event, self.budget.delta, self.budget.unit.rounds)
@@ -266,6 +309,43 @@ class Ledger:
             f"Not charged: of epsilon {self.budget.epsilon:g} (delta {self.budget.delta:g}) {self.spent():.6g} is "
             f"spent, and this would cost {alone:.6g} by itself. {advice}"
         )
+
+
+class _Named(Ledger):
+    """A ledger as one of several sees it: whatever it is charged for, and whatever is published, has its name."""
+
+    def __init__(self, whole: Ledger, name: str) -> None:
+        self._whole, self._name = whole, name
+
+    def __getattr__(self, what: str) -> Any:
+        return getattr(self._whole, what)  # all else is the whole's
+
+    def _mine(self, name: str) -> str:
+        return f"{name}@{self._name}"
+
+    def charge(self, event: Event, note: str = "", *, secure: bool = True) -> None:
+        self._whole.charge(renamed(event, self._mine), self._mine(note), secure=secure)
+
+    def hold(self, name: str) -> None:
+        self._whole.hold(self._mine(name))
+
+    def buy(self, event: Event, name: str, about: str) -> Paid:
+        return self._whole.buy(renamed(event, self._mine), self._mine(name), about)
+
+    def bought(self, event: Event, name: str, about: str) -> Paid:
+        return self._whole.bought(renamed(event, self._mine), self._mine(name), about)
+
+    def visits_of(self, learner: str) -> VisitFile | None:
+        return self._whole.visits_of(self._mine(learner))
+
+    def has_bought(self, name: str) -> bool:
+        return self._whole.has_bought(self._mine(name))
+
+    def has_partition(self, name: str) -> bool:
+        return self._whole.has_partition(self._mine(name))
+
+    def affords(self, event: Event) -> bool:
+        return self._whole.affords(renamed(event, self._mine))
 
 
 class Paid:
@@ -297,6 +377,8 @@ class Paid:
             )
         with ledger._guard.lock:
             ledger._check_hold()  # before anything is drawn or kept
+            if ledger._latest.get(self.name) is not self:
+                raise InvalidInput(f"{self.name!r} was begun again; go on with that one.")
             before = ledger._drawn.get(name)
             if before is not None and not ledger._kept.has(name):
                 raise LedgerDamaged(

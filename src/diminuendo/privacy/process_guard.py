@@ -14,13 +14,18 @@ import os
 import signal
 import threading
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from threading import get_ident
 from types import FrameType
-from typing import Any, Self
+from typing import Any, Self, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 from diminuendo.errors import InvalidInput, LedgerInUse
+
+Answer = TypeVar("Answer")
 
 
 class ProcessGuard:
@@ -69,6 +74,18 @@ class ProcessGuard:
         return DeferInterrupt(self)
 
 
+@contextmanager
+def all_or_nothing(arrays: Iterable[NDArray[Any]]) -> Iterator[None]:
+    """A piece of work that changes these arrays; should it fail, they are as before, and it may be tried again."""
+    before = [(array, array.copy()) for array in arrays]
+    try:
+        yield
+    except BaseException:
+        for array, kept in before:
+            array[...] = kept
+        raise
+
+
 class DeferInterrupt:
     """Ctrl-C waits until this is over. Only the main thread hears of it at all. Every round begins and ends one.
 
@@ -101,6 +118,18 @@ class DeferInterrupt:
             signal.signal(signal.SIGINT, handler)
             if self._heard is not None:
                 handler(*self._heard)
+
+
+def said_by(ask: Callable[[], Answer]) -> Answer | None:
+    """What a person's own code returns. Whatever it raises is what this person said, nothing, and nobody sees it.
+
+    Ctrl-C is the operator's, whatever she raises: it is heard when she has answered. NumPy does not warn of numbers.
+    """
+    with DeferInterrupt(), np.errstate(all="ignore"):
+        try:
+            return ask()
+        except BaseException:  # KeyboardInterrupt too: a Ctrl-C of the operator raises none in here
+            return None
 
 
 _ALL: weakref.WeakSet[ProcessGuard] = weakref.WeakSet()

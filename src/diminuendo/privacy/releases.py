@@ -20,7 +20,8 @@ from diminuendo.errors import InvalidInput, LedgerDamaged, refuse_copies
 from diminuendo.privacy import durable
 from diminuendo.types import Ints
 
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}(@[A-Za-z0-9][A-Za-z0-9._-]{0,79})*")
+"""What a release is called, and behind each @ for whom, where several share a ledger."""
 
 
 def digest(values: Ints) -> str:
@@ -52,7 +53,9 @@ class Releases:
     def check(self, name: str) -> None:
         """Refuse names that could not be those of files."""
         if not isinstance(name, str) or not NAME.fullmatch(name):
-            raise InvalidInput(f"Names are letters, digits, dots, dashes and underscores; got {name!r}.")
+            raise InvalidInput(
+                f"Names are up to 80 letters, digits, dots, dashes and underscores; got {name!r}."
+            )
 
     def has(self, name: str) -> bool:
         """Whether there is a release of that name."""

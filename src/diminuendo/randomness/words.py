@@ -110,10 +110,12 @@ class WordBuffer(ABC, Generic[View]):
         self._wiped += int(used[USED])
         used[USED] = used[BEGUN] = used[SHORT] = 0
 
-    def resume(self, wanted: int = 0) -> None:
-        """Give an interrupted kernel words, if it lacked them: about as many as are `wanted`."""
-        if self.view.used[SHORT]:
+    def resume(self, wanted: int = 0) -> bool:
+        """Give an interrupted kernel words, about as many as are `wanted`; says whether it lacked any."""
+        lacked = bool(self.view.used[SHORT])
+        if lacked:
             self.refill(wanted)
+        return lacked
 
     def take(self, count: int) -> Words:
         """The next `count` words, used up at once."""
@@ -179,12 +181,12 @@ class SecretRandomness(WordBuffer[SecretWords]):
     def _fresh(self, count: int) -> Words:
         return self.coins.secret(count)
 
-    def resume(self, wanted: int = 0) -> None:
-        """Give an interrupted kernel what it lacked: words, about as many as are `wanted`, or an exact verdict."""
-        if self.view.question[ASKED]:
-            self._answer()
-        else:
-            super().resume(wanted)
+    def resume(self, wanted: int = 0) -> bool:
+        """Give an interrupted kernel what it lacked, if anything: words, or an exact verdict."""
+        if not self.view.question[ASKED]:
+            return super().resume(wanted)
+        self._answer()
+        return True
 
     def _answer(self) -> None:
         """Decide the open question exactly; the words of the fraction are those that come next in the round."""

@@ -23,9 +23,10 @@ from numpy.typing import NDArray
 
 from diminuendo._numba import inline, kernel
 from diminuendo._sparse import SparseRows
-from diminuendo.errors import unless_ctrl_c
+from diminuendo._validate import as_floats
 from diminuendo.objectives.family import Family, GainBuffer, Table, add, gains, new_gain_buffer, offset, start
 from diminuendo.objectives.person import Person
+from diminuendo.privacy.process_guard import said_by
 from diminuendo.randomness.ticks import TICKS, to_ticks
 from diminuendo.streams.people import People, Stream
 from diminuendo.types import Floats, Ints, Objective, Slate
@@ -181,12 +182,8 @@ class ScoreWalk:
 
 def _said(function: Callable[[Slate], Floats], slate: list[int], n_items: int) -> Floats:
     """One person's gains; zeros if there are none to be had."""
-    try:
-        row = np.asarray(function(tuple(slate)), dtype=np.float64)
-    except BaseException as error:  # whatever goes wrong inside, it is what this person said: nothing
-        unless_ctrl_c(error)
-        row = np.zeros(0)
-    return np.ascontiguousarray(row) if row.shape == (n_items,) else np.zeros(n_items)
+    row = said_by(lambda: as_floats(function(tuple(slate))))
+    return row if row is not None and row.shape == (n_items,) else np.zeros(n_items)
 
 
 def singles(people: Segment, n_items: int) -> SparseRows:

@@ -18,9 +18,10 @@ from numpy.typing import NDArray
 
 from diminuendo import _validate
 from diminuendo._sparse import SparseRows
+from diminuendo._validate import as_floats
 from diminuendo.errors import InvalidInput
 from diminuendo.randomness.coins import SystemCoins
-from diminuendo.sums.clip import Clip, Rule, add_sparse, as_floats, dense_row, rising, sparse_row
+from diminuendo.sums.clip import Clip, Rule, add_sparse, dense_row, rising, sparse_row
 from diminuendo.sums.schedule import Schedule
 from diminuendo.types import Floats, Ints
 
@@ -183,12 +184,16 @@ class OpenBatch:
     def _take(self) -> Ints:
         """What was added to the open batch; the next one is open from now on."""
         with self._lock:
-            taken = self._cells.entries()
-            self._cells.array[...] = 0
-            self._marks[0] += 1
-            self._merged.clear()  # whoever comes to a batch that has closed comes too late anyway
-            self._cells = self._later.pop(self.batch) if self.batch in self._later else self._new_cells()
+            taken, closed = self._cells.entries(), self._cells
+            self._open_next()
+            closed.array[...] = 0
             return taken
+
+    def _open_next(self) -> None:
+        """The next batch is open from now on; or, where this fails, nothing has happened."""
+        number = self.batch + 1
+        self._cells, self._marks[0] = self._later.pop(number, self._new_cells()), number
+        self._merged.clear()  # whoever comes to a batch that has closed comes too late anyway
 
 
 def csr_rows(rows: Any, size: int) -> tuple[Ints, Ints, Floats]:

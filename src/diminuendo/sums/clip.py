@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from diminuendo import _validate
 from diminuendo._numba import inline, kernel
+from diminuendo._validate import as_floats
 from diminuendo.errors import InvalidInput
 from diminuendo.types import Floats, Ints
 
@@ -223,11 +224,6 @@ def gains_row(values: object, indices: object, size: int) -> tuple[Floats, Ints]
     row = dense_row(values, size)
     places = np.flatnonzero(row > 0)
     return row[places], places
-
-
-def as_floats(values: object) -> Floats:
-    """Numbers at the door; which numbers does not matter."""
-    return np.ascontiguousarray(_validate.numbers(values, "Contributions"))
 
 
 @kernel

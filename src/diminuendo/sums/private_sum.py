@@ -35,6 +35,7 @@ from diminuendo.errors import InvalidInput, OverBudget, refuse_copies
 from diminuendo.privacy import calibrate
 from diminuendo.privacy.events import ContinuousGaussian, Gaussian, Laplace
 from diminuendo.privacy.ledger import Ledger
+from diminuendo.privacy.process_guard import all_or_nothing
 from diminuendo.privacy.rounding import raised, rounded_up
 from diminuendo.randomness import noise, rounded_normal
 from diminuendo.randomness.words import SecretRandomness
@@ -152,7 +153,8 @@ class PrivateSum(RunningSum):
                 f"cost must be a Gaussian, ContinuousGaussian or Laplace event, as from Budget.share(); got {cost!r}."
             )
         self._encoder, self._decoder = self.strategy.encoder(self.size), self.strategy.decoder(self.size)
-        self._due: Ints | None = None  # encoded, but not published yet because that failed, as on a full disk
+        self.last: Floats = np.zeros(self.size)
+        """What was published last, in this life."""
         about = f"{self.size} entries, {strategy}, {len(schedule)} releases of {schedule.rounds} rounds, "
         self._paid = ledger.buy(
             self.event, name, about + f"{self.clip.norm} {self.clip.limit}/{self.clip.ticks} ticks"
@@ -161,22 +163,26 @@ class PrivateSum(RunningSum):
     @property
     def left(self) -> int:
         """How many releases are left."""
-        return len(self.schedule) - self.batch + (self._due is not None)
+        return len(self.schedule) - self.batch
 
     def release(self, secret: SecretRandomness) -> Floats:
-        """Close the batch and publish the running sum. Each release is drawn once and kept before it is seen."""
+        """Close the batch and publish the running sum. Each release is drawn once and kept before it is seen.
+
+        If it fails, as on a full disk, nothing has happened, but what was drawn is drawn: the same release may be tried
+        again.
+        """
         if self.left < 1:
             raise OverBudget(f"All {len(self.schedule)} releases that were paid for have been made.")
-        if self._due is None:
-            self._due = self._encoder.encode(self._take())
-        rows, sampler = self._due, SAMPLERS[type(self.event)]
-        released = self._paid.once(f"{self.batch - 1:06d}", lambda: sampler(rows, self.scale, secret), secret)
-        if released.shape != rows.shape:
-            raise InvalidInput(f"What was published as {self._paid.name!r} before is of another size.")
-        self._due = None
-        running = self._decoder.decode(released)
-        running /= self.clip.ticks
-        return running
+        sampler, closed = SAMPLERS[type(self.event)], self._cells
+        with self._lock, all_or_nothing(self._arrays()):
+            rows = self._encoder.encode(self._cells.entries())
+            released = self._paid.once(f"{self.batch:06d}", lambda: sampler(rows, self.scale, secret), secret)
+            if released.shape != rows.shape:
+                raise InvalidInput(f"What was published as {self._paid.name!r} before is of another size.")
+            self.last = self._decoder.decode(released) / self.clip.ticks
+            self._open_next()
+        closed.array[...] = 0
+        return self.last
 
     def deviation(self, release: int) -> float:
         """The standard deviation of the noise in every entry, in units, after that number of releases (from 1)."""
@@ -215,17 +221,6 @@ class PrivateSum(RunningSum):
                     cells.array += theirs.array.astype(cells.array.dtype, copy=False)
             other._cells, other._later, other._marks[:] = other._new_cells(), {}, (self.batch, 0)
             other._id = new_id()
-
-    def snapshot(self) -> bytes:
-        """What was added and released so far. As private as what people said. No randomness is in it."""
-        if self._due is not None:
-            raise InvalidInput("A release is under way that could not be kept; call release() again first.")
-        return super().snapshot()
-
-    def restore(self, snapshot: bytes) -> None:
-        """Go on from a snapshot of a sum that was made with the same arguments."""
-        super().restore(snapshot)
-        self._due = None
 
     def _facts(self) -> tuple[Any, ...]:
         return (*super()._facts(), self.strategy.name, self.scale, self._paid.name)

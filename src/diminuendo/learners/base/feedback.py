@@ -5,15 +5,15 @@ A reader turns feedback into the answer that a policy learns from, or raises. Th
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import Any, ClassVar, Protocol, TypeAlias
 
 import numpy as np
 
-from diminuendo.errors import InvalidInput, WrongFeedback, unless_ctrl_c
+from diminuendo.errors import InvalidInput, WrongFeedback
 from diminuendo.objectives.family import Table
 from diminuendo.objectives.oracle import Oracle
 from diminuendo.objectives.person import Person, compiled
+from diminuendo.privacy.process_guard import said_by
 from diminuendo.streams.clicks import NO_CLICK
 from diminuendo.types import FEEDBACKS, Decision, FeedbackKind, Objective
 
@@ -64,11 +64,8 @@ class CompiledObjectives:
     def __call__(self, frame: Named, decision: Decision, feedback: Any) -> CompiledObjective:
         """(table, row, leaves) of an objective over the learner's items."""
         objective = checked_objective(frame, feedback)
-        try:
-            return compiled(objective, decision.slate)
-        except BaseException as error:  # whatever goes wrong inside, it is what this person said: nothing
-            unless_ctrl_c(error)
-            return compiled(Oracle(lambda chosen: 0.0, frame.n_items), decision.slate)
+        said = said_by(lambda: compiled(objective, decision.slate))
+        return said or compiled(Oracle(lambda chosen: 0.0, frame.n_items), decision.slate)
 
 
 class Payoffs:
@@ -126,17 +123,17 @@ def read_click(frame: Named, decision: Decision, feedback: Any) -> int:
 def checked_objective(frame: Named, feedback: Any) -> Objective:
     """An objective over the learner's items, or an error."""
     known = type(feedback) is Person and type(feedback.index) is int
-    looks, fits = known, known and feedback.n_items == frame.n_items
-    if not known:  # asked last: to look for methods takes long
-        with suppress(Exception):  # foreign code: whatever it raises is what this person said
-            looks = isinstance(feedback, Objective)
-            fits = bool(feedback.n_items == frame.n_items)
-    if not looks:
+    if known:  # asked first: to look for methods takes long
+        n_items: Any = feedback.n_items
+    else:
+        n_items = said_by(lambda: feedback.n_items if isinstance(feedback, Objective) else None)
+    fits = (known and n_items == frame.n_items) or said_by(lambda: bool(n_items == frame.n_items))
+    if n_items is None:
         raise WrongFeedback(
             f"{frame.name!r} learns from full information: give observe() the person's objective "
             f"(with value() and gains()), not {type(feedback).__name__}."
         )
-    if not known and isinstance(feedback, Person):
+    if not known and issubclass(type(feedback), Person):
         raise WrongFeedback(
             "A Person comes from People or person(); for an objective of your own write a class with n_items, "
             "value() and gains(), not derived from Person."

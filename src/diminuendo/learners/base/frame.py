@@ -7,7 +7,7 @@ rounds it was made, how many of them one person may have, and the ledger that pa
 from __future__ import annotations
 
 import bisect
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from enum import Enum
 from typing import Any
 
@@ -25,6 +25,9 @@ from diminuendo.privacy.process_guard import ProcessGuard
 from diminuendo.randomness.coins import Coins, SystemCoins, life_of
 from diminuendo.randomness.words import PublicCoins, SecretRandomness
 from diminuendo.types import EMPTY_SLOT, Floats, Ints, Items
+
+STRIDE = 1 << 14
+"""Rounds that are played in one go where slates are drawn with secret words; Ctrl-C and progress wait meanwhile."""
 
 
 class Unlimited(Enum):
@@ -153,11 +156,21 @@ class Frame:
         """An empty slate, and no probe, to be filled in."""
         return np.full(self.slots, EMPTY_SLOT, dtype=np.int32), np.full(3, NO_PROBE, dtype=np.int32)
 
-    def resume(self, rounds: int = 1) -> None:
-        """Give an interrupted kernel the words that it lacked: about as many as `rounds` rounds want."""
+    def resume(self, rounds: int = 1) -> bool:
+        """Give an interrupted kernel words, about as many as `rounds` rounds want; says whether it lacked any."""
         wanted = rounds * (2 * self.slots + 2)  # the fewer returns, the less threads wait for each other
-        self.public.resume(wanted)
-        self.secret.resume(wanted)
+        return self.public.resume(wanted) | self.secret.resume(wanted)
+
+    def stride(self, play: Callable[[int, int], int], done: int, end: int) -> int:
+        """Play rounds from `done` to `end` at most, with `play(done, stop)`; how far it came is a public fact.
+
+        Where secret words run out is none. So it goes on to the end of a stride of public length, unless something
+        else than words is lacking, such as the next payment.
+        """
+        stop = min(end, done + STRIDE)
+        while (done := play(done, stop)) < stop and self.resume(stop - done):
+            pass
+        return done
 
     def config(self) -> dict[str, Any]:
         """The arguments that it was made with, as far as a snapshot holds them."""

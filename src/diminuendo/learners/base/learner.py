@@ -208,7 +208,8 @@ class Learner:
     def observe(self, decision: Decision, feedback: Any) -> None:
         """What the person said to `decision`. Late and second answers change nothing, and look the same."""
         answer = self._read(decision, feedback)
-        with self._frame.guard.answers, self._frame.guard.lock:
+        guard = self._frame.guard
+        with guard.answers, guard.lock, guard.defer_interrupt():  # closed and learned from, or nothing of it
             self._learn(decision, answer)
 
     def observe_many(self, decisions: Sequence[Decision], feedbacks: Sequence[Any]) -> None:
@@ -226,7 +227,8 @@ class Learner:
                 answers.append((decision, self._read(decision, feedback)))
             except DiminuendoError as error:
                 refused.append(f"Number {number}: {error}")
-        with self._frame.guard.answers, self._frame.guard.lock:
+        guard = self._frame.guard
+        with guard.answers, guard.lock, guard.defer_interrupt():
             for answer in answers:
                 try:
                     self._learn(*answer)
@@ -271,7 +273,8 @@ class Learner:
 
     def _release_what_is_due(self) -> None:
         while self.policy.due():
-            self.policy.release()
+            with self._frame.guard.defer_interrupt():
+                self.policy.release()
 
     # All people at once.
 

@@ -119,7 +119,7 @@ class Policy(ABC):
 
     @abstractmethod
     def replay(self, people: People, slates: Items, done: int) -> int:
-        """Play from round `done` on, compiled; returns how far it came before it must be resumed."""
+        """Play from round `done` on, compiled; returns how far it came before it must be resumed: a public fact."""
 
     # The items change.
 

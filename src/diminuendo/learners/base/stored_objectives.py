@@ -56,7 +56,7 @@ class StoredObjectives:
 
     def add(self, person: Objective, batch: int = 0) -> None:
         """Keep one more person."""
-        if isinstance(person, Person):
+        if type(person) is Person:  # foreign code may say that it is one
             if self._waiting and not same_family(self._waiting[0][0], person.family):
                 self._gather()
             self._waiting.append((person.family, person.table, person.index))

@@ -86,9 +86,13 @@ class ExploreExploitPolicy(SecretScoresPolicy):
 
     def replay(self, people: People, slates: Items, done: int) -> int:
         """Draw and learn, round by round, compiled."""
-        words = self.frame.public.view, self.frame.secret.view
-        room = np.empty(people.largest_state), np.empty(3, dtype=np.int32)
-        return _replay(self._experts, self.exploring, people.table, slates, done, *words, *room)
+        frame, room = self.frame, (np.empty(people.largest_state), np.empty(3, dtype=np.int32))
+
+        def play(done: int, stop: int) -> int:
+            words = frame.public.view, frame.secret.view
+            return _replay(self._experts, self.exploring, people.table, slates[:stop], done, *words, *room)
+
+        return frame.stride(play, done, len(people))
 
     # What a snapshot holds.
 

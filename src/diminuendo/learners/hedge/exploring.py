@@ -238,9 +238,13 @@ class ExploringPolicy(SecretScoresPolicy):
     def replay(self, people: People, slates: Items, done: int) -> int:
         """Draw and learn, round by round, compiled."""
         made = self._experts, self._exploring, self.rules, self._draws.paid
-        words = self.frame.public.view, self.frame.secret.view
-        room = np.empty(people.largest_state), np.empty(3, dtype=np.int32)
-        return replay_rounds(*made, people.table, slates, done, *words, *room)
+        frame, room = self.frame, (np.empty(people.largest_state), np.empty(3, dtype=np.int32))
+
+        def play(done: int, stop: int) -> int:
+            words = frame.public.view, frame.secret.view
+            return replay_rounds(*made, people.table, slates[:stop], done, *words, *room)
+
+        return frame.stride(play, done, len(people))
 
     # What a snapshot holds.
 

@@ -135,10 +135,14 @@ class FiPurePolicy(Policy):
 
     def replay(self, people: People, slates: Items, done: int) -> int:
         """Draw and learn, round by round, compiled."""
-        frame = self.frame
-        before, words = frame.rounds - done, (frame.public.view, frame.secret.view)
+        frame, before = self.frame, self.frame.rounds - done
         room = np.empty(people.largest_state), new_gain_buffer(frame.n_items, people.family.leaves)
-        return _replay(self._experts, people.table, slates, done, before, *words, *room)
+
+        def play(done: int, stop: int) -> int:
+            words = frame.public.view, frame.secret.view
+            return _replay(self._experts, people.table, slates[:stop], done, before, *words, *room)
+
+        return frame.stride(play, done, len(people))
 
     # What a snapshot holds.
 

@@ -88,9 +88,16 @@ class FullInformationPolicy(SecretScoresPolicy):
 
     def replay(self, people: People, slates: Items, done: int) -> int:
         """Draw and learn, round by round, compiled."""
-        before, paid, secret = self.frame.rounds - done, self._draws.paid, self.frame.secret.view
+        frame, before, paid = self.frame, self.frame.rounds - done, self._draws.paid
         room = np.empty(people.largest_state), self._room_for(people.family.leaves)
-        return _replay(self._experts, people.table, slates, done, before, paid, self._repeats, secret, *room)
+
+        def play(done: int, stop: int) -> int:
+            rounds = slates[:stop], done, before
+            return _replay(
+                self._experts, people.table, *rounds, paid, self._repeats, frame.secret.view, *room
+            )
+
+        return frame.stride(play, done, len(people))
 
     def _room_for(self, n_matrices: int) -> GainBuffer:
         """Room for the gains of a person who is described by that many matrices."""

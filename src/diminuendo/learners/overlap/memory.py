@@ -106,7 +106,9 @@ class PayoffMemory:
 
     def publish(self, batch: int, people: float, secret: SecretRandomness) -> tuple[float, float]:
         """What each of the `people` who answer in `batch`, which is settled, earned; the deviation of noise in that."""
-        total = float(self._sum.release(secret)[0])
+        if self.published == batch:  # else it was published before, and what followed from it failed
+            self._sum.release(secret)
+        total = float(self._sum.last[0])
         earned, self.earned[0] = (total - float(self.earned[0])) / people, total
         return earned, self._sum.deviation(1) / people
 

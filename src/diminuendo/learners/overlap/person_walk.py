@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from diminuendo._numba import kernel
+from diminuendo._validate import as_float, as_floats
 from diminuendo.learners.base.decisions import shown
 from diminuendo.objectives.family import GainBuffer, Table, add, gains, new_gain_buffer, offset, start, value
 from diminuendo.objectives.person import Person
@@ -45,10 +46,10 @@ class PersonWalk:
 
         None where it has the wrong shape. A function may raise whatever it likes.
         """
-        if isinstance(person, Person):
+        if type(person) is Person:
             return self._compiled(person, row, first_batch, batch)
-        worth = np.array(person.gains(()), dtype=np.float64)
-        payoff = float(person.value(shown(row)))
+        worth = as_floats(person.gains(()))
+        payoff = as_float(person.value(shown(row)))
         if worth.shape != (self.n_items,):
             return None
         items = np.flatnonzero((worth > 0) & (first_batch <= batch))

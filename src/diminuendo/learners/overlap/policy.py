@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from diminuendo._snapshots import MOST_DEVIATIONS
-from diminuendo.errors import InvalidInput, unless_ctrl_c
+from diminuendo._snapshots import MOST_DEVIATIONS, named
+from diminuendo.errors import InvalidInput
 from diminuendo.learners.base.feedback import Objectives
 from diminuendo.learners.base.frame import Frame
 from diminuendo.learners.base.menu import Chooser, Menu, OneSlate, RandomSlates
@@ -34,6 +34,7 @@ from diminuendo.learners.overlap.schedule import OverlapPlan
 from diminuendo.privacy.accountants import ACCOUNTANTS
 from diminuendo.privacy.budget import Budget, Guarantee
 from diminuendo.privacy.events import Composed, Event
+from diminuendo.privacy.process_guard import all_or_nothing, said_by
 from diminuendo.streams.people import People
 from diminuendo.types import EMPTY_SLOT, Ints, Items, Objective
 
@@ -220,24 +221,26 @@ class OverlapPolicy(MenuPolicy):
 
     def release(self) -> None:
         """Publish the payoff of the batch that is over, then a chain of answers; the next slate follows."""
-        position, guard = self._position, self.frame.guard
-        number = position.made
+        position, number, guard = self._position, self._position.made, self.frame.guard
         if position.payoffs_seen == number:  # else this release was begun before, and could not be finished
-            with guard.defer_interrupt():
+            with guard.answers, all_or_nothing(self._learned()):
                 self._look_at_payoffs(number)
         if self._questions is None:
-            with guard.answers:
+            with guard.answers, all_or_nothing(self._learned()):
                 questions = self._memory.begin_release(number, position.memory_begins)
-            with guard.all_or_broken():
                 self._picker.take_in(questions.told)
                 self._questions = questions
         picked = self._picker.slate(self._questions)
         with guard.answers, guard.lock:
             self._ask_about(picked.chain, number + 1)
-            with guard.all_or_broken():
+            with all_or_nothing(self._learned()):
                 self._picker.take(picked)
-                self._slate[:], position.made, self._questions = picked.slate, number + 1, None
-                self._chooser = self._next_menu().chooser()
+                self._slate[:], position.made = picked.slate, number + 1
+                self._chooser, self._questions = self._next_menu().chooser(), None
+
+    def _learned(self) -> Iterable[NDArray[Any]]:
+        """All arrays that a release may change."""
+        return named("", self.state()).values()
 
     def _look_at_payoffs(self, number: int) -> None:
         """Publish what this batch earned, and see whether tastes have changed. At first, slates are random."""
@@ -259,11 +262,8 @@ class OverlapPolicy(MenuPolicy):
         """Add up her payoff, and remember what she wants, unless her batch is forgotten."""
         decisions = self.frame.decisions
         batch = self.plan.schedule.batch_of(decisions.round_at(place))
-        try:
-            said = self._walk.along(answer, decisions.rows[place], self.items.first_batch, batch)
-        except BaseException as error:  # whatever goes wrong inside, it is what this person said: nothing
-            unless_ctrl_c(error)
-            return
+        row, first_batch = decisions.rows[place], self.items.first_batch
+        said = said_by(lambda: self._walk.along(answer, row, first_batch, batch))
         if said is not None:
             self._payoffs.add(said.payoff, batch)
             if batch >= self._position.memory_begins:
@@ -304,6 +304,8 @@ class OverlapPolicy(MenuPolicy):
 
     def extra(self) -> dict[str, NDArray[Any]]:
         """People, where they are kept, and payoffs."""
+        if self._payoffs.published != self._position.payoffs_seen:
+            raise InvalidInput("A release is under way that could not be kept; call release() again first.")
         return self._memory.extra() | {"payoffs": self._payoffs.written()}
 
     def take_extra(self, found: dict[str, NDArray[Any]]) -> None:

@@ -165,8 +165,7 @@ def _public_parts(
 
 def _paid_for(plan: OverlapPlan, budget: Budget, ledger: Ledger) -> PayoffMemory:
     """Payoffs are paid for at once, releases one by one; a new run that could not be paid to its end is not begun."""
-    begun = any(charge.note.startswith("payoffs:") for charge in ledger.charges)
-    if not begun and not ledger.affords(Composed((plan.drift, *plan.costs))):
+    if not ledger.has_bought("payoffs") and not ledger.affords(Composed((plan.drift, *plan.costs))):
         raise OverBudget(
             f"The whole run would cost epsilon {budget.epsilon:g}, and {ledger.spent():g} of "
             f"{ledger.budget.epsilon:g} is spent. Ask for less, or use a ledger of its own."

@@ -26,7 +26,7 @@ import numpy as np
 
 from diminuendo.privacy.budget import Budget
 from diminuendo.privacy.events import ContinuousGaussian, NormalColumns
-from diminuendo.sums.chains.cost import release_cost, squared_shifts
+from diminuendo.sums.chains.cost import partition, release_cost, squared_shifts
 from diminuendo.sums.chains.weights import UNIT, RunningWeights, running_weights
 from diminuendo.sums.clip import Clip
 from diminuendo.sums.schedule import Schedule
@@ -79,9 +79,9 @@ class OverlapPlan:
 
     def _costs(self, *parts: int) -> tuple[NormalColumns, ...]:
         """Of these parts of releases: 0 for singles, 1 for rows and rests."""
-        shifts = [self.shifts[part] for part in parts]
+        shifts, people = [self.shifts[part] for part in parts], partition("people", self.schedule)
         return tuple(
-            release_cost(self.weights[number, : number + 1], shifts, [both[part] for part in parts], "people")
+            release_cost(self.weights[number, : number + 1], shifts, [both[part] for part in parts], people)
             for number, both in enumerate(self.sigmas)
         )
 

@@ -8,7 +8,7 @@ than twice the first question, whatever k is.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -79,9 +79,13 @@ class PeopleMemory:
         sizes[: number + 1] *= self._clip.ticks * weights
         sizes[number + 1 :] = 0.0
         release = self._ticks.release(number, weights, plan.sigmas[number])
-        walk = self._people.gain_walk(release.starts, release.items)
+        segments = list(self._people.segments)  # as they are now: people may come before it is over
+
+        def new_walk() -> GainWalk:
+            return GainWalk(self._frame.n_items, segments, release.starts, release.items)
+
         units = np.cumsum(sizes[::-1])[::-1].copy()
-        return StoredQuestions(release, walk, units, plan.sigmas[number], self._frame.secret)
+        return StoredQuestions(release, new_walk, units, plan.sigmas[number], self._frame.secret)
 
     def ask_about(self, chain: Sequence[int], batch: int) -> None:
         """Need not be known: who is kept can be asked about any chain later."""
@@ -121,16 +125,15 @@ class StoredQuestions:
     def __init__(
         self,
         release: ChainRelease,
-        walk: GainWalk,
+        new_walk: Callable[[], GainWalk],
         units: Floats,
         sigmas: tuple[float, float],
         secret: SecretRandomness,
     ) -> None:
-        self._release, self._walk, self._units, self._sigmas = release, walk, units, sigmas
+        self._release, self._new_walk, self._units, self._sigmas = release, new_walk, units, sigmas
         self._secret = secret
+        self._walk: GainWalk | None = None  # along the rows that were published; None: to be walked anew
         self._singles: Measured | None = None
-        self._rows: list[tuple[int, Measured]] = []
-        self._rest: Measured | None = None
         self._asked, self._elsewhere = 0, False  # how many rows were asked for; whether along another chain
 
     def __repr__(self) -> str:
@@ -149,25 +152,37 @@ class StoredQuestions:
     def row(self, item: int) -> Measured | None:
         """What each item loses when this one joins; after a crash only what was drawn before it."""
         self._asked += 1
-        if self._asked <= len(self._rows) and not self._elsewhere:
-            joined, found = self._rows[self._asked - 1]
+        rows = self._release.rows
+        if self._asked <= len(rows) and not self._elsewhere:
+            joined, sums = rows[self._asked - 1]
             self._elsewhere = joined != item  # the catalogue has changed since
-            return None if self._elsewhere else found
+            return None if self._elsewhere else Measured(sums, self._units, self._sigmas[1])
         if self._elsewhere or not self._release.goes_on():
             return None
+        walk, self._walk = self._walked(), None  # until this row is published: else it is walked anew
         try:
-            gains = self._walk.after(item, everybody=False)
-            sums = self._release.row(item, gains, self._secret, self._walk.moved)
+            gains = walk.after(item, everybody=False)
+            sums = self._release.row(item, gains, self._secret, walk.moved)
         except OtherChain:
             self._elsewhere = True
             return None
-        self._rows.append((item, Measured(sums, self._units, self._sigmas[1])))
-        return self._rows[-1][1]
+        self._walk = walk
+        return Measured(sums, self._units, self._sigmas[1])
+
+    def _walked(self) -> GainWalk:
+        """Everybody along the rows that were published."""
+        if self._walk is None:
+            walk = self._new_walk()
+            for joined, _ in self._release.rows:
+                walk.after(joined, everybody=False)
+            self._walk = walk
+        return self._walk
 
     def rest(self) -> Measured | None:
         """What is left of each item."""
         if self._elsewhere:
             return None
-        if self._rest is None and self._release.goes_on(rest=True):
-            self._rest = Measured(self._release.rest(self._secret), self._units, self._sigmas[1])
-        return self._rest
+        if self._release.goes_on(rest=True):
+            self._release.rest(self._secret)
+        found = self._release.what_is_left
+        return None if found is None else Measured(found, self._units, self._sigmas[1])

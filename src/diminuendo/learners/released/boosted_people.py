@@ -11,6 +11,7 @@ import math
 import numpy as np
 
 from diminuendo._numba import inline, kernel
+from diminuendo._validate import as_float, as_floats
 from diminuendo.experts.capped_simplex import ONE
 from diminuendo.learners.released.contribution import (
     Contribution,
@@ -53,10 +54,10 @@ class BoostedGains:
         out = np.zeros(len(self._ends) - 1)
         spell(self._ends, word, out)
         chosen = [int(item) for item in np.flatnonzero(out)]
-        worth = person.value(chosen) if chosen else 0.0
-        out = np.array(person.gains(chosen), dtype=np.float64)
+        worth = as_float(person.value(chosen)) if chosen else 0.0
+        out = as_floats(person.gains(chosen)).copy()
         for item in chosen:
-            out[item] = worth - person.value([other for other in chosen if other != item])
+            out[item] = worth - as_float(person.value([other for other in chosen if other != item]))
         return out
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from diminuendo._numba import kernel
+from diminuendo._validate import as_floats
 from diminuendo.learners.released.contribution import (
     Contribution,
     add_to_batch,
@@ -42,7 +43,7 @@ class HedgeGains:
         out = np.zeros(self._size)
         for slot in range(len(row)):
             shown = [int(item) for item in row[:slot]]
-            out[slot] = person.gains(shown)
+            out[slot] = as_floats(person.gains(shown))
             out[slot, shown] = 0.0
         return out.ravel()
 

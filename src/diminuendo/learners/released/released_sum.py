@@ -13,12 +13,13 @@ from typing import Protocol
 import numpy as np
 
 from diminuendo import _validate
-from diminuendo.errors import unless_ctrl_c
+from diminuendo._validate import as_floats
 from diminuendo.learners.released.contribution import NARROW, Contribution, new_contribution
 from diminuendo.objectives.family import Table
 from diminuendo.objectives.person import Person, largest_state
 from diminuendo.privacy.budget import Budget
 from diminuendo.privacy.ledger import Ledger
+from diminuendo.privacy.process_guard import said_by
 from diminuendo.randomness.words import SecretRandomness
 from diminuendo.streams.people import People
 from diminuendo.sums.batch import BatchView
@@ -138,15 +139,12 @@ class ReleasedSum:
         """What one person says to `row`, into that batch, if it is open. Whatever goes wrong in it says nothing."""
         if not self.is_open(batch):
             return
-        try:
-            if isinstance(answer, Person):
-                self.add_people(answer, answer.index, row[None, :], np.array([word]), batch, gains)
-                return
-            found = np.asarray(gains.of_function(answer, row, word), dtype=np.float64)
-        except BaseException as error:  # whatever goes wrong inside, it is what this person said: nothing
-            unless_ctrl_c(error)
+        if type(answer) is Person:
+            one, its_word = row[None, :], np.array([word])
+            said_by(lambda: self.add_people(answer, answer.index, one, its_word, batch, gains))
             return
-        if found.shape == (self.size,):
+        found = said_by(lambda: as_floats(gains.of_function(answer, row, word)))
+        if found is not None and found.shape == (self.size,):
             self.sum.add(found, batch=batch)
 
     def add_people(

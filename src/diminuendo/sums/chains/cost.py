@@ -7,13 +7,16 @@ the noise (docs/maths/sums.md, Theorems S4 and S6).
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
 
 from diminuendo.privacy.events import NormalColumns
+from diminuendo.privacy.ledger import Ledger
 from diminuendo.privacy.rounding import rounded_up
 from diminuendo.randomness import noise
 from diminuendo.sums.clip import Clip
+from diminuendo.sums.schedule import Schedule
 
 
 def squared_shifts(n_items: int, clip: Clip) -> tuple[int, int]:
@@ -23,6 +26,16 @@ def squared_shifts(n_items: int, clip: Clip) -> tuple[int, int]:
     """
     largest = n_items * clip.largest**2
     return clip.sensitivity_squared(n_items), 2 * min(clip.limit**2, largest)
+
+
+def partition(name: str, schedule: Schedule, ledger: Ledger | None = None) -> str:
+    """How a ledger calls the batches of a schedule. Those of another one have other people in them: they add up.
+
+    Where people were charged for under the bare name, as ledgers did that are older than this, it stays.
+    """
+    if ledger is not None and ledger.has_partition(name):
+        return name
+    return f"{name} {hashlib.sha256(repr(schedule.ends).encode()).hexdigest()[:16]}"
 
 
 def release_cost(

@@ -9,11 +9,11 @@ from numpy.typing import NDArray
 
 from diminuendo import _validate
 from diminuendo._numba import kernel
+from diminuendo._validate import as_floats
 from diminuendo.errors import InvalidInput, refuse_copies
 from diminuendo.privacy.ledger import Paid
 from diminuendo.randomness import rounded_normal
 from diminuendo.randomness.words import SecretRandomness
-from diminuendo.sums.clip import as_floats
 from diminuendo.types import Floats, Ints
 
 
@@ -51,16 +51,20 @@ class ChainRelease:
         self._n_items, self._ceiling, self._paid, self._sigmas = n_items, ceiling, paid, sigmas
         self.starts, self.items = people.starts, people.items
         self._left, self._weights, self._scales = people.ticks.copy(), people.weights, people.scales
-        self._chain: list[int] = []
+        self.rows: list[tuple[int, Ints]] = []
+        """The items that have joined, and their rows as published."""
+        self.what_is_left: Ints | None = None
+        """The rest as published: then it is over."""
         self._replayed = False  # whether rows came from before a crash; gains may have been others then
-        self._over = False
+        # Of a row that could not be kept: its item, what it leaves of everybody, and whether it is from before a crash.
+        self._begun: tuple[int, Ints, bool] | None = None
 
     def __repr__(self) -> str:
-        return f"<ChainRelease {self._paid.name}, {len(self._chain)} items>"
+        return f"<ChainRelease {self._paid.name}, {len(self.rows)} items>"
 
     def singles(self, secret: SecretRandomness) -> Ints:
         """The weighted sum of what each item is worth by itself, in ticks times weights, with noise."""
-        if self._chain:
+        if self.rows:
             raise InvalidInput("Singles come before the first item joins.")
         return self._once("singles", -1, self._left, self._sigmas[0], secret)
 
@@ -71,49 +75,59 @@ class ChainRelease:
 
         `gains`: what each stored entry (see `items`) would add after the chain with `item`. Any numbers will do.
         `asked`: of whom there are gains; the others lose nothing. Without it, of everybody.
+
+        If it fails, as on a full disk, the same row may be asked for again: it is of the gains that were given first.
         """
         now = as_floats(gains)
         if now.shape != self.items.shape:
             raise InvalidInput(f"Expected one gain per stored entry; got shape {now.shape}.")
         item = _validate.whole(item, 0, self._n_items - 1, "item")
-        if item in self._chain:
-            raise InvalidInput(f"An item joins a chain once; {item} is in it: {self._chain}.")
+        if item in (chain := [joined for joined, _ in self.rows]):
+            raise InvalidInput(f"An item joins a chain once; {item} is in it: {chain}.")
         if asked is None:
             asked = np.ones(len(self._weights), dtype=np.bool_)
         if asked.shape != self._weights.shape:
             raise InvalidInput(f"Expected yes or no for each stored person; got shape {asked.shape}.")
         part = self._part()
-        self._refuse_unless_it_goes_on(part)
-        after = self._left.copy()
-        fall(self.starts, self.items, self._scales, now, asked, self._ceiling, item, after)
+        if self._begun is None or self._begun[0] != item:
+            replayed, after = self._from_before(part), self._left.copy()
+            fall(self.starts, self.items, self._scales, now, asked, self._ceiling, item, after)
+            self._begun = item, after, replayed
+        _, after, replayed = self._begun
         found = self._once(part, item, self._left - after, self._sigmas[1], secret)
-        self._left = after  # only now: else it may be tried again
-        self._chain.append(item)
+        # All at once, and only now: else it may be tried again.
+        self.rows, self._left, self._replayed, self._begun = (
+            [*self.rows, (item, found)],
+            after,
+            replayed,
+            None,
+        )
         return found
 
     def rest(self, secret: SecretRandomness) -> Ints:
         """The weighted sum of what is left of each item after the chain, with the noise of rows. Then it is over."""
-        self._refuse_unless_it_goes_on("rest")
-        found = self._once("rest", len(self._chain), self._left, self._sigmas[1], secret)
-        self._over = True
-        return found
+        self._from_before("rest")
+        self.what_is_left = self._once("rest", len(self.rows), self._left, self._sigmas[1], secret)
+        return self.what_is_left
 
     def goes_on(self, rest: bool = False) -> bool:
         """Whether the next row, or the rest, can be had: after a crash only what was drawn before it."""
-        return not self._over and (not self._replayed or self._paid.has("rest" if rest else self._part()))
+        part = "rest" if rest else self._part()
+        return self.what_is_left is None and (not self._replayed or self._paid.has(part))
 
     def _part(self) -> str:
-        return f"row{len(self._chain):04d}"
+        return f"row{len(self.rows):04d}"
 
-    def _refuse_unless_it_goes_on(self, part: str) -> None:
-        if self._over:
+    def _from_before(self, part: str) -> bool:
+        """Whether this part, or one before it, was drawn before a crash. Refuses what cannot be had."""
+        if self.what_is_left is not None:
             raise InvalidInput("The rest comes last, once; begin another release for more.")
         if not self._paid.has(part) and self._replayed:
             raise InvalidInput(
                 "This release was interrupted, and what it had not drawn then it will not: what people have lost "
                 "so far is not known any more. Go on with the rows there are; begin another release for others."
             )
-        self._replayed |= self._paid.has(part)
+        return self._replayed or self._paid.has(part)
 
     def _once(self, what: str, item: int, ticks: Ints, sigma: float, secret: SecretRandomness) -> Ints:
         """The weighted sum of these entries, with noise.

@@ -24,16 +24,18 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from diminuendo import _validate
+from diminuendo._validate import as_floats
 from diminuendo.errors import InvalidInput, refuse_copies
 from diminuendo.privacy.events import NormalColumns
-from diminuendo.privacy.ledger import Ledger, Paid
+from diminuendo.privacy.ledger import Ledger
+from diminuendo.privacy.process_guard import all_or_nothing
 from diminuendo.randomness import rounded_normal
 from diminuendo.randomness.words import SecretRandomness
 from diminuendo.sums.batch import csr_rows
-from diminuendo.sums.chains.cost import release_cost, squared_shifts
+from diminuendo.sums.chains.cost import partition, release_cost, squared_shifts
 from diminuendo.sums.chains.release import add_weighted, fall
 from diminuendo.sums.chains.weights import RunningWeights
-from diminuendo.sums.clip import Clip, as_floats, clip_all, gains_row
+from diminuendo.sums.clip import Clip, clip_all, gains_row
 from diminuendo.sums.schedule import Schedule
 from diminuendo.types import Floats, Ints
 
@@ -107,7 +109,8 @@ class RunningChains:
         self._chains: Ints = np.full((batches, longest), NO_ITEM, dtype=np.int64)
         counts = self._position, self._added, self._chains
         self.arrays = (self._sums, self._keys, self._within, self._open, *counts)
-        self._paid: tuple[int, Paid] | None = None
+        ledger.hold(name)
+        self._partition = partition(name, schedule, ledger)
 
     def __repr__(self) -> str:
         return f"<RunningChains, {self.n_items} items, batch {self.open_batch} open>"
@@ -200,16 +203,16 @@ class RunningChains:
         self._sums[:], self._within[:] = 0, False
 
     def _close(self, number: int) -> None:
-        """The open batch joins the sums. Should this be cut short, people are lost, but nobody is added twice."""
-        closed = self._open.copy()
-        self._open[:] = self.later.pop(number + 1, 0)
-        self._position[0] = number + 1
-        if self._weights.first[number] == number:
-            self.forget()
-        for part, question in zip(closed, self._questions(number), strict=False):
-            place = self._found_or_made(question)
-            self._within[place, number] = True
-            self._sums[place] += self._often[number] * part
+        """The open batch joins the sums."""
+        with all_or_nothing(self.arrays):
+            if self._weights.first[number] == number:
+                self.forget()
+            for part, question in zip(self._open, self._questions(number), strict=False):
+                place = self._found_or_made(question)
+                self._within[place, number] = True
+                self._sums[place] += self._often[number] * part
+            self._open[:], self._position[0] = self.later.get(number + 1, 0), number + 1
+        self.later.pop(number + 1, None)
 
     def release(
         self,
@@ -229,11 +232,9 @@ class RunningChains:
             self._close(number)
         if number != self.open_batch - 1:
             raise InvalidInput(f"Batch {self.open_batch} is to be released next; got {number}.")
-        if self._paid is None or self._paid[0] != number:
-            paid = self.ledger.buy(
-                self._event(number, sigmas), f"{self.name}-{number:06d}", f"sums over {self.n_items} items"
-            )
-            self._paid = number, paid
+        paid = self.ledger.bought(
+            self._event(number, sigmas), f"{self.name}-{number:06d}", f"sums over {self.n_items} items"
+        )
         places = np.flatnonzero(self._within.any(axis=1))
         weights = self._within[places] * (self._often * np.array(self.schedule.sizes))  # of all in a batch
         about = np.concatenate([self._keys[places], weights.sum(axis=1, keepdims=True)], axis=1)
@@ -245,9 +246,9 @@ class RunningChains:
             others = rounded_normal.rounded_normal(self._sums[places[1:]], sigmas[1], secret)
             return np.hstack([about, np.vstack([one, others])])
 
-        kept, width = self._paid[1].once("sums", draw, secret), about.shape[1]
+        kept, width = paid.once("sums", draw, secret), about.shape[1]
         if kept.ndim != 2 or kept.shape[1] != width + self.n_items:
-            raise InvalidInput(f"What was published as {self._paid[1].name!r} before is of another size.")
+            raise InvalidInput(f"What was published as {paid.name!r} before is of another size.")
         drawn, found = {tuple(line[:width].tolist()): line[width:] for line in kept}, {}
         for facts, row in zip(about.tolist(), weights, strict=True):
             if tuple(facts) in drawn:
@@ -259,7 +260,7 @@ class RunningChains:
     def _event(self, number: int, sigmas: tuple[float, float]) -> NormalColumns:
         """What people of each batch pay: for singles, and for all rows and the rest together."""
         often = (self._often * self._within[0])[: number + 1]
-        return release_cost(often, squared_shifts(self.n_items, self.clip), sigmas, self.name)
+        return release_cost(often, squared_shifts(self.n_items, self.clip), sigmas, self._partition)
 
     def _could_be(self, batch: int, sums: Ints) -> bool:
         """Whether these can be the sums of a later batch."""

@@ -26,7 +26,7 @@ from diminuendo.privacy.events import ContinuousGaussian, Gaussian
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.sums import snapshots
 from diminuendo.sums.batch import csr_rows
-from diminuendo.sums.chains.cost import release_cost, squared_shifts
+from diminuendo.sums.chains.cost import partition, release_cost, squared_shifts
 from diminuendo.sums.chains.release import Answers, ChainRelease
 from diminuendo.sums.chains.weights import UNIT
 from diminuendo.sums.clip import Clip, clip_all, gains_row, rising
@@ -61,6 +61,8 @@ class StoredPeople:
             raise InvalidInput(
                 f"{schedule.rounds:,} people of {self.clip.ticks} ticks could overflow; take fewer."
             )
+        ledger.hold(name)
+        self._partition = partition(name, schedule, ledger)
         self._added = 0
         self._batches = np.empty(0, dtype=np.int64)
         self._scales = np.empty(0)
@@ -123,12 +125,12 @@ class StoredPeople:
         if whole.min() < 0 or whole.max() > UNIT:
             raise InvalidInput(f"weights must be from 0 to {UNIT}; got {whole.min()} to {whole.max()}.")
         number = _validate.whole(number, 0, None, "number")
-        event = release_cost(whole, squared_shifts(self.n_items, self.clip), sigmas, self.name)
+        event = release_cost(whole, squared_shifts(self.n_items, self.clip), sigmas, self._partition)
         self._put_together()
         # People of batches that have no weight yet are not asked.
         padded = np.concatenate([whole, np.zeros(len(self.schedule), dtype=np.int64)])
         asked = Answers(self._starts, self._items, self._ticks, padded[self._batches], self._scales)
-        paid = self.ledger.buy(event, f"{self.name}-{number:06d}", f"a chain over {self.n_items} items")
+        paid = self.ledger.bought(event, f"{self.name}-{number:06d}", f"a chain over {self.n_items} items")
         return ChainRelease(asked, self.n_items, self.clip.ceiling, paid, sigmas)
 
     def __len__(self) -> int:
@@ -162,15 +164,15 @@ class StoredPeople:
         )
         if not sound or (np.add.reduceat(np.append(ticks, 0) ** 2, starts[:-1]) > self.clip.limit**2).any():
             raise InvalidInput("The snapshot holds people who could not have been added; it was altered.")
-        self._added, self._waiting = int(added[0]), []
+        self._added = int(added[0])
         self._keep([batches, scales, starts, items, ticks])
 
     def _facts(self) -> dict[str, Any]:
         return {"stored": repr((self.n_items, self.clip, self.schedule.ends, self.name))}
 
     def _keep(self, arrays: list[Any]) -> None:
-        """All at once: compiled code trusts that they fit each other."""
-        self._batches, self._scales, self._starts, self._items, self._ticks = arrays
+        """All at once, nobody waiting: compiled code trusts that they fit each other."""
+        self._batches, self._scales, self._starts, self._items, self._ticks, self._waiting = *arrays, []
 
     def _arrays(self) -> list[Any]:
         return [self._batches, self._scales, self._starts, self._items, self._ticks]
@@ -186,7 +188,6 @@ class StoredPeople:
             batches, places, values = zip(*self._waiting, strict=True)
             starts = np.concatenate([[0], np.cumsum([len(row) for row in places])])
             self._append(np.array(batches), starts, np.concatenate(places), np.concatenate(values))
-            self._waiting = []
 
     def _append(self, batches: Ints, starts: Ints, places: Ints, values: Floats) -> None:
         ticks, scales = np.zeros(len(values), dtype=np.int64), np.empty(len(batches))
