@@ -94,6 +94,7 @@ class OpenBatch:
         self._id = new_id()  # of what is in it, wherever that is merged
         self._merged: set[bytes] = set()  # whose contents are in the open batch already
         self._lock = threading.RLock()  # kernels let other threads run
+        self._releasing = threading.RLock()  # one release at a time, while others add
 
     def __repr__(self) -> str:
         return (
@@ -101,11 +102,11 @@ class OpenBatch:
         )
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name != "_lock"}
+        return {name: value for name, value in self.__dict__.items() if name not in ("_lock", "_releasing")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        self._lock = threading.RLock()
+        self._lock, self._releasing = threading.RLock(), threading.RLock()
 
     def _new_cells(self) -> Cells:
         return Cells(self.size // self.across, self.across)

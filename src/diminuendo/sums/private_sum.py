@@ -171,16 +171,19 @@ class PrivateSum(RunningSum):
         If it fails, as on a full disk, nothing has happened, but what was drawn is drawn: the same release may be tried
         again.
         """
-        if self.left < 1:
-            raise OverBudget(f"All {len(self.schedule)} releases that were paid for have been made.")
-        sampler, closed = SAMPLERS[type(self.event)], self._cells
-        with self._lock, all_or_nothing(self._arrays()):
-            rows = self._encoder.encode(self._cells.entries())
+        sampler = SAMPLERS[type(self.event)]
+        with self._releasing, all_or_nothing(self._arrays()):
+            if self.left < 1:
+                raise OverBudget(f"All {len(self.schedule)} releases that were paid for have been made.")
+            with self._lock:  # who comes to this batch from now on comes too late
+                closed, entries = self._cells, self._cells.entries()
+            rows = self._encoder.encode(entries)
             released = self._paid.once(f"{self.batch:06d}", lambda: sampler(rows, self.scale, secret), secret)
             if released.shape != rows.shape:
                 raise InvalidInput(f"What was published as {self._paid.name!r} before is of another size.")
             self.last = self._decoder.decode(released) / self.clip.ticks
-            self._open_next()
+            with self._lock:
+                self._open_next()
         closed.array[...] = 0
         return self.last
 

@@ -132,12 +132,16 @@ class StoredObjectives:
                 found.append(Segment(segment.family, segment.table, rows, gathered=segment.gathered))
         return found
 
+    def frozen(self) -> list[Segment]:
+        """Everybody who is kept now, whoever comes later."""
+        found = list(self.segments)
+        if found:  # people of the same table may join it
+            found[-1] = replace(found[-1], rows=list(found[-1].rows))
+        return found
+
     def gain_walk(self, starts: Ints, items: Ints) -> GainWalk:
-        """Everybody who is kept now along a growing slate; entries as in `starts` and `items`, a slice per person."""
-        frozen = list(self.segments)
-        if frozen:  # people of the same table may join it while the walk goes on
-            frozen[-1] = replace(frozen[-1], rows=list(frozen[-1].rows))
-        return GainWalk(self.n_items, frozen, starts, items)
+        """Everybody along a growing slate, one by one; entries as in `starts` and `items`, a slice per person."""
+        return GainWalk(self.n_items, self.frozen(), starts, items)
 
     def score_walk(self, batch: int) -> ScoreWalk:
         """Everybody of one batch along a growing slate, all together."""

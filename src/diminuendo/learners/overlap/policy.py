@@ -223,24 +223,24 @@ class OverlapPolicy(MenuPolicy):
         """Publish the payoff of the batch that is over, then a chain of answers; the next slate follows."""
         position, number, guard = self._position, self._position.made, self.frame.guard
         if position.payoffs_seen == number:  # else this release was begun before, and could not be finished
-            with guard.answers, all_or_nothing(self._learned()):
+            with all_or_nothing(self._public_arrays()):
                 self._look_at_payoffs(number)
         if self._questions is None:
-            with guard.answers, all_or_nothing(self._learned()):
+            with all_or_nothing(self._public_arrays()):
                 questions = self._memory.begin_release(number, position.memory_begins)
                 self._picker.take_in(questions.told)
                 self._questions = questions
         picked = self._picker.slate(self._questions)
         with guard.answers, guard.lock:
             self._ask_about(picked.chain, number + 1)
-            with all_or_nothing(self._learned()):
+            with all_or_nothing(self._public_arrays()):
                 self._picker.take(picked)
                 self._slate[:], position.made = picked.slate, number + 1
                 self._chooser, self._questions = self._next_menu().chooser(), None
 
-    def _learned(self) -> Iterable[NDArray[Any]]:
-        """All arrays that a release may change."""
-        return named("", self.state()).values()
+    def _public_arrays(self) -> Iterable[NDArray[Any]]:
+        """All arrays of what is public that a release may change."""
+        return named("", self._public_state()).values()
 
     def _look_at_payoffs(self, number: int) -> None:
         """Publish what this batch earned, and see whether tastes have changed. At first, slates are random."""
@@ -298,9 +298,12 @@ class OverlapPolicy(MenuPolicy):
 
     def state(self) -> Any:
         """The slate that is shown, where the run is, what was published; and sums over people, where there are any."""
-        learned = (self._picker.arrays, self._drift.arrays, self.items.arrays)
-        public = self._slate, self._position.array, self._payoffs.earned, learned
+        public = self._public_state()
         return (public, self._memory.arrays) if self._memory.arrays else public
+
+    def _public_state(self) -> Any:
+        learned = (self._picker.arrays, self._drift.arrays, self.items.arrays)
+        return self._slate, self._position.array, self._payoffs.earned, learned
 
     def extra(self) -> dict[str, NDArray[Any]]:
         """People, where they are kept, and payoffs."""

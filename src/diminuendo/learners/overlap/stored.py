@@ -78,8 +78,9 @@ class PeopleMemory:
         sizes = self._frame.answers_in(plan.schedule.ends)
         sizes[: number + 1] *= self._clip.ticks * weights
         sizes[number + 1 :] = 0.0
-        release = self._ticks.release(number, weights, plan.sigmas[number])
-        segments = list(self._people.segments)  # as they are now: people may come before it is over
+        with self._frame.guard.answers:  # who has answered is frozen for the whole release
+            release = self._ticks.release(number, weights, plan.sigmas[number])
+            segments = self._people.frozen()
 
         def new_walk() -> GainWalk:
             return GainWalk(self._frame.n_items, segments, release.starts, release.items)

@@ -18,6 +18,7 @@ Excludes   timing, and the memory of the process: sums without noise.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -101,6 +102,7 @@ class RunningChains:
         self._keys: Ints = np.full((room, longest + 1), NO_ITEM, dtype=np.int64)
         self._keys[0, 0] = SINGLES.item
         self._within = np.zeros((room, batches), dtype=np.bool_)  # which batches are in which sum
+        self._lock = threading.RLock()  # people answer while a release is made
         self._open: Ints = np.zeros((longest + 2, n_items), dtype=np.int64)  # of the open batch
         self.later: dict[int, Ints] = {}
         """The same of batches whose people come before the open one is published; as private as what they said."""
@@ -154,11 +156,16 @@ class RunningChains:
             before, left = left, left.copy()
             fall(starts, items, scales, as_floats(after(item)), everybody, self.clip.ceiling, item, left)
             parts.append(before - left)
+        with self._lock:
+            self._add_up(starts, items, [*parts, left], batch)
+
+    def _add_up(self, starts: Ints, items: Ints, parts: list[Ints], batch: int) -> None:
+        """What people of one batch said to each question of its chain."""
         late, apart = batch < self.open_batch, self._open
         if batch > self.open_batch:
             apart = self.later.setdefault(batch, np.zeros_like(self._open))
-        often = np.full(len(scales), self._often[batch] if late else 1)
-        for number, (part, question) in enumerate(zip([*parts, left], self._questions(batch), strict=False)):
+        often = np.full(len(starts) - 1, self._often[batch] if late else 1)
+        for number, (part, question) in enumerate(zip(parts, self._questions(batch), strict=False)):
             if not late:
                 add_weighted(starts, items, part, often, apart[number])
             elif (place := self._find(question)) is not None and self._within[place, batch]:
@@ -228,22 +235,24 @@ class RunningChains:
         If it fails, as on a full disk, the same release may be asked for again. After a crash it is published as it
         was drawn; sums that were of something else then are left out.
         """
-        if number == self.open_batch < len(self._weights):
-            self._close(number)
-        if number != self.open_batch - 1:
-            raise InvalidInput(f"Batch {self.open_batch} is to be released next; got {number}.")
+        with self._lock:
+            if number == self.open_batch < len(self._weights):
+                self._close(number)
+            if number != self.open_batch - 1:
+                raise InvalidInput(f"Batch {self.open_batch} is to be released next; got {number}.")
+            places = np.flatnonzero(self._within.any(axis=1))
+            sums = self._sums[places]  # a copy: who has answered is frozen
         paid = self.ledger.bought(
             self._event(number, sigmas), f"{self.name}-{number:06d}", f"sums over {self.n_items} items"
         )
-        places = np.flatnonzero(self._within.any(axis=1))
         weights = self._within[places] * (self._often * np.array(self.schedule.sizes))  # of all in a batch
         about = np.concatenate([self._keys[places], weights.sum(axis=1, keepdims=True)], axis=1)
 
         answering = 1.0 if people is None else people / np.array(self.schedule.sizes)
 
         def draw() -> Ints:
-            one = rounded_normal.rounded_normal(self._sums[places[:1]], sigmas[0], secret)
-            others = rounded_normal.rounded_normal(self._sums[places[1:]], sigmas[1], secret)
+            one = rounded_normal.rounded_normal(sums[:1], sigmas[0], secret)
+            others = rounded_normal.rounded_normal(sums[1:], sigmas[1], secret)
             return np.hstack([about, np.vstack([one, others])])
 
         kept, width = paid.once("sums", draw, secret), about.shape[1]
