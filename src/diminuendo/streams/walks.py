@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from diminuendo._numba import inline, kernel
 from diminuendo._sparse import SparseRows
 from diminuendo._validate import as_floats
+from diminuendo.errors import InvalidInput
 from diminuendo.objectives.family import Family, GainBuffer, Table, add, gains, new_gain_buffer, offset, start
 from diminuendo.objectives.person import Person
 from diminuendo.privacy.process_guard import said_by
@@ -110,6 +111,10 @@ class GainWalk:
         self._slate: list[int] = []
         self.moved = np.zeros(sum(map(len, segments)), dtype=np.bool_)
         """Who was moved by the last item."""
+        if len(starts) != len(self.moved) + 1:  # compiled code trusts that they fit each other
+            raise InvalidInput(
+                f"There are entries of {len(starts) - 1} people, and {len(self.moved)} people."
+            )
         self._buffer, self._gained = buffer_for(n_items, segments), np.zeros(n_items)
         self._parts = [
             (part.function, part.walkers() if part.function is None else None) for part in segments

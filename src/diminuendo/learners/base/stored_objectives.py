@@ -101,10 +101,11 @@ class StoredObjectives:
             and last.family is not None
             and same_family(last.family, family)
         ):
-            self._segments[-1] = self._gathered(family, last.table, [self._rows(family, last), *parts])
+            joined = self._gathered(family, last.table, [self._rows(family, last), *parts])
+            segments = [*self._segments[:-1], joined]
         else:
-            self._segments.append(self._gathered(family, self._waiting[0][1], parts))
-        self._waiting = []
+            segments = [*self._segments, self._gathered(family, self._waiting[0][1], parts)]
+        self._segments, self._waiting = segments, []  # in one go: nobody is there twice, whatever fails
 
     def _gathered(self, family: Family, table: Table, parts: list[tuple[SparseRows, ...]]) -> Segment:
         """These people, one after the other, in a table of their own that is like `table`."""
