@@ -24,6 +24,7 @@ Excludes   timing, and the memory of the process: batches and encoders hold what
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
@@ -57,7 +58,7 @@ ROOM = 1 << 61
 """No number inside may exceed this; what could is refused before anybody arrives."""
 
 
-class RunningSum(OpenBatch):
+class RunningSum(OpenBatch, ABC):
     """A sum that is published after each batch of the schedule; how, subclasses say."""
 
     def snapshot(self) -> bytes:
@@ -100,9 +101,9 @@ class RunningSum(OpenBatch):
         """The arguments that it was made with."""
         return self.size, self.clip, self.schedule.ends
 
+    @abstractmethod
     def _arrays(self) -> list[Any]:
         """What it remembers besides the open batch; changed in place."""
-        raise NotImplementedError
 
 
 class PrivateSum(RunningSum):
