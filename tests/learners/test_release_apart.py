@@ -87,8 +87,8 @@ def test_rounds_for_which_nothing_is_ready_do_not_count() -> None:
     assert again._frame.silent == [0]
 
 
-def test_a_policy_that_needs_nothing_is_always_ready() -> None:
+def test_a_policy_that_needs_no_release_is_always_ready() -> None:
     learner: Learner = fresh("fi-dp", None)[0]
     policy: Policy = learner.policy
-    assert policy.ready()
+    assert not policy.fill(np.zeros(3, dtype=np.int32))
     assert learner.choose(release=False).round == 0

@@ -188,20 +188,19 @@ class Learner:
                     if not made:
                         frame.reserve(persons)
                     for person in persons[len(made) : len(made) + TOGETHER]:
-                        made.append(self._choose_one(person, release or policy.ready()))
+                        made.append(self._choose_one(person, release))
                         if release and len(made) < len(persons) and policy.due():
                             break
         return made
 
-    def _choose_one(self, person: Identity | None, ready: bool) -> Decision:
+    def _choose_one(self, person: Identity | None, release: bool) -> Decision:
         """The next round; where nothing is ready for it, one that does not count."""
         frame, policy = self._frame, self.policy
-        counts = frame.counts(person) and ready
         row, probe = frame.blank()
+        ready = release or not policy.fill(row)
+        counts = frame.counts(person) and ready
         while ready and not policy.draw(row, probe):
             policy.resume()
-        if not ready:
-            policy.fill(row)
         frame.count(person, counts)
         return frame.decisions.add(row, probe, counts, policy.propensity(row) if ready else 1.0)
 

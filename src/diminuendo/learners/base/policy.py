@@ -91,13 +91,9 @@ class Policy(ABC):
         is changed under `frame.guard.lock`.
         """
 
-    def ready(self) -> bool:
-        """Whether there is something to show in the next round, though nothing was published. Does what is quick."""
-        return True
-
-    def fill(self, row: Items) -> None:
-        """The slate of a round for which nothing is ready, and whose answer does not count."""
-        raise NotImplementedError
+    def fill(self, row: Items) -> bool:
+        """Fill in the next slate where none is ready without a release, in a round that does not count; else False."""
+        return False
 
     @abstractmethod
     def draw(self, row: Items, probe: Items) -> bool:

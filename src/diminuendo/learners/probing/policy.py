@@ -199,15 +199,19 @@ class ProbingPolicy(MenuPolicy):
                     self._blocks_published[0] += 1
             with frame.guard.lock:
                 if not self._can_publish():
-                    self.ready()
+                    self._begin_next()
 
-    def ready(self) -> bool:
+    def _begin_next(self) -> None:
         """Begin the next block where one is over: all it takes is public, and does not take long."""
         if self._is_over():
             self._probes_left[0] = self.plan.probes_in(self._block + 1)
             self._chooser = self._choosing_in(self._block + 1)
             self._block += 1  # last: whatever fails before is done again
-        return True
+
+    def fill(self, row: Items) -> bool:
+        """Never: the next block begins instead."""
+        self._begin_next()
+        return False
 
     # Private: what probed people say, into the cell that coins chose.
 

@@ -188,16 +188,15 @@ class SlatePolicy(MenuPolicy):
         with self.frame.guard.answers, self.frame.guard.lock:
             self._show(block, assigned, self.frame.rounds, seen_before=not (drawn and same))
 
-    def ready(self) -> bool:
-        """Whether a round of a block is left."""
-        return not self._shown_out()
-
-    def fill(self, row: Items) -> None:
+    def fill(self, row: Items) -> bool:
         """The leading slate of the last block; where none leads, its first; before there is a block, any items."""
+        if not self._shown_out():
+            return False
         if self._last is None:
             row[:] = np.arange(len(row))
         else:
             row[:] = self._last.block.slates[max(0, int(self._last.leading[0]))]
+        return True
 
     # Private: answers become ticks in the cells of the open block.
 
