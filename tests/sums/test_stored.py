@@ -18,6 +18,7 @@ from diminuendo.privacy.events import Gaussian, NormalColumns
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.randomness import SecretRandomness
 from diminuendo.randomness import rounded_normal as normal
+from diminuendo.sums.chains import release
 from diminuendo.sums.chains.cost import release_cost, squared_shifts
 from diminuendo.sums.chains.stored import StoredPeople
 from diminuendo.sums.chains.weights import UNIT, gls, power_weights
@@ -264,6 +265,71 @@ def test_the_rest_is_what_rows_left_and_comes_last(bare: None) -> None:
         chain.rest(secret())
     with pytest.raises(InvalidInput, match="last"):
         chain.row(1, np.zeros(ITEMS), secret())
+
+
+def test_a_chain_that_is_known_in_part_says_no_more(tmp_path: Path) -> None:
+    """What was drawn before a crash and is not asked for again was drawn all the same: what would have to agree with
+    it is not drawn. Rows and a rest that do not know of each other could add up to more than the singles.
+    """
+    source = SecretRandomness(SystemCoins())
+
+    def begin(number: int) -> tuple[Any, StoredPeople]:
+        people = stored(ledger=Ledger.open(tmp_path / "ledger", Budget(1.0, 1e-6)))
+        people.add([0.5, 0.2, 0.1, 0.0], batch=0)
+        return people.release(number, [UNIT], WIDE), people
+
+    for number, drawn, wanted in ((0, "row", "rest"), (1, "rest", "row")):
+        ask = {
+            "row": lambda chain: chain.row(0, np.zeros(3), source),
+            "rest": lambda chain: chain.rest(source),
+        }
+        chain, people = begin(number)
+        ask[drawn](chain)
+        people.ledger.close()
+        again, people = begin(number)
+        assert not again.goes_on(rest=wanted == "rest")
+        with pytest.raises(InvalidInput, match="interrupted"):
+            ask[wanted](again)
+        assert again.goes_on(rest=drawn == "rest")
+        people.ledger.close()
+
+
+def test_an_interrupted_row_is_counted_once(bare: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A row that is published and not yet counted: nothing but the same row can be asked for; then all adds up."""
+    people = stored()
+    people.add([0.5, 0.2, 0.1, 0.3], np.arange(ITEMS), batch=0)
+    chain = people.release(0, [1], WIDE)
+    singles = chain.singles(secret())
+    for when in ("before", "after"):  # what is left has fallen
+
+        def interrupted(*given: Any, when: str = when, fall: Any = release.fall) -> None:
+            if when == "after":
+                fall(*given)
+            raise KeyboardInterrupt
+
+        with monkeypatch.context() as patch:
+            patch.setattr(release, "fall", interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                chain.row(0, [0.0, 0.1, 0.1, 0.0], secret())
+        assert chain.goes_on()
+        assert not chain.goes_on(rest=True)
+        with pytest.raises(InvalidInput, match="one release is one chain"):
+            chain.row(1, np.zeros(ITEMS), secret())
+    row = chain.row(0, [0.0, 0.2, 0.1, 0.3], secret())  # of the gains that were given first
+    assert row.tolist() == [512, 102, 0, 307]
+    assert (chain.rest(secret()) + row).tolist() == singles.tolist()
+
+
+def test_who_answers_between_two_rows_is_in_neither(bare: None) -> None:
+    people = stored()
+    people.add([0.5, 0.3, 0.2, 0.1], np.arange(ITEMS), batch=0)
+    chain = people.release(0, [UNIT], WIDE)
+    singles = chain.singles(secret())
+    row = chain.row(0, [0.0, 0.1, 0.2, 0.1], secret())
+    people.add([0.0, 1.0, 0.0, 0.0], np.arange(ITEMS), batch=0)
+    other = chain.row(1, [0.0, 0.0, 0.1, 0.1], secret())
+    np.testing.assert_array_equal(chain.rest(secret()), singles - row - other)
+    assert people.release(1, [UNIT], WIDE).singles(secret())[1] > singles[1]
 
 
 def test_people_of_later_batches_are_not_in_an_earlier_release(bare: None) -> None:

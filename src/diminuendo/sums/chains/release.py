@@ -33,6 +33,21 @@ class Answers(NamedTuple):
         return "<Answers>"
 
 
+class _Begun(NamedTuple):
+    """A row that is not published yet, or is and could not be counted: it is asked for again as it was."""
+
+    item: int
+    gains: Floats
+    asked: NDArray[np.bool_]
+    lost: Ints
+    """By everybody together, with weights."""
+    replayed: bool
+    """Whether it was drawn before a crash."""
+
+    def __repr__(self) -> str:
+        return f"<_Begun, item {self.item}>"
+
+
 class OtherChain(InvalidInput):
     """This release was begun before, along another chain."""
 
@@ -51,13 +66,15 @@ class ChainRelease:
         self._n_items, self._ceiling, self._paid, self._sigmas = n_items, ceiling, paid, sigmas
         self.starts, self.items = people.starts, people.items
         self._left, self._weights, self._scales = people.ticks.copy(), people.weights, people.scales
+        # The weighted sum of what is left: singles at first, less one row after the other, and the rest at last.
+        self._total = np.zeros(n_items, dtype=np.int64)
+        add_weighted(self.starts, self.items, self._left, self._weights, self._total)
         self.rows: list[tuple[int, Ints]] = []
         """The items that have joined, and their rows as published."""
         self.what_is_left: Ints | None = None
         """The rest as published: then it is over."""
         self._replayed = False  # whether rows came from before a crash; gains may have been others then
-        # Of a row that could not be kept: its item, what it leaves of everybody, and whether it is from before a crash.
-        self._begun: tuple[int, Ints, bool] | None = None
+        self._begun: _Begun | None = None
 
     def __repr__(self) -> str:
         return f"<ChainRelease {self._paid.name}, {len(self.rows)} items>"
@@ -66,7 +83,7 @@ class ChainRelease:
         """The weighted sum of what each item is worth by itself, in ticks times weights, with noise."""
         if self.rows:
             raise InvalidInput("Singles come before the first item joins.")
-        return self._once("singles", -1, self._left, self._sigmas[0], secret)
+        return self._once("singles", -1, self._total, self._sigmas[0], secret)
 
     def row(
         self, item: int, gains: Any, secret: SecretRandomness, asked: NDArray[np.bool_] | None = None
@@ -88,18 +105,25 @@ class ChainRelease:
             asked = np.ones(len(self._weights), dtype=np.bool_)
         if asked.shape != self._weights.shape:
             raise InvalidInput(f"Expected yes or no for each stored person; got shape {asked.shape}.")
-        part = self._part()
-        if self._begun is None or self._begun[0] != item:
-            replayed, after = self._from_before(part), self._left.copy()
-            fall(self.starts, self.items, self._scales, now, asked, self._ceiling, item, after)
-            self._begun = item, after, replayed
-        _, after, replayed = self._begun
-        found = self._once(part, item, self._left - after, self._sigmas[1], secret)
-        # All at once, and only now: else it may be tried again.
-        self.rows, self._left, self._replayed, self._begun = (
+        part, before = self._part(), self._begun
+        if before is not None and before.item == item:
+            begun = before
+        else:
+            replayed, lost = self._from_before(part), np.zeros(self._n_items, dtype=np.int64)
+            said = now, asked, self._ceiling, item
+            add_losses(self.starts, self.items, self._scales, *said, self._left, self._weights, lost)
+            begun = self._begun = _Begun(item, now, asked.copy(), lost, replayed)
+        try:
+            found = self._once(part, item, begun.lost, self._sigmas[1], secret)
+        except OtherChain:
+            self._begun = before  # which can still be had
+            raise
+        # Only now: else it may be tried again. Who falls twice by the same gains falls no further.
+        fall(self.starts, self.items, self._scales, begun.gains, begun.asked, self._ceiling, item, self._left)
+        self.rows, self._total, self._replayed, self._begun = (
             [*self.rows, (item, found)],
-            after,
-            replayed,
+            self._total - begun.lost,
+            begun.replayed,
             None,
         )
         return found
@@ -107,13 +131,17 @@ class ChainRelease:
     def rest(self, secret: SecretRandomness) -> Ints:
         """The weighted sum of what is left of each item after the chain, with the noise of rows. Then it is over."""
         self._from_before("rest")
-        self.what_is_left = self._once("rest", len(self.rows), self._left, self._sigmas[1], secret)
+        self.what_is_left = self._once("rest", len(self.rows), self._total, self._sigmas[1], secret)
         return self.what_is_left
 
     def goes_on(self, rest: bool = False) -> bool:
         """Whether the next row, or the rest, can be had: after a crash only what was drawn before it."""
-        part = "rest" if rest else self._part()
-        return self.what_is_left is None and (not self._replayed or self._paid.has(part))
+        return self.what_is_left is None and self._can_be_had("rest" if rest else self._part())
+
+    def _can_be_had(self, part: str) -> bool:
+        """Whether this part was drawn, or nothing was that it would have to agree with and is not known here."""
+        unknown = self._replayed or self._paid.has(self._part()) or self._paid.has("rest")
+        return self._paid.has(part) or not unknown
 
     def _part(self) -> str:
         return f"row{len(self.rows):04d}"
@@ -122,20 +150,18 @@ class ChainRelease:
         """Whether this part, or one before it, was drawn before a crash. Refuses what cannot be had."""
         if self.what_is_left is not None:
             raise InvalidInput("The rest comes last, once; begin another release for more.")
-        if not self._paid.has(part) and self._replayed:
+        if not self._can_be_had(part):
             raise InvalidInput(
                 "This release was interrupted, and what it had not drawn then it will not: what people have lost "
                 "so far is not known any more. Go on with the rows there are; begin another release for others."
             )
         return self._replayed or self._paid.has(part)
 
-    def _once(self, what: str, item: int, ticks: Ints, sigma: float, secret: SecretRandomness) -> Ints:
-        """The weighted sum of these entries, with noise.
+    def _once(self, what: str, item: int, total: Ints, sigma: float, secret: SecretRandomness) -> Ints:
+        """A weighted sum, with noise.
 
         Kept with the item it is about: a chain that was begun goes on as it began, or not at all.
         """
-        total = np.zeros(self._n_items, dtype=np.int64)
-        add_weighted(self.starts, self.items, ticks, self._weights, total)
         kept = self._paid.once(
             what,
             lambda: np.concatenate([[item], rounded_normal.rounded_normal(total, sigma, secret)]),
@@ -157,6 +183,27 @@ def add_weighted(starts: Ints, items: Ints, ticks: Ints, weights: Ints, total: I
 
 
 @kernel
+def add_losses(
+    starts: Ints,
+    items: Ints,
+    scales: Floats,
+    gains: Floats,
+    asked: NDArray[np.bool_],
+    ceiling: float,
+    joined: int,
+    left: Ints,
+    weights: Ints,
+    total: Ints,
+) -> None:
+    """Add to the total what those who are asked lose when an item joins, each as often as her weight says."""
+    for person in range(len(starts) - 1):
+        if asked[person] and weights[person] != 0:
+            for j in range(starts[person], starts[person + 1]):
+                after = _falls_to(left[j], gains[j], items[j] == joined, ceiling, scales[person])
+                total[items[j]] += weights[person] * (left[j] - after)
+
+
+@kernel
 def fall(
     starts: Ints,
     items: Ints,
@@ -167,14 +214,14 @@ def fall(
     joined: int,
     left: Ints,
 ) -> None:
-    """What those who are asked have left when an item has joined.
-
-    What is left never rises and never falls below 0, so all losses together are at most what was there.
-    """
+    """What those who are asked have left when an item has joined."""
     for person in range(len(starts) - 1):
         if asked[person]:
             for j in range(starts[person], starts[person + 1]):
-                if items[j] == joined or not gains[j] > 0.0:
-                    left[j] = 0
-                else:
-                    left[j] = min(left[j], int(scales[person] * min(gains[j], ceiling)))
+                left[j] = _falls_to(left[j], gains[j], items[j] == joined, ceiling, scales[person])
+
+
+@kernel
+def _falls_to(left: int, gain: float, joined: bool, ceiling: float, scale: float) -> int:
+    """What is left never rises and never falls below 0, so all losses together are at most what was there."""
+    return 0 if joined or not gain > 0.0 else min(left, int(scale * min(gain, ceiling)))
