@@ -29,7 +29,7 @@ from diminuendo.privacy.rounding import root_up, rounded_up
 class BatchCosts:
     """A running total: what everybody paid, and what each batch of each partition paid besides.
 
-    Adding takes no longer as it grows.
+    Adding in place takes no longer as it grows.
     """
 
     def __init__(self) -> None:
@@ -50,9 +50,17 @@ class BatchCosts:
 
     def add(self, other: BatchCosts, times: int = 1) -> BatchCosts:
         """On the same people; returns itself."""
-        common, columns, worst = self._with(other, times)
-        self.common, _, _ = common, self.columns.update(columns), self.worst.update(worst)  # all at once
+        self.common, columns, worst = self._with(other, times)
+        self.columns.update(columns)
+        self.worst.update(worst)
         return self
+
+    def plus(self, other: BatchCosts) -> BatchCosts:
+        """The sum of both, which stay as they are: whoever fails in the midst of this has added nothing."""
+        found = BatchCosts()
+        found.common, columns, worst = self._with(other)
+        found.columns, found.worst = self.columns | columns, self.worst | worst
+        return found
 
     def after(self, other: BatchCosts) -> Fraction:
         """The total there would be after adding `other`, which is not added."""

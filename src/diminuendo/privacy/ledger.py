@@ -291,11 +291,14 @@ class Ledger:
         if isinstance(entry, Drawn):
             self._drawn[entry.name] = entry
         else:
-            cost = self.budget.counting.tally(entry.event) if price is None else price
+            if price is None:  # it is read from a file: should that fail, there is no ledger
+                tally = self._tally.add(self.budget.counting.tally(entry.event))
+            else:
+                tally = self._tally.plus(price)
             name = entry.note.partition(":")[0]
             at, first = len(self.charges), self._bought.get(name, entry)
             # In one go: what is counted is found again, and nothing is counted twice.
-            self._tally, self.charges[at:], self._bought[name] = self._tally.add(cost), [entry], first
+            self._tally, self.charges[at:], self._bought[name] = tally, [entry], first
 
     def _refusal(self, event: Event, price: BatchCosts) -> str:
         alone = self.budget.counting.epsilon(event, self.budget.delta, self.budget.unit.rounds)
