@@ -302,13 +302,13 @@ def test_an_interrupted_row_is_counted_once(bare: None, monkeypatch: pytest.Monk
     singles = chain.singles(secret())
     for when in ("before", "after"):  # what is left has fallen
 
-        def interrupted(*given: Any, when: str = when, fall: Any = release.fall) -> None:
+        def interrupted(*given: Any, when: str = when, take: Any = release.take) -> None:
             if when == "after":
-                fall(*given)
+                take(*given)
             raise KeyboardInterrupt
 
         with monkeypatch.context() as patch:
-            patch.setattr(release, "fall", interrupted)
+            patch.setattr(release, "take", interrupted)
             with pytest.raises(KeyboardInterrupt):
                 chain.row(0, [0.0, 0.1, 0.1, 0.0], secret())
         assert chain.goes_on()

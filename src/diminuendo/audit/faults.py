@@ -302,12 +302,20 @@ def without_minimum() -> Iterator[None]:
     """Rows are what items lose when one joins, also where they gain: nothing keeps them within the singles."""
 
     def fall(
-        starts: Any, items: Any, scales: Any, gains: Any, asked: Any, ceiling: float, joined: int, left: Any
+        starts: Any,
+        items: Any,
+        scales: Any,
+        gains: Any,
+        asked: Any,
+        ceiling: float,
+        joined: int,
+        left: Any,
+        after: Any,
     ) -> None:
         for person in np.flatnonzero(asked):
             for j in range(starts[person], starts[person + 1]):
                 here = items[j] != joined and gains[j] > 0
-                left[j] = int(scales[person] * min(gains[j], ceiling)) if here else 0
+                after[j] = int(scales[person] * min(gains[j], ceiling)) if here else 0
 
     with mock.patch.object(chain, "fall", fall):
         yield

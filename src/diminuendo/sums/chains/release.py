@@ -34,13 +34,14 @@ class Answers(NamedTuple):
 
 
 class _Begun(NamedTuple):
-    """A row that is not published yet, or is and could not be counted: it is asked for again as it was."""
+    """A row that is not published yet, or is and was not counted: it is asked for again as it was."""
 
     item: int
-    gains: Floats
     asked: NDArray[np.bool_]
+    after: Ints
+    """What those who are asked have left after it, entry by entry."""
     lost: Ints
-    """By everybody together, with weights."""
+    """What all of them lose by it together, with weights."""
     replayed: bool
     """Whether it was drawn before a crash."""
 
@@ -109,17 +110,18 @@ class ChainRelease:
         if before is not None and before.item == item:
             begun = before
         else:
-            replayed, lost = self._from_before(part), np.zeros(self._n_items, dtype=np.int64)
-            said = now, asked, self._ceiling, item
-            add_losses(self.starts, self.items, self._scales, *said, self._left, self._weights, lost)
-            begun = self._begun = _Begun(item, now, asked.copy(), lost, replayed)
+            replayed, asked = self._from_before(part), asked.copy()
+            after, lost = np.empty_like(self._left), np.zeros(self._n_items, dtype=np.int64)
+            fall(self.starts, self.items, self._scales, now, asked, self._ceiling, item, self._left, after)
+            add_losses(self.starts, self.items, asked, self._left, after, self._weights, lost)
+            begun = self._begun = _Begun(item, asked, after, lost, replayed)
         try:
             found = self._once(part, item, begun.lost, self._sigmas[1], secret)
         except OtherChain:
             self._begun = before  # which can still be had
             raise
-        # Only now: else it may be tried again. Who falls twice by the same gains falls no further.
-        fall(self.starts, self.items, self._scales, begun.gains, begun.asked, self._ceiling, item, self._left)
+        # Only now: else it may be tried again.
+        take(self.starts, begun.asked, begun.after, self._left)
         self.rows, self._total, self._replayed, self._begun = (
             [*self.rows, (item, found)],
             self._total - begun.lost,
@@ -184,23 +186,22 @@ def add_weighted(starts: Ints, items: Ints, ticks: Ints, weights: Ints, total: I
 
 @kernel
 def add_losses(
-    starts: Ints,
-    items: Ints,
-    scales: Floats,
-    gains: Floats,
-    asked: NDArray[np.bool_],
-    ceiling: float,
-    joined: int,
-    left: Ints,
-    weights: Ints,
-    total: Ints,
+    starts: Ints, items: Ints, asked: NDArray[np.bool_], left: Ints, after: Ints, weights: Ints, total: Ints
 ) -> None:
-    """Add to the total what those who are asked lose when an item joins, each as often as her weight says."""
+    """Add to the total what those who are asked lose, each as often as her weight says."""
     for person in range(len(starts) - 1):
-        if asked[person] and weights[person] != 0:
+        if asked[person]:
             for j in range(starts[person], starts[person + 1]):
-                after = _falls_to(left[j], gains[j], items[j] == joined, ceiling, scales[person])
-                total[items[j]] += weights[person] * (left[j] - after)
+                total[items[j]] += weights[person] * (left[j] - after[j])
+
+
+@kernel
+def take(starts: Ints, asked: NDArray[np.bool_], after: Ints, left: Ints) -> None:
+    """From now on those who were asked have left what is in `after`."""
+    for person in range(len(starts) - 1):
+        if asked[person]:
+            for j in range(starts[person], starts[person + 1]):
+                left[j] = after[j]
 
 
 @kernel
@@ -213,15 +214,16 @@ def fall(
     ceiling: float,
     joined: int,
     left: Ints,
+    after: Ints,
 ) -> None:
-    """What those who are asked have left when an item has joined."""
+    """What those who are asked have left after an item has joined.
+
+    What is left never rises and never falls below 0, so all losses together are at most what was there.
+    """
     for person in range(len(starts) - 1):
         if asked[person]:
             for j in range(starts[person], starts[person + 1]):
-                left[j] = _falls_to(left[j], gains[j], items[j] == joined, ceiling, scales[person])
-
-
-@kernel
-def _falls_to(left: int, gain: float, joined: bool, ceiling: float, scale: float) -> int:
-    """What is left never rises and never falls below 0, so all losses together are at most what was there."""
-    return 0 if joined or not gain > 0.0 else min(left, int(scale * min(gain, ceiling)))
+                if items[j] == joined or not gains[j] > 0.0:
+                    after[j] = 0
+                else:
+                    after[j] = min(left[j], int(scales[person] * min(gains[j], ceiling)))

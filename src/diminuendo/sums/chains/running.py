@@ -153,8 +153,9 @@ class RunningChains:
         clip_all(self.clip.rule, starts, values, np.empty(self.n_items, dtype=np.int64), left, scales)
         parts, after, everybody = [left], walk(starts, items), np.ones(len(scales), dtype=np.bool_)
         for item in self._chain(batch):
-            before, left = left, left.copy()
-            fall(starts, items, scales, as_floats(after(item)), everybody, self.clip.ceiling, item, left)
+            before, left = left, np.empty_like(left)
+            said = as_floats(after(item)), everybody, self.clip.ceiling, item
+            fall(starts, items, scales, *said, before, left)
             parts.append(before - left)
         with self._lock:
             self._add_up(starts, items, [*parts, left], batch)
