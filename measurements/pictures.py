@@ -77,7 +77,7 @@ def continuous(path: Path, results: Results) -> None:
 def payoff(path: Path, results: Results) -> None:
     """Payoff and regret over time in the demo, from the runs themselves."""
     from diminuendo.cli.simulate import DEMO_EPSILONS, DEMO_LEARNERS
-    from diminuendo.simulate.figures import plot_payoff
+    from diminuendo.simulate.figures.earned import plot_payoff
     from diminuendo.simulate.sweeps import simulate
     from diminuendo.streams import msweb
 

@@ -202,6 +202,15 @@ def audit_lines(results: Results) -> str:
     return "\n".join([*lines, "```", ""])
 
 
+def audit_reading(results: Results) -> str:
+    """One line of it in words."""
+    claimed, _, pathwise, guessed = results["audit"].rows["slate-totals"]
+    return (
+        f"slate-totals claimed {claimed}; an attacker who looks inside can show at least {pathwise}, one who only "
+        f"looks on at least {guessed}"
+    )
+
+
 def audit_table(name: str, first: str) -> Callable[[Results], str]:
     """All rows of an audit."""
 
@@ -241,6 +250,7 @@ BLOCKS = {
     "paper-constants": Block(("paper-constants",), paper_constants),
     "continuous": Block(("continuous",), continuous),
     "audit-lines": Block(("audit",), audit_lines),
+    "audit-reading": Block(("audit",), audit_reading),
     "audit": Block(("audit",), audit_table("audit", "learner")),
     "audit-faults": Block(("audit-faults",), audit_table("audit-faults", "fault")),
     "everything": Block((), everything),
