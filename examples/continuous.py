@@ -111,7 +111,7 @@ def draw(path: Path, shares: dict[str, list[list[float]]], without: list[float])
             ha="left" if end == 0 else "right",
         )
     axis.set(xscale="log", xlabel=r"$\varepsilon$", ylabel="payoff / payoff in hindsight", ylim=(0.42, 1.04))
-    axis.set_xlim(epsilons[0], epsilons[-1])
+    axis.set_xlim(0.93 * epsilons[0], epsilons[-1] / 0.93)  # room for whole dots
     axis.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
     axis.spines[["top", "right"]].set_visible(False)
     axis.grid(color="#eeeeee")

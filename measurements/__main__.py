@@ -50,10 +50,9 @@ def main() -> None:
             skipped.append(entry.name)
             continue
         except (Failed, KeyboardInterrupt) as ended:
-            say_plainly(
-                f"{ended or 'Interrupted.'} What is finished is kept; the same command goes on from there."
-            )
-            sys.exit(130)
+            said = str(ended) or "Interrupted."
+            say_plainly(f"{said} What is finished is kept; the same command goes on from there.")
+            sys.exit(ended.status if isinstance(ended, Failed) else 130)
         if keep(entry, found, results):
             write([name for name, picture in PICTURES.items() if entry.name in picture.entries], results)
     if skipped:

@@ -83,16 +83,19 @@ def first_payoffs(folder: Path) -> dict[str, float]:
 def first_payoffs_now(entry: Entry) -> dict[str, float]:
     """What seed 0 earns, run anew."""
     with tempfile.TemporaryDirectory() as folder:
-        limit = [] if " demo " in entry.typed else ["--time-limit", "1"]
-        typed(entry.command(1), "--out", folder, *limit, quiet=True)
-        return first_payoffs(Path(folder))
+        path = Path(folder) / "simulation.json"
+        if " demo " in entry.typed:  # which always writes a report
+            typed(entry.command(1), "--out", folder, quiet=True)
+        else:
+            typed(entry.command(1), "--json", str(path), "--time-limit", "1", jobs=1, quiet=True)
+        return {cell(found): found["mean_payoff"] for found in json.loads(path.read_text())["results"]}
 
 
 def typed(command: str, *more: str, jobs: int | None = None, quiet: bool = False) -> None:
     """Run a command as it is printed, and options that decide where and how, but nothing of what comes out."""
     words = shlex.split(command)
     assert words[0] == "diminuendo", command
-    if jobs is not None and words[1] != "demo":
+    if jobs is not None:
         more = (*more, "--jobs", str(jobs))
     ran = subprocess.run(
         [sys.executable, "-m", *words, *more],

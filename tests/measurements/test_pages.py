@@ -124,3 +124,21 @@ def test_numbers_as_pages_write_them() -> None:
     assert [number(value) for value in (0.9071, 1.2034, 1.0, 0.99999)] == [".907", "1.203", "1.000", "1.000"]
     assert mean([0.5]) == ".500"
     assert mean([0.5, 0.6]) == ".550 ± .635", "Student's t with one degree of freedom: 12.706 times .05"
+
+
+def test_what_the_paper_page_says_in_words_of_continuous_learners() -> None:
+    cells = read_results()["continuous"].cells
+    earned = {cell: sum(runs) / len(runs) for cell, runs in cells.items()}
+    for epsilon in ("0.1", "0.3", "1", "3", "10"):
+        boosted, pure = (earned[f"boosted, {noise} {epsilon}"] for noise in ("Gaussian", "pure"))
+        assert boosted > earned[f"Algorithm 4, Gaussian {epsilon}"], "ahead of Algorithm 4 at every epsilon"
+        assert pure > earned[f"Algorithm 4, pure {epsilon}"], "ahead of Algorithm 4 at every epsilon"
+    printed = "Algorithm 4, pure, the paper's constants"
+    assert min(cells["boosted, Gaussian 0.1"]) < min(cells["Algorithm 4, Gaussian 0.1"]), (
+        "its worst earns less"
+    )
+    assert all(earned[f"{printed} {e}"] > earned[f"Algorithm 4, pure {e}"] for e in ("1", "3", "10"))
+    private = {cell: mean for cell, mean in earned.items() if cell.endswith(" 10")}
+    assert max(private, key=lambda cell: private[cell]) == f"{printed} 10", (
+        "ahead of everything at epsilon 10"
+    )

@@ -53,7 +53,9 @@ def seeds_figure(
             spread = beside(runs, wide)
             worst, colour = runs.argmin(), look.colour
             size = 4.0 if len(runs) <= MANY else 3.0
-            axes.plot(runs, middle + spread, look.marker, color=colour, alpha=0.5, ms=size, mew=0, label=label)
+            axes.plot(
+                runs, middle + spread, look.marker, color=colour, alpha=0.5, ms=size, mew=0, label=label
+            )
             axes.plot([runs.mean()] * 2, [middle - 0.15, middle + 0.15], color=colour, linewidth=2.5)
             axes.plot(runs[worst], middle + spread[worst], "o", color=colour, markersize=8, fillstyle="none")
     axes.set_yticks([-row for row in range(len(groups))], list(groups))
@@ -70,8 +72,8 @@ def seeds_figure(
 def beside(runs: Floats, wide: float) -> Floats:
     """How far each run is moved up or down, so that dots `wide` apart or nearer do not hide each other.
 
-    Runs are taken in rising order. Each goes to the nearest height to the middle, from 0 up and down in turns, where the
-    last dot is far enough to the left; where none is, to the one whose last dot is farthest.
+    Runs are taken in rising order. Each goes to the height nearest to the middle whose last dot is far enough to the
+    left; where there is none, to the height whose last dot is farthest.
     """
     steps = int(ROOM / STEP + 1e-9)
     heights = [0.0, *(sign * STEP * step for step in range(1, steps + 1) for sign in (1, -1))]
