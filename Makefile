@@ -70,7 +70,7 @@ bench: .venv-bench/installed  ## ours, the peers and the floor in one run, as ra
 	.venv-bench/bin/python -m benchmarks --out benchmarks/results
 
 # Interrupted, it goes on where it stopped. Real streams that are not ours to hand on are in the folder DIMINUENDO_DATA.
-numbers: .venv/developing  ## every measured table and picture of README and docs, over 100 seeds; takes hours
+numbers: .venv/developing  ## every measured table and picture of README and docs, over 100 seeds; about an hour on two cores
 	$(BIN)/python -m measurements
 
 docs: .venv/developing  ## docs/reference.md from the program, and the site in out/docs; a broken link fails

@@ -36,7 +36,7 @@ def main() -> None:
         write([name for name, picture in PICTURES.items() if not picture.from_runs], results)
         return
     chosen = [entry for entry in ENTRIES.values() if not asked.only or entry.name in asked.only]
-    skipped = []
+    skipped, failed = [], []
     for number, entry in enumerate(chosen):
         filled = BAR * number // len(chosen)
         say_plainly(f"[{'#' * filled}{'.' * (BAR - filled)}] {number + 1} of {len(chosen)}: {entry.name}")
@@ -53,10 +53,14 @@ def main() -> None:
             said = str(ended) or "Interrupted."
             say_plainly(f"{said} What is finished is kept; the same command goes on from there.")
             sys.exit(ended.status if isinstance(ended, Failed) else 130)
+        if not found.facts.get("passed", 1):
+            failed.append(entry.name)
         if keep(entry, found, results):
             write([name for name, picture in PICTURES.items() if entry.name in picture.entries], results)
     if skipped:
         say_plainly(f"SKIPPED for want of data: {', '.join(skipped)}.")
+    if failed:
+        sys.exit(f"FAILED, and pages say so: {', '.join(failed)}.")
 
 
 def keep(entry: Entry, found: Kept, results: Results) -> bool:

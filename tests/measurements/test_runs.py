@@ -153,3 +153,21 @@ def test_the_worst_finding_of_each_method_is_shown() -> None:
         ]
     )
     assert rows == {"one": ["1.00", "-", "**infinite**", "0.20 of 0.69"]}
+
+
+def test_an_audit_that_fails_is_kept_as_it_is_and_said(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    entry, said = ENTRIES["audit-faults"], list[str]()
+    found: dict[str, Any] = {"findings": [], "passed": False, "overlooked": ["one"], "violations": []}
+
+    def fails(command: str, *more: str, jobs: int | None = None) -> None:
+        (folder / entry.name).mkdir(exist_ok=True)
+        if found:
+            (folder / entry.name / "audit.json").write_text(json.dumps(found))
+        raise run.Failed(command, 1)
+
+    monkeypatch.setattr(run, "typed", fails)
+    assert run.measure(entry, 2, 1, said.append).facts == {"runs": 0, "passed": 0}
+    assert said == ["audit-faults: THE AUDIT FAILED. one."]
+    found.clear()
+    with pytest.raises(run.Failed):  # it did not get as far as findings; those of the last time do not count
+        run.measure(entry, 2, 1, said.append)
