@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Mapping
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -150,8 +151,9 @@ def audit_rows(findings: list[dict[str, Any]]) -> dict[str, list[str]]:
 
 
 def _margin(finding: dict[str, Any]) -> float:
+    """By how much more was shown than claimed."""
     shown = finding["epsilon_shown"]
-    return (float("inf") if shown == "infinite" else shown) - finding["epsilon_claimed"]
+    return (inf if shown == "infinite" else float(shown)) - float(finding["epsilon_claimed"])
 
 
 def _shown(finding: dict[str, Any] | None, claimed: str) -> str:
