@@ -10,7 +10,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 FIND_BROWSER := command -v chromium || command -v chromium-browser || command -v google-chrome || command -v google-chrome-stable
 
-.PHONY: help demo test test-slow check style kernels browser browser-for-tests bench docs clean
+.PHONY: help demo test test-slow check style kernels browser browser-for-tests bench numbers docs clean
 
 help:  ## what can be made
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 14
@@ -68,6 +68,10 @@ browser-for-tests:
 
 bench: .venv-bench/installed  ## ours, the peers and the floor in one run, as ratios
 	.venv-bench/bin/python -m benchmarks --out benchmarks/results
+
+# Interrupted, it goes on where it stopped. Real streams that are not ours to hand on are in the folder DIMINUENDO_DATA.
+numbers: .venv/developing  ## every measured table and picture of README and docs, over 100 seeds; about an hour on two cores
+	$(BIN)/python -m measurements
 
 docs: .venv/developing  ## docs/reference.md from the program, and the site in out/docs; a broken link fails
 	$(BIN)/python -m diminuendo.cli.reference docs

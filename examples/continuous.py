@@ -1,7 +1,7 @@
 """How to spread a budget over channels when every person who comes is reached by some of them.
 
-Boosted ascent, which we recommend, beside Algorithm 4. As a program it also draws what privacy costs, and prints the
-numbers, in a quarter of an hour: python examples/continuous.py [out/continuous.png]
+Boosted ascent, which we recommend, beside Algorithm 4. With the name of a picture it also draws what privacy costs:
+python examples/continuous.py [out/continuous.png] [seeds]
 """
 
 import math
@@ -21,6 +21,7 @@ from diminuendo.continuous import (
     total_value,
 )
 
+ROUNDS, EPSILONS = 4000, (0.1, 0.3, 1.0, 3.0, 10.0)  # of the picture
 CHANNELS, BUDGET = 8, 3.0  # at most one unit on each channel, three in all
 STEEPEST = math.sqrt(CHANNELS) * math.log(2)  # public: a unit reaches nobody with more than 1/2,
 BENT = CHANNELS * math.log(2) ** 2  # whoever these people are
@@ -64,38 +65,29 @@ def ratio(people: list[BudgetAllocation], seed: int | None = None, **how: Any) -
     )
     points = learner.replay(people)
     earned = sum(person.value(point) for person, point in zip(people, points, strict=True))
-    return earned / total_value(people, frank_wolfe_offline(people, domain))
+    return earned / best_value(people)
 
 
-people = visitors(800)
-print(f"not private                              {ratio(people):.3f} of hindsight")
-for name, how in WAYS.items():
-    print(f"{name:<40} {ratio(people, epsilon=1.0, **how):.3f}")
+def best_value(people: list[BudgetAllocation]) -> float:
+    """What a fixed point found in hindsight would have earned."""
+    return total_value(people, frank_wolfe_offline(people, CappedSimplex(CHANNELS, total=BUDGET)))
 
 
-def plot(path: Path, rounds: int = 4000, seeds: int = 10) -> Path:
-    """Payoff against epsilon, for each way to be private."""
+def draw(path: Path, shares: dict[str, list[list[float]]], without: list[float]) -> Path:
+    """Payoff against epsilon: for each way to be private, all runs of each epsilon; and runs without privacy."""
     import matplotlib
 
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    people = visitors(rounds)
-    domain = CappedSimplex(CHANNELS, total=BUDGET)
-    best = total_value(people, frank_wolfe_offline(people, domain))
-    even = total_value(people, np.full(CHANNELS, BUDGET / CHANNELS)) / best
+    people = visitors(ROUNDS)
+    even = total_value(people, np.full(CHANNELS, BUDGET / CHANNELS)) / best_value(people)
     looks = dict(zip(WAYS, ((RED, "-"), (GREEN, "-"), (RED, ":"), (GREEN, ":"), (PINK, ":")), strict=True))
-    epsilons = [0.1, 0.3, 1.0, 3.0, 10.0]
+    epsilons, open_, seeds = list(EPSILONS), float(np.mean(without)), len(without)
     figure, axis = plt.subplots(figsize=(8.2, 5.2), layout="constrained")
-    open_ = float(np.mean([ratio(people, seed) for seed in range(seeds)]))
-    print(f"{rounds} people; not private {open_:.3f}, Algorithm 4 {ratio(people, smoothness=BENT):.3f}")
     axis.axhline(open_, color=BLUE, linewidth=2)
-    for name, how in WAYS.items():
-        found = np.array([[ratio(people, seed, epsilon=e, **how) for e in epsilons] for seed in range(seeds)])
-        print(
-            f"{name:<40}",
-            *(f"{e:g}: {mean:.3f}" for e, mean in zip(epsilons, found.mean(axis=0), strict=True)),
-        )
+    for name, by_epsilon in shares.items():
+        found = np.array(by_epsilon).T
         colour, line = looks[name]
         low, high = found.min(axis=0), found.max(axis=0)
         axis.fill_between(epsilons, low, high, color=colour, alpha=0.12, linewidth=0)
@@ -119,14 +111,14 @@ def plot(path: Path, rounds: int = 4000, seeds: int = 10) -> Path:
             ha="left" if end == 0 else "right",
         )
     axis.set(xscale="log", xlabel=r"$\varepsilon$", ylabel="payoff / payoff in hindsight", ylim=(0.42, 1.04))
-    axis.set_xlim(epsilons[0], epsilons[-1])
+    axis.set_xlim(0.93 * epsilons[0], epsilons[-1] / 0.93)  # room for whole dots
     axis.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
     axis.spines[["top", "right"]].set_visible(False)
     axis.grid(color="#eeeeee")
     axis.set_axisbelow(True)
     axis.legend(frameon=False, loc="lower right")
     figure.suptitle(
-        f"The price of privacy: {BUDGET:g} units over {CHANNELS} channels, {rounds:,} people",
+        f"The price of privacy: {BUDGET:g} units over {CHANNELS} channels, {ROUNDS:,} people",
         x=0.01,
         ha="left",
         fontsize=13,
@@ -143,5 +135,19 @@ def plot(path: Path, rounds: int = 4000, seeds: int = 10) -> Path:
     return path
 
 
+def main(picture: str | None = None, seeds: str = "10") -> None:
+    people = visitors(800)
+    print(f"not private                              {ratio(people):.3f} of hindsight")
+    for name, how in WAYS.items():
+        print(f"{name:<40} {ratio(people, epsilon=1.0, **how):.3f}")
+    if picture is not None:
+        people, numbers = visitors(ROUNDS), range(int(seeds))
+        shares = {
+            name: [[ratio(people, seed, epsilon=e, **how) for seed in numbers] for e in EPSILONS]
+            for name, how in WAYS.items()
+        }
+        print("written:", draw(Path(picture), shares, [ratio(people, seed) for seed in numbers]))
+
+
 if __name__ == "__main__":
-    print("written:", plot(Path(sys.argv[1] if len(sys.argv) > 1 else "out/continuous.png")))
+    main(*sys.argv[1:])

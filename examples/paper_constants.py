@@ -81,7 +81,7 @@ def draw(found: dict[str, list[list[float]]], path: Path) -> None:
             va="bottom" if calibration == "tight" else "top",
         )
     for name, colour, style in (("not private", GREEN, "--"), ("random", GREY, ":")):
-        level = found[name][0][0]
+        level = float(np.mean(found[name]))
         axis.axhline(level, color=colour, linestyle=style, linewidth=1.5)
         below = name == "random"
         axis.text(
@@ -107,7 +107,7 @@ def draw(found: dict[str, list[list[float]]], path: Path) -> None:
 
 def main(path: Path, seeds: int) -> None:
     found = shares(dim.msweb(), seeds)
-    chance, loud = found["random"][0][0], found["not private"][0][0]
+    chance, loud = (float(np.mean(found[name])) for name in ("random", "not private"))
     print(f"epsilon   paper   tight   (random {chance:.3f}, not private {loud:.3f})")
     for j, epsilon in enumerate(EPSILONS):
         print(f"{epsilon:7g}   {np.mean(found['paper'][j]):.3f}   {np.mean(found['tight'][j]):.3f}")
@@ -115,5 +115,6 @@ def main(path: Path, seeds: int) -> None:
     print(f"Plot: {path}")
 
 
-given = sys.argv[1:] if __name__ == "__main__" else []
-main(Path(given[0] if given else "out/paper-constants.png"), int(given[1]) if given[1:] else 2)
+if __name__ == "__main__":
+    given = sys.argv[1:]
+    main(Path(given[0] if given else "out/paper-constants.png"), int(given[1]) if given[1:] else 2)

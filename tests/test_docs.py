@@ -24,7 +24,7 @@ BLOCKS = [block for page in PAGES for block in blocks(page)]
 RUNNABLE = sorted({block.page for block in BLOCKS if block.language in RUN})
 LONG_PAGES = {ROOT / "docs" / "how-to" / "sweep.md"}
 """Pages that take seconds as a whole; blocks that do are marked on their page."""
-EXAMPLES = set(ROOT.glob("examples/*.py"))
+EXAMPLES = set(ROOT.glob("examples/[!_]*.py"))
 LONG_EXAMPLES = {ROOT / "examples" / "places.py"}
 """Compiles kernels for a family of objectives that nothing else in the quick suite needs."""
 LONG = sorted({block.page for block in BLOCKS if block.slow})
@@ -118,7 +118,7 @@ def test_examples_run(
     example: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "argv", [str(example)])
-    runpy.run_path(str(example))
+    runpy.run_path(str(example), run_name="__main__")
     assert capsys.readouterr().out.strip()
 
 

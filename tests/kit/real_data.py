@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import os
 
-import numpy as np
 import pytest
-from scipy import sparse
 
-from benchmarks.pickups import FOLDER, PICKUPS, uber
-from diminuendo import NoisyOr, People
-from diminuendo.streams import read_baskets, read_ratings
+from benchmarks.pickups import PICKUPS, uber
+from measurements.streams import GROCERIES, MOVIELENS, groceries, movielens
 
 __all__ = ["groceries", "movielens", "needs", "uber"]
 
 FILES = {
-    "groceries": FOLDER / "groceries.baskets.txt.gz",
-    "movielens": FOLDER / "movielens_small.ratings.csv.gz",
+    "groceries": GROCERIES,
+    "movielens": MOVIELENS,
     "uber": PICKUPS,
 }
 
@@ -28,17 +25,3 @@ def needs(stream: str) -> tuple[pytest.MarkDecorator, ...]:
     named = os.environ.get("DIMINUENDO_DATA", "a folder")
     missing = f"needs {FILES[stream].name} in {named}: set DIMINUENDO_DATA, see tests/reference/README.md"
     return pytest.mark.slow, pytest.mark.skipif(not FILES[stream].is_file(), reason=missing)
-
-
-def groceries() -> People:
-    """Till receipts of one shop."""
-    return read_baskets(FILES["groceries"], n_items=169)
-
-
-def movielens(top: int) -> People:
-    """Film ratings, a tenth of a click per star, on the `top` most rated films."""
-    everything = read_ratings(
-        FILES["movielens"], columns=("userId", "movieId", "rating"), scale=(0, 10)
-    ).matrices[0]
-    popular = np.sort(np.argsort(-np.bincount(everything.indices), kind="stable")[:top])
-    return People(NoisyOr(), sparse.csr_array(everything[:, popular]), name=f"movielens-{top}")

@@ -42,12 +42,13 @@ DEMO_EPSILONS = (0.1, 1.0, 10.0)
 def demo(
     out: Annotated[Path, typer.Option(help="Where the report and the numbers go.")] = Path("out/demo"),
     seeds: Annotated[int, typer.Option(help="Runs of each learner.")] = 5,
+    jobs: Annotated[int, typer.Option(help="Runs at the same time; -1: one per core.")] = -1,
 ) -> None:
     """Choose 5 of 294 things for 32,711 real visitors of a web site, and see how close to hindsight one gets."""
     with loading():
         from diminuendo.streams import msweb
 
-    _run(msweb(), out, slots=5, learners=DEMO_LEARNERS, epsilons=DEMO_EPSILONS, seeds=seeds)
+    _run(msweb(), out, slots=5, learners=DEMO_LEARNERS, epsilons=DEMO_EPSILONS, seeds=seeds, jobs=jobs)
 
 
 def simulate_command(

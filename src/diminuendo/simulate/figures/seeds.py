@@ -10,9 +10,17 @@ from matplotlib.figure import Figure
 
 from diminuendo.errors import InvalidInput
 from diminuendo.simulate.figures.style import COLOURS, LineStyle, style, write
+from diminuendo.types import Floats
 
 Groups = Mapping[str, Mapping[str, Sequence[float]]]
 """Runs by name, and by kind of run."""
+
+MANY = 30
+"""Dots are smaller where there are more runs than this."""
+DOTS = 110
+"""So many dots fit beside each other, from the least run to the greatest."""
+STEP, ROOM = 0.05, 0.15
+"""How far dots are moved up or down that would lie on each other, and how far at most; rows are 1 apart."""
 
 
 def plot_seeds(groups: Groups, path: Path | str, title: str = "share of hindsight greedy, each run") -> Path:
@@ -32,6 +40,8 @@ def seeds_figure(
         figsize=(width, 0.9 + (0.55 if rows is None else 0.33) * len(groups)), layout="constrained"
     )
     axes = figure.subplots()
+    every = [share for group in groups.values() for runs in group.values() for share in runs]
+    wide = (max(every) - min(every)) / DOTS
     for row, (name, group) in enumerate(groups.items()):
         for number, kind in enumerate(kinds):
             runs = np.asarray(group.get(kind, ()), dtype=np.float64)
@@ -40,10 +50,12 @@ def seeds_figure(
             look = LineStyle(COLOURS[number % len(COLOURS)], "o", "-") if rows is None else rows[name]
             label = kind if row == 0 else None
             middle = -row + 0.18 * (len(kinds) - 1) - 0.36 * number
-            # so that equal runs do not hide each other
-            spread = 0.06 * ((np.argsort(np.argsort(runs)) % 3) - 1)
+            spread = beside(runs, wide)
             worst, colour = runs.argmin(), look.colour
-            axes.plot(runs, middle + spread, look.marker, color=colour, alpha=0.55, markersize=4, label=label)
+            size = 4.0 if len(runs) <= MANY else 3.0
+            axes.plot(
+                runs, middle + spread, look.marker, color=colour, alpha=0.5, ms=size, mew=0, label=label
+            )
             axes.plot([runs.mean()] * 2, [middle - 0.15, middle + 0.15], color=colour, linewidth=2.5)
             axes.plot(runs[worst], middle + spread[worst], "o", color=colour, markersize=8, fillstyle="none")
     axes.set_yticks([-row for row in range(len(groups))], list(groups))
@@ -55,3 +67,20 @@ def seeds_figure(
     if rows is None:
         axes.legend(frameon=False, loc="lower left", bbox_to_anchor=(0, 1), ncols=len(kinds))
     return figure
+
+
+def beside(runs: Floats, wide: float) -> Floats:
+    """How far each run is moved up or down, so that dots `wide` apart or nearer do not hide each other.
+
+    Runs are taken in rising order. Each goes to the height nearest to the middle whose last dot is far enough to the
+    left; where there is none, to the height whose last dot is farthest.
+    """
+    steps = int(ROOM / STEP + 1e-9)
+    heights = [0.0, *(sign * STEP * step for step in range(1, steps + 1) for sign in (1, -1))]
+    last = np.full(len(heights), -np.inf)
+    moved = np.zeros(len(runs))
+    for run in np.argsort(runs, kind="stable"):
+        free = np.flatnonzero(runs[run] - last >= wide)
+        place = int(free[0]) if len(free) else int(last.argmin())
+        moved[run], last[place] = heights[place], runs[run]
+    return moved

@@ -1,0 +1,73 @@
+"""What continuous learners earn on the people of examples/continuous.py, kept run by run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+from joblib import Parallel, delayed
+
+from diminuendo.cli.screen import progress_bars
+from diminuendo.continuous import total_value
+from examples.continuous import BENT, BUDGET, CHANNELS, EPSILONS, ROUNDS, WAYS, best_value, ratio, visitors
+from measurements.results import rounded
+
+OPEN = "boosted, not private"
+PEOPLE = cache(visitors)
+Run = tuple[str, int]
+"""A cell and a seed."""
+
+CELLS = [OPEN, *(f"{way} {epsilon:g}" for way in WAYS for epsilon in EPSILONS)]
+
+
+def earns(cell: str, seed: int) -> float:
+    """What the learner of this cell earns, as a share of the best fixed point found in hindsight."""
+    people = PEOPLE(ROUNDS)
+    if cell == OPEN:
+        return ratio(people, seed)
+    way, epsilon = cell.rsplit(" ", 1)
+    return ratio(people, seed, epsilon=float(epsilon), **WAYS[way])
+
+
+def measure(
+    path: Path, seeds: int, jobs: int, say: Callable[[str], None]
+) -> tuple[dict[str, list[float]], dict[str, float]]:
+    """All cells over these seeds, and what learning nothing earns; finished runs are kept in the file, line by line."""
+    done = finished(path)
+    if any((cell, 0) in done and done[cell, 0] != earns(cell, 0) for cell in CELLS):
+        say("continuous: seed 0 earns something else than it did; all its runs are done again.")
+        path.unlink()
+        done = {}
+    left = [(cell, seed) for seed in range(seeds) for cell in CELLS if (cell, seed) not in done]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a") as file, progress_bars() as bars:
+        tick = bars(f"{len(left):,} runs", len(left))
+        for run, value in Parallel(n_jobs=jobs, return_as="generator_unordered")(map(delayed(_one), left)):
+            done[run] = value
+            file.write(json.dumps([*run, value]) + "\n")
+            file.flush()
+            tick(1)
+    cells = {cell: rounded(done[cell, seed] for seed in range(seeds)) for cell in CELLS}
+    people = PEOPLE(ROUNDS)
+    even = total_value(people, np.full(CHANNELS, BUDGET / CHANNELS)) / best_value(people)
+    facts = {"spread evenly": even, "Algorithm 4, not private": ratio(people, smoothness=BENT)}
+    return cells, {name: round(value, 4) for name, value in facts.items()}
+
+
+def _one(run: Run) -> tuple[Run, float]:
+    return run, earns(*run)
+
+
+def finished(path: Path) -> dict[Run, float]:
+    """The runs in a file; a line that was cut off when it was being written does not count."""
+    found: dict[Run, float] = {}
+    for line in path.read_text().splitlines() if path.exists() else ():
+        try:
+            cell, seed, value = json.loads(line)
+        except ValueError:
+            continue
+        found[cell, seed] = value
+    return found

@@ -1,0 +1,178 @@
+"""Runs entries: literally the command that is printed, with a folder of its own in which finished runs are kept.
+
+An entry that was interrupted goes on where it stopped. Finished runs are known by stream, setting and version of the
+package, not by its code. So before they are used again, seed 0 is run once more: where it earns something else, the
+learner is not what it was, and all runs of that folder are thrown away.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Mapping
+from math import inf
+from pathlib import Path
+from typing import Any
+
+from diminuendo.simulate.store import read_rows
+from measurements import continuous
+from measurements.entries import Entry, Kind
+from measurements.results import ROOT, Kept, rounded
+from measurements.streams import write_stream
+
+OUT = ROOT / "out" / "measurements"
+"""Finished runs, in a folder for each entry."""
+METHODS = ("exact", "pathwise", "black box")
+"""The columns of an audit."""
+
+Say = Callable[[str], None]
+
+
+class Failed(Exception):
+    """A command ended with an error, or was interrupted."""
+
+    def __init__(self, command: str, status: int) -> None:
+        super().__init__(f"{command} ended with status {status}.")
+        self.status = status
+
+
+def measure(entry: Entry, seeds: int, jobs: int, say: Say) -> Kept:
+    """Run the entry, or what is left of it."""
+    if entry.stream is not None:
+        write_stream(entry.stream, ROOT / entry.typed.split()[2])
+    return _MEASURED[entry.kind](entry, seeds, jobs, say)
+
+
+def _simulated(entry: Entry, seeds: int, jobs: int, say: Say) -> Kept:
+    folder = OUT / entry.name
+    if kept := first_payoffs(folder):
+        fresh = first_payoffs_now(entry)
+        if any(fresh.get(key, payoff) != payoff for key, payoff in kept.items()):
+            say(f"{entry.name}: seed 0 earns something else than it did; all its runs are done again.")
+            shutil.rmtree(folder)
+    typed(entry.command(seeds), "--out", str(folder), jobs=jobs)
+    return simulation(folder, entry.command(seeds), seeds)
+
+
+def simulation(folder: Path, command: str, seeds: int) -> Kept:
+    """What a finished simulation in this folder came to: payoffs as shares of greedy's."""
+    found = json.loads((folder / "simulation.json").read_text())
+    greedy, payoffs = found["benchmarks"]["greedy"], dict[str, dict[int, float]]()
+    for run in found["results"]:
+        payoffs.setdefault(cell(run), {})[run["seed"]] = run["mean_payoff"] / greedy
+    cells = {key: rounded(runs[seed] for seed in range(seeds)) for key, runs in payoffs.items()}
+    return Kept(command, seeds, cells, {"greedy": round(greedy, 4)})
+
+
+def cell(run: Mapping[str, Any]) -> str:
+    """What was run: the learner, and epsilon where it listens to that."""
+    epsilon = run["asked_epsilon"]
+    return run["learner"] if epsilon is None else f"{run['learner']} {epsilon:g}"
+
+
+def first_payoffs(folder: Path) -> dict[str, float]:
+    """What seed 0 earned in the finished runs of a folder."""
+    tables = [read_rows(path) for path in (folder / "results.parquet", *(folder / "rows").glob("*.parquet"))]
+    rows = [row for table in tables if table is not None for row in table.to_pylist()]
+    return {cell(row): row["mean_payoff"] for row in rows if row["seed"] == 0}
+
+
+def first_payoffs_now(entry: Entry) -> dict[str, float]:
+    """What seed 0 earns, run anew."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "simulation.json"
+        if " demo " in entry.typed:  # which always writes a report
+            typed(entry.command(1), "--out", folder, quiet=True)
+        else:
+            typed(entry.command(1), "--json", str(path), "--time-limit", "1", jobs=1, quiet=True)
+        return {cell(found): found["mean_payoff"] for found in json.loads(path.read_text())["results"]}
+
+
+def typed(command: str, *more: str, jobs: int | None = None, quiet: bool = False) -> None:
+    """Run a command as it is printed, and options that decide where and how, but nothing of what comes out."""
+    words = shlex.split(command)
+    assert words[0] == "diminuendo", command
+    if jobs is not None:
+        more = (*more, "--jobs", str(jobs))
+    ran = subprocess.run(
+        [sys.executable, "-m", *words, *more],
+        cwd=ROOT,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL if quiet else None,
+        check=False,
+    )
+    if ran.returncode:
+        raise Failed(command, ran.returncode)
+
+
+def _continuous(entry: Entry, seeds: int, jobs: int, say: Say) -> Kept:
+    cells, facts = continuous.measure(OUT / f"{entry.name}.jsonl", seeds, jobs, say)
+    return Kept(entry.command(seeds), seeds, cells, facts)
+
+
+def _audited(entry: Entry, seeds: int, jobs: int, say: Say) -> Kept:
+    findings = OUT / entry.name / "audit.json"
+    findings.unlink(missing_ok=True)
+    try:
+        typed(entry.command(seeds), "--out", str(findings.parent), jobs=jobs)
+    except Failed:
+        if not findings.exists():
+            raise
+    found = json.loads(
+        findings.read_text()
+    )  # also of an audit that accuses somebody: pages say what was found
+    if not found["passed"]:
+        say(f"{entry.name}: THE AUDIT FAILED. {', '.join(found['overlooked'] or found['violations'])}.")
+    runs = sum(finding["runs"] for finding in found["findings"])
+    facts = {"runs": runs, "passed": int(found["passed"])}
+    return Kept(entry.command(seeds), 0, rows=audit_rows(found["findings"]), facts=facts)
+
+
+def audit_rows(findings: list[dict[str, Any]]) -> dict[str, list[str]]:
+    """For each learner or fault: what is claimed, and what each method shows; bold where that is more."""
+    subjects: dict[str, dict[str, dict[str, Any]]] = {}
+    for finding in findings:
+        by_method = subjects.setdefault(finding["learner"], {})
+        best = by_method.setdefault(finding["method"], finding)
+        if _margin(finding) > _margin(best):
+            by_method[finding["method"]] = finding
+    rows = {}
+    for subject, by_method in subjects.items():
+        claimed = max(float(finding["epsilon_claimed"]) for finding in by_method.values())
+        rows[subject] = [
+            f"{claimed:.2f}",
+            *(_shown(by_method.get(method), f"{claimed:.2f}") for method in METHODS),
+        ]
+    return rows
+
+
+def _margin(finding: dict[str, Any]) -> float:
+    """By how much more was shown than claimed."""
+    shown = finding["epsilon_shown"]
+    return (inf if shown == "infinite" else float(shown)) - float(finding["epsilon_claimed"])
+
+
+def _shown(finding: dict[str, Any] | None, claimed: str) -> str:
+    if finding is None:
+        return "-"
+    shown, here = finding["epsilon_shown"], f"{finding['epsilon_claimed']:.2f}"
+    said = shown if shown == "infinite" else f"{shown:.2f}"
+    said += "" if here == claimed else f" of {here}"
+    return f"**{said}**" if finding["violation"] else said
+
+
+def _planned(entry: Entry, seeds: int, jobs: int, say: Say) -> Kept:
+    typed(entry.command(seeds))
+    return Kept(entry.command(seeds), 0)
+
+
+_MEASURED: dict[Kind, Callable[[Entry, int, int, Say], Kept]] = {
+    "simulate": _simulated,
+    "continuous": _continuous,
+    "audit": _audited,
+    "plan": _planned,
+}

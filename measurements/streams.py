@@ -1,0 +1,98 @@
+"""Streams that the command line has no name for, written as files that `diminuendo simulate` reads.
+
+Real ones are made from files that are not ours to hand on; tests/reference/README.md says which, and where they come
+from. The environment variable DIMINUENDO_DATA names the folder that has them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from benchmarks.pickups import FOLDER, PICKUPS, uber
+from diminuendo import NoisyOr, People
+from diminuendo.streams import read_baskets, read_ratings
+from diminuendo.streams.synthetic import taste_groups
+
+GROCERIES = FOLDER / "groceries.baskets.txt.gz"
+MOVIELENS = FOLDER / "movielens_small.ratings.csv.gz"
+
+FILES = Path("out") / "streams"
+"""Where the files go, below the folder of the repository."""
+
+
+class MissingData(Exception):
+    """A file with real people is not on this machine."""
+
+
+class Recipe(NamedTuple):
+    """How a stream is made, and of which file, where it is real."""
+
+    make: Callable[[], People]
+    source: Path | None = None
+
+
+def groceries() -> People:
+    """Till receipts of one shop."""
+    return read_baskets(GROCERIES, n_items=169)
+
+
+def movielens(top: int) -> People:
+    """Film ratings, a tenth of a click per star, on the `top` most rated films."""
+    everything = read_ratings(MOVIELENS, columns=("userId", "movieId", "rating"), scale=(0, 10)).matrices[0]
+    popular = np.sort(np.argsort(-np.bincount(everything.indices), kind="stable")[:top])
+    return People(NoisyOr(), sparse.csr_array(everything[:, popular]), name=f"movielens-{top}")
+
+
+RECIPES = {
+    "groceries": Recipe(groceries, GROCERIES),
+    "uber-20000": Recipe(partial(uber, 20_000), PICKUPS),
+    "uber-65000": Recipe(partial(uber, 65_000), PICKUPS),
+    "movielens-300": Recipe(partial(movielens, 300), MOVIELENS),
+    "taste-groups-50000": Recipe(partial(taste_groups, 50_000)),
+    "taste-groups-300000": Recipe(partial(taste_groups, 300_000, 50)),
+}
+"""Streams by the names of their files."""
+
+
+def write_stream(name: str, path: Path) -> Path:
+    """Write the stream to a file that ends in .npz: row = person, column = item."""
+    make, source = RECIPES[name]
+    if source is not None and not source.is_file():
+        raise MissingData(
+            f"{name} is made from {source.name}; set DIMINUENDO_DATA to a folder that has it, "
+            "see tests/reference/README.md."
+        )
+    (matrix,) = make().matrices
+    path.parent.mkdir(parents=True, exist_ok=True)
+    sparse.save_npz(path, sparse.csr_array(matrix))
+    return path
+
+
+def command(name: str) -> str:
+    """What to type to have the file written."""
+    return f"python -m measurements.streams {name}"
+
+
+def main() -> None:
+    """Write the streams asked for."""
+    parser = argparse.ArgumentParser(prog="python -m measurements.streams", description=__doc__)
+    parser.add_argument("name", nargs="+", choices=RECIPES)
+    parser.add_argument("--out", type=Path, default=FILES, metavar="FOLDER", help="default: out/streams")
+    asked = parser.parse_args()
+    for name in asked.name:
+        try:
+            print(write_stream(name, asked.out / f"{name}.npz"))
+        except MissingData as missing:
+            sys.exit(str(missing))
+
+
+if __name__ == "__main__":
+    main()

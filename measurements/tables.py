@@ -1,0 +1,268 @@
+"""Blocks of pages: tables and sentences, each rendered from the entries that it names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from diminuendo.simulate.table import mean_and_band
+from measurements.entries import ENTRIES, TABLE
+from measurements.results import Kept, Results
+
+FULL = {
+    "full-msweb": "MSWeb: 32,711 visitors, 294 areas",
+    "full-groceries": "groceries: 9,835 baskets, 169 products",
+    "full-uber": "Uber: 20,000 pickups, 150 depots",
+    "full-taste-groups": "taste groups: 50,000 made-up people, 100 things",
+    "full-renamed": "MSWeb, all items renamed at half time (best *fixed* slate = 1)",
+    "full-movielens": "MovieLens: 671 people, 300 films",
+}
+LESS = {
+    "payoffs-taste-groups": "payoffs, taste groups: 300,000 made-up people, 50 things",
+    "payoffs-uber": "payoffs, Uber: 65,000 pickups, 150 depots",
+    "payoffs-msweb": "payoffs, MSWeb: 32,711 visitors, 294 areas",
+    "clicks-msweb": "clicks, MSWeb",
+    "clicks-groceries": "clicks, groceries: 9,835 baskets, 169 products",
+    "clicks-uber": "clicks, Uber: 20,000 pickups, 150 depots",
+    "clicks-renamed": "clicks, MSWeb, all items renamed at half time (best *fixed* slate = 1)",
+}
+"""Rows of the tables in README, by entry."""
+
+DEMO_EPSILONS = ("0.1", "1", "10")
+WAYS = {
+    "boosted, Gaussian": "boosted, Gaussian (delta = 1e-6)",
+    "boosted, pure": "boosted, pure",
+    "Algorithm 4, Gaussian": "Algorithm 4, Gaussian, copies released together (delta = 1e-6)",
+    "Algorithm 4, pure": 'Algorithm 4, pure, `calibration="tight"`',
+    "Algorithm 4, pure, the paper's constants": 'Algorithm 4, pure, `calibration="paper"`',
+}
+"""Rows of the table of continuous learners."""
+WAY_EPSILONS = ("0.1", "0.3", "1", "3", "10")
+AUDIT_SHOWN = ("random", "fi-dp", "overlap-greedy", "boosted", "slate-totals", "slate-clicks")
+"""Of whom docs/auditing.md shows the lines as they are printed."""
+
+
+@dataclass(frozen=True)
+class Block:
+    """What stands between two markers, and whence it comes."""
+
+    entries: tuple[str, ...]
+    render: Callable[[Results], str]
+
+
+def number(value: float, digits: int = 3) -> str:
+    """A number as pages write shares: .907, and 1.203."""
+    said = f"{value:.{digits}f}"
+    return said.removeprefix("0") if said.startswith("0.") else said
+
+
+def mean(values: Sequence[float]) -> str:
+    """The mean and half the width of its 95 % interval."""
+    middle, half = mean_and_band(values)
+    return number(float(middle)) + ("" if np.isnan(half) else f" ± {number(float(half))}")
+
+
+def runs(kept: Iterable[Kept]) -> str:
+    """How many runs there were of each, as the results say."""
+    seeds = sorted({one.seeds for one in kept})
+    return f"{seeds[0]}" if len(seeds) == 1 else f"{seeds[0]} to {seeds[-1]}"
+
+
+def commands(names: Iterable[str], results: Results) -> str:
+    """What to type, folded away."""
+    lines = dict.fromkeys(line for name in names for line in ENTRIES[name].commands(results[name].seeds))
+    return "\n".join(
+        ["<details><summary>The commands</summary>", "", "```sh", *lines, "```", "", "</details>", ""]
+    )
+
+
+def shares(rows: dict[str, str], caption: str) -> Callable[[Results], str]:
+    """A table of what `private` earns with two budgets, and random choice."""
+
+    def render(results: Results) -> str:
+        lines = [
+            f"\n{caption.format(runs=runs(results[name] for name in rows))}\n",
+            "| people | epsilon 1 | median | worst | epsilon .1 | median | worst | random |",
+            "|---|---|---|---|---|---|---|---|",
+        ]
+        for name, people in rows.items():
+            cells = results[name].cells
+            parts = [people]
+            for epsilon in ("1", "0.1"):
+                values = cells[f"private {epsilon}"]
+                parts += [mean(values), number(float(np.median(values))), number(min(values))]
+            lines.append(f"| {' | '.join([*parts, number(float(np.mean(cells['random'])))])} |")
+        return "\n".join([*lines, "", commands(rows, results)])
+
+    return render
+
+
+def demo(results: Results) -> str:
+    """The table as the demo prints it, and how lucky one has to be."""
+    kept = results["demo"]
+    learners = list(dict.fromkeys(cell.split(" ")[0] for cell in kept.cells))
+    runs_of = {
+        learner: [kept.cells.get(f"{learner} {e}", kept.cells.get(learner, [])) for e in DEMO_EPSILONS]
+        for learner in learners
+    }
+    best_first = sorted(learners, key=lambda name: -float(np.mean(runs_of[name])))
+    lines = ["", "```", f" {'who chooses':<11}" + "".join(f"{f'ε={e}':>12}" for e in DEMO_EPSILONS)]
+    for name in best_first:
+        cells = []
+        for values in runs_of[name]:
+            middle, half = mean_and_band(values)
+            cells.append(f"{middle:.3f}" + ("" if np.isnan(half) else f"±{number(float(half))}"))
+        lines.append(f" {name:<11}" + "".join(f"{said:>12}" for said in cells))
+    worst = [number(min(values)) for values in runs_of["private"]]
+    return "\n".join(
+        [
+            *lines,
+            "```",
+            "",
+            "The payoff is the share of visitors who were shown something they wanted. The table divides it by "
+            f"{number(kept.facts['greedy'], 4)}, what *greedy* earns when it knows all visitors beforehand;",
+            f"no five areas do better (proved). Means of {kept.seeds} runs, ± 95 % (`{kept.command}`; without "
+            f"`--seeds` it makes five). The worst run of `private` earns {', '.join(worst[:-1])} and {worst[-1]}.",
+            "",
+        ]
+    )
+
+
+def paper_warning(results: Results) -> str:
+    """What the paper's constants earn, within the warning against them."""
+    kept = results["paper-constants"]
+    greedy, at = kept.facts["greedy"], kept.cells
+    paper, tight, chance = (
+        number(greedy * float(np.mean(at[cell]))) for cell in ("paper 1", "fi-dp 1", "random")
+    )
+    return (
+        f"means of {kept.seeds} runs) Algorithm 2 with the printed rate earns {paper} per person, random slates "
+        f"{chance}, greedy in hindsight {number(greedy)}, and the same algorithm with the largest rate that the same "
+        f"guarantee allows {tight}"
+    )
+
+
+def paper_constants(results: Results) -> str:
+    """The sentence below the picture."""
+    kept = results["paper-constants"]
+    paper, tight, chance, without = (
+        mean(kept.cells[cell]) for cell in ("paper 1", "fi-dp 1", "random", "streeter-golovin")
+    )
+    return (
+        "\nOn msweb at epsilon = 1, delta = 1e-6, as shares of what greedy in hindsight earns: the paper's constants "
+        f'{paper}, `calibration="tight"` {tight}, random slates {chance}, not private (what the paper builds on) '
+        f"{without}. Means of {kept.seeds} runs, ± 95 %; `{kept.command}`.\n"
+    )
+
+
+def continuous(results: Results) -> str:
+    """The table of continuous learners."""
+    kept = results["continuous"]
+    without = number(float(np.mean(kept.cells["boosted, not private"])), 2)
+    lines = [
+        "",
+        f"The picture is one synthetic stream, T = 4,000: means of {kept.seeds} seeds, and in brackets the worst, as "
+        "shares of the best fixed point found in hindsight (`examples/continuous.py`, over all seeds by "
+        f"`{kept.command}`). Spreading the budget evenly, without learning, earns "
+        f"{number(kept.facts['spread evenly'], 2)}; without privacy boosted ascent earns {without} and Algorithm 4 "
+        f"{number(kept.facts['Algorithm 4, not private'], 2)}:",
+        "",
+        "| epsilon | .1 | .3 | 1 | 3 | 10 |",
+        "|---|---|---|---|---|---|",
+    ]
+    for way, said in WAYS.items():
+        cells = [kept.cells[f"{way} {epsilon}"] for epsilon in WAY_EPSILONS]
+        shown = [f"{number(float(np.mean(values)), 2)} ({number(min(values), 2)})" for values in cells]
+        lines.append(f"| {said} | {' | '.join(shown)} |")
+    spread = [
+        number(float(np.std(kept.cells[f"{way} {epsilon}"], ddof=1)) if kept.seeds > 1 else 0.0)
+        for way in ("boosted, Gaussian", "Algorithm 4, Gaussian")
+        for epsilon in ("0.1", "1")
+    ]
+    return "\n".join(
+        [
+            *lines,
+            "",
+            f"Single runs of boosted ascent vary more than those of Algorithm 4, both Gaussian: a deviation of "
+            f"{spread[0]} at epsilon .1 and {spread[1]} at 1, against {spread[2]} and {spread[3]}.",
+            "",
+        ]
+    )
+
+
+def audit_lines(results: Results) -> str:
+    """Some lines of an audit as they are printed."""
+    kept = results["audit"]
+    lines = ["", "```", f" {'learner':<17}{'claimed':>9}{'exact':>9}{'pathwise':>10}{'black box':>11}"]
+    for name in AUDIT_SHOWN:
+        claimed, exact, pathwise, guessed = kept.rows[name]
+        lines.append(f" {name:<17}{claimed:>9}{exact:>9}{pathwise:>10}{guessed:>11}")
+    return "\n".join([*lines, "```", ""])
+
+
+def audit_reading(results: Results) -> str:
+    """One line of it in words."""
+    claimed, _, pathwise, guessed = results["audit"].rows["slate-totals"]
+    return (
+        f"slate-totals claimed {claimed}; an attacker who looks inside can show at least {pathwise}, one who only "
+        f"looks on at least {guessed}"
+    )
+
+
+def audit_table(name: str, first: str) -> Callable[[Results], str]:
+    """All rows of an audit."""
+
+    def render(results: Results) -> str:
+        lines = ["", f"| {first} | claimed | exact | pathwise | black box |", "|---|---|---|---|---|"]
+        lines += [f"| {subject} | {' | '.join(cells)} |" for subject, cells in results[name].rows.items()]
+        return "\n".join([*lines, ""])
+
+    return render
+
+
+def audit_faults(results: Results) -> str:
+    """All planted faults, and those that were overlooked by name."""
+    rows = results["audit-faults"].rows
+    overlooked = [fault for fault, cells in rows.items() if not any("**" in cell for cell in cells)]
+    said = f"{len(rows) - len(overlooked)} of {len(rows)} planted faults are found."
+    if overlooked:
+        said += f" **Overlooked, so that this audit cannot be relied on: {', '.join(overlooked)}.**"
+    return f"{audit_table('audit-faults', 'fault')(results)}\n{said}\n"
+
+
+def everything(results: Results) -> str:
+    """Every entry with its command and its cells, where there are not too many."""
+    lines = ["", "| entry | command | runs |", "|---|---|---|"]
+    for entry in TABLE:
+        if entry.name in results:
+            seeds = results[entry.name].seeds
+            said = "<br>".join(f"`{line}`" for line in entry.commands(seeds))
+            lines.append(f"| {entry.name} | {said} | {seeds or ''} |")
+    return "\n".join([*lines, ""])
+
+
+BLOCKS = {
+    "demo": Block(("demo",), demo),
+    "full": Block(
+        tuple(FULL),
+        shares(
+            FULL,
+            "What it earns elsewhere, as a share of what greedy earns in hindsight (5 slots, delta 1e-6, no parameter "
+            "fitted to anything; mean of {runs} runs ± 95 %, median and worst):",
+        ),
+    ),
+    "less": Block(
+        tuple(LESS), shares(LESS, "Mean of {runs} runs ± 95 %, median and worst, since luck matters here:")
+    ),
+    "paper-warning": Block(("paper-constants",), paper_warning),
+    "paper-constants": Block(("paper-constants",), paper_constants),
+    "continuous": Block(("continuous",), continuous),
+    "audit-lines": Block(("audit",), audit_lines),
+    "audit-reading": Block(("audit",), audit_reading),
+    "audit": Block(("audit",), audit_table("audit", "learner")),
+    "audit-faults": Block(("audit-faults",), audit_faults),
+    "everything": Block((), everything),
+}
+"""By the name in the marker."""

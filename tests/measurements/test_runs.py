@@ -1,0 +1,173 @@
+"""What is kept is what the commands give: seed 0 of quick entries, run anew, and runs that go on where they stopped."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import warnings
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from diminuendo.cli import main
+from diminuendo.simulate import report
+from measurements import __main__ as program
+from measurements import continuous, run, streams
+from measurements.entries import ENTRIES, Entry
+from measurements.results import Kept, Results, read_results, rounded
+from measurements.streams import MissingData, Recipe
+from tests.kit.slow import mostly_slow
+
+QUICK = {"full-msweb", "clicks-msweb"}
+"""Entries on the stream that comes with the package, which need nothing compiled that other tests do not."""
+BUILT_IN = sorted(name for name, entry in ENTRIES.items() if entry.kind == "simulate" and not entry.stream)
+
+
+def first_of(kept: Kept) -> dict[str, float]:
+    return {cell: runs[0] for cell, runs in kept.cells.items()}
+
+
+@pytest.mark.parametrize("name", mostly_slow(BUILT_IN, QUICK))
+def test_seed_0_earns_what_is_kept(name: str) -> None:
+    kept = read_results()[name]
+    (greedy,) = kept.facts.values()
+    fresh = run.first_payoffs_now(ENTRIES[name])
+    shares = {cell: payoff / greedy for cell, payoff in fresh.items()}
+    assert shares.keys() == kept.cells.keys()
+    for cell, value in first_of(kept).items():
+        # Greedy's payoff is kept in four digits, so that shares may be off by a ten-thousandth or so.
+        assert shares[cell] == pytest.approx(value, abs=3e-4), f"run `python -m measurements --only {name}`"
+
+
+def test_seed_0_of_continuous_learners_earns_what_is_kept() -> None:
+    kept = first_of(read_results()["continuous"])
+    for cell in (continuous.OPEN, "boosted, pure 1", "Algorithm 4, pure 1"):
+        assert rounded([continuous.earns(cell, 0)]) == [kept[cell]], (
+            "run `python -m measurements --only continuous`"
+        )
+
+
+SMALL = Entry(
+    "small",
+    "diminuendo simulate taste-groups --rounds 300 --learners private,random --epsilon 1 --seeds {seeds}",
+)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where finished runs go; commands run in this process and draw no report, which takes seconds."""
+
+    def typed(command: str, *more: str, jobs: int | None = None, quiet: bool = False) -> None:
+        monkeypatch.setattr("sys.argv", [*shlex.split(command), *more])
+        with pytest.raises(SystemExit) as end:
+            main()
+        assert not end.value.code
+
+    monkeypatch.setattr(run, "OUT", tmp_path)
+    monkeypatch.setattr(run, "typed", typed)
+    monkeypatch.setattr(report, "write_report", lambda *_: tmp_path)
+    monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)  # commands set their own; put it back
+    return tmp_path
+
+
+def test_an_entry_goes_on_where_it_stopped_unless_the_learner_has_changed(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said: list[str] = []
+    one = run.measure(SMALL, 1, 1, said.append)
+    two = run.measure(SMALL, 2, 1, said.append)
+    assert one.cells == {cell: runs[:1] for cell, runs in two.cells.items()}
+    assert two.cells.keys() == {"private 1", "random"}
+    assert two.command.endswith("--seeds 2")
+    assert not said
+    monkeypatch.setattr(run, "first_payoffs_now", lambda entry: {"private 1": 0.1234})
+    assert run.measure(SMALL, 1, 1, said.append).cells == one.cells
+    assert "all its runs are done again" in said[0]
+    kept = json.loads((folder / "small" / "simulation.json").read_text())["results"]
+    assert len(kept) == 2, "one run of each learner; the old ones are gone"
+
+
+def test_a_command_that_fails_is_not_kept() -> None:
+    wrong = Entry("wrong", "diminuendo simulate no-such-stream --seeds {seeds}")
+    with pytest.raises(run.Failed, match="ended with status"):
+        run.measure(wrong, 1, 1, print)
+
+
+def test_fewer_runs_never_take_the_place_of_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(program, "write_results", lambda results: None)
+    entry = ENTRIES["full-msweb"]
+    more, fewer = (
+        Kept("typed", 3, {"private 1": [0.1, 0.2, 0.3]}),
+        Kept("typed", 2, {"private 1": [0.1, 0.2]}),
+    )
+    results: Results = {}
+    assert program.keep(entry, fewer, results)
+    assert program.keep(entry, more, results)
+    assert not program.keep(entry, fewer, results)
+    assert results == {"full-msweb": more}
+
+
+def test_missing_data_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    nowhere = Recipe(lambda: pytest.fail("it cannot be made"), tmp_path / "pickups.csv")
+    monkeypatch.setitem(streams.RECIPES, "uber-20000", nowhere)
+    with pytest.raises(MissingData, match=r"pickups\.csv.*DIMINUENDO_DATA"):
+        streams.write_stream("uber-20000", tmp_path / "uber.npz")
+
+
+def test_a_stream_file_holds_the_stream(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    import diminuendo as dim
+    from diminuendo.streams.synthetic import taste_groups
+
+    monkeypatch.setitem(streams.RECIPES, "groceries", Recipe(lambda: taste_groups(50, 30)))
+    found = dim.read(streams.write_stream("groceries", tmp_path / "deep" / "some.npz"))
+    (there,), (here,) = found.matrices, taste_groups(50, 30).matrices
+    assert there.shape == here.shape
+    assert abs(there - here).max() == 0
+
+
+def test_a_line_that_was_cut_off_does_not_count(tmp_path: Path) -> None:
+    path = tmp_path / "runs.jsonl"
+    path.write_text('["boosted, pure 1", 0, 0.5]\n["boosted, pu')
+    assert continuous.finished(path) == {("boosted, pure 1", 0): 0.5}
+
+
+def test_the_worst_finding_of_each_method_is_shown() -> None:
+    def finding(
+        method: str, claimed: float, shown: float | str, *, violation: bool = False
+    ) -> dict[str, Any]:
+        return {
+            "learner": "one",
+            "method": method,
+            "epsilon_claimed": claimed,
+            "epsilon_shown": shown,
+            "violation": violation,
+        }
+
+    rows = run.audit_rows(
+        [
+            finding("pathwise", 1.0, 0.5),
+            finding("pathwise", 1.0, "infinite", violation=True),
+            finding("black box", 0.69, 0.2),
+            finding("black box", 0.69, 0.1),
+        ]
+    )
+    assert rows == {"one": ["1.00", "-", "**infinite**", "0.20 of 0.69"]}
+
+
+def test_an_audit_that_fails_is_kept_as_it_is_and_said(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    entry, said = ENTRIES["audit-faults"], list[str]()
+    found: dict[str, Any] = {"findings": [], "passed": False, "overlooked": ["one"], "violations": []}
+
+    def fails(command: str, *more: str, jobs: int | None = None) -> None:
+        (folder / entry.name).mkdir(exist_ok=True)
+        if found:
+            (folder / entry.name / "audit.json").write_text(json.dumps(found))
+        raise run.Failed(command, 1)
+
+    monkeypatch.setattr(run, "typed", fails)
+    assert run.measure(entry, 2, 1, said.append).facts == {"runs": 0, "passed": 0}
+    assert said == ["audit-faults: THE AUDIT FAILED. one."]
+    found.clear()
+    with pytest.raises(run.Failed):  # it did not get as far as findings; those of the last time do not count
+        run.measure(entry, 2, 1, said.append)
