@@ -15,7 +15,7 @@ from diminuendo.learners import LEARNERS, Learner
 from diminuendo.learners.base.entry import Entry
 from diminuendo.learners.menus import read_menu
 from diminuendo.learners.slates.blocks import WHICH_SLOT, SlateBlock, merged
-from diminuendo.learners.slates.clicks import SlateClicks
+from diminuendo.learners.slates.clicks import FirstClicks, SlateClicks
 from diminuendo.learners.slates.menu import remaining_same
 from diminuendo.learners.slates.policy import SlatePolicy
 from diminuendo.learners.slates.totals import SlateTotals, Totals
@@ -66,6 +66,14 @@ class Scripted:
         return said
 
 
+def small_blocks(patch: pytest.MonkeyPatch) -> None:
+    """So that a short run has several blocks."""
+    patch.setattr("diminuendo.learners.slates.planner.PEOPLE_PER_SLATE", 1.0)
+    patch.setattr("diminuendo.learners.slates.planner.FIRST_SHARE", 0.9)
+    for questions in (Totals, FirstClicks):
+        patch.setattr(questions, "enough_for_chance", 1)
+
+
 def run(
     kind: Entry[Any],
     said: list[Any],
@@ -77,10 +85,7 @@ def run(
     """A run in which `script` is published: its decisions, how likely that was, and what was asked."""
     told = Scripted(script)
     patch.setattr(noise, "laplace", told.laplace)
-    patch.setattr(
-        "diminuendo.learners.slates.planner.PEOPLE_PER_SLATE", 1.0
-    )  # so that a short run has several blocks
-    patch.setattr("diminuendo.learners.slates.planner.FIRST_SHARE", 0.9)
+    small_blocks(patch)
     learner = kind(3, 2, horizon=len(said), epsilon=epsilon, coins=SeededCoins(5), patience=patience)
     decisions, asked = [], []
     for answer in said:
@@ -142,9 +147,7 @@ def test_late_credit_would_cost_twice_as_much(monkeypatch: pytest.MonkeyPatch) -
         self._count(np.array([0]), np.array([answer]))
 
     monkeypatch.setattr(SlatePolicy, "learn", late)
-
-    monkeypatch.setattr("diminuendo.learners.slates.planner.PEOPLE_PER_SLATE", 1.0)
-    monkeypatch.setattr("diminuendo.learners.slates.planner.FIRST_SHARE", 0.9)
+    small_blocks(monkeypatch)
 
     def answered(at: int) -> float:
         told = Scripted([9 * Totals.ticks, 0, *[-5 * Totals.ticks] * 4])

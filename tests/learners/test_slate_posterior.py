@@ -313,7 +313,7 @@ def test_the_posterior_finds_who_it_was() -> None:
             kept.sample(sweeps, one)
             posterior.sample(sweeps, other)
         np.testing.assert_array_equal(kept.best(8, 1), posterior.best(8, 1))
-        np.testing.assert_array_equal(kept.challengers(7, leader), posterior.challengers(7, leader))
+        np.testing.assert_array_equal(kept.challengers(leader, 7), posterior.challengers(leader, 7))
         np.testing.assert_array_equal(kept.chances(leader), posterior.chances(leader))
         for name, part in posterior.arrays().items():
             np.testing.assert_array_equal(kept.arrays()[name], part)

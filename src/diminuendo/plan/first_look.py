@@ -1,12 +1,12 @@
 r"""The first look: how many people and items it takes in, how noisy that is, and whether enough people come.
 
 A learner that publishes slates begins with random ones, no item twice. To see a good item through noise and chance,
-each slate is shown to 8 (1 + 1/epsilon) people. Where that would take more than 15 % of all people only some of the
-items are shown, and others are tried later (learners/slates/planner.py). A first look at everything takes
+each slate is shown to 8 (1 + 1/epsilon) people; where only payoffs come back and many people do, to at least 32. Where
+this would take more than 15 % of all people only some of the items are shown, and others are tried later
+(learners/slates/planner.py).
 
-    F = ceil(N / k) 8 (1 + 1/epsilon)    people.
-
-How far a run comes depends on T / F more than on anything else. In made-up runs (model.py) of slate-totals and
+How far a run comes depends on T / F more than on anything else, where F = ceil(N / k) 8 (1 + 1/epsilon) is how many
+people such a first look at everything takes at least. In made-up runs (model.py) of slate-totals and
 slate-clicks, two each, with 50 and 150 items, 5 slots, 3 or 12 wishes a person and epsilon .2, 1 and 5, the way that
 was made from random choice to hindsight, on average over the run, was
 
@@ -76,7 +76,8 @@ def first_look(made: Learner) -> FirstLook | None:
     if not isinstance(policy, SlatePolicy) or policy.budget is None:
         return None
     rounds, epsilon = policy.planner.horizon, policy.planner.noise.epsilon  # of one round: visits share it
-    uncut, slates = PEOPLE_PER_SLATE * (1 + 1 / epsilon), math.ceil(made.n_items / made.slots)
+    uncut, slates = policy.planner.people_at_first, math.ceil(made.n_items / made.slots)
+    look = PEOPLE_PER_SLATE * (1 + 1 / epsilon) * slates
     shown = min(slates, max(1, int(FIRST_SHARE * rounds) // int(uncut)))
     spare = rounds / (ENOUGH * slates * PEOPLE_PER_SLATE) - 1
     return FirstLook(
@@ -86,7 +87,7 @@ def first_look(made: Learner) -> FirstLook | None:
         round(slates * uncut),
         math.sqrt(2) / epsilon,
         SURE_SCALES / epsilon,
-        round(ENOUGH * slates * uncut),
+        round(ENOUGH * look),
         made.visits / spare if spare > 0 else None,
-        rounds < round(TOO_FEW * slates * uncut),
+        rounds < round(TOO_FEW * look),
     )

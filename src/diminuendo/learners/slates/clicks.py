@@ -24,7 +24,7 @@ from diminuendo.learners.base.patience import Patient
 from diminuendo.learners.slates.blocks import WHICH_SLOT
 from diminuendo.learners.slates.likelihood import COUNT_VARIANCE
 from diminuendo.learners.slates.policy import first_slate, fits_without_noise, slate_learner
-from diminuendo.learners.slates.posterior import N_DRAWS, SlatePosterior
+from diminuendo.learners.slates.posterior import SlatePosterior
 from diminuendo.learners.slates.questions import Noise, Questions
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.randomness.coins import Coins
@@ -32,12 +32,17 @@ from diminuendo.streams.clicks import NO_CLICK
 from diminuendo.streams.people import People
 from diminuendo.types import Floats, Ints, Items
 
+SECOND_LOOK, SECOND_SHARE = 2, 0.1
+"""Items that are tried again are shown to SECOND_LOOK times as many people as at first. Where all items together take
+no more than SECOND_SHARE of all people, that is begun at once."""
+
 
 class FirstClicks(Questions):
     """Everybody is asked which slot she clicked first, or whether that is one of the first few."""
 
     reader = Clicks()
     ticks = 1
+    enough_for_chance = 8
     sensitivities = (1, 2)
 
     def ask(self, slate: Items, people: int, posterior: SlatePosterior, noise: Noise) -> tuple[Items, int]:
@@ -46,14 +51,23 @@ class FirstClicks(Questions):
         return ordered, best_question(posterior.chances(ordered), people, noise.scales[1], noise.scales[2])
 
     def retests(
-        self, leader: Items, people: int, few: int, posterior: SlatePosterior
+        self, leader: Items, people: int, few: int, rounds: int, posterior: SlatePosterior
     ) -> list[tuple[Items, int]]:
-        """One challenger each in front of the leading items, of which only the last is missing: all look at it."""
-        found: dict[int, Items] = {}
-        for back in range(min(N_DRAWS, people // few)):
-            for item in posterior.challengers(back, leader)[:1]:
-                found[int(item)] = np.concatenate([[item], leader[:-1]]).astype(np.int32)
-        return [(slate, people // max(1, len(found))) for slate in found.values()]
+        """Half a slate of such items each, in front of leading ones: everybody looks at them, and few go without.
+
+        First some that were shown only once, until all had a second look; then those that draws put ahead of leading
+        ones. As many as together take no more people than one exploring slate; but a second look at everything that
+        takes few of all people is begun at once.
+        """
+        size, few = (len(leader) + 1) // 2, SECOND_LOOK * few
+        once = posterior.shown_least(few, leader)[:size]
+        challengers = posterior.challengers(np.concatenate([leader, once]), 2 * size)
+        at_once = posterior.n_items / size * few <= SECOND_SHARE * rounds
+        groups = [group for group in (once, challengers[:size], challengers[size:]) if len(group) == size]
+        return [
+            (np.concatenate([group, leader[: len(leader) - size]]), few)
+            for group in groups[: max(int(at_once), people // few)]
+        ]
 
     def answers(self, people: People, first: int, slates: Items) -> Ints:
         """The slots that they click first."""

@@ -5,11 +5,12 @@ every slot and item. What they say about single items is worked out afterwards, 
 
     first       all items, in random slates, each shown to a few people; where people are few, only some of the items
     then        in blocks: two exploring slates, each the best on average over a few draws of the Markov chain, so that
-                what may be good is tried and what was tried long enough is not; beside them, from some time on, the
-                slate that is best on average over all draws, shown to the greater part of people
+                what may be good is tried and what was tried long enough is not; beside them slates of items that
+                were given up, for a few people; and from some time on the slate that is best on average over all
+                draws, shown to the greater part of people
 
-An item that was given up is tried again, by a few people, whenever a chain, which never forgets how unsure it is, draws
-it high: so no run loses a good item for good because it was unlucky once.
+An item that was given up is tried again whenever a chain, which never forgets how unsure it is, draws it high: so no
+run loses a good item for good because it was unlucky once.
 When people stop wanting what they were known to want, all is forgotten, and learning begins again (drift).
 """
 
@@ -28,7 +29,7 @@ from diminuendo.learners.slates.questions import Noise, Questions
 from diminuendo.types import Floats, Ints, Items
 
 PEOPLE_PER_SLATE = 8.0
-"""People per slate at first, times 1 + 1 / epsilon: enough to see a good item through chance and noise."""
+"""People per slate at first, times 1 + 1 / epsilon: enough to see a good item through noise."""
 FIRST_SHARE = 0.15
 """The share of people who see random slates at first. Items for which they are too few are left for later."""
 GROWTH = 60
@@ -81,6 +82,18 @@ class SlatePlanner:
 
     # Planning.
 
+    @property
+    def people_at_first(self) -> float:
+        """To how many people each slate is shown at first: enough to see a good item through noise and chance.
+
+        Chance has no say in how many, where that would take more than half of FIRST_SHARE of all people.
+        """
+        left = self.horizon - int(self.since[0])
+        spare = FIRST_SHARE / 2 * left * self.slots / self.n_items
+        return max(
+            PEOPLE_PER_SLATE * (1 + 1 / self.noise.epsilon), min(self._questions.enough_for_chance, spare)
+        )
+
     def next_block(self, rounds: int, coins: np.random.Generator, in_flight: int = 0) -> SlateBlock:
         """What to do with the rounds after the first `rounds`; `coins` are public.
 
@@ -99,8 +112,7 @@ class SlatePlanner:
         left = self.horizon - int(self.since[0])
         lately = max(1, rounds - in_flight - int(self.since[0]))
         n, k = self.n_items, self.slots
-        enough = PEOPLE_PER_SLATE * (1 + 1 / self.noise.epsilon) / self.answering
-        few = min(enough, self.horizon - rounds)  # no more people come
+        few = min(self.people_at_first / self.answering, self.horizon - rounds)  # no more people come
         if not len(self.posterior.observations):
             return self._first_block(int(few), int(FIRST_SHARE * left), coins)
         few = int(max(4, min(few, FIRST_SHARE * left * k / n)))
@@ -109,12 +121,12 @@ class SlatePlanner:
         for draws in (BOLD_DRAWS, wary):
             self.posterior.sample(sweeps, coins)
             planned.append(self._asked(self.posterior.best(draws, 1), people))
+        leader = self.posterior.best(N_DRAWS, 2)
+        retests = self._questions.retests(leader, people, few, left, self.posterior)
+        planned += [self._asked(slate, size) for slate, size in retests]
         share = (n * left**2) ** (1 / 3) / lately
         if share >= 1:
             return merged(planned)
-        leader = self.posterior.best(N_DRAWS, 2)
-        retests = self._questions.retests(leader, people, few, self.posterior)
-        planned += [self._asked(slate, size) for slate, size in retests]
         shown = math.ceil(sum(size for _, size, _ in planned) * (1 - share) / share)
         leading = self._asked(leader, shown)
         block = merged([*planned, leading])

@@ -95,12 +95,23 @@ class SlatePosterior:
         best_slate(self._draws, self._last(draws), self.observations.neighbours(), slate, passes)
         return slate
 
-    def challengers(self, back: int, leader: Items) -> Items:
-        """The items that are not in `leader` of the slate that is best for one draw, `back` draws ago."""
+    def challengers(self, leader: Items, count: int) -> Items:
+        """At most `count` items that are not in `leader`, of slates that are best for single draws, the last first."""
+        found: dict[int, None] = {}  # in the order in which they are found
         slate = np.zeros(self.slots, dtype=np.int32)
-        draw = np.array([(self._n_sweeps - 1 - back) % N_DRAWS])
-        best_slate(self._draws, draw, self.observations.neighbours(), slate, 1)
-        return slate[~np.isin(slate, leader)]
+        for draw in self._last(N_DRAWS):
+            if len(found) >= count:
+                break
+            best_slate(self._draws, np.array([draw]), self.observations.neighbours(), slate, 1)
+            found |= dict.fromkeys(slate[~np.isin(slate, leader)].tolist())
+        return np.array(list(found)[:count], dtype=np.int32)
+
+    def shown_least(self, people: int, others: Items) -> Items:
+        """Items shown to fewer than `people` people, and none of `others`; what appeals most comes first."""
+        few = (self.observations.shown < people) & ~np.isin(np.arange(self.n_items), others)
+        appeals = self._draws.appeals[self._places()].mean(axis=0)
+        order = np.argsort(-appeals, kind="stable")
+        return order[few[order]].astype(np.int32)
 
     def chances(self, slate: Items) -> Floats:
         """For each draw and slot: how likely a click is up to there."""

@@ -42,6 +42,8 @@ class Questions(ABC):
     reader: Reader
     ticks: int
     """Whole numbers to one unit of an answer."""
+    enough_for_chance: int
+    """How many people tell a good item from a bad one at first, were there no noise."""
     sensitivities: tuple[int, ...]
     """How much one answer moves what is published, in units, for each kind of question that may be asked."""
 
@@ -53,11 +55,12 @@ class Questions(ABC):
 
     @abstractmethod
     def retests(
-        self, leader: Items, people: int, few: int, posterior: SlatePosterior
+        self, leader: Items, people: int, few: int, rounds: int, posterior: SlatePosterior
     ) -> list[tuple[Items, int]]:
         """Slates that give items another chance which were given up, and how many people each is shown to.
 
-        `people`: to how many an exploring slate is shown; `few`: the least that teach anything.
+        `people`: to how many an exploring slate is shown; `few`: the least that teach anything; `rounds`: how many
+        people come in all.
         """
 
     # Private: what people said, on its way into cells.

@@ -21,7 +21,7 @@ from diminuendo.learners.base.feedback import Payoffs
 from diminuendo.learners.base.learner import Learner
 from diminuendo.learners.base.patience import Patient
 from diminuendo.learners.slates.policy import first_slate, fits_without_noise, slate_learner
-from diminuendo.learners.slates.posterior import N_DRAWS, SlatePosterior
+from diminuendo.learners.slates.posterior import SlatePosterior
 from diminuendo.learners.slates.questions import Noise, Questions
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.randomness.coins import Coins
@@ -34,6 +34,7 @@ class Totals(Questions):
 
     reader = Payoffs()
     ticks = 1 << 10
+    enough_for_chance = 32
     sensitivities = (1,)
 
     def ask(self, slate: Items, people: int, posterior: SlatePosterior, noise: Noise) -> tuple[Items, int]:
@@ -41,18 +42,14 @@ class Totals(Questions):
         return np.sort(slate), len(slate)
 
     def retests(
-        self, leader: Items, people: int, few: int, posterior: SlatePosterior
+        self, leader: Items, people: int, few: int, rounds: int, posterior: SlatePosterior
     ) -> list[tuple[Items, int]]:
         """One slate of items that the last draws would rather show than the leading ones.
 
         A total of what people hardly want varies little, so few people are enough.
         """
-        others: dict[int, None] = {}  # in the order in which they are found
-        for back in range(N_DRAWS):
-            others |= dict.fromkeys(posterior.challengers(back, leader).tolist())
-            if len(others) >= len(leader):
-                return [(np.array(list(others)[: len(leader)], dtype=np.int32), few)]
-        return []
+        others = posterior.challengers(leader, len(leader))
+        return [(others, few)] if len(others) == len(leader) and people > few else []
 
     def answers(self, people: People, first: int, slates: Items) -> NDArray[Any]:
         """What the slates are worth to them."""
