@@ -15,7 +15,7 @@ from diminuendo.learners.base.policy import MenuPolicy
 from diminuendo.learners.base.replay import loop, replay
 from diminuendo.streams import taste_groups
 from diminuendo.types import FEEDBACKS, NEVER, FeedbackKind, Ints, Items
-from tests.kit.slow import mostly_slow
+from tests.kit.slow import MECHANISMS, mostly_slow
 
 N_ITEMS, SLOTS, ROUNDS = 8, 3, 600
 PEOPLE = taste_groups(ROUNDS, N_ITEMS, groups=3, items_per_group=4, seed=4)
@@ -51,14 +51,14 @@ def looped(name: str, patience: Any, late: Ints | None) -> Items:
 
 
 @pytest.mark.parametrize("kind", mostly_slow(["all alike", "out of order", "some never"], ["some never"]))
-@pytest.mark.parametrize("name", BATCHED)
+@pytest.mark.parametrize("name", mostly_slow(BATCHED, MECHANISMS))
 def test_a_replay_with_late_answers_is_the_loop(name: str, kind: str) -> None:
     late = lateness(kind)
     learner, feedback = fresh(name, 40)
     np.testing.assert_array_equal(replay(learner, PEOPLE, feedback, late=late), looped(name, 40, late))
 
 
-@pytest.mark.parametrize("name", BATCHED)
+@pytest.mark.parametrize("name", mostly_slow(BATCHED, MECHANISMS))
 def test_when_people_answer_makes_no_difference_before_the_deadline(name: str) -> None:
     at_once = looped(name, 40, None)
     np.testing.assert_array_equal(looped(name, 40, np.random.default_rng(1).integers(0, 40, ROUNDS)), at_once)
@@ -66,7 +66,7 @@ def test_when_people_answer_makes_no_difference_before_the_deadline(name: str) -
     np.testing.assert_array_equal(too_late, looped(name, 40, np.full(ROUNDS, NEVER)))
 
 
-@pytest.mark.parametrize("name", BATCHED)
+@pytest.mark.parametrize("name", mostly_slow(BATCHED, MECHANISMS))
 def test_somebody_waits(name: str) -> None:
     """What is published about the first rounds is published later, so slates differ; and not before."""
     at_once, waiting = looped(name, None, None), looped(name, 40, None)
@@ -74,7 +74,7 @@ def test_somebody_waits(name: str) -> None:
     assert (looped(name, 1, None) == at_once).all(), "to wait until the next round is not to wait"
 
 
-@pytest.mark.parametrize("name", BATCHED)
+@pytest.mark.parametrize("name", mostly_slow(BATCHED, MECHANISMS))
 def test_a_snapshot_between_slate_and_answer(name: str) -> None:
     """Decisions that are out stay open, and what is published later is the same."""
     whole, feedback = fresh(name, 40)
@@ -107,7 +107,7 @@ class Clock:
         return self.now
 
 
-@pytest.mark.parametrize("name", BATCHED)
+@pytest.mark.parametrize("name", mostly_slow(BATCHED, MECHANISMS))
 def test_a_deadline_in_seconds_is_one_in_rounds_when_rounds_are_a_second_apart(name: str) -> None:
     clock, shown = Clock(), []
     learner, feedback = fresh(name, Patience(seconds=39.5, in_flight=40, clock=clock))

@@ -12,6 +12,7 @@ from diminuendo import LEARNERS, Learner
 from diminuendo.learners.base.policy import Policy
 from diminuendo.privacy.ledger import Paid
 from diminuendo.types import Ints, Items
+from tests.kit.slow import MECHANISMS, mostly_slow
 from tests.learners.test_late import BATCHED, PEOPLE, ROUNDS, _answered, fresh
 
 
@@ -28,13 +29,15 @@ def released_in_between(name: str, patience: int | None) -> Items:
 
 
 @pytest.mark.parametrize("patience", [None, 40])
-@pytest.mark.parametrize("name", BATCHED)
+@pytest.mark.parametrize("name", mostly_slow(BATCHED, MECHANISMS))
 def test_who_releases_makes_no_difference(name: str, patience: int | None) -> None:
     learner, _ = fresh(name, patience)
     np.testing.assert_array_equal(released_in_between(name, patience), learner.replay(PEOPLE))
 
 
-@pytest.mark.parametrize("name", [name for name in BATCHED if LEARNERS[name].private])
+@pytest.mark.parametrize(
+    "name", mostly_slow([name for name in BATCHED if LEARNERS[name].private], MECHANISMS)
+)
 def test_nobody_waits_for_a_release_that_is_under_way(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A release stands still before its noise is drawn: people are chosen for, and answer, meanwhile."""
     learner, feedback = fresh(name, None)

@@ -71,6 +71,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 def test_an_entry_goes_on_where_it_stopped_unless_the_learner_has_changed(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
