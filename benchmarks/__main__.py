@@ -29,6 +29,7 @@ from benchmarks.report import HOLDS, Disagreement, Part
 from benchmarks.selection import selection
 from benchmarks.sweeps import sweeps
 from benchmarks.threads import threads
+from benchmarks.waiting import waiting
 
 WIDTH = 110
 """Of tables, whether on a screen or in a file."""
@@ -48,6 +49,7 @@ PARTS: dict[str, Callable[[], Iterator[Part]]] = {
     "ledger": charges,
     "sweep": sweeps,
     "threads": threads,
+    "waiting": waiting,
     "one-by-one": one_by_one,
     "memory": memory,
     "import": entry,
