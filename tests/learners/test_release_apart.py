@@ -73,6 +73,30 @@ def test_nobody_waits_for_a_release_that_is_under_way(name: str, monkeypatch: py
     assert learner.rounds == t + 60
 
 
+@pytest.mark.parametrize("patience", [None, 40])
+@pytest.mark.parametrize("name", BATCHED)
+def test_a_snapshot_while_something_is_due(name: str, patience: int | None) -> None:
+    """Whoever releases has not come to it for a long time: nothing is wrong with that."""
+    learner, feedback = fresh(name, patience)
+    for t in range(ROUNDS // 2):
+        _answered(learner, feedback, t, release=False)
+    again = LEARNERS[name].restore(learner.snapshot())
+    assert again.due()
+    for t in range(ROUNDS // 2, ROUNDS):
+        _answered(again, feedback, t)
+
+
+@pytest.mark.parametrize("name", BATCHED)
+def test_when_nobody_comes_any_more_nothing_is_planned(name: str) -> None:
+    """The last round was chosen before anything could be published: whoever releases goes on asking."""
+    learner, feedback = fresh(name, 2 * ROUNDS)
+    for t in range(ROUNDS):
+        _answered(learner, feedback, t)
+    learner.release()
+    assert not learner.due()
+    LEARNERS[name].restore(learner.snapshot())
+
+
 def test_rounds_for_which_nothing_is_ready_do_not_count() -> None:
     learner, _ = fresh("slate-clicks", None)
     first = learner.choose(release=False)

@@ -208,9 +208,9 @@ class EpochPolicy(MenuPolicy):
     def restored(self) -> None:
         """Refuse slates that could not have been drawn, and people of other epochs; the menu follows."""
         frame = self.frame
-        made, settled, running = int(self._made[0]), frame.settled, self.epochs.of(max(0, frame.rounds - 1))
+        made, running = int(self._made[0]), self.epochs.of(max(0, frame.rounds - 1))
         sound = (
-            self.epochs.of(max(0, settled - 1)) <= made <= self.epochs.of(settled)
+            0 <= made <= self.epochs.of(frame.settled)  # fewer, where nobody has released what is due
             and ((self._slate >= 0) & (self._slate < frame.n_items)).all()
             and (made == 0 or len(set(self._slate.tolist())) == frame.slots)
             and all(made <= batch <= running for batch in self._people.batches)

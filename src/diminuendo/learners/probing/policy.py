@@ -268,12 +268,10 @@ class ProbingPolicy(MenuPolicy):
         running = min(
             self.schedule.closed_by(max(0, rounds - 1)), last
         )  # at its end, the next waits for a round
-        settled = self.frame.settled
-        over = self.schedule.closed_by(max(0, settled - 1)), self.schedule.closed_by(settled)
         most = len(self.schedule) * (plan.probes + MOST_DEVIATIONS * self.spread)
         sound = (
             published == self._cells.batch
-            and min(over[0], last) <= published <= min(over[1], last)
+            and 0 <= published <= min(self.schedule.closed_by(self.frame.settled), last)
             and (np.abs(self._sums) <= most).all()
             and 0 <= left <= plan.probes_in(running)
             and (np.sort(self._probes) == np.arange(plan.block_probes)).all()

@@ -134,8 +134,9 @@ class SlatePolicy(MenuPolicy):
         return which < len(self._blocks) and self._blocks[which].end <= self.frame.settled
 
     def _shown_out(self) -> bool:
-        """Whether all rounds of all blocks have been chosen."""
-        return not self._blocks or self._blocks[-1].end <= self.frame.rounds
+        """Whether all rounds of all blocks have been chosen, and others are to come."""
+        frame = self.frame
+        return frame.rounds != frame.horizon and not (self._blocks and self._blocks[-1].end > frame.rounds)
 
     def release(self) -> None:
         """Publish a block that is settled; where there is nothing to show, plan the next from what was published."""
