@@ -117,12 +117,11 @@ class SlatePolicy(MenuPolicy):
         numbers = numbers_per_slate(block.questions, frame.slots)
         menu = AssignedSlates(*sizes, block.slates, assigned, seen_before)
         starts = np.concatenate([[0], np.cumsum(numbers)])
-        self._counts.open(
-            np.repeat(sensitivity_of(block.questions), numbers)
-        )  # cells for what will be published
-        self._last = OpenBlock(block, menu, starts, self.planner.leading)
-        self._blocks.append(self._last)
-        self._chooser = menu.chooser()
+        shown, chooser = OpenBlock(block, menu, starts, self.planner.leading), menu.chooser()
+        blocks, sensitivity = [*self._blocks, shown], np.repeat(sensitivity_of(block.questions), numbers)
+        with frame.guard.all_or_broken():  # each block has its cells
+            self._counts.open(sensitivity)
+            self._blocks, self._last, self._chooser = blocks, shown, chooser
 
     # The door: a block's counts are paid for, drawn once and durable before they are seen, and then forgotten.
 
