@@ -86,6 +86,20 @@ def test_a_snapshot_while_something_is_due(name: str, patience: int | None) -> N
         _answered(again, feedback, t)
 
 
+@pytest.mark.parametrize("patience", [None, 40])
+@pytest.mark.parametrize("name", BATCHED)
+def test_a_snapshot_after_a_release(name: str, patience: int | None) -> None:
+    """Something was published, and nobody has come since: the next block may have begun already, with no round."""
+    learner, feedback = fresh(name, patience)
+    for t in range(ROUNDS // 2):
+        if learner.due():
+            learner.release()
+            again = LEARNERS[name].restore(learner.snapshot())
+            assert not again.due()
+            again.choose_many(50)
+        _answered(learner, feedback, t)
+
+
 @pytest.mark.parametrize("name", BATCHED)
 def test_when_nobody_comes_any_more_nothing_is_planned(name: str) -> None:
     """The last round was chosen before anything could be published: whoever releases goes on asking."""

@@ -272,9 +272,9 @@ class ProbingPolicy(MenuPolicy):
         """Refuse blocks that could not have come about; the menu follows, from this round on."""
         plan, last = self.plan, len(self.schedule) - 1
         published, left, rounds = int(self._blocks_published[0]), int(self._probes_left[0]), self.frame.rounds
-        running = min(
-            self.schedule.closed_by(max(0, rounds - 1)), last
-        )  # at its end, the next waits for a round
+        running = self.schedule.closed_by(max(0, rounds - 1))
+        # At its end it has no probes left: then the next has begun, or waits for a round.
+        running = min(running + bool(rounds == self.schedule.ends[running] and left), last)
         most = len(self.schedule) * (plan.probes + MOST_DEVIATIONS * self.spread)
         sound = (
             published == self._cells.batch
