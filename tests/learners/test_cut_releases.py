@@ -195,3 +195,26 @@ def test_a_release_that_fails_at_any_statement_is_as_if_it_had_not(
     for statement in range(release, statements + 1, step or statements // 5):
         found, _ = run(name, patience, release, statement)
         assert found == expected, f"statement {statement}"
+
+
+@pytest.mark.parametrize("step", [None, EVERY])
+@pytest.mark.parametrize("name", NAMES)
+def test_a_round_that_fails_at_any_statement_is_over_or_never_was(name: str, step: int | None) -> None:
+    """What was drawn for it may be lost; others go on, and a snapshot is read."""
+
+    def cut(statement: int) -> int:
+        learner = made(name, 7)
+        for number in range(50):
+            if number == 33:
+                with failing_at(statement) as seen, suppress(MemoryError):
+                    learner.choose(release=False)
+                LEARNERS[name].restore(learner.snapshot())
+            decision = learner.choose()
+            learner.observe(decision, said(learner, number, decision))
+        assert 50 <= learner.rounds <= 51
+        LEARNERS[name].restore(learner.snapshot())
+        return seen[0]
+
+    statements = cut(0)
+    for statement in range(1, statements + 1, step or statements // 5):
+        cut(statement)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -97,6 +98,26 @@ def test_a_snapshot_after_a_release(name: str, patience: int | None) -> None:
             again = LEARNERS[name].restore(learner.snapshot())
             assert not again.due()
             again.choose_many(50)
+        _answered(learner, feedback, t)
+
+
+@pytest.mark.parametrize("name", [name for name in BATCHED if LEARNERS[name].private])
+def test_a_snapshot_after_a_release_that_could_not_be_kept(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The disk is full, and the ledger has to be opened again: the snapshot that is taken for that is read."""
+    learner, feedback = fresh(name, 40)
+
+    def full(self: Paid, *args: Any) -> Ints:
+        raise OSError
+
+    for t in range(ROUNDS):
+        if learner.due():
+            with monkeypatch.context() as patch:
+                patch.setattr(Paid, "once", full)
+                with suppress(OSError):  # none, where a block of probes begins and nothing is published
+                    learner.release()
+            LEARNERS[name].restore(learner.snapshot())
         _answered(learner, feedback, t)
 
 

@@ -280,13 +280,10 @@ class ProbingPolicy(MenuPolicy):
             published == self._cells.batch
             and 0 <= published <= min(self.schedule.closed_by(self.frame.settled), last)
             and (np.abs(self._sums) <= most).all()
-            and 0 <= left <= plan.probes_in(running)
+            and 0 <= left <= plan.probes_in(running)  # fewer than rounds, where one failed after it was drawn
+            and (left <= self.schedule.ends[running] - rounds or not plan.probes_in(running))
             and (np.sort(self._probes) == np.arange(plan.block_probes)).all()
         )
-        if sound and plan.probes_in(running):
-            begun = self.schedule.ends[running - 1] if running else 0
-            made, to_come = plan.block_probes - left, self.schedule.ends[running] - rounds
-            sound = made <= rounds - begun and left <= to_come
         if not sound:
             raise InvalidInput("The snapshot holds blocks that could not have come about; it was altered.")
         self._block = running

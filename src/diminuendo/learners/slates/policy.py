@@ -180,13 +180,17 @@ class SlatePolicy(MenuPolicy):
             drawn.append(True)
             return mine
 
-        kept = self._counts.planned(draw, self.frame.secret)
-        same = np.array_equal(kept, mine)
-        if not same:
-            self.planner.forget_leader()
-        block, assigned = unpacked(kept, self.frame.slots)
-        with self.frame.guard.answers, self.frame.guard.lock:
-            self._show(block, assigned, self.frame.rounds, seen_before=not (drawn and same))
+        try:
+            kept = self._counts.planned(draw, self.frame.secret)
+            same = np.array_equal(kept, mine)
+            if not same:
+                self.planner.forget_leader()
+            block, assigned = unpacked(kept, self.frame.slots)
+            with self.frame.guard.answers, self.frame.guard.lock:
+                self._show(block, assigned, self.frame.rounds, seen_before=not (drawn and same))
+        except BaseException:
+            self.planner.forget_leader()  # of a block that is not shown: a snapshot would take it for another's
+            raise
 
     def fill(self, row: Items) -> bool:
         """The leading slate of the last block; where none leads, its first; before there is a block, any items."""
