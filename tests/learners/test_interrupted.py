@@ -13,7 +13,7 @@ import pytest
 
 from diminuendo import LEARNERS, NoisyOr, Oracle, SeededCoins, Setting, person
 from diminuendo.errors import InvalidInput, OutOfRange, OverBudget, WrongFeedback
-from diminuendo.learners import EpochGreedy, OverlapGreedy
+from diminuendo.learners import EpochGreedy, OverlapGreedy, OverlapSums
 from diminuendo.objectives.person import Person
 from diminuendo.privacy.budget import Budget
 from diminuendo.privacy.ledger import Ledger
@@ -327,3 +327,26 @@ def test_ctrl_c_at_the_end_of_an_epoch_shows_what_was_drawn(monkeypatch: pytest.
     decision = learner.choose()
     assert decision.propensity == 1.0
     assert list(decision.slate) == learner.policy._slate.tolist()  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("kind", [OverlapGreedy, OverlapSums], ids=lambda kind: kind.name)
+def test_tastes_have_changed_as_before_a_crash_whoever_comes_after_it(kind: Any, tmp_path: Path) -> None:
+    """What a payoff is divided by depends on who comes; what was charged for the next release does not any more."""
+    rounds, budget = 600, Budget(50.0, 1e-6, accountant="continuous-gaussian")
+    people = taste_groups(rounds, 8, groups=2, items_per_group=2, seed=1)
+    with Ledger.open(tmp_path / "ledger", budget) as ledger:
+        learner = kind(8, 3, horizon=rounds, epsilon=50.0, delta=1e-6, ledger=ledger)
+        snapshot = learner.snapshot()
+        while not learner.policy._position.memory_begins:
+            if learner.due():
+                learner.release()
+                earlier, snapshot = snapshot, learner.snapshot()
+            decision = learner.choose()
+            wants_nothing = Oracle(lambda items: 0.0, 8)
+            learner.observe(decision, people[learner.rounds] if learner.rounds < 300 else wants_nothing)
+        changed = learner.policy._position.memory_begins
+    with Ledger.open(tmp_path / "ledger") as ledger:
+        again = kind.restore(earlier, ledger=ledger)
+        for _ in range(again.rounds, rounds):
+            again.choose("somebody who had all her visits")
+        assert again.policy._position.memory_begins >= changed

@@ -14,7 +14,7 @@ from diminuendo.learners.base.patience import Patience
 from diminuendo.learners.base.policy import MenuPolicy
 from diminuendo.learners.base.replay import loop, replay
 from diminuendo.streams import taste_groups
-from diminuendo.types import FEEDBACKS, NEVER, FeedbackKind, Ints, Items
+from diminuendo.types import FEEDBACKS, NEVER, Decision, FeedbackKind, Ints, Items
 from tests.kit.slow import MECHANISMS, mostly_slow
 
 N_ITEMS, SLOTS, ROUNDS = 8, 3, 600
@@ -92,9 +92,13 @@ def test_a_snapshot_between_slate_and_answer(name: str) -> None:
 
 def _answered(learner: Learner, feedback: FeedbackKind, t: int, *, release: bool = True) -> None:
     decision = learner.choose(release=release)
-    person = PEOPLE[t]
-    said: Any = person if feedback == "full" else person.value(decision.slate)
-    learner.observe(decision, PEOPLE.click(t, decision.slate) if feedback == "click" else said)
+    learner.observe(decision, _said(feedback, t, decision))
+
+
+def _said(feedback: FeedbackKind, t: int, decision: Decision) -> Any:
+    if feedback == "click":
+        return PEOPLE.click(t, decision.slate)
+    return PEOPLE[t] if feedback == "full" else PEOPLE[t].value(decision.slate)
 
 
 class Clock:
@@ -129,6 +133,64 @@ def test_time_that_goes_backwards_settles_nothing_twice() -> None:
     assert learner._frame.settled == 1
     learner.observe(first, 0)
     assert learner.policy._counts.exact().sum() == 0, "too late, whatever the clock says now"  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("name", mostly_slow(BATCHED, MECHANISMS))
+def test_an_answer_does_not_move_the_clock(name: str) -> None:
+    """Time leaps, somebody answers or does not, and the clock is set back: nobody can tell by what happens next."""
+
+    def public(answers: bool) -> list[Any]:
+        clock, seen = Clock(), list[Any]()
+        learner, feedback = fresh(name, Patience(seconds=50, in_flight=400, clock=clock))
+        for t in range(ROUNDS // 2):
+            decision = learner.choose()
+            if t == ROUNDS // 3:
+                clock.now += 1000
+                if answers:
+                    learner.observe(decision, _said(feedback, t, decision))
+                clock.now -= 1000
+            seen.append((learner.due(), decision.slate, decision.propensity))
+        return seen
+
+    assert public(answers=True) == public(answers=False)
+
+
+class Fails(Exception):
+    """A clock could not be read."""
+
+
+def test_a_clock_that_fails_gives_nobody_a_second_answer() -> None:
+    """The next round takes the place of one that was answered, and then does not come about."""
+    clock = Clock()
+    learner, _ = fresh("slate-totals", Patience(seconds=50, in_flight=2, clock=clock))
+    decisions = learner._frame.decisions
+    first = learner.choose()
+    learner.observe(first, 1.0)
+    learner.choose()
+    row = decisions.rows[0].copy()
+
+    def failing() -> float:
+        raise Fails
+
+    patience, decisions.patience = decisions.patience, Patience(seconds=50, in_flight=2, clock=failing)
+    with pytest.raises(Fails):
+        decisions.add(row, np.full(3, -1, dtype=np.int32))
+    decisions.patience = patience
+    assert decisions.find(first) is None
+
+
+@pytest.mark.parametrize("name", mostly_slow(BATCHED, MECHANISMS))
+def test_a_snapshot_may_be_read_long_after_it_was_written(name: str) -> None:
+    """By then every deadline has passed, and what was not due is."""
+    clock = Clock()
+    learner, feedback = fresh(name, Patience(seconds=500, in_flight=ROUNDS, clock=clock))
+    for t in range(ROUNDS // 2):
+        _answered(learner, feedback, t)
+    clock.now += 1000
+    again = LEARNERS[name].restore(learner.snapshot(), clock=clock)
+    assert again.due()
+    for t in range(ROUNDS // 2, ROUNDS):
+        _answered(again, feedback, t)
 
 
 def test_more_in_flight_than_was_said_settles_the_oldest() -> None:

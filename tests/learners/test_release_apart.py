@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -74,6 +75,64 @@ def test_nobody_waits_for_a_release_that_is_under_way(name: str, monkeypatch: py
     for more in range(20, 60):
         _answered(learner, feedback, t + more)
     assert learner.rounds == t + 60
+
+
+@pytest.mark.parametrize("patience", [None, 40])
+@pytest.mark.parametrize("name", BATCHED)
+def test_a_snapshot_while_something_is_due(name: str, patience: int | None) -> None:
+    """Whoever releases has not come to it for a long time: nothing is wrong with that."""
+    learner, feedback = fresh(name, patience)
+    for t in range(ROUNDS // 2):
+        _answered(learner, feedback, t, release=False)
+    again = LEARNERS[name].restore(learner.snapshot())
+    assert again.due()
+    for t in range(ROUNDS // 2, ROUNDS):
+        _answered(again, feedback, t)
+
+
+@pytest.mark.parametrize("patience", [None, 40])
+@pytest.mark.parametrize("name", BATCHED)
+def test_a_snapshot_after_a_release(name: str, patience: int | None) -> None:
+    """Something was published, and nobody has come since: the next block may have begun already, with no round."""
+    learner, feedback = fresh(name, patience)
+    for t in range(ROUNDS // 2):
+        if learner.due():
+            learner.release()
+            again = LEARNERS[name].restore(learner.snapshot())
+            assert not again.due()
+            again.choose_many(50)
+        _answered(learner, feedback, t)
+
+
+@pytest.mark.parametrize("name", [name for name in BATCHED if LEARNERS[name].private])
+def test_a_snapshot_after_a_release_that_could_not_be_kept(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The disk is full, and the ledger has to be opened again: the snapshot that is taken for that is read."""
+    learner, feedback = fresh(name, 40)
+
+    def full(self: Paid, *args: Any) -> Ints:
+        raise OSError
+
+    for t in range(ROUNDS):
+        if learner.due():
+            with monkeypatch.context() as patch:
+                patch.setattr(Paid, "once", full)
+                with suppress(OSError):  # none, where a block of probes begins and nothing is published
+                    learner.release()
+            LEARNERS[name].restore(learner.snapshot())
+        _answered(learner, feedback, t)
+
+
+@pytest.mark.parametrize("name", BATCHED)
+def test_when_nobody_comes_any_more_nothing_is_planned(name: str) -> None:
+    """The last round was chosen before anything could be published: whoever releases goes on asking."""
+    learner, feedback = fresh(name, 2 * ROUNDS)
+    for t in range(ROUNDS):
+        _answered(learner, feedback, t)
+    learner.release()
+    assert not learner.due()
+    LEARNERS[name].restore(learner.snapshot())
 
 
 def test_rounds_for_which_nothing_is_ready_do_not_count() -> None:

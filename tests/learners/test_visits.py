@@ -568,6 +568,26 @@ def test_counting_many_rounds_is_counting_them_one_by_one() -> None:
         assert all((one.arrays()[key] == many.arrays()[key]).all() for key in ("people", "rounds"))
 
 
+class Stopped(Exception):
+    """Whoever watches a replay has had enough."""
+
+
+@every_private
+def test_a_replay_that_is_stopped_silences_no_round_that_is_to_come(kind: Any) -> None:
+    """Rounds that do not count are those of its own people, as far as they came; others may choose in between."""
+
+    def stop(done: int) -> None:
+        learner.choose("somebody else")
+        raise Stopped
+
+    learner = made(kind, 2)
+    with pytest.raises(Stopped):
+        learner.replay(PEOPLE[:290], stop, persons=PERSONS[:290])
+    expected = VisitLimit(2).count_all(PERSONS[:290], 290)[: learner.rounds - 1]
+    assert learner._frame.silent == np.flatnonzero(~expected).tolist()
+    kind.restore(learner.snapshot())
+
+
 def test_a_replay_that_is_too_long_counts_nobody() -> None:
     learner = made(FiDp, 2)
     learner.replay(PEOPLE[:200], persons=PERSONS[:200])

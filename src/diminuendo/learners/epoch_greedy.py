@@ -45,6 +45,7 @@ from diminuendo.privacy.accountants import ACCOUNTANTS
 from diminuendo.privacy.budget import Budget, Guarantee
 from diminuendo.privacy.events import Laplace
 from diminuendo.privacy.ledger import Ledger
+from diminuendo.privacy.process_guard import all_or_nothing
 from diminuendo.privacy.rounding import rounded_up
 from diminuendo.randomness.coins import Coins
 from diminuendo.randomness.exponential import select
@@ -159,12 +160,10 @@ class EpochPolicy(MenuPolicy):
             part = f"{number:06d}.{len(walk.chosen):04d}"
             walk.join(int(self._paid.once(part, lambda: self._pick(walk), self.frame.secret)[0]))
         with guard.defer_interrupt(), guard.answers, guard.lock:
-            self._slate[:] = walk.chosen
-            self._people.forget(
-                number + 1
-            )  # first: whatever happens here, nobody is asked for a second slate
-            self._made[0], self._walk = number + 1, None
-            self._chooser = self._next_menu().chooser()
+            self._people.forget(number + 1)  # first: whatever happens, nobody is asked for a second slate
+            with all_or_nothing((self._slate, self._made)):
+                self._slate[:], self._made[0] = walk.chosen, number + 1
+                self._chooser, self._walk = self._next_menu().chooser(), None
 
     def _pick(self, walk: ScoreWalk) -> Ints:
         left = np.setdiff1d(np.arange(self.frame.n_items), walk.chosen)
@@ -208,9 +207,9 @@ class EpochPolicy(MenuPolicy):
     def restored(self) -> None:
         """Refuse slates that could not have been drawn, and people of other epochs; the menu follows."""
         frame = self.frame
-        made, settled, running = int(self._made[0]), frame.settled, self.epochs.of(max(0, frame.rounds - 1))
+        made, running = int(self._made[0]), self.epochs.of(max(0, frame.rounds - 1))
         sound = (
-            self.epochs.of(max(0, settled - 1)) <= made <= self.epochs.of(settled)
+            0 <= made <= self.epochs.of(frame.settled)  # fewer, where nobody has released what is due
             and ((self._slate >= 0) & (self._slate < frame.n_items)).all()
             and (made == 0 or len(set(self._slate.tolist())) == frame.slots)
             and all(made <= batch <= running for batch in self._people.batches)

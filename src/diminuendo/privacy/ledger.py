@@ -216,7 +216,11 @@ class Ledger:
 
     def has_bought(self, name: str) -> bool:
         """Whether something was charged for under that name."""
-        return name in self._bought
+        return self.cost_of(name) is not None
+
+    def cost_of(self, name: str) -> Event | None:
+        """What was charged for under that name; None, if nothing was."""
+        return self._bought[name].event if name in self._bought else None
 
     def has_partition(self, name: str) -> bool:
         """Whether somebody was charged for as one of a batch of that partition (events.py)."""
@@ -341,8 +345,8 @@ class _Named(Ledger):
     def visits_of(self, learner: str) -> VisitFile | None:
         return self._whole.visits_of(self._mine(learner))
 
-    def has_bought(self, name: str) -> bool:
-        return self._whole.has_bought(self._mine(name))
+    def cost_of(self, name: str) -> Event | None:
+        return self._whole.cost_of(self._mine(name))
 
     def has_partition(self, name: str) -> bool:
         return self._whole.has_partition(self._mine(name))

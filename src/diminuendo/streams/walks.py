@@ -27,7 +27,7 @@ from diminuendo._validate import as_floats
 from diminuendo.errors import InvalidInput
 from diminuendo.objectives.family import Family, GainBuffer, Table, add, gains, new_gain_buffer, offset, start
 from diminuendo.objectives.person import Person
-from diminuendo.privacy.process_guard import said_by
+from diminuendo.privacy.process_guard import all_or_nothing, said_by
 from diminuendo.randomness.ticks import TICKS, to_ticks
 from diminuendo.streams.people import People, Stream
 from diminuendo.types import Floats, Ints, Objective, Slate
@@ -178,11 +178,11 @@ class ScoreWalk:
 
     def join(self, item: int) -> None:
         """The next item of the slate, picked by the last scores; or, without any since the last item, elsewhere."""
-        for part in self._tables:
-            _take(*part, self._buffer, item)
-        left = self._left - self._entered[:, item] if self._known else np.zeros_like(self._left)
-        self._left, self._known = np.maximum(left, 0), False
-        self.chosen.append(item)
+        with all_or_nothing([array for walk, left in self._tables for array in (walk.state, left)]):
+            for part in self._tables:
+                _take(*part, self._buffer, item)
+            left = self._left - self._entered[:, item] if self._known else np.zeros_like(self._left)
+            self._left, self._known, self.chosen = np.maximum(left, 0), False, [*self.chosen, item]
 
 
 def _said(function: Callable[[Slate], Floats], slate: list[int], n_items: int) -> Floats:

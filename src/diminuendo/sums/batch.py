@@ -193,8 +193,8 @@ class OpenBatch:
     def _open_next(self) -> None:
         """The next batch is open from now on; or, where this fails, nothing has happened."""
         number = self.batch + 1
-        self._cells, self._marks[0] = self._later.pop(number, self._new_cells()), number
-        self._merged.clear()  # whoever comes to a batch that has closed comes too late anyway
+        # What was merged need not be known: whoever comes to a batch that has closed comes too late anyway.
+        self._merged, self._cells, self._marks[0] = set(), self._later.pop(number, self._new_cells()), number
 
 
 def csr_rows(rows: Any, size: int) -> tuple[Ints, Ints, Floats]:

@@ -82,8 +82,11 @@ class Counts(ABC):
                 f"sensitivity must be whole numbers from 1 to {LARGEST_SENSITIVITY}, one per cell; "
                 f"got {sensitivity!r}."
             )
-        self._sensitivities.append(found.astype(np.int64))
-        self._lots.append(np.zeros(len(found), dtype=np.int64))
+        sensitivities, lots = (
+            [*self._sensitivities, found.astype(np.int64)],
+            [*self._lots, np.zeros(len(found), np.int64)],
+        )
+        self._sensitivities, self._lots = sensitivities, lots  # in one go: they stay in step, whatever fails
 
     def add(self, cells: Any, ticks: Any, lot: int = -1) -> None:
         """Contributions, clipped to whole ticks of at most one unit each: to each of `cells` those of `ticks`.

@@ -243,6 +243,11 @@ class ExactSum(RunningSum):
     def release(self, secret: SecretRandomness) -> Floats:
         """Close the batch; the sum so far, in units. Secret words are not needed."""
         self._total += self._take()
+        return self.last
+
+    @property
+    def last(self) -> Floats:
+        """What was published last."""
         return self._total / self.clip.ticks
 
     def _arrays(self) -> list[Any]:

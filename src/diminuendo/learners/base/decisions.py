@@ -54,12 +54,19 @@ class OpenDecisions:
         patience = self.patience
         if patience.seconds is None:
             return self.rounds if patience.rounds is None else max(0, self.rounds + 1 - patience.rounds)
-        now, settled = self._now(), int(self._clock[1])
-        settled = max(settled, self.rounds - self.remembered)
-        while settled < self.rounds and self.times[settled % self.remembered] + patience.seconds <= now:
+        np.maximum(self._clock, self._time(patience.seconds), out=self._clock)
+        return int(self._clock[1])
+
+    def _time(self, seconds: float) -> tuple[float, int]:
+        """What the clock says, and how many rounds are settled by that.
+
+        Nothing remembers that it was asked: who answers asks it, and where the clock is set back later, what she asked
+        must not be why a round is settled.
+        """
+        now, settled = self._now(), max(int(self._clock[1]), self.rounds - self.remembered)
+        while settled < self.rounds and self.times[settled % self.remembered] + seconds <= now:
             settled += 1
-        self._clock[:] = now, settled
-        return settled
+        return now, settled
 
     def _now(self) -> float:
         """What the clock says; it does not go backwards."""
@@ -79,12 +86,14 @@ class OpenDecisions:
         number = self.rounds
         place = number % self.remembered
         probed = None if probe[0] == NO_PROBE else (int(probe[0]), int(probe[1]))
-        self.rows[place], self.probes[place] = row, NO_PROBE if probed is None else probe
-        self.waiting[place], self.lives[place] = counts, self.life
+        decision = Decision(number, shown(row), probed, propensity, self.life)
         if len(self.times):
             self.times[place] = self._now()
-        self.issued[0] = number + 1
-        return Decision(number, shown(row), probed, propensity, self.life)
+        self.waiting[place] = False  # whose place it was: should this fail, she has not a second answer
+        self.rows[place], self.probes[place] = row, NO_PROBE if probed is None else probe
+        self.lives[place], self.issued[0] = self.life, number + 1
+        self.waiting[place] = counts
+        return decision
 
     def find(self, decision: Decision) -> int | None:
         """The place of a decision that may still be answered; None where it was answered already or has expired."""
@@ -94,7 +103,8 @@ class OpenDecisions:
                 f"Round {decision.round} was never chosen here ({self.rounds} rounds so far). "
                 "Answer with the decision that choose() returned, to the learner that returned it."
             )
-        if number < self.rounds - self.remembered or (len(self.times) and number < self.settled):
+        seconds = self.patience.seconds
+        if number < (self.rounds - self.remembered if seconds is None else self._time(seconds)[1]):
             return None
         place = number % self.remembered
         if decision.slate != shown(

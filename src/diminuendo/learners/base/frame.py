@@ -116,12 +116,10 @@ class Frame:
         if self.visit_limit is not None:
             self.visit_limit.reserve(persons)
 
-    def count(self, person: Identity | None, counts: bool) -> None:
-        """This person has had one more round, the next one, which counts or does not."""
+    def count(self, person: Identity | None) -> None:
+        """This person has had one more round."""
         if self.visit_limit is not None:
             self.visit_limit.count(person)
-        if not counts:
-            self.silent.append(self.rounds)
 
     def silent_rounds(self, first: int, end: int) -> Ints:
         """The rounds from `first` on, before `end`, whose answers do not count."""
@@ -137,11 +135,7 @@ class Frame:
 
         None: all do.
         """
-        if self.visit_limit is None:
-            return None
-        counts = self.visit_limit.count_all(persons, rounds)
-        self.silent += (self.rounds + np.flatnonzero(~counts)).tolist()
-        return counts
+        return None if self.visit_limit is None else self.visit_limit.count_all(persons, rounds)
 
     def answers_in(self, ends: Sequence[int]) -> Floats:
         """How many answers there are, about, in batches that end with these rounds: public, and what sums divide by.

@@ -201,8 +201,12 @@ class Learner:
         counts = frame.counts(person) and ready
         while ready and not policy.draw(row, probe):
             policy.resume()
-        frame.count(person, counts)
-        return frame.decisions.add(row, probe, counts, policy.propensity(row) if ready else 1.0)
+        propensity = policy.propensity(row) if ready else 1.0
+        frame.count(person)
+        decision = frame.decisions.add(row, probe, counts, propensity)
+        if not counts:
+            frame.silent.append(decision.round)
+        return decision
 
     def observe(self, decision: Decision, feedback: Any) -> None:
         """What the person said to `decision`. Late and second answers change nothing, and look the same."""
@@ -311,6 +315,8 @@ class Learner:
                 before = done
                 with frame.guard.all_or_broken():
                     done = policy.replay(people, slates, done)
+                    if counted is not None:
+                        frame.silent += (frame.rounds + np.flatnonzero(~counted[before:done])).tolist()
                     frame.decisions.pass_by(slates[before:done])
                 if done < len(people):
                     policy.resume(len(people) - done)

@@ -78,13 +78,14 @@ class StoredObjectives:
     def forget(self, before: int) -> None:
         """Drop everybody of batches before that one."""
         left = self._segments_of(np.array(self.batches, dtype=np.int64) >= before)
-        self._segments = [
+        segments = [
             self._gathered(part.family, part.table, [self._rows(part.family, part)])
             if part.gathered and part.family is not None
             else part
             for part in left
         ]
-        self.batches = [batch for batch in self.batches if batch >= before]
+        batches = [batch for batch in self.batches if batch >= before]
+        self._segments, self.batches = segments, batches  # in one go: they stay in step, whatever fails
 
     def _gather(self) -> None:
         """Let those who wait join the people of their family who came one by one right before them."""

@@ -46,6 +46,9 @@ class Memory(Protocol):
     def begin_release(self, number: int, first: int) -> Questions:
         """Begin release `number` of people from batch `first` on; paid for here."""
 
+    def asked_from(self, number: int) -> int | None:
+        """The first batch that release `number` asked, if that was begun before a crash."""
+
     def ask_about(self, chain: Sequence[int], batch: int) -> None:
         """People of `batch` will be shown a slate picked along this chain: said before the first of them comes."""
 

@@ -250,7 +250,9 @@ class OverlapPolicy(MenuPolicy):
         people = frame.answers_in(self.plan.schedule.ends)[number]
         earned, deviation = self._payoffs.publish(number, people, frame.secret)
         with frame.guard.answers, frame.guard.lock:
-            if tells and self._drift.changed(earned, deviation):
+            changed, asked = tells and self._drift.changed(earned, deviation), self._memory.asked_from(number)
+            # What was charged before a crash is not charged otherwise, though others came and the divisor changed.
+            if changed if asked is None or number == 0 else asked == number:
                 self._position.memory_begins = number
                 self._picker.forget()
                 self._memory.forget(number)

@@ -21,6 +21,7 @@ from diminuendo.learners.overlap.schedule import OverlapPlan
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.streams.people import People
 from diminuendo.streams.walks import GainWalk, Segment, one_person, singles
+from diminuendo.sums.chains.cost import asked_from
 from diminuendo.sums.chains.running import NO_ITEM, SINGLES, GainsAlong, RunningChains
 from diminuendo.sums.chains.weights import RunningWeights
 from diminuendo.sums.clip import Clip
@@ -85,6 +86,10 @@ class SumsMemory:
             if question != SINGLES
         ]
         return PublishedSums(Measured(*found[SINGLES]), told)
+
+    def asked_from(self, number: int) -> int | None:
+        """The first batch that release `number` asked, if that was begun before a crash."""
+        return asked_from(self._sums.ledger, self._sums.name, number)
 
     def ask_about(self, chain: Sequence[int], batch: int) -> None:
         """What people of `batch` are asked about when they come."""

@@ -25,6 +25,7 @@ from diminuendo.privacy.ledger import Ledger
 from diminuendo.randomness.words import SecretRandomness
 from diminuendo.streams.people import People
 from diminuendo.streams.walks import GainWalk, Segment, singles
+from diminuendo.sums.chains.cost import asked_from
 from diminuendo.sums.chains.release import ChainRelease, OtherChain
 from diminuendo.sums.chains.stored import StoredPeople
 from diminuendo.sums.clip import Clip
@@ -87,6 +88,10 @@ class PeopleMemory:
 
         units = np.cumsum(sizes[::-1])[::-1].copy()
         return StoredQuestions(release, new_walk, units, plan.sigmas[number], self._frame.secret)
+
+    def asked_from(self, number: int) -> int | None:
+        """The first batch that release `number` asked, if that was begun before a crash."""
+        return asked_from(self._ticks.ledger, self._ticks.name, number)
 
     def ask_about(self, chain: Sequence[int], batch: int) -> None:
         """Need not be known: who is kept can be asked about any chain later."""

@@ -34,6 +34,7 @@ from diminuendo.learners.probing.menu import ChoosesWithProbes, ExpertsWithProbe
 from diminuendo.learners.probing.schedule import Plan, Theorem
 from diminuendo.privacy.budget import Budget, Guarantee, no_privacy
 from diminuendo.privacy.events import Event
+from diminuendo.privacy.process_guard import all_or_nothing
 from diminuendo.randomness.shares import softmax
 from diminuendo.streams.people import People
 from diminuendo.sums.private_sum import ExactSum, PrivateSum
@@ -100,7 +101,6 @@ class ProbingPolicy(MenuPolicy):
         self._way, self._cells, self._options = way, cells, options
         self._blocks_published = np.zeros(1, dtype=np.int64)
         self._sums: Floats = np.zeros(frame.slots * frame.n_items)  # of all cells, as published
-        self._new_sums: Floats | None = None  # published, and not taken over into `_sums` yet
         kind = np.int32 if plan.block_probes <= np.iinfo(np.int32).max else np.int64
         self._probes: NDArray[Any] = np.arange(plan.block_probes, dtype=kind)  # those to come first
         self._probes_left = np.array([plan.probes_in(0)], dtype=np.int64)
@@ -192,14 +192,19 @@ class ProbingPolicy(MenuPolicy):
         frame = self.frame
         with frame.guard.defer_interrupt():
             if self._can_publish():
-                if self._new_sums is None:
-                    self._new_sums = self._cells.release(frame.secret)
-                with frame.guard.lock:
-                    self._sums[:], self._new_sums = self._new_sums, None
+                if not self._under_way:
+                    self._cells.release(frame.secret)
+                with frame.guard.lock, all_or_nothing((self._sums, self._blocks_published)):
+                    self._sums[:] = self._cells.last
                     self._blocks_published[0] += 1
             with frame.guard.lock:
                 if not self._can_publish():
                     self._begin_next()
+
+    @property
+    def _under_way(self) -> bool:
+        """Whether sums were published that experts do not know of yet."""
+        return bool(self._cells.batch != self._blocks_published[0])
 
     def _begin_next(self) -> None:
         """Begin the next block where one is over: all it takes is public, and does not take long."""
@@ -255,6 +260,8 @@ class ProbingPolicy(MenuPolicy):
 
     def extra(self) -> dict[str, NDArray[Any]]:
         """The sum of cells."""
+        if self._under_way:
+            raise InvalidInput("A release is under way; call choose() again before a snapshot.")
         return sum_as_extra(self._cells)
 
     def take_extra(self, found: dict[str, NDArray[Any]]) -> None:
@@ -265,23 +272,18 @@ class ProbingPolicy(MenuPolicy):
         """Refuse blocks that could not have come about; the menu follows, from this round on."""
         plan, last = self.plan, len(self.schedule) - 1
         published, left, rounds = int(self._blocks_published[0]), int(self._probes_left[0]), self.frame.rounds
-        running = min(
-            self.schedule.closed_by(max(0, rounds - 1)), last
-        )  # at its end, the next waits for a round
-        settled = self.frame.settled
-        over = self.schedule.closed_by(max(0, settled - 1)), self.schedule.closed_by(settled)
+        running = self.schedule.closed_by(max(0, rounds - 1))
+        # At its end it has no probes left: then the next has begun, or waits for a round.
+        running = min(running + bool(rounds == self.schedule.ends[running] and left), last)
         most = len(self.schedule) * (plan.probes + MOST_DEVIATIONS * self.spread)
         sound = (
             published == self._cells.batch
-            and min(over[0], last) <= published <= min(over[1], last)
+            and 0 <= published <= min(self.schedule.closed_by(self.frame.settled), last)
             and (np.abs(self._sums) <= most).all()
-            and 0 <= left <= plan.probes_in(running)
+            and 0 <= left <= plan.probes_in(running)  # fewer than rounds, where one failed after it was drawn
+            and (left <= self.schedule.ends[running] - rounds or not plan.probes_in(running))
             and (np.sort(self._probes) == np.arange(plan.block_probes)).all()
         )
-        if sound and plan.probes_in(running):
-            begun = self.schedule.ends[running - 1] if running else 0
-            made, to_come = plan.block_probes - left, self.schedule.ends[running] - rounds
-            sound = made <= rounds - begun and left <= to_come
         if not sound:
             raise InvalidInput("The snapshot holds blocks that could not have come about; it was altered.")
         self._block = running

@@ -28,6 +28,7 @@ from diminuendo.learners.released.released_sum import Gains, ReleasedSum
 from diminuendo.privacy.accountants import ACCOUNTANTS
 from diminuendo.privacy.budget import Budget, Guarantee
 from diminuendo.privacy.events import Event
+from diminuendo.privacy.process_guard import all_or_nothing
 from diminuendo.streams.people import People
 from diminuendo.sums.snapshots import sum_as_extra, take_sum
 from diminuendo.types import Floats, Items, Objective
@@ -85,10 +86,8 @@ class ReleasedPolicy(MenuPolicy):
         self._clip = None if clip is None else float(clip)  # as it was asked for
         self._words = np.zeros(frame.decisions.remembered, dtype=np.int64)  # public coins of open decisions
         self._chooser = self._choosing_in(0, follower)
-        self._laws: list[
-            tuple[int, Gains]
-        ] = []  # first rounds of menus, and what people contribute from there on
-        self._begin_law(gains(self._chooser.menu))
+        # First rounds of menus, and what people contribute from there on.
+        self._laws: list[tuple[int, Gains]] = [(frame.rounds, gains(self._chooser.menu))]
 
     # What is promised.
 
@@ -150,15 +149,16 @@ class ReleasedPolicy(MenuPolicy):
             with frame.guard.answers, frame.guard.lock:
                 if chooser.menu.first < frame.rounds:  # others have chosen meanwhile
                     chooser = replace(chooser.menu, first=frame.rounds, words=frame.public.passed).chooser()
-                self.follower, self._chooser = follower, chooser  # what fails before is done again
-                self._begin_law(gains)
-                released.take_over()
+                laws = self._laws_with(gains)
+                with all_or_nothing((released.published, released.n_releases)):  # what fails is done again
+                    released.take_over()
+                    self.follower, self._chooser, self._laws = follower, chooser, laws
 
-    def _begin_law(self, gains: Gains) -> None:
+    def _laws_with(self, gains: Gains) -> list[tuple[int, Gains]]:
         """From the next round on people contribute by the new menu; by those before, as long as they may answer."""
         settled = self.frame.settled
         past = [first for first, _ in self._laws[1:] if first <= settled]
-        self._laws = [*self._laws[len(past) :], (self.frame.rounds, gains)]
+        return [*self._laws[len(past) :], (self.frame.rounds, gains)]
 
     # Private: what people would have gained, into the sum.
 
@@ -194,6 +194,8 @@ class ReleasedPolicy(MenuPolicy):
 
     def extra(self) -> dict[str, NDArray[Any]]:
         """The sum, as private as what people said."""
+        if self.released.under_way:
+            raise InvalidInput("A release is under way; call choose() again before a snapshot.")
         return sum_as_extra(self.released.sum)
 
     def take_extra(self, found: dict[str, NDArray[Any]]) -> None:

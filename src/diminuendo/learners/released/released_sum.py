@@ -108,7 +108,6 @@ class ReleasedSum:
         """How often the sum was published."""
         self.published: Floats = np.zeros(size)
         """The running sum, in units, as it was published last."""
-        self._new: Floats | None = None  # published, and not taken over into `published` yet
         self._scratch = new_contribution(n_items, 1, 1, size // n_items, NARROW)
 
     # Publishing.
@@ -119,15 +118,19 @@ class ReleasedSum:
 
     def publish(self, secret: SecretRandomness) -> Floats:
         """Close the batch and publish the running sum; the same again, until it was taken over."""
-        if self._new is None:
-            self._new = self.sum.release(secret)
-        return self._new
+        if not self.under_way:
+            self.sum.release(secret)
+        return self.sum.last
+
+    @property
+    def under_way(self) -> bool:
+        """Whether something was published that was not taken over yet."""
+        return bool(self.sum.batch != self.n_releases[0])
 
     def take_over(self) -> None:
         """What was published is what slates follow from now on."""
-        if self._new is not None:
-            self.published[:] = self._new
-            self.n_releases[0], self._new = self.n_releases[0] + 1, None
+        self.published[:] = self.sum.last
+        self.n_releases[0] += 1
 
     # Adding people.
 

@@ -117,12 +117,11 @@ class SlatePolicy(MenuPolicy):
         numbers = numbers_per_slate(block.questions, frame.slots)
         menu = AssignedSlates(*sizes, block.slates, assigned, seen_before)
         starts = np.concatenate([[0], np.cumsum(numbers)])
-        self._counts.open(
-            np.repeat(sensitivity_of(block.questions), numbers)
-        )  # cells for what will be published
-        self._last = OpenBlock(block, menu, starts, self.planner.leading)
-        self._blocks.append(self._last)
-        self._chooser = menu.chooser()
+        shown, chooser = OpenBlock(block, menu, starts, self.planner.leading), menu.chooser()
+        blocks, sensitivity = [*self._blocks, shown], np.repeat(sensitivity_of(block.questions), numbers)
+        with frame.guard.all_or_broken():  # each block has its cells
+            self._counts.open(sensitivity)
+            self._blocks, self._last, self._chooser = blocks, shown, chooser
 
     # The door: a block's counts are paid for, drawn once and durable before they are seen, and then forgotten.
 
@@ -134,8 +133,9 @@ class SlatePolicy(MenuPolicy):
         return which < len(self._blocks) and self._blocks[which].end <= self.frame.settled
 
     def _shown_out(self) -> bool:
-        """Whether all rounds of all blocks have been chosen."""
-        return not self._blocks or self._blocks[-1].end <= self.frame.rounds
+        """Whether all rounds of all blocks have been chosen, and others are to come."""
+        frame = self.frame
+        return frame.rounds != frame.horizon and not (self._blocks and self._blocks[-1].end > frame.rounds)
 
     def release(self) -> None:
         """Publish a block that is settled; where there is nothing to show, plan the next from what was published."""
@@ -180,13 +180,17 @@ class SlatePolicy(MenuPolicy):
             drawn.append(True)
             return mine
 
-        kept = self._counts.planned(draw, self.frame.secret)
-        same = np.array_equal(kept, mine)
-        if not same:
-            self.planner.forget_leader()
-        block, assigned = unpacked(kept, self.frame.slots)
-        with self.frame.guard.answers, self.frame.guard.lock:
-            self._show(block, assigned, self.frame.rounds, seen_before=not (drawn and same))
+        try:
+            kept = self._counts.planned(draw, self.frame.secret)
+            same = np.array_equal(kept, mine)
+            if not same:
+                self.planner.forget_leader()
+            block, assigned = unpacked(kept, self.frame.slots)
+            with self.frame.guard.answers, self.frame.guard.lock:
+                self._show(block, assigned, self.frame.rounds, seen_before=not (drawn and same))
+        except BaseException:
+            self.planner.forget_leader()  # of a block that is not shown: a snapshot would take it for another's
+            raise
 
     def fill(self, row: Items) -> bool:
         """The leading slate of the last block; where none leads, its first; before there is a block, any items."""

@@ -38,6 +38,13 @@ def partition(name: str, schedule: Schedule, ledger: Ledger | None = None) -> st
     return f"{name} {hashlib.sha256(repr(schedule.ends).encode()).hexdigest()[:16]}"
 
 
+def asked_from(ledger: Ledger, name: str, number: int) -> int | None:
+    """The first batch that paid for release `number`, if that was begun before, perhaps before a crash."""
+    charged = ledger.cost_of(f"{name}-{number:06d}")
+    paid = charged.squares if isinstance(charged, NormalColumns) else ()
+    return next((batch for batch, square in enumerate(paid) if square), None)
+
+
 def release_cost(
     weights: Iterable[int], shifts: Sequence[int], sigmas: Sequence[float], partition: str
 ) -> NormalColumns:

@@ -220,7 +220,7 @@ class RunningChains:
                 self._within[place, number] = True
                 self._sums[place] += self._often[number] * part
             self._open[:], self._position[0] = self.later.get(number + 1, 0), number + 1
-        self.later.pop(number + 1, None)
+            self.later = {batch: sums for batch, sums in self.later.items() if batch > number + 1}
 
     def release(
         self,
