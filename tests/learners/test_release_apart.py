@@ -16,6 +16,8 @@ from diminuendo.types import Ints, Items
 from tests.kit.slow import MECHANISMS, mostly_slow
 from tests.learners.test_late import BATCHED, PEOPLE, ROUNDS, _answered, fresh
 
+RELEASING = [name for name in BATCHED if LEARNERS[name].private]
+
 
 def released_in_between(name: str, patience: int | None) -> Items:
     """The slates of a run in which somebody else publishes what is due, just before each round."""
@@ -36,9 +38,7 @@ def test_who_releases_makes_no_difference(name: str, patience: int | None) -> No
     np.testing.assert_array_equal(released_in_between(name, patience), learner.replay(PEOPLE))
 
 
-@pytest.mark.parametrize(
-    "name", mostly_slow([name for name in BATCHED if LEARNERS[name].private], MECHANISMS)
-)
+@pytest.mark.parametrize("name", mostly_slow(RELEASING, MECHANISMS))
 def test_nobody_waits_for_a_release_that_is_under_way(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A release stands still before its noise is drawn: people are chosen for, and answer, meanwhile."""
     learner, feedback = fresh(name, None)
@@ -78,7 +78,7 @@ def test_nobody_waits_for_a_release_that_is_under_way(name: str, monkeypatch: py
 
 
 @pytest.mark.parametrize("patience", [None, 40])
-@pytest.mark.parametrize("name", BATCHED)
+@pytest.mark.parametrize("name", mostly_slow(BATCHED, MECHANISMS))
 def test_a_snapshot_while_something_is_due(name: str, patience: int | None) -> None:
     """Whoever releases has not come to it for a long time: nothing is wrong with that."""
     learner, feedback = fresh(name, patience)
@@ -91,7 +91,7 @@ def test_a_snapshot_while_something_is_due(name: str, patience: int | None) -> N
 
 
 @pytest.mark.parametrize("patience", [None, 40])
-@pytest.mark.parametrize("name", BATCHED)
+@pytest.mark.parametrize("name", mostly_slow(BATCHED, MECHANISMS))
 def test_a_snapshot_after_a_release(name: str, patience: int | None) -> None:
     """Something was published, and nobody has come since: the next block may have begun already, with no round."""
     learner, feedback = fresh(name, patience)
@@ -104,7 +104,7 @@ def test_a_snapshot_after_a_release(name: str, patience: int | None) -> None:
         _answered(learner, feedback, t)
 
 
-@pytest.mark.parametrize("name", [name for name in BATCHED if LEARNERS[name].private])
+@pytest.mark.parametrize("name", mostly_slow(RELEASING, MECHANISMS))
 def test_a_snapshot_after_a_release_that_could_not_be_kept(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -124,7 +124,7 @@ def test_a_snapshot_after_a_release_that_could_not_be_kept(
         _answered(learner, feedback, t)
 
 
-@pytest.mark.parametrize("name", BATCHED)
+@pytest.mark.parametrize("name", mostly_slow(BATCHED, MECHANISMS))
 def test_when_nobody_comes_any_more_nothing_is_planned(name: str) -> None:
     """The last round was chosen before anything could be published: whoever releases goes on asking."""
     learner, feedback = fresh(name, 2 * ROUNDS)
