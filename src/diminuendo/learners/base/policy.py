@@ -87,6 +87,9 @@ class Policy(ABC):
     def release(self) -> None:  # noqa: B027  some publish nothing but slates
         """Publish what is due. Where it fails nothing is lost: the next round tries again.
 
+        Where a ledger's file has failed, that ledger is closed: the next try is by a learner that is restored from a
+        snapshot on the ledger as opened again.
+
         Others may choose and answer meanwhile: what is private is frozen under `frame.guard.answers`, and what is shown
         is changed under `frame.guard.lock`.
         """
