@@ -10,7 +10,7 @@ import pytest
 from diminuendo import LEARNERS, SeededCoins, Setting
 from diminuendo.errors import OutOfRange
 from diminuendo.learners.random_slates import RandomPolicy
-from diminuendo.learners.recommend import RULES, preferred, wants_many
+from diminuendo.learners.recommend import RULES, preferred
 from diminuendo.learners.slates.policy import SlatePolicy
 from diminuendo.plan import Candidate, pick, plan
 from diminuendo.plan.planner import candidate
@@ -97,15 +97,6 @@ def test_every_wish_is_granted_or_refused(feedback: str, delta: float) -> None:
             allowed = [one.bound for one in others if store or not LEARNERS[one.name].advice.keeps_people]
             assert taken.bound == min(bound for bound in allowed if bound is not None)
         assert found.why.count(". ") + found.why.endswith(".") >= 2, "two sentences"
-
-
-def test_people_with_very_many_wishes() -> None:
-    found = [made_up("overlap-greedy", None), made_up("epoch-greedy", None)]
-    assert wants_many(18.1, 5)
-    assert not wants_many(18.0, 5), "sqrt(2 m) = k + 1"
-    assert pick(found, FULL, cares_about=19.0)[0] == "epoch-greedy"
-    for cares in (None, 17.0):
-        assert pick(found, FULL, cares_about=cares)[0] == "overlap-greedy"
 
 
 @pytest.mark.parametrize("name", LEARNERS)

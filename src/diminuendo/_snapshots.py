@@ -18,7 +18,7 @@ from diminuendo.errors import InvalidInput
 
 Arrays = dict[str, NDArray[Any]]
 
-FORMAT = 3
+FORMAT = 4
 
 RENAMED_IN_2 = {
     "desk.0": "decisions.issued",
@@ -68,8 +68,11 @@ def unpacked(written: bytes, what: str) -> tuple[dict[str, Any], Arrays]:
             f"Expected {what} in format {FORMAT}, or an older one; got one in format {version!r}, "
             "which a later version of diminuendo wrote. Install that version."
         )
-    for older in range(version, FORMAT):
-        facts, found = MIGRATIONS[older](facts, found)
+    try:
+        for older in range(version, FORMAT):
+            facts, found = MIGRATIONS[older](facts, found)
+    except (KeyError, IndexError, ValueError, TypeError) as error:
+        raise InvalidInput(f"These bytes do not hold what {what} in format {version} has: {error}") from error
     return facts, found
 
 
@@ -89,7 +92,37 @@ def _from_2(facts: dict[str, Any], arrays: Arrays) -> tuple[dict[str, Any], Arra
     return facts | ({"config": config} if config else {}), arrays
 
 
-MIGRATIONS = {1: _from_1, 2: _from_2}
+def _from_3(facts: dict[str, Any], arrays: Arrays) -> tuple[dict[str, Any], Arrays]:
+    """Overlap learners had no focus, did not ask around slates, and held precisions by batch, not by item."""
+    learner, found = facts.get("learner"), dict(arrays)
+    if learner not in PUBLIC_STATE_IN_3:
+        return facts, found
+    public = PUBLIC_STATE_IN_3[learner]
+    gains, since = found[f"{public}.0.0"], found[f"{public}.2.0"]
+    n_items, slots = len(gains), len(found[f"{public.rpartition('.')[0]}.0"])
+    for number in (1, 2, 3):
+        keys, sums, weights, used = (found.pop(f"{public}.0.{number}.{part}") for part in range(4))
+        by_item = np.append(weights, np.zeros((len(weights), 1)), axis=1)[
+            :, np.minimum(since, weights.shape[1])
+        ]
+        rows = keys, sums[:, None], by_item[:, None], used
+        found |= named(f"{public}.0.1.{number - 1}", rows)
+    if learner == "overlap-greedy":
+        parts = np.zeros((1, slots + 1, n_items))
+        around = np.full((1, slots), -1, dtype=np.int64), parts, parts, np.zeros(2, dtype=np.int64)
+        found |= named(f"{public}.0.1.3", around)
+    else:
+        room, batches = found["state.1.2"].shape
+        found["state.1.7"] = np.zeros((room, n_items))  # counted when sums are restored
+        found["state.1.8"] = np.full((batches, n_items), 256, dtype=np.int16)
+    found |= named(f"{public}.3", (np.full(n_items, 256, dtype=np.int64), np.ones(1)))
+    return facts, found
+
+
+PUBLIC_STATE_IN_3 = {"overlap-greedy": "state.3", "overlap-sums": "state.0.3"}
+"""Where snapshots of overlap learners hold what was learned from releases."""
+
+MIGRATIONS = {1: _from_1, 2: _from_2, 3: _from_3}
 """For each older format, how its facts and arrays become those of the next."""
 
 

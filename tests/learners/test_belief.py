@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from diminuendo.learners.overlap import belief as belief_file
 from diminuendo.learners.overlap.belief import SHARES, SPREADS, TILE, Belief, of_singles
-from diminuendo.learners.overlap.running_means import RunningMeans
+from diminuendo.learners.overlap.running_means import Measured, RunningMeans, units_since
 from tests.kit.statistics import ALPHA
 from tests.learners import plain_belief
 
@@ -102,11 +103,14 @@ def test_shares_cover_everything_from_nothing_to_all() -> None:
 
 
 def test_running_means_count_by_precision_and_make_room() -> None:
-    since = np.zeros(2, dtype=np.int64)
-    means = RunningMeans(2, 3, 2, 1)
+    means = RunningMeans(2, 3, 2)
 
     def add(key: list[int], rate: float, deviation: float) -> tuple[float, float]:
-        mean, spread = means.add(key, np.array([rate, 0.0]), np.ones(1), deviation, since)
+        found = Measured(np.array([rate, 0.0]), np.ones(2), deviation)
+        foretold = means.would_be(key, found)
+        means.add(key, found)
+        np.testing.assert_array_equal(means.get(key), foretold)
+        (mean,), (spread,) = means.get(key)
         return float(mean[0]), float(spread[0])
 
     add([1], 1.0, 1.0)
@@ -118,19 +122,19 @@ def test_running_means_count_by_precision_and_make_room() -> None:
     assert means.sound(4, 50.0)
     means.forget()
     assert add([1], 2.0, 1.0)[0] == 2.0
-    assert means.get([5], since)[1][0] == np.inf
+    assert np.isinf(means.get([5])[1]).all()
 
 
 def test_an_item_is_judged_by_people_since_it_appeared() -> None:
     """Item 1 appeared with batch 1: the same rate, though only half the people could want it."""
-    since = np.array([0, 1, 5], dtype=np.int64)
-    means = RunningMeans(1, 1, 3, 2)
-    mean, deviation = means.add([0], np.array([60.0, 30.0, 0.0]), np.array([100.0, 50.0]), 10.0, since)
-    np.testing.assert_allclose(mean, [0.6, 0.6, 0.0])
-    np.testing.assert_allclose(deviation, [0.1, 0.2, np.inf])
-    mean, deviation = means.add([0], np.array([60.0, 60.0, 0.0]), np.array([100.0, 100.0]), 10.0, since)
-    np.testing.assert_allclose(mean, [0.6, 0.6, 0.0])
-    np.testing.assert_allclose(deviation, [200**-0.5, 125**-0.5, np.inf])
+    since, means = np.array([0, 1, 5], dtype=np.int64), RunningMeans(1, 1, 3)
+    for sums, weights, deviation in (
+        ([60.0, 30.0, 0.0], [100.0, 50.0], [0.1, 0.2, np.inf]),
+        ([60.0, 60.0, 0.0], [100.0, 100.0], [200**-0.5, 125**-0.5, np.inf]),
+    ):
+        means.add([0], Measured(np.array(sums), units_since(np.array(weights), since), 10.0))
+        np.testing.assert_allclose(means.get([0])[0], [[0.6, 0.6, 0.0]])
+        np.testing.assert_allclose(means.get([0])[1], [deviation])
 
 
 @pytest.mark.parametrize("items", [1, 7, TILE - 1, TILE, 3 * TILE + 5])
@@ -150,3 +154,21 @@ def test_compiled_beliefs_are_the_plain_ones(items: int) -> None:
     ):
         np.testing.assert_allclose(found.mean, expected[0], rtol=errs, atol=errs)
         np.testing.assert_allclose(found.variance, expected[1], rtol=errs, atol=errs * scale)
+
+
+def test_among_very_many_items_a_part_says_nearly_how_common_parts_are(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Most items are worth nothing, a thousandth much: beliefs differ by little of their own deviation."""
+    random = np.random.default_rng(3)
+    items = 5 * belief_file.SOME + 7
+    worth = np.where(
+        random.random(items) < 0.001, random.uniform(0.1, 0.4, items), 0.002 * random.random(items)
+    )
+    noise = np.full(items, 0.03)
+    measured = worth + noise * random.standard_normal(items)
+    by_part = of_singles(measured, noise)
+    monkeypatch.setattr(belief_file, "SOME", items)
+    by_all = of_singles(measured, noise)
+    assert (np.abs(by_part.mean - by_all.mean) <= 0.1 * np.sqrt(by_all.variance) + 1e-4).all()
+    assert (by_part.mean != by_all.mean).any()

@@ -80,7 +80,7 @@ def test_ctrl_c_in_a_replay_loses_nobody_and_counts_nobody_twice(monkeypatch: py
     monkeypatch.undo()
     assert 0 < learner.rounds < len(PEOPLE)
     learner.replay(PEOPLE[learner.rounds :])
-    assert len(memory._ticks) == len(memory._people) == learner.rounds == len(PEOPLE)
+    assert len(memory._values) == len(memory._people) == learner.rounds == len(PEOPLE)
 
 
 def failing(method: Any, at: int) -> Any:
@@ -101,7 +101,7 @@ def test_a_release_that_failed_anywhere_goes_on(at: int, monkeypatch: pytest.Mon
     """A disk that is full once changes nothing: the same slates, everything drawn once."""
     whole, broken = made(OverlapGreedy), made(OverlapGreedy)
     expected = whole.replay(PEOPLE)
-    ledger, other = (one.policy._memory._ticks.ledger for one in (broken, whole))
+    ledger, other = (one.policy._memory._values.ledger for one in (broken, whole))
     kept = ledger._kept
     monkeypatch.setattr(kept, "once", failing(kept.once, at))
     with pytest.raises(OSError, match="disk full"):
@@ -138,7 +138,9 @@ def test_what_is_kept_was_drawn_even_if_it_was_not_entered(tmp_path: Path) -> No
         again.replay(PEOPLE)
         names = [entry.name for entry in ledger.drawn]
         release = lines[0].removesuffix(".row0000")
-        assert [name for name in names if name.startswith(release)] == [f"{release}.singles", lines[0]]
+        assert [name for name in names if name.startswith(release)] == [
+            f"{release}.{part}" for part in ("focus", "singles", "row0000")
+        ]
         assert rounds < again.rounds
 
 
@@ -214,10 +216,10 @@ def test_rounds_beyond_the_horizon_are_not_restored() -> None:
 def test_people_who_cannot_have_been_stored() -> None:
     learner = made(OverlapGreedy)
     learner.replay(PEOPLE[:30])
-    stored = learner.policy._memory._ticks
+    stored = learner.policy._memory._values
     good = [array.copy() for array in stored._arrays()]
-    batches, scales, _, items, ticks = range(5)
-    for which, value in ((ticks, -1), (ticks, 1 << 32), (batches, 99), (scales, np.nan), (items, 0)):
+    batches, _, items, values = range(4)
+    for which, value in ((values, -1), (values, 2), (batches, 99), (values, np.nan), (items, 0)):
         bad = [array.copy() for array in good]
         bad[which][:] = value
         stored._keep(bad)

@@ -12,8 +12,8 @@ from scipy import stats
 import diminuendo as dim
 from diminuendo import NoisyOr, People, SeededCoins
 from diminuendo.errors import InvalidInput
+from diminuendo.learners.base.menu import draw_from_lists
 from diminuendo.learners.overlap.items import NOT_YET, ItemAvailability
-from diminuendo.learners.overlap.menu import draw_from_lists
 from diminuendo.learners.overlap.recipes import OverlapGreedy
 from diminuendo.randomness.words import PublicCoins
 from diminuendo.streams import taste_groups
@@ -114,9 +114,9 @@ def test_people_are_not_asked_about_items_that_are_not_there() -> None:
     for person in people:
         made[1].observe(made[1].choose(), person)
     for learner in made:
-        stored = memory_of(learner)._ticks
+        stored = memory_of(learner)._values
         stored._put_together()
-        assert not stored._ticks[stored._items == 2].any()
+        assert not stored._values[stored._items == 2].any()
         assert policy_of(learner).items.first_batch[2] == NOT_YET
 
 

@@ -17,10 +17,9 @@ from diminuendo import LEARNERS, Learner, SeededCoins, Setting
 from diminuendo.audit.taps import Diverged, Taps
 from diminuendo.errors import InvalidInput, OutOfRange
 from diminuendo.learners.base.decisions import OpenDecisions
-from diminuendo.learners.base.menu import Menu
+from diminuendo.learners.base.menu import Menu, RandomFromLists
 from diminuendo.learners.base.policy import MenuPolicy
 from diminuendo.learners.menus import MENUS, read_menu
-from diminuendo.learners.overlap.menu import RandomFromLists
 from diminuendo.streams import taste_groups
 from diminuendo.types import FEEDBACKS, FeedbackKind, Items
 from tests.kit.choose_by_menu import SEED

@@ -17,6 +17,7 @@ from diminuendo import Functions, Oracle, People, SeededCoins, Setting
 from diminuendo.errors import InvalidInput, LedgerInUse, OverBudget
 from diminuendo.learners.base.learner import Learner
 from diminuendo.learners.base.stored_objectives import StoredObjectives
+from diminuendo.learners.overlap import policy as policy_file
 from diminuendo.learners.overlap.drift import DriftTest
 from diminuendo.learners.overlap.policy import OverlapPolicy
 from diminuendo.learners.overlap.recipes import CLIP, OverlapGreedy
@@ -292,7 +293,7 @@ def test_a_release_is_one_chain_with_its_rest(slots: int) -> None:
         12, slots, horizon=100, epsilon=1.0, delta=1e-6, coins=SeededCoins(1), ledger=ledger
     )
     learner.replay(taste_groups(100, 12, groups=4, items_per_group=5, seed=1))
-    wanted = ["singles", *(f"row{place:04d}" for place in range(slots - 1)), "rest"]
+    wanted = ["focus", "singles", *(f"row{place:04d}" for place in range(slots - 1)), "rest"]
     names = [entry.name for entry in ledger.drawn if entry.name.startswith("people-")]
     assert names == [
         f"people-{b:06d}.{part}" for b in range(policy_of(learner).plan.releases) for part in wanted
@@ -307,8 +308,8 @@ def test_a_ledger_too_small_refuses() -> None:
 
 def test_a_release_that_failed_is_made_at_the_next_round(monkeypatch: pytest.MonkeyPatch) -> None:
     learner = OverlapGreedy(8, 2, horizon=100, epsilon=1.0, delta=1e-6, coins=SeededCoins(1))
-    people, stored = taste_groups(100, 8, groups=2, items_per_group=3), memory_of(learner)._ticks
-    begin = stored.release
+    people, stored = taste_groups(100, 8, groups=2, items_per_group=3), memory_of(learner)._values
+    begin = stored.focused
     failed: list[bool] = []
 
     def once(*args: Any) -> Any:
@@ -317,7 +318,7 @@ def test_a_release_that_failed_is_made_at_the_next_round(monkeypatch: pytest.Mon
             raise OSError("disk full")
         return begin(*args)
 
-    monkeypatch.setattr(stored, "release", once)
+    monkeypatch.setattr(stored, "focused", once)
     policy = policy_of(learner)
     first = policy.plan.schedule.ends[0]
     learner.replay(people[:first])
@@ -356,8 +357,9 @@ def test_when_tastes_change_it_starts_again() -> None:
     assert payoffs[-last:].mean() > 0.9 * dim.greedy(people[-last:], 5).value
 
 
-def test_who_came_before_the_change_is_forgotten_and_not_divided_by() -> None:
+def test_who_came_before_the_change_is_forgotten_and_not_divided_by(monkeypatch: pytest.MonkeyPatch) -> None:
     """Afterwards every measured share is that among people since the change, whatever batches came before."""
+    monkeypatch.setattr(policy_file, "SETTLED", math.inf)  # singles are asked for to the end
     wants = np.zeros((6_000, 6))
     wants[:3_000, :2], wants[3_000:, 3:5] = 0.5, 0.5
     people = People(dim.NoisyOr(), wants)
@@ -367,8 +369,8 @@ def test_who_came_before_the_change_is_forgotten_and_not_divided_by() -> None:
     first = policy._position.memory_begins
     assert first > 0
     assert min(memory._people.batches) >= first
-    assert len(memory._ticks) == len(memory._people) == 6_000 - policy.plan.schedule.ends[first - 1]
-    shares, _ = policy._picker._worth.get([0], policy.items.first_batch)
+    assert len(memory._values) == len(memory._people) == 6_000 - policy.plan.schedule.ends[first - 1]
+    (shares,), _ = policy._picker._worth.get([0])
     # The batch in which tastes changed holds some of before; all others want item 3 by half.
     assert 0.45 < shares[3] < 0.501
 

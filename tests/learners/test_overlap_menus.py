@@ -10,10 +10,9 @@ import pytest
 from diminuendo import SeededCoins
 from diminuendo.errors import InvalidInput
 from diminuendo.learners.base.learner import Learner
-from diminuendo.learners.base.menu import Menu, OneSlate, RandomSlates
+from diminuendo.learners.base.menu import Menu, OneSlate, RandomFromLists, RandomSlates
 from diminuendo.learners.menus import read_menu
-from diminuendo.learners.overlap.menu import RandomFromLists
-from diminuendo.learners.overlap.policy import PAYOFFS, ROWS, SINGLES
+from diminuendo.learners.overlap.policy import PAYOFFS, WISHES
 from diminuendo.learners.overlap.recipes import OverlapGreedy, OverlapSums
 from diminuendo.privacy.events import Composed
 from diminuendo.privacy.ledger import Ledger
@@ -140,7 +139,7 @@ def test_purposes_together_cost_what_the_run_costs(kind: Any) -> None:
     policy = policy_of(kind(12, 3, **MADE))
     counting = policy.budget.counting
     whole, parts = counting.tally(policy.events), policy.purposes()
-    assert list(parts) == [SINGLES, ROWS, PAYOFFS]
+    assert list(parts) == [WISHES, PAYOFFS]
     found = counting.tally(Composed(tuple(parts.values())))
     assert found.common == whole.common
     assert found.columns.keys() == whole.columns.keys()

@@ -18,9 +18,10 @@ from diminuendo import Functions, Objective, Oracle, People, SeededCoins, Settin
 from diminuendo.errors import InvalidInput, OverBudget
 from diminuendo.learners.base.learner import Learner
 from diminuendo.learners.base.replay import loop
+from diminuendo.learners.overlap import focus
 from diminuendo.learners.overlap.recipes import OverlapSums
 from diminuendo.learners.overlap.running import SumsMemory
-from diminuendo.learners.overlap.running_means import RunningMeans
+from diminuendo.learners.overlap.running_means import Measured, RunningMeans
 from diminuendo.learners.overlap.schedule import LONGEST
 from diminuendo.privacy.accountants import ACCOUNTANTS
 from diminuendo.privacy.budget import Budget
@@ -190,8 +191,11 @@ def by_hand(wishes: list[int], chain: tuple[int, ...]) -> dict[Question, dict[in
     return found
 
 
-def test_sums_are_what_people_said_times_their_weights_also_when_late() -> None:
+def test_sums_are_what_people_said_times_their_weights_also_when_late(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Against a calculation by hand, person by person, with answers that come after their batch was released."""
+    monkeypatch.setattr(focus, "FLOOR", 1.0)  # all items count alike
     n, k, rounds = 7, 3, 400
     random = np.random.default_rng(5)
     wishes = [
@@ -261,7 +265,7 @@ def test_old_questions_make_way_and_units_are_those_of_who_was_asked() -> None:
     assert Question(2, ()) not in found, "rows of two chains are kept, and those were asked longest ago"
     often = weights.often.astype(float)
     assert found[Question(0, ())].units[0] == 1024 * 10 * (often[0] + often[2] + often[5])
-    assert found[SINGLES].units[2] == 1024 * 10 * often[2:6].sum()
+    assert found[SINGLES].units[2] == 1024 * 10 * often[:6].sum()
     assert found[Question(NO_ITEM, (7, 8))].units[0] == 1024 * 10 * often[4]
     assert found[Question(NO_ITEM, (0, 1))].units[0] == 1024 * 10 * often[5], "had made way meanwhile"
 
@@ -293,16 +297,21 @@ def test_when_memory_begins_anew_the_open_batch_stays_and_nobody_else() -> None:
     assert sums._sums[0, 2] == 0, "late, and forgotten"
 
 
-def test_the_nearest_row_stands_in_and_says_how_far_it_is_off() -> None:
-    rows, since = RunningMeans(4, 4, 3, 1), np.zeros(3, dtype=np.int64)
+def test_rows_after_other_sets_take_part_and_say_how_far_they_are_off() -> None:
+    rows = RunningMeans(4, 4, 3)
     for key, loss in (([0], 0.5), ([1, 2, 0], 0.2), ([1], 0.4)):
-        rows.add(key, np.full(3, 100 * loss), np.array([100.0]), 10.0, since)
-    np.testing.assert_allclose(rows.fallback([0], since), [[0.5] * 3, [0.1] * 3])
-    mean, deviation = rows.fallback([2, 0], since)
-    np.testing.assert_allclose(mean, 0.5, err_msg="two sets are as near: the one that came first")
-    np.testing.assert_allclose(deviation, math.hypot(0.1, 0.3 * 0.5))
-    np.testing.assert_allclose(rows.fallback([1, 2, 0], since)[0], 0.2)
-    assert np.isinf(rows.fallback([1, 2], since)[1]).all(), "nobody was asked what is lost when item 2 joins"
+        rows.add(key, Measured(np.full(3, 100 * loss), np.full(3, 100.0), 10.0))
+    first, second = math.hypot(0.1, 0.3 * 0.5) ** -2, math.hypot(0.1, 0.3 * 0.2) ** -2
+    mean, deviation = rows.with_others([2, 0], rows.get([2, 0]))
+    np.testing.assert_allclose(mean, (0.5 * first + 0.2 * second) / (first + second))
+    np.testing.assert_allclose(deviation, (first + second) ** -0.5)
+    mean, deviation = rows.with_others([0], rows.get([0]))
+    np.testing.assert_allclose(
+        mean, (0.5 * 100 + 0.2 * second) / (100 + second), err_msg="its own counts fully"
+    )
+    assert np.isinf(rows.with_others([1, 2], rows.get([1, 2]))[1]).all(), (
+        "nobody was asked what is lost when item 2 joins"
+    )
 
 
 # Nobody is kept.

@@ -12,7 +12,7 @@ import pytest
 from diminuendo.errors import OutOfRange
 from diminuendo.learners import LEARNERS, Learner, Setting, make
 from diminuendo.learners.base.policy import Policy
-from diminuendo.learners.overlap.policy import ROWS, SINGLES, OverlapPolicy
+from diminuendo.learners.overlap.policy import PAYOFFS, WISHES, OverlapPolicy
 from diminuendo.privacy import curves
 from diminuendo.privacy.accountants import ACCOUNTANTS, Additive
 from diminuendo.randomness import SeededCoins
@@ -84,7 +84,7 @@ def test_every_batch_is_charged_what_the_events_say(name: str) -> None:
     np.testing.assert_allclose(totals(spending(learner)), expected, rtol=1e-12)
     assert expected[-1] < 0.1, "whom nobody asks in a release pays for the drift test alone"
     by_purpose = {record["what"]: record["shares"] for record in spending(learner)}
-    assert by_purpose[SINGLES][0] > 5 * by_purpose[ROWS][0], "first it is asked what items are worth"
+    assert by_purpose[WISHES][0] > 5 * by_purpose[PAYOFFS][0], "nearly all of it is for what items are worth"
 
 
 def test_what_people_say_changes_nothing() -> None:

@@ -353,7 +353,7 @@ def test_people_of_later_batches_are_not_in_an_earlier_release(bare: None) -> No
 def test_altered_snapshots_are_refused() -> None:
     people = stored()
     people.add([0.5, 0.2, 0.1, 0.0], batch=0)
-    for name in ("_items", "_ticks", "_starts", "_batches"):
+    for name in ("_items", "_values", "_starts", "_batches"):
         altered = stored()
         altered.restore(people.snapshot())
         getattr(altered, name)[-1] += 5000

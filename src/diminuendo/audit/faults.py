@@ -31,8 +31,8 @@ from diminuendo.randomness.coins import Coins, SeededCoins
 from diminuendo.randomness.words import USED, SecretRandomness
 from diminuendo.sums.chains import release as chain
 from diminuendo.sums.chains import running as chain_sums
-from diminuendo.sums.clip import clip_all
-from diminuendo.types import Floats, Items, Objective, Words
+from diminuendo.sums.chains.focus import FULL, Focus, clip_focused
+from diminuendo.types import EMPTY_SLOT, Floats, Items, Objective, Words
 
 
 def nothing(policy: Any, broken: bool) -> None:
@@ -267,6 +267,55 @@ def last_counted_again(policy: Any, broken: bool) -> None:
     after(policy, "release", count)
 
 
+# In what a release is asked.
+
+
+def weights_from_answers(policy: Any, broken: bool) -> None:
+    """What is much wanted by the people who are asked now has a low weight in the same release."""
+    values = policy._memory._values
+
+    def weights(focus: Focus) -> Focus:
+        people = values._answers(np.ones(1, dtype=np.int64))
+        wanted = np.bincount(people.items, people.values, values.n_items)
+        return focus._replace(weights=np.where(wanted >= 1, FULL // 4, FULL)) if broken else focus
+
+    _in_focus(values, weights)
+
+
+def singles_out_of_focus(policy: Any, broken: bool) -> None:
+    """All weights are low, which is allowed."""
+    _in_focus(
+        policy._memory._values, lambda focus: focus._replace(weights=np.full_like(focus.weights, FULL // 4))
+    )
+
+
+def _in_focus(values: Any, chosen: Callable[[Focus], Focus]) -> None:
+    focused = values.focused
+    values.focused = lambda number, weights, sigmas, focus, secret: focused(
+        number, weights, sigmas, chosen(focus), secret
+    )
+
+
+def two_under_one_number(policy: Any, broken: bool) -> None:
+    """A slate that is asked around, early, is checked by a chain at the same release, and only one of them is paid."""
+    memory, position = policy._memory, policy._position
+    bought, begin = memory._values._bought, memory.begin_around
+    policy._settled = lambda number: number > position.memory_begins and (policy._slate != EMPTY_SLOT).all()
+
+    def both(number: int, first: int, slate: Items, focus: Focus) -> Any:
+        if broken:
+            checked = memory.begin_release(number, first, focus)
+            checked.singles()
+            checked.rest()
+        return begin(number, first, slate, focus)
+
+    memory.begin_around = both
+    if broken:
+        memory._values._bought = lambda number, weights, sigmas, about: bought(
+            number, weights, sigmas, "people"
+        )
+
+
 # In what surrounds a learner.
 
 
@@ -287,19 +336,33 @@ def halved() -> Iterator[None]:
 @contextmanager
 def unclipped() -> Iterator[None]:
     """Wishes may be longer than those that noise is made for."""
-    real = clip_all
+    real = clip_focused
 
     def clip(rule: Any, *rest: Any) -> None:
         kind, bound, ceiling, ticks, limit, signed = rule
         real((kind, 8 * bound, ceiling, ticks, 8 * limit, signed), *rest)
 
-    with mock.patch.object(chain_sums, "clip_all", clip):
+    with mock.patch.object(chain_sums, "clip_focused", clip):
         yield
 
 
 @contextmanager
 def without_minimum() -> Iterator[None]:
     """Rows are what items lose when one joins, also where they gain: nothing keeps them within the singles."""
+    with _falling(lambda factors: factors):
+        yield
+
+
+@contextmanager
+def rising_weights() -> Iterator[None]:
+    """Rows are in full focus, whatever singles were in, and nothing keeps them within those."""
+    with _falling(np.ones_like):
+        yield
+
+
+@contextmanager
+def _falling(weighed: Callable[[Floats], Floats]) -> Iterator[None]:
+    """What is left after an item joined is not compared with what there was; `weighed`: what becomes of its factors."""
 
     def fall(
         starts: Any,
@@ -307,15 +370,17 @@ def without_minimum() -> Iterator[None]:
         scales: Any,
         gains: Any,
         asked: Any,
+        factors: Floats,
         ceiling: float,
         joined: int,
         left: Any,
         after: Any,
     ) -> None:
+        said = weighed(factors)[items] * np.minimum(gains, ceiling)
         for person in np.flatnonzero(asked):
             for j in range(starts[person], starts[person + 1]):
                 here = items[j] != joined and gains[j] > 0
-                after[j] = int(scales[person] * min(gains[j], ceiling)) if here else 0
+                after[j] = int(scales[person] * said[j]) if here else 0
 
     with mock.patch.object(chain, "fall", fall):
         yield
@@ -326,6 +391,11 @@ PLANTED: dict[str, Fault] = {
     "noise halved (slate-totals)": Fault(SlateTotals, around=halved),
     "clipping left out (overlap-sums)": Fault(OverlapSums, around=unclipped),
     "running minimum left out (overlap-greedy)": Fault(OverlapGreedy, around=without_minimum),
+    "rising weights without a bound (overlap-greedy)": Fault(
+        OverlapGreedy, singles_out_of_focus, rising_weights
+    ),
+    "weights from what people said (overlap-greedy)": Fault(OverlapGreedy, weights_from_answers),
+    "an around and a chain under one number (overlap-greedy)": Fault(OverlapGreedy, two_under_one_number),
     "noise used again (boosted)": Fault(Boosted, noise_used_again),
     "secret words in part used again (boosted)": Fault(Boosted, words_given_back),
     "noise from public coins (slate-totals)": Fault(SlateTotals, public_noise),

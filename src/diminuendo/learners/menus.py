@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from diminuendo import _snapshots
 from diminuendo.errors import InvalidInput
-from diminuendo.learners.base.menu import Menu, OneSlate, RandomSlates
-from diminuendo.learners.overlap.menu import RandomFromLists
+from diminuendo.learners.base.menu import Menu, OneSlate, RandomFromLists, RandomSlates
 from diminuendo.learners.probing.menu import ExpertsWithProbes
 from diminuendo.learners.released.menu import ExpertsInTurn, PointMenu
 from diminuendo.learners.slates.menu import AssignedSlates

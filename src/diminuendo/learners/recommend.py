@@ -7,7 +7,6 @@ be known about each learner beforehand is the advice of its entry.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -33,20 +32,9 @@ class Rule:
     """Whether it is private with delta 0; others need more."""
     why: str
     """Two sentences: what it does better than the others, and what it does not do."""
-    many_wishes: bool = False
-    """Only where a person is known to want very many items."""
 
 
 RULES = (
-    Rule(
-        "epoch-greedy",
-        "full",
-        True,
-        "A person wants so many things that noise for all of them would be larger than noise for drawing a slate: this "
-        "learner pays for her largest wish only, once, when her epoch ends. It keeps people until then, is slow to "
-        "notice that tastes have changed, and nothing is proved for people who work against it.",
-        many_wishes=True,
-    ),
     Rule(
         "overlap-greedy",
         "full",
@@ -94,7 +82,6 @@ def preferred(
     available: Mapping[str, AnyEntry],
     *,
     store_people: bool = True,
-    cares_about: float | None = None,
 ) -> Rule | None:
     """The first rule that fits, of learners that are `available`; None where none does."""
     for rule in RULES:
@@ -103,16 +90,6 @@ def preferred(
             and rule.feedback == setting.feedback
             and (rule.pure or setting.delta > 0)
             and (store_people or not available[rule.learner].advice.keeps_people)
-            and (not rule.many_wishes or wants_many(cares_about, setting.slots))
         ):
             return rule
     return None
-
-
-def wants_many(cares_about: float | None, slots: int) -> bool:
-    """Whether noise for all wishes of a person is larger than noise for drawing slates.
-
-    Sums of people who want m items each move by up to sqrt(2 m) when one person changes, and noise is in proportion to
-    that; a slate of k items that is drawn costs (k + 1) times the rate (docs/maths/private-greedy.md).
-    """
-    return cares_about is not None and math.sqrt(2 * cares_about) > slots + 1

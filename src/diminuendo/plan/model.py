@@ -107,7 +107,7 @@ def half_way(
         return None
     wanted = (low + high) / 2
     times = plan.schedule.ends[: plan.releases]
-    for time, deviation in zip(times, deviations(plan), strict=True):
+    for time, deviation in zip(times, deviations(plan, model.cares_about), strict=True):
         answers = patience.answering * time
         if payoff(model, slots, answers, float(deviation)) >= wanted:
             published = time + patience.ahead

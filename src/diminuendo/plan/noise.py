@@ -16,6 +16,9 @@ better one comes out ahead with probability Phi(D / (d_b sqrt(2 m))), 19 times i
 
     D = 1.645 sqrt(2 m) d_b.
 
+Of what a release costs singles get a share that depends on m (learners/overlap/focus.py). What is said here is for
+items that all count alike; with a focus, those that can still be picked are told apart sooner, and others later.
+
 This is the noise of privacy alone. That people are a sample of those to come is not in it.
 """
 
@@ -23,13 +26,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 from scipy import stats
 
 from diminuendo.learners.base.learner import Learner
+from diminuendo.learners.overlap.focus import singles_share
 from diminuendo.learners.overlap.schedule import OverlapPlan
+from diminuendo.sums.chains.cost import split_deviations
 from diminuendo.sums.clip import Clip
 from diminuendo.types import Floats
 
@@ -53,13 +59,19 @@ class Noise:
         return vars(self) | {"sure": SURE}
 
 
-def deviations(plan: OverlapPlan) -> Floats:
+def deviations(plan: OverlapPlan, cares_about: float) -> Floats:
     """After each release, the deviation of the noise in every item's count of people so far."""
+    wishes, ends = math.sqrt(max(1.0, cares_about)), plan.schedule.ends
     batches = np.array(plan.schedule.sizes, dtype=np.float64)[: plan.weights.shape[1]]
     asked = Clip().ticks * (plan.weights @ batches)
-    sigma = np.array([singles for singles, _ in plan.sigmas])
-    shares = np.cumsum((asked / sigma) ** 2) ** -0.5
-    found: Floats = np.array(plan.schedule.ends[: plan.releases]) * shares
+    shares = [singles_share(wishes, plan.nu, end) for end in ends[: plan.releases]]
+    sigma = np.array(
+        [
+            split_deviations(plan.shifts, both, Fraction(share))[0]
+            for both, share in zip(plan.sigmas, shares, strict=True)
+        ]
+    )
+    found: Floats = np.array(ends[: plan.releases]) * np.cumsum((asked / sigma) ** 2) ** -0.5
     return found
 
 
@@ -72,7 +84,7 @@ def noise(plan: OverlapPlan | None, cares_about: float) -> Noise | None:
     """The noise at the last release; None where nothing is released, or not as sums of what people want."""
     if plan is None or plan.releases == 0:
         return None
-    last = float(deviations(plan)[-1])
+    last = float(deviations(plan, cares_about)[-1])
     return Noise(plan.schedule.ends[plan.releases - 1], last, apart(last, cares_about))
 
 

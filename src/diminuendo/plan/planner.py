@@ -223,9 +223,7 @@ def plan(
                 found.append(candidate(name, setting))
             except InvalidInput as error:
                 left_out[name] = str(error)
-    name, why = pick(
-        found, setting, store_people=store_people, adversarial=adversarial, cares_about=cares_about
-    )
+    name, why = pick(found, setting, store_people=store_people, adversarial=adversarial)
     made = LEARNERS[name].for_setting(setting)
     releases = releases_of(made)
     model = PublicModel(setting.n_items, cares)
@@ -279,7 +277,6 @@ def pick(
     *,
     store_people: bool = True,
     adversarial: bool = False,
-    cares_about: float | None = None,
 ) -> tuple[str, str]:
     """The learner to take, and why.
 
@@ -296,7 +293,7 @@ def pick(
     kept_out = () if store_people else [name for name, entry in LEARNERS.items() if entry.advice.keeps_people]
     private = [one for one in found if one.keeps_to(setting) and one.name not in kept_out]
     entries = {one.name: LEARNERS[one.name] for one in private if one.name in LEARNERS}
-    rule = preferred(setting, entries, store_people=store_people, cares_about=cares_about)
+    rule = preferred(setting, entries, store_people=store_people)
     if rule is not None and not adversarial:
         return rule.learner, rule.why
     bounded = [one for one in private if one.bound is not None]

@@ -222,6 +222,10 @@ class Ledger:
         """What was charged for under that name; None, if nothing was."""
         return self._bought[name].event if name in self._bought else None
 
+    def about(self, name: str) -> str | None:
+        """What was said in public of releases under that name when they were charged for; None, if nothing was."""
+        return self._bought[name].note.partition(": ")[2] if name in self._bought else None
+
     def has_partition(self, name: str) -> bool:
         """Whether somebody was charged for as one of a batch of that partition (events.py)."""
         return name in self._tally.worst
@@ -347,6 +351,9 @@ class _Named(Ledger):
 
     def cost_of(self, name: str) -> Event | None:
         return self._whole.cost_of(self._mine(name))
+
+    def about(self, name: str) -> str | None:
+        return self._whole.about(self._mine(name))
 
     def has_partition(self, name: str) -> bool:
         return self._whole.has_partition(self._mine(name))

@@ -13,7 +13,7 @@ the slate; people of compiled families say what they said.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple
@@ -30,7 +30,7 @@ from diminuendo.objectives.person import Person
 from diminuendo.privacy.process_guard import all_or_nothing, said_by
 from diminuendo.randomness.ticks import TICKS, to_ticks
 from diminuendo.streams.people import People, Stream
-from diminuendo.types import Floats, Ints, Objective, Slate
+from diminuendo.types import EMPTY_SLOT, Floats, Ints, Objective, Slate
 
 
 @dataclass(frozen=True)
@@ -149,6 +149,42 @@ class GainWalk:
         return out
 
 
+TOGETHER = 4096
+"""People whose gains around a slate are looked at together, so that they take little room."""
+
+
+def gains_around(
+    n_items: int, segments: Sequence[Segment], starts: Ints, items: Ints, slate: Sequence[int]
+) -> Iterator[tuple[int, Floats]]:
+    """What people would gain around a slate: the first of some people, and (1 + slots, entries) of theirs.
+
+    First what each entry would add to the whole slate, then to the slate without the item of each slot. Whom an item
+    would not move gains the same without it. Entries as in `starts` and `items`, a slice per person.
+    """
+    if len(starts) != sum(map(len, segments)) + 1:  # compiled code trusts that they fit each other
+        raise InvalidInput(
+            f"There are entries of {len(starts) - 1} people, and {sum(map(len, segments))} people."
+        )
+    shown, first = np.array(slate, dtype=np.int64), 0
+    buffer, gained = buffer_for(n_items, segments), np.zeros(n_items)
+    for part in segments:
+        for low in range(0, len(part), TOGETHER):
+            many = min(TOGETHER, len(part) - low)
+            here = starts[first : first + many + 1]
+            out = np.zeros((1 + len(shown), here[-1] - here[0]))
+            if part.function is None:
+                walk = walkers_of(part.table, np.array(part.rows[low : low + many], dtype=np.int64))
+                before = np.empty(int(np.diff(walk.at).max(initial=0)))
+                _around(walk, shown, before, buffer, here, items, gained, out)
+            else:
+                whole, entries = [item for item in slate if item != EMPTY_SLOT], items[here[0] : here[-1]]
+                for place, left_out in enumerate((EMPTY_SLOT, *slate)):
+                    others = [item for item in whole if item != left_out]
+                    out[place] = _said(part.function, others, n_items)[entries]
+            yield first, out
+            first += many
+
+
 class ScoreWalk:
     """People walked along a growing slate: what every item would add for all of them. As they were when it began."""
 
@@ -259,6 +295,50 @@ def _ask(
             out[entry] = gained[items[entry]]
         for j in range(count):
             gained[buffer.items[j]] = 0.0
+
+
+@kernel
+def _around(
+    walk: Walkers,
+    slate: Ints,
+    before: Floats,
+    buffer: GainBuffer,
+    starts: Ints,
+    items: Ints,
+    gained: Floats,
+    out: Floats,
+) -> None:
+    """What entries would add to a slate, and to the slate without each of its items; `out` begins with the first."""
+    table, rows, at, state = walk
+    begin = starts[0]
+    for i in range(len(rows)):
+        low, high, size = starts[i], starts[i + 1], at[i + 1] - at[i]
+        for part in range(len(slate) + 1):
+            left_out = slate[part - 1] if part else EMPTY_SLOT
+            start(table, rows[i], state, at[i])
+            if part:
+                cares = False
+                if left_out != EMPTY_SLOT:
+                    for j in range(size):
+                        before[j] = state[at[i] + j]
+                    add(table, rows[i], state, at[i], left_out)
+                    for j in range(size):
+                        cares |= before[j] != state[at[i] + j]
+                        state[at[i] + j] = before[j]
+                if not cares:
+                    for entry in range(low - begin, high - begin):
+                        out[part, entry] = out[0, entry]
+                    continue
+            for item in slate:
+                if item not in (EMPTY_SLOT, left_out):
+                    add(table, rows[i], state, at[i], item)
+            count = gains(table, rows[i], state, at[i], buffer, 0)
+            for j in range(count):
+                gained[buffer.items[j]] = buffer.gains[j]
+            for entry in range(low, high):
+                out[part, entry - begin] = gained[items[entry]]
+            for j in range(count):
+                gained[buffer.items[j]] = 0.0
 
 
 @inline

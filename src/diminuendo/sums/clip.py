@@ -226,6 +226,11 @@ def gains_row(values: object, indices: object, size: int) -> tuple[Floats, Ints]
     return row[places], places
 
 
+def cut_all(values: Floats, ceiling: float) -> Floats:
+    """Each entry cut to what one may be, from 0 to the ceiling; what is not a number counts as 0."""
+    return np.clip(np.where(np.isnan(values), 0.0, values), 0.0, ceiling)
+
+
 @kernel
 def clip_all(rule: Rule, starts: Ints, values: Floats, scratch: Ints, ticks: Ints, scales: Floats) -> None:
     """Many people, one after the other; `scales`: by what each was multiplied."""

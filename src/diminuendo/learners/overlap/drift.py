@@ -30,6 +30,12 @@ class DriftTest:
         seen += (weight * payoff, weight)
         return False
 
+    @property
+    def mean(self) -> float:
+        """The payoff of slates since the last change, on average; 0 where none was published."""
+        total, weight = self.arrays[0].tolist()
+        return total / weight if weight > 0 else 0.0
+
     def sound(self, far: float) -> bool:
         """Whether these numbers, as read from a snapshot, can have come about."""
         total, weight = self.arrays[0]

@@ -16,15 +16,16 @@ from diminuendo._snapshots import MOST_DEVIATIONS
 from diminuendo._sparse import SparseRows
 from diminuendo.errors import InvalidInput
 from diminuendo.learners.overlap.person_walk import Answer
-from diminuendo.learners.overlap.pick import Questions
+from diminuendo.learners.overlap.pick import Around, Questions
 from diminuendo.learners.overlap.schedule import OverlapPlan
 from diminuendo.privacy.events import Event
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.randomness.words import SecretRandomness
 from diminuendo.streams.people import People
+from diminuendo.sums.chains.focus import Focus
 from diminuendo.sums.clip import Clip
 from diminuendo.sums.private_sum import PrivateSum
-from diminuendo.types import Floats, Objective
+from diminuendo.types import Floats, Ints, Items, Objective
 
 
 class Memory(Protocol):
@@ -43,14 +44,17 @@ class Memory(Protocol):
 
     # The door.
 
-    def begin_release(self, number: int, first: int) -> Questions:
+    def begin_release(self, number: int, first: int, focus: Focus) -> Questions:
         """Begin release `number` of people from batch `first` on; paid for here."""
 
     def asked_from(self, number: int) -> int | None:
         """The first batch that release `number` asked, if that was begun before a crash."""
 
-    def ask_about(self, chain: Sequence[int], batch: int) -> None:
-        """People of `batch` will be shown a slate picked along this chain: said before the first of them comes."""
+    def ask_about(self, chain: Sequence[int], weights: Ints, batch: int) -> None:
+        """People of `batch` will be shown a slate picked along this chain: said before the first of them comes.
+
+        `weights`: of items, by what is known then.
+        """
 
     # What a snapshot holds.
 
@@ -66,6 +70,16 @@ class Memory(Protocol):
 
     def check(self) -> None:
         """Refuse arrays, as read from a snapshot, that could not have come about."""
+
+
+class AroundMemory(Protocol):
+    """Keeps people, so that they can be asked around a slate that they were not asked about when they came."""
+
+    def begin_around(self, number: int, first: int, slate: Items, focus: Focus) -> Around:
+        """In place of `begin_release`: one question around this slate, at the same price."""
+
+    def asked_around(self, number: int) -> bool | None:
+        """Whether release `number` was begun before a crash, and asked around a slate; None: it was not begun."""
 
 
 class PayoffMemory:

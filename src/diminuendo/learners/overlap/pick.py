@@ -14,19 +14,12 @@ import numpy as np
 from diminuendo import _validate
 from diminuendo._snapshots import MOST_DEVIATIONS
 from diminuendo.errors import InvalidInput
+from diminuendo.learners.overlap.around import AroundBelief, Carried, swapped
 from diminuendo.learners.overlap.belief import of_singles
+from diminuendo.learners.overlap.focus import Standing, ranks
 from diminuendo.learners.overlap.items import ItemAvailability
-from diminuendo.learners.overlap.running_means import RunningMeans
-from diminuendo.types import EMPTY_SLOT, Floats, Ints, Items
-
-
-class Measured(NamedTuple):
-    """Weighted sums over people, with noise, as published."""
-
-    sums: Ints | Floats
-    units: Floats
-    """[j]: the weight of everybody from batch j on, in the units of the sums."""
-    sigma: float
+from diminuendo.learners.overlap.running_means import Measured, RunningMeans
+from diminuendo.types import EMPTY_SLOT, Floats, Items
 
 
 class Told(NamedTuple):
@@ -61,6 +54,16 @@ class Questions(Protocol):
         """What is left of each item."""
 
 
+class Around(Protocol):
+    """One release around the slate that is shown."""
+
+    slate: Items
+    """The slate that it is about."""
+
+    def answers(self) -> Measured | None:
+        """What each item would add, and what each slot keeps others from adding; None: it cannot be had."""
+
+
 class Picked(NamedTuple):
     """A slate, and what it was picked by."""
 
@@ -71,32 +74,39 @@ class Picked(NamedTuple):
     """What each item would add to the slate, as is believed."""
     published: list[tuple[RunningMeans, list[int], Measured]]
     """The answers, and the means that they belong to."""
+    standing: Standing | None
+    """How items stand now; None where nothing was published."""
+    carried: Carried | None = None
+    """After a swap: what is known around the new slate."""
 
 
 class SlatePicker:
     """Means of everything published, by question; and what items were believed to add to the last slate.
 
     `fallback_rows`: whether a row that was not measured is replaced by the row of that item after another set.
+    `arounds`: whether there will be releases around slates.
     """
 
-    def __init__(self, items: ItemAvailability, batches: int, *, fallback_rows: bool) -> None:
+    def __init__(self, items: ItemAvailability, *, fallback_rows: bool, arounds: bool) -> None:
         n_items, slots = items.n_items, items.slots
         self._items, self._fallback_rows = items, fallback_rows
         self.gains: Floats = np.zeros(n_items)
-        self._worth = RunningMeans(1, 1, n_items, batches)
-        self._rows = RunningMeans(2 * slots, slots + 1, n_items, batches)
-        self._rests = RunningMeans(4, slots, n_items, batches)
+        self._worth = RunningMeans(1, 1, n_items)
+        self._rows = RunningMeans(2 * slots, slots + 1, n_items)
+        self._rests = RunningMeans(4, slots, n_items)
+        self._around = RunningMeans(int(arounds), slots, n_items, parts=slots + 1)
+        self._means = (self._worth, self._rows, self._rests, *([self._around] if arounds else []))
 
-    def begin_with(self, scores: Floats, units: Floats, sigma: float) -> None:
+    def begin_with(self, scores: Floats, people: float, sigma: float) -> None:
         """A public prior, as if it had been measured."""
-        self._worth.add([0], scores * units[0], units, sigma, np.zeros_like(self._items.first_batch))
+        self._worth.add([0], Measured(scores * people, np.full(len(scores), people), sigma))
         self.gains[:] = scores
 
     def take_in(self, told: Iterable[Told]) -> None:
         """Rows and rests that were published before the first item is picked."""
         for item, before, found in told:
             means, key = (self._rests, [*before]) if item is None else (self._rows, [*before, item])
-            means.add(key, *found, self._items.first_batch)
+            means.add(key, found)
 
     def slate(self, asked: Questions) -> Picked:
         """The slate that is greedy on what is believed with these answers. Nothing is changed until `take`."""
@@ -106,46 +116,75 @@ class SlatePicker:
         def mean(means: RunningMeans, key: list[int], found: Measured | None) -> tuple[Floats, Floats]:
             if found is not None:
                 new.append((means, key, found))
-                return means.would_be(key, *found, self._items.first_batch)
-            known = means.fallback if means is self._rows and self._fallback_rows else means.get
-            return known(key, self._items.first_batch)
+                measured = means.would_be(key, found)
+            else:
+                measured = means.get(key)
+            if means is self._rows and (found is not None or self._fallback_rows):
+                measured = means.with_others(key, measured)
+            (row,), (deviation,) = measured
+            return row, deviation
 
-        belief = of_singles(*mean(self._worth, [0], asked.singles()))
+        singles, deviation = mean(self._worth, [0], asked.singles())
+        belief = of_singles(singles, deviation)
+        wanted = np.maximum(belief.mean, 0.0) + np.sqrt(belief.variance)
         slate: Items = np.full(self._items.slots, EMPTY_SLOT, dtype=np.int32)
         chain: list[int] = []
+        places, may = np.full(len(singles), float(len(singles))), self._items.available
         for left in range(len(slate), 0, -1):
             if left == 1:
                 belief = belief.see(*mean(self._rests, sorted(chain), asked.rest()))
+            np.minimum(places, ranks(belief.mean, np.flatnonzero(may)), out=places)
             picked = self._items.pick(belief.mean, slate)
             if picked is None:
                 break
             slot, item = picked
-            slate[slot] = item
+            slate[slot], may[item], places[item] = item, False, 1.0
             if left > 1:
                 belief = belief.lose(*mean(self._rows, [*sorted(chain), item], asked.row(item)))
                 chain.append(item)
-        return Picked(slate, chain, belief.mean, new)
+        standing = _standing(places, wanted, slate, float(singles.sum()))
+        return Picked(slate, chain, belief.mean, new, standing)
+
+    def improved(self, asked: Around) -> Picked:
+        """The slate that was asked around, with items swapped that are surely better. Changes nothing until `take`."""
+        found = asked.answers()
+        if found is None:
+            return Picked(self._full(asked.slate, self.gains), [], self.gains.copy(), [], None)
+        key = asked.slate.tolist()
+        around = AroundBelief(asked.slate, *self._around.would_be(key, found))
+        slate = self._full(swapped(around, self._items), around.rest.mean)
+        standing = _standing(*around.standing(self._items), asked.slate, None)
+        carried = around.carried(slate) if (slate != asked.slate).any() else None
+        return Picked(slate, [], around.rest.mean, [(self._around, key, found)], standing, carried)
 
     def take(self, picked: Picked) -> None:
         """Go on from what was published for this slate: once for each release."""
         for means, key, found in picked.published:
-            means.add(key, *found, self._items.first_batch)
+            means.add(key, found)
+        if picked.carried is not None:
+            self._around.put(picked.slate.tolist(), *picked.carried)
         self.gains[:] = picked.gains
 
     def fill(self, slate: Items) -> None:
         """Free slots get the best by what was believed last."""
-        while found := self._items.pick(self.gains, slate):
-            slate[found[0]] = found[1]
+        slate[:] = self._full(slate, self.gains)
+
+    def _full(self, slate: Items, gains: Floats) -> Items:
+        """The slate without items that are not there any more, and with the best in their place and in free slots."""
+        found = np.where(self._items.available[slate], slate, EMPTY_SLOT).astype(np.int32)
+        while best := self._items.pick(gains, found):
+            found[best[0]] = best[1]
+        return found
 
     def forget(self) -> None:
         """Tastes have changed: nothing that was published before counts any more."""
-        for means in (self._worth, self._rows, self._rests):
+        for means in self._means:
             means.forget()
 
     @property
     def arrays(self) -> Any:
         """For a snapshot."""
-        return self.gains, self._worth.arrays, self._rows.arrays, self._rests.arrays
+        return self.gains, tuple(means.arrays for means in self._means)
 
     def sound(self) -> bool:
         """Whether these numbers, as read from a snapshot, can have come about."""
@@ -153,10 +192,13 @@ class SlatePicker:
         widest = 1 / np.sqrt(measured[measured > 0].min(initial=1.0))
         return bool(
             (np.abs(self.gains) <= 1 + MOST_DEVIATIONS * widest).all()
-            and self._worth.sound(1, MOST_DEVIATIONS)
-            and self._rows.sound(n_items, MOST_DEVIATIONS)
-            and self._rests.sound(n_items, MOST_DEVIATIONS)
+            and all(means.sound(n_items, MOST_DEVIATIONS) for means in self._means)
         )
+
+
+def _standing(places: Floats, wanted: Floats, slate: Items, wishes: float | None) -> Standing | None:
+    shown = slate[slate != EMPTY_SLOT]
+    return Standing(places, wanted, float(np.median(wanted[shown])), wishes) if len(shown) else None
 
 
 class Prior(NamedTuple):

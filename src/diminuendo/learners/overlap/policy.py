@@ -5,14 +5,19 @@ best one joins; and so on; at last what is left. The slate is greedy on what is 
 until the next release. Before the first release slates are random, or the best by a public prior. One number per batch
 besides, the payoff, tells whether tastes have changed: then memory begins anew.
 
+Once a slate is a decent one, and people are kept, releases ask around it instead: what each item would add to it, and
+what each shown item keeps others from adding; then items are swapped. What is said of items that can still be picked
+counts more (focus.py).
+
 Private is what `memory` and `payoffs` hold (memory.py, stored.py, running.py); everything else is made of what was
-published (schedule.py, items.py, belief.py, running_means.py, pick.py, drift.py, menu.py).
+published (schedule.py, items.py, belief.py, running_means.py, pick.py, around.py, focus.py, drift.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,14 +27,14 @@ from diminuendo._snapshots import MOST_DEVIATIONS, named
 from diminuendo.errors import InvalidInput
 from diminuendo.learners.base.feedback import Objectives
 from diminuendo.learners.base.frame import Frame
-from diminuendo.learners.base.menu import Chooser, Menu, OneSlate, RandomSlates
+from diminuendo.learners.base.menu import Chooser, Menu, OneSlate, RandomFromLists, RandomSlates
 from diminuendo.learners.base.policy import MenuPolicy
 from diminuendo.learners.overlap.drift import DriftTest
+from diminuendo.learners.overlap.focus import NextFocus
 from diminuendo.learners.overlap.items import ItemAvailability
-from diminuendo.learners.overlap.memory import Memory, PayoffMemory
-from diminuendo.learners.overlap.menu import RandomFromLists
+from diminuendo.learners.overlap.memory import AroundMemory, Memory, PayoffMemory
 from diminuendo.learners.overlap.person_walk import PersonWalk
-from diminuendo.learners.overlap.pick import Prior, Questions, SlatePicker
+from diminuendo.learners.overlap.pick import Picked, Prior, SlatePicker
 from diminuendo.learners.overlap.schedule import OverlapPlan
 from diminuendo.privacy.accountants import ACCOUNTANTS
 from diminuendo.privacy.budget import Budget, Guarantee
@@ -38,8 +43,10 @@ from diminuendo.privacy.process_guard import all_or_nothing, said_by
 from diminuendo.streams.people import People
 from diminuendo.types import EMPTY_SLOT, Ints, Items, Objective
 
-SINGLES, ROWS, PAYOFFS = "what each item is worth alone", "how much items overlap", "has taste changed?"
+WISHES, PAYOFFS = "what items are worth, alone and together", "has taste changed?"
 """What people are asked at releases; the last is one payoff per batch."""
+SETTLED, CHAINS = 12.0, 2
+"""A slate is asked around once it earns SETTLED nu of people for each slot (schedule.py), after CHAINS chains."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +106,13 @@ class OverlapPolicy(MenuPolicy):
     budget: Budget
 
     def __init__(
-        self, public: PublicParts, memory: Memory, payoffs: PayoffMemory, *, fallback_rows: bool
+        self,
+        public: PublicParts,
+        memory: Memory,
+        payoffs: PayoffMemory,
+        *,
+        around: AroundMemory | None = None,
+        fallback_rows: bool = False,
     ) -> None:
         self.frame, self.budget, self.plan, self.items = (
             public.frame,
@@ -108,13 +121,14 @@ class OverlapPolicy(MenuPolicy):
             public.items,
         )
         self._known_horizon, self._prior = public.known_horizon, public.prior
-        self._memory, self._payoffs = memory, payoffs
-        self._picker = SlatePicker(self.items, len(self.plan.schedule), fallback_rows=fallback_rows)
+        self._memory, self._payoffs, self._around = memory, payoffs, around
+        self._picker = SlatePicker(self.items, fallback_rows=fallback_rows, arounds=around is not None)
+        self._focus = NextFocus(self.frame.n_items, self.frame.slots, self.plan.nu)
         self._drift = DriftTest()
         self._walk = PersonWalk(self.frame.n_items)
         self._position = Position()
         self._slate: Items = np.full(self.frame.slots, EMPTY_SLOT, dtype=np.int32)
-        self._questions: Questions | None = None  # of a release that was begun and could not be finished
+        self._begun: Callable[[], Picked] | None = None  # a release that is paid for and not finished yet
         if self._prior is not None:
             self._begin_with(self._prior)
         self._chooser = self._next_menu().chooser()
@@ -135,9 +149,8 @@ class OverlapPolicy(MenuPolicy):
         return Guarantee(epsilon, budget.delta, str(self.frame.unit), proof, self.frame.coins.secure)
 
     def purposes(self) -> dict[str, Event]:
-        """Singles, rows with rests, and payoffs."""
-        singles, rows = Composed(self.plan.costs_of_singles), Composed(self.plan.costs_of_rows)
-        return {SINGLES: singles, ROWS: rows, PAYOFFS: self._payoffs.cost}
+        """All that is asked about items, and payoffs."""
+        return {WISHES: Composed(self.plan.costs), PAYOFFS: self._payoffs.cost}
 
     def charged_until(self) -> list[int]:
         """The ends of batches: people who come earlier are asked more often."""
@@ -173,8 +186,7 @@ class OverlapPolicy(MenuPolicy):
         """Starting scores, and the slate that is best by them: it is known already what people will be asked about."""
         plan, gains = self.plan, self._picker.gains
         if plan.releases:
-            units = np.full(len(plan.schedule), float(prior.people))
-            self._picker.begin_with(prior.scores, units, plan.first_noise)
+            self._picker.begin_with(prior.scores, float(prior.people), plan.first_noise)
         self._picker.fill(self._slate)
         shown = self._slate[self._slate != EMPTY_SLOT]
         order = shown[np.argsort(-gains[shown], kind="stable")]
@@ -186,14 +198,16 @@ class OverlapPolicy(MenuPolicy):
         until = self.frame.published_at(schedule.ends[min(release, len(schedule) - 1)]) or schedule.rounds
         last = schedule.batch_of(min(until, schedule.rounds) - 1)
         for each in range(batch + begun, last + 1):
-            self._memory.ask_about(chain, batch=each)
+            self._memory.ask_about(chain, self._focus.weights, batch=each)
 
     # Public: the items change.
 
     def appear(self, items: Iterable[int]) -> None:
         """These items are there from now on; those that were not before, for people of the next batch and later."""
         batch, begun = self._now()
-        self.items.appear(items, batch + begun)
+        found = list(items)
+        self.items.appear(found, batch + begun)
+        self._focus.widen(np.array(found, dtype=np.int64))
         self._items_changed()
 
     def retire(self, items: Iterable[int]) -> None:
@@ -225,18 +239,47 @@ class OverlapPolicy(MenuPolicy):
         if position.payoffs_seen == number:  # else this release was begun before, and could not be finished
             with all_or_nothing(self._public_arrays()):
                 self._look_at_payoffs(number)
-        if self._questions is None:
+        if self._begun is None:
             with all_or_nothing(self._public_arrays()):
-                questions = self._memory.begin_release(number, position.memory_begins)
-                self._picker.take_in(questions.told)
-                self._questions = questions
-        picked = self._picker.slate(self._questions)
-        with guard.answers, guard.lock:
+                self._begun = self._begin(number)
+        picked = self._begun()
+        with guard.answers, guard.lock, all_or_nothing(self._public_arrays()):
+            self._picker.take(picked)
+            if picked.standing is not None:
+                self._focus.follow(picked.standing, self._remembered(number) / self.plan.schedule.ends[0])
+                self._focus.widen(self.items.first_batch > number)  # nobody was asked about them yet
             self._ask_about(picked.chain, number + 1)
-            with all_or_nothing(self._public_arrays()):
-                self._picker.take(picked)
-                self._slate[:], position.made = picked.slate, number + 1
-                self._chooser, self._questions = self._next_menu().chooser(), None
+            self._slate[:], position.made = picked.slate, number + 1
+            self._chooser, self._begun = self._next_menu().chooser(), None
+
+    def _begin(self, number: int) -> Callable[[], Picked]:
+        """Pay for a release, and say how to make it: a chain from the start, or around the slate that is shown."""
+        first, people = self._position.memory_begins, self._remembered(number)
+        if self._around is not None:
+            before = self._around.asked_around(number)  # what was charged before a crash stays what it was
+            if self._settled(number) if before is None else before:
+                focus = self._focus.of_around(people)
+                return partial(
+                    self._picker.improved, self._around.begin_around(number, first, self._slate, focus)
+                )
+        questions = self._memory.begin_release(number, first, self._focus.of_chain(people))
+        self._picker.take_in(questions.told)
+        return partial(self._picker.slate, questions)
+
+    def _remembered(self, number: int) -> int:
+        """The number of people in memory at that release, whether or not they answered."""
+        ends, begins = self.plan.schedule.ends, self._position.memory_begins
+        return ends[number] - (ends[begins - 1] if begins else 0)
+
+    def _settled(self, number: int) -> bool:
+        """Whether the slate that is shown is worth improving: what it earned stands out from noise and prior."""
+        people = self._remembered(number)
+        return (
+            number - self._position.memory_begins >= CHAINS
+            and (self._prior is None or people >= self._prior.people)
+            and people * self._drift.mean >= SETTLED * self.frame.slots * self.plan.nu
+            and bool((self._slate != EMPTY_SLOT).all())
+        )
 
     def _public_arrays(self) -> Iterable[NDArray[Any]]:
         """All arrays of what is public that a release may change."""
@@ -255,6 +298,7 @@ class OverlapPolicy(MenuPolicy):
             if changed if asked is None or number == 0 else asked == number:
                 self._position.memory_begins = number
                 self._picker.forget()
+                self._focus.widen()
                 self._memory.forget(number)
             self._position.payoffs_seen = number + 1
 
@@ -304,7 +348,7 @@ class OverlapPolicy(MenuPolicy):
         return (public, self._memory.arrays) if self._memory.arrays else public
 
     def _public_state(self) -> Any:
-        learned = (self._picker.arrays, self._drift.arrays, self.items.arrays)
+        learned = (self._picker.arrays, self._drift.arrays, self.items.arrays, self._focus.arrays)
         return self._slate, self._position.array, self._payoffs.earned, learned
 
     def extra(self) -> dict[str, NDArray[Any]]:
@@ -334,6 +378,7 @@ class OverlapPolicy(MenuPolicy):
             and self._picker.sound()
             and self._drift.sound(MOST_DEVIATIONS)
             and self.items.sound()
+            and self._focus.sound(frame.n_items)
         )
         if not sound:
             raise InvalidInput("The snapshot holds releases that could not have been made; it was altered.")

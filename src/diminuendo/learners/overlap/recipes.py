@@ -57,11 +57,16 @@ def overlap_greedy(
     like 1 / (people so far). The slate is shown to everybody until the next release; in the first batch slates are
     random.
 
+    What people say counts more for items that can still be picked, as far as was published (a focus). Once the slate is
+    a good one, releases ask around it: what each item would add, and what each shown item keeps others from adding.
+    Items are swapped that are surely better.
+
     One number per batch besides, the payoff, tells whether tastes have changed: then memory begins anew.
 
     Regret     proved for people of one taste, and for greedy on the last release alone: of order k^(3/2) sigma log T
                (docs/maths/overlap.md, Theorem O3). No bound against an adversary.
-    Guarantee  every release is paid for before it is drawn; rounded Gaussian noise (docs/maths/overlap.md).
+    Guarantee  every release is paid for before it is drawn; rounded Gaussian noise (docs/maths/overlap.md, Theorems O1,
+               F1 and F2).
     Assumes    nothing about people: singles are clipped to length 1, rows by a running minimum. One answer per round.
     Memory     people themselves, as rows or functions, are kept as long as the learner lives or until tastes change.
     Excludes   timing, and the memory of the process.
@@ -76,7 +81,7 @@ def overlap_greedy(
     paid_on = Ledger(public.budget) if ledger is None else ledger
     memory = PeopleMemory(public.frame, public.plan, public.items, paid_on, CLIP)
     payoffs = _paid_for(public.plan, public.budget, paid_on)
-    return Learner(OverlapPolicy(public, memory, payoffs, fallback_rows=False))
+    return Learner(OverlapPolicy(public, memory, payoffs, around=memory))
 
 
 def overlap_sums(

@@ -12,20 +12,23 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from diminuendo._snapshots import taken
 from diminuendo.errors import InvalidInput
 from diminuendo.learners.base.frame import Frame
 from diminuendo.learners.overlap.items import ItemAvailability
 from diminuendo.learners.overlap.person_walk import Answer
-from diminuendo.learners.overlap.pick import Measured, Told
+from diminuendo.learners.overlap.pick import Told
+from diminuendo.learners.overlap.running_means import Measured
 from diminuendo.learners.overlap.schedule import OverlapPlan
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.streams.people import People
 from diminuendo.streams.walks import GainWalk, Segment, one_person, singles
 from diminuendo.sums.chains.cost import asked_from
+from diminuendo.sums.chains.focus import Focus
 from diminuendo.sums.chains.running import NO_ITEM, SINGLES, GainsAlong, RunningChains
 from diminuendo.sums.chains.weights import RunningWeights
 from diminuendo.sums.clip import Clip
-from diminuendo.types import Objective
+from diminuendo.types import Ints, Objective
 
 
 class SumsMemory:
@@ -76,24 +79,31 @@ class SumsMemory:
 
     # The door.
 
-    def begin_release(self, number: int, first: int) -> PublishedSums:
+    def begin_release(self, number: int, first: int, focus: Focus) -> PublishedSums:
         """Release `number`, all of it at once; paid for here. Who came before batch `first` is in no sum any more."""
-        people = self._frame.answers_in(self._plan.schedule.ends)
-        found = self._sums.release(number, self._plan.sigmas[number], self._frame.secret, people)
+        found = self._sums.release(
+            number,
+            self._plan.sigmas[number],
+            self._frame.secret,
+            people=float(self._frame.answers_in(self._plan.schedule.ends)[number]),
+            since=self._items.first_batch,
+            singles=focus.singles,
+        )
+        measured = {question: Measured(*published) for question, published in found.items()}
         told = [
-            Told(None if question.item == NO_ITEM else question.item, question.before, Measured(*published))
-            for question, published in found.items()
+            Told(None if question.item == NO_ITEM else question.item, question.before, rows)
+            for question, rows in measured.items()
             if question != SINGLES
         ]
-        return PublishedSums(Measured(*found[SINGLES]), told)
+        return PublishedSums(measured[SINGLES], told)
 
     def asked_from(self, number: int) -> int | None:
         """The first batch that release `number` asked, if that was begun before a crash."""
         return asked_from(self._sums.ledger, self._sums.name, number)
 
-    def ask_about(self, chain: Sequence[int], batch: int) -> None:
-        """What people of `batch` are asked about when they come."""
-        self._sums.ask(chain, batch=batch)
+    def ask_about(self, chain: Sequence[int], weights: Ints, batch: int) -> None:
+        """What people of `batch` are asked about when they come, and in what focus."""
+        self._sums.ask(chain, batch=batch, weights=weights)
 
     # What a snapshot holds: sums.
 
@@ -108,13 +118,14 @@ class SumsMemory:
 
     def take_extra(self, found: dict[str, NDArray[Any]]) -> None:
         """Go on with these sums; refuse whatever else there is."""
-        for name in [name for name in found if name.startswith("later.")]:
-            self._sums.later[int(name[len("later.") :])] = found.pop(name)
+        for batch, sums in taken(found, "later").items():
+            self._sums.later[int(batch)] = sums
         if found:
             raise InvalidInput("The snapshot holds other things than this learner keeps; it was altered.")
 
     def check(self) -> None:
         """Refuse sums that could not have come about."""
+        self._sums.count_units(self._frame.answers_in(self._plan.schedule.ends), self._items.first_batch)
         if not self._sums.sound():
             raise InvalidInput("The snapshot holds sums that could not have come about; it was altered.")
 

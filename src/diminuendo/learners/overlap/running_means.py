@@ -1,24 +1,47 @@
 """Means of rows that were published for the same question more than once, for as many questions as there is room.
 
-A row holds weighted sums over people, with noise. An item is measured by the people since it appeared: `units[j]` is
-the weight of everybody from batch j on, and an item that appeared in batch j has the mean sum / units[j]. Measurements
-count by their precision, which is a number for each question and batch of appearance, not for each item.
+A row holds weighted sums over people, with noise. `units[a]` is what all people who were asked about item a could add
+to its sum at most, so the mean is sum / units; it is 0 where nobody was asked. Measurements count by their precision,
+item by item. A question may have several parts, published together with the same noise.
 
-*Fallback rows.* Where people are not kept, which rows are measured is known beforehand: those along chains that were
-picked before. When another item is picked, nobody may have been asked what the others lose by it after just this set.
-Then the row of the same item after the nearest set stands in, as a measurement that is off by about a third of itself.
-An item that never joined any chain is taken to cost the others nothing.
+*Rows of other sets.* What others lose by an item after one set is about what they lose by it after another. So rows of
+the same item after other sets take part, each as a measurement that is off by about a third of itself. Where people are
+not kept, and nobody was asked about just this set, they are all there is. An item that never joined any chain is taken
+to cost the others nothing.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from diminuendo._numba import kernel
 from diminuendo.types import Floats, Ints
+
+
+class Measured(NamedTuple):
+    """Weighted sums over people, with noise, as published."""
+
+    sums: Ints | Floats
+    """One number per item; or (parts, items), where several were published together."""
+    units: Floats
+    """For each item what people can add to its sum at most; 0 where nobody was asked about it."""
+    sigma: float
+    """The deviation of the noise."""
+
+    @property
+    def rows(self) -> Ints | Floats:
+        """(parts, items)."""
+        return self.sums.reshape(-1, len(self.units))
+
+
+def units_since(weights: Floats, first_batch: Ints) -> Floats:
+    """[a]: the weight of everybody from the batch on in which item a appeared; [j] of `weights`: from batch j on."""
+    return np.append(weights, 0.0)[np.minimum(first_batch, len(weights))]
+
 
 OFF = 0.3
 """By which share of itself a row after one set differs from the row after another, about."""
@@ -27,61 +50,63 @@ OFF = 0.3
 class RunningMeans:
     """Rows by key; when there is no room, the one used longest ago makes way."""
 
-    def __init__(self, room: int, width: int, size: int, batches: int) -> None:
+    def __init__(self, room: int, width: int, size: int, parts: int = 1) -> None:
         self._keys: Ints = np.full((room, width), -1, dtype=np.int64)
-        self._sums: Floats = np.zeros((room, size))
-        self._weights: Floats = np.zeros((room, batches))
+        self._sums: Floats = np.zeros((room, parts, size))  # each times its precision
+        self._precisions: Floats = np.zeros((room, parts, size))
         self._used: Ints = np.zeros(room + 1, dtype=np.int64)  # when each was; the last entry is the clock
-        self.arrays = (self._keys, self._sums, self._weights, self._used)
+        self.arrays = (self._keys, self._sums, self._precisions, self._used)
 
-    def add(
-        self, key: Sequence[int], sums: Ints | Floats, units: Floats, sigma: float, first_batch: Ints
-    ) -> tuple[Floats, Floats]:
-        """Take one more measurement; returns the mean over all of this key, and the deviation, item by item."""
+    def add(self, key: Sequence[int], found: Measured) -> None:
+        """Take one more measurement."""
         place = self._place(key)
-        _add_up(self._sums[place], units / sigma**2, first_batch, sums)
-        self._weights[place] += (units / sigma) ** 2
-        return self._mean(place, first_batch)
+        _add_up(found.rows, found.units, found.sigma, self._sums[place], self._precisions[place])
 
-    def would_be(
-        self, key: Sequence[int], sums: Ints | Floats, units: Floats, sigma: float, first_batch: Ints
-    ) -> tuple[Floats, Floats]:
-        """What `add` would return. Changes nothing."""
+    def put(self, key: Sequence[int], means: Floats, deviations: Floats) -> None:
+        """What is known of this key already, in place of whatever was."""
+        place = self._place(key)
+        self._precisions[place] = deviations**-2.0
+        self._sums[place] = means * self._precisions[place]
+
+    def would_be(self, key: Sequence[int], found: Measured) -> tuple[Floats, Floats]:
+        """The mean of this key with one more measurement, part by part, and the deviation. Changes nothing."""
         here = self._found(key)
-        held = np.zeros(len(first_batch)) if here is None else self._sums[here].copy()
-        _add_up(held, units / sigma**2, first_batch, sums)
-        weights = (units / sigma) ** 2
-        return _divided(held, weights if here is None else weights + self._weights[here], first_batch)
+        sums = np.zeros(self._sums.shape[1:]) if here is None else self._sums[here].copy()
+        precisions = np.zeros_like(sums) if here is None else self._precisions[here].copy()
+        _add_up(found.rows, found.units, found.sigma, sums, precisions)
+        return _divided(sums, precisions)
 
-    def get(self, key: Sequence[int], first_batch: Ints) -> tuple[Floats, Floats]:
+    def get(self, key: Sequence[int]) -> tuple[Floats, Floats]:
         """The mean so far and its deviation, infinite where nothing was measured. Changes nothing."""
         here = self._found(key)
-        if here is None:
-            return np.zeros(len(first_batch)), np.full(len(first_batch), np.inf)
-        return self._mean(here, first_batch)
+        return self._nothing() if here is None else self._mean(here)
 
-    def fallback(self, key: Sequence[int], first_batch: Ints) -> tuple[Floats, Floats]:
-        """As `get`, but of the row of the same last item after the nearest set, where there is none after this set."""
+    def with_others(self, key: Sequence[int], measured: tuple[Floats, Floats]) -> tuple[Floats, Floats]:
+        """A mean and its deviation, joined by rows of the same last item after other sets."""
         before, item = set(key[:-1]), key[-1]
-        apart = []
+        mean, deviation = measured
+        precision = deviation**-2.0
+        total = np.where(precision > 0, mean, 0.0) * precision
         for place in np.flatnonzero(self._used[:-1] > 0).tolist():
             known = [other for other in self._keys[place].tolist() if other >= 0]
-            if known[-1:] == [item]:
-                apart.append((len(before ^ set(known[:-1])), place))
-        if not apart:
-            return np.zeros(len(first_batch)), np.full(len(first_batch), np.inf)
-        distance, place = min(apart)
-        mean, deviation = self._mean(place, first_batch)
-        return mean, np.hypot(deviation, OFF * np.maximum(mean, 0.0)) if distance else deviation
+            if known[-1:] == [item] and set(known[:-1]) != before:
+                other, apart = self._mean(place)
+                weight = np.hypot(apart, OFF * np.maximum(other, 0.0)) ** -2.0
+                total, precision = total + weight * other, precision + weight
+        return _divided(total, precision)
 
-    def _mean(self, place: int, first_batch: Ints) -> tuple[Floats, Floats]:
-        return _divided(self._sums[place].copy(), self._weights[place], first_batch)
+    def _nothing(self) -> tuple[Floats, Floats]:
+        _, parts, size = self._sums.shape
+        return np.zeros((parts, size)), np.full((parts, size), np.inf)
+
+    def _mean(self, place: int) -> tuple[Floats, Floats]:
+        return _divided(self._sums[place].copy(), self._precisions[place].copy())
 
     def _place(self, key: Sequence[int]) -> int:
         place = self._found(key)
         if place is None:
             place = int(np.argmin(self._used[:-1]))
-            self._keys[place], self._weights[place], self._sums[place] = self._padded(key), 0.0, 0.0
+            self._keys[place], self._precisions[place], self._sums[place] = self._padded(key), 0.0, 0.0
         self._used[-1] += 1
         self._used[place] = self._used[-1]
         return place
@@ -97,41 +122,41 @@ class RunningMeans:
 
     def forget(self) -> None:
         """All of them."""
-        self._keys[:], self._sums[:], self._weights[:], self._used[:] = -1, 0.0, 0.0, 0
+        self._keys[:], self._sums[:], self._precisions[:], self._used[:] = -1, 0.0, 0.0, 0
 
     def sound(self, n_items: int, far: float) -> bool:
         """Whether these rows, as read from a snapshot, can have come about: shares of people, and noise."""
-        keys, sums, weights, used = self._keys, self._sums, self._weights, self._used
+        keys, sums, precisions, used = self.arrays
         with np.errstate(invalid="ignore"):
-            largest = weights.max(axis=1)
-            within = np.abs(sums) <= (largest + far * np.sqrt(largest))[:, None]
+            within = np.abs(sums) <= precisions + far * np.sqrt(precisions)
         return bool(
-            np.isfinite(weights).all()
-            and (weights >= 0).all()
+            np.isfinite(precisions).all()
+            and (precisions >= 0).all()
             and within.all()
             and ((keys >= -1) & (keys < n_items)).all()
             and (used >= 0).all()
         )
 
 
-def _divided(sums: Floats, weights: Floats, first_batch: Ints) -> tuple[Floats, Floats]:
-    """Means in place of sums, and deviations: infinite where nothing was measured."""
-    deviations = np.empty(len(sums))
-    _divide(sums, weights, first_batch, deviations)
-    return sums, deviations
+def _divided(sums: Floats, precisions: Floats) -> tuple[Floats, Floats]:
+    """Means in place of sums, and deviations in place of precisions: infinite where nothing was measured."""
+    _divide(sums, precisions)
+    return sums, precisions
 
 
 @kernel
-def _add_up(total: Floats, each: Floats, first_batch: Ints, sums: Ints | Floats) -> None:
-    """total += what was measured, by the factor of the batch in which an item appeared; 0 for those that have not."""
-    for item in range(len(total)):
-        if first_batch[item] < len(each):
-            total[item] += each[first_batch[item]] * sums[item]
+def _add_up(rows: Ints | Floats, units: Floats, sigma: float, sums: Floats, precisions: Floats) -> None:
+    """One more measurement of every part, item by item."""
+    for part in range(len(sums)):
+        for item in range(len(units)):
+            precisions[part, item] += (units[item] / sigma) ** 2
+            sums[part, item] += units[item] / sigma**2 * rows[part, item]
 
 
 @kernel
-def _divide(sums: Floats, weights: Floats, first_batch: Ints, deviations: Floats) -> None:
-    for item in range(len(sums)):
-        weight = weights[first_batch[item]] if first_batch[item] < len(weights) else 0.0
-        sums[item] = sums[item] / weight if weight > 0 else 0.0
-        deviations[item] = 1 / math.sqrt(weight) if weight > 0 else np.inf
+def _divide(sums: Floats, precisions: Floats) -> None:
+    for part in range(len(sums)):
+        for item in range(sums.shape[1]):
+            precision = precisions[part, item]
+            sums[part, item] = sums[part, item] / precision if precision > 0 else 0.0
+            precisions[part, item] = 1 / math.sqrt(precision) if precision > 0 else np.inf

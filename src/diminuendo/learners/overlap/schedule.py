@@ -10,7 +10,8 @@ nu = sigma sqrt(2 log N). That is the unit of all times here: nothing can be lea
                     add up whatever comes
     weights         t_j / t_b for people of batch j in release b: squares add up to the same for every batch
     noise           a twentieth of the budget for the payoff of each batch (drift), the rest for singles and rows:
-                    .95 for singles in the beginning, half and half later
+                    .95 for singles in the beginning, half and half later. That fixes the price of a release; how it
+                    is shared out follows what was published by then (focus.py)
 
 The numbers 4, 1.5, 20 and 1/20 were chosen on streams of ours once and for all; they change results little within
 factors of two. Nothing is ever fitted to the stream that is protected.
@@ -65,23 +66,9 @@ class OverlapPlan:
     @cached_property
     def costs(self) -> tuple[NormalColumns, ...]:
         """What each release is charged, batch by batch, as long as nobody was forgotten; later, less."""
-        return self._costs(0, 1)
-
-    @property
-    def costs_of_singles(self) -> tuple[NormalColumns, ...]:
-        """The part of `costs` that goes into what items are worth by themselves."""
-        return self._costs(0)
-
-    @property
-    def costs_of_rows(self) -> tuple[NormalColumns, ...]:
-        """The part of `costs` that goes into rows and rests."""
-        return self._costs(1)
-
-    def _costs(self, *parts: int) -> tuple[NormalColumns, ...]:
-        """Of these parts of releases: 0 for singles, 1 for rows and rests."""
-        shifts, people = [self.shifts[part] for part in parts], partition("people", self.schedule)
+        people = partition("people", self.schedule)
         return tuple(
-            release_cost(self.weights[number, : number + 1], shifts, [both[part] for part in parts], people)
+            release_cost(self.weights[number, : number + 1], self.shifts, both, people)
             for number, both in enumerate(self.sigmas)
         )
 

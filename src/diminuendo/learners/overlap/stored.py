@@ -1,14 +1,14 @@
 """Memory of people themselves: they are kept, and asked again at every release.
 
-Each person is kept twice, and both are added at once: her singles, clipped to whole ticks, from which everything that
-is published about her comes (sums/chains/stored.py); and she herself, as a row or a function, so that she can be asked
-what items lose as others join. Rows and rest of one person come out of her singles, so a whole chain costs no more
-than twice the first question, whatever k is.
+Each person is kept twice, and both are added at once: what items are worth to her by themselves, which is clipped at
+each release and bounds all that is published about her (sums/chains/stored.py); and she herself, as a row or a
+function, so that she can be asked what items lose as others join, or what they add around a slate. Rows and rest of one
+person come out of her singles, so a whole chain costs no more than twice the first question, whatever k is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,27 +19,30 @@ from diminuendo.learners.base.frame import Frame
 from diminuendo.learners.base.stored_objectives import StoredObjectives
 from diminuendo.learners.overlap.items import ItemAvailability
 from diminuendo.learners.overlap.person_walk import Answer
-from diminuendo.learners.overlap.pick import Measured, Told
+from diminuendo.learners.overlap.pick import Told
+from diminuendo.learners.overlap.running_means import Measured, units_since
 from diminuendo.learners.overlap.schedule import OverlapPlan
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.randomness.words import SecretRandomness
 from diminuendo.streams.people import People
-from diminuendo.streams.walks import GainWalk, Segment, singles
-from diminuendo.sums.chains.cost import asked_from
+from diminuendo.streams.walks import GainWalk, Segment, gains_around, singles
+from diminuendo.sums.chains.around import AroundRelease
+from diminuendo.sums.chains.cost import asked_around, asked_from
+from diminuendo.sums.chains.focus import Focus
 from diminuendo.sums.chains.release import ChainRelease, OtherChain
 from diminuendo.sums.chains.stored import StoredPeople
 from diminuendo.sums.clip import Clip
-from diminuendo.types import Floats, Objective
+from diminuendo.types import Floats, Ints, Items, Objective
 
 
 class PeopleMemory:
-    """Everybody since memory began: her ticks and herself, in step."""
+    """Everybody since memory began: her values and herself, in step."""
 
     def __init__(
         self, frame: Frame, plan: OverlapPlan, items: ItemAvailability, ledger: Ledger, clip: Clip
     ) -> None:
         self._frame, self._plan, self._items, self._clip = frame, plan, items, clip
-        self._ticks = StoredPeople(frame.n_items, schedule=plan.schedule, ledger=ledger, clip=clip)
+        self._values = StoredPeople(frame.n_items, schedule=plan.schedule, ledger=ledger, clip=clip)
         self._people = StoredObjectives(frame.n_items)
 
     def __repr__(self) -> str:
@@ -53,7 +56,7 @@ class PeopleMemory:
 
     def keep(self, person: Objective, said: Answer, batch: int) -> None:
         """One person of that batch, and what she said."""
-        self._ticks.add(said.worth, said.items, batch=batch)
+        self._values.add(said.worth, said.items, batch=batch)
         self._people.add(person, batch)
 
     def keep_rows(self, people: People, low: int, high: int, batch: int) -> None:
@@ -61,39 +64,62 @@ class PeopleMemory:
         rows = list(range(low, high))
         worth = singles(Segment(people.family, people.table, rows), self._frame.n_items)
         worth.data[self._items.first_batch[worth.indices] > batch] = 0.0
-        self._ticks.add_rows(worth, batch=batch)
+        self._values.add_rows(worth, batch=batch)
         self._people.add_rows(people.family, people.table, rows, batch)
 
     def forget(self, before: int) -> None:
         """Tastes have changed: drop everybody of batches before that one."""
-        self._ticks.forget(before)
+        self._values.forget(before)
         self._people.forget(before)
 
     # The door.
 
-    def begin_release(self, number: int, first: int) -> StoredQuestions:
+    def begin_release(self, number: int, first: int, focus: Focus) -> StoredQuestions:
         """Begin release `number` of people from batch `first` on; paid for here."""
+        secret, (weights, units) = self._frame.secret, self._weights(number, first)
+        with self._frame.guard.answers:  # who has answered is frozen for the whole release
+            release = self._values.focused(number, weights, self._plan.sigmas[number], focus, secret)
+            segments = self._people.frozen()
+
+        def new_walk() -> GainWalk:
+            return GainWalk(self._frame.n_items, segments, release.starts, release.items)
+
+        return StoredQuestions(release, new_walk, units * release.factors, secret)
+
+    def begin_around(self, number: int, first: int, slate: Items, focus: Focus) -> StoredAround:
+        """In place of `begin_release`: one question around this slate, at the same price."""
+        secret, (weights, units) = self._frame.secret, self._weights(number, first)
+        around = slate.copy()  # items may retire before it is asked
+        with self._frame.guard.answers:
+            release = self._values.around(
+                number, weights, self._plan.sigmas[number], around.tolist(), focus, secret
+            )
+            segments = self._people.frozen()
+
+        def gains() -> Iterator[tuple[int, Floats]]:
+            return gains_around(self._frame.n_items, segments, release.starts, release.items, around.tolist())
+
+        return StoredAround(release, gains, units * release.factors, around, secret)
+
+    def asked_around(self, number: int) -> bool | None:
+        """Whether release `number` was begun before a crash, and asked around a slate; None: it was not begun."""
+        return asked_around(self._values.ledger, self._values.name, number)
+
+    def _weights(self, number: int, first: int) -> tuple[Ints, Floats]:
+        """With what people of each batch enter a release, and for each item what all of them can add to its sum."""
         plan = self._plan
         weights = plan.weights[number, : number + 1].copy()
         weights[:first] = 0
         sizes = self._frame.answers_in(plan.schedule.ends)
         sizes[: number + 1] *= self._clip.ticks * weights
         sizes[number + 1 :] = 0.0
-        with self._frame.guard.answers:  # who has answered is frozen for the whole release
-            release = self._ticks.release(number, weights, plan.sigmas[number])
-            segments = self._people.frozen()
-
-        def new_walk() -> GainWalk:
-            return GainWalk(self._frame.n_items, segments, release.starts, release.items)
-
-        units = np.cumsum(sizes[::-1])[::-1].copy()
-        return StoredQuestions(release, new_walk, units, plan.sigmas[number], self._frame.secret)
+        return weights, units_since(np.cumsum(sizes[::-1])[::-1], self._items.first_batch)
 
     def asked_from(self, number: int) -> int | None:
         """The first batch that release `number` asked, if that was begun before a crash."""
-        return asked_from(self._ticks.ledger, self._ticks.name, number)
+        return asked_from(self._values.ledger, self._values.name, number)
 
-    def ask_about(self, chain: Sequence[int], batch: int) -> None:
+    def ask_about(self, chain: Sequence[int], weights: Ints, batch: int) -> None:
         """Need not be known: who is kept can be asked about any chain later."""
 
     # What a snapshot holds: people too. Python functions cannot be written down; who is one is left out.
@@ -106,16 +132,16 @@ class PeopleMemory:
     def extra(self) -> dict[str, NDArray[Any]]:
         """Both stores, of those who can be written down."""
         kept, rows = self._people.written()
-        return {"stored": np.frombuffer(self._ticks.snapshot(only=kept), dtype=np.uint8)} | rows
+        return {"stored": np.frombuffer(self._values.snapshot(only=kept), dtype=np.uint8)} | rows
 
     def take_extra(self, found: dict[str, NDArray[Any]]) -> None:
         """Keep everybody again; refuse stores that are not in step."""
         try:
-            self._ticks.restore(found.pop("stored").tobytes())
+            self._values.restore(found.pop("stored").tobytes())
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise InvalidInput(f"The snapshot's people cannot be read: {error}.") from error
         self._people.read(found)
-        if len(self._people) != len(self._ticks):
+        if len(self._people) != len(self._values):
             raise InvalidInput("The snapshot holds other people than it says; it was altered.")
 
     def check(self) -> None:
@@ -133,11 +159,9 @@ class StoredQuestions:
         release: ChainRelease,
         new_walk: Callable[[], GainWalk],
         units: Floats,
-        sigmas: tuple[float, float],
         secret: SecretRandomness,
     ) -> None:
-        self._release, self._new_walk, self._units, self._sigmas = release, new_walk, units, sigmas
-        self._secret = secret
+        self._release, self._new_walk, self._units, self._secret = release, new_walk, units, secret
         self._walk: GainWalk | None = None  # along the rows that were published; None: to be walked anew
         self._singles: Measured | None = None
         self._asked, self._elsewhere = 0, False  # how many rows were asked for; whether along another chain
@@ -152,7 +176,9 @@ class StoredQuestions:
     def singles(self) -> Measured:
         """What each item is worth by itself."""
         if self._singles is None:
-            self._singles = Measured(self._release.singles(self._secret), self._units, self._sigmas[0])
+            self._singles = Measured(
+                self._release.singles(self._secret), self._units, self._release.sigmas[0]
+            )
         return self._singles
 
     def row(self, item: int) -> Measured | None:
@@ -162,7 +188,7 @@ class StoredQuestions:
         if self._asked <= len(rows) and not self._elsewhere:
             joined, sums = rows[self._asked - 1]
             self._elsewhere = joined != item  # the catalogue has changed since
-            return None if self._elsewhere else Measured(sums, self._units, self._sigmas[1])
+            return None if self._elsewhere else Measured(sums, self._units, self._release.sigmas[1])
         if self._elsewhere or not self._release.goes_on():
             return None
         walk, self._walk = self._walked(), None  # until this row is published: else it is walked anew
@@ -173,7 +199,7 @@ class StoredQuestions:
             self._elsewhere = True
             return None
         self._walk = walk
-        return Measured(sums, self._units, self._sigmas[1])
+        return Measured(sums, self._units, self._release.sigmas[1])
 
     def _walked(self) -> GainWalk:
         """Everybody along the rows that were published."""
@@ -191,4 +217,30 @@ class StoredQuestions:
         if self._release.goes_on(rest=True):
             self._release.rest(self._secret)
         found = self._release.what_is_left
-        return None if found is None else Measured(found, self._units, self._sigmas[1])
+        return None if found is None else Measured(found, self._units, self._release.sigmas[1])
+
+
+class StoredAround:
+    """One release around a slate, over everybody who is kept."""
+
+    def __init__(
+        self,
+        release: AroundRelease,
+        gains: Callable[[], Iterator[tuple[int, Floats]]],
+        units: Floats,
+        slate: Items,
+        secret: SecretRandomness,
+    ) -> None:
+        self._release, self._gains, self._units, self._secret = release, gains, units, secret
+        self.slate = slate
+
+    def __repr__(self) -> str:
+        return "<StoredAround>"
+
+    def answers(self) -> Measured | None:
+        """What was published; None where that was around another slate."""
+        try:
+            found = self._release.publish(self._gains(), self._secret)
+        except OtherChain:
+            return None
+        return Measured(found, self._units, self._release.sigma)

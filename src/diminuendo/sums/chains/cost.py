@@ -8,6 +8,7 @@ the noise (docs/maths/sums.md, Theorems S4 and S6).
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
 
@@ -28,6 +29,20 @@ def squared_shifts(n_items: int, clip: Clip) -> tuple[int, int]:
     return clip.sensitivity_squared(n_items), 2 * min(clip.limit**2, largest)
 
 
+def cost_of_one(shifts: Sequence[int], sigmas: Sequence[float]) -> Fraction:
+    """What a person of weight 1 pays for numbers that shift so under noise of these deviations."""
+    exact = [Fraction(noise.checked_scale(sigma, "sigma")) for sigma in sigmas]
+    return sum((shift / sigma**2 for shift, sigma in zip(shifts, exact, strict=True)), Fraction(0))
+
+
+def deviation_for(cost: Fraction, shift: int) -> float:
+    """The least deviation of noise with which numbers that shift so cost no more than that."""
+    found = math.sqrt(shift / cost)
+    while shift > cost * Fraction(found) ** 2:
+        found = math.nextafter(found, math.inf)
+    return found
+
+
 def partition(name: str, schedule: Schedule, ledger: Ledger | None = None) -> str:
     """How a ledger calls the batches of a schedule. Those of another one have other people in them: they add up.
 
@@ -36,6 +51,22 @@ def partition(name: str, schedule: Schedule, ledger: Ledger | None = None) -> st
     if ledger is not None and ledger.has_partition(name):
         return name
     return f"{name} {hashlib.sha256(repr(schedule.ends).encode()).hexdigest()[:16]}"
+
+
+def split_deviations(shifts: Sequence[int], sigmas: Sequence[float], share: Fraction) -> tuple[float, float]:
+    """Deviations for singles and for rows at the price of `sigmas`, of which singles get that share."""
+    cost, (singles, rows) = cost_of_one(shifts, sigmas), shifts
+    return deviation_for(share * cost, singles), deviation_for((1 - share) * cost, rows)
+
+
+AROUND = "around"
+"""How the ledger's note of a release begins that asks around a slate; others ask a chain."""
+
+
+def asked_around(ledger: Ledger, name: str, number: int) -> bool | None:
+    """Whether release `number` was begun before, perhaps before a crash, and asked around a slate; None: it was not."""
+    about = ledger.about(f"{name}-{number:06d}")
+    return None if about is None else about.startswith(AROUND)
 
 
 def asked_from(ledger: Ledger, name: str, number: int) -> int | None:
@@ -52,6 +83,5 @@ def release_cost(
 
     `shifts`: squared, as from `squared_shifts`; `sigmas`: the deviation of the noise on each of them.
     """
-    exact = [Fraction(noise.checked_scale(sigma, "sigma")) for sigma in sigmas]
-    each = sum((shift / sigma**2 for shift, sigma in zip(shifts, exact, strict=True)), Fraction(0))
+    each = cost_of_one(shifts, sigmas)
     return NormalColumns(0, tuple(rounded_up(int(weight) ** 2 * each) for weight in weights), partition)

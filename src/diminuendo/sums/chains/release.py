@@ -14,7 +14,17 @@ from diminuendo.errors import InvalidInput, refuse_copies
 from diminuendo.privacy.ledger import Paid
 from diminuendo.randomness import rounded_normal
 from diminuendo.randomness.words import SecretRandomness
+from diminuendo.sums.chains.focus import clip_focused
+from diminuendo.sums.clip import Clip
 from diminuendo.types import Floats, Ints
+
+
+def _row(number: int) -> str:
+    """How a row is called among the parts of a release."""
+    return f"row{number:04d}"
+
+
+FIRST_ROW = _row(0)
 
 
 class Answers(NamedTuple):
@@ -23,11 +33,10 @@ class Answers(NamedTuple):
     starts: Ints
     """Where each person's entries begin."""
     items: Ints
-    ticks: Ints
+    values: Floats
+    """What each item is worth to her by itself."""
     weights: Ints
     """Of each person in this release."""
-    scales: Floats
-    """By which each person's gains became ticks."""
 
     def __repr__(self) -> str:
         return "<Answers>"
@@ -57,16 +66,31 @@ class ChainRelease:
     """One release over a frozen set of people: each item's value alone, one row per item that joins, then the rest.
 
     Singles are what rows and rest add up to, person by person; rows and rest together are no longer than they are.
+    `factors` multiply what people say of each item before it is clipped; `sigmas`: the deviations of noise on singles,
+    and on rows and the rest.
     """
 
     __getstate__ = refuse_copies
 
     def __init__(
-        self, people: Answers, n_items: int, ceiling: float, paid: Paid, sigmas: tuple[float, float]
+        self, people: Answers, clip: Clip, paid: Paid, sigmas: tuple[float, float], factors: Floats
     ) -> None:
-        self._n_items, self._ceiling, self._paid, self._sigmas = n_items, ceiling, paid, sigmas
-        self.starts, self.items = people.starts, people.items
-        self._left, self._weights, self._scales = people.ticks.copy(), people.weights, people.scales
+        self._n_items = n_items = len(factors)
+        self._ceiling, self._paid, self.sigmas = clip.ceiling, paid, sigmas
+        self.starts, self.items, self.factors = people.starts, people.items, factors
+        self._weights, self._scales = people.weights, np.empty(len(people.weights))
+        self._left = np.zeros(len(people.items), dtype=np.int64)
+        clip_focused(
+            clip.rule,
+            self.starts,
+            self.items,
+            people.values,
+            factors,
+            np.empty(n_items),
+            np.empty(n_items, dtype=np.int64),
+            self._left,
+            self._scales,
+        )
         # The weighted sum of what is left: singles at first, less one row after the other, and the rest at last.
         self._total = np.zeros(n_items, dtype=np.int64)
         add_weighted(self.starts, self.items, self._left, self._weights, self._total)
@@ -84,7 +108,7 @@ class ChainRelease:
         """The weighted sum of what each item is worth by itself, in ticks times weights, with noise."""
         if self.rows:
             raise InvalidInput("Singles come before the first item joins.")
-        return self._once("singles", -1, self._total, self._sigmas[0], secret)
+        return self._once("singles", -1, self._total, self.sigmas[0], secret)
 
     def row(
         self, item: int, gains: Any, secret: SecretRandomness, asked: NDArray[np.bool_] | None = None
@@ -112,11 +136,12 @@ class ChainRelease:
         else:
             replayed, asked = self._from_before(part), asked.copy()
             after, lost = np.empty_like(self._left), np.zeros(self._n_items, dtype=np.int64)
-            fall(self.starts, self.items, self._scales, now, asked, self._ceiling, item, self._left, after)
+            said = now, asked, self.factors, self._ceiling, item
+            fall(self.starts, self.items, self._scales, *said, self._left, after)
             add_losses(self.starts, self.items, asked, self._left, after, self._weights, lost)
             begun = self._begun = _Begun(item, asked, after, lost, replayed)
         try:
-            found = self._once(part, item, begun.lost, self._sigmas[1], secret)
+            found = self._once(part, item, begun.lost, self.sigmas[1], secret)
         except OtherChain:
             self._begun = before  # which can still be had
             raise
@@ -133,7 +158,7 @@ class ChainRelease:
     def rest(self, secret: SecretRandomness) -> Ints:
         """The weighted sum of what is left of each item after the chain, with the noise of rows. Then it is over."""
         self._from_before("rest")
-        self.what_is_left = self._once("rest", len(self.rows), self._total, self._sigmas[1], secret)
+        self.what_is_left = self._once("rest", len(self.rows), self._total, self.sigmas[1], secret)
         return self.what_is_left
 
     def goes_on(self, rest: bool = False) -> bool:
@@ -146,7 +171,7 @@ class ChainRelease:
         return self._paid.has(part) or not unknown
 
     def _part(self) -> str:
-        return f"row{len(self.rows):04d}"
+        return _row(len(self.rows))
 
     def _from_before(self, part: str) -> bool:
         """Whether this part, or one before it, was drawn before a crash. Refuses what cannot be had."""
@@ -211,6 +236,7 @@ def fall(
     scales: Floats,
     gains: Floats,
     asked: NDArray[np.bool_],
+    factors: Floats,
     ceiling: float,
     joined: int,
     left: Ints,
@@ -226,4 +252,5 @@ def fall(
                 if items[j] == joined or not gains[j] > 0.0:
                     after[j] = 0
                 else:
-                    after[j] = min(left[j], int(scales[person] * min(gains[j], ceiling)))
+                    gain = factors[items[j]] * min(gains[j], ceiling)
+                    after[j] = min(left[j], int(scales[person] * gain))

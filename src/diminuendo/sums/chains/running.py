@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from fractions import Fraction
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -33,10 +34,11 @@ from diminuendo.privacy.process_guard import all_or_nothing
 from diminuendo.randomness import rounded_normal
 from diminuendo.randomness.words import SecretRandomness
 from diminuendo.sums.batch import csr_rows
-from diminuendo.sums.chains.cost import partition, release_cost, squared_shifts
+from diminuendo.sums.chains.cost import partition, release_cost, split_deviations, squared_shifts
+from diminuendo.sums.chains.focus import FULL, SHARES, checked_weights, clip_focused
 from diminuendo.sums.chains.release import add_weighted, fall
 from diminuendo.sums.chains.weights import RunningWeights
-from diminuendo.sums.clip import Clip, clip_all, gains_row
+from diminuendo.sums.clip import Clip, gains_row
 from diminuendo.sums.schedule import Schedule
 from diminuendo.types import Floats, Ints
 
@@ -65,7 +67,7 @@ class Published(NamedTuple):
 
     sums: Ints
     units: Floats
-    """[j]: what people of batch j and later can add to an entry at most."""
+    """What people can have added to each entry at most."""
     sigma: float
 
 
@@ -101,6 +103,7 @@ class RunningChains:
         self._sums: Ints = np.zeros((room, n_items), dtype=np.int64)  # singles, rows, rests
         self._keys: Ints = np.full((room, longest + 1), NO_ITEM, dtype=np.int64)
         self._keys[0, 0] = SINGLES.item
+        self._units: Floats = np.zeros((room, n_items))  # what people can have added to each sum, in weights
         self._within = np.zeros((room, batches), dtype=np.bool_)  # which batches are in which sum
         self._lock = threading.RLock()  # people answer while a release is made
         self._open: Ints = np.zeros((longest + 2, n_items), dtype=np.int64)  # of the open batch
@@ -110,7 +113,10 @@ class RunningChains:
         self._added: Ints = np.zeros(batches, dtype=np.int64)
         self._chains: Ints = np.full((batches, longest), NO_ITEM, dtype=np.int64)
         counts = self._position, self._added, self._chains
-        self.arrays = (self._sums, self._keys, self._within, self._open, *counts)
+        self._focus = np.full(
+            (batches, n_items), FULL, dtype=np.int16
+        )  # weights of items for people of a batch
+        self.arrays = (self._sums, self._keys, self._within, self._open, *counts, self._units, self._focus)
         ledger.hold(name)
         self._partition = partition(name, schedule, ledger)
 
@@ -124,14 +130,15 @@ class RunningChains:
 
     # People come.
 
-    def ask(self, chain: Sequence[int], *, batch: int) -> None:
-        """What people of a batch are asked about: to be said before the first of them comes."""
+    def ask(self, chain: Sequence[int], *, batch: int, weights: Ints | None = None) -> None:
+        """What people of a batch are asked about, in what focus: to be said before the first of them comes."""
         if self._added[batch] or len(chain) > self.longest or len(set(chain)) < len(chain):
             raise InvalidInput(
                 f"A chain is {self.longest} different items at most, for people to come; got {chain}."
             )
-        self._chains[batch] = NO_ITEM
-        self._chains[batch, : len(chain)] = [_validate.whole(a, 0, self.n_items - 1, "item") for a in chain]
+        items = [_validate.whole(a, 0, self.n_items - 1, "item") for a in chain]
+        self._focus[batch] = FULL if weights is None else checked_weights(weights, self.n_items)
+        self._chains[batch] = items + [NO_ITEM] * (self.longest - len(items))
 
     def add(self, values: Any, walk: GainsAlong, *, batch: int, indices: Any = None) -> None:
         """One person: what each item is worth to her by itself, and how to ask on. She may come late."""
@@ -150,11 +157,14 @@ class RunningChains:
         if batch >= len(self._weights):
             return  # after the last release nothing is published
         left, scales = np.zeros(len(items), dtype=np.int64), np.empty(len(starts) - 1)
-        clip_all(self.clip.rule, starts, values, np.empty(self.n_items, dtype=np.int64), left, scales)
+        factors, room = self._factors(batch), np.empty(self.n_items, dtype=np.int64)
+        clip_focused(
+            self.clip.rule, starts, items, values, factors, np.empty(self.n_items), room, left, scales
+        )
         parts, after, everybody = [left], walk(starts, items), np.ones(len(scales), dtype=np.bool_)
         for item in self._chain(batch):
             before, left = left, np.empty_like(left)
-            said = as_floats(after(item)), everybody, self.clip.ceiling, item
+            said = as_floats(after(item)), everybody, factors, self.clip.ceiling, item
             fall(starts, items, scales, *said, before, left)
             parts.append(before - left)
         with self._lock:
@@ -171,6 +181,11 @@ class RunningChains:
                 add_weighted(starts, items, part, often, apart[number])
             elif (place := self._find(question)) is not None and self._within[place, batch]:
                 add_weighted(starts, items, part, often, self._sums[place])
+
+    def _factors(self, batch: int) -> Floats:
+        """What people of a batch say of each item is multiplied by this."""
+        found: Floats = self._focus[batch] / FULL
+        return found
 
     # What sums are of.
 
@@ -200,7 +215,7 @@ class RunningChains:
             first, last = (1 + self._rows, None) if question.item == NO_ITEM else (1, 1 + self._rows)
             lately = (self._within[first:last] * np.arange(1, len(self.schedule) + 1)).max(axis=1)
             place = first + int(np.argmin(lately))
-            self._sums[place], self._within[place] = 0, False
+            self._sums[place], self._within[place], self._units[place] = 0, False, 0.0
             self._keys[place] = self._key(question)
         return place
 
@@ -208,10 +223,11 @@ class RunningChains:
 
     def forget(self) -> None:
         """Drop every batch before the open one. What was paid for is not given back."""
-        self._sums[:], self._within[:] = 0, False
+        self._sums[:], self._within[:], self._units[:] = 0, False, 0.0
 
-    def _close(self, number: int) -> None:
-        """The open batch joins the sums."""
+    def _close(self, number: int, people: float, since: Ints) -> None:
+        """The open batch, of that many people, joins the sums; `since`: from which batch on people say of an item."""
+        units = self._often[number] * people * self._factors(number) * (since <= number)
         with all_or_nothing(self.arrays):
             if self._weights.first[number] == number:
                 self.forget()
@@ -219,6 +235,7 @@ class RunningChains:
                 place = self._found_or_made(question)
                 self._within[place, number] = True
                 self._sums[place] += self._often[number] * part
+                self._units[place] += units
             self._open[:], self._position[0] = self.later.get(number + 1, 0), number + 1
             self.later = {batch: sums for batch, sums in self.later.items() if batch > number + 1}
 
@@ -227,18 +244,27 @@ class RunningChains:
         number: int,
         sigmas: tuple[float, float],
         secret: SecretRandomness,
-        people: Floats | None = None,
+        *,
+        people: float | None = None,
+        since: Ints | None = None,
+        singles: int | None = None,
     ) -> dict[Question, Published]:
         """Close batch `number` and publish all sums; `sigmas`: the deviations of noise on singles, and on others.
 
-        `people`: how many of each batch answer, about; without it, all of them.
+        `people`: how many of the batch answer, about; without it, all of them. `since`: the batch from which on people
+        are asked about each item; without it, the first. `singles`: how many of SHARES parts of the cost go into
+        singles; without it, as `sigmas` say. The price is the same.
 
         If it fails, as on a full disk, the same release may be asked for again. After a crash it is published as it
         was drawn; sums that were of something else then are left out.
         """
+        if singles is not None:
+            _validate.whole(singles, 1, SHARES - 1, "singles")
+        many = float(self.schedule.sizes[number]) if people is None else people
+        there = np.zeros(self.n_items, dtype=np.int64) if since is None else since
         with self._lock:
             if number == self.open_batch < len(self._weights):
-                self._close(number)
+                self._close(number, many, there)
             if number != self.open_batch - 1:
                 raise InvalidInput(f"Batch {self.open_batch} is to be released next; got {number}.")
             places = np.flatnonzero(self._within.any(axis=1))
@@ -246,10 +272,11 @@ class RunningChains:
         paid = self.ledger.bought(
             self._event(number, sigmas), f"{self.name}-{number:06d}", f"sums over {self.n_items} items"
         )
+        if singles is not None and (paid.has("share") or not paid.has("sums")):
+            share = Fraction(int(paid.once("share", lambda: np.array([singles]), secret)[0]), SHARES)
+            sigmas = split_deviations(squared_shifts(self.n_items, self.clip), sigmas, share)
         weights = self._within[places] * (self._often * np.array(self.schedule.sizes))  # of all in a batch
         about = np.concatenate([self._keys[places], weights.sum(axis=1, keepdims=True)], axis=1)
-
-        answering = 1.0 if people is None else people / np.array(self.schedule.sizes)
 
         def draw() -> Ints:
             one = rounded_normal.rounded_normal(sums[:1], sigmas[0], secret)
@@ -260,10 +287,10 @@ class RunningChains:
         if kept.ndim != 2 or kept.shape[1] != width + self.n_items:
             raise InvalidInput(f"What was published as {paid.name!r} before is of another size.")
         drawn, found = {tuple(line[:width].tolist()): line[width:] for line in kept}, {}
-        for facts, row in zip(about.tolist(), weights, strict=True):
+        for facts, place in zip(about.tolist(), places, strict=True):
             if tuple(facts) in drawn:
                 question = Question(facts[0], tuple(item for item in facts[1:-1] if item != NO_ITEM))
-                units = self.clip.ticks * np.cumsum((row * answering)[::-1])[::-1].astype(np.float64)
+                units = self.clip.ticks * self._units[place]
                 found[question] = Published(drawn[tuple(facts)], units, sigmas[question != SINGLES])
         return found
 
@@ -271,6 +298,13 @@ class RunningChains:
         """What people of each batch pay: for singles, and for all rows and the rest together."""
         often = (self._often * self._within[0])[: number + 1]
         return release_cost(often, squared_shifts(self.n_items, self.clip), sigmas, self._partition)
+
+    def count_units(self, people: Floats, since: Ints) -> None:
+        """After a snapshot without units, of before there was a focus; `people`: how many answer in each batch."""
+        if not self._units.any():
+            often = self._often * people
+            for batch in range(self.open_batch):
+                self._units += np.outer(self._within[:, batch] * often[batch], since <= batch)
 
     def _could_be(self, batch: int, sums: Ints) -> bool:
         """Whether these can be the sums of a later batch."""
@@ -291,6 +325,9 @@ class RunningChains:
             and (self._open >= 0).all()
             and (self._open <= self.clip.largest * sizes[self.open_batch]).all()
             and all(self._could_be(batch, sums) for batch, sums in self.later.items())
+            and (self._units >= 0).all()
+            and (self._units <= 1 + self._within @ (sizes * self._often)[:, None]).all()
+            and ((self._focus >= 1) & (self._focus <= FULL)).all()
             and ((self._keys >= SINGLES.item) & (self._keys < self.n_items)).all()
             and ((self._chains >= NO_ITEM) & (self._chains < self.n_items)).all()
         )

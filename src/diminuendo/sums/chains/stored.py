@@ -23,13 +23,24 @@ from diminuendo import _validate
 from diminuendo.errors import InvalidInput, refuse_copies
 from diminuendo.privacy import calibrate
 from diminuendo.privacy.events import ContinuousGaussian, Gaussian
-from diminuendo.privacy.ledger import Ledger
+from diminuendo.privacy.ledger import Ledger, Paid
+from diminuendo.randomness.words import SecretRandomness
 from diminuendo.sums import snapshots
 from diminuendo.sums.batch import csr_rows
-from diminuendo.sums.chains.cost import partition, release_cost, squared_shifts
-from diminuendo.sums.chains.release import Answers, ChainRelease
+from diminuendo.sums.chains.around import AroundRelease, checked_slate
+from diminuendo.sums.chains.cost import (
+    AROUND,
+    cost_of_one,
+    deviation_for,
+    partition,
+    release_cost,
+    split_deviations,
+    squared_shifts,
+)
+from diminuendo.sums.chains.focus import Focus, checked_focus
+from diminuendo.sums.chains.release import FIRST_ROW, Answers, ChainRelease
 from diminuendo.sums.chains.weights import UNIT
-from diminuendo.sums.clip import Clip, clip_all, gains_row, rising
+from diminuendo.sums.clip import Clip, cut_all, gains_row, rising
 from diminuendo.sums.private_sum import ROOM
 from diminuendo.sums.schedule import Schedule
 from diminuendo.types import Floats, Ints
@@ -39,7 +50,7 @@ FEWEST, SHARE = 256, 32
 
 
 class StoredPeople:
-    """People's contributions, as whole ticks, each with the batch it belongs to."""
+    """What each item is worth to people by itself, each person with the batch she belongs to."""
 
     __getstate__ = refuse_copies
 
@@ -65,10 +76,9 @@ class StoredPeople:
         self._partition = partition(name, schedule, ledger)
         self._added = 0
         self._batches = np.empty(0, dtype=np.int64)
-        self._scales = np.empty(0)
         self._starts = np.zeros(1, dtype=np.int64)
         self._items = np.empty(0, dtype=np.int64)
-        self._ticks = np.empty(0, dtype=np.int64)
+        self._values = np.empty(0)  # cut to what one entry may be; clipped to whole ticks at each release
         self._waiting: list[tuple[int, Ints, Floats]] = []  # added since the arrays were last put together
 
     def __repr__(self) -> str:
@@ -119,19 +129,64 @@ class StoredPeople:
 
         After a crash, the same number with the same weights goes on with what was drawn before.
         """
-        whole = np.array(weights)
-        if whole.ndim != 1 or len(whole) == 0 or not np.issubdtype(whole.dtype, np.integer):
-            raise InvalidInput(f"weights must be whole numbers, one per batch; got {weights!r}.")
-        if whole.min() < 0 or whole.max() > UNIT:
-            raise InvalidInput(f"weights must be from 0 to {UNIT}; got {whole.min()} to {whole.max()}.")
-        number = _validate.whole(number, 0, None, "number")
-        event = release_cost(whole, squared_shifts(self.n_items, self.clip), sigmas, self._partition)
+        whole = _checked_weights(weights)
+        paid = self._bought(number, whole, sigmas, "a chain over")
+        if paid.has("focus"):
+            raise InvalidInput(f"Release {number} was begun with a focus; go on with `focused`.")
+        return ChainRelease(self._answers(whole), self.clip, paid, sigmas, np.ones(self.n_items))
+
+    def focused(
+        self,
+        number: int,
+        weights: Sequence[int] | Ints,
+        sigmas: tuple[float, float],
+        focus: Focus,
+        secret: SecretRandomness,
+    ) -> ChainRelease:
+        """As `release`, and at the same price, with a focus, by which the cost is shared out too.
+
+        The focus is kept with the release: after a crash it is the one that was kept, whatever is given.
+        """
+        whole, focus = _checked_weights(weights), checked_focus(focus, self.n_items)
+        paid = self._bought(number, whole, sigmas, "a chain over")
+        begun = any(paid.has(part) for part in ("singles", FIRST_ROW, "rest"))
+        if begun and not paid.has("focus"):  # without one, as by a version that had none
+            return ChainRelease(self._answers(whole), self.clip, paid, sigmas, np.ones(self.n_items))
+        kept = focus.kept(paid, secret)
+        split = split_deviations(squared_shifts(self.n_items, self.clip), sigmas, kept.share)
+        return ChainRelease(self._answers(whole), self.clip, paid, split, kept.factors)
+
+    def around(
+        self,
+        number: int,
+        weights: Sequence[int] | Ints,
+        sigmas: tuple[float, float],
+        slate: Sequence[int] | Ints,
+        focus: Focus,
+        secret: SecretRandomness,
+    ) -> AroundRelease:
+        """In place of the chain of release `number`, at its price: one question, around a slate.
+
+        `sigmas`: those of the chain. What was bought as one of the two is never the other.
+        """
+        whole, shown = _checked_weights(weights), checked_slate(slate, self.n_items)
+        focus = checked_focus(focus, self.n_items)
+        paid = self._bought(number, whole, sigmas, f"{AROUND} {len(shown)} of")
+        factors = focus.kept(paid, secret).factors
+        cost = cost_of_one(squared_shifts(self.n_items, self.clip), sigmas)
+        sigma = deviation_for(cost, self.clip.sensitivity_squared((len(shown) + 1) * self.n_items))
+        return AroundRelease(self._answers(whole), shown, self.clip, paid, sigma, factors)
+
+    def _bought(self, number: int, weights: Ints, sigmas: tuple[float, float], about: str) -> Paid:
+        name = f"{self.name}-{_validate.whole(number, 0, None, 'number'):06d}"
+        event = release_cost(weights, squared_shifts(self.n_items, self.clip), sigmas, self._partition)
+        return self.ledger.bought(event, name, f"{about} {self.n_items} items")
+
+    def _answers(self, weights: Ints) -> Answers:
+        """Everybody who is stored now; people of batches that have no weight yet are not asked."""
         self._put_together()
-        # People of batches that have no weight yet are not asked.
-        padded = np.concatenate([whole, np.zeros(len(self.schedule), dtype=np.int64)])
-        asked = Answers(self._starts, self._items, self._ticks, padded[self._batches], self._scales)
-        paid = self.ledger.bought(event, f"{self.name}-{number:06d}", f"a chain over {self.n_items} items")
-        return ChainRelease(asked, self.n_items, self.clip.ceiling, paid, sigmas)
+        padded = np.concatenate([weights, np.zeros(len(self.schedule), dtype=np.int64)])
+        return Answers(self._starts, self._items, self._values, padded[self._batches])
 
     def __len__(self) -> int:
         """How many are stored: as private as whether somebody answered."""
@@ -147,35 +202,37 @@ class StoredPeople:
         lengths = np.diff(self._starts)
         entries = np.repeat(stays, lengths)
         starts = np.concatenate([[0], np.cumsum(lengths[stays])])
-        return [self._batches[stays], self._scales[stays], starts, self._items[entries], self._ticks[entries]]
+        return [self._batches[stays], starts, self._items[entries], self._values[entries]]
 
     def restore(self, snapshot: bytes) -> None:
         """Go on from a snapshot of people that were stored under the same arguments."""
-        added, batches, scales, starts, items, ticks = snapshots.read(snapshot, self._facts())
+        added, batches, *scales, starts, items, values = snapshots.read(snapshot, self._facts())
+        if scales and len(scales[0]) == len(batches) == len(starts) - 1:
+            # Formats before 4 held ticks, and by what each person's values had been multiplied.
+            values = values / np.maximum(np.repeat(scales[0], np.diff(starts)), 1.0)
         sound = (
-            all(part.ndim == 1 for part in (added, batches, scales, starts, items, ticks))
-            and len(starts) == len(batches) + 1 == len(scales) + 1
-            and len(items) == len(ticks) == starts[-1]
+            all(part.ndim == 1 for part in (added, batches, starts, items, values))
+            and len(starts) == len(batches) + 1
+            and len(items) == len(values) == starts[-1]
             and rising(starts, items, self.n_items)
             and ((batches >= 0) & (batches < len(self.schedule))).all()
-            and ((ticks >= 0) & (ticks <= self.clip.largest)).all()
-            and ((scales >= 0) & (scales <= self.clip.ticks)).all()
+            and ((values >= 0) & (values <= self.clip.ceiling)).all()
             and len(batches) <= added[0] <= self.schedule.rounds
         )
-        if not sound or (np.add.reduceat(np.append(ticks, 0) ** 2, starts[:-1]) > self.clip.limit**2).any():
+        if not sound:
             raise InvalidInput("The snapshot holds people who could not have been added; it was altered.")
         self._added = int(added[0])
-        self._keep([batches, scales, starts, items, ticks])
+        self._keep([batches, starts, items, values.astype(np.float64)])
 
     def _facts(self) -> dict[str, Any]:
         return {"stored": repr((self.n_items, self.clip, self.schedule.ends, self.name))}
 
     def _keep(self, arrays: list[Any]) -> None:
         """All at once, nobody waiting: compiled code trusts that they fit each other."""
-        self._batches, self._scales, self._starts, self._items, self._ticks, self._waiting = *arrays, []
+        self._batches, self._starts, self._items, self._values, self._waiting = *arrays, []
 
     def _arrays(self) -> list[Any]:
-        return [self._batches, self._scales, self._starts, self._items, self._ticks]
+        return [self._batches, self._starts, self._items, self._values]
 
     def _room(self, people: int, batch: int) -> None:
         _validate.whole(batch, 0, len(self.schedule) - 1, "batch")
@@ -190,7 +247,19 @@ class StoredPeople:
             self._append(np.array(batches), starts, np.concatenate(places), np.concatenate(values))
 
     def _append(self, batches: Ints, starts: Ints, places: Ints, values: Floats) -> None:
-        ticks, scales = np.zeros(len(values), dtype=np.int64), np.empty(len(batches))
-        clip_all(self.clip.rule, starts, values, np.empty(self.n_items, dtype=np.int64), ticks, scales)
-        new = (batches, scales, starts[1:] + self._starts[-1], places, ticks)
+        new = (
+            batches,
+            starts[1:] + self._starts[-1],
+            places,
+            cut_all(values, self.clip.ceiling),
+        )
         self._keep([np.concatenate(pair) for pair in zip(self._arrays(), new, strict=True)])
+
+
+def _checked_weights(weights: Sequence[int] | Ints) -> Ints:
+    whole = np.array(weights)
+    if whole.ndim != 1 or len(whole) == 0 or not np.issubdtype(whole.dtype, np.integer):
+        raise InvalidInput(f"weights must be whole numbers, one per batch; got {weights!r}.")
+    if whole.min() < 0 or whole.max() > UNIT:
+        raise InvalidInput(f"weights must be from 0 to {UNIT}; got {whole.min()} to {whole.max()}.")
+    return whole

@@ -1,0 +1,120 @@
+r"""What is believed around a slate, which items are swapped, and what is still known after a swap.
+
+A release around a slate (sums/chains/around.py) measures R, what each item would add to it, and D_i, what the item of
+slot i keeps others from adding. So item x in the place of a_i would be worth R(x) + D_i(x), and a_i is worth D_i(a_i).
+Where x is better by SURE deviations they are swapped: else the best of k N noisy numbers would always be. A swap is
+*local* if x serves mostly the people whom a_i served; of those any number may be made at once, of others one.
+
+After a swap the slate is another one, and so are R and the D_i; but not by much. Most items have nothing to do with the
+one that left, and R moves by at most what that one kept from them. So what was measured stays, as a measurement that is
+off by about a third of itself; but nothing is known of what the new item keeps from others.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from diminuendo.learners.overlap.belief import Belief, of_singles
+from diminuendo.learners.overlap.focus import ranks
+from diminuendo.learners.overlap.items import ItemAvailability
+from diminuendo.learners.overlap.running_means import OFF
+from diminuendo.types import EMPTY_SLOT, Floats, Items
+
+SURE, LOCAL = 1.5, 0.6
+"""By how many deviations an item must be better; and which share of what it would be worth must come from people whom
+the old one serves, for a swap to be local."""
+
+
+class Carried(NamedTuple):
+    """Means and deviations of all parts around a slate that was not asked around yet."""
+
+    means: Floats
+    deviations: Floats
+
+
+class Swap(NamedTuple):
+    """An item that would be better in a slot; the best is the largest."""
+
+    gain: float
+    local: bool
+    slot: int
+    item: int
+
+
+class AroundBelief:
+    """What is believed of the rest, and of what each slot keeps; from means and deviations of all parts."""
+
+    def __init__(self, slate: Items, means: Floats, deviations: Floats) -> None:
+        self.slate, self._means, self._deviations = slate, means, deviations
+        self.rest, *self.keeps = map(of_singles, means, deviations)
+
+    def __repr__(self) -> str:
+        return f"<AroundBelief: {self.slate.tolist()}>"
+
+    def worth(self, slot: int) -> tuple[Floats, Floats]:
+        """What each item would be worth in the place of a slot's item, and that one where it is; and the variance."""
+        kept, item = self.keeps[slot], self.slate[slot]
+        mean, variance = self.rest.mean + kept.mean, self.rest.variance + kept.variance
+        if item != EMPTY_SLOT:
+            mean[item], variance[item] = kept.mean[item], kept.variance[item]
+        return mean, variance
+
+    def rivals(self, slot: int, items: ItemAvailability) -> Items:
+        """Items that are not shown and could be, in that slot."""
+        may = items.available
+        may[self.slate[self.slate != EMPTY_SLOT]] = False
+        if items.eligible is not None:
+            may &= items.eligible[slot]
+        return np.flatnonzero(may).astype(np.int32)
+
+    def standing(self, items: ItemAvailability) -> tuple[Floats, Floats]:
+        """The best rank of each item for any slot, and how many want it, about."""
+        wanted = np.maximum(self.rest.mean, 0.0) + np.sqrt(self.rest.variance)
+        places = np.full(len(wanted), float(len(wanted)))
+        for slot, item in enumerate(self.slate.tolist()):
+            wanted += np.maximum(self.keeps[slot].mean, 0.0)
+            shown = [] if item == EMPTY_SLOT else [item]
+            among = np.append(self.rivals(slot, items), shown).astype(np.int64)
+            np.minimum(places, ranks(self.worth(slot)[0], among), out=places)
+        return places, wanted
+
+    def better(self, slot: int, items: ItemAvailability) -> list[Swap]:
+        """Items that are surely better in that slot."""
+        item = int(self.slate[slot])
+        if item == EMPTY_SLOT:
+            return []
+        (mean, variance), rivals = self.worth(slot), self.rivals(slot, items)
+        gain, kept = mean[rivals] - mean[item], self.keeps[slot].mean
+        sure = np.flatnonzero(gain > SURE * np.sqrt(variance[rivals] + variance[item]))
+        return [
+            Swap(float(gain[place]), bool(kept[x] >= LOCAL * mean[x]), slot, x)
+            for place, x in zip(sure.tolist(), rivals[sure].tolist(), strict=True)
+        ]
+
+    def carried(self, slate: Items) -> Carried:
+        """What is known around another slate, some of whose items are new."""
+        new = np.flatnonzero(slate != self.slate)
+        means, off = self._means.copy(), np.array([_third(part) for part in (self.rest, *self.keeps)])
+        back = np.maximum(means[1 + new], 0.0).sum(axis=0)  # items that left kept this much from others
+        means[0] += back / 2
+        off[0] += back / 2
+        off[1 + new] = np.inf
+        off[:, np.append(self.slate[new], slate[new])] = np.inf
+        return Carried(means, np.hypot(self._deviations, off))
+
+
+def swapped(around: AroundBelief, items: ItemAvailability) -> Items:
+    """The slate with the best swaps made, each slot and item once; of swaps that are not local the best alone."""
+    slate, elsewhere = around.slate.copy(), False
+    for swap in sorted((s for slot in range(len(slate)) for s in around.better(slot, items)), reverse=True):
+        free = slate[swap.slot] == around.slate[swap.slot] and swap.item not in slate
+        if free and (swap.local or not elsewhere):
+            slate[swap.slot] = swap.item
+            elsewhere |= not swap.local
+    return slate
+
+
+def _third(part: Belief) -> Floats:
+    return OFF * np.maximum(part.mean, 0.0)

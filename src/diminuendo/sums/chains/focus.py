@@ -1,0 +1,94 @@
+"""Focus: what a release pays attention to, by public choice: weights of items, and a share of the budget for singles.
+
+Whoever wants many things is clipped, so each of her wishes counts little; where only a few items can still be picked,
+her wishes among the others drown them. The weights multiply what she says of each item by a share of 1, anew at every
+release, and then she is clipped: what is said of items in focus counts more, of others less. And where people want few
+things, what is lost when items join says little, and singles may have more of what a release costs. Both are functions
+of what was published before, so they cost nothing (docs/maths/overlap.md, Theorem F1). They are kept with the release,
+before anything of it is drawn; whoever reads what is published divides by the weights again.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import NamedTuple
+
+import numpy as np
+
+from diminuendo._numba import kernel
+from diminuendo.errors import InvalidInput
+from diminuendo.privacy.ledger import Paid
+from diminuendo.randomness.words import SecretRandomness
+from diminuendo.sums.clip import Rule, clip_row
+from diminuendo.types import Floats, Ints
+
+FULL = 256
+"""The weight of an item in full focus; all others have less, at least 1."""
+SHARES = 1024
+"""The share of singles is a whole number of parts of this size."""
+
+
+class Focus(NamedTuple):
+    """Public choices for one release."""
+
+    weights: Ints
+    """A whole number from 1 to FULL for each item."""
+    singles: int
+    """How many of SHARES parts of the cost go into singles; the others into rows and the rest."""
+
+    @property
+    def factors(self) -> Floats:
+        """What is said of each item is multiplied by this before it is clipped."""
+        found: Floats = self.weights / FULL
+        return found
+
+    @property
+    def share(self) -> Fraction:
+        """Of the cost, for singles."""
+        return Fraction(self.singles, SHARES)
+
+    def kept(self, paid: Paid, secret: SecretRandomness) -> Focus:
+        """This focus, kept with a release that was paid for; or the one that was kept with it before a crash."""
+        written = paid.once("focus", lambda: np.concatenate([[self.singles], self.weights]), secret)
+        return checked_focus(Focus(written[1:], int(written[0])), len(self.weights))
+
+
+def checked_focus(focus: Focus, n_items: int) -> Focus:
+    """A focus at the door."""
+    if not isinstance(focus.singles, int) or not 0 < focus.singles < SHARES:
+        raise InvalidInput(f"The share of singles is between 0 and {SHARES} parts; got {focus.singles}.")
+    return Focus(checked_weights(focus.weights, n_items), focus.singles)
+
+
+def checked_weights(weights: Ints, n_items: int) -> Ints:
+    """The weights of items at the door."""
+    found = np.array(weights)
+    if found.shape != (n_items,) or not np.issubdtype(found.dtype, np.integer):
+        raise InvalidInput(
+            f"A focus has a whole number for each of {n_items} items; got shape {found.shape}."
+        )
+    if found.min() < 1 or found.max() > FULL:
+        raise InvalidInput(f"Weights are from 1 to {FULL}; got {found.min()} to {found.max()}.")
+    return found.astype(np.int64)
+
+
+@kernel
+def clip_focused(
+    rule: Rule,
+    starts: Ints,
+    items: Ints,
+    values: Floats,
+    factors: Floats,
+    row: Floats,
+    scratch: Ints,
+    ticks: Ints,
+    scales: Floats,
+) -> None:
+    """Everybody's values, times the factors of their items, clipped; `scales`: by what each person was multiplied."""
+    for person in range(len(starts) - 1):
+        low, size = starts[person], starts[person + 1] - starts[person]
+        for j in range(size):
+            row[j] = factors[items[low + j]] * values[low + j]
+        scales[person] = clip_row(rule, row, 0, size, scratch)
+        for j in range(size):
+            ticks[low + j] = scratch[j]

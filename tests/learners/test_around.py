@@ -1,0 +1,640 @@
+"""Arounds: when slates are asked around, what is swapped, what is known afterwards, and what hostile people move."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import diminuendo as dim
+from diminuendo import People, SeededCoins
+from diminuendo.errors import InvalidInput
+from diminuendo.learners.base.learner import Learner
+from diminuendo.learners.overlap import policy as overlap_policy
+from diminuendo.learners.overlap.around import LOCAL, SURE, AroundBelief, swapped
+from diminuendo.learners.overlap.focus import NextFocus, Standing
+from diminuendo.learners.overlap.items import ItemAvailability
+from diminuendo.learners.overlap.pick import SlatePicker
+from diminuendo.learners.overlap.policy import CHAINS
+from diminuendo.learners.overlap.recipes import OverlapGreedy
+from diminuendo.learners.overlap.running_means import Measured, RunningMeans
+from diminuendo.privacy.budget import Budget
+from diminuendo.privacy.ledger import Ledger
+from diminuendo.sums.chains.focus import FULL, Focus
+from diminuendo.types import Floats, Ints, Items
+from tests.kit.slow import mostly_slow
+from tests.learners.test_overlap_greedy import BUDGET, _erratic, hostile, memory_of, policy_of, published
+
+WIDE = Budget(10.0, 1e-6, accountant="continuous-gaussian")
+ITEMS, SLOTS = 8, 2
+COVERS = ({1, 2, 3, 4}, {0, 1, 2}, {3, 4, 5})
+"""Points of six that the first items cover: greedy takes the first, and then there is one point that nobody covers."""
+
+
+def points(rounds: int, seed: int, *, items: tuple[int, int, int] = (0, 1, 2), worth: float = 1.0) -> Floats:
+    """People each of whom wants one point, or nothing, and each item that covers it."""
+    random = np.random.default_rng(seed)
+    wanted = random.integers(7, size=rounds)
+    rows = np.zeros((rounds, ITEMS))
+    for item, covered in zip(items, COVERS, strict=True):
+        rows[:, item] = worth * np.isin(wanted, list(covered))
+    return rows
+
+
+def made(rounds: int, ledger: Ledger, **more: Any) -> Learner:
+    options: dict[str, Any] = {
+        "horizon": rounds,
+        "epsilon": ledger.budget.epsilon,
+        "delta": 1e-6,
+        "ledger": ledger,
+    }
+    return OverlapGreedy(ITEMS, SLOTS, **(options | {"coins": SeededCoins(1)} | more))
+
+
+def kinds(learner: Learner, ledger: Ledger) -> list[bool | None]:
+    """Of each release of the plan: whether it was around a slate; None: it was not made."""
+    notes = [ledger.about(f"people-{number:06d}") for number in range(policy_of(learner).plan.releases)]
+    return [None if note is None else note.startswith("around") for note in notes]
+
+
+# What it earns.
+
+
+def coverage(rounds: int) -> People:
+    """Everybody has points of her own, all six of them; items cover them as above, fillers none."""
+    incidence = np.array([[int(point in covered) for point in range(6)] for covered in COVERS])
+    fillers = np.zeros((ITEMS - 3, 6), dtype=np.int64)
+    weights = np.random.default_rng(2).dirichlet(np.full(6, 20.0), size=rounds)
+    return People(dim.Coverage(np.vstack([incidence, fillers])), weights, ITEMS)
+
+
+STREAMS = {
+    "best-match": lambda: People(dim.BestMatch(), points(3_000, 1)),
+    "noisy-or": lambda: People(dim.NoisyOr(), 0.9 * points(3_000, 1)),
+    "coverage": lambda: coverage(3_000),
+}
+
+
+@pytest.mark.parametrize("name", mostly_slow(STREAMS, ["best-match", "coverage"]))
+def test_swaps_mend_where_greedy_went_wrong(name: str) -> None:
+    """Greedy takes the item that covers most, and keeps it; around its slate both others are seen to be better."""
+    people, ledger = STREAMS[name](), Ledger(WIDE)
+    learner = made(len(people), ledger)
+    slates = learner.replay(people)
+    asked = kinds(learner, ledger)
+    assert asked[:CHAINS] == [False] * CHAINS, "chains come first"
+    assert True in asked
+    first = asked.index(True)
+    assert asked[first:] == [True] * len(asked[first:])
+    greedy, best = dim.greedy(people, SLOTS), people.values(np.tile([1, 2], (len(people), 1))).mean()
+    assert 0 in greedy.slate
+    assert greedy.value < 0.95 * best
+    assert set(slates[-1].tolist()) == {1, 2}
+    assert (
+        people.values(slates)[-1_000:].mean()
+        > 0.999 * people.values(np.tile([1, 2], (len(people), 1)))[-1_000:].mean()
+    )
+
+
+def test_where_people_want_next_to_nothing_slates_are_not_asked_around() -> None:
+    """What the slate earns does not stand out from the noise; with ten times the wishes it does."""
+    found = {}
+    for worth in (0.02, 1.0):
+        ledger = Ledger(BUDGET)
+        learner = made(3_000, ledger)
+        learner.replay(People(dim.NoisyOr(), points(3_000, 1, worth=worth)))
+        found[worth] = kinds(learner, ledger)
+    assert True not in found[0.02]
+    assert True in found[1.0]
+
+
+def test_an_empty_slot_is_filled_before_anything_is_asked_around() -> None:
+    ledger = Ledger(WIDE)
+    learner = made(600, ledger, absent=range(1, ITEMS))
+    learner.replay(People(dim.NoisyOr(), points(600, 1)))
+    assert True not in kinds(learner, ledger)
+
+
+def test_someone_who_wants_nothing_may_come_at_any_time() -> None:
+    """As a function, between people who want something; nobody is told by it that she was there."""
+    rows = points(300, 3)
+    rows[::3] = 0.0
+    people, ledger = People(dim.NoisyOr(), rows), Ledger(WIDE)
+    functions = dim.Functions([lambda s, t=t: people[t].value(sorted(s)) for t in range(300)], ITEMS)  # type: ignore[misc]
+    learner = made(300, ledger)
+    dim.replay(learner, functions)
+    assert True in kinds(learner, ledger)
+
+
+# What one person can move.
+
+
+@pytest.mark.parametrize("seed", mostly_slow(range(16), range(6)))
+def test_hostile_people_move_no_more_than_is_charged_around_slates(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two streams that differ in one round, the same view, in which slates are asked around as soon as they can be."""
+    monkeypatch.setattr(overlap_policy, "SETTLED", -np.inf)
+    random = np.random.default_rng(seed)
+    n, rounds = 4, 60
+    others = [hostile(random, n) for _ in range(rounds)]
+    victim, pair = int(random.integers(20)), (hostile(random, n), hostile(random, n))
+    script: list[tuple[Ints, float, Ints]] = []
+    with np.errstate(all="ignore"):
+        for which in (0, 1):
+            with published(script, replayed=which == 1):
+                ledger = Ledger(BUDGET)
+                learner = OverlapGreedy(
+                    n, 2, horizon=rounds, epsilon=1.0, delta=1e-6, coins=SeededCoins(seed), ledger=ledger
+                )
+                for t in range(rounds):
+                    decision = learner.choose()
+                    person = pair[which] if t == victim else others[t]
+                    if person is not None and (t == victim or not _erratic(person)):
+                        learner.observe(decision, person)
+    asked = kinds(learner, ledger)
+    assert asked.count(True) > 3
+    moved = sum(
+        (
+            Fraction(int((shift.astype(object) ** 2).sum())) / Fraction(sigma) ** 2
+            for shift, sigma, _ in script
+        ),
+        Fraction(0),
+    )
+    assert moved <= BUDGET.limit
+
+
+def test_a_person_can_move_nearly_all_that_is_charged_around_slates(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The charge is not idle: she is of the first batch, and wants the item that is shown, or the other one."""
+    monkeypatch.setattr(overlap_policy, "SETTLED", -np.inf)
+    one, other = (dim.person(dim.NoisyOr(), {item: 1.0}, n_items=2) for item in (0, 1))
+    script: list[tuple[Ints, float, Ints]] = []
+    for which in (0, 1):
+        with published(script, replayed=which == 1):
+            ledger = Ledger(BUDGET)
+            learner = OverlapGreedy(
+                2, 1, horizon=400, epsilon=1.0, delta=1e-6, coins=SeededCoins(1), ledger=ledger
+            )
+            for t in range(400):
+                decision = learner.choose()
+                learner.observe(decision, (one, other)[which] if t == 0 else one)
+    assert kinds(learner, ledger).count(True) > 4
+    moved = sum(float((shift.astype(float) ** 2).sum()) / sigma**2 for shift, sigma, _ in script)
+    assert 0.9 * float(BUDGET.limit) < moved <= float(BUDGET.limit)
+
+
+# Which items are swapped.
+
+NONE = ItemAvailability(10, 3)
+
+
+def around(parts: dict[tuple[int, int], float], *, deviation: float = 1e-3) -> AroundBelief:
+    """Around the slate of 0, 1 and 2, each worth .3; `parts`: other numbers by part and item, part 0 the rest."""
+    means = np.zeros((4, 10))
+    means[1, 0] = means[2, 1] = means[3, 2] = 0.3
+    for (part, item), mean in parts.items():
+        means[part, item] = mean
+    return AroundBelief(np.array([0, 1, 2], dtype=np.int32), means, np.full(means.shape, deviation))
+
+
+def test_where_nothing_is_better_nothing_is_swapped() -> None:
+    assert swapped(around({(0, 5): 0.2, (1, 6): 0.29}), NONE).tolist() == [0, 1, 2]
+
+
+def test_local_swaps_are_made_together() -> None:
+    """They serve whom the old ones served, so they do not come into each other's way."""
+    found = swapped(around({(1, 3): 0.5, (2, 4): 0.4, (3, 5): 0.45}), NONE)
+    assert found.tolist() == [3, 4, 5]
+
+
+def test_of_swaps_that_are_not_local_the_best_is_made_alone() -> None:
+    """Both would be good in the place of any; whether of both is not known."""
+    found = swapped(around({(0, 3): 0.5, (0, 4): 0.45}), NONE).tolist()
+    assert found.count(3) == 1
+    assert 4 not in found
+    assert len(set(found) & {0, 1, 2}) == 2
+    mixed = swapped(around({(0, 3): 0.5, (0, 4): 0.45, (2, 5): 0.4}), NONE).tolist()
+    assert 3 in mixed
+    assert mixed[1] in (3, 5), "a local one besides, where its slot is free"
+
+
+def test_an_item_is_swapped_in_once_and_a_slot_is_swapped_once() -> None:
+    found = swapped(around({(1, 3): 0.4, (2, 3): 0.5, (1, 4): 0.35}), NONE)
+    assert found.tolist() == [4, 3, 2], "3 where it is best, 4 where 3 would have been second best"
+
+
+@pytest.mark.parametrize(("deviation", "expected"), [(0.01, [3, 1, 2]), (0.2, [0, 1, 2])])
+def test_only_what_is_surely_better_is_swapped_in(deviation: float, expected: list[int]) -> None:
+    assert swapped(around({(1, 3): 0.5}, deviation=deviation), NONE).tolist() == expected
+
+
+def test_items_are_swapped_in_where_they_may_be_shown() -> None:
+    better = around({(0, 3): 0.5, (0, 4): 0.4})
+    items = ItemAvailability(10, 3, absent=[3], eligible=[[0, 3, 5], [1, 3, 5], [2, 3, 4, 5]])
+    assert swapped(better, items).tolist() == [0, 1, 4]
+    items.retire([4], 0)
+    assert swapped(better, items).tolist() == [0, 1, 2]
+    items.appear([3], 0)
+    assert 3 in swapped(better, items)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_swaps_keep_their_rules_whatever_is_believed(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    means, deviations = random.random((4, 10)) ** 4, 10 ** random.uniform(-3, 0, size=(4, 10))
+    slate = random.permutation(10)[:3].astype(np.int32)
+    eligible = random.random((3, 10)) < 0.7
+    eligible[:, 0] = True
+    items = ItemAvailability(10, 3, absent=random.permutation(10)[:2].tolist(), eligible=eligible)
+    belief = AroundBelief(slate, means, deviations)
+    found = swapped(belief, items)
+    assert len(set(found.tolist())) == 3
+    elsewhere, best = 0, (-np.inf, -1, -1)
+    for slot in range(3):
+        worth, variance = (
+            belief.rest.mean + belief.keeps[slot].mean,
+            belief.rest.variance + belief.keeps[slot].variance,
+        )
+        old, old_variance = belief.keeps[slot].mean[slate[slot]], belief.keeps[slot].variance[slate[slot]]
+        sure = worth - old > SURE * np.sqrt(variance + old_variance)
+        may = items.available & eligible[slot] & ~np.isin(np.arange(10), slate)
+        for x in np.flatnonzero(sure & may).tolist():
+            best = max(best, (float(worth[x] - old), slot, x))
+        if (x := int(found[slot])) != slate[slot]:
+            assert sure[x]
+            assert may[x]
+            elsewhere += belief.keeps[slot].mean[x] < LOCAL * worth[x]
+    assert elsewhere <= 1
+    assert (found == slate).all() == (best[1] < 0)
+    if best[1] >= 0:
+        assert found[best[1]] == best[2], "the best comes first"
+
+
+# What is known afterwards.
+
+
+def true_parts(people: People, slate: list[int]) -> Floats:
+    """R and every D_i, on average over people, from values of sets alone."""
+
+    def value(items: list[int]) -> float:
+        return (
+            float(people.values(np.tile(np.array(items, dtype=np.int32), (len(people), 1))).mean())
+            if items
+            else 0.0
+        )
+
+    def adds(item: int, to: list[int]) -> float:
+        return value([*to, item]) - value(to)
+
+    n, found = people.n_items, np.zeros((len(slate) + 1, people.n_items))
+    for x in set(range(n)) - set(slate):
+        found[0, x] = adds(x, slate)
+        for slot, item in enumerate(slate):
+            found[1 + slot, x] = adds(x, [other for other in slate if other != item]) - found[0, x]
+    for slot, item in enumerate(slate):
+        found[1 + slot, item] = adds(item, [other for other in slate if other != item])
+    return found
+
+
+def test_what_is_carried_over_is_within_its_deviation() -> None:
+    """Most items have nothing to do with the one that left. Of that one, and of the new one, nothing is known."""
+    off = []
+    for seed in range(12):
+        random = np.random.default_rng(seed)
+        people = People(dim.NoisyOr(), np.where(random.random((60, 9)) < 0.4, random.random((60, 9)), 0.0))
+        before, after = [0, 1, 2], [0, 5, 2]
+        deviations = np.full((4, 9), 0.002)
+        known = AroundBelief(np.array(before, dtype=np.int32), true_parts(people, before), deviations)
+        carried = known.carried(np.array(after, dtype=np.int32))
+        finite = np.isfinite(carried.deviations)
+        assert not finite[2].any(), "what the new item keeps from others"
+        assert not finite[:, [1, 5]].any(), "the item that left, and the new one"
+        assert finite[[0, 1, 3]][:, [0, 2, 3, 4, 6, 7, 8]].all()
+        assert (carried.deviations >= deviations).all()
+        truth = true_parts(people, after)
+        off.append(((carried.means - truth) / carried.deviations)[finite])
+    found = np.concatenate(off)
+    assert (np.abs(found) < 2).mean() > 0.95, "not more is said to be known than is"
+    assert 0.3 < np.sqrt((found**2).mean()) < 1, "nor much less"
+
+
+def test_what_is_known_of_a_slate_counts_as_a_measurement() -> None:
+    means = RunningMeans(1, 2, 3, parts=2)
+    means.put([4, 5], np.array([[0.5, 0.2, 0.0], [0.1] * 3]), np.array([[0.1, np.inf, 0.1], [0.1] * 3]))
+    found, deviations = means.get([4, 5])
+    np.testing.assert_allclose(found, [[0.5, 0.0, 0.0], [0.1] * 3])
+    np.testing.assert_allclose(deviations, [[0.1, np.inf, 0.1], [0.1] * 3])
+    measured = Measured(np.array([[7, 8, 2], [1, 1, 1]]), np.full(3, 10.0), 1.0)
+    found, deviations = means.would_be([4, 5], measured)
+    np.testing.assert_allclose(found, [[0.6, 0.8, 0.1], [0.1] * 3])
+    np.testing.assert_allclose(deviations[0], [0.1 / np.sqrt(2), 0.1, 0.1 / np.sqrt(2)])
+    found, deviations = means.get([5, 4])
+    assert np.isinf(deviations).all(), "another slate"
+
+
+class Asked:
+    """A release around a slate that was published already."""
+
+    def __init__(self, slate: list[int], parts: Floats) -> None:
+        self.slate: Items = np.array(slate, dtype=np.int32)
+        self._parts = parts
+
+    def answers(self) -> Measured:
+        return Measured(np.rint(1e6 * self._parts).astype(np.int64), np.full(self._parts.shape[1], 1e6), 1e3)
+
+
+def test_after_a_swap_the_next_release_joins_what_was_known() -> None:
+    picker = SlatePicker(ItemAvailability(6, 2), fallback_rows=False, arounds=True)
+    parts = np.zeros((3, 6))
+    parts[1, 0], parts[2, 1], parts[1, 3], parts[2, 4] = 0.3, 0.3, 0.5, 0.1
+    picked = picker.improved(Asked([0, 1], parts))
+    assert picked.slate.tolist() == [3, 1]
+    assert np.isinf(picker._around.get([0, 1])[1]).all(), "nothing is changed before it is taken"
+    picker.take(picked)
+    means, deviations = picker._around.get([3, 1])
+    assert means[2, 1] == pytest.approx(0.3, abs=1e-3)
+    assert means[2, 4] == pytest.approx(0.1, abs=1e-3)
+    assert 0.02 < deviations[2, 4] < 0.05
+    assert np.isinf(deviations[1]).all()
+    again = picker.improved(Asked([3, 1], np.where(np.arange(6) == 4, parts / 2, parts)))
+    picker.take(again)
+    assert means[2, 4] / 2 < picker._around.get([3, 1])[0][2, 4] < means[2, 4]
+
+
+# Failures, crashes, processes.
+
+
+def fails_at(part: str, ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    """As on a full disk, while that part of a release is kept."""
+    once = ledger._kept.once
+
+    def full(name: str, draw: Any) -> Any:
+        if name.endswith(f".{part}"):
+            raise OSError("disk full")
+        return once(name, draw)
+
+    monkeypatch.setattr(ledger._kept, "once", full)
+    return monkeypatch
+
+
+def begun_arounds(ledger: Ledger, rounds: int = 600, **more: Any) -> tuple[Learner, People, int]:
+    """A learner at the end of a batch that is to be asked around a slate; and the round it has come to."""
+    people = People(dim.NoisyOr(), points(rounds, 1))
+    learner = made(rounds, ledger, **more)
+    ends = policy_of(learner).plan.schedule.ends
+    learner.replay(people[: ends[7]])
+    assert kinds(learner, ledger)[6]
+    return learner, people, ends[7]
+
+
+@pytest.mark.parametrize("part", ["focus", "around"])
+def test_an_around_that_failed_is_made_at_the_next_round(part: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    ledger = Ledger(WIDE)
+    learner, people, at = begun_arounds(ledger)
+    with monkeypatch.context() as patch:
+        fails_at(part, ledger, patch)
+        for _ in range(2):
+            with pytest.raises(OSError, match="disk full"):
+                learner.choose()
+    policy = policy_of(learner)
+    assert learner.rounds == at, "nobody was shown anything"
+    assert policy._position.made == 7
+    learner.replay(people[at:])
+    assert policy._payoffs.published == policy._position.made == policy.plan.releases
+    names = [charge.note.partition(":")[0] for charge in ledger.charges]
+    assert len(set(names)) == len(names), "charged for once"
+    assert kinds(learner, ledger)[7]
+
+
+def test_an_item_that_retires_while_an_around_is_unfinished_is_not_shown(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ledger = Ledger(WIDE)
+    learner, people, at = begun_arounds(ledger)
+    with monkeypatch.context() as patch:
+        fails_at("around", ledger, patch)
+        with pytest.raises(OSError, match="disk full"):
+            learner.choose()
+    gone = int(policy_of(learner)._slate[0])
+    learner.retire([gone])
+    slates = learner.replay(people[at:])
+    assert gone not in slates
+    assert (slates >= 0).all()
+
+
+def test_a_snapshot_among_arounds_goes_on_slate_for_slate(tmp_path: Path) -> None:
+    people = People(dim.NoisyOr(), eager(600, 1))
+    with Ledger.open(tmp_path / "ledger", WIDE) as ledger:
+        first = OverlapGreedy(MANY, SLOTS, horizon=600, epsilon=10.0, delta=1e-6, ledger=ledger)
+        first.replay(people[:120])
+        weights = policy_of(first)._focus.weights.copy()
+        assert weights.min() < FULL
+        kept, charges = first.snapshot(), len(ledger.charges)
+        after = first.replay(people[120:400])
+        asked, spent = kinds(first, ledger), ledger.spent()
+        assert asked.count(True) > 4
+        assert len(ledger.charges) > charges
+    with Ledger.open(tmp_path / "ledger") as again:
+        second = OverlapGreedy.restore(kept, ledger=again)
+        np.testing.assert_array_equal(policy_of(second)._focus.weights, weights)
+        np.testing.assert_array_equal(second.replay(people[120:400]), after, "as published, not drawn again")
+        assert again.spent() == spent
+        assert kinds(second, again) == asked
+        np.testing.assert_array_equal(policy_of(second)._focus.weights, policy_of(first)._focus.weights)
+        for one, other in zip(
+            policy_of(second)._picker._around.arrays, policy_of(first)._picker._around.arrays, strict=True
+        ):
+            np.testing.assert_array_equal(one, other)
+        second.replay(people[400:])
+        assert again.spent() <= WIDE.epsilon
+    with pytest.raises(InvalidInput, match="paid for on a ledger"):
+        OverlapGreedy.restore(kept)
+
+
+def test_what_was_begun_as_an_around_before_a_crash_is_one_afterwards(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Charged and not drawn; though by then it would have been a chain."""
+    people = People(dim.NoisyOr(), points(600, 1))
+    with Ledger.open(tmp_path / "ledger", WIDE) as ledger:
+        first = made(600, ledger, coins=None)
+        ends = policy_of(first).plan.schedule.ends
+        first.replay(people[: ends[7]])
+        kept = first.snapshot()
+        fails_at("around", ledger, monkeypatch)
+        with pytest.raises(OSError, match="disk full"):
+            first.choose()
+        assert kinds(first, ledger)[7]
+    monkeypatch.setattr(overlap_policy, "SETTLED", np.inf)
+    with Ledger.open(tmp_path / "ledger") as again:
+        second = OverlapGreedy.restore(kept, ledger=again)
+        second.replay(people[ends[7] :])
+        assert kinds(second, again)[7:10] == [True, False, False]
+
+
+@pytest.mark.parametrize("appears", [False, True])
+def test_one_by_one_or_all_at_once_the_same_is_published(appears: bool) -> None:
+    """Also where an item of the slate was not there when some people came."""
+    people, published = People(dim.NoisyOr(), points(500, 1)), []
+    for at_once in (True, False):
+        learner = made(500, Ledger(WIDE), absent=[2] if appears else [])
+        for low, high in ((0, 200), (200, 500)):
+            if low and appears:
+                learner.appear([2])
+            if at_once:
+                learner.replay(people[low:high])
+            else:
+                for t in range(low, high):
+                    learner.observe(learner.choose(), people[t])
+        assert set(policy_of(learner)._slate.tolist()) == {1, 2}
+        published.append(policy_of(learner)._picker._around.arrays[1])
+    np.testing.assert_array_equal(published[0], published[1])
+
+
+# Focus, from release to release.
+
+
+class Watched:
+    """The foci of all releases of a learner, by number."""
+
+    def __init__(self, learner: Learner, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.chains: dict[int, Focus] = {}
+        self.arounds: dict[int, Focus] = {}
+        values = memory_of(learner)._values
+        focused, around = values.focused, values.around
+
+        def chain(number: int, weights: Any, sigmas: Any, focus: Focus, secret: Any) -> Any:
+            self.chains[number] = focus
+            return focused(number, weights, sigmas, focus, secret)
+
+        def asked(number: int, weights: Any, sigmas: Any, slate: Any, focus: Focus, secret: Any) -> Any:
+            self.arounds[number] = focus
+            return around(number, weights, sigmas, slate, focus, secret)
+
+        monkeypatch.setattr(values, "focused", chain)
+        monkeypatch.setattr(values, "around", asked)
+
+
+MANY = 40
+
+
+def eager(rounds: int, seed: int, low: int = 0, high: int = MANY) -> Floats:
+    """People who want a third of the items from `low` to `high`, all nearly alike: they are clipped, and focus pays."""
+    random, chances = np.random.default_rng(seed), np.zeros(MANY)
+    chances[low:high] = np.linspace(0.4, 0.25, high - low)
+    return np.where(random.random((rounds, MANY)) < chances, 0.5, 0.0)
+
+
+def watched_run(monkeypatch: pytest.MonkeyPatch, ledger: Ledger, **more: Any) -> tuple[Learner, Watched]:
+    options: dict[str, Any] = {"horizon": 3_000, "epsilon": 10.0, "delta": 1e-6, "coins": SeededCoins(5)}
+    learner = OverlapGreedy(MANY, 2, ledger=ledger, **options, **more)
+    return learner, Watched(learner, monkeypatch)
+
+
+def narrowest(focus: Focus) -> float:
+    return float(focus.weights.min() / focus.weights.max())
+
+
+def test_a_change_of_tastes_widens_the_focus_and_chains_come_first_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """All people of the first batch after it have the new tastes, so its chain has a slate that earns at once."""
+    ledger, first = Ledger(WIDE), 17
+    learner, watched = watched_run(monkeypatch, ledger)
+    policy = policy_of(learner)
+    change = policy.plan.schedule.ends[first - 1]
+    rows = np.vstack([eager(change, 1, 0, 20), eager(3_000 - change, 2, 20, 40)])
+    learner.replay(People(dim.NoisyOr(), rows))
+    assert policy._position.memory_begins == first
+    asked = kinds(learner, ledger)
+    assert asked[first - 1], "around a slate until then"
+    assert narrowest(watched.arounds[first - 1]) < 0.7
+    assert asked[first : first + CHAINS] == [False] * CHAINS
+    assert asked[-1]
+    assert (watched.chains[first].weights == FULL).all()
+    assert narrowest(watched.chains[first + 1]) < 0.7
+    assert sorted([*watched.chains, *watched.arounds]) == list(range(policy.plan.releases))
+
+
+def appearing(learner: Learner, batch: int) -> People:
+    """Items are learned about until the middle of that batch, when item 30 appears; who comes after that."""
+    ends, people = policy_of(learner).plan.schedule.ends, People(dim.NoisyOr(), eager(3_000, 1))
+    middle = (ends[batch - 1] + ends[batch]) // 2
+    learner.replay(people[:middle])
+    learner.appear([30])
+    return people[middle:]
+
+
+def test_an_item_that_appears_or_comes_back_is_in_full_focus(monkeypatch: pytest.MonkeyPatch) -> None:
+    learner, watched = watched_run(monkeypatch, Ledger(WIDE), absent=[30])
+    appearing(learner, 5)
+    weights = policy_of(learner)._focus.weights
+    assert all(focus.weights[30] == FULL for focus in watched.chains.values())
+    assert weights.min() < 0.7 * FULL
+    assert weights[30] == FULL
+    gone = int(np.argmin(weights))
+    learner.retire([gone])
+    assert weights[gone] < FULL
+    learner.appear([gone])
+    assert weights[gone] == FULL
+
+
+@pytest.mark.parametrize("batch", [2, 10])
+def test_an_item_that_appears_is_in_full_focus_until_somebody_was_asked_about_it(
+    batch: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the middle of a batch: from the next one on people are asked about it."""
+    learner, watched = watched_run(monkeypatch, Ledger(WIDE), absent=[30])
+    learner.replay(appearing(learner, batch))
+    assert int(policy_of(learner).items.first_batch[30]) == batch + 1
+    asked = watched.chains | watched.arounds
+    for number in range(batch + 2):
+        assert asked[number].weights[30] == max(asked[number].weights)
+
+
+def test_a_focus_widens_for_some_items_or_for_all() -> None:
+    focus = NextFocus(6, 2, 1.0)
+    focus.follow(Standing(np.arange(1.0, 7.0), np.ones(6), 1.0, 6.0), elapsed=1000.0)
+    assert focus.weights[-1] < FULL
+    focus.widen(np.array([5]))
+    assert focus.weights.tolist()[-1] == FULL
+    assert focus.weights[4] < FULL
+    focus.widen()
+    assert (focus.weights == FULL).all()
+
+
+def test_weights_stay_within_their_bounds() -> None:
+    """The first in full focus, none below 1/sqrt(wishes) or the floor; where people want one thing all are in full."""
+    places = np.arange(1.0, 101.0)
+    for wishes, least in ((1.0, FULL), (2.0, FULL / 2), (100.0, 0.3 * FULL)):
+        focus = NextFocus(100, 2, 1.0)
+        focus.follow(Standing(places, np.ones(100), 1.0, wishes), elapsed=1e6)
+        assert (focus.weights[:3] == FULL).all()
+        assert focus.weights.min() == round(least)
+        assert (np.diff(focus.weights) <= 0).all()
+        for people in (1, 100, 10**6):
+            chain, asked = focus.of_chain(people), focus.of_around(people)
+            assert 512 <= chain.singles <= 1023
+            assert (asked.weights >= chain.weights // 2 - 1).all()
+            assert (asked.weights <= chain.weights).all()
+
+
+def test_slates_are_of_items(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With slots that have items of their own, and items that come and go, among arounds."""
+    people, ledger = People(dim.NoisyOr(), points(900, 1)), Ledger(WIDE)
+    eligible = [[0, 1, 3, 4], [0, 2, 5, 6]]
+    learner = made(900, ledger, eligible=eligible, absent=[1])
+    seen: list[Items] = [learner.replay(people[:300])]
+    learner.appear([1])
+    seen.append(learner.replay(people[300:600]))
+    learner.retire([2])
+    seen.append(learner.replay(people[600:]))
+    assert kinds(learner, ledger).count(True) > 5
+    for slates, away in zip(seen, (1, None, 2), strict=True):
+        assert away not in slates
+        for slot in range(SLOTS):
+            assert set(slates[:, slot].tolist()) <= set(eligible[slot])
+    assert set(seen[1][-1].tolist()) == {1, 2}

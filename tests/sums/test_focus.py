@@ -1,0 +1,533 @@
+"""Focus: whatever is weighed by it, two people move a release by no more than was charged; and it is kept with it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from diminuendo import SystemCoins
+from diminuendo.errors import InvalidInput
+from diminuendo.privacy.budget import Budget
+from diminuendo.privacy.events import NormalColumns
+from diminuendo.privacy.ledger import Ledger
+from diminuendo.randomness import SecretRandomness
+from diminuendo.randomness import rounded_normal as normal
+from diminuendo.sums.chains.cost import cost_of_one, deviation_for, split_deviations, squared_shifts
+from diminuendo.sums.chains.focus import FULL, SHARES, Focus
+from diminuendo.sums.chains.release import ChainRelease
+from diminuendo.sums.chains.running import SINGLES, Published, Question, RunningChains
+from diminuendo.sums.chains.stored import StoredPeople
+from diminuendo.sums.chains.weights import UNIT, running_weights
+from diminuendo.sums.clip import Clip
+from diminuendo.sums.schedule import Schedule
+from diminuendo.types import Floats, Ints
+from tests.sums.test_stored import ITEMS, WIDE, secret, stored, vectors
+
+BUDGET = Budget(1.0, 1e-6)
+CLIPS = [Clip(), Clip(bound=9.0), Clip(bound=9.0, ceiling=3.0, ticks=100), Clip(ceiling=0.3)]
+UNEVEN = (1e9, 3e8)
+"""Deviations of a plan by which singles have a twelfth of the cost."""
+weighings = st.lists(
+    st.sampled_from([1, 2, 77, 128, 255, FULL]) | st.integers(1, FULL), min_size=ITEMS, max_size=ITEMS
+)
+foci = st.builds(
+    lambda weights, singles: Focus(np.array(weights), singles),
+    weighings,
+    st.sampled_from([1, 512, SHARES - 1]) | st.integers(1, SHARES - 1),
+)
+
+
+@pytest.fixture
+def bare(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(normal, "rounded_normal", lambda values, sigma, secret: values)
+
+
+def full(n_items: int = ITEMS, singles: int = SHARES // 2) -> Focus:
+    return Focus(np.full(n_items, FULL), singles)
+
+
+def squared(shift: Ints, sigma: float) -> Fraction:
+    """The squares of a shift over the squared deviation of its noise."""
+    return Fraction(int((shift.astype(object) ** 2).sum())) / Fraction(sigma) ** 2
+
+
+def charged(ledger: Ledger, name: str, batch: int = 0) -> Fraction:
+    """What people of a batch pay for what was bought under a name, as squares."""
+    event = ledger.cost_of(name)
+    assert isinstance(event, NormalColumns)
+    return Fraction(event.squares[batch])
+
+
+def along(release: ChainRelease, chain: Iterable[int], later: Iterable[Any]) -> list[tuple[Ints, float]]:
+    """Everything that a release publishes along a chain, each with the deviation of its noise."""
+    singles = release.singles(secret())
+    rows = [release.row(item, gains, secret()) for item, gains in zip(chain, later, strict=True)]
+    return [
+        (singles, release.sigmas[0]),
+        *((part, release.sigmas[1]) for part in (*rows, release.rest(secret()))),
+    ]
+
+
+def moved(one: Iterable[tuple[Ints, float]], other: Iterable[tuple[Ints, float]]) -> Fraction:
+    """By how much two people move the same publications."""
+    pairs = list(zip(one, other, strict=True))
+    assert all(sigma == same for (_, sigma), (_, same) in pairs)
+    return sum((squared(a - b, sigma) for (a, sigma), (b, _) in pairs), Fraction(0))
+
+
+# What people can move.
+
+
+@settings(deadline=None, max_examples=200)
+@given(
+    one=st.tuples(vectors, st.lists(vectors, min_size=3, max_size=3)),
+    other=st.tuples(vectors, st.lists(vectors, min_size=3, max_size=3)),
+    chain=st.permutations(range(ITEMS)).map(lambda order: list(order[:3])),
+    weight=st.integers(0, UNIT),
+    clip=st.sampled_from(CLIPS),
+    focus=foci,
+    planned=st.sampled_from([WIDE, UNEVEN]),
+)
+def test_hostile_people_move_a_release_in_any_focus_by_no_more_than_is_charged(
+    one: Any,
+    other: Any,
+    chain: list[int],
+    weight: int,
+    clip: Clip,
+    focus: Focus,
+    planned: tuple[float, float],
+) -> None:
+    found = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(normal, "rounded_normal", lambda values, sigma, secret: values)
+        for person, later in (one, other):
+            people = stored(clip=clip)
+            people.add(person, np.arange(ITEMS), batch=0)
+            release = people.focused(0, [weight], planned, focus, secret())
+            found.append(along(release, chain, later))
+    shifts = squared_shifts(ITEMS, clip)
+    assert (
+        moved(*found) <= weight**2 * cost_of_one(shifts, planned) <= charged(people.ledger, "people-000000")
+    )
+    for published in found:
+        assert min(part.min() for part, _ in published) >= 0
+        assert (
+            sum(int((part.astype(object) ** 2).sum()) for part, _ in published[1:])
+            <= (weight * clip.limit) ** 2
+        )
+    (singles, before), *rows = ((a - b, sigma) for (a, sigma), (b, _) in zip(*found, strict=True))
+    share = focus.share * weight**2 * cost_of_one(shifts, planned)
+    assert squared(singles, before) <= share
+    assert (
+        sum((squared(*row) for row in rows), Fraction(0)) <= weight**2 * cost_of_one(shifts, planned) - share
+    )
+
+
+def test_two_people_can_move_all_that_is_charged_whatever_the_share(bare: None) -> None:
+    """The price is not idle: she wants an item in focus, which is lost at the first row, or another one to the end."""
+    for singles in (1, 300, SHARES - 1):
+        found = []
+        for item, later in ((0, 0.0), (1, 1.0)):
+            people = stored()
+            people.add([1.0], [item], batch=0)
+            focus = Focus(np.array([FULL, FULL, 1, 1]), singles)
+            found.append(along(people.focused(0, [UNIT], WIDE, focus, secret()), [2], [[later]]))
+        paid = charged(people.ledger, "people-000000")
+        assert (1 - Fraction(1, 10**12)) * paid < moved(*found) <= paid
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    persons=st.lists(vectors, min_size=1, max_size=4),
+    later=st.lists(st.lists(vectors, min_size=4, max_size=4), min_size=3, max_size=3),
+    chain=st.permutations(range(ITEMS)).map(lambda order: list(order[:3])),
+    clip=st.sampled_from(CLIPS),
+)
+def test_full_focus_says_what_a_release_without_focus_says(
+    persons: list[list[float]], later: list[list[list[float]]], chain: list[int], clip: Clip
+) -> None:
+    """Bit for bit, at the planned share: half and half, where both parts move alike, have equal deviations."""
+    found = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(normal, "rounded_normal", lambda values, sigma, secret: values)
+        for focused in (False, True):
+            people = stored(clip=clip)
+            for number, person in enumerate(persons):
+                people.add(person, np.arange(ITEMS), batch=number % 2)
+            one, other = squared_shifts(ITEMS, clip)
+            rows = deviation_for(cost_of_one([one], [1e9]), other)
+            gains = [[gain for person in said[: len(persons)] for gain in person] for said in later]
+            if focused:
+                release = people.focused(0, [3, 2], (1e9, rows), full(), secret())
+            else:
+                release = people.release(0, [3, 2], (1e9, rows))
+            found.append(along(release, chain, gains))
+    for (numbers, sigma), (same, split) in zip(*found, strict=True):
+        np.testing.assert_array_equal(numbers, same)
+        assert split == pytest.approx(sigma, rel=1e-15)
+
+
+def test_what_is_in_focus_counts_more(bare: None) -> None:
+    """She wants everything, and would be clipped: what is out of focus makes room for what is in it."""
+    people = stored()
+    people.add([1.0] * ITEMS, batch=0)
+    wide = people.focused(0, [1], WIDE, full(), secret()).singles(secret())
+    narrow = people.focused(1, [1], WIDE, Focus(np.array([FULL, 1, 1, 1]), 512), secret()).singles(secret())
+    assert wide.tolist() == [512] * ITEMS
+    assert narrow.tolist() == [1023, 3, 3, 3]
+
+
+def test_rows_are_in_the_focus_of_the_release(bare: None) -> None:
+    """What is left of an item is what it would still add, times its weight."""
+    people = stored(clip=Clip(bound=30.0))
+    people.add([0.5, 1.0, 0.25, 0.75], batch=0)
+    weights = np.array([FULL, 128, 64, 32])
+    chain = people.focused(0, [2], WIDE, Focus(weights, 512), secret())
+    singles = chain.singles(secret())
+    np.testing.assert_array_equal(singles, 8 * weights * [0.5, 1.0, 0.25, 0.75])
+    row = chain.row(0, [0.25, 0.5, 0.25, 0.5], secret())
+    np.testing.assert_array_equal(singles - row, 8 * weights * [0.0, 0.5, 0.25, 0.5])
+    np.testing.assert_array_equal(chain.rest(secret()), singles - row)
+
+
+# What is kept.
+
+
+def opened(path: Path) -> StoredPeople:
+    """As after a crash: the same people, on the ledger of the file."""
+    people = stored(ledger=Ledger.open(path / "ledger", BUDGET))
+    people.add([0.5, 0.2, 0.1, 0.0], batch=0)
+    return people
+
+
+FIRST, OTHER = Focus(np.array([FULL, 128, 64, 1]), 700), Focus(np.array([1, FULL, 2, 3]), 20)
+
+
+@pytest.mark.parametrize("drawn", [True, False])
+def test_after_a_crash_the_focus_is_the_one_that_was_kept(tmp_path: Path, drawn: bool) -> None:
+    """Also where the crash came between keeping it and the first draw; whatever is given then."""
+    source = SecretRandomness(SystemCoins())
+    people = opened(tmp_path)
+    before = people.focused(0, [UNIT], WIDE, FIRST, source)
+    singles = before.singles(source) if drawn else None
+    people.ledger.close()
+    people = opened(tmp_path)
+    again = people.focused(0, [UNIT], WIDE, OTHER, source)
+    np.testing.assert_array_equal(again.factors, FIRST.factors)
+    assert again.sigmas == before.sigmas
+    if singles is not None:
+        np.testing.assert_array_equal(again.singles(source), singles)
+    assert len(people.ledger.charges) == 1
+    assert [entry.name for entry in people.ledger.drawn] == ["people-000000.focus", "people-000000.singles"][
+        : 1 + drawn
+    ]
+    people.ledger.close()
+
+
+def test_a_focus_that_could_not_be_kept_may_be_another_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing was drawn by it."""
+    people = stored()
+    with monkeypatch.context() as patch:
+        patch.setattr(people.ledger._kept, "once", lambda *_: (_ for _ in ()).throw(OSError("disk full")))
+        with pytest.raises(OSError, match="full"):
+            people.focused(0, [UNIT], WIDE, FIRST, secret())
+    np.testing.assert_array_equal(people.focused(0, [UNIT], WIDE, OTHER, secret()).factors, OTHER.factors)
+    assert len(people.ledger.charges) == 1
+
+
+def test_a_focus_that_is_changed_afterwards_changes_nothing(bare: None) -> None:
+    people = stored()
+    people.add([1.0], [0], batch=0)
+    weights = np.full(ITEMS, 128)
+    release = people.focused(0, [1], WIDE, Focus(weights, 512), secret())
+    weights[:] = FULL
+    assert release.singles(secret()).tolist() == [512, 0, 0, 0]
+    assert people.focused(0, [1], WIDE, full(), secret()).factors.tolist() == [0.5] * ITEMS
+
+
+def test_a_ledger_that_knew_no_focus_goes_on_in_full(tmp_path: Path) -> None:
+    """Singles were drawn for everybody as she spoke, with the planned deviations: so are rows."""
+    source = SecretRandomness(SystemCoins())
+    people = opened(tmp_path)
+    before = people.release(0, [UNIT], WIDE)
+    singles = before.singles(source)
+    people.ledger.close()
+    people = opened(tmp_path)
+    again = people.focused(0, [UNIT], WIDE, FIRST, source)
+    assert (again.factors == 1).all()
+    assert again.sigmas == WIDE
+    np.testing.assert_array_equal(again.singles(source), singles)
+    assert not any("focus" in entry.name for entry in people.ledger.drawn)
+    people.ledger.close()
+
+
+@pytest.mark.parametrize("first", ["release", "focused"])
+def test_a_release_with_focus_and_one_without_cost_no_more_than_one_of_them(bare: None, first: str) -> None:
+    """The same number, once with and once without: rows at the one's deviations, singles at the other's."""
+    found = []
+    for item in (0, 1):
+        people = stored()
+        people.add([1.0], [item], batch=0)
+
+        def begin(which: str, singles: int, people: StoredPeople = people) -> ChainRelease:
+            if which == "release":
+                return people.release(0, [UNIT], WIDE)
+            return people.focused(0, [UNIT], WIDE, full(singles=singles), secret())
+
+        drawn = []
+        if first == "release":
+            begun = begin("release", 0)
+            drawn.append((begun.rest(secret()), begun.sigmas[1]))
+            try:
+                again = begin("focused", SHARES - 1)
+                drawn.append((again.singles(secret()), again.sigmas[0]))
+            except InvalidInput:
+                pass
+        else:
+            begun = begin("focused", SHARES - 1)
+            drawn.append((begun.singles(secret()), begun.sigmas[0]))
+            try:
+                again = begin("release", 0)
+                drawn.append((again.rest(secret()), again.sigmas[1]))
+            except InvalidInput:
+                pass
+        found.append(drawn)
+    assert moved(*found) <= charged(people.ledger, "people-000000")
+
+
+# What it costs.
+
+
+@settings(deadline=None, max_examples=300)
+@given(
+    n_items=st.integers(1, 10**6),
+    clip=st.sampled_from(CLIPS),
+    sigmas=st.tuples(*[st.floats(1e3, 1e12)] * 2),
+    parts=st.integers(1, SHARES - 1),
+)
+def test_sharing_a_price_out_anew_costs_no_more_and_wastes_next_to_nothing(
+    n_items: int, clip: Clip, sigmas: tuple[float, float], parts: int
+) -> None:
+    shifts, share = squared_shifts(n_items, clip), Fraction(parts, SHARES)
+    price, split = cost_of_one(shifts, sigmas), split_deviations(shifts, sigmas, share)
+    for sigma, shift, most in zip(split, shifts, (share * price, (1 - share) * price), strict=True):
+        cost = Fraction(shift) / Fraction(sigma) ** 2
+        assert (1 - Fraction(1, 10**12)) * most < cost <= most
+    assert (1 - Fraction(1, 10**12)) * price < cost_of_one(shifts, split) <= price
+
+
+# Doors.
+
+
+BAD = [
+    Focus(np.array([0, 1, 1, 1]), 512),
+    Focus(np.array([FULL + 1, 1, 1, 1]), 512),
+    Focus(np.array([-1, 1, 1, 1]), 512),
+    Focus(np.full(ITEMS - 1, FULL), 512),
+    Focus(np.full(ITEMS + 1, FULL), 512),
+    Focus(np.full((1, ITEMS), FULL), 512),
+    Focus(np.full(ITEMS, 1.0), 512),
+    Focus(np.full(ITEMS, np.nan), 512),
+    Focus(np.full(ITEMS, FULL), 0),
+    Focus(np.full(ITEMS, FULL), SHARES),
+    Focus(np.full(ITEMS, FULL), 0.5),  # type: ignore[arg-type]
+]
+
+
+@pytest.mark.parametrize("focus", BAD, ids=str)
+def test_a_bad_focus_is_refused_before_anything_is_paid(focus: Focus) -> None:
+    people = stored()
+    with pytest.raises(InvalidInput):
+        people.focused(0, [1], WIDE, focus, secret())
+    with pytest.raises(InvalidInput):
+        people.around(0, [1], WIDE, [0, 1], focus, secret())
+    assert not people.ledger.charges
+
+
+@pytest.mark.parametrize("first", ["chain", "around"])
+def test_what_was_bought_as_a_chain_is_no_around_and_the_other_way_round(first: str) -> None:
+    people = stored()
+    begin: dict[str, Callable[[int], Any]] = {
+        "chain": lambda number: people.focused(number, [UNIT], WIDE, full(), secret()),
+        "plain chain": lambda number: people.release(number, [UNIT], WIDE),
+        "around": lambda number: people.around(number, [UNIT], WIDE, [0, 1], full(), secret()),
+        "longer around": lambda number: people.around(number, [UNIT], WIDE, [0, 1, 2], full(), secret()),
+    }
+    begin[first](0)
+    others = {"chain": ["around"], "around": ["chain", "plain chain", "longer around"]}[first]
+    for other in others:
+        with pytest.raises(InvalidInput, match="bought for something else"):
+            begin[other](0)
+    begin[others[0]](1)
+    assert len(people.ledger.charges) == 2
+
+
+# Running sums, with weights for each batch.
+
+THREE = Schedule((2, 4, 6, 8))
+CHAIN = [0, 1]
+SIGMAS = (1e9, 1e9)
+
+
+def free() -> Ledger:
+    """Of a budget that nothing here uses up."""
+    return Ledger(Budget(1e9, 0.5, accountant="continuous-gaussian"))
+
+
+def running(clip: Clip | None = None, longest: int = 2) -> RunningChains:
+    clip = Clip() if clip is None else clip
+    weights = running_weights(THREE, 3, clip)
+    return RunningChains(ITEMS, longest, schedule=THREE, weights=weights, ledger=free(), clip=clip)
+
+
+def says(gains: Sequence[Sequence[float]]) -> Any:
+    """One person who says these numbers, one list after each item that joins."""
+
+    def walk(starts: Ints, items: Ints) -> Any:
+        rest = iter(gains)
+        return lambda item: np.array(next(rest), dtype=np.float64)[items]
+
+    return walk
+
+
+def wants(item: int) -> tuple[Floats, Any]:
+    """Somebody who wants one item, and it alone, until it joins."""
+    row = np.zeros(ITEMS)
+    row[item] = 1.0
+
+    def walk(starts: Ints, items: Ints) -> Any:
+        joined: list[int] = []
+
+        def after(one: int) -> Floats:
+            joined.append(one)
+            found: Floats = np.where(np.isin(items, joined), 0.0, row[items])
+            return found
+
+        return after
+
+    return row, walk
+
+
+@settings(deadline=None, max_examples=80)
+@given(
+    pair=st.tuples(*[st.tuples(vectors, st.lists(vectors, min_size=2, max_size=2))] * 2),
+    focus=st.lists(weighings, min_size=3, max_size=3),
+    clip=st.sampled_from(CLIPS[:1] + CLIPS[2:]),
+    batch=st.integers(0, 2),
+    comes=st.integers(0, 2),
+    singles=st.none() | st.integers(1, SHARES - 1),
+)
+def test_nobody_moves_running_sums_of_any_weights_by_more_than_her_batch_pays(
+    pair: Any, focus: list[list[int]], clip: Clip, batch: int, comes: int, singles: int | None
+) -> None:
+    """She may come early, in time or late; the squares of all sums of all releases are counted."""
+    found: list[list[tuple[Question, Published]]] = []
+    with pytest.MonkeyPatch.context() as patch, np.errstate(all="ignore"):
+        patch.setattr(normal, "rounded_normal", lambda values, sigma, secret: values)
+        for person, later in pair:
+            sums = running(clip)
+            for each, weights in enumerate(focus):
+                sums.ask([each, (each + 1) % ITEMS], batch=each, weights=np.array(weights))
+            seen: list[tuple[Question, Published]] = []
+            for number in range(3):
+                if number == comes:
+                    sums.add(person, says(later), batch=batch, indices=np.arange(ITEMS))
+                told = sums.release(number, SIGMAS, secret(), singles=singles)
+                seen += sorted(told.items())
+            found.append(seen)
+    whole = Fraction(0)
+    for (question, one), (same, other) in zip(*found, strict=True):
+        assert question == same
+        whole += squared(one.sums - other.sums, one.sigma)
+    paid = sum(
+        (charged(sums.ledger, f"people-{number:06d}", batch) for number in range(batch, 3)), Fraction(0)
+    )
+    assert whole <= paid
+
+
+def test_somebody_moves_running_sums_by_all_that_her_batch_pays(bare: None) -> None:
+    found = []
+    for item in (0, 3):
+        sums = running()
+        for batch in range(3):
+            sums.ask(CHAIN, batch=batch, weights=np.array([FULL, 7, 9, FULL]))
+        sums.add(*wants(item), batch=0)
+        found.append(
+            [
+                part
+                for number in range(3)
+                for part in sums.release(number, SIGMAS, secret(), singles=600).values()
+            ]
+        )
+    shift = sum((squared(a.sums - b.sums, a.sigma) for a, b in zip(*found, strict=True)), Fraction(0))
+    paid = sum((charged(sums.ledger, f"people-{number:06d}") for number in range(3)), Fraction(0))
+    assert (1 - Fraction(1, 10**12)) * paid < shift <= paid
+
+
+@pytest.mark.parametrize("weight", [1, 3, 77, 128, 255, FULL])
+def test_units_are_what_people_could_add(bare: None, weight: int) -> None:
+    """If everybody wants one item alone, its mean is 1 by every weight; so where batches have other weights."""
+    sums = running()
+    for batch, weights in enumerate(([weight, 1, 1, FULL], [FULL, weight, 9, 1], [weight] * ITEMS)):
+        sums.ask([1, 3], batch=batch, weights=np.array(weights))
+    for batch in range(3):
+        for _ in range(2):
+            sums.add(*wants(0), batch=batch)
+        told = sums.release(batch, SIGMAS, secret())
+        assert (told[SINGLES].units[1:] > 0).all()
+        means = told[SINGLES].sums / told[SINGLES].units
+        assert means.tolist() == [1.0, 0.0, 0.0, 0.0]
+        rest = told[Question(-1, (1, 3))]
+        assert (rest.sums / rest.units).tolist() == [1.0, 0.0, 0.0, 0.0], "nothing was lost"
+
+
+def test_who_comes_late_is_weighed_as_her_batch_was(bare: None) -> None:
+    """And who comes early as hers will be, though the next batch is asked about in another focus."""
+    sums = running()
+    sums.ask(CHAIN, batch=0, weights=np.array([64, 1, 1, 1]))
+    sums.ask(CHAIN, batch=1, weights=np.array([128, 2, 2, 2]))
+    often = running_weights(THREE, 3, Clip()).often
+    sums.add(*wants(0), batch=1)  # early
+    assert sums.release(0, SIGMAS, secret())[SINGLES].sums[0] == 0
+    sums.add(*wants(0), batch=0)  # late
+    sums.ask(CHAIN, batch=2)
+    found = sums.release(1, SIGMAS, secret())
+    assert found[SINGLES].sums[0] == often[0] * 256 + often[1] * 512
+    assert found[Question(0, ())].sums[0] == found[SINGLES].sums[0]
+    sums.add(*wants(0), batch=2)
+    assert sums.release(2, SIGMAS, secret())[SINGLES].sums[0] == often @ [256, 512, 1024]
+
+
+def test_running_sums_share_a_price_out_once(bare: None) -> None:
+    """What was kept when it was begun is how it goes on; a release that was drawn without it stays as it was."""
+    sums, rest = running(), Question(-1, (0, 1))
+    for batch in range(2):
+        sums.ask(CHAIN, batch=batch)
+    first = sums.release(0, SIGMAS, secret(), singles=700)
+    split = split_deviations(squared_shifts(ITEMS, Clip()), SIGMAS, Fraction(700, SHARES))
+    assert (first[SINGLES].sigma, first[rest].sigma) == split
+    again = sums.release(0, SIGMAS, secret(), singles=3)
+    assert (again[SINGLES].sigma, again[rest].sigma) == split
+    plain = sums.release(1, SIGMAS, secret())
+    assert plain[SINGLES].sigma == SIGMAS[0] == sums.release(1, SIGMAS, secret(), singles=3)[SINGLES].sigma
+
+
+@pytest.mark.parametrize("focus", BAD[:8], ids=str)
+def test_bad_weights_of_a_batch_are_refused(focus: Focus) -> None:
+    with pytest.raises(InvalidInput):
+        running().ask(CHAIN, batch=0, weights=focus.weights)
+
+
+@pytest.mark.parametrize("singles", [0, SHARES, 2 * SHARES, -1])
+def test_a_bad_share_of_singles_is_refused_before_it_is_kept(singles: int) -> None:
+    sums = running()
+    with pytest.raises(InvalidInput):
+        sums.release(0, SIGMAS, secret(), singles=singles)
+    sums.release(0, SIGMAS, secret(), singles=512)
