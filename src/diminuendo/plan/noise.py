@@ -17,7 +17,7 @@ better one comes out ahead with probability Phi(D / (d_b sqrt(2 m))), 19 times i
     D = 1.645 sqrt(2 m) d_b.
 
 Of what a release costs singles get a share that depends on m (learners/overlap/focus.py). What is said here is for
-items that all count alike; with a focus, those that can still be picked are told apart sooner, and others later.
+items that all count alike, as if chains were asked to the end; with a focus, or around a slate, it is less.
 
 This is the noise of privacy alone. That people are a sample of those to come is not in it.
 """
