@@ -18,7 +18,7 @@ ORDER = (
     "learners", "continuous", "paper", "plan", "evaluate", "simulate", "audit", "cli",
 )  # fmt: skip
 """What stands in the tree; a package imports from its own line and the lines above."""
-WITH_FILES = ("sums/chains", "learners", "learners/base", "learners/overlap")
+WITH_FILES = ("learners", "learners/base", "learners/overlap")
 """Folders whose files are shown one by one."""
 WIDTH = 26
 BLOCK = re.compile(r"(?<=<!-- tree -->\n```\n).*?(?=```\n<!-- end of tree -->)", re.DOTALL)

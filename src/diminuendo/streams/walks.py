@@ -273,6 +273,30 @@ def _join(walk: Walkers, before: Floats, joined: int, moved: NDArray[np.bool_]) 
             moved[i] |= before[j] != state[at[i] + j]
 
 
+@inline
+def _write_gains(
+    table: Table,
+    person: int,
+    state: Floats,
+    at: int,
+    buffer: GainBuffer,
+    items: Ints,
+    low: int,
+    high: int,
+    gained: Floats,
+    out: Floats,
+    begin: int,
+) -> None:
+    """What one person's entries from `low` to `high` - 1 would add, into `out` from `begin` on. `gained` stays 0."""
+    count = gains(table, person, state, at, buffer, 0)
+    for j in range(count):
+        gained[buffer.items[j]] = buffer.gains[j]
+    for entry in range(low, high):
+        out[entry - begin] = gained[items[entry]]
+    for j in range(count):
+        gained[buffer.items[j]] = 0.0
+
+
 @kernel
 def _ask(
     walk: Walkers,
@@ -288,13 +312,7 @@ def _ask(
     for i in range(len(rows)):
         if not asked[i]:
             continue
-        count = gains(table, rows[i], state, at[i], buffer, 0)
-        for j in range(count):
-            gained[buffer.items[j]] = buffer.gains[j]
-        for entry in range(starts[i], starts[i + 1]):
-            out[entry] = gained[items[entry]]
-        for j in range(count):
-            gained[buffer.items[j]] = 0.0
+        _write_gains(table, rows[i], state, at[i], buffer, items, starts[i], starts[i + 1], gained, out, 0)
 
 
 @kernel
@@ -332,13 +350,7 @@ def _around(
             for item in slate:
                 if item not in (EMPTY_SLOT, left_out):
                     add(table, rows[i], state, at[i], item)
-            count = gains(table, rows[i], state, at[i], buffer, 0)
-            for j in range(count):
-                gained[buffer.items[j]] = buffer.gains[j]
-            for entry in range(low, high):
-                out[part, entry - begin] = gained[items[entry]]
-            for j in range(count):
-                gained[buffer.items[j]] = 0.0
+            _write_gains(table, rows[i], state, at[i], buffer, items, low, high, gained, out[part], begin)
 
 
 @inline
