@@ -7,6 +7,7 @@ import json
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
+from typing import Any
 
 import numpy as np
 import pytest
@@ -294,11 +295,12 @@ def check_an_altered_snapshot_is_refused(case: Case) -> None:
     with np.load(io.BytesIO(good)) as held:
         arrays = {name: held[name] for name in held.files}
 
-    def altered(name: str, value: object, dtype: object = None) -> bytes:
+    def altered(name: str, value: int, dtype: Any = None) -> bytes:
         changed = {key: array.copy() for key, array in arrays.items()}
         changed[name] = changed[name].astype(dtype or changed[name].dtype)
         if changed[name].size:
-            changed[name][...] = value
+            small = np.issubdtype(changed[name].dtype, np.signedinteger)  # and may not hold the value
+            changed[name][...] = max(value, np.iinfo(changed[name].dtype).min) if small else value
         out = io.BytesIO()
         np.savez(out, **changed)
         return out.getvalue()
