@@ -120,7 +120,9 @@ def test_a_snapshot_after_a_release_that_could_not_be_kept(
                 patch.setattr(Paid, "once", full)
                 with suppress(OSError):  # none, where a block of probes begins and nothing is published
                     learner.release()
-            LEARNERS[name].restore(learner.snapshot())
+            again = LEARNERS[name].restore(learner.snapshot())
+            assert again.rounds == learner.rounds
+            assert again.due() or not learner.due(), "what is due is not lost"
         _answered(learner, feedback, t)
 
 

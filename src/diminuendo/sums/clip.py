@@ -229,13 +229,3 @@ def gains_row(values: object, indices: object, size: int) -> tuple[Floats, Ints]
 def cut_all(values: Floats, ceiling: float) -> Floats:
     """Each entry cut to what one may be, from 0 to the ceiling; what is not a number counts as 0."""
     return np.clip(np.where(np.isnan(values), 0.0, values), 0.0, ceiling)
-
-
-@kernel
-def clip_all(rule: Rule, starts: Ints, values: Floats, scratch: Ints, ticks: Ints, scales: Floats) -> None:
-    """Many people, one after the other; `scales`: by what each was multiplied."""
-    for person in range(len(starts) - 1):
-        low, high = starts[person], starts[person + 1]
-        scales[person] = clip_row(rule, values, low, high, scratch)
-        for j in range(low, high):
-            ticks[j] = scratch[j - low]
