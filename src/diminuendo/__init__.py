@@ -48,11 +48,12 @@ if TYPE_CHECKING:
     )
     from diminuendo.objectives.check import check
     from diminuendo.objectives.person import person
-    from diminuendo.offline import data_bound, optimum
+    from diminuendo.offline import SlateRules, data_bound, optimum
     from diminuendo.offline.greedy import greedy
     from diminuendo.privacy import Guarantee
     from diminuendo.randomness import SeededCoins, SystemCoins
     from diminuendo.streams import (
+        Contexts,
         Functions,
         People,
         from_places,
@@ -74,11 +75,11 @@ __getattr__, __dir__ = lazily(
         "objectives": "FAMILIES BestMatch Concave Coverage Mixture NoisyOr Oracle Person",
         "objectives.check": "check",
         "objectives.person": "person",
-        "offline": "data_bound optimum",
+        "offline": "SlateRules data_bound optimum",
         "offline.greedy": "greedy",
         "privacy": "Guarantee",
         "randomness": "SeededCoins SystemCoins",
-        "streams": "Functions People from_places from_ratings grid msweb open_stream read",
+        "streams": "Contexts Functions People from_places from_ratings grid msweb open_stream read",
         "types": "Decision Objective",
     },
     packages="audit continuous evaluate experts learners objectives offline paper plan privacy randomness simulate "
@@ -90,6 +91,7 @@ __all__ = [
     "LEARNERS",
     "BestMatch",
     "Concave",
+    "Contexts",
     "Coverage",
     "Decision",
     "DiminuendoError",
@@ -110,6 +112,7 @@ __all__ = [
     "SeededCoins",
     "Setting",
     "SlateClicks",
+    "SlateRules",
     "SlateTotals",
     "SystemCoins",
     "check",

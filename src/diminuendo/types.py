@@ -70,7 +70,8 @@ class Decision:
     """(slot, item) where this round was chosen by a coin in order to learn; a public fact."""
     propensity: float | None = None
     """With what probability this slate was shown, where that is public: given all that was published before and the
-    rounds so far. None where it would tell what is secret, and where a deal of before a restart goes on."""
+    rounds so far. None where it would tell what is secret, where people may exclude items, and where a deal of before a
+    restart goes on."""
     life: int = field(default=0, repr=False)
     """Names the learner that chose, from its making or restoring on. After a crash rounds are counted from the last
     snapshot, and a number alone would name two people's rounds."""

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from diminuendo import _snapshots
 from diminuendo.errors import InvalidInput
-from diminuendo.learners.base.menu import Menu, OneSlate, RandomFromLists, RandomSlates
+from diminuendo.learners.base.menu import Menu, OneSlate, RandomFromLists, RandomSlates, SlateByType
 from diminuendo.learners.probing.menu import ExpertsWithProbes
 from diminuendo.learners.released.menu import ExpertsInTurn, PointMenu
+from diminuendo.learners.slates.contexts.menu import SlatesByGroup
 from diminuendo.learners.slates.menu import AssignedSlates
 
 MENUS: dict[str, type[Menu]] = {
     menu.kind: menu
     for menu in (
         OneSlate,
+        SlateByType,
         RandomSlates,
         RandomFromLists,
         AssignedSlates,
+        SlatesByGroup,
         ExpertsWithProbes,
         PointMenu,
         ExpertsInTurn,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import asdict, dataclass, field
 from fractions import Fraction
-from typing import Any, Literal, cast
+from typing import Any, Literal, TypeAlias, cast
 
 from diminuendo import _validate
 from diminuendo.errors import InvalidInput
@@ -14,25 +14,43 @@ from diminuendo.privacy.accountants import ACCOUNTANTS, Additive
 from diminuendo.privacy.events import ContinuousGaussian, Gaussian, Laplace
 from diminuendo.privacy.rounding import lowered
 
+Relation: TypeAlias = Literal["replace", "replace-with-context", "replace-with-exclusions"]
+REPLACE: Relation = "replace"
+REPLACE_WITH_CONTEXT: Relation = "replace-with-context"
+REPLACE_WITH_EXCLUSIONS: Relation = "replace-with-exclusions"
+RELATIONS = (REPLACE, REPLACE_WITH_CONTEXT, REPLACE_WITH_EXCLUSIONS)
+"""Which changes of one person's rounds are hidden."""
+
 
 @dataclass(frozen=True, slots=True)
 class Unit:
     """Whom a guarantee protects: everything that up to `rounds` rounds of one person said, and whether they answered.
 
-    `replace`: any answers turned into any others, or into none. That the rounds took place is public; removing a
-    round altogether, so that later people move up, is not covered.
+    `replace`: any answers turned into any others, or into none; everything that is shown is protected, her own slates
+    included, and contexts, where there are any, are public. `replace-with-context`: her contexts too, turned into any
+    others; what everybody else sees is protected, but not her own slates, which follow from her contexts (joint
+    differential privacy). What she excludes, where people may exclude items, is hidden with them.
+    `replace-with-exclusions`: the same, where contexts are public, or there are none. That the rounds took place is
+    public; removing a round altogether, so that later people move up, is not covered.
     """
 
     rounds: int = 1
-    relation: Literal["replace"] = "replace"
+    relation: Relation = REPLACE
 
     def __post_init__(self) -> None:
         _validate.positive_int(self.rounds, "rounds")
-        _validate.one_of(self.relation, ("replace",), "relation")
+        _validate.one_of(self.relation, RELATIONS, "relation")
 
     def __str__(self) -> str:
         rounds = "one round" if self.rounds == 1 else f"one person's {self.rounds} rounds"
-        return f"{self.relation} {rounds}"
+        context, whose = ("context", "its") if self.rounds == 1 else ("contexts", "their")
+        hidden = {REPLACE_WITH_CONTEXT: context, REPLACE_WITH_EXCLUSIONS: "exclusions"}.get(self.relation)
+        return f"replace {rounds}" + ("" if hidden is None else f" with {whose} {hidden}")
+
+    @property
+    def view(self) -> str:
+        """Whose view is protected."""
+        return "everybody" if self.relation == REPLACE else "all others"
 
 
 REPLACE_ONE_ROUND = str(Unit())
@@ -117,11 +135,15 @@ class Guarantee:
     """False: computed for a run with seeded coins, which anybody with the seed can repeat."""
     exact: bool = True
     """False: proved for real numbers, which the floats that are computed with only resemble."""
+    view: str = "everybody"
+    """Whose view is protected: everybody's; or that of all others, where her own slates follow from private contexts or
+    from what she excludes."""
 
     def __str__(self) -> str:
         if math.isinf(self.epsilon):
             return "none: not private"
-        note = "" if self.exact else ", in real arithmetic"
+        note = "" if self.view == "everybody" else f"; jointly: in the view of {self.view}"
+        note += "" if self.exact else ", in real arithmetic"
         note += "" if self.secure_coins else ", seeded: for simulation only"
         return f"({self.epsilon:g}, {self.delta:g})-differentially private ({self.neighbours}{note})"
 

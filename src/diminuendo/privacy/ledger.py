@@ -249,7 +249,8 @@ class Ledger:
         """What is proved about everything drawn on this ledger so far."""
         proof = "docs/maths/accounting.md, Theorem A7"
         secure = not self._seeded and all(drawn.secure for drawn in self.drawn)
-        return Guarantee(self.spent(), self.budget.delta, str(self.budget.unit), proof, secure)
+        unit = self.budget.unit
+        return Guarantee(self.spent(), self.budget.delta, str(unit), proof, secure, view=unit.view)
 
     def close(self) -> None:
         """Let another process have the file."""

@@ -24,6 +24,7 @@ from diminuendo.objectives.oracle import Oracle
 from diminuendo.objectives.person import Person, largest_state
 from diminuendo.objectives.rows import Matrix
 from diminuendo.streams.clicks import MODELS, click_all, click_words_of, first_click
+from diminuendo.streams.contexts import Contexts
 from diminuendo.types import Floats, Ints, Items, Objective, Slate, SlateLike, Words
 
 
@@ -36,6 +37,10 @@ class Stream(ABC):
     clicks: str = "cascade"
     """By which model people click (clicks.py)."""
     _click_words: Words | None = None
+    contexts: Contexts | None = None
+    """What is known of people when they come, if anything."""
+    types: Ints | None = None
+    """The type of each of them."""
 
     @abstractmethod
     def __len__(self) -> int: ...
@@ -60,6 +65,39 @@ class Stream(ABC):
         made.clicks = _validate.one_of(model, MODELS, "model")
         made._click_words = click_words_of(len(self), seed)
         return made
+
+    def with_contexts(self, contexts: Contexts, table: Any) -> Self:
+        """These people, and what is known of each: contexts, or (people, columns) numbers of values, -1 for unknown."""
+        made = copy.copy(self)
+        made.contexts, made.types = contexts, contexts.types_of(table, len(self))
+        return made
+
+    def with_columns(self, names: Sequence[str], *, private: bool = False) -> Self:
+        """These people, with only these columns of what is known of them; without any, nothing is known."""
+        made = copy.copy(self)
+        if not names:
+            made.contexts = made.types = None
+            return made
+        if self.contexts is None or self.types is None:
+            raise InvalidInput(
+                f"Nothing is known of the people of {self.name}: they have no {', '.join(names)}."
+            )
+        known = [column.name for column in self.contexts.columns]
+        made.contexts = self.contexts.only(names, private=private)
+        table = self.contexts.values_of(self.types)[:, [known.index(name) for name in names]]
+        made.types = made.contexts.types_of(table, len(self))
+        return made
+
+    def types_in(self, contexts: Contexts) -> Ints:
+        """The types of these people among `contexts`, whose columns must be those of the stream."""
+        if self.types is None or self.contexts is None:
+            raise InvalidInput(
+                f"Nothing is known of the people of {self.name}; give replay(contexts=..), or "
+                "people.with_contexts(..)."
+            )
+        if self.contexts.columns != contexts.columns:
+            raise InvalidInput(f"The learner knows {contexts} of people, the stream {self.contexts}.")
+        return self.types
 
     def click(self, person: int, slate: Slate) -> int | None:
         """Which position of the slate that person clicks first, if any."""
@@ -127,6 +165,7 @@ class People(Stream):
         else:
             some = self.with_rows(tuple(part[person] for part in self.matrices))
         some._click_words = self.click_words[person]
+        some.types = None if self.types is None else self.types[person]
         return some
 
     @property
@@ -174,6 +213,7 @@ class People(Stream):
         kept = {"name": self.name, "labels": self.labels} | changes
         made = People(self.family, parts, self.n_items, **kept)
         made.clicks, made._click_words = self.clicks, self._click_words
+        made.contexts, made.types = self.contexts, self.types
         return made
 
 

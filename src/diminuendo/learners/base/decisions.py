@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from diminuendo.errors import InvalidInput
 from diminuendo.learners.base.patience import Patience
+from diminuendo.streams.contexts import NOBODY
 from diminuendo.types import EMPTY_SLOT, Decision, Floats, Ints, Items
 
 NO_PROBE = -1
@@ -22,7 +23,7 @@ NO_PROBE = -1
 class OpenDecisions:
     """A ring of the last `remembered` decisions; a *place* is where one of them lies in it."""
 
-    def __init__(self, slots: int, patience: Patience, life: int = 0) -> None:
+    def __init__(self, slots: int, patience: Patience, life: int = 0, *, types: bool = False) -> None:
         self.patience, self.remembered = patience, patience.remembered
         self.issued: Ints = np.zeros(1, dtype=np.int64)
         self.rows: Items = np.full((self.remembered, slots), EMPTY_SLOT, dtype=np.int32)
@@ -30,6 +31,8 @@ class OpenDecisions:
         self.waiting: NDArray[np.bool_] = np.zeros(self.remembered, dtype=np.bool_)
         self.lives: Ints = np.zeros(self.remembered, dtype=np.int64)  # as in types.Decision
         self.life = life
+        self.types: Ints = np.zeros(self.remembered if types else 0, dtype=np.int64)
+        """What was known of each person when she came (streams/contexts.py); empty where there are no contexts."""
         # Where patience is in seconds: when each was handed out; the time now, and how many rounds are settled.
         self.times: Floats = np.zeros(self.remembered if patience.seconds else 0)
         self._clock: Floats = np.zeros(2 if patience.seconds else 0)
@@ -37,7 +40,7 @@ class OpenDecisions:
     @property
     def arrays(self) -> dict[str, NDArray[Any]]:
         """What a snapshot holds of them, by name."""
-        names = ("issued", "rows", "probes", "waiting", "lives")
+        names = ["issued", "rows", "probes", "waiting", "lives"] + ["types"] * bool(len(self.types))
         found = {f"decisions.{name}": getattr(self, name) for name in names}
         return found | (
             {"decisions.times": self.times, "decisions.clock": self._clock} if len(self.times) else {}
@@ -78,8 +81,17 @@ class OpenDecisions:
         last = self.rounds - 1
         return last - (last - place) % self.remembered
 
-    def add(self, row: Items, probe: Items, counts: bool = True, propensity: float | None = None) -> Decision:
+    def add(
+        self,
+        row: Items,
+        probe: Items,
+        counts: bool = True,
+        propensity: float | None = None,
+        coming: Ints = NOBODY,
+    ) -> Decision:
         """Hand out the next decision: `row` is shown (EMPTY_SLOT skipped), `probe` starts with slot and item.
+
+        `coming`: the type of who comes now, where there are contexts.
 
         Where the answer does not count, the decision is as one that has its answer already.
         """
@@ -91,6 +103,8 @@ class OpenDecisions:
             self.times[place] = self._now()
         self.waiting[place] = False  # whose place it was: should this fail, she has not a second answer
         self.rows[place], self.probes[place] = row, NO_PROBE if probed is None else probe
+        if len(self.types):
+            self.types[place] = coming[0]
         self.lives[place], self.issued[0] = self.life, number + 1
         self.waiting[place] = counts
         return decision
@@ -128,23 +142,29 @@ class OpenDecisions:
         found: Items = self.rows[decision.round % self.remembered].copy()
         return found
 
-    def pass_by(self, rows: Items) -> None:
-        """Count decisions that were made and answered in one go, as in a replay; the last of them stay in the ring."""
+    def pass_by(self, rows: Items, types: Ints = NOBODY) -> None:
+        """Count decisions that were made and answered in one go, as in a replay; the last of them stay in the ring.
+
+        `types`: of the people, where there are contexts.
+        """
         last = self.rounds + len(rows)
         recent = rows[-self.remembered :]
         places = np.arange(last - len(recent), last) % self.remembered
         self.rows[places], self.probes[places] = recent, NO_PROBE
         self.waiting[places], self.lives[places] = False, self.life
+        if len(self.types):
+            self.types[places] = types[: len(rows)][-self.remembered :]
         self.issued[0] = last
 
-    def check(self, n_items: int) -> None:
+    def check(self, n_items: int, n_types: int = 0) -> None:
         """Refuse decisions, as restored from a snapshot, that could not have been made."""
         timely = not len(self.times) or (np.isfinite(self.times).all() and 0 <= self._clock[1] <= self.rounds)
         sound = timely and self.rounds >= 0 and self.rows.min() >= EMPTY_SLOT and self.rows.max() < n_items
         slots = self.rows.shape[1]
         probed = self.probes[self.probes[:, 0] != NO_PROBE]
         inside = (probed >= 0).all() and (probed[:, 0] < slots).all() and (probed[:, 1] < n_items).all()
-        if not (sound and inside):
+        typed = bool(((self.types >= 0) & (self.types < n_types)).all())
+        if not (sound and inside and typed):
             raise InvalidInput("The snapshot holds decisions that could not have been made; it was altered.")
 
 

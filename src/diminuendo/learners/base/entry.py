@@ -76,6 +76,24 @@ class Entry(Generic[P]):
         noise, whose plans are the same."""
         return "epsilon" in signature(self.make).parameters
 
+    @property
+    def takes_contexts(self) -> bool:
+        """Whether slates may depend on what is known of people when they come."""
+        return self._takes("contexts")
+
+    @property
+    def takes_rules(self) -> bool:
+        """Whether its slates keep to rules."""
+        return self._takes("rules")
+
+    @property
+    def takes_exclusions(self) -> bool:
+        """Whether people may exclude items."""
+        return self._takes("exclusions")
+
+    def _takes(self, option: str) -> bool:
+        return option in signature(self.make).parameters
+
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Learner:
         """A learner with these options."""
         return self._named(self.make(*args, **kwargs))
@@ -91,6 +109,21 @@ class Entry(Generic[P]):
         """A learner with its defaults for what is known beforehand."""
         if not self.private:
             self._refuse(ledger)
+        if setting.contexts is not None and not self.takes_contexts:
+            raise InvalidInput(
+                f"{self.name!r} shows everybody the same, whatever is known of them. Make a Setting without contexts, "
+                "or take 'private'."
+            )
+        if setting.rules is not None and not self.takes_rules:
+            raise InvalidInput(
+                f"{self.name!r} shows any items together, and keeps to no rules. Make a Setting without rules, or take "
+                "'overlap-greedy', 'overlap-sums' or 'epoch-greedy', which learn from full information."
+            )
+        if setting.exclusions and not self.takes_exclusions:
+            raise InvalidInput(
+                f"{self.name!r} ranks no items behind its slates, so nobody can exclude any. Make a Setting without "
+                "exclusions, or take 'overlap-greedy' or 'overlap-sums', which learn from full information."
+            )
         if self.fits is not None:
             return self.fits(setting, coins=coins, ledger=ledger)
         make: Callable[..., Learner] = self.make
@@ -98,6 +131,9 @@ class Entry(Generic[P]):
         if not self.private:
             return make(setting.n_items, setting.slots, coins=coins, **more)
         more |= {} if self.pure else {"delta": setting.delta}
+        more |= {} if setting.contexts is None else {"contexts": setting.contexts}
+        more |= {} if setting.rules is None else {"rules": setting.rules}
+        more |= {"exclusions": True} if setting.exclusions else {}
         return make(
             setting.n_items, setting.slots, horizon=setting.rounds, epsilon=setting.epsilon, visits=setting.visits,
             ledger=ledger, coins=coins, **more,

@@ -19,11 +19,13 @@ from diminuendo.errors import InvalidInput, refuse_copies
 from diminuendo.learners.base.decisions import NO_PROBE, OpenDecisions
 from diminuendo.learners.base.patience import Patient, as_patience
 from diminuendo.learners.base.visits import Identity, VisitLimit
-from diminuendo.privacy.budget import Unit
+from diminuendo.privacy.budget import REPLACE, REPLACE_WITH_CONTEXT, REPLACE_WITH_EXCLUSIONS, Unit
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.privacy.process_guard import ProcessGuard
 from diminuendo.randomness.coins import Coins, SystemCoins, life_of
 from diminuendo.randomness.words import PublicCoins, SecretRandomness
+from diminuendo.streams.contexts import NOBODY, Context, Contexts
+from diminuendo.streams.exclusions import NONE, Exclusions, exclusions_of
 from diminuendo.types import EMPTY_SLOT, Floats, Ints, Items
 
 STRIDE = 1 << 14
@@ -53,6 +55,8 @@ class Frame:
         ledger: Ledger | None = None,
         coins: Coins | None = None,
         patience: Patient = None,
+        contexts: Contexts | None = None,
+        exclusions: bool = False,
     ) -> None:
         self.name = name
         self.n_items = _validate.positive_int(n_items, "n_items")
@@ -61,14 +65,34 @@ class Frame:
         self.public = PublicCoins(self.coins)
         self.secret = SecretRandomness(self.coins)
         self.patience = as_patience(patience)
-        self.decisions = OpenDecisions(self.slots, self.patience, life_of(self.coins))
+        for column in () if contexts is None else contexts.columns:
+            if column.symmetric and len(column) != self.n_items:
+                raise InvalidInput(
+                    f"The values of {column.name}, which is symmetric, must be the {self.n_items} items; "
+                    f"got {len(column)} values."
+                )
+        self.contexts = contexts
+        """What is known of people when they come; None: nothing."""
+        self.coming: Ints = NOBODY
+        """The types of the people who are chosen for now, the next first; of nobody, where there are no contexts."""
+        self.heard: NDArray[np.bool_] | None = None
+        """In a replay: whether what each of the people who come next says counts; None: all of them."""
+        self.exclusions = bool(exclusions)
+        """Whether people may exclude items."""
+        self.excluding: Exclusions = NONE
+        """What the people exclude who are chosen for now, the next first. Private."""
+        self.decisions = OpenDecisions(
+            self.slots, self.patience, life_of(self.coins), types=contexts is not None
+        )
         self.guard = ProcessGuard()
         self.horizon = None if isinstance(horizon, Unlimited) else _validate.positive_int(horizon, "horizon")
         self.visits = _validate.positive_int(visits, "visits")
-        self.unit = Unit(self.visits)
+        hidden = contexts is not None and contexts.private
+        public = REPLACE_WITH_EXCLUSIONS if self.exclusions else REPLACE
+        self.unit = Unit(self.visits, REPLACE_WITH_CONTEXT if hidden else public)
         self.ledger = ledger
         """The ledger that was given; None where a learner keeps its own books, in memory."""
-        self._refuse_a_ledger_for_fewer_visits()
+        self._refuse_a_ledger_for_others()
         on_disk = None if ledger is None else ledger.visits_of(name)
         self.visit_limit = None if self.horizon is None else VisitLimit(self.visits, on_disk)
         self.silent: list[int] = []
@@ -181,11 +205,15 @@ class Frame:
             found["patience"] = patience
         if self.horizon is not None:
             found["horizon"] = self.horizon
+        if self.contexts is not None:
+            found["contexts"] = self.contexts.config()
+        if self.exclusions:
+            found["exclusions"] = True
         return found | ({"visits": self.visits} if self.visits > 1 else {})
 
     def check(self) -> None:
         """Refuse decisions, as read from a snapshot, that could not have been made."""
-        self.decisions.check(self.n_items)
+        self.decisions.check(self.n_items, 0 if self.contexts is None else self.contexts.n_types)
         if self.horizon is not None and self.rounds > self.horizon:
             raise InvalidInput(
                 "The snapshot holds more rounds than its learner was made for; it was altered."
@@ -198,7 +226,7 @@ class Frame:
             raise InvalidInput("The snapshot holds rounds that could not have been chosen; it was altered.")
         self.silent = rounds.tolist()
 
-    def _refuse_a_ledger_for_fewer_visits(self) -> None:
+    def _refuse_a_ledger_for_others(self) -> None:
         ledger = self.ledger
         if ledger is not None and not isinstance(ledger, Ledger):
             raise InvalidInput(f"What is published is paid for on a Ledger; got {ledger!r}.")
@@ -208,6 +236,42 @@ class Frame:
                 f"answer in {self.visits}. Open it with Budget(..., unit=Unit(rounds={self.visits})), or ask for fewer "
                 "visits."
             )
+        if ledger is not None and (self.contexts is not None or self.exclusions):
+            given = ledger.budget.unit.relation
+            if given != self.unit.relation:
+                private = self.contexts is not None and self.contexts.private
+                known = f"contexts that are {'private' if private else 'public'}"
+                what = known if private or not self.exclusions else "exclusions"
+                raise InvalidInput(
+                    f"The ledger is for the relation {given!r}, and {what} are for {self.unit.relation!r}. Open one "
+                    f"with Budget(..., unit=Unit(rounds={self.visits}, relation={self.unit.relation!r})): guarantees "
+                    "of two relations do not add up to one."
+                )
+
+    def types_of_one(self, context: Context) -> Ints:
+        """The type of the next person, alone in an array."""
+        if self.contexts is None:
+            return self.types_of(context, 1)
+        return np.array([self.contexts.type_of(context)], dtype=np.int64)
+
+    def types_of(self, table: Any, rounds: int) -> Ints:
+        """The types of the next people, from what is known of them; of nobody, where there are no contexts."""
+        if self.contexts is None:
+            if table is not None:
+                raise InvalidInput(
+                    f"This {self.name!r} was made without contexts; make it with contexts=Contexts(..)."
+                )
+            return NOBODY
+        return np.zeros(rounds, dtype=np.int64) if table is None else self.contexts.types_of(table, rounds)
+
+    def exclusions_of(self, given: Any, people: int) -> Exclusions:
+        """What the next people exclude; of nobody, where nobody may exclude anything."""
+        if given is not None and not self.exclusions:
+            raise InvalidInput(
+                f"This {self.name!r} was made without exclusions; make it with exclusions=True, if it takes them: "
+                "'overlap-greedy' and 'overlap-sums' do."
+            )
+        return exclusions_of(given, people, self.n_items)
 
     def __getstate__(self) -> dict[str, Any]:
         if self.limited:

@@ -20,13 +20,15 @@ from numpy.typing import NDArray
 from diminuendo import _snapshots, _validate
 from diminuendo.errors import DiminuendoError, InvalidInput, refuse_copies
 from diminuendo.learners.base.menu import Menu
-from diminuendo.learners.base.patience import Patience
+from diminuendo.learners.base.patience import Patience, answered_in_time
 from diminuendo.learners.base.policy import MenuPolicy, Policy
 from diminuendo.learners.base.visits import Identity, silenced
 from diminuendo.privacy.budget import Budget, Guarantee, Unit
 from diminuendo.privacy.events import Event
 from diminuendo.randomness.coins import Coins
-from diminuendo.streams.people import People
+from diminuendo.streams.contexts import NOBODY, Context, Contexts
+from diminuendo.streams.exclusions import Exclusions
+from diminuendo.streams.people import People, Stream
 from diminuendo.types import EMPTY_SLOT, Decision, FeedbackKind, Ints, Items, Progress
 
 TOGETHER = 1000
@@ -97,6 +99,11 @@ class Learner:
         return isinstance(self.policy, MenuPolicy) and self.patience.rounds is not None
 
     @property
+    def contexts(self) -> Contexts | None:
+        """What is known of people when they come; None: nothing."""
+        return self._frame.contexts
+
+    @property
     def coins(self) -> Coins:
         """Where its random words come from."""
         return self._frame.coins
@@ -148,8 +155,19 @@ class Learner:
 
     # One person after the other.
 
-    def choose(self, person: Identity | None = None, *, release: bool = True) -> Decision:
+    def choose(
+        self,
+        person: Identity | None = None,
+        *,
+        context: Context = None,
+        exclude: Any = None,
+        release: bool = True,
+    ) -> Decision:
         """The slate for the next person. `person`: who she is, a public fact; without it, somebody who comes once.
+
+        `context`: what is known of her, where the learner was made with contexts; by column, as {"country": "DE"}.
+        `exclude`: items that she is not shown, such as what she has already, where the learner was made with
+        exclusions. They are used for this slate alone; what is no item is left out.
 
         Private learners are made for people who have up to `visits` rounds. In the rounds after those a slate is
         shown as ever, and her answer changes nothing.
@@ -158,15 +176,24 @@ class Learner:
         `release()`, and until it is done people see the present menu. Where that has no round left, they see its
         leading slate, and their answers change nothing.
         """
-        (decision,) = self._choose([person], release)
+        frame = self._frame
+        excluded = frame.exclusions_of(None if exclude is None else [exclude], 1)
+        (decision,) = self._choose([person], frame.types_of_one(context), excluded, release)
         return decision
 
     def choose_many(
-        self, count: int, persons: Sequence[Identity] | NDArray[Any] | None = None, *, release: bool = True
+        self,
+        count: int,
+        persons: Sequence[Identity] | NDArray[Any] | None = None,
+        *,
+        contexts: Any = None,
+        exclude: Any = None,
+        release: bool = True,
     ) -> list[Decision]:
         """The slates for the next `count` people, as if choose() were called for one after the other.
 
-        `persons`: who they are. If something is to be published in their midst and that fails, none is returned; the
+        `persons`: who they are; `contexts`: what is known of each of them, and `exclude`: what each of them is not
+        shown, as in `choose`. If something is to be published in their midst and that fails, none is returned; the
         rounds before it are over, as rounds that nobody answers.
         """
         count = _validate.whole(count, 0, None, "count")
@@ -175,9 +202,16 @@ class Learner:
             raise InvalidInput(f"persons must name one person per round, {count}; got {len(named)}.")
         for person in named:
             self._frame.counts(person)  # whoever cannot be counted is refused before the first round
-        return self._choose(named, release)
+        types, excluded = self._frame.types_of(contexts, count), self._frame.exclusions_of(exclude, count)
+        return self._choose(named, types, excluded, release)
 
-    def _choose(self, persons: Sequence[Identity | None] | NDArray[Any], release: bool) -> list[Decision]:
+    def _choose(
+        self,
+        persons: Sequence[Identity | None] | NDArray[Any],
+        types: Ints,
+        excluded: Exclusions,
+        release: bool,
+    ) -> list[Decision]:
         frame, policy, made = self._frame, self.policy, list[Decision]()
         with frame.guard.everything() if release else frame.guard.lock:
             frame.admit(len(persons))
@@ -188,6 +222,7 @@ class Learner:
                     if not made:
                         frame.reserve(persons)
                     for person in persons[len(made) : len(made) + TOGETHER]:
+                        frame.coming, frame.excluding = types[len(made) :], excluded.since(len(made))
                         made.append(self._choose_one(person, release))
                         if release and len(made) < len(persons) and policy.due():
                             break
@@ -203,7 +238,9 @@ class Learner:
             policy.resume()
         propensity = policy.propensity(row) if ready else 1.0
         frame.count(person)
-        decision = frame.decisions.add(row, probe, counts, propensity)
+        decision = frame.decisions.add(row, probe, counts, propensity, frame.coming)
+        if frame.contexts is not None:
+            policy.came(decision.round, frame.coming[:1], np.array([counts]))
         if not counts:
             frame.silent.append(decision.round)
         return decision
@@ -288,10 +325,15 @@ class Learner:
         *,
         persons: Sequence[Identity] | NDArray[Any] | None = None,
         late: Ints | None = None,
+        contexts: Any = None,
+        exclude: Any = None,
     ) -> Items:
         """Choose and observe for all of `people` at once; returns the slates, (people, slots), -1 for an empty slot.
 
         `persons`: who each of them is, as in `choose`. Their rounds are counted before the first of them is played.
+        `contexts`: what is known of each of them: contexts, or (people, columns) numbers of values, -1 for what is not
+        known. Without it, what the stream says, if the learner was made with contexts.
+        `exclude`: what each of them is not shown: a list each, or a scipy matrix of yes and no, (people, items).
         `late`: how many further rounds are chosen before each of them answers; NEVER for those who do not.
         """
         frame, policy = self._frame, self.policy
@@ -299,48 +341,45 @@ class Learner:
             raise InvalidInput(f"The learner has {self.n_items} items, the stream {people.n_items}.")
         if frame.patience.seconds is not None:
             raise InvalidInput("A replay takes no time; give patience in rounds, or choose one by one.")
-        in_time = None if late is None else self._in_time(late, len(people))
+        types, excluded = self.types_of(people, contexts), frame.exclusions_of(exclude, len(people))
+        waits = self.patience.rounds if self.waits else None
+        in_time = None if late is None else answered_in_time(late, len(people), waits, self.name)
         slates = np.full((len(people), self.slots), EMPTY_SLOT, dtype=np.int32)
         with frame.guard.everything():
             frame.admit(len(people))
             with frame.guard.defer_interrupt():
                 counted = frame.count_all(persons, len(people))
-        for heard in (counted, in_time):
-            people = people if heard is None else silenced(people, heard)
+        heard = counted if in_time is None else in_time if counted is None else counted & in_time
+        people = people if heard is None else silenced(people, heard)
         done = 0
         while done < len(people):
             with frame.guard.everything():
                 frame.admit(len(people) - done)  # each time: others may have chosen meanwhile
                 self._release_what_is_due()
-                before = done
+                before, frame.coming, frame.excluding = done, types[done:], excluded.since(done)
+                frame.heard = None if heard is None else heard[done:]
                 with frame.guard.all_or_broken():
                     done = policy.replay(people, slates, done)
                     if counted is not None:
                         frame.silent += (frame.rounds + np.flatnonzero(~counted[before:done])).tolist()
-                    frame.decisions.pass_by(slates[before:done])
+                    if frame.contexts is not None:
+                        here = slice(before, done)
+                        counts = np.ones(done - before, dtype=np.bool_) if counted is None else counted[here]
+                        policy.came(frame.rounds, types[here], counts)
+                    frame.decisions.pass_by(slates[before:done], frame.coming)
                 if done < len(people):
                     policy.resume(len(people) - done)
             if progress:
                 progress(done - before)
+        frame.coming, frame.heard = NOBODY, None
         return slates
 
-    def _in_time(self, late: Ints, rounds: int) -> NDArray[np.bool_]:
-        """Who answers before her deadline: all that lateness changes, where answers wait until they are settled."""
-        late = _validate.numbers(late, "late", None)
-        if late.shape != (rounds,) or not np.issubdtype(late.dtype, np.integer):
-            raise InvalidInput(
-                f"late must be a whole number for each of {rounds:,} people; got {late.shape}."
-            )
-        patience = self.patience.rounds
-        if not self.waits or patience is None:
-            if late.any():
-                raise InvalidInput(
-                    f"{self.name!r} learns from answers in the order in which they come, so that late ones cannot be "
-                    "replayed at once; use loop(), or make it with patience in rounds, if it publishes in batches."
-                )
-            return np.ones(rounds, dtype=np.bool_)
-        in_time: NDArray[np.bool_] = (late >= 0) & (late < patience)
-        return in_time
+    def types_of(self, people: Stream, contexts: Any = None) -> Ints:
+        """The types of people by what is known of them: `contexts`, or what their stream says of them."""
+        known = self._frame.contexts
+        if known is not None and contexts is None:
+            return people.types_in(known)
+        return self._frame.types_of(contexts, len(people))
 
     # The items change.
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
+from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -18,13 +19,18 @@ import numpy as np
 from diminuendo import _snapshots
 from diminuendo._numba import inline, kernel
 from diminuendo.errors import InvalidInput
+from diminuendo.learners.base.rules.draw import draw_from_lists
+from diminuendo.learners.base.rules.leave_out import leave_out
+from diminuendo.learners.base.rules.lists import NO_ITEMS, Lists, all_items
 from diminuendo.randomness.words import UNFINISHED, PublicWords, begin, below, undo
+from diminuendo.streams.contexts import NOBODY
+from diminuendo.streams.exclusions import Exclusions
 from diminuendo.types import EMPTY_SLOT, Ints, Items
 
 
 @dataclass(frozen=True, eq=False)
 class Menu(ABC):
-    """What holds for all kinds of menus. A field is a number or a text, or an array."""
+    """What holds for all kinds of menus. A field is a number or a text, or an array, or lists of what may be shown."""
 
     kind: ClassVar[str]
     n_items: int
@@ -35,14 +41,27 @@ class Menu(ABC):
     """The round with which the next menu begins; None: it holds for ever."""
     words: int
     """How many words of its public coins the learner had used when the menu began."""
+    lists: Lists | None = field(default=None, kw_only=True)
+    """What each slot may show; None where people may exclude nothing, and slates are not drawn from it."""
 
     @abstractmethod
     def chooser(self) -> Chooser:
         """What draws the slates of its rounds, from the first on."""
 
+    @property
+    def stand_ins(self) -> tuple[Items, Items]:
+        """What takes the place of what a person excludes, the best first: (types, any) by type, then of all."""
+        return NO_ITEMS[None, :], NO_ITEMS
+
     def to_bytes(self) -> bytes:
         """As bytes; the same menu gives the same bytes."""
-        parts = {part.name: getattr(self, part.name) for part in fields(self)}
+        parts = {
+            part.name: value
+            for part in fields(self)
+            if (value := getattr(self, part.name)) is not None or not part.kw_only
+        }
+        if (lists := parts.pop("lists", None)) is not None:
+            parts |= {name: part for name, part in lists._asdict().items() if len(part) or name == "items"}
         arrays = {name: part for name, part in parts.items() if isinstance(part, np.ndarray)}
         facts = {name: part for name, part in parts.items() if name not in arrays}
         return _snapshots.packed({"menu": self.kind} | facts, arrays)
@@ -50,10 +69,20 @@ class Menu(ABC):
     @classmethod
     def from_parts(cls, facts: dict[str, Any], arrays: dict[str, Any]) -> Self:
         """The menu that was written down as these facts and arrays."""
+        lists = {name: arrays[name] for name in Lists._fields if name in arrays}
+        parts = facts | {name: array for name, array in arrays.items() if name not in lists}
         try:
-            return cls(**facts | arrays)
+            found = cls(**parts | ({"lists": Lists(**lists)} if lists else {}))
         except TypeError as error:
             raise InvalidInput(f"These bytes are not a menu of kind {cls.kind!r}: {error}") from error
+        check_lists(found)  # also of kinds that are never made with lists
+        return found
+
+
+def check_lists(menu: Menu) -> None:
+    """Refuse lists that compiled code may not trust."""
+    if menu.lists is not None and not menu.lists.sound(menu.n_items, menu.slots):
+        raise InvalidInput("The menu holds lists of items that could not have been made; it was altered.")
 
 
 class Chooser(ABC):
@@ -62,15 +91,40 @@ class Chooser(ABC):
     menu: Menu
 
     @abstractmethod
-    def draw(self, number: int, slates: Items, probes: Items, coins: PublicWords) -> int:
+    def draw(
+        self, number: int, slates: Items, probes: Items, coins: PublicWords, types: Ints = NOBODY
+    ) -> int:
         """Fill in the slates, and probes, of rounds from `number` on; how many, before more words are needed.
 
-        All of them are rounds of the menu. Where words run out nothing of that round has happened.
+        `types`: of the people of these rounds, where the menu has a slate for each type (streams/contexts.py). All of
+        them are rounds of the menu. Where words run out nothing of that round has happened.
         """
 
     @abstractmethod
     def propensity(self, number: int, row: Items) -> float | None:
         """With what probability `row`, the last slate drawn, was shown in round `number`; None where it is not said."""
+
+    def without(self, slates: Items, excluded: Exclusions, types: Ints = NOBODY) -> None:
+        """Change slates that were drawn, so that nobody is shown what she excludes.
+
+        In the slot of what leaves comes the best of the others that fits the rules: of her type's own stand-ins, then
+        of everybody's; then the next one by number. A slot for which none is left stays empty. No coins are used, so
+        what others are shown does not depend on it.
+        """
+        lists = self.menu.lists
+        if lists is None:
+            raise InvalidInput(
+                "This menu does not say what else may be shown; make its learner with exclusions=True."
+            )
+        own, ranking = self.menu.stand_ins
+        kinds = types if len(own) > 1 else np.zeros(len(slates), dtype=np.int64)
+        leave_out(lists, own, ranking, kinds, excluded, self.room, slates)
+
+    @cached_property
+    def room(self) -> tuple[Ints, Items]:
+        """For compiled code: a count for each capped set, and the items that left."""
+        sets = 0 if self.menu.lists is None else len(self.menu.lists.most)
+        return np.zeros(sets, dtype=np.int64), np.full(self.menu.slots, EMPTY_SLOT, dtype=np.int32)
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,23 +133,87 @@ class OneSlate(Menu):
 
     kind: ClassVar[str] = "one slate"
     slate: Items
+    ranking: Items | None = field(default=None, kw_only=True)
+    """What takes the place of what a person excludes, the best first."""
+
+    def __post_init__(self) -> None:
+        check_lists(self)
+        if self.ranking is not None and not all_items(self.ranking, self.n_items):
+            raise InvalidInput("The menu holds items that there are not; it was altered.")
 
     def chooser(self) -> Chooser:
         """What shows the one slate."""
         return _Shows(self)
+
+    @property
+    def stand_ins(self) -> tuple[Items, Items]:
+        """The ranking, for everybody."""
+        return NO_ITEMS[None, :], NO_ITEMS if self.ranking is None else self.ranking
 
 
 class _Shows(Chooser):
     def __init__(self, menu: OneSlate) -> None:
         self.menu: OneSlate = menu
 
-    def draw(self, number: int, slates: Items, probes: Items, coins: PublicWords) -> int:
+    def draw(
+        self, number: int, slates: Items, probes: Items, coins: PublicWords, types: Ints = NOBODY
+    ) -> int:
         """The one slate, for all rounds."""
         slates[:] = self.menu.slate
         return len(slates)
 
     def propensity(self, number: int, row: Items) -> float:
         """One: the slate is certain."""
+        return 1.0
+
+
+@dataclass(frozen=True, eq=False)
+class SlateByType(Menu):
+    """Everybody is shown the slate of her type: of what is known of her (streams/contexts.py)."""
+
+    kind: ClassVar[str] = "one slate for each type"
+    slates: Items
+    """(types, slots): -1 for a slot that is empty."""
+    own: Items | None = field(default=None, kw_only=True)
+    """(types, any): what takes the place of what a person of a type excludes, the best first; -1 behind the last."""
+    ranking: Items | None = field(default=None, kw_only=True)
+    """The same for everybody, where that is not enough."""
+
+    def __post_init__(self) -> None:
+        check_lists(self)
+        slates = self.slates
+        sound = slates.ndim == 2 and slates.shape[1] == self.slots and len(slates) > 0
+        for ranked, shape in zip(self.stand_ins, (2, 1), strict=True):
+            sound &= ranked.ndim == shape and all_items(ranked, self.n_items)
+        if not (
+            sound and all_items(slates, self.n_items) and (self.own is None or len(self.own) == len(slates))
+        ):
+            raise InvalidInput("The menu holds slates that could not have been made; it was altered.")
+
+    def chooser(self) -> Chooser:
+        """What looks up the slate of a type."""
+        return _ShowsByType(self)
+
+    @property
+    def stand_ins(self) -> tuple[Items, Items]:
+        """Of each type, then of everybody."""
+        nobody = np.zeros((len(self.slates), 0), dtype=np.int32)
+        return nobody if self.own is None else self.own, NO_ITEMS if self.ranking is None else self.ranking
+
+
+class _ShowsByType(Chooser):
+    def __init__(self, menu: SlateByType) -> None:
+        self.menu: SlateByType = menu
+
+    def draw(
+        self, number: int, slates: Items, probes: Items, coins: PublicWords, types: Ints = NOBODY
+    ) -> int:
+        """The slate of each person's type; of type 0, nothing known, for those of whom nothing is said."""
+        slates[:] = self.menu.slates[types if len(types) else 0]
+        return len(slates)
+
+    def propensity(self, number: int, row: Items) -> float:
+        """One: the slate of her type is certain."""
         return 1.0
 
 
@@ -114,7 +232,9 @@ class _DrawsAtRandom(Chooser):
     def __init__(self, menu: RandomSlates) -> None:
         self.menu: RandomSlates = menu
 
-    def draw(self, number: int, slates: Items, probes: Items, coins: PublicWords) -> int:
+    def draw(
+        self, number: int, slates: Items, probes: Items, coins: PublicWords, types: Ints = NOBODY
+    ) -> int:
         """Uniformly, without replacement."""
         return int(draw_random_slates(self.menu.n_items, slates, 0, coins))
 
@@ -131,34 +251,27 @@ class RandomFromLists(Menu):
     """
 
     kind: ClassVar[str] = "random slates from lists"
-    starts: Ints
-    """Where each slot's items begin, and, last, where they all end."""
-    items: Items
 
     def __post_init__(self) -> None:
-        starts, items = self.starts, self.items
-        sound = (
-            starts.shape == (self.slots + 1,)
-            and starts[0] == 0
-            and (starts[1:] >= starts[:-1]).all()
-            and items.shape == (starts[-1],)
-            and ((items >= 0) & (items < self.n_items)).all()
-        )
-        if not sound:
-            raise InvalidInput("The menu holds lists of items that could not have been made; it was altered.")
+        check_lists(self)
 
     def chooser(self) -> Chooser:
         """What draws each slot from its list."""
-        return _DrawsFromLists(self)
+        if self.lists is None:
+            raise InvalidInput("The menu lacks the lists that its slates are drawn from; it was altered.")
+        return _DrawsFromLists(self, self.lists)
 
 
 class _DrawsFromLists(Chooser):
-    def __init__(self, menu: RandomFromLists) -> None:
+    def __init__(self, menu: RandomFromLists, lists: Lists) -> None:
         self.menu: RandomFromLists = menu
+        self._lists = lists
 
-    def draw(self, number: int, slates: Items, probes: Items, coins: PublicWords) -> int:
+    def draw(
+        self, number: int, slates: Items, probes: Items, coins: PublicWords, types: Ints = NOBODY
+    ) -> int:
         """Each item that is left to a slot equally likely."""
-        return int(draw_from_lists(self.menu.starts, self.menu.items, slates, 0, coins))
+        return int(draw_from_lists(self._lists, slates, 0, self.room[0], coins))
 
     def propensity(self, number: int, row: Items) -> None:
         """Is not said."""
@@ -198,35 +311,5 @@ def draw_random(n_items: int, row: Items, coins: PublicWords) -> bool:
 def draw_random_slates(n_items: int, slates: Items, done: int, coins: PublicWords) -> int:
     """Random slates from `done` on; how far it came."""
     while done < slates.shape[0] and _distinct(n_items, slates[done], coins):
-        done += 1
-    return done
-
-
-@kernel
-def draw_from_lists(starts: Ints, items: Items, slates: Items, done: int, coins: PublicWords) -> int:
-    """Random slates from `done` on, slot by slot, nothing twice; a slot for which nothing is left stays empty."""
-    while done < slates.shape[0]:
-        begin(coins)
-        row = slates[done]
-        for slot in range(len(row)):
-            row[slot] = EMPTY_SLOT
-        for slot in range(len(row)):
-            low, high = starts[slot], starts[slot + 1]
-            left = high - low
-            for j in range(
-                low, high if left <= slot else low
-            ):  # with more items than slots before, some are left
-                for earlier in range(slot):
-                    left -= row[earlier] == items[j]
-            while left > 0 and row[slot] == EMPTY_SLOT:
-                place = below(high - low, coins)
-                if place == UNFINISHED:
-                    undo(coins)
-                    return done
-                item = items[low + place]
-                for earlier in range(slot):
-                    if row[earlier] == item:
-                        item = EMPTY_SLOT
-                row[slot] = item
         done += 1
     return done

@@ -12,6 +12,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
+import numpy as np
+from numpy.typing import NDArray
+
 from diminuendo import _validate
 from diminuendo.errors import InvalidInput
 
@@ -87,3 +90,22 @@ def as_patience(said: Patient) -> Patience:
     if isinstance(said, Patience):
         return said
     return NO_PATIENCE if said is None else Patience(rounds=said)
+
+
+def answered_in_time(late: Any, rounds: int, patience: int | None, learner: str) -> NDArray[np.bool_]:
+    """Who answers before her deadline: all that lateness changes, where answers wait until they are settled.
+
+    `patience`: in rounds; None where the learner of that name does not wait, so that nobody may be late.
+    """
+    late = _validate.numbers(late, "late", None)
+    if late.shape != (rounds,) or not np.issubdtype(late.dtype, np.integer):
+        raise InvalidInput(f"late must be a whole number for each of {rounds:,} people; got {late.shape}.")
+    if patience is None:
+        if late.any():
+            raise InvalidInput(
+                f"{learner!r} learns from answers in the order in which they come, so that late ones cannot be "
+                "replayed at once; use loop(), or make it with patience in rounds, if it publishes in batches."
+            )
+        return np.ones(rounds, dtype=np.bool_)
+    in_time: NDArray[np.bool_] = (late >= 0) & (late < patience)
+    return in_time

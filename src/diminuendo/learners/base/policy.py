@@ -26,8 +26,9 @@ from diminuendo.learners.base.frame import Frame
 from diminuendo.learners.base.menu import Chooser, Menu
 from diminuendo.privacy.budget import Budget, Guarantee
 from diminuendo.privacy.events import Event
+from diminuendo.streams.exclusions import NONE
 from diminuendo.streams.people import People
-from diminuendo.types import Items
+from diminuendo.types import Ints, Items
 
 
 class Policy(ABC):
@@ -101,6 +102,12 @@ class Policy(ABC):
     @abstractmethod
     def draw(self, row: Items, probe: Items) -> bool:
         """Fill in the next slate; False, with nothing changed, when it must be resumed."""
+
+    def came(self, first: int, types: Ints, counts: NDArray[np.bool_]) -> None:  # noqa: B027
+        """People of these types came, from round `first` on; for each, whether her answer counts.
+
+        Called where there are contexts, of which some need to know how many there are of each.
+        """
 
     def propensity(self, row: Items) -> float | None:
         """With what probability `row` was drawn just now, where that is a public fact."""
@@ -180,12 +187,17 @@ class MenuPolicy(Policy):
     def draw_rows(self, slates: Items, probes: Items | None = None) -> int:
         """The slates of the next rounds, all of one menu, and their probes; how many, before it must be resumed."""
         probes = np.empty((len(slates), 3), dtype=np.int32) if probes is None else probes
-        return self.chooser.draw(self.frame.rounds, slates, probes, self.frame.public.view)
+        frame, types = self.frame, self.frame.coming[: len(slates)]
+        drawn = self.chooser.draw(frame.rounds, slates, probes, frame.public.view, types)
+        if len(frame.excluding.items):  # after all coins: what others are shown does not depend on it
+            self.chooser.without(slates[:drawn], frame.excluding, types)
+            frame.excluding = NONE if drawn == len(slates) else frame.excluding.since(drawn)
+        return drawn
 
     def stop(self, people: People, done: int, *marks: int | None) -> int:
         """How far a replay that has come to `done` may go in one go: to the first of these rounds."""
         return min(len(people), *(done + mark - self.frame.rounds for mark in marks if mark is not None))
 
     def propensity(self, row: Items) -> float | None:
-        """As the menu says."""
-        return self.chooser.propensity(self.frame.rounds, row)
+        """As the menu says; nothing where people may exclude items, since what she excludes has a part in it."""
+        return None if self.frame.exclusions else self.chooser.propensity(self.frame.rounds, row)

@@ -16,6 +16,7 @@ from diminuendo.errors import InvalidInput
 from diminuendo.learners.base.learner import Learner
 from diminuendo.learners.base.patience import NO_PATIENCE, Patience
 from diminuendo.learners.base.visits import Identity
+from diminuendo.streams.exclusions import exclusions_of
 from diminuendo.streams.people import People, Stream
 from diminuendo.types import EMPTY_SLOT, FEEDBACKS, NEVER, Decision, FeedbackKind, Ints, Items, Progress
 
@@ -28,14 +29,19 @@ def replay(
     *,
     persons: Sequence[Identity] | NDArray[Any] | None = None,
     late: Ints | None = None,
+    contexts: Any = None,
+    exclude: Any = None,
 ) -> Items:
     """The slates `learner` shows to `stream`, (people, slots), -1 for an empty slot; `persons`: who they are.
 
     `late`: how many further rounds are chosen before each of them answers; NEVER for those who do not.
+    `contexts`: what is known of them; without it, what the stream says.
+    `exclude`: what each of them is not shown, where the learner was made with exclusions.
     """
+    more: dict[str, Any] = {"persons": persons, "late": late, "contexts": contexts, "exclude": exclude}
     if isinstance(stream, People) and (late is None or learner.waits):
-        return learner.replay(stream, progress, persons=persons, late=late)
-    return loop(learner, stream, feedback, progress, persons=persons, late=late)
+        return learner.replay(stream, progress, **more)
+    return loop(learner, stream, feedback, progress, **more)
 
 
 def loop(
@@ -46,13 +52,19 @@ def loop(
     *,
     persons: Sequence[Identity] | NDArray[Any] | None = None,
     late: Ints | None = None,
+    contexts: Any = None,
+    exclude: Any = None,
 ) -> Items:
     """Choose and observe round by round, as a service would: for streams of functions, and to check `replay`."""
     kind = feedback or next(kind for kind in FEEDBACKS if kind in learner.reads)
     slates = np.full((len(stream), learner.slots), EMPTY_SLOT, dtype=np.int32)
     on_the_way: dict[int, list[tuple[Decision, Any]]] = {}  # answers, by the round after which they come
+    columns, types = learner.contexts, learner.types_of(stream, contexts)
+    excluded = exclusions_of(exclude, len(stream), learner.n_items)
     for t in range(len(stream)):
-        decision = learner.choose(None if persons is None else persons[t])
+        context = None if columns is None else columns.said(types.item(t))
+        own = None if exclude is None else excluded.of(t)
+        decision = learner.choose(None if persons is None else persons[t], context=context, exclude=own)
         row, person = learner.row_of(decision), stream[t]
         said: Any = person if kind == "full" else None
         if kind == "bandit":

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from diminuendo import _validate
 from diminuendo.learners.base.patience import NO_PATIENCE, Patient, as_patience
+from diminuendo.offline.rules import SlateRules, as_rules
+from diminuendo.streams.contexts import Contexts, as_contexts
 from diminuendo.types import FEEDBACKS, FeedbackKind
 
 
@@ -23,6 +25,12 @@ class Setting:
     """How many rounds one person may have; her answers in all of them together are protected."""
     patience: Patient = NO_PATIENCE
     """How long answers are waited for, and how many people answer at all; a number is one of rounds."""
+    contexts: Contexts | None = field(default=None, repr=False)
+    """What is known of people when they come; None: nothing."""
+    rules: SlateRules | None = field(default=None, repr=False)
+    """What slates must keep to, whatever people say; None: nothing."""
+    exclusions: bool = field(default=False, repr=False)
+    """Whether people may exclude items, such as those that they have already."""
 
     def __post_init__(self) -> None:
         checked = {
@@ -34,6 +42,11 @@ class Setting:
             "delta": _validate.delta(self.delta),
             "visits": _validate.positive_int(self.visits, "visits"),
             "patience": as_patience(self.patience),
+            "contexts": as_contexts(self.contexts),
+            "rules": as_rules(self.rules),
+            "exclusions": bool(self.exclusions),
         }
         for name, value in checked.items():  # plain numbers, whatever kind was given
             object.__setattr__(self, name, value)
+        if self.rules is not None:
+            self.rules.check(self.n_items, self.slots)

@@ -1,0 +1,297 @@
+"""Contexts: what is known of a person when she comes, as columns whose values are listed beforehand.
+
+    Contexts(country=["DE", "FR", "other"], hour=24)
+
+A *column* is one thing that may be known, such as a country; its *values* are listed before anybody comes, and a number
+stands for the whole numbers from 0 on. A *type* is what is known of somebody in all columns together. In each column it
+may also be that nothing is known: that is part of every column, and needs no value of its own. Types are numbered, and
+type 0 is somebody of whom nothing is known.
+
+*Public contexts*: everybody may know them, her slate too. *Private contexts*: what all others see hides her context and
+her answer together, while her own slate shows what her context was (docs/maths/contexts.md). So a private context that
+cannot be read is never an error, which somebody else might see: it is taken for `other`, where that is a value of the
+column, or for not known.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from diminuendo import _validate
+from diminuendo.errors import InvalidInput
+from diminuendo.types import Ints
+
+Context: TypeAlias = Mapping[str, Any] | Sequence[Any] | str | int | None
+"""What is known of one person: by the names of columns, or in their order; of a single column also the value alone."""
+
+OTHER = "other"
+"""The value that stands for all that are not listed, where a column has it."""
+UNKNOWN = -1
+"""In place of the number of a value: nothing is known."""
+MOST_TYPES = 1 << 17
+"""There is a slate for every type."""
+MOST_VALUES = 1000
+"""Values of a column that are listed from data; rarer ones become OTHER."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """One thing that may be known of people."""
+
+    name: str
+    values: tuple[str, ...]
+    """All that it can be, but for not known."""
+    symmetric: bool = False
+    """Whether its values are the items, and that of a person is one of the items that she wants, drawn by a coin, while
+    the others are what she answers. Then "c is known, and she wants a" is as likely as "a is known, and she wants c".
+    """
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def number(self, value: Any) -> int | None:
+        """The number of a value, UNKNOWN where it is None; None where it is not listed."""
+        if value is None:
+            return UNKNOWN
+        return self._numbers.get(str(value), self._numbers.get(OTHER))
+
+    @cached_property
+    def _numbers(self) -> dict[str, int]:
+        """Found at once, wherever a value stands: how long it takes tells nothing."""
+        return {value: number for number, value in enumerate(self.values)}
+
+
+@dataclass(frozen=True, init=False)
+class Contexts:
+    """Columns with the values that they may have; coarse ones first, where one says more exactly what another says."""
+
+    columns: tuple[Column, ...]
+    private: bool
+    """Whether nobody but she herself may learn her context."""
+
+    def __init__(
+        self,
+        columns: Mapping[str, Any] | None = None,
+        /,
+        *,
+        private: bool = False,
+        symmetric: Sequence[str] = (),
+        **more: Any,
+    ) -> None:
+        given, drawn = dict(columns or {}) | more, [symmetric] if isinstance(symmetric, str) else symmetric
+        if not given:
+            raise InvalidInput("Contexts have at least one column, such as country=['DE', 'FR', 'other'].")
+        if strange := [name for name in drawn if name not in given]:
+            raise InvalidInput(f"symmetric names columns, and there is none called {', '.join(strange)}.")
+        found = tuple(
+            replace(_column(name, values), symmetric=name in drawn) for name, values in given.items()
+        )
+        object.__setattr__(self, "columns", found)
+        object.__setattr__(self, "private", bool(private))
+        if self.n_types > MOST_TYPES:
+            sizes = " x ".join(f"({len(column)} + 1)" for column in found)
+            raise InvalidInput(
+                f"There is a slate for every type, and {sizes} = {self.n_types:,} are too many; at most "
+                f"{MOST_TYPES:,} are allowed. Join values of a column, or leave a column out."
+            )
+
+    def __repr__(self) -> str:
+        parts = [f"{column.name}: {len(column)}" for column in self.columns]
+        return f"<Contexts {', '.join(parts)}{'; private' if self.private else ''}>"
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """How many values each column has."""
+        return tuple(len(column) for column in self.columns)
+
+    @property
+    def n_types(self) -> int:
+        """How many types there are, with those of whom something is not known."""
+        return math.prod(size + 1 for size in self.sizes)
+
+    def type_of(self, context: Context) -> int:
+        """The type of one person. A public context that is not listed is refused; a private one never is."""
+        try:
+            given = self._by_column(context)
+        except Exception:  # foreign objects may raise whatever they like
+            if not self.private:
+                raise
+            given = [(column, None) for column in self.columns]
+        found = [self._checked(column, value) for column, value in given]
+        return int(np.ravel_multi_index([number + 1 for number in found], self._shape))
+
+    def _by_column(self, context: Any) -> list[tuple[Column, Any]]:
+        names = [column.name for column in self.columns]
+        if context is None:
+            values: list[Any] = [None] * len(names)
+        elif isinstance(context, Mapping):
+            if not (self.private or set(context) <= set(names)):
+                strange = sorted(str(name) for name in set(context) - set(names))
+                raise InvalidInput(
+                    f"A context has the columns {', '.join(names)}; got {', '.join(strange)} besides."
+                )
+            values = [context.get(name) for name in names]
+        elif isinstance(context, (str, bytes)) or not isinstance(context, (Sequence, np.ndarray)):
+            values = [context]
+        else:
+            values = list(context)
+        if len(values) != len(names):
+            if not self.private:
+                raise InvalidInput(
+                    f"A context has a value for each column ({', '.join(names)}); got {len(values)}."
+                )
+            values = [None] * len(names)
+        return list(zip(self.columns, values, strict=True))
+
+    def _checked(self, column: Column, value: Any) -> int:
+        try:
+            found = column.number(value)
+        except Exception:  # foreign objects may raise whatever they like
+            found = None
+        if found is None and not self.private:
+            listed = ", ".join(column.values[:10]) + (", .." if len(column) > 10 else "")
+            raise InvalidInput(
+                f"{column.name} must be one of {listed}; got {value!r}. List {OTHER!r} among its values for all that "
+                "is not listed, or leave it out where it is not known."
+            )
+        return UNKNOWN if found is None else found
+
+    def types_of(self, table: Any, rounds: int) -> Ints:
+        """The types of several people: numbers of values, one row per person and one column each; or contexts.
+
+        In an array of whole numbers -1 stands for what is not known.
+        """
+        if isinstance(table, np.ndarray) and np.issubdtype(table.dtype, np.integer):
+            numbers = table[:, None] if table.ndim == 1 else table
+            if numbers.shape != (rounds, len(self.columns)):
+                raise InvalidInput(
+                    f"contexts must have a row for each of {rounds:,} people and a number for each of "
+                    f"{len(self.columns)} columns; got shape {table.shape}."
+                )
+            listed = (numbers >= UNKNOWN) & (numbers < np.array(self.sizes))
+            if not (self.private or listed.all()):
+                row, column = np.argwhere(~listed)[0]
+                raise InvalidInput(
+                    f"The values of {self.columns[column].name} are numbered from 0 to {self.sizes[column] - 1}, and "
+                    f"{UNKNOWN} is not known; got {numbers[row, column]} for person {row}."
+                )
+            digits = np.where(listed, numbers.astype(np.int64), UNKNOWN) + 1
+            found: Ints = np.ravel_multi_index(tuple(digits.T), self._shape).astype(np.int64)
+            return found
+        if len(table) != rounds:
+            raise InvalidInput(f"contexts must have one for each of {rounds:,} people; got {len(table)}.")
+        return np.array([self.type_of(context) for context in table], dtype=np.int64)
+
+    def values_of(self, types: Ints) -> Ints:
+        """(people, columns): the number of each person's value, UNKNOWN where it is not known."""
+        digits = np.unravel_index(np.asarray(types), self._shape)
+        return np.stack(digits, axis=-1).astype(np.int64) - 1
+
+    def said(self, number: int) -> dict[str, str]:
+        """What is known of a type, by column; without what is not known."""
+        values = self.values_of(np.array([number]))[0].tolist()
+        return {
+            column.name: column.values[value]
+            for column, value in zip(self.columns, values, strict=True)
+            if value != UNKNOWN
+        }
+
+    def only(self, names: Sequence[str], *, private: bool) -> Contexts:
+        """These columns alone, in this order."""
+        known = {column.name: column for column in self.columns}
+        missing = [name for name in names if name not in known]
+        if missing:
+            raise InvalidInput(
+                f"Nothing called {', '.join(missing)} is known of these people; there is: {', '.join(known)}."
+            )
+        symmetric = [name for name in names if known[name].symmetric]
+        return Contexts({name: known[name].values for name in names}, private=private, symmetric=symmetric)
+
+    def config(self) -> dict[str, Any]:
+        """As files hold them."""
+        return {
+            "columns": {column.name: list(column.values) for column in self.columns},
+            "private": self.private,
+            "symmetric": [column.name for column in self.columns if column.symmetric],
+        }
+
+    @property
+    def _shape(self) -> tuple[int, ...]:
+        return tuple(size + 1 for size in self.sizes)
+
+
+def as_contexts(given: Any) -> Contexts | None:
+    """Contexts at the door: themselves, or as files hold them."""
+    if given is None or isinstance(given, Contexts):
+        return given
+    if isinstance(given, Mapping) and set(given) == {"columns", "private", "symmetric"}:
+        return Contexts(given["columns"], private=given["private"], symmetric=given["symmetric"])
+    raise InvalidInput(f"contexts must be Contexts(country=[..], hour=24, ..); got {given!r}.")
+
+
+def _column(name: str, values: Any) -> Column:
+    if isinstance(values, (int, np.integer)) and not isinstance(values, bool):
+        listed = [str(value) for value in range(_validate.positive_int(values, name))]
+    elif isinstance(values, str) or not isinstance(values, (Sequence, np.ndarray)):
+        raise InvalidInput(
+            f"{name} must list its values, as ['DE', 'FR', 'other'], or say how many there are; got {values!r}."
+        )
+    else:
+        listed = [str(value) for value in values]
+    if not listed or len(set(listed)) < len(listed):
+        raise InvalidInput(f"{name} must have at least one value, each once; got {listed!r}.")
+    return Column(str(name), tuple(listed))
+
+
+def names_of(context: str | Sequence[str] | None) -> list[str]:
+    """The contexts that were asked for, as `country,time:hour` or one by one."""
+    given = context.split(",") if isinstance(context, str) else context or ()
+    names = [str(name).strip() for name in given]
+    if not all(names) or len(set(names)) < len(names):
+        raise InvalidInput(
+            f"context names columns, each once, as 'country,device' or ['country', 'time:hour']; got {context!r}."
+        )
+    return names
+
+
+def listed(name: str, codes: Ints, values: Sequence[str]) -> tuple[list[str], Ints]:
+    """The values of a column that occur, in order, and everybody's number among them; UNKNOWN stays what it is.
+
+    `codes` are numbers of `values`. For simulations, where nothing is protected from whoever simulates; a service lists
+    values before anybody comes. Beyond MOST_VALUES the rarest become OTHER.
+    """
+    known = codes[codes != UNKNOWN]
+    if not len(known):
+        raise InvalidInput(f"{name} is missing for everybody; leave it out.")
+    counts = np.bincount(known, minlength=len(values))
+    kept = np.flatnonzero(counts)
+    if len(kept) > MOST_VALUES:
+        rare = len(kept) - (MOST_VALUES - 1)
+        kept = np.argsort(-counts, kind="stable")[: MOST_VALUES - 1]
+        warnings.warn(
+            f"{name} has more than {MOST_VALUES:,} values; the {rare:,} rarest of them became {OTHER!r}.",
+            stacklevel=2,
+        )
+    found = sorted({values[code] for code in kept.tolist()} - {OTHER}, key=_as_number)
+    if len(kept) < np.count_nonzero(counts) or any(values[code] == OTHER for code in kept.tolist()):
+        found.append(OTHER)
+    place = {value: number for number, value in enumerate(found)}
+    numbers = np.array([place.get(value, place.get(OTHER, UNKNOWN)) for value in values], dtype=np.int64)
+    return found, np.where(codes == UNKNOWN, UNKNOWN, numbers[codes])
+
+
+def _as_number(value: str) -> tuple[bool, int, str]:
+    """Whole numbers by their size and first, then words."""
+    whole = value.removeprefix("-").isdecimal()
+    return not whole, int(value) if whole else 0, value
+
+
+NOBODY: Ints = np.zeros(0, dtype=np.int64)
+"""The types of nobody: where there are no contexts."""

@@ -1,0 +1,92 @@
+"""Exclusions: what a person may not be shown, because she has it already or does not want it. Hers alone.
+
+For each person the numbers of some items, as `[[3, 4], [], [7]]`, or yes and no for all of them, one row per person, as
+an array or a scipy matrix. Names of items are no numbers, and are left out. What she excludes is used for her own slate
+and for nothing else, and nobody but her may learn it (docs/maths/rules.md). So nothing that she excludes is ever an
+error, which somebody else might see: what is no item is left out.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from itertools import islice
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from diminuendo.errors import InvalidInput
+from diminuendo.types import Ints, Items
+
+READ = 16
+"""Of what one person excludes as much is read as all items would be, each said this often; what follows is left out."""
+
+
+class Exclusions(NamedTuple):
+    """What some people exclude, for compiled code."""
+
+    starts: Ints
+    """Where the items of each person begin, and, last, where they all end."""
+    items: Items
+    """Rising, for each person, none twice."""
+
+    def __repr__(self) -> str:
+        return "<Exclusions>"
+
+    def since(self, person: int) -> Exclusions:
+        """Of the people from that one on."""
+        return Exclusions(self.starts[person:], self.items) if len(self.items) else NONE
+
+    def of(self, person: int) -> list[int]:
+        """What one person excludes."""
+        found: list[int] = self.items[self.starts[person] : self.starts[person + 1]].tolist()
+        return found
+
+
+NONE = Exclusions(np.zeros(1, dtype=np.int64), np.zeros(0, dtype=np.int32))
+"""Of nobody: where there are no exclusions."""
+
+
+def exclusions_of(given: Any, people: int, n_items: int) -> Exclusions:
+    """What each of `people` excludes: a list each, None for nobody, or an array or a scipy matrix of yes and no."""
+    if given is None:
+        return NONE
+    if hasattr(given, "tocsr") or (isinstance(given, np.ndarray) and given.dtype == np.bool_):
+        return _of_matrix(given, people, n_items)
+    if not hasattr(given, "__len__") or len(given) != people:
+        many = len(given) if hasattr(given, "__len__") else type(given).__name__
+        raise InvalidInput(f"exclude must have items for each of {people:,} people; got {many}.")
+    rows = [_items(each, n_items) for each in given]
+    starts = np.cumsum([0, *map(len, rows)], dtype=np.int64)
+    return Exclusions(starts, np.concatenate([*rows, NONE.items]))
+
+
+def _of_matrix(given: Any, people: int, n_items: int) -> Exclusions:
+    if given.shape != (people, n_items):
+        raise InvalidInput(
+            f"exclude must have a row for each of {people:,} people and a column for each of {n_items:,} items; "
+            f"got shape {given.shape}."
+        )
+    if isinstance(given, np.ndarray):
+        whose, items = np.nonzero(given)
+        return Exclusions(np.searchsorted(whose, np.arange(people + 1)), items.astype(np.int32))
+    rows = given.tocsr(copy=True)
+    rows.sum_duplicates()
+    rows.eliminate_zeros()
+    rows.sort_indices()
+    return Exclusions(rows.indptr.astype(np.int64), rows.indices.astype(np.int32))
+
+
+def _items(given: Any, n_items: int) -> Items:
+    """What one person excludes, as far as it is items. Nothing is refused: foreign objects may raise what they like."""
+    found = set[int]()
+    with suppress(Exception):
+        if isinstance(given, np.ndarray):
+            mask = given.dtype == np.bool_ and given.shape == (n_items,)
+            many = np.flatnonzero(given).tolist() if mask else given.ravel().tolist()
+        else:
+            many = [given] if isinstance(given, (int, float, np.integer, np.floating)) else given
+        for item in islice(many, READ + READ * n_items):
+            number = isinstance(item, (int, float, np.integer, np.floating)) and not isinstance(item, bool)
+            if number and 0 <= item < n_items and item == int(item):
+                found.add(int(item))
+    return np.array(sorted(found), dtype=np.int32)
