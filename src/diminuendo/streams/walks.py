@@ -108,7 +108,6 @@ class GainWalk:
 
     def __init__(self, n_items: int, segments: Sequence[Segment], starts: Ints, items: Ints) -> None:
         self._n_items, self._starts, self._items = n_items, starts, items
-        self._slate: list[int] = []
         self.moved = np.zeros(sum(map(len, segments)), dtype=np.bool_)
         """Who was moved by the last item."""
         if len(starts) != len(self.moved) + 1:  # compiled code trusts that they fit each other
@@ -117,34 +116,38 @@ class GainWalk:
             )
         self._buffer, self._gained = buffer_for(n_items, segments), np.zeros(n_items)
         self._parts = [
-            (part.function, part.walkers() if part.function is None else None) for part in segments
+            (part.function, part.walkers() if part.function is None else None, list[int]())
+            for part in segments
         ]
-        sizes = [int(np.diff(walk.at).max(initial=0)) for _, walk in self._parts if walk is not None]
+        sizes = [int(np.diff(walk.at).max(initial=0)) for _, walk, _ in self._parts if walk is not None]
         self._before = np.empty(max(sizes, default=0))
 
     def __repr__(self) -> str:
-        return f"<GainWalk, {self._n_items} items, {len(self._slate)} joined>"
+        return f"<GainWalk, {self._n_items} items>"
 
-    def after(self, item: int, *, everybody: bool = True) -> Floats:
+    def after(self, item: int | Ints, *, everybody: bool = True) -> Floats:
         """The gain of every entry once `item` has joined, of everybody or of those whom it has moved (`moved`).
 
-        For the others it changes nothing: what they would gain is what they would have gained before.
+        For the others it changes nothing: what they would gain is what they would have gained before. `item`: one for
+        all, or each person's own, EMPTY_SLOT for those whom none joins.
         """
-        self._slate.append(item)
+        items = np.broadcast_to(np.asarray(item, dtype=np.int64), self.moved.shape)
         first, out = 0, np.zeros(len(self._items))
-        for function, walk in self._parts:
+        for function, walk, slate in self._parts:
             starts = self._starts[first:]
             if walk is not None:
-                moved = self.moved[first : first + len(walk.rows)]
-                _join(walk, self._before, item, moved)
+                here = slice(first, first + len(walk.rows))
+                moved = self.moved[here]
+                _join(walk, self._before, items[here], moved)
                 if everybody:
                     moved[:] = True
                 _ask(walk, moved, self._buffer, starts, self._items, self._gained, out)
                 first += len(walk.rows)
             elif function is not None:
                 self.moved[first] = True
+                slate += [joined for joined in items[first : first + 1].tolist() if joined != EMPTY_SLOT]
                 entries = slice(starts[0], starts[1])
-                out[entries] = _said(function, self._slate, self._n_items)[self._items[entries]]
+                out[entries] = _said(function, slate, self._n_items)[self._items[entries]]
                 first += 1
         return out
 
@@ -260,15 +263,17 @@ def _singles(walk: Walkers, buffer: GainBuffer, starts: Ints, items: Ints, value
 
 
 @kernel
-def _join(walk: Walkers, before: Floats, joined: int, moved: NDArray[np.bool_]) -> None:
-    """Everybody's prefix with one item more; `moved`: whose is another one now."""
+def _join(walk: Walkers, before: Floats, joined: Ints, moved: NDArray[np.bool_]) -> None:
+    """Everybody's prefix with one item more, if any; `moved`: whose is another one now."""
     table, rows, at, state = walk
     for i in range(len(rows)):
+        moved[i] = False
+        if joined[i] == EMPTY_SLOT:
+            continue
         size = at[i + 1] - at[i]
         for j in range(size):
             before[j] = state[at[i] + j]
-        add(table, rows[i], state, at[i], joined)
-        moved[i] = False
+        add(table, rows[i], state, at[i], joined[i])
         for j in range(size):
             moved[i] |= before[j] != state[at[i] + j]
 

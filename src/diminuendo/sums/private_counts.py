@@ -6,7 +6,7 @@ r"""Private counts: people add to cells that are opened together, published once
     published = counts.release(secret)          # one number per cell, in units, with noise
 
 Cells that are opened together are a *lot*. Several may be open at once, each for people of its own: they are published
-in the order in which they were opened.
+in the order in which they were opened, unless `release` and `forget` are told otherwise.
 How many cells there are, and what they are for, may depend on everything published before: nothing is published twice
 about the same person, so there is nothing to plan ahead and no running total to protect. Whoever calls decides at
 `choose()`, by public facts, which cells a person may add to. They are cells of equal `sensitivity`, the largest L1
@@ -53,25 +53,30 @@ class Counts(ABC):
             raise InvalidInput(f"cost must be a Laplace event with epsilon above 0; got {cost!r}.")
         self.ticks = _validate.positive_int(ticks, "ticks")
         self.event = cost
-        self._number = 0
+        self._opened = 0
+        self._numbers: list[int] = []  # of the open lots, the oldest first: how many were opened before each
         self._sensitivities: list[Ints] = []  # of the cells of each open lot, the oldest first
         self._lots: list[Ints] = []
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__}: number {self._number}, {len(self._lots)} lots open>"
+        return f"<{type(self).__name__}: number {self.number}, {len(self._lots)} lots open>"
 
     @property
     def number(self) -> int:
-        """The number of lots that were published and forgotten: that of the oldest that is open."""
-        return self._number
+        """The number of the oldest lot that is open; where none is, how many were opened."""
+        return self._numbers[0] if self._numbers else self._opened
 
     @abstractmethod
     def planned(self, draw: Callable[[], Ints], secret: SecretRandomness) -> Ints:
         """What the next lot is for, in whole numbers: as it was kept before a crash, or as drawn now."""
 
     @abstractmethod
-    def release(self, secret: SecretRandomness) -> Floats:
-        """Publish every cell of the oldest lot, in units; the cells are still there."""
+    def release(self, secret: SecretRandomness, lot: int = 0) -> Floats:
+        """Publish every cell of a lot, the oldest unless told otherwise, in units; the cells are still there."""
+
+    @abstractmethod
+    def known(self, draw: Callable[[], Ints], secret: SecretRandomness, lot: int = 0) -> Ints:
+        """Something public about a lot: as it was kept before a crash, or as it is now."""
 
     def open(self, sensitivity: Any) -> None:
         """A new lot of cells, with how much one person may move at most in each."""
@@ -86,7 +91,11 @@ class Counts(ABC):
             [*self._sensitivities, found.astype(np.int64)],
             [*self._lots, np.zeros(len(found), np.int64)],
         )
-        self._sensitivities, self._lots = sensitivities, lots  # in one go: they stay in step, whatever fails
+        numbers = [*self._numbers, self._opened]
+        # In one go: they stay in step, whatever fails.
+        self._sensitivities, self._lots, self._numbers, self._opened = (
+            sensitivities, lots, numbers, self._opened + 1,
+        )  # fmt: skip
 
     def add(self, cells: Any, ticks: Any, lot: int = -1) -> None:
         """Contributions, clipped to whole ticks of at most one unit each: to each of `cells` those of `ticks`.
@@ -104,15 +113,14 @@ class Counts(ABC):
         clipped, cells = 0 if ticks < 0 else min(ticks, self.ticks), self._lots[lot]
         cells[cell] = cells.item(cell) + clipped
 
-    def exact(self) -> Floats:
-        """Every cell of the oldest lot as it is, in units: as private as what people said."""
-        return np.asarray(self._lots[0] / self.ticks) if self._lots else np.zeros(0)
+    def exact(self, lot: int = 0) -> Floats:
+        """Every cell of a lot as it is, in units: as private as what people said."""
+        return np.asarray(self._lots[lot] / self.ticks) if self._lots else np.zeros(0)
 
-    def forget(self) -> None:
-        """The oldest lot was published; wipe it out."""
-        self._lots[0][:] = 0
-        del self._lots[0], self._sensitivities[0]
-        self._number += 1
+    def forget(self, lot: int = 0) -> None:
+        """A lot was published, the oldest unless told otherwise; wipe it out."""
+        self._lots[lot][:] = 0
+        del self._lots[lot], self._sensitivities[lot], self._numbers[lot]
 
     def scale(self, sensitivity: int) -> float:
         """The scale of the noise that `cost` pays for in cells of that sensitivity, in ticks."""
@@ -122,10 +130,13 @@ class Counts(ABC):
 
     def arrays(self) -> dict[str, Ints]:
         """For a snapshot: as private as what people said. The names are those of a format."""
-        return {
-            "number": np.array([self._number]),
+        found = {
+            "number": np.array([self.number]),
             "cells": np.concatenate([np.zeros(0, np.int64), *self._lots]),
         }
+        if self.number + len(self._numbers) != self._opened:  # some were published before older ones
+            found["numbers"] = np.array([*self._numbers, self._opened])
+        return found
 
     def take(self, arrays: dict[str, Any], people: int) -> None:
         """Go on from what `arrays` gave, with lots opened as they were then; refuse what `people` cannot have said."""
@@ -142,11 +153,26 @@ class Counts(ABC):
         )
         if not sound or number is None or cells is None:
             raise InvalidInput("The snapshot holds counts that could not have come about; it was altered.")
-        self._number = int(number[0])
+        self._take_numbers(int(number[0]), arrays.get("numbers"))
         for lot, written in zip(
             self._lots, np.split(cells, np.cumsum([len(lot) for lot in self._lots])), strict=False
         ):
             lot[:] = written
+
+    def _take_numbers(self, first: int, numbers: Any) -> None:
+        many = len(self._lots)
+        if numbers is None:
+            numbers = np.arange(first, first + many + 1)
+        sound = (
+            isinstance(numbers, np.ndarray)
+            and numbers.dtype == np.int64
+            and numbers.shape == (many + 1,)
+            and numbers[0] == first
+            and (np.diff(numbers) > 0).all()
+        )
+        if not sound:
+            raise InvalidInput("The snapshot holds counts that could not have come about; it was altered.")
+        *self._numbers, self._opened = numbers.tolist()
 
 
 class PrivateCounts(Counts):
@@ -167,23 +193,27 @@ class PrivateCounts(Counts):
             self.event, name, f"{about}each person in one lot of counts, {self.ticks} ticks"
         )
 
+    def known(self, draw: Callable[[], Ints], secret: SecretRandomness, lot: int = 0) -> Ints:
+        """Something public about a lot: as it was kept before a crash, or as it is now, and kept."""
+        return self._paid.once(f"{self._numbers[lot]:06d}.known", draw, secret)
+
     def planned(self, draw: Callable[[], Ints], secret: SecretRandomness) -> Ints:
         """What the next lot is for, in whole numbers: as it was kept before a crash, or as drawn now, and kept.
 
         So whoever goes on from an old snapshot, or begins again on the same ledger, goes through the same cells and is
         given what was published; people who come again, or others in their place, are published no second time.
         """
-        return self._paid.once(f"{self._number + len(self._lots):06d}.plan", draw, secret)
+        return self._paid.once(f"{self._opened:06d}.plan", draw, secret)
 
-    def release(self, secret: SecretRandomness) -> Floats:
-        """Publish every cell of the oldest lot. Drawn once and kept before it is seen; the cells are still there."""
-        found = self._paid.once(f"{self._number:06d}", lambda: self._drawn(secret), secret)
-        if found.shape != self._lots[0].shape:
+    def release(self, secret: SecretRandomness, lot: int = 0) -> Floats:
+        """Publish every cell of a lot. Drawn once and kept before it is seen; the cells are still there."""
+        found = self._paid.once(f"{self._numbers[lot]:06d}", lambda: self._drawn(secret, lot), secret)
+        if found.shape != self._lots[lot].shape:
             raise InvalidInput(f"What was published as {self._paid.name!r} before is of another size.")
         return np.asarray(found / self.ticks)
 
-    def _drawn(self, secret: SecretRandomness) -> Ints:
-        cells, sensitivities = self._lots[0], self._sensitivities[0]
+    def _drawn(self, secret: SecretRandomness, lot: int) -> Ints:
+        cells, sensitivities = self._lots[lot], self._sensitivities[lot]
         drawn = np.zeros(len(cells), dtype=np.int64)
         for sensitivity in np.unique(sensitivities):
             here = sensitivities == sensitivity
@@ -203,6 +233,10 @@ class ExactCounts(Counts):
         """What the next lot is for, as drawn now: nothing is paid for, so nothing is kept."""
         return draw()
 
-    def release(self, secret: SecretRandomness) -> Floats:
-        """Every cell of the oldest lot as it is, in units."""
-        return self.exact()
+    def known(self, draw: Callable[[], Ints], secret: SecretRandomness, lot: int = 0) -> Ints:
+        """Something public about a lot, as it is now."""
+        return draw()
+
+    def release(self, secret: SecretRandomness, lot: int = 0) -> Floats:
+        """Every cell of a lot as it is, in units."""
+        return self.exact(lot)

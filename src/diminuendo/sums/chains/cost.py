@@ -12,6 +12,7 @@ import math
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
 
+from diminuendo.errors import InvalidInput
 from diminuendo.privacy.events import NormalColumns
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.privacy.rounding import rounded_up
@@ -57,6 +58,16 @@ def split_deviations(shifts: Sequence[int], sigmas: Sequence[float], share: Frac
     """Deviations for singles and for rows at the price of `sigmas`, of which singles get that share."""
     cost, (singles, rows) = cost_of_one(shifts, sigmas), shifts
     return deviation_for(share * cost, singles), deviation_for((1 - share) * cost, rows)
+
+
+def shared_deviations(cost: Fraction, parts: Sequence[tuple[Fraction, int]]) -> tuple[float, ...]:
+    """Deviations for parts of a release that costs so much: each has a share of the cost, and shifts by so much.
+
+    A part without a share is not published; its deviation is infinite.
+    """
+    if sum((share for share, _ in parts), Fraction(0)) > 1 or any(share < 0 for share, _ in parts):
+        raise InvalidInput("Shares of the cost of a release are not negative, and add up to at most 1.")
+    return tuple(deviation_for(share * cost, shift) if share else math.inf for share, shift in parts)
 
 
 AROUND = "around"

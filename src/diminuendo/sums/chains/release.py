@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,7 +17,7 @@ from diminuendo.randomness import rounded_normal
 from diminuendo.randomness.words import SecretRandomness
 from diminuendo.sums.chains.focus import clip_focused
 from diminuendo.sums.clip import Clip
-from diminuendo.types import Floats, Ints
+from diminuendo.types import EMPTY_SLOT, Floats, Ints
 
 
 def _row(number: int) -> str:
@@ -37,6 +38,8 @@ class Answers(NamedTuple):
     """What each item is worth to her by itself."""
     weights: Ints
     """Of each person in this release."""
+    types: Ints
+    """What is known of each person, as a number (streams/contexts.py); 0 where there are no contexts."""
 
     def __repr__(self) -> str:
         return "<Answers>"
@@ -45,77 +48,101 @@ class Answers(NamedTuple):
 class _Begun(NamedTuple):
     """A row that is not published yet, or is and was not counted: it is asked for again as it was."""
 
-    item: int
+    items: Ints
     asked: NDArray[np.bool_]
     after: Ints
     """What those who are asked have left after it, entry by entry."""
     lost: Ints
-    """What all of them lose by it together, with weights."""
+    """(questions, items): what those of each question lose together, with weights."""
     replayed: bool
     """Whether it was drawn before a crash."""
 
     def __repr__(self) -> str:
-        return f"<_Begun, item {self.item}>"
+        return f"<_Begun, items {self.items.tolist()}>"
 
 
 class OtherChain(InvalidInput):
     """This release was begun before, along another chain."""
 
 
+class Joined(NamedTuple):
+    """One row of a release."""
+
+    items: Ints
+    """The item that joined the chain of each type; EMPTY_SLOT where none did."""
+    questions: Ints
+    """Which question people of each type were asked; -1: none. Types that share a set and an item share a question."""
+    sums: Ints
+    """(questions, items), as published."""
+
+
 class ChainRelease:
     """One release over a frozen set of people: each item's value alone, one row per item that joins, then the rest.
 
     Singles are what rows and rest add up to, person by person; rows and rest together are no longer than they are.
-    `factors` multiply what people say of each item before it is clipped; `sigmas`: the deviations of noise on singles,
-    and on rows and the rest.
+    People of each of `n_types` types have a chain of their own; where types have the same set so far, and the same item
+    joins it, that is one question, and is published once. `factors` multiply what people say of each item before it is
+    clipped; `sigmas`: the deviations of noise on singles, and on rows and the rest.
     """
 
     __getstate__ = refuse_copies
 
     def __init__(
-        self, people: Answers, clip: Clip, paid: Paid, sigmas: tuple[float, float], factors: Floats
+        self,
+        people: Answers,
+        clip: Clip,
+        paid: Paid,
+        sigmas: tuple[float, float],
+        factors: Floats,
+        n_types: int = 1,
     ) -> None:
-        self._n_items = n_items = len(factors)
+        self._n_items, self.n_types = len(factors), n_types
         self._ceiling, self._paid, self.sigmas = clip.ceiling, paid, sigmas
-        self.starts, self.items, self.factors = people.starts, people.items, factors
-        self._weights, self._scales = people.weights, np.empty(len(people.weights))
-        self._left = np.zeros(len(people.items), dtype=np.int64)
-        clip_focused(
-            clip.rule,
-            self.starts,
-            self.items,
-            people.values,
-            factors,
-            np.empty(n_items),
-            np.empty(n_items, dtype=np.int64),
-            self._left,
-            self._scales,
-        )
-        # The weighted sum of what is left: singles at first, less one row after the other, and the rest at last.
-        self._total = np.zeros(n_items, dtype=np.int64)
-        add_weighted(self.starts, self.items, self._left, self._weights, self._total)
-        self.rows: list[tuple[int, Ints]] = []
-        """The items that have joined, and their rows as published."""
+        self.starts, self.items, self.types, self.factors = people.starts, people.items, people.types, factors
+        self._weights = people.weights
+        self._left, self._scales = clipped(people, clip, factors)
+        self.joined: list[Joined] = []
+        """The rows that were published."""
         self.what_is_left: Ints | None = None
-        """The rest as published: then it is over."""
+        """The rest as published, (sets, items): then it is over."""
+        self._sets: list[frozenset[int]] = [frozenset()] * n_types  # the items that have joined, by type
         self._replayed = False  # whether rows came from before a crash; gains may have been others then
         self._begun: _Begun | None = None
 
     def __repr__(self) -> str:
-        return f"<ChainRelease {self._paid.name}, {len(self.rows)} items>"
+        return f"<ChainRelease {self._paid.name}, {len(self.joined)} items>"
+
+    @property
+    def rows(self) -> list[tuple[int, Ints]]:
+        """The items that have joined, and their rows as published, where there is one type."""
+        return [(int(row.items[0]), row.sums[0]) for row in self.joined]
 
     def singles(self, secret: SecretRandomness) -> Ints:
         """The weighted sum of what each item is worth by itself, in ticks times weights, with noise."""
-        if self.rows:
+        if self.joined:
             raise InvalidInput("Singles come before the first item joins.")
-        return self._once("singles", -1, self._total, self.sigmas[0], secret)
+        nothing, everybody = np.array([-1]), np.zeros(self.n_types, dtype=np.int64)
+        found: Ints
+        (found,) = self._once(
+            "singles", nothing, 1, lambda: self._sums_of(everybody, 1), self.sigmas[0], secret
+        )
+        return found
 
     def row(
         self, item: int, gains: Any, secret: SecretRandomness, asked: NDArray[np.bool_] | None = None
     ) -> Ints:
-        """The weighted sum of what each item loses when `item` joins the chain, with noise.
+        """The weighted sum of what each item loses when `item` joins the chain of everybody, with noise."""
+        item = _validate.whole(item, 0, self._n_items - 1, "item")
+        found: Ints = self.row_by_type(np.full(self.n_types, item), gains, secret, asked)[0]
+        return found
 
-        `gains`: what each stored entry (see `items`) would add after the chain with `item`. Any numbers will do.
+    def row_by_type(
+        self, items: Ints, gains: Any, secret: SecretRandomness, asked: NDArray[np.bool_] | None = None
+    ) -> Ints:
+        """(questions, items): the weighted sum of what each item loses when those of `items` join, with noise.
+
+        `items`: for each type the item that joins its chain; EMPTY_SLOT: none, and people of that type are not asked.
+        `gains`: what each stored entry (see `items`) would add after her chain with the new item. Any numbers will do.
         `asked`: of whom there are gains; the others lose nothing. Without it, of everybody.
 
         If it fails, as on a full disk, the same row may be asked for again: it is of the gains that were given first.
@@ -123,43 +150,74 @@ class ChainRelease:
         now = as_floats(gains)
         if now.shape != self.items.shape:
             raise InvalidInput(f"Expected one gain per stored entry; got shape {now.shape}.")
-        item = _validate.whole(item, 0, self._n_items - 1, "item")
-        if item in (chain := [joined for joined, _ in self.rows]):
-            raise InvalidInput(f"An item joins a chain once; {item} is in it: {chain}.")
+        chosen = np.array([_validate.whole(item, EMPTY_SLOT, self._n_items - 1, "item") for item in items])
+        if chosen.shape != (self.n_types,):
+            raise InvalidInput(f"Expected an item for each of {self.n_types} types; got {len(items)}.")
+        for item, before in zip(chosen.tolist(), self._sets, strict=True):
+            if item in before:
+                raise InvalidInput(f"An item joins a chain once; {item} is in it: {sorted(before)}.")
         if asked is None:
             asked = np.ones(len(self._weights), dtype=np.bool_)
         if asked.shape != self._weights.shape:
             raise InvalidInput(f"Expected yes or no for each stored person; got shape {asked.shape}.")
-        part, before = self._part(), self._begun
-        if before is not None and before.item == item:
-            begun = before
+        part, pending = self._part(), self._begun
+        questions, many = _numbered(
+            None if item == EMPTY_SLOT else (before, item)
+            for item, before in zip(chosen.tolist(), self._sets, strict=True)
+        )
+        if pending is not None and (pending.items == chosen).all():
+            begun = pending
         else:
-            replayed, asked = self._from_before(part), asked.copy()
-            after, lost = np.empty_like(self._left), np.zeros(self._n_items, dtype=np.int64)
-            said = now, asked, self.factors, self._ceiling, item
+            replayed, asked = self._from_before(part), asked & (questions[self.types] >= 0)
+            after, lost = np.empty_like(self._left), np.zeros((many, self._n_items), dtype=np.int64)
+            said = now, asked, self.factors, self._ceiling, chosen[self.types]
             fall(self.starts, self.items, self._scales, *said, self._left, after)
-            add_losses(self.starts, self.items, asked, self._left, after, self._weights, lost)
-            begun = self._begun = _Begun(item, asked, after, lost, replayed)
+            whose = questions[self.types]
+            add_losses(self.starts, self.items, asked, self._left, after, self._weights, whose, lost)
+            begun = self._begun = _Begun(chosen, asked, after, lost, replayed)
         try:
-            found = self._once(part, item, begun.lost, self.sigmas[1], secret)
+            found = self._once(part, chosen, many, lambda: begun.lost, self.sigmas[1], secret)
         except OtherChain:
-            self._begun = before  # which can still be had
+            self._begun = pending  # which can still be had
             raise
         # Only now: else it may be tried again.
         take(self.starts, begun.asked, begun.after, self._left)
-        self.rows, self._total, self._replayed, self._begun = (
-            [*self.rows, (item, found)],
-            self._total - begun.lost,
+        grown = [
+            before if item == EMPTY_SLOT else before | {item}
+            for item, before in zip(chosen.tolist(), self._sets, strict=True)
+        ]
+        self.joined, self._sets, self._replayed, self._begun = (
+            [*self.joined, Joined(chosen, questions, found)],
+            grown,
             begun.replayed,
             None,
         )
         return found
 
+    def sets(self) -> tuple[Ints, int]:
+        """For each type the number of its set so far, and how many different ones there are."""
+        return _numbered(self._sets)
+
     def rest(self, secret: SecretRandomness) -> Ints:
-        """The weighted sum of what is left of each item after the chain, with the noise of rows. Then it is over."""
+        """The weighted sum of what is left of each item after everybody's chain, with the noise of rows: one type."""
+        found: Ints = self.rest_by_type(secret)[0]
+        return found
+
+    def rest_by_type(self, secret: SecretRandomness) -> Ints:
+        """(sets, items): the weighted sum of what is left, for people of each set (see `sets`). Then it is over."""
         self._from_before("rest")
-        self.what_is_left = self._once("rest", len(self.rows), self._total, self.sigmas[1], secret)
+        whose, many = self.sets()
+        so_far = np.array([len(self.joined)])
+        self.what_is_left = self._once(
+            "rest", so_far, many, lambda: self._sums_of(whose, many), self.sigmas[1], secret
+        )
         return self.what_is_left
+
+    def _sums_of(self, whose: Ints, many: int) -> Ints:
+        """(many, items): the weighted sums of what is left, of people of types that are put together so."""
+        total = np.zeros((many, self._n_items), dtype=np.int64)
+        add_weighted(self.starts, self.items, self._left, self._weights, whose[self.types], total)
+        return total
 
     def goes_on(self, rest: bool = False) -> bool:
         """Whether the next row, or the rest, can be had: after a crash only what was drawn before it."""
@@ -171,7 +229,7 @@ class ChainRelease:
         return self._paid.has(part) or not unknown
 
     def _part(self) -> str:
-        return _row(len(self.rows))
+        return _row(len(self.joined))
 
     def _from_before(self, part: str) -> bool:
         """Whether this part, or one before it, was drawn before a crash. Refuses what cannot be had."""
@@ -184,40 +242,73 @@ class ChainRelease:
             )
         return self._replayed or self._paid.has(part)
 
-    def _once(self, what: str, item: int, total: Ints, sigma: float, secret: SecretRandomness) -> Ints:
-        """A weighted sum, with noise.
+    def _once(
+        self,
+        what: str,
+        about: Ints,
+        many: int,
+        total: Callable[[], Ints],
+        sigma: float,
+        secret: SecretRandomness,
+    ) -> Ints:
+        """(many, items): weighted sums, with noise.
 
-        Kept with the item it is about: a chain that was begun goes on as it began, or not at all.
+        Kept with what they are about: chains that were begun go on as they began, or not at all.
         """
         kept = self._paid.once(
             what,
-            lambda: np.concatenate([[item], rounded_normal.rounded_normal(total, sigma, secret)]),
+            lambda: np.concatenate([about, rounded_normal.rounded_normal(total(), sigma, secret).ravel()]),
             secret,
         )
-        if kept[0] != item or len(kept) != len(total) + 1:
+        before, sums = kept[: len(about)], kept[len(about) :]
+        if len(sums) != many * self._n_items or (before != about).any():
             raise OtherChain(
-                f"{what} was drawn for item {kept[0]} before, not {item}; one release is one chain."
+                f"{what} was drawn for {before.tolist()} before, not {about.tolist()}; one release is one chain."
             )
-        return kept[1:]
+        return sums.reshape(many, self._n_items)
+
+
+def _numbered(keys: Iterable[Any]) -> tuple[Ints, int]:
+    """The number of each key, in the order in which they first come, -1 for None; and how many there are."""
+    known: dict[Any, int] = {}
+    found = [-1 if key is None else known.setdefault(key, len(known)) for key in keys]
+    return np.array(found, dtype=np.int64), len(known)
+
+
+def clipped(people: Answers, clip: Clip, factors: Floats) -> tuple[Ints, Floats]:
+    """What people say, times the factors of their items, clipped to ticks; and by what each was multiplied."""
+    ticks, scales = np.zeros(len(people.items), dtype=np.int64), np.empty(len(people.weights))
+    room = np.empty(len(factors)), np.empty(len(factors), dtype=np.int64)
+    clip_focused(clip.rule, people.starts, people.items, people.values, factors, *room, ticks, scales)
+    return ticks, scales
 
 
 @kernel
-def add_weighted(starts: Ints, items: Ints, ticks: Ints, weights: Ints, total: Ints) -> None:
-    """Add everybody's ticks to the total, at their items, each as often as her weight says."""
+def add_weighted(starts: Ints, items: Ints, ticks: Ints, weights: Ints, whose: Ints, total: Ints) -> None:
+    """Add everybody's ticks to the row of the total that is hers, if any, each as often as her weight says."""
     for person in range(len(starts) - 1):
-        for j in range(starts[person], starts[person + 1]):
-            total[items[j]] += weights[person] * ticks[j]
+        row = whose[person]
+        if row >= 0:
+            for j in range(starts[person], starts[person + 1]):
+                total[row, items[j]] += weights[person] * ticks[j]
 
 
 @kernel
 def add_losses(
-    starts: Ints, items: Ints, asked: NDArray[np.bool_], left: Ints, after: Ints, weights: Ints, total: Ints
+    starts: Ints,
+    items: Ints,
+    asked: NDArray[np.bool_],
+    left: Ints,
+    after: Ints,
+    weights: Ints,
+    whose: Ints,
+    total: Ints,
 ) -> None:
-    """Add to the total what those who are asked lose, each as often as her weight says."""
+    """Add to their rows of the total what those who are asked lose, each as often as her weight says."""
     for person in range(len(starts) - 1):
         if asked[person]:
             for j in range(starts[person], starts[person + 1]):
-                total[items[j]] += weights[person] * (left[j] - after[j])
+                total[whose[person], items[j]] += weights[person] * (left[j] - after[j])
 
 
 @kernel
@@ -238,18 +329,18 @@ def fall(
     asked: NDArray[np.bool_],
     factors: Floats,
     ceiling: float,
-    joined: int,
+    joined: Ints,
     left: Ints,
     after: Ints,
 ) -> None:
-    """What those who are asked have left after an item has joined.
+    """What those who are asked have left after an item has joined, each person's own of `joined`.
 
     What is left never rises and never falls below 0, so all losses together are at most what was there.
     """
     for person in range(len(starts) - 1):
         if asked[person]:
             for j in range(starts[person], starts[person + 1]):
-                if items[j] == joined or not gains[j] > 0.0:
+                if items[j] == joined[person] or not gains[j] > 0.0:
                     after[j] = 0
                 else:
                     gain = factors[items[j]] * min(gains[j], ceiling)

@@ -164,7 +164,8 @@ class RunningChains:
         parts, after, everybody = [left], walk(starts, items), np.ones(len(scales), dtype=np.bool_)
         for item in self._chain(batch):
             before, left = left, np.empty_like(left)
-            said = as_floats(after(item)), everybody, factors, self.clip.ceiling, item
+            joined = np.full(len(scales), item)
+            said = as_floats(after(item)), everybody, factors, self.clip.ceiling, joined
             fall(starts, items, scales, *said, before, left)
             parts.append(before - left)
         with self._lock:
@@ -175,12 +176,12 @@ class RunningChains:
         late, apart = batch < self.open_batch, self._open
         if batch > self.open_batch:
             apart = self.later.setdefault(batch, np.zeros_like(self._open))
-        often = np.full(len(starts) - 1, self._often[batch] if late else 1)
+        often, whose = np.full(len(starts) - 1, self._often[batch] if late else 1), np.zeros_like(starts[1:])
         for number, (part, question) in enumerate(zip(parts, self._questions(batch), strict=False)):
             if not late:
-                add_weighted(starts, items, part, often, apart[number])
+                add_weighted(starts, items, part, often, whose, apart[number : number + 1])
             elif (place := self._find(question)) is not None and self._within[place, batch]:
-                add_weighted(starts, items, part, often, self._sums[place])
+                add_weighted(starts, items, part, often, whose, self._sums[place : place + 1])
 
     def _factors(self, batch: int) -> Floats:
         """What people of a batch say of each item is multiplied by this."""

@@ -28,6 +28,14 @@ from diminuendo.randomness.words import SecretRandomness
 from diminuendo.sums import snapshots
 from diminuendo.sums.batch import csr_rows
 from diminuendo.sums.chains.around import AroundRelease, checked_slate
+from diminuendo.sums.chains.cells import (
+    CellRelease,
+    Deviations,
+    SharedFocus,
+    ValueColumn,
+    checked_shares,
+    deviations,
+)
 from diminuendo.sums.chains.cost import (
     AROUND,
     cost_of_one,
@@ -37,7 +45,7 @@ from diminuendo.sums.chains.cost import (
     split_deviations,
     squared_shifts,
 )
-from diminuendo.sums.chains.focus import Focus, checked_focus
+from diminuendo.sums.chains.focus import FULL, Focus, checked_focus
 from diminuendo.sums.chains.release import FIRST_ROW, Answers, ChainRelease
 from diminuendo.sums.chains.weights import UNIT
 from diminuendo.sums.clip import Clip, cut_all, gains_row, rising
@@ -62,42 +70,60 @@ class StoredPeople:
         ledger: Ledger,
         clip: Clip | None = None,
         name: str = "people",
+        columns: Sequence[ValueColumn] = (),
     ) -> None:
         self.n_items = _validate.positive_int(n_items, "n_items")
         self.schedule, self.ledger, self.name = schedule, ledger, name
         self.clip = Clip() if clip is None else clip
         if self.clip.norm != "l2" or self.clip.signed:
             raise InvalidInput("Stored people contribute gains: an l2 clip of entries that are not negative.")
-        if schedule.rounds * self.clip.largest * UNIT > ROOM:
+        widest = (
+            self.clip.limit if columns else self.clip.largest
+        )  # counts of people are in units of the limit
+        if schedule.rounds * widest * UNIT > ROOM:
             raise InvalidInput(
                 f"{schedule.rounds:,} people of {self.clip.ticks} ticks could overflow; take fewer."
             )
+        self.columns = tuple(columns)
+        """What is known of people of each type; none without contexts."""
+        self.n_types = len(self.columns[0].of_type) if self.columns else 1
         ledger.hold(name)
         self._partition = partition(name, schedule, ledger)
         self._added = 0
         self._batches = np.empty(0, dtype=np.int64)
         self._starts = np.zeros(1, dtype=np.int64)
         self._items = np.empty(0, dtype=np.int64)
+        self._types = np.empty(0, dtype=np.int64)
         self._values = np.empty(0)  # cut to what one entry may be; clipped to whole ticks at each release
-        self._waiting: list[tuple[int, Ints, Floats]] = []  # added since the arrays were last put together
+        self._waiting: list[
+            tuple[int, int, Ints, Floats]
+        ] = []  # added since the arrays were last put together
 
     def __repr__(self) -> str:
         return f"<StoredPeople, {self.n_items} items>"
 
-    def add(self, values: Any, indices: Any = None, *, batch: int) -> None:
-        """One person: what each item is worth to her by itself. May come late, but counts for its own batch."""
+    def add(self, values: Any, indices: Any = None, *, batch: int, kind: int = 0) -> None:
+        """One person: what each item is worth to her by itself. May come late, but counts for its own batch.
+
+        `kind`: her type, as it was when her slate was chosen.
+        """
         row, places = gains_row(values, indices, self.n_items)
+        kind = _validate.whole(kind, 0, self.n_types - 1, "type")
         self._room(1, batch)
-        self._waiting.append((int(batch), places, row.copy()))
+        self._waiting.append((int(batch), kind, places, row.copy()))
         if len(self._waiting) >= max(FEWEST, len(self) // SHARE):
             self._put_together()
 
-    def add_rows(self, rows: Any, *, batch: int) -> None:
-        """Many people of one batch at once: one per row of a scipy CSR matrix."""
+    def add_rows(self, rows: Any, *, batch: int, kinds: Ints | None = None) -> None:
+        """Many people of one batch at once: one per row of a scipy CSR matrix; `kinds`: their types."""
         starts, places, values = csr_rows(rows, self.n_items)
-        self._room(len(starts) - 1, batch)
+        people = len(starts) - 1
+        types = np.zeros(people, dtype=np.int64) if kinds is None else np.asarray(kinds)
+        if types.shape != (people,) or ((types < 0) | (types >= self.n_types)).any():
+            raise InvalidInput(f"Types are from 0 to {self.n_types - 1}, one for each of {people} people.")
+        self._room(people, batch)
         self._put_together()
-        self._append(np.full(len(starts) - 1, batch), starts, places, values)
+        self._append(np.full(people, batch), types, starts, places, values)
 
     def forget(self, before: int) -> None:
         """Drop everybody of batches before that one. What they paid for is not given back."""
@@ -177,16 +203,69 @@ class StoredPeople:
         sigma = deviation_for(cost, self.clip.sensitivity_squared((len(shown) + 1) * self.n_items))
         return AroundRelease(self._answers(whole), shown, self.clip, paid, sigma, factors)
 
+    def in_contexts(
+        self,
+        number: int,
+        weights: Sequence[int] | Ints,
+        sigmas: tuple[float, float],
+        focus: SharedFocus,
+        secret: SecretRandomness,
+    ) -> tuple[ChainRelease, CellRelease]:
+        """As `focused`, at the same price, with a chain for each type, and with cells of columns besides."""
+        whole, paid, kept = self._shared(number, weights, sigmas, focus, "a chain over", secret)
+        shifts, people = squared_shifts(self.n_items, self.clip), self._answers(whole)
+        apart = self._apart(kept, sigmas, shifts[1])
+        chain = ChainRelease(
+            people, self.clip, paid, (apart.singles, apart.others), kept.weights / FULL, self.n_types
+        )
+        return chain, CellRelease(people, self.columns, self.clip, paid, apart, kept.weights / FULL)
+
+    def around_in_contexts(
+        self,
+        number: int,
+        weights: Sequence[int] | Ints,
+        sigmas: tuple[float, float],
+        slate: Sequence[int] | Ints,
+        focus: SharedFocus,
+        secret: SecretRandomness,
+    ) -> tuple[AroundRelease, CellRelease]:
+        """As `around`, at the same price, with cells of columns besides."""
+        shown = checked_slate(slate, self.n_items)
+        about = f"{AROUND} {len(shown)} of"
+        whole, paid, kept = self._shared(number, weights, sigmas, focus, about, secret)
+        size, people = (len(shown) + 1) * self.n_items, self._answers(whole)
+        apart = self._apart(kept, sigmas, self.clip.sensitivity_squared(size))
+        asked = AroundRelease(people, shown, self.clip, paid, apart.others, kept.weights / FULL)
+        return asked, CellRelease(people, self.columns, self.clip, paid, apart, kept.weights / FULL)
+
+    def _shared(
+        self,
+        number: int,
+        weights: Sequence[int] | Ints,
+        sigmas: tuple[float, float],
+        focus: SharedFocus,
+        about: str,
+        secret: SecretRandomness,
+    ) -> tuple[Ints, Paid, SharedFocus]:
+        whole, focus = _checked_weights(weights), checked_shares(focus, self.n_items, len(self.columns))
+        paid = self._bought(number, whole, sigmas, about)
+        return whole, paid, focus.kept(paid, secret)
+
+    def _apart(self, focus: SharedFocus, sigmas: tuple[float, float], others: int) -> Deviations:
+        cost = cost_of_one(squared_shifts(self.n_items, self.clip), sigmas)
+        return deviations(focus, cost, self.clip, [column.size for column in self.columns], others)
+
     def _bought(self, number: int, weights: Ints, sigmas: tuple[float, float], about: str) -> Paid:
         name = f"{self.name}-{_validate.whole(number, 0, None, 'number'):06d}"
         event = release_cost(weights, squared_shifts(self.n_items, self.clip), sigmas, self._partition)
-        return self.ledger.bought(event, name, f"{about} {self.n_items} items")
+        known = "".join(f", by {column.size} values" for column in self.columns)
+        return self.ledger.bought(event, name, f"{about} {self.n_items} items{known}")
 
     def _answers(self, weights: Ints) -> Answers:
         """Everybody who is stored now; people of batches that have no weight yet are not asked."""
         self._put_together()
         padded = np.concatenate([weights, np.zeros(len(self.schedule), dtype=np.int64)])
-        return Answers(self._starts, self._items, self._values, padded[self._batches])
+        return Answers(self._starts, self._items, self._values, padded[self._batches], self._types)
 
     def __len__(self) -> int:
         """How many are stored: as private as whether somebody answered."""
@@ -195,23 +274,28 @@ class StoredPeople:
     def snapshot(self, only: NDArray[np.bool_] | None = None) -> bytes:
         """Everybody who is stored, or some of them. As private as what people said."""
         self._put_together()
-        arrays = self._arrays() if only is None else self._some(only)
-        return snapshots.packed(self._facts(), [np.array([self._added]), *arrays])
+        batches, types, *rest = self._arrays() if only is None else self._some(only)
+        known = [types] if self.columns else []
+        return snapshots.packed(self._facts(), [np.array([self._added]), batches, *rest, *known])
 
     def _some(self, stays: NDArray[np.bool_]) -> list[Any]:
         lengths = np.diff(self._starts)
         entries = np.repeat(stays, lengths)
         starts = np.concatenate([[0], np.cumsum(lengths[stays])])
-        return [self._batches[stays], starts, self._items[entries], self._values[entries]]
+        return [self._batches[stays], self._types[stays], starts, self._items[entries], self._values[entries]]
 
     def restore(self, snapshot: bytes) -> None:
         """Go on from a snapshot of people that were stored under the same arguments."""
-        added, batches, *scales, starts, items, values = snapshots.read(snapshot, self._facts())
+        added, batches, *found = snapshots.read(snapshot, self._facts())
+        types = found.pop() if self.columns and len(found) > 3 else np.zeros(len(batches), dtype=np.int64)
+        *scales, starts, items, values = found
         if scales and len(scales[0]) == len(batches) == len(starts) - 1:
             # Formats before 4 held ticks, and by what each person's values had been multiplied.
             values = values / np.maximum(np.repeat(scales[0], np.diff(starts)), 1.0)
         sound = (
             all(part.ndim == 1 for part in (added, batches, starts, items, values))
+            and types.shape == batches.shape
+            and ((types >= 0) & (types < self.n_types)).all()
             and len(starts) == len(batches) + 1
             and len(items) == len(values) == starts[-1]
             and rising(starts, items, self.n_items)
@@ -222,17 +306,18 @@ class StoredPeople:
         if not sound:
             raise InvalidInput("The snapshot holds people who could not have been added; it was altered.")
         self._added = int(added[0])
-        self._keep([batches, starts, items, values.astype(np.float64)])
+        self._keep([batches, types.astype(np.int64), starts, items, values.astype(np.float64)])
 
     def _facts(self) -> dict[str, Any]:
-        return {"stored": repr((self.n_items, self.clip, self.schedule.ends, self.name))}
+        known = tuple(column.size for column in self.columns)
+        return {"stored": repr((self.n_items, self.clip, self.schedule.ends, self.name, *known))}
 
     def _keep(self, arrays: list[Any]) -> None:
         """All at once, nobody waiting: compiled code trusts that they fit each other."""
-        self._batches, self._starts, self._items, self._values, self._waiting = *arrays, []
+        self._batches, self._types, self._starts, self._items, self._values, self._waiting = *arrays, []
 
     def _arrays(self) -> list[Any]:
-        return [self._batches, self._starts, self._items, self._values]
+        return [self._batches, self._types, self._starts, self._items, self._values]
 
     def _room(self, people: int, batch: int) -> None:
         _validate.whole(batch, 0, len(self.schedule) - 1, "batch")
@@ -242,13 +327,16 @@ class StoredPeople:
 
     def _put_together(self) -> None:
         if self._waiting:
-            batches, places, values = zip(*self._waiting, strict=True)
+            batches, types, places, values = zip(*self._waiting, strict=True)
             starts = np.concatenate([[0], np.cumsum([len(row) for row in places])])
-            self._append(np.array(batches), starts, np.concatenate(places), np.concatenate(values))
+            self._append(
+                np.array(batches), np.array(types), starts, np.concatenate(places), np.concatenate(values)
+            )
 
-    def _append(self, batches: Ints, starts: Ints, places: Ints, values: Floats) -> None:
+    def _append(self, batches: Ints, types: Ints, starts: Ints, places: Ints, values: Floats) -> None:
         new = (
             batches,
+            types,
             starts[1:] + self._starts[-1],
             places,
             cut_all(values, self.clip.ceiling),

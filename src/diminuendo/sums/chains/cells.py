@@ -1,0 +1,159 @@
+"""What is published of each value of each column, besides a chain or an around: sums in cells, and counts.
+
+Where people have contexts (streams/contexts.py), a release may tell apart what people of each value of a column say of
+items by themselves: a *cell* is a value and an item. All cells are published, also those that nobody is in. A person is
+in one value of each column, so a whole column costs what the singles of everybody together cost, however many values it
+has; also where her value is as private as her answer, because a release is charged as if a person's two versions
+touched different numbers anyway (docs/maths/contexts.md, Theorem X1). Where values are private, how many people have
+each is published with noise too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import NamedTuple
+
+import numpy as np
+
+from diminuendo._numba import kernel
+from diminuendo.errors import InvalidInput, refuse_copies
+from diminuendo.privacy.ledger import Paid
+from diminuendo.randomness import rounded_normal
+from diminuendo.randomness.words import SecretRandomness
+from diminuendo.sums.chains.cost import shared_deviations
+from diminuendo.sums.chains.focus import SHARES, checked_weights
+from diminuendo.sums.chains.release import Answers, add_weighted, clipped
+from diminuendo.sums.clip import Clip
+from diminuendo.types import Floats, Ints
+
+
+class ValueColumn(NamedTuple):
+    """One column, as sums see it."""
+
+    size: int
+    """How many values it has."""
+    of_type: Ints
+    """The value of each type of people; -1: not known, and in no cell."""
+
+
+class SharedFocus(NamedTuple):
+    """Public choices for one release in contexts: weights of items, and how many of SHARES parts of the cost go where.
+
+    Shares are whole numbers, not negative, and add up to SHARES at most.
+    """
+
+    weights: Ints
+    """A whole number from 1 to FULL for each item (focus.py)."""
+    singles: int
+    """Into singles of everybody; 0 where the release asks around a slate."""
+    others: int
+    """Into rows and rests, or into the question around a slate."""
+    cells: tuple[int, ...]
+    """Into the cells of each column."""
+    counts: tuple[int, ...]
+    """Into how many people have each value of each column."""
+
+    def kept(self, paid: Paid, secret: SecretRandomness) -> SharedFocus:
+        """This focus, kept with a release that was paid for; or the one that was kept with it before a crash."""
+        shares = [self.singles, self.others, *self.cells, *self.counts]
+        written = paid.once("focus", lambda: np.concatenate([shares, self.weights]), secret)
+        first, columns = len(shares), len(self.cells)
+        singles, others, *split = (int(share) for share in written[:first])
+        found = SharedFocus(written[first:], singles, others, tuple(split[:columns]), tuple(split[columns:]))
+        return checked_shares(found, len(self.weights), columns)
+
+
+def checked_shares(focus: SharedFocus, n_items: int, columns: int) -> SharedFocus:
+    """A focus in contexts at the door."""
+    shares = (focus.singles, focus.others, *focus.cells, *focus.counts)
+    whole = all(isinstance(share, int) and 0 <= share <= SHARES for share in shares)
+    if not whole or sum(shares) > SHARES or focus.others == 0:
+        raise InvalidInput(f"Shares are from 0 to {SHARES} parts, and add up to that at most; got {shares}.")
+    if (len(focus.cells), len(focus.counts)) != (columns, columns):
+        raise InvalidInput(f"There is a share for the cells and the counts of each of {columns} columns.")
+    return focus._replace(weights=checked_weights(focus.weights, n_items))
+
+
+class Deviations(NamedTuple):
+    """Of the noise on each part of a release; infinite where it is not published."""
+
+    singles: float
+    others: float
+    cells: tuple[float, ...]
+    counts: tuple[float, ...]
+
+
+def deviations(
+    focus: SharedFocus, cost: Fraction, clip: Clip, sizes: Sequence[int], others: int
+) -> Deviations:
+    """The deviations with which a release costs no more than `cost`; `others`: by what rows, or arounds, shift."""
+    n_items = len(focus.weights)
+    cells = [clip.sensitivity_squared(n_items * size) for size in sizes]
+    shifts = [clip.sensitivity_squared(n_items), others, *cells, *([2 * clip.limit**2] * len(sizes))]
+    shares = (focus.singles, focus.others, *focus.cells, *focus.counts)
+    found = shared_deviations(
+        cost, [(Fraction(share, SHARES), shift) for share, shift in zip(shares, shifts, strict=True)]
+    )
+    columns = len(sizes)
+    return Deviations(found[0], found[1], found[2 : 2 + columns], found[2 + columns :])
+
+
+class CellRelease:
+    """The cells and the counts of one release over a frozen set of people. Each column is drawn as a whole, once."""
+
+    __getstate__ = refuse_copies
+
+    def __init__(
+        self,
+        people: Answers,
+        columns: Sequence[ValueColumn],
+        clip: Clip,
+        paid: Paid,
+        apart: Deviations,
+        factors: Floats,
+    ) -> None:
+        self._people, self._columns, self._clip, self._paid = people, columns, clip, paid
+        self.deviations, self.limit, self._factors = apart, clip.limit, factors
+        self._ticks: Ints | None = None
+
+    def __repr__(self) -> str:
+        return f"<CellRelease {self._paid.name}, {len(self._columns)} columns>"
+
+    def cells(self, column: int, secret: SecretRandomness) -> Ints | None:
+        """(values, items): the weighted sums of what each item is worth by itself, with noise; None: no share."""
+        sigma, (size, of_type) = self.deviations.cells[column], self._columns[column]
+        if np.isinf(sigma):
+            return None
+        people, shape = self._people, (size, len(self._factors))
+
+        def draw() -> Ints:
+            if self._ticks is None:
+                self._ticks, _ = clipped(people, self._clip, self._factors)
+            total = np.zeros(shape, dtype=np.int64)
+            whose = of_type[people.types]
+            add_weighted(people.starts, people.items, self._ticks, people.weights, whose, total)
+            return rounded_normal.rounded_normal(total, sigma, secret).ravel()
+
+        return self._paid.once(f"cells{column:04d}", draw, secret).reshape(shape)
+
+    def counts(self, column: int, secret: SecretRandomness) -> Ints | None:
+        """For each value the sum of weights of its people, in ticks, with noise; None where it has no share."""
+        sigma, (size, of_type) = self.deviations.counts[column], self._columns[column]
+        if np.isinf(sigma):
+            return None
+
+        def draw() -> Ints:
+            total = np.zeros(size, dtype=np.int64)
+            _count(of_type[self._people.types], self._people.weights, self._clip.limit, total)
+            return rounded_normal.rounded_normal(total, sigma, secret)
+
+        return self._paid.once(f"counts{column:04d}", draw, secret)
+
+
+@kernel
+def _count(values: Ints, weights: Ints, unit: int, total: Ints) -> None:
+    """Add `unit` for each person, as often as her weight says, to her value, if it is known."""
+    for person in range(len(values)):
+        if values[person] >= 0:
+            total[values[person]] += unit * weights[person]
