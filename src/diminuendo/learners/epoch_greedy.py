@@ -23,8 +23,10 @@ References Gupta, Ligett, McSherry, Roth & Talwar (2010), SODA; Mitrovic, Bun, K
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -35,12 +37,14 @@ from diminuendo.errors import InvalidInput
 from diminuendo.learners.base.entry import Advice, Entry, Shape
 from diminuendo.learners.base.feedback import Objectives
 from diminuendo.learners.base.frame import Frame
+from diminuendo.learners.base.items import ItemAvailability
 from diminuendo.learners.base.learner import Learner
-from diminuendo.learners.base.menu import Chooser, Menu, OneSlate, RandomSlates
+from diminuendo.learners.base.menu import Chooser, Menu, OneSlate
 from diminuendo.learners.base.patience import Patient
 from diminuendo.learners.base.policy import MenuPolicy
 from diminuendo.learners.base.stored_objectives import StoredObjectives
 from diminuendo.offline.private_greedy import rate_per_tick
+from diminuendo.offline.rules import SlateRules, as_rules
 from diminuendo.privacy.accountants import ACCOUNTANTS
 from diminuendo.privacy.budget import Budget, Guarantee
 from diminuendo.privacy.events import Laplace
@@ -52,7 +56,7 @@ from diminuendo.randomness.exponential import select
 from diminuendo.randomness.ticks import TICKS
 from diminuendo.streams.people import People
 from diminuendo.streams.walks import ScoreWalk
-from diminuendo.types import Ints, Items, Objective
+from diminuendo.types import EMPTY_SLOT, Ints, Items, Objective
 
 
 @dataclass(frozen=True)
@@ -88,9 +92,13 @@ class EpochPolicy(MenuPolicy):
     purpose = "the slate drawn after her epoch"
     budget: Budget
 
-    def __init__(self, frame: Frame, budget: Budget, epoch: int | None, paid_on: Ledger) -> None:
+    def __init__(
+        self, frame: Frame, budget: Budget, epoch: int | None, paid_on: Ledger, rules: SlateRules | None
+    ) -> None:
         self.frame, self.budget = frame, budget
-        self._per_tick = rate_per_tick(budget, frame.slots, "pure")
+        self.items = ItemAvailability(frame.n_items, frame.slots, rules=rules)
+        self._draws = max(1, frame.slots - len(self.items.rules.pinned))  # what is pinned is not drawn
+        self._per_tick = rate_per_tick(budget, self._draws, "pure")
         if self._per_tick <= 0:
             raise InvalidInput(
                 f"epsilon = {budget.epsilon} is too small for {frame.slots} slots: no rate is above 0."
@@ -116,7 +124,7 @@ class EpochPolicy(MenuPolicy):
     @property
     def events(self) -> Laplace:
         """What the whole run costs one round: as much as one epoch, for none is in two."""
-        return Laplace(rounded_up((self.frame.slots + 1) * Fraction(self.rate)))
+        return Laplace(rounded_up((self._draws + 1) * Fraction(self.rate)))
 
     @property
     def guarantee(self) -> Guarantee:
@@ -141,7 +149,7 @@ class EpochPolicy(MenuPolicy):
         end = frame.published_at(self.epochs.end(made))
         if made:
             return OneSlate(*sizes, first, end, frame.public.passed, self._slate.copy())
-        return RandomSlates(*sizes, first, end, frame.public.passed)
+        return self.items.random_menu(first, end, frame.public.passed)
 
     # The door: k items, drawn one after the other, each paid for and durable before it is seen.
 
@@ -155,18 +163,30 @@ class EpochPolicy(MenuPolicy):
         if self._walk is None:
             with guard.answers:
                 self._walk = self._people.score_walk(number)
-        walk = self._walk
-        while len(walk.chosen) < self.frame.slots:
-            part = f"{number:06d}.{len(walk.chosen):04d}"
-            walk.join(int(self._paid.once(part, lambda: self._pick(walk), self.frame.secret)[0]))
+        walk, slate = self._walk, self._placed(self._walk.chosen)
+        while len(left := self.items.next_items(slate)):
+            if left[0] in self.items.pinned:
+                walk.scores()  # what it adds is taken off what is left of people
+                item = int(left[0])
+            else:
+                part = f"{number:06d}.{len(walk.chosen):04d}"
+                item = int(self._paid.once(part, partial(self._pick, walk, left), self.frame.secret)[0])
+            walk.join(item)
+            slate = self._placed(walk.chosen)
         with guard.defer_interrupt(), guard.answers, guard.lock:
             self._people.forget(number + 1)  # first: whatever happens, nobody is asked for a second slate
             with all_or_nothing((self._slate, self._made)):
-                self._slate[:], self._made[0] = walk.chosen, number + 1
+                self._slate[:], self._made[0] = slate, number + 1
                 self._chooser, self._walk = self._next_menu().chooser(), None
 
-    def _pick(self, walk: ScoreWalk) -> Ints:
-        left = np.setdiff1d(np.arange(self.frame.n_items), walk.chosen)
+    def _placed(self, chosen: Sequence[int]) -> Items:
+        """Items in the order in which they were picked, each in its slot."""
+        slate: Items = np.full(self.frame.slots, EMPTY_SLOT, dtype=np.int32)
+        for item in chosen:
+            slate[self.items.slot_for(item, slate)] = item
+        return slate
+
+    def _pick(self, walk: ScoreWalk, left: Ints) -> Ints:
         return left[[select(walk.scores()[left], self._per_tick, self.frame.secret)]]
 
     # Private: people are kept until their epoch is over.
@@ -189,8 +209,9 @@ class EpochPolicy(MenuPolicy):
     # What a snapshot holds: people too. Python functions cannot be written down; who is one is left out.
 
     def config(self) -> dict[str, Any]:
-        """Epsilon, and the length of epochs where it is fixed."""
-        return {"epsilon": self.budget.epsilon, "epoch": self.epoch}
+        """Epsilon, the length of epochs where it is fixed, and rules, if there are any."""
+        found = {"epsilon": self.budget.epsilon, "epoch": self.epoch}
+        return found | ({"rules": self.items.rules.config()} if self.items.rules else {})
 
     def state(self) -> Any:
         """The slate that is shown, and how many were drawn."""
@@ -210,14 +231,20 @@ class EpochPolicy(MenuPolicy):
         made, running = int(self._made[0]), self.epochs.of(max(0, frame.rounds - 1))
         sound = (
             0 <= made <= self.epochs.of(frame.settled)  # fewer, where nobody has released what is due
-            and ((self._slate >= 0) & (self._slate < frame.n_items)).all()
-            and (made == 0 or len(set(self._slate.tolist())) == frame.slots)
+            and ((self._slate >= EMPTY_SLOT) & (self._slate < frame.n_items)).all()
+            and (made == 0 or self._could_be_drawn(self._slate))
             and all(made <= batch <= running for batch in self._people.batches)
             and len(self._people) <= frame.rounds
         )
         if not sound:
             raise InvalidInput("The snapshot holds a slate that could not have been drawn; it was altered.")
         self._chooser = self._next_menu().chooser()
+
+    def _could_be_drawn(self, slate: Items) -> bool:
+        """Whether nothing is twice in a slate, it keeps to the rules, and nothing could be added to it."""
+        shown = slate[slate != EMPTY_SLOT].tolist()
+        whole = len(self.items.next_items(slate)) == 0
+        return len(set(shown)) == len(shown) and self.items.obeyed(slate) and whole
 
 
 def epoch_greedy(
@@ -231,14 +258,19 @@ def epoch_greedy(
     ledger: Ledger | None = None,
     coins: Coins | None = None,
     patience: Patient = None,
+    rules: SlateRules | None = None,
 ) -> Learner:
-    """Private greedy, epoch by epoch; `epoch`: their length, where they are not to double."""
+    """Private greedy, epoch by epoch; `epoch`: their length, where they are not to double.
+
+    `rules`: what slates must keep to. What is pinned is not drawn, and the budget is for the other slots.
+    """
     horizon = _validate.positive_int(horizon, "horizon")
     frame = Frame(
         "epoch-greedy", n_items, slots, horizon=horizon, visits=visits, ledger=ledger, coins=coins, patience=patience
     )  # fmt: skip
     budget = Budget(epsilon, 0.0, frame.unit, "pure")
-    return Learner(EpochPolicy(frame, budget, epoch, Ledger(budget) if ledger is None else ledger))
+    paid_on = Ledger(budget) if ledger is None else ledger
+    return Learner(EpochPolicy(frame, budget, epoch, paid_on, as_rules(rules)))
 
 
 def _first_epoch(epsilon: float) -> Shape:

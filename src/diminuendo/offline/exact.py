@@ -1,7 +1,8 @@
 """The best slate in hindsight, with a proof: lower and upper bounds that meet, or say how far apart they are.
 
 `branch`  depth-first search over slates. A prefix S that cannot beat the best slate found, because F(S) plus
-          the largest remaining gains is too small, is cut off. Works for any objective.
+          the largest remaining gains is too small, is cut off. Works for any objective, and by rules: what is pinned
+          comes first, and what a cap keeps away adds nothing.
 `milp`    every family has linear ceilings over F that touch it at a given slate. A mixed-integer program over the N
           items and the ceilings so far gives a slate and an upper bound; the slate gives a lower bound and
           another ceiling, until they meet. People enter only through ceilings, so that the program stays small
@@ -21,7 +22,9 @@ import numpy as np
 
 from diminuendo import _validate
 from diminuendo.errors import InvalidInput
+from diminuendo.offline.fitting import FittedRules
 from diminuendo.offline.greedy import data_bound, greedy, top_sum
+from diminuendo.offline.rules import SlateRules, as_rules
 from diminuendo.offline.total import PeopleTotal, total
 from diminuendo.streams.people import People, Stream
 from diminuendo.types import Floats, Slate
@@ -55,15 +58,33 @@ class Bracket:
         return self.upper - self.lower <= 2 * SOLVER_TOLERANCE
 
 
-def optimum(stream: Stream, slots: int, *, method: str = "auto", time_limit: float = 60.0) -> Bracket:
-    """The best slate in hindsight, or the tightest bounds found within `time_limit` seconds."""
+def optimum(
+    stream: Stream,
+    slots: int,
+    *,
+    rules: SlateRules | None = None,
+    method: str = "auto",
+    time_limit: float = 60.0,
+) -> Bracket:
+    """The best slate in hindsight, or the tightest bounds found within `time_limit` seconds.
+
+    `rules`: what the slate must keep to, as long as every slot may show every item; then by `branch`.
+    """
     k = _validate.slots(slots, stream.n_items)
     _validate.one_of(method, METHODS, "method")
+    fitted = FittedRules(as_rules(rules), stream.n_items, k)
+    if fitted.rules:
+        if method == "milp" or fitted.eligible is not None:
+            raise InvalidInput(
+                "The best slate is found with pinned items and caps by method='branch', and not where slots have items "
+                "of their own; greedy(.., rules=..) takes all rules."
+            )
+        method = "branch"
     limit = _validate.positive_float(time_limit, "time_limit")
     if method == "auto":
         method = "milp" if isinstance(stream, People) and not _few_slates(stream, k) else "branch"
     began = time.perf_counter()
-    first = greedy(stream, k)
+    first = greedy(stream, k, rules=fitted.rules)
     lower, upper, slate = first.value, data_bound(stream, first.slate, k), first.slate
     settled = MEAN_ROUNDING
     if method == "milp" and upper - lower > settled:
@@ -74,7 +95,7 @@ def optimum(stream: Stream, slots: int, *, method: str = "auto", time_limit: flo
         lower, upper, slate = _Cuts(stream, k, began + limit).run(lower, upper, slate)
         settled = 2 * SOLVER_TOLERANCE if time.perf_counter() < began + limit else math.inf
     if upper - lower > settled:  # after `milp`: the solver gave up early
-        lower, upper, slate = _Branch(stream, k, began + limit).run(lower, upper, slate)
+        lower, upper, slate = _Branch(stream, fitted, began + limit).run(lower, upper, slate)
     return Bracket(lower, max(lower, upper), slate, time.perf_counter() - began, method)
 
 
@@ -87,13 +108,14 @@ def _few_slates(people: People, k: int) -> bool:
 class _Branch:
     """Depth-first search in the order of gains, with F(S) + the largest remaining gains as bound."""
 
-    def __init__(self, stream: Stream, k: int, deadline: float) -> None:
-        self.summed, self.k, self.people, self.deadline = total(stream), k, max(1, len(stream)), deadline
+    def __init__(self, stream: Stream, rules: FittedRules, deadline: float) -> None:
+        self.summed, self.people, self.deadline = total(stream), max(1, len(stream)), deadline
+        self.rules, self.k, self.everything = rules, rules.slots, np.ones(stream.n_items, dtype=np.bool_)
 
     def run(self, lower: float, upper: float, slate: Slate) -> tuple[float, float, Slate]:
         self.best, self.slate = lower, slate
         self.open = 0.0  # the largest bound among branches that time did not allow to search
-        self._search((), frozenset())
+        self._search(tuple(item for _, item in self.rules.rules.pinned), frozenset())
         return self.best, min(upper, max(self.best, self.open)), self.slate
 
     def _search(self, prefix: Slate, excluded: frozenset[int]) -> None:
@@ -102,6 +124,7 @@ class _Branch:
             self.summed.add(item)
         here, gains = self.summed.value() / self.people, self.summed.gains() / self.people
         gains[list(excluded)] = 0.0
+        gains[~self.rules.open_to(np.array(prefix, dtype=np.int32), self.everything)] = 0.0
         left = self.k - len(prefix)
         if here > self.best + MEAN_ROUNDING:
             self.best, self.slate = here, prefix

@@ -5,6 +5,9 @@ and asks less: of people, only those whom the last item moved; of functions, onl
 which can only have fallen, could still win. `stochastic` asks about a random few items, and loses a little.
 Ties go to the smaller item number. `data_bound` says what no slate can exceed.
 
+By rules (rules.py) the next item is the best that they leave; at least 1/2 of the best slate by the same rules, or 1/3
+where slots have items of their own and there are caps (fitting.py).
+
 References: Nemhauser, Wolsey & Fisher (1978), Mathematical Programming 14; Minoux (1978) for lazy;
 Mirzasoleiman et al. (2015), AAAI, for stochastic.
 """
@@ -19,9 +22,11 @@ import numpy as np
 
 from diminuendo import _validate
 from diminuendo.errors import InvalidInput
+from diminuendo.offline.fitting import FittedRules
+from diminuendo.offline.rules import SlateRules, as_rules
 from diminuendo.offline.total import PeopleTotal, Total, total
 from diminuendo.streams.people import Stream
-from diminuendo.types import Floats, Slate
+from diminuendo.types import EMPTY_SLOT, Floats, Items, Slate
 
 METHODS = ("lazy", "plain", "stochastic")
 
@@ -38,16 +43,29 @@ class Hindsight:
 
 
 def greedy(
-    stream: Stream, slots: int, *, method: str = "lazy", seed: int = 0, accuracy: float = 0.05
+    stream: Stream,
+    slots: int,
+    *,
+    rules: SlateRules | None = None,
+    method: str = "lazy",
+    seed: int = 0,
+    accuracy: float = 0.05,
 ) -> Hindsight:
     """Hindsight greedy over a whole stream.
+
+    `rules`: what the slate must keep to. It is then in the order of slots, without those that stay empty, and gains
+    are in the order in which items were chosen, those that are pinned first.
 
     `seed` and `accuracy` matter to `stochastic` only: it asks (N / k) log(1 / accuracy) items a step
     and keeps at least 1 - 1/e - accuracy of the best possible on average.
     """
     k = _validate.slots(slots, stream.n_items)
     _validate.one_of(method, METHODS, "method")
-    summed = total(stream)
+    summed, kept_to = total(stream), as_rules(rules)
+    if kept_to is not None:
+        if method == "stochastic":
+            raise InvalidInput("Nothing is known of stochastic greedy by rules; use method='lazy'.")
+        return _by_rules(summed, FittedRules(kept_to, stream.n_items, k))
     if method == "lazy":
         added = _moving(summed, k) if isinstance(summed, PeopleTotal) else _lazy(summed, k)
     elif method == "plain":
@@ -56,6 +74,19 @@ def greedy(
         added = _stochastic(summed, k, np.random.default_rng(seed), accuracy)
     people = max(1, len(stream))
     return Hindsight(tuple(summed.prefix), summed.value() / people, tuple(gain / people for gain in added))
+
+
+def _by_rules(summed: Total, rules: FittedRules) -> Hindsight:
+    """Everybody is asked about every item, every time."""
+    slate: Items = np.full(rules.slots, EMPTY_SLOT, dtype=np.int32)
+    everything, added = np.ones(rules.n_items, dtype=np.bool_), list[float]()
+    while picked := rules.pick(gains := summed.gains(), slate, everything):
+        slot, slate[slot] = picked
+        summed.add(picked[1])
+        added.append(float(gains[picked[1]]))
+    people = max(1, len(summed.stream))
+    shown = tuple(slate[slate != EMPTY_SLOT].tolist())
+    return Hindsight(shown, summed.value() / people, tuple(gain / people for gain in added))
 
 
 def data_bound(stream: Stream, chain: Slate, slots: int) -> float:
