@@ -16,9 +16,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from diminuendo.learners.base.items import ItemAvailability
 from diminuendo.learners.overlap.belief import Belief, of_singles
 from diminuendo.learners.overlap.focus import ranks
-from diminuendo.learners.overlap.items import ItemAvailability
 from diminuendo.learners.overlap.running_means import OFF
 from diminuendo.types import EMPTY_SLOT, Floats, Items
 
@@ -61,14 +61,6 @@ class AroundBelief:
             mean[item], variance[item] = kept.mean[item], kept.variance[item]
         return mean, variance
 
-    def rivals(self, slot: int, items: ItemAvailability) -> Items:
-        """Items that are not shown and could be, in that slot."""
-        may = items.available
-        may[self.slate[self.slate != EMPTY_SLOT]] = False
-        if items.eligible is not None:
-            may &= items.eligible[slot]
-        return np.flatnonzero(may).astype(np.int32)
-
     def standing(self, items: ItemAvailability) -> tuple[Floats, Floats]:
         """The best rank of each item for any slot, and how many want it, about."""
         wanted = np.maximum(self.rest.mean, 0.0) + np.sqrt(self.rest.variance)
@@ -76,7 +68,7 @@ class AroundBelief:
         for slot, item in enumerate(self.slate.tolist()):
             wanted += np.maximum(self.keeps[slot].mean, 0.0)
             shown = [] if item == EMPTY_SLOT else [item]
-            among = np.append(self.rivals(slot, items), shown).astype(np.int64)
+            among = np.append(items.rivals(self.slate, slot), shown).astype(np.int64)
             np.minimum(places, ranks(self.worth(slot)[0], among), out=places)
         return places, wanted
 
@@ -85,7 +77,7 @@ class AroundBelief:
         item = int(self.slate[slot])
         if item == EMPTY_SLOT:
             return []
-        (mean, variance), rivals = self.worth(slot), self.rivals(slot, items)
+        (mean, variance), rivals = self.worth(slot), items.rivals(self.slate, slot)
         gain, kept = mean[rivals] - mean[item], self.keeps[slot].mean
         sure = np.flatnonzero(gain > SURE * np.sqrt(variance[rivals] + variance[item]))
         return [
@@ -106,11 +98,14 @@ class AroundBelief:
 
 
 def swapped(around: AroundBelief, items: ItemAvailability) -> Items:
-    """The slate with the best swaps made, each slot and item once; of swaps that are not local the best alone."""
+    """The slate with the best swaps made, each slot and item once; of swaps that are not local the best alone.
+
+    Each keeps to the rules beside those that were made before it; what is pinned is not swapped.
+    """
     slate, elsewhere = around.slate.copy(), False
     for swap in sorted((s for slot in range(len(slate)) for s in around.better(slot, items)), reverse=True):
         free = slate[swap.slot] == around.slate[swap.slot] and swap.item not in slate
-        if free and (swap.local or not elsewhere):
+        if free and (swap.local or not elsewhere) and items.fitted.room(slate, swap.slot, swap.item):
             slate[swap.slot] = swap.item
             elsewhere |= not swap.local
     return slate

@@ -6,8 +6,7 @@ is paid for, drawn once and durable before anybody sees it. Besides either of th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,17 +26,33 @@ from diminuendo.sums.clip import Clip
 from diminuendo.sums.private_sum import PrivateSum
 from diminuendo.types import Floats, Ints, Items, Objective
 
+NOT_HEARD = -1
+"""In place of a type: what she says does not count, nor does she where people are counted."""
+
+
+class Asks(NamedTuple):
+    """What people of batches that begin from now on are asked, where they are asked when they come."""
+
+    chain: list[int]
+    weights: Ints
+    """Of items, by what is known now."""
+    by_type: Ints | None = None
+    """(types, slots - 1): the chain of each type, EMPTY_SLOT after its last item; None: all have the same."""
+
 
 class Memory(Protocol):
     """Keeps what people said, and asks them at releases."""
 
     # Private.
 
-    def keep(self, person: Objective, said: Answer, batch: int) -> None:
-        """One person of that batch, and what she said."""
+    def came(self, batch: int, types: Ints) -> None:
+        """People of these types came in that batch, whose answers count. Public."""
 
-    def keep_rows(self, people: People, low: int, high: int, batch: int) -> None:
-        """The people from `low` to `high` - 1, all of one batch."""
+    def keep(self, person: Objective, said: Answer, batch: int, kind: int) -> None:
+        """One person of that batch and of the type `kind`, and what she said."""
+
+    def keep_rows(self, people: People, low: int, high: int, batch: int, types: Ints) -> None:
+        """The people from `low` to `high` - 1, all of one batch; where there are contexts, their types or NOT_HEARD."""
 
     def forget(self, before: int) -> None:
         """Tastes have changed: drop everybody of batches before that one."""
@@ -50,11 +65,8 @@ class Memory(Protocol):
     def asked_from(self, number: int) -> int | None:
         """The first batch that release `number` asked, if that was begun before a crash."""
 
-    def ask_about(self, chain: Sequence[int], weights: Ints, batch: int) -> None:
-        """People of `batch` will be shown a slate picked along this chain: said before the first of them comes.
-
-        `weights`: of items, by what is known then.
-        """
+    def ask_about(self, asks: Asks, batch: int) -> None:
+        """People of `batch` will be shown slates picked along these chains: said before the first of them comes."""
 
     # What a snapshot holds.
 
@@ -80,6 +92,13 @@ class AroundMemory(Protocol):
 
     def asked_around(self, number: int) -> bool | None:
         """Whether release `number` was begun before a crash, and asked around a slate; None: it was not begun."""
+
+
+def heard_rows(low: int, high: int, types: Ints) -> tuple[list[int], Ints]:
+    """Whose answers count, and their types: all of them, or, where there are contexts, those that have a type."""
+    rows = np.arange(low, high)
+    heard = types != NOT_HEARD
+    return (rows[heard] if len(types) else rows).tolist(), types[heard]
 
 
 class PayoffMemory:

@@ -14,10 +14,10 @@ import numpy as np
 from diminuendo import _validate
 from diminuendo._snapshots import MOST_DEVIATIONS
 from diminuendo.errors import InvalidInput
+from diminuendo.learners.base.items import ItemAvailability
 from diminuendo.learners.overlap.around import AroundBelief, Carried, swapped
 from diminuendo.learners.overlap.belief import of_singles
 from diminuendo.learners.overlap.focus import Standing, ranks
-from diminuendo.learners.overlap.items import ItemAvailability
 from diminuendo.learners.overlap.running_means import Measured, RunningMeans
 from diminuendo.types import EMPTY_SLOT, Floats, Items
 
@@ -84,28 +84,30 @@ class SlatePicker:
     """Means of everything published, by question; and what items were believed to add to the last slate.
 
     `fallback_rows`: whether a row that was not measured is replaced by the row of that item after another set.
-    `arounds`: whether there will be releases around slates.
+    `arounds`: whether there will be releases around slates; `chains`: how many there may be at once.
     """
 
-    def __init__(self, items: ItemAvailability, *, fallback_rows: bool, arounds: bool) -> None:
+    def __init__(
+        self, items: ItemAvailability, *, fallback_rows: bool, arounds: bool, chains: int = 1
+    ) -> None:
         n_items, slots = items.n_items, items.slots
-        self._items, self._fallback_rows = items, fallback_rows
+        self._items, self.fallback_rows = items, fallback_rows
         self.gains: Floats = np.zeros(n_items)
-        self._worth = RunningMeans(1, 1, n_items)
-        self._rows = RunningMeans(2 * slots, slots + 1, n_items)
-        self._rests = RunningMeans(4, slots, n_items)
+        self.worth = RunningMeans(1, 1, n_items)
+        self.rows = RunningMeans(slots * (1 + chains), slots + 1, n_items)
+        self.rests = RunningMeans(3 + chains, slots, n_items)
         self._around = RunningMeans(int(arounds), slots, n_items, parts=slots + 1)
-        self._means = (self._worth, self._rows, self._rests, *([self._around] if arounds else []))
+        self._means = (self.worth, self.rows, self.rests, *([self._around] if arounds else []))
 
     def begin_with(self, scores: Floats, people: float, sigma: float) -> None:
         """A public prior, as if it had been measured."""
-        self._worth.add([0], Measured(scores * people, np.full(len(scores), people), sigma))
+        self.worth.add([0], Measured(scores * people, np.full(len(scores), people), sigma))
         self.gains[:] = scores
 
     def take_in(self, told: Iterable[Told]) -> None:
         """Rows and rests that were published before the first item is picked."""
         for item, before, found in told:
-            means, key = (self._rests, [*before]) if item is None else (self._rows, [*before, item])
+            means, key = (self.rests, [*before]) if item is None else (self.rows, [*before, item])
             means.add(key, found)
 
     def slate(self, asked: Questions) -> Picked:
@@ -119,28 +121,30 @@ class SlatePicker:
                 measured = means.would_be(key, found)
             else:
                 measured = means.get(key)
-            if means is self._rows and (found is not None or self._fallback_rows):
+            if means is self.rows and (found is not None or self.fallback_rows):
                 measured = means.with_others(key, measured)
             (row,), (deviation,) = measured
             return row, deviation
 
-        singles, deviation = mean(self._worth, [0], asked.singles())
+        singles, deviation = mean(self.worth, [0], asked.singles())
         belief = of_singles(singles, deviation)
         wanted = np.maximum(belief.mean, 0.0) + np.sqrt(belief.variance)
         slate: Items = np.full(self._items.slots, EMPTY_SLOT, dtype=np.int32)
         chain: list[int] = []
-        places, may = np.full(len(singles), float(len(singles))), self._items.available
+        places = np.full(len(singles), float(len(singles)))
         for left in range(len(slate), 0, -1):
             if left == 1:
-                belief = belief.see(*mean(self._rests, sorted(chain), asked.rest()))
-            np.minimum(places, ranks(belief.mean, np.flatnonzero(may)), out=places)
+                belief = belief.see(*mean(self.rests, sorted(chain), asked.rest()))
             picked = self._items.pick(belief.mean, slate)
+            if picked is None or picked[1] not in self._items.pinned:  # else there is nothing to choose
+                may = np.flatnonzero(self._items.open_to(slate))
+                np.minimum(places, ranks(belief.mean, may), out=places)
             if picked is None:
                 break
             slot, item = picked
-            slate[slot], may[item], places[item] = item, False, 1.0
+            slate[slot], places[item] = item, 1.0
             if left > 1:
-                belief = belief.lose(*mean(self._rows, [*sorted(chain), item], asked.row(item)))
+                belief = belief.lose(*mean(self.rows, [*sorted(chain), item], asked.row(item)))
                 chain.append(item)
         standing = _standing(places, wanted, slate, float(singles.sum()))
         return Picked(slate, chain, belief.mean, new, standing)
@@ -159,8 +163,8 @@ class SlatePicker:
 
     def take(self, picked: Picked) -> None:
         """Go on from what was published for this slate: once for each release."""
-        for means, key, found in picked.published:
-            means.add(key, found)
+        for means in self._means:
+            means.add_each([(key, found) for into, key, found in picked.published if into is means])
         if picked.carried is not None:
             self._around.put(picked.slate.tolist(), *picked.carried)
         self.gains[:] = picked.gains
@@ -171,7 +175,7 @@ class SlatePicker:
 
     def _full(self, slate: Items, gains: Floats) -> Items:
         """The slate without items that are not there any more, and with the best in their place and in free slots."""
-        found = np.where(self._items.available[slate], slate, EMPTY_SLOT).astype(np.int32)
+        found = self._items.kept(slate)
         while best := self._items.pick(gains, found):
             found[best[0]] = best[1]
         return found
@@ -188,7 +192,7 @@ class SlatePicker:
 
     def sound(self) -> bool:
         """Whether these numbers, as read from a snapshot, can have come about."""
-        n_items, measured = self._items.n_items, self._worth.arrays[2]
+        n_items, measured = self._items.n_items, self.worth.arrays[2]
         widest = 1 / np.sqrt(measured[measured > 0].min(initial=1.0))
         return bool(
             (np.abs(self.gains) <= 1 + MOST_DEVIATIONS * widest).all()

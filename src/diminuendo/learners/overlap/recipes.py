@@ -7,25 +7,34 @@ from dataclasses import replace
 from typing import Any
 
 from diminuendo import _validate
-from diminuendo.errors import OverBudget
+from diminuendo.errors import InvalidInput, OverBudget
 from diminuendo.learners.base.entry import Advice, Entry
 from diminuendo.learners.base.feedback import Objectives
 from diminuendo.learners.base.frame import Frame
+from diminuendo.learners.base.items import ItemAvailability
 from diminuendo.learners.base.learner import Learner
 from diminuendo.learners.base.patience import Patient
-from diminuendo.learners.overlap.items import ItemAvailability
+from diminuendo.learners.overlap.contexts.counts import TypeCounts
+from diminuendo.learners.overlap.contexts.one_per_type import OnePerType
+from diminuendo.learners.overlap.contexts.running import TypedSumsMemory
 from diminuendo.learners.overlap.memory import PayoffMemory
+from diminuendo.learners.overlap.one_for_all import OneForAll, Shown
 from diminuendo.learners.overlap.pick import checked_prior
 from diminuendo.learners.overlap.policy import OverlapPolicy, PublicParts
 from diminuendo.learners.overlap.running import SumsMemory
 from diminuendo.learners.overlap.schedule import LONGEST, OverlapPlan, overlap_plan, plan_of_sums
 from diminuendo.learners.overlap.stored import PeopleMemory
+from diminuendo.offline.rules import SlateRules, as_rules
 from diminuendo.privacy.budget import Budget
 from diminuendo.privacy.events import Composed
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.randomness.coins import Coins
+from diminuendo.streams.contexts import Contexts, as_contexts
 from diminuendo.sums.clip import Clip
 from diminuendo.types import Floats
+
+MOST_ROWS = 1 << 22
+"""Means of rows are kept for as many chains as take MOST_ROWS numbers, if there are several."""
 
 CLIP = Clip()
 """What one person says about items is clipped to length 1."""
@@ -46,6 +55,9 @@ def overlap_greedy(
     ledger: Ledger | None = None,
     coins: Coins | None = None,
     patience: Patient = None,
+    contexts: Contexts | None = None,
+    rules: SlateRules | None = None,
+    exclusions: bool = False,
 ) -> Learner:
     """Overlap greedy: keeps people, asks them again at every release, and follows greedy on what they said, with noise.
 
@@ -72,16 +84,26 @@ def overlap_greedy(
     Excludes   timing, and the memory of the process.
 
     `horizon`: how many people will come, None where nobody knows. `prior`, counting as `prior_people` people: which
-    share of people each item pleases. `absent`: items that are not there yet. `eligible`: for each slot its items.
+    share of people each item pleases. `absent`: items that are not there yet. `rules`: what slates must keep to;
+    `eligible`, for each slot its items, is one of them, and may be said by itself. `exclusions`: whether people may
+    exclude items, such as those that they have already.
     """
     public = _public_parts(
         "overlap-greedy", n_items, slots, horizon=horizon, epsilon=epsilon, delta=delta, visits=visits, prior=prior,
         prior_people=prior_people, absent=absent, eligible=eligible, ledger=ledger, coins=coins, patience=patience,
+        contexts=contexts, rules=rules, exclusions=exclusions,
     )  # fmt: skip
     paid_on = Ledger(public.budget) if ledger is None else ledger
-    memory = PeopleMemory(public.frame, public.plan, public.items, paid_on, CLIP)
-    payoffs = _paid_for(public.plan, public.budget, paid_on)
-    return Learner(OverlapPolicy(public, memory, payoffs, around=memory))
+    plan, items, known = public.plan, public.items, public.frame.contexts
+    counts = None if known is None else TypeCounts(known, len(plan.schedule))
+    memory = PeopleMemory(public.frame, plan, items, paid_on, CLIP, counts)
+    payoffs = _paid_for(plan, public.budget, paid_on)
+    chains = 1 if known is None else _chains_kept(known.n_types, items)
+    common = OneForAll(items, plan, public.prior, memory, around=memory, chains=chains)
+    shown: Shown = (
+        common if counts is None else OnePerType(items, plan, memory, counts, common, around=memory)
+    )
+    return Learner(OverlapPolicy(public, memory, payoffs, shown))
 
 
 def overlap_sums(
@@ -99,6 +121,9 @@ def overlap_sums(
     ledger: Ledger | None = None,
     coins: Coins | None = None,
     patience: Patient = None,
+    contexts: Contexts | None = None,
+    rules: SlateRules | None = None,
+    exclusions: bool = False,
 ) -> Learner:
     """Overlap sums: as overlap greedy, but nobody is kept: what people say is added to a few sums and forgotten.
 
@@ -111,26 +136,52 @@ def overlap_sums(
     set, if there is one, has to do (running_means.py). That is what it costs to keep nobody: a new chain is learned
     item by item, release by release.
 
+    With `contexts` each type of people may have a slate of its own, and is asked along the chain by which that was
+    picked. Questions that types share have one sum; besides, singles are added to the sums of her value in each column,
+    and, where contexts are private, people are counted by value.
+
     Regret     no bound.
-    Guarantee  every release is paid for before it is drawn; rounded Gaussian noise (docs/maths/overlap.md, Theorem O2).
+    Guarantee  every release is paid for before it is drawn; rounded Gaussian noise (docs/maths/overlap.md, Theorem O2;
+               with contexts docs/maths/contexts.md, Theorem X1).
     Assumes    nothing about people: singles are clipped to length 1, rows by a running minimum. One answer per round.
     Memory     with N items and k slots N x (1 + 2k + 4) running sums and N x (1 + k) sums of the open batch, over
                people, without noise. Nobody's own answer after observe(); but the sum over one person so far is hers.
+               With T types and V values in all columns together, N x (1 + V + 2 T k) running sums and N x (1 + V + T k)
+               of each batch that is open, at most; less where types share questions. Beyond 2^27 it is refused.
     Excludes   timing, and the memory of the process.
 
     `horizon`: how many people will come, None where nobody knows. `prior`, counting as `prior_people` people: which
-    share of people each item pleases. `absent`: items that are not there yet. `eligible`: for each slot its items.
+    share of people each item pleases. `absent`: items that are not there yet. `rules`: what slates must keep to;
+    `eligible`, for each slot its items, is one of them, and may be said by itself. `exclusions`: whether people may
+    exclude items, such as those that they have already. `contexts`: what is known of people
+    when they come.
     """
     public = _public_parts(
         "overlap-sums", n_items, slots, horizon=horizon, epsilon=epsilon, delta=delta, visits=visits, prior=prior,
         prior_people=prior_people, absent=absent, eligible=eligible, ledger=ledger, coins=coins, patience=patience,
+        contexts=contexts,
+        rules=rules, exclusions=exclusions,
     )  # fmt: skip
     plan, weights = plan_of_sums(public.plan, CLIP)
     public = replace(public, plan=plan)
     paid_on = Ledger(public.budget) if ledger is None else ledger
-    memory = SumsMemory(public.frame, plan, weights, public.items, paid_on, CLIP)
+    frame, items, known = public.frame, public.items, public.frame.contexts
+    if known is None:
+        memory = SumsMemory(frame, plan, weights, items, paid_on, CLIP)
+        payoffs = _paid_for(plan, public.budget, paid_on)
+        common = OneForAll(items, plan, public.prior, memory, fallback_rows=True)
+        return Learner(OverlapPolicy(public, memory, payoffs, common))
+    counts = TypeCounts(known, len(plan.schedule))
+    by_type = TypedSumsMemory(frame, plan, weights, items, paid_on, CLIP, counts)
     payoffs = _paid_for(plan, public.budget, paid_on)
-    return Learner(OverlapPolicy(public, memory, payoffs, fallback_rows=True))
+    chains = _chains_kept(2 * known.n_types, items)
+    common = OneForAll(items, plan, public.prior, by_type, fallback_rows=True, chains=chains)
+    return Learner(OverlapPolicy(public, by_type, payoffs, OnePerType(items, plan, by_type, counts, common)))
+
+
+def _chains_kept(wanted: int, items: ItemAvailability) -> int:
+    """For how many chains means of rows are kept."""
+    return max(1, min(wanted, MOST_ROWS // (2 * items.slots * items.n_items)))
 
 
 def _public_parts(
@@ -149,6 +200,9 @@ def _public_parts(
     ledger: Ledger | None,
     coins: Coins | None,
     patience: Patient,
+    rules: Any,
+    exclusions: bool,
+    contexts: Contexts | None = None,
 ) -> PublicParts:
     """What both are made of; whatever is refused is so before anything is paid."""
     frame = Frame(
@@ -160,12 +214,26 @@ def _public_parts(
         ledger=ledger,
         coins=coins,
         patience=patience,
+        contexts=as_contexts(contexts),
+        exclusions=exclusions,
     )
     budget = Budget(epsilon, delta, unit=frame.unit, accountant="continuous-gaussian")
     plan = overlap_plan(frame.n_items, None if horizon is None else frame.horizon, budget, CLIP)
-    items = ItemAvailability(frame.n_items, frame.slots, absent, eligible)
+    kept_to = _rules(rules, eligible)
+    items = ItemAvailability(frame.n_items, frame.slots, absent, kept_to, exclusions=frame.exclusions)
     known = checked_prior(prior, prior_people, frame.n_items, otherwise=plan.schedule.ends[0])
     return PublicParts(frame, budget, horizon is not None, plan, items, known)
+
+
+def _rules(rules: Any, eligible: Any) -> SlateRules | None:
+    """The rules that were given; or items of slots alone, by which slots may stay empty."""
+    if eligible is None:
+        return as_rules(rules)
+    if rules is not None:
+        raise InvalidInput(
+            "Say eligible=.. as one of the rules, SlateRules(eligible=.., ..), or without rules."
+        )
+    return SlateRules(eligible=eligible, may_be_empty=True)
 
 
 def _paid_for(plan: OverlapPlan, budget: Budget, ledger: Ledger) -> PayoffMemory:

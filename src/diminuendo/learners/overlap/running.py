@@ -7,7 +7,7 @@ added to running sums, one for each question (sums/chains/running.py), and each 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from numpy.typing import NDArray
@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from diminuendo._snapshots import taken
 from diminuendo.errors import InvalidInput
 from diminuendo.learners.base.frame import Frame
-from diminuendo.learners.overlap.items import ItemAvailability
+from diminuendo.learners.base.items import ItemAvailability
+from diminuendo.learners.overlap.memory import Asks
 from diminuendo.learners.overlap.person_walk import Answer
 from diminuendo.learners.overlap.pick import Told
 from diminuendo.learners.overlap.running_means import Measured
@@ -25,7 +26,7 @@ from diminuendo.streams.people import People
 from diminuendo.streams.walks import GainWalk, Segment, one_person, singles
 from diminuendo.sums.chains.cost import asked_from
 from diminuendo.sums.chains.focus import Focus
-from diminuendo.sums.chains.running import NO_ITEM, SINGLES, GainsAlong, RunningChains
+from diminuendo.sums.chains.running import NO_ITEM, SINGLES, GainsAlong, Question, RunningChains
 from diminuendo.sums.chains.weights import RunningWeights
 from diminuendo.sums.clip import Clip
 from diminuendo.types import Ints, Objective
@@ -58,11 +59,14 @@ class SumsMemory:
 
     # Private: nobody is kept.
 
-    def keep(self, person: Objective, said: Answer, batch: int) -> None:
+    def came(self, batch: int, types: Ints) -> None:
+        """Need not be known: there are no contexts."""
+
+    def keep(self, person: Objective, said: Answer, batch: int, kind: int = 0) -> None:
         """One person of that batch, and what she said."""
         self._sums.add(said.worth, self._along(one_person(person)), batch=batch, indices=said.items)
 
-    def keep_rows(self, people: People, low: int, high: int, batch: int) -> None:
+    def keep_rows(self, people: People, low: int, high: int, batch: int, types: Ints) -> None:
         """The people from `low` to `high` - 1, all of one batch."""
         passing = Segment(people.family, people.table, list(range(low, high)))
         worth = singles(passing, self._frame.n_items)
@@ -90,20 +94,15 @@ class SumsMemory:
             singles=focus.singles,
         )
         measured = {question: Measured(*published) for question, published in found.items()}
-        told = [
-            Told(None if question.item == NO_ITEM else question.item, question.before, rows)
-            for question, rows in measured.items()
-            if question != SINGLES
-        ]
-        return PublishedSums(measured[SINGLES], told)
+        return PublishedSums(measured.pop(SINGLES), told(measured))
 
     def asked_from(self, number: int) -> int | None:
         """The first batch that release `number` asked, if that was begun before a crash."""
         return asked_from(self._sums.ledger, self._sums.name, number)
 
-    def ask_about(self, chain: Sequence[int], weights: Ints, batch: int) -> None:
+    def ask_about(self, asks: Asks, batch: int) -> None:
         """What people of `batch` are asked about when they come, and in what focus."""
-        self._sums.ask(chain, batch=batch, weights=weights)
+        self._sums.ask(asks.chain, batch=batch, weights=asks.weights)
 
     # What a snapshot holds: sums.
 
@@ -130,6 +129,14 @@ class SumsMemory:
             raise InvalidInput("The snapshot holds sums that could not have come about; it was altered.")
 
 
+def told(found: Mapping[Question, Measured]) -> list[Told]:
+    """What was published to questions, as the picker takes it in."""
+    return [
+        Told(None if item == NO_ITEM else item, before, measured)
+        for (item, before), measured in found.items()
+    ]
+
+
 class PublishedSums:
     """One release, all of it there at once: rows and rests are told, and none can be asked for."""
 
@@ -150,4 +157,10 @@ class PublishedSums:
         """What is known of it was told."""
 
     def rest(self) -> None:
+        """What is known of it was told."""
+
+    def row_by_type(self, items: Ints) -> None:
+        """What is known of it was told."""
+
+    def rest_by_type(self) -> None:
         """What is known of it was told."""

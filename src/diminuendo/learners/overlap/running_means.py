@@ -62,18 +62,42 @@ class RunningMeans:
         place = self._place(key)
         _add_up(found.rows, found.units, found.sigma, self._sums[place], self._precisions[place])
 
+    def add_each(self, found: Sequence[tuple[Sequence[int], Measured]]) -> None:
+        """As `add`, for many keys at once."""
+        known = self._known() if len(found) > 1 else None
+        for key, measured in found:
+            place = self._place(key) if known is None else self._place_among(known, key)
+            _add_up(measured.rows, measured.units, measured.sigma, self._sums[place], self._precisions[place])
+
     def put(self, key: Sequence[int], means: Floats, deviations: Floats) -> None:
         """What is known of this key already, in place of whatever was."""
         place = self._place(key)
         self._precisions[place] = deviations**-2.0
         self._sums[place] = means * self._precisions[place]
 
-    def would_be(self, key: Sequence[int], found: Measured) -> tuple[Floats, Floats]:
-        """The mean of this key with one more measurement, part by part, and the deviation. Changes nothing."""
+    def would_be(self, key: Sequence[int], *found: Measured) -> tuple[Floats, Floats]:
+        """The mean of this key with more measurements, part by part, and the deviation. Changes nothing."""
         here = self._found(key)
         sums = np.zeros(self._sums.shape[1:]) if here is None else self._sums[here].copy()
         precisions = np.zeros_like(sums) if here is None else self._precisions[here].copy()
-        _add_up(found.rows, found.units, found.sigma, sums, precisions)
+        for each in found:
+            _add_up(each.rows, each.units, each.sigma, sums, precisions)
+        return _divided(sums, precisions)
+
+    def would_be_each(
+        self, keys: Sequence[Sequence[int]], found: Sequence[Measured] | None
+    ) -> tuple[Floats, Floats]:
+        """(keys, items): as `would_be` for many keys of one part, each with what was found for it, if anything."""
+        known = self._known()
+        places = [known.get(self._padded_key(key)) for key in keys]
+        size = (len(keys), self._sums.shape[2])
+        sums, precisions = np.zeros(size), np.zeros(size)
+        for number, place in enumerate(places):
+            if place is not None:
+                sums[number], precisions[number] = self._sums[place, 0], self._precisions[place, 0]
+        for number, each in enumerate(found or ()):
+            here = slice(number, number + 1)
+            _add_up(each.rows, each.units, each.sigma, sums[here], precisions[here])
         return _divided(sums, precisions)
 
     def get(self, key: Sequence[int]) -> tuple[Floats, Floats]:
@@ -95,6 +119,32 @@ class RunningMeans:
                 total, precision = total + weight * other, precision + weight
         return _divided(total, precision)
 
+    def with_others_each(
+        self, keys: Sequence[Sequence[int]], measured: tuple[Floats, Floats]
+    ) -> tuple[Floats, Floats]:
+        """(keys, items): as `with_others` for many keys of one part."""
+        mean, deviation = measured
+        precision = deviation**-2.0
+        total = np.where(precision > 0, mean, 0.0) * precision
+        after = dict[int, dict[frozenset[int], int]]()  # for each item the sets that it joined, and where
+        for place in np.flatnonzero(self._used[:-1] > 0).tolist():
+            *before, item = [other for other in self._keys[place].tolist() if other >= 0]
+            after.setdefault(item, {})[frozenset(before)] = place
+        asked = dict[int, list[int]]()
+        for number, key in enumerate(keys):
+            asked.setdefault(key[-1], []).append(number)
+        for item in asked.keys() & after.keys():
+            sets, numbers = after[item], asked[item]
+            other, apart = _divided(
+                self._sums[list(sets.values()), 0], self._precisions[list(sets.values()), 0]
+            )
+            weight = np.hypot(apart, OFF * np.maximum(other, 0.0)) ** -2.0
+            here = {before: row for row, before in enumerate(sets)}
+            own = np.array([here.get(frozenset(keys[number][:-1]), len(here)) for number in numbers])
+            for whole, part in ((total, weight * other), (precision, weight)):
+                whole[numbers] += part.sum(axis=0) - np.vstack([part, np.zeros(part.shape[1])])[own]
+        return _divided(total, np.maximum(precision, 0.0))
+
     def _nothing(self) -> tuple[Floats, Floats]:
         _, parts, size = self._sums.shape
         return np.zeros((parts, size)), np.full((parts, size), np.inf)
@@ -102,11 +152,33 @@ class RunningMeans:
     def _mean(self, place: int) -> tuple[Floats, Floats]:
         return _divided(self._sums[place].copy(), self._precisions[place].copy())
 
-    def _place(self, key: Sequence[int]) -> int:
-        place = self._found(key)
+    def _known(self) -> dict[tuple[int, ...], int]:
+        """The place of every key that is used."""
+        used = np.flatnonzero(self._used[:-1])
+        return dict(zip(map(tuple, self._keys[used].tolist()), used.tolist(), strict=True))
+
+    def _padded_key(self, key: Sequence[int]) -> tuple[int, ...]:
+        return (*key, *[-1] * (self._keys.shape[1] - len(key)))
+
+    def _place_among(self, known: dict[tuple[int, ...], int], key: Sequence[int]) -> int:
+        """As `_place`, by a table of places, which stays right."""
+        padded = self._padded_key(key)
+        place = known.get(padded)
         if place is None:
             place = int(np.argmin(self._used[:-1]))
-            self._keys[place], self._precisions[place], self._sums[place] = self._padded(key), 0.0, 0.0
+            known.pop(tuple(self._keys[place].tolist()), None)
+        known[padded] = place
+        return self._use(place, key)
+
+    def _place(self, key: Sequence[int]) -> int:
+        place = self._found(key)
+        return self._use(int(np.argmin(self._used[:-1])) if place is None else place, key)
+
+    def _use(self, place: int, key: Sequence[int]) -> int:
+        """This place is this key's; whatever else was there makes way."""
+        padded = self._padded(key)
+        if self._used[place] == 0 or (self._keys[place] != padded).any():
+            self._keys[place], self._precisions[place], self._sums[place] = padded, 0.0, 0.0
         self._used[-1] += 1
         self._used[place] = self._used[-1]
         return place

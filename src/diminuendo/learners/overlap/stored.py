@@ -9,6 +9,7 @@ person come out of her singles, so a whole chain costs no more than twice the fi
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,8 +17,11 @@ from numpy.typing import NDArray
 
 from diminuendo.errors import InvalidInput
 from diminuendo.learners.base.frame import Frame
+from diminuendo.learners.base.items import ItemAvailability
 from diminuendo.learners.base.stored_objectives import StoredObjectives
-from diminuendo.learners.overlap.items import ItemAvailability
+from diminuendo.learners.overlap.contexts.cells import Asked, ReleasedCells
+from diminuendo.learners.overlap.contexts.counts import TypeCounts
+from diminuendo.learners.overlap.memory import Asks, heard_rows
 from diminuendo.learners.overlap.person_walk import Answer
 from diminuendo.learners.overlap.pick import Told
 from diminuendo.learners.overlap.running_means import Measured, units_since
@@ -27,9 +31,10 @@ from diminuendo.randomness.words import SecretRandomness
 from diminuendo.streams.people import People
 from diminuendo.streams.walks import GainWalk, Segment, gains_around, singles
 from diminuendo.sums.chains.around import AroundRelease
+from diminuendo.sums.chains.cells import CellRelease, SharedFocus, ValueColumn
 from diminuendo.sums.chains.cost import asked_around, asked_from
 from diminuendo.sums.chains.focus import Focus
-from diminuendo.sums.chains.release import ChainRelease, OtherChain
+from diminuendo.sums.chains.release import ChainRelease, Joined, OtherChain
 from diminuendo.sums.chains.stored import StoredPeople
 from diminuendo.sums.clip import Clip
 from diminuendo.types import Floats, Ints, Items, Objective
@@ -39,10 +44,19 @@ class PeopleMemory:
     """Everybody since memory began: her values and herself, in step."""
 
     def __init__(
-        self, frame: Frame, plan: OverlapPlan, items: ItemAvailability, ledger: Ledger, clip: Clip
+        self,
+        frame: Frame,
+        plan: OverlapPlan,
+        items: ItemAvailability,
+        ledger: Ledger,
+        clip: Clip,
+        counts: TypeCounts | None = None,
     ) -> None:
-        self._frame, self._plan, self._items, self._clip = frame, plan, items, clip
-        self._values = StoredPeople(frame.n_items, schedule=plan.schedule, ledger=ledger, clip=clip)
+        self._frame, self._plan, self._items, self._clip, self._counts = frame, plan, items, clip, counts
+        columns = [] if counts is None else map(ValueColumn, counts.contexts.sizes, counts.values.T.copy())
+        self._values = StoredPeople(
+            frame.n_items, schedule=plan.schedule, ledger=ledger, clip=clip, columns=list(columns)
+        )
         self._people = StoredObjectives(frame.n_items)
 
     def __repr__(self) -> str:
@@ -54,17 +68,22 @@ class PeopleMemory:
 
     # Private.
 
-    def keep(self, person: Objective, said: Answer, batch: int) -> None:
-        """One person of that batch, and what she said."""
-        self._values.add(said.worth, said.items, batch=batch)
+    def came(self, batch: int, types: Ints) -> None:
+        """People of these types came in that batch, whose answers count. Public."""
+        if self._counts is not None:
+            self._counts.came(batch, types)
+
+    def keep(self, person: Objective, said: Answer, batch: int, kind: int = 0) -> None:
+        """One person of that batch and of the type `kind`, and what she said."""
+        self._values.add(said.worth, said.items, batch=batch, kind=kind)
         self._people.add(person, batch)
 
-    def keep_rows(self, people: People, low: int, high: int, batch: int) -> None:
-        """The people from `low` to `high` - 1, all of one batch."""
-        rows = list(range(low, high))
+    def keep_rows(self, people: People, low: int, high: int, batch: int, types: Ints) -> None:
+        """The people from `low` to `high` - 1, all of one batch, and their types, if there are contexts."""
+        rows, kinds = heard_rows(low, high, types)
         worth = singles(Segment(people.family, people.table, rows), self._frame.n_items)
         worth.data[self._items.first_batch[worth.indices] > batch] = 0.0
-        self._values.add_rows(worth, batch=batch)
+        self._values.add_rows(worth, batch=batch, kinds=kinds if len(types) else None)
         self._people.add_rows(people.family, people.table, rows, batch)
 
     def forget(self, before: int) -> None:
@@ -101,6 +120,51 @@ class PeopleMemory:
 
         return StoredAround(release, gains, units * release.factors, around, secret)
 
+    def begin_by_type(
+        self, number: int, first: int, focus: SharedFocus
+    ) -> tuple[StoredQuestions, ReleasedCells]:
+        """As `begin_release`, with a chain for each type of people, and with cells of columns."""
+        secret, (weights, units) = self._frame.secret, self._weights(number, first)
+        with self._frame.guard.answers:
+            sigmas = self._plan.sigmas[number]
+            release, cells = self._values.in_contexts(number, weights, sigmas, focus, secret)
+            segments = self._people.frozen()
+
+        def new_walk() -> GainWalk:
+            return GainWalk(self._frame.n_items, segments, release.starts, release.items)
+
+        units = units * release.factors
+        return StoredQuestions(release, new_walk, units, secret), self._cells(cells, weights, units)
+
+    def begin_around_by_type(
+        self, number: int, first: int, slate: Items, focus: SharedFocus
+    ) -> tuple[StoredAround, ReleasedCells]:
+        """As `begin_around`, with cells of columns besides."""
+        secret, (weights, units) = self._frame.secret, self._weights(number, first)
+        around = slate.copy()
+        with self._frame.guard.answers:
+            sigmas = self._plan.sigmas[number]
+            release, cells = self._values.around_in_contexts(
+                number, weights, sigmas, around.tolist(), focus, secret
+            )
+            segments = self._people.frozen()
+
+        def gains() -> Iterator[tuple[int, Floats]]:
+            return gains_around(self._frame.n_items, segments, release.starts, release.items, around.tolist())
+
+        units = units * release.factors
+        return StoredAround(release, gains, units, around, secret), self._cells(cells, weights, units)
+
+    def _cells(self, release: CellRelease, weights: Ints, units: Floats) -> ReleasedCells:
+        frame, answers = self._frame, self._frame.answers_in(self._plan.schedule.ends)[: len(weights)]
+        asked = Asked(weights, float(weights @ answers), units, frame.patience.answering, release.limit)
+        return ReleasedCells(
+            partial(release.cells, secret=frame.secret),
+            partial(release.counts, secret=frame.secret),
+            release.deviations,
+            asked,
+        )
+
     def asked_around(self, number: int) -> bool | None:
         """Whether release `number` was begun before a crash, and asked around a slate; None: it was not begun."""
         return asked_around(self._values.ledger, self._values.name, number)
@@ -119,7 +183,7 @@ class PeopleMemory:
         """The first batch that release `number` asked, if that was begun before a crash."""
         return asked_from(self._values.ledger, self._values.name, number)
 
-    def ask_about(self, chain: Sequence[int], weights: Ints, batch: int) -> None:
+    def ask_about(self, asks: Asks, batch: int) -> None:
         """Need not be known: who is kept can be asked about any chain later."""
 
     # What a snapshot holds: people too. Python functions cannot be written down; who is one is left out.
@@ -182,42 +246,60 @@ class StoredQuestions:
         return self._singles
 
     def row(self, item: int) -> Measured | None:
-        """What each item loses when this one joins; after a crash only what was drawn before it."""
+        """What each item loses when this one joins everybody's chain."""
+        found = self.row_by_type(np.full(self._release.n_types, item))
+        return None if found is None else found[1]._replace(sums=found[1].sums[0])
+
+    def row_by_type(self, items: Ints) -> tuple[Ints, Measured] | None:
+        """The question of each type, -1 for none, and what was published for each question, as these items join.
+
+        None: it cannot be had; after a crash only what was drawn before it can.
+        """
         self._asked += 1
-        rows = self._release.rows
-        if self._asked <= len(rows) and not self._elsewhere:
-            joined, sums = rows[self._asked - 1]
-            self._elsewhere = joined != item  # the catalogue has changed since
-            return None if self._elsewhere else Measured(sums, self._units, self._release.sigmas[1])
+        before = self._release.joined
+        if self._asked <= len(before) and not self._elsewhere:
+            joined = before[self._asked - 1]
+            self._elsewhere = bool((joined.items != items).any())  # the catalogue has changed since
+            return None if self._elsewhere else self._measured(joined)
         if self._elsewhere or not self._release.goes_on():
             return None
         walk, self._walk = self._walked(), None  # until this row is published: else it is walked anew
         try:
-            gains = walk.after(item, everybody=False)
-            sums = self._release.row(item, gains, self._secret, walk.moved)
+            gains = walk.after(items[self._release.types], everybody=False)
+            self._release.row_by_type(items, gains, self._secret, walk.moved)
         except OtherChain:
             self._elsewhere = True
             return None
         self._walk = walk
-        return Measured(sums, self._units, self._release.sigmas[1])
+        return self._measured(self._release.joined[-1])
+
+    def _measured(self, joined: Joined) -> tuple[Ints, Measured]:
+        return joined.questions, Measured(joined.sums, self._units, self._release.sigmas[1])
 
     def _walked(self) -> GainWalk:
         """Everybody along the rows that were published."""
         if self._walk is None:
             walk = self._new_walk()
-            for joined, _ in self._release.rows:
-                walk.after(joined, everybody=False)
+            for joined in self._release.joined:
+                walk.after(joined.items[self._release.types], everybody=False)
             self._walk = walk
         return self._walk
 
     def rest(self) -> Measured | None:
-        """What is left of each item."""
+        """What is left of each item, where everybody has the same chain."""
+        found = self.rest_by_type()
+        return None if found is None else found[1]._replace(sums=found[1].sums[0])
+
+    def rest_by_type(self) -> tuple[Ints, Measured] | None:
+        """The number of each type's set, and what is left for the people of each set; None: it cannot be had."""
         if self._elsewhere:
             return None
         if self._release.goes_on(rest=True):
-            self._release.rest(self._secret)
+            self._release.rest_by_type(self._secret)
         found = self._release.what_is_left
-        return None if found is None else Measured(found, self._units, self._release.sigmas[1])
+        if found is None:
+            return None
+        return self._release.sets()[0], Measured(found, self._units, self._release.sigmas[1])
 
 
 class StoredAround:

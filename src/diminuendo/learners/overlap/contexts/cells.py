@@ -1,0 +1,59 @@
+"""What one release says of the values of columns, divided by how many people could have said it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from diminuendo.learners.overlap.contexts.counts import TypeCounts
+from diminuendo.learners.overlap.running_means import Measured
+from diminuendo.sums.chains.cells import Deviations
+from diminuendo.types import Floats, Ints
+
+
+class Asked(NamedTuple):
+    """Who could have said it. Public."""
+
+    weights: Ints
+    """How often people of each batch count."""
+    people: float
+    """How many people answer, each as often as she counts."""
+    units: Floats
+    """For each item what all of them can add to its sum."""
+    answering: float
+    """Which share of people answers."""
+    limit: int
+    """What a person counts in ticks, where people are counted by value."""
+
+
+class ReleasedCells:
+    """What one release says of the values of columns.
+
+    `cells`, `counts`: what was published of a column, (values, items) and by value; None where it has no share.
+    """
+
+    def __init__(
+        self,
+        cells: Callable[[int], Ints | None],
+        counts: Callable[[int], Ints | None],
+        deviations: Deviations,
+        asked: Asked,
+    ) -> None:
+        self._cells, self._counts, self._deviations, self._asked = cells, counts, deviations, asked
+
+    def __repr__(self) -> str:
+        return "<ReleasedCells>"
+
+    def cells(self, column: int) -> Measured | None:
+        """(values, items) sums, divided by what everybody could add: to be divided by shares of people too."""
+        found = self._cells(column)
+        return None if found is None else Measured(found, self._asked.units, self._deviations.cells[column])
+
+    def type_shares(self, counts: TypeCounts) -> Floats:
+        """Which share of the people who answer is of each type, by these counts."""
+        return counts.type_shares(self._asked.weights, self._asked.answering, self._asked.people)
+
+    def counts(self, column: int) -> tuple[Floats, float] | None:
+        """Shares as published now, where contexts are private, and the deviation of their noise; None: no share."""
+        found, unit = self._counts(column), self._asked.limit * self._asked.people
+        return None if found is None else (found / unit, self._deviations.counts[column] / unit)

@@ -1,0 +1,181 @@
+r"""One column: means of what was published of its values, and whether they tell anything.
+
+Evidence decides how much of the budget the next release spends on telling values apart, and whether slates differ by
+them at all (the *gate*):
+
+    tau^2    how much rates of values differ from the whole, in proportion to it, beyond noise and chance; and its error
+    gain     what the best items of each value are believed to earn more than the best items of everybody
+    weight   the larger of (sqrt(tau^2 - 2 errors) - .3) / .3 and (gain - .01) / .04, from 0 to 1; 0: the gate is closed
+    useless  sqrt(tau^2 + 2 errors) < .3: looked at long enough, and nothing there
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from diminuendo._snapshots import MOST_DEVIATIONS
+from diminuendo.learners.overlap.belief import Belief
+from diminuendo.learners.overlap.contexts.shrink import N_CASES, Cells, begin_common, believed, fit
+from diminuendo.learners.overlap.running_means import Measured
+from diminuendo.types import Floats
+
+BEST = 20
+"""How many of the best items are looked at for evidence."""
+SPREAD, SURE = 0.3, 2.0
+"""Values differ if tau is more than SPREAD, by SURE errors."""
+WORTH, FULLY = 0.01, 0.04
+"""A gain of WORTH opens the gate, and one of WORTH + FULLY opens it as far as it goes."""
+
+
+class Evidence(NamedTuple):
+    """Whether a column tells anything, by what was published."""
+
+    weight: float
+    useless: bool
+
+
+class ColumnView(NamedTuple):
+    """What is believed of a column after a release."""
+
+    deviations: Floats
+    """(values, items): by what a value differs from what is believed without it; 0 while the gate is closed."""
+    variances: Floats
+    """(values, items): of what is believed of a value, with the whole."""
+    evidence: Evidence
+    common: Floats
+
+
+class ColumnMeans:
+    """Rates of the values of one column, averaged over releases."""
+
+    def __init__(self, size: int, n_items: int, *, symmetric: bool = False) -> None:
+        self._symmetric = symmetric
+        self._sums: Floats = np.zeros((size, n_items))  # each times its precision
+        self._precisions: Floats = np.zeros(n_items)  # for a value that everybody has
+        self._shares: Floats = np.zeros(
+            size + 1
+        )  # of people, each times its precision; and, last, all precisions
+        self.common: Floats = begin_common()
+        self._evidence: Floats = np.zeros(2)
+        self.arrays = (self._sums, self._precisions, self._shares, self.common, self._evidence)
+
+    def __repr__(self) -> str:
+        return f"<ColumnMeans: {len(self._sums)} values, {self.evidence}>"
+
+    @property
+    def evidence(self) -> Evidence:
+        """As the last release left it."""
+        return Evidence(float(self._evidence[0]), bool(self._evidence[1]))
+
+    def with_cells(self, found: Measured, shares: Floats) -> ColumnMeans:
+        """These means with one more release, in which each value had this share of people. Changes nothing."""
+        made = ColumnMeans(*self._sums.shape, symmetric=self._symmetric)
+        factor = found.units / found.sigma**2
+        precision = found.units * factor
+        made._sums[:] = self._sums + factor * found.sums
+        made._precisions[:] = self._precisions + precision
+        weight = float(precision.mean())
+        made._shares[:] = self._shares + weight * np.append(shares, 1.0)
+        made.common[:], made._evidence[:] = self.common, self._evidence
+        return made
+
+    def take(self, other: ColumnMeans, view: ColumnView | None) -> None:
+        """Go on with other means, and with what is believed by them."""
+        for mine, theirs in zip(self.arrays, other.arrays, strict=True):
+            mine[:] = theirs
+        if view is not None:
+            self.common[:] = view.common
+            self._evidence[:] = view.evidence.weight, view.evidence.useless
+
+    def shares(self) -> Floats:
+        """Which share of people each value had, over all releases."""
+        return self._shares[:-1] / max(float(self._shares[-1]), 1e-300)
+
+    def look(
+        self,
+        centres: Floats,
+        whole: Belief,
+        people: float,
+        slots: int,
+        shares: Floats,
+        *,
+        surely: float,
+        opens: bool,
+    ) -> ColumnView:
+        """What is believed of the values beside `centres`, what is believed without them.
+
+        `people`: how many are remembered; `shares` of them have each value, if it is at least `surely`: below that it
+        is not known whether there is anybody. `opens`: whether slates may differ by now.
+        """
+        m = np.maximum(whole.mean, 0.0)
+        top = max(float(m.max()), 1e-9)
+        sums, precisions = self._sums, np.broadcast_to(self._precisions, self._sums.shape)
+        if (
+            self._symmetric
+        ):  # both have the same mean: people of value c who want a, and of value a who want c
+            sums, precisions = sums + sums.T, precisions + precisions.T
+        with np.errstate(divide="ignore", invalid="ignore"):
+            known = shares > max(surely, 1e-12)
+            units = np.where(known, shares, np.nan)[:, None] * precisions
+            rates = np.where(units > 0, sums / units, 0.0)
+            noise = np.where(units > 0, precisions / units**2, np.inf)
+            chance = 0.5 * m / np.maximum(people * shares, 1.0)[:, None]
+        variances = np.where(noise < (2 * top) ** 2, noise + chance, np.inf)
+        cells = Cells(
+            np.ascontiguousarray(rates),
+            variances,
+            np.ascontiguousarray(np.broadcast_to(centres, rates.shape)),
+            whole.variance,
+            np.maximum(m, 1e-4) * top,
+        )
+        common = fit(cells, self.common)
+        mean, variance = believed(cells, common)
+        deviations = mean - cells.centres
+        evidence = _evidence(cells, m, deviations, shares, slots) if opens else Evidence(0.0, False)
+        if evidence.weight == 0.0:
+            deviations, variance = np.zeros_like(deviations), np.broadcast_to(whole.variance, rates.shape)
+        return ColumnView(deviations, variance, evidence, common)
+
+    def forget(self) -> None:
+        """Tastes have changed: what was published before does not count any more."""
+        for part in (self._sums, self._precisions, self._shares, self._evidence):
+            part[:] = 0.0
+        self.common[:] = begin_common()
+
+    def sound(self) -> bool:
+        """Whether these numbers, as read from a snapshot, can have come about."""
+        with np.errstate(invalid="ignore"):
+            far = self._precisions + MOST_DEVIATIONS * np.sqrt(self._precisions)
+            return bool(
+                (self._precisions >= 0).all()
+                and (np.abs(self._sums) <= far).all()
+                and self._shares[-1] >= 0
+                and (self.common > 0).all()
+                and len(self.common) == N_CASES
+                and 0 <= self._evidence[0] <= 1
+            )
+
+
+def _evidence(cells: Cells, m: Floats, deviations: Floats, shares: Floats, slots: int) -> Evidence:
+    best = np.argsort(-m, kind="stable")[:BEST]
+    best = best[m[best] > 0]
+    off, noise = (cells.rates - cells.centres)[:, best], cells.variances[:, best]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        weights = np.where(np.isfinite(noise), (noise / m[best] ** 2 + 0.25) ** -2.0, 0.0)
+        apart = np.where(weights > 0, (off**2 - noise) / m[best] ** 2, 0.0)
+    total = float(weights.sum())
+    if total == 0:
+        return Evidence(0.0, False)
+    tau, error = float((weights * apart).sum()) / total, (2 / total) ** 0.5
+    low, high = np.sqrt(max(0.0, tau - SURE * error)), np.sqrt(max(0.0, tau + SURE * error))
+    mine = cells.centres + deviations
+    k = min(slots, mine.shape[1])
+    top = np.argsort(-m, kind="stable")[:k]
+    own = np.partition(mine, mine.shape[1] - k, axis=1)[:, -k:].sum(axis=1)
+    gain = float(shares @ (own - mine[:, top].sum(axis=1))) / max(float(m[top].sum()), 1e-9)
+    weight = np.clip((low - SPREAD) / SPREAD, 0, 1)
+    if low > 0:
+        weight = max(weight, np.clip((gain - WORTH) / FULLY, 0, 1))
+    return Evidence(float(weight), bool(high < SPREAD))

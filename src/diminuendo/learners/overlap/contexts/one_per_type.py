@@ -1,0 +1,343 @@
+r"""One slate for each type of people: what is shown between releases, and what the next release asks.
+
+Two levels of singles are published: of everybody, and of each value of each column (columns.py). What is believed of a
+type is the whole, and for each column whose gate is open the deviation of its value; several columns add up, each
+compared with what those before it say (backfitting). Chains are shared as long as types agree (pick.py). While all
+gates are closed everybody is shown the same slate, and releases may ask around it as they do without contexts.
+
+All of it is public: it is made of what was published, and, where contexts are public, of how many people have each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from diminuendo.learners.base.items import ItemAvailability
+from diminuendo.learners.base.menu import Menu, SlateByType
+from diminuendo.learners.overlap.belief import Belief, of_singles
+from diminuendo.learners.overlap.contexts.columns import ColumnMeans, ColumnView
+from diminuendo.learners.overlap.contexts.counts import TypeCounts
+from diminuendo.learners.overlap.contexts.pick import STAND_INS, TypedQuestions, TypedSlates, pick_by_type
+from diminuendo.learners.overlap.contexts.shares import open_sizes, shared_focus, trial_shares
+from diminuendo.learners.overlap.focus import Standing, singles_share
+from diminuendo.learners.overlap.memory import Asks
+from diminuendo.learners.overlap.one_for_all import Occasion, OneForAll
+from diminuendo.learners.overlap.pick import Around, Picked
+from diminuendo.learners.overlap.running_means import Measured, RunningMeans
+from diminuendo.learners.overlap.schedule import OverlapPlan
+from diminuendo.sums.chains.cells import SharedFocus
+from diminuendo.types import EMPTY_SLOT, Floats, Ints, Items
+
+KNOWN = 3.0
+"""The whole is known once its best item stands out by KNOWN deviations of the noise."""
+OPENS_AFTER = 10.0
+"""Slates may differ after OPENS_AFTER nu of people."""
+SURE = 2.0
+"""Whether anybody has a value is known if its share is more than SURE deviations of the noise in it."""
+
+
+class PublishedCells(Protocol):
+    """What one release says of the values of columns."""
+
+    def cells(self, column: int) -> Measured | None:
+        """(values, items) sums; None where the column has no share."""
+
+    def counts(self, column: int) -> tuple[Floats, float] | None:
+        """Of private contexts: shares of people by value, and the deviation of their noise."""
+
+    def type_shares(self, counts: TypeCounts) -> Floats:
+        """Which share of the people who answer is of each type, as far as it may be known by these counts."""
+
+
+class TypedMemory(Protocol):
+    """Keeps what people of each type said, and publishes it at releases."""
+
+    def begin_by_type(
+        self, number: int, first: int, focus: SharedFocus
+    ) -> tuple[TypedQuestions, PublishedCells]:
+        """Begin release `number` of people from batch `first` on, a chain for each type; paid for here."""
+
+
+class TypedAroundMemory(Protocol):
+    """Keeps people with their types, so that they can be asked around a slate."""
+
+    def begin_around_by_type(
+        self, number: int, first: int, slate: Items, focus: SharedFocus
+    ) -> tuple[Around, PublishedCells]:
+        """In place of `begin_by_type`: one question around a slate, at the same price."""
+
+    def asked_around(self, number: int) -> bool | None:
+        """Whether release `number` was begun before a crash, and asked around a slate; None: it was not begun."""
+
+
+class Looked(NamedTuple):
+    """What the cells of a release say."""
+
+    columns: list[ColumnMeans]
+    views: list[ColumnView]
+    counts: list[tuple[Floats, float] | None]
+    shares: Floats
+    """Of people, by type."""
+    published: list[tuple[RunningMeans, list[int], Measured]]
+    """Sums over all values of a column: one more measurement of everybody."""
+
+
+class Chosen(NamedTuple):
+    """What a release gave."""
+
+    looked: Looked
+    common: Picked
+    """What it gave for everybody together."""
+    by_type: TypedSlates | None
+    """The slates of types, where they differ."""
+    known: float
+
+
+class OnePerType:
+    """The slates of the last release; before the first the best by a prior, or random ones.
+
+    `common`: what is shown as long as all gates are closed; means of what was published are its own. `around`: asks
+    around a slate, where people are kept.
+    """
+
+    def __init__(
+        self,
+        items: ItemAvailability,
+        plan: OverlapPlan,
+        memory: TypedMemory,
+        counts: TypeCounts,
+        common: OneForAll,
+        *,
+        around: TypedAroundMemory | None = None,
+    ) -> None:
+        self._items, self._plan, self._memory, self._counts = items, plan, memory, counts
+        self._around_memory = around
+        self.common, contexts = common, counts.contexts
+        self.columns = tuple(
+            ColumnMeans(len(column), items.n_items, symmetric=column.symmetric) for column in contexts.columns
+        )
+        self._known: Floats = np.zeros(1)
+        self.slates: Items = np.tile(common.slate, (contexts.n_types, 1))
+        self.stand_ins: Items = np.full((contexts.n_types, STAND_INS), EMPTY_SLOT, dtype=np.int32)
+
+    def __repr__(self) -> str:
+        return f"<OnePerType: {len(np.unique(self.slates, axis=0))} slates>"
+
+    def menu(self, first: int, end: int | None, words: int, *, released: bool) -> Menu:
+        """The slate of each type, if there are any: by a release, or by a prior. Else random ones."""
+        items = self._items
+        if not self.common.shows(released):
+            return items.random_menu(first, end, words)
+        more: dict[str, Any] = {}
+        if items.exclusions:
+            ranking = items.ranking(self.common.picker.gains)
+            more = {"lists": items.lists(), "own": self.stand_ins.copy(), "ranking": ranking}
+        return SlateByType(items.n_items, items.slots, first, end, words, self.slates.copy(), **more)
+
+    def asks(self) -> Asks | None:
+        """What people are asked who come before the first release."""
+        return self.common.asks()
+
+    # A release.
+
+    def begin(self, occasion: Occasion) -> Callable[[], Chosen]:
+        """A chain for each type, or, where all are shown the same, perhaps around that slate; with cells."""
+        number, first, people, _ = occasion
+        evidence = [column.evidence for column in self.columns]
+        shares = self._counts.shares_since(first, number, people)
+        sizes = [
+            people * float((self._counts.value_shares(column, shares) ** 2).sum())
+            for column in range(len(self.columns))
+        ]
+        trial = trial_shares(evidence, float(self._known[0]), sizes, self._plan.nu)
+        focus, private = self.common.focus, self._counts.contexts.private
+        if self._around_memory is not None:
+            before, same = (
+                self._around_memory.asked_around(number),
+                all(each.weight == 0 for each in evidence),
+            )
+            if before if before is not None else same and self.common.settled(occasion):
+                weights = focus.of_around(people).weights
+                shared = shared_focus(weights, evidence, trial, singles=0.5, private=private, around=True)
+                slate = self.common.slate
+                asked, cells = self._around_memory.begin_around_by_type(number, first, slate, shared)
+                return partial(self._around, asked, cells, occasion)
+        singles = singles_share(focus.wishes, self._plan.nu, open_sizes(evidence, sizes, people))
+        weights = focus.weights.copy()
+        shared = shared_focus(weights, evidence, trial, singles=singles, private=private, around=False)
+        questions, cells = self._memory.begin_by_type(number, first, shared)
+        self.common.take_in(questions.told)
+        return partial(self._chains, questions, cells, occasion)
+
+    def _around(self, asked: Around, cells: PublishedCells, occasion: Occasion) -> Chosen:
+        looked, _ = self._look(cells, None, occasion)
+        return Chosen(looked, self.common.picker.improved(asked), None, float(self._known[0]))
+
+    def _chains(self, asked: TypedQuestions, cells: PublishedCells, occasion: Occasion) -> Chosen:
+        asked.begin()
+        singles = asked.singles()
+        looked, (whole, known) = self._look(cells, singles, occasion)
+        if all(view.evidence.weight == 0 for view in looked.views):
+            return Chosen(looked, self.common.picker.slate(asked), None, known)
+        present, picker = self._counts.present(), self.common.picker
+        mean, variance = self._believed(looked.views, whole, present)
+        found = pick_by_type(self._items, picker, asked, present, looked.shares, Belief(mean, variance))
+        wanted = np.maximum(whole.mean, 0.0) + np.sqrt(whole.variance)
+        standing = _standing(
+            found.places, wanted, found.slates, float(picker.worth.would_be([0], singles)[0].sum())
+        )
+        new = [(picker.worth, [0], singles), *found.published]
+        nobody = int(np.flatnonzero(present == 0)[0])
+        common = Picked(found.slates[nobody], [], found.gains[nobody], new, standing)
+        return Chosen(looked, common, found, known)
+
+    def _look(
+        self, release: PublishedCells, singles: Measured | None, occasion: Occasion
+    ) -> tuple[Looked, tuple[Belief, float]]:
+        """What is believed of everybody, and how well that is known; and of the values of columns."""
+        counts, counted = (
+            self._counts.with_counts(release.counts),
+            [release.counts(each) for each in range(len(self.columns))],
+        )
+        shares = release.type_shares(counts)
+        columns, together = self._with_cells(release, shares)
+        worth = self.common.picker.worth
+        (mean,), (deviation,) = worth.would_be([0], *together, *([] if singles is None else [singles]))
+        whole = of_singles(mean, deviation)
+        best = int(np.argmax(whole.mean))
+        known = min(1.0, max(0.0, float(whole.mean[best])) / (KNOWN * float(deviation[best])))
+        views = list[ColumnView]()
+        for number, column in enumerate(columns):
+            centres = np.tile(whole.mean, (counts.contexts.sizes[number], 1))
+            for other, view in enumerate(views):  # what columns before it say is in what it is compared with
+                centres += counts.together(number, other, shares) @ view.deviations
+            mine, apart = column.shares(), 0.0
+            if counts.contexts.private:
+                mine, apart = counts.published(number)
+            views.append(
+                column.look(
+                    centres,
+                    whole,
+                    occasion.people,
+                    self._items.slots,
+                    np.maximum(mine, 0.0),
+                    surely=SURE * apart,
+                    opens=known >= 1.0 and occasion.people >= OPENS_AFTER * self._plan.nu,
+                )
+            )
+        published = [(worth, [0], each) for each in together]
+        return Looked(columns, views, counted, shares, published), (whole, known)
+
+    def _with_cells(
+        self, release: PublishedCells, shares: Floats
+    ) -> tuple[list[ColumnMeans], list[Measured]]:
+        """The means of columns with what was published of their values, and sums over all values of a column."""
+        columns, together = list[ColumnMeans](), list[Measured]()
+        for number, column in enumerate(self.columns):
+            found = release.cells(number)
+            if found is not None:
+                mine = self._counts.value_shares(number, shares)
+                everybody = found.units * float(mine.sum())
+                column = column.with_cells(found, mine)
+                together.append(Measured(found.sums.sum(axis=0), everybody, found.sigma * len(mine) ** 0.5))
+            columns.append(column)
+        return columns, together
+
+    def _believed(self, views: list[ColumnView], whole: Belief, present: Ints) -> tuple[Floats, Floats]:
+        """(types, items): what is believed of each type that is present."""
+        mean = np.tile(whole.mean, (len(present), 1))
+        variance = np.tile(whole.variance, (len(present), 1))
+        for view, values in zip(views, self._counts.values[present].T, strict=True):
+            if view.evidence.weight > 0:
+                known = values >= 0
+                mean[known] += view.deviations[values[known]]
+                variance[known] = np.maximum(variance[known], view.variances[values[known]])
+        return mean, variance
+
+    def take(self, picked: Chosen, occasion: Occasion, new: NDArray[np.bool_]) -> Asks:
+        """Go on from what was published, and show the slates."""
+        looked = picked.looked
+        for mine, theirs, view in zip(self.columns, looked.columns, looked.views, strict=True):
+            mine.take(theirs, view)
+        for number, counted in enumerate(looked.counts):
+            if counted is not None:
+                self._counts.publish(number, *counted)
+        for means, key, found in looked.published:
+            means.add(key, found)
+        self._known[0] = picked.known
+        asks = self.common.take(picked.common, occasion, new)
+        self.slates[:] = self.common.slate
+        self.stand_ins[:] = EMPTY_SLOT
+        if picked.by_type is not None:
+            self.slates[picked.by_type.present] = picked.by_type.slates
+            self.stand_ins[picked.by_type.present] = picked.by_type.stand_ins
+            asks = asks._replace(by_type=self._chains_of(picked.by_type))
+        return asks
+
+    def _chains_of(self, picked: TypedSlates) -> Ints:
+        """(types, slots - 1): the chain of each type; of those that are not present, that of nobody."""
+        nobody = np.flatnonzero(picked.present == 0)
+        found: Ints = np.tile(picked.chains[nobody], (len(self.slates), 1))
+        found[picked.present] = picked.chains
+        return found
+
+    def forget(self) -> None:
+        """Tastes have changed: nothing that was published before counts any more."""
+        self.common.forget()
+        self._counts.forget()
+        for column in self.columns:
+            column.forget()
+        self._known[0] = 0.0
+
+    def appear(self, items: Ints) -> None:
+        """These items are there from now on."""
+        self.common.appear(items)
+
+    def items_changed(self, *, released: bool) -> None:
+        """Items that are gone make way for the best of those that are there: of a type's own first."""
+        self.common.items_changed(released=released)
+        if not self.common.shows(released):
+            return
+        gains = self.common.picker.gains
+        self.slates[:] = self._items.kept(self.slates)
+        for slate, others in zip(self.slates, self.stand_ins, strict=True):
+            if (slate == EMPTY_SLOT).any():
+                own = gains.copy()
+                ranked = others[others != EMPTY_SLOT]
+                own[ranked] = gains.max() + np.arange(len(ranked), 0, -1)
+                while best := self._items.pick(own, slate):
+                    slate[best[0]] = best[1]
+
+    # What a snapshot holds.
+
+    @property
+    def arrays(self) -> tuple[Any, Any, Any]:
+        """Slates, what was learned, and what the next release pays attention to."""
+        slate, learned, focus = self.common.arrays
+        columns = tuple(column.arrays for column in self.columns)
+        return slate, (learned, self.slates, self.stand_ins, self._known, columns, self._counts.arrays), focus
+
+    def sound(self) -> bool:
+        """Whether these numbers, as read from a snapshot, can have come about."""
+        n_items, both = self._items.n_items, np.hstack([self.slates, self.stand_ins])
+        ordered = np.sort(both, axis=1)
+        twice = (ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] != EMPTY_SLOT)
+        return bool(
+            ((both >= EMPTY_SLOT) & (both < n_items)).all()
+            and not twice.any()
+            and 0 <= self._known[0] <= 1
+            and self._counts.sound()
+            and all(map(self._items.obeyed, self.slates))
+            and all(column.sound() for column in self.columns)
+            and self.common.sound()
+        )
+
+
+def _standing(places: Floats, wanted: Floats, slates: Items, wishes: float) -> Standing:
+    shown = np.unique(slates[slates != EMPTY_SLOT])
+    return Standing(places, wanted, float(np.median(wanted[shown])), wishes)

@@ -1,0 +1,197 @@
+"""One slate for everybody: what is shown between releases, and what the next release asks.
+
+At each release people answer a chain of questions: what each item is worth by itself; what every item loses when the
+best one joins; and so on; at last what is left. The slate is greedy on what is believed then. Once a slate is a decent
+one, and people are kept, releases ask around it instead: what each item would add to it, and what each shown item keeps
+others from adding; then items are swapped. What is said of items that can still be picked counts more (focus.py).
+
+All of it is public: it is made of what was published (pick.py, around.py, focus.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from diminuendo._snapshots import named
+from diminuendo.learners.base.items import ItemAvailability
+from diminuendo.learners.base.menu import Menu, OneSlate
+from diminuendo.learners.overlap.focus import NextFocus
+from diminuendo.learners.overlap.memory import AroundMemory, Asks, Memory
+from diminuendo.learners.overlap.pick import Picked, Prior, SlatePicker, Told
+from diminuendo.learners.overlap.schedule import OverlapPlan
+from diminuendo.privacy.process_guard import all_or_nothing
+from diminuendo.types import EMPTY_SLOT, Ints, Items
+
+SETTLED, CHAINS = 12.0, 2
+"""A slate is asked around once it earns SETTLED nu of people for each slot (schedule.py), after CHAINS chains."""
+
+
+class Occasion(NamedTuple):
+    """What is known of a release before it begins."""
+
+    number: int
+    first: int
+    """The batch with which memory begins."""
+    people: int
+    """How many people are remembered, whether or not they answered."""
+    payoff: float
+    """What slates earned since memory began, on average, as published."""
+
+
+class Shown(Protocol):
+    """What is shown between releases, and what the next release asks; made of what was published."""
+
+    def menu(self, first: int, end: int | None, words: int, *, released: bool) -> Menu:
+        """What is shown from round `first` on until `end`, unless items change; `released`: after a release."""
+
+    def asks(self) -> Asks | None:
+        """What people who come first are asked; None: nothing is known of that."""
+
+    def begin(self, occasion: Occasion) -> Callable[[], Any]:
+        """Pay for a release, and say how to make it."""
+
+    def take(self, picked: Any, occasion: Occasion, new: NDArray[np.bool_]) -> Asks:
+        """Go on from what a release gave; `new`: items that nobody was asked about yet."""
+
+    def forget(self) -> None:
+        """Tastes have changed: nothing that was published before counts any more."""
+
+    def appear(self, items: Ints) -> None:
+        """These items are there from now on."""
+
+    def items_changed(self, *, released: bool) -> None:
+        """Show the best of the items there are now."""
+
+    @property
+    def arrays(self) -> tuple[Any, Any, Any]:
+        """For a snapshot: slates, what was learned, and what the next release pays attention to."""
+
+    def sound(self) -> bool:
+        """Whether these numbers, as read from a snapshot, can have come about."""
+
+
+class OneForAll:
+    """The slate of the last release; before the first the best by a prior, or random ones."""
+
+    def __init__(
+        self,
+        items: ItemAvailability,
+        plan: OverlapPlan,
+        prior: Prior | None,
+        memory: Memory,
+        *,
+        around: AroundMemory | None = None,
+        fallback_rows: bool = False,
+        chains: int = 1,
+    ) -> None:
+        self._items, self._plan, self._prior, self._memory, self._around = items, plan, prior, memory, around
+        self.picker = SlatePicker(
+            items, fallback_rows=fallback_rows, arounds=around is not None, chains=chains
+        )
+        self.focus = NextFocus(items.n_items, items.slots, plan.nu)
+        self.slate: Items = np.full(items.slots, EMPTY_SLOT, dtype=np.int32)
+        if prior is not None:
+            if plan.releases:
+                self.picker.begin_with(prior.scores, float(prior.people), plan.first_noise)
+            self.picker.fill(self.slate)
+
+    def __repr__(self) -> str:
+        return f"<OneForAll: {self.slate.tolist()}>"
+
+    def menu(self, first: int, end: int | None, words: int, *, released: bool) -> Menu:
+        """The slate, if there is one: by a release, or by a prior. Else random ones."""
+        items = self._items
+        if not self.shows(released):
+            return items.random_menu(first, end, words)
+        more: dict[str, Any] = {
+            "lists": items.lists_for_exclusions(),
+            "ranking": items.ranking(self.picker.gains),
+        }
+        return OneSlate(items.n_items, items.slots, first, end, words, self.slate.copy(), **more)
+
+    def shows(self, released: bool) -> bool:
+        """Whether there is a slate to be shown: by a release, or by a prior."""
+        return released or self._prior is not None
+
+    def asks(self) -> Asks | None:
+        """The chain of the slate that is best by a prior: it is known already what people will be asked about."""
+        if self._prior is None:
+            return None
+        shown = self.slate[self.slate != EMPTY_SLOT]
+        worth = np.where(np.isin(shown, self._items.pinned), np.inf, self.picker.gains[shown])
+        order = shown[np.argsort(-worth, kind="stable")]
+        return Asks(order[: len(self.slate) - 1].tolist(), self.focus.weights)
+
+    def begin(self, occasion: Occasion) -> Callable[[], Picked]:
+        """A chain from the start, or around the slate that is shown."""
+        number, first, people, _ = occasion
+        if self._around is not None:
+            before = self._around.asked_around(number)  # what was charged before a crash stays what it was
+            if self.settled(occasion) if before is None else before:
+                focus = self.focus.of_around(people)
+                return partial(
+                    self.picker.improved, self._around.begin_around(number, first, self.slate, focus)
+                )
+        questions = self._memory.begin_release(number, first, self.focus.of_chain(people))
+        self.take_in(questions.told)
+        return partial(self.picker.slate, questions)
+
+    def take_in(self, told: Sequence[Told]) -> None:
+        """What was published at once, before any question: all of it or nothing."""
+        with all_or_nothing(named("", self.picker.arrays).values() if told else ()):
+            self.picker.take_in(told)
+
+    def settled(self, occasion: Occasion) -> bool:
+        """Whether the slate that is shown is worth improving: what it earned stands out from noise and prior."""
+        number, first, people, payoff = occasion
+        return (
+            number - first >= CHAINS
+            and (self._prior is None or people >= self._prior.people)
+            and people * payoff >= SETTLED * self._items.slots * self._plan.nu
+            and bool((self.slate != EMPTY_SLOT).all())
+        )
+
+    def take(self, picked: Picked, occasion: Occasion, new: NDArray[np.bool_]) -> Asks:
+        """Go on from what was published, and show the slate."""
+        self.picker.take(picked)
+        if picked.standing is not None:
+            self.focus.follow(picked.standing, occasion.people / self._plan.schedule.ends[0])
+            self.focus.widen(new)
+        self.slate[:] = picked.slate
+        return Asks(picked.chain, self.focus.weights)
+
+    def forget(self) -> None:
+        """Tastes have changed: nothing that was published before counts any more."""
+        self.picker.forget()
+        self.focus.widen()
+
+    def appear(self, items: Ints) -> None:
+        """These items are there from now on."""
+        self.focus.widen(items)
+
+    def items_changed(self, *, released: bool) -> None:
+        """Items that are gone make way for the best of those that are there."""
+        self.slate[:] = self._items.kept(self.slate)
+        if self.shows(released):
+            self.picker.fill(self.slate)
+
+    @property
+    def arrays(self) -> tuple[Any, Any, Any]:
+        """For a snapshot: the slate, what was learned, and what the next release pays attention to."""
+        return self.slate, self.picker.arrays, self.focus.arrays
+
+    def sound(self) -> bool:
+        """Whether these numbers, as read from a snapshot, can have come about."""
+        shown = self.slate[self.slate != EMPTY_SLOT]
+        return bool(
+            ((shown >= 0) & (shown < self._items.n_items)).all()
+            and len(set(shown.tolist())) == len(shown)
+            and self._items.obeyed(self.slate)
+            and self.picker.sound()
+            and self.focus.sound(self._items.n_items)
+        )
