@@ -23,6 +23,7 @@ from diminuendo.learners.base.decisions import NO_PROBE
 from diminuendo.learners.base.menu import Chooser, Menu
 from diminuendo.randomness.shares import GuideTable, draw_other, guided
 from diminuendo.randomness.words import UNFINISHED, PublicWords, begin, below, undo
+from diminuendo.streams.contexts import NOBODY
 from diminuendo.types import EMPTY_SLOT, Ints, Items
 
 SHORT, FULL, INSERTED = range(3)
@@ -89,7 +90,9 @@ class ChoosesWithProbes(Chooser):
         self._counts: NDArray[np.uint8] = np.zeros(cells, dtype=np.uint8)  # MOST_PROBES at most of each
         count_cells(self._probes_to_come, self._left[0], self._counts)
 
-    def draw(self, number: int, slates: Items, probes: Items, coins: PublicWords) -> int:
+    def draw(
+        self, number: int, slates: Items, probes: Items, coins: PublicWords, types: Ints = NOBODY
+    ) -> int:
         """Experts' slates, changed where a round probes."""
         to_come = self._probes_to_come, self._counts, self._left, self._rounds_to_come(number)
         drawn = int(draw_rounds(self._guide, self.menu.shows, *to_come, slates, probes, coins))

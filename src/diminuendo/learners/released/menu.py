@@ -18,6 +18,7 @@ from diminuendo.learners.base import propensity
 from diminuendo.learners.base.menu import Chooser, Menu
 from diminuendo.randomness.shares import GuideTable, draw_other, guided
 from diminuendo.randomness.words import UNFINISHED, PublicWords, begin, below_masked, undo
+from diminuendo.streams.contexts import NOBODY
 from diminuendo.types import Ints, Items
 
 WORD = 1 << 62
@@ -58,7 +59,9 @@ class DrawsFromPoint(Chooser):
         self.words: Ints = np.zeros(0, dtype=np.int64)
         """The public words of the rounds that were drawn last."""
 
-    def draw(self, number: int, slates: Items, probes: Items, coins: PublicWords) -> int:
+    def draw(
+        self, number: int, slates: Items, probes: Items, coins: PublicWords, types: Ints = NOBODY
+    ) -> int:
         """Item a with the probability that the point gives it."""
         self.words = np.zeros(len(slates), dtype=np.int64)
         return int(_draw_pivotal_slates(self._guide, slates, self.words, coins))
@@ -99,7 +102,9 @@ class DrawsInTurn(Chooser):
         self.words: Ints = np.zeros(0, dtype=np.int64)
         """Zeros: what people contribute takes no coins."""
 
-    def draw(self, number: int, slates: Items, probes: Items, coins: PublicWords) -> int:
+    def draw(
+        self, number: int, slates: Items, probes: Items, coins: PublicWords, types: Ints = NOBODY
+    ) -> int:
         """Each slot in proportion to its expert's shares."""
         self.words = np.zeros(len(slates), dtype=np.int64)
         return int(_draw_slates_in_turn(self._guide, slates, coins))

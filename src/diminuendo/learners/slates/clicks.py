@@ -29,6 +29,7 @@ from diminuendo.learners.slates.questions import Noise, Questions
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.randomness.coins import Coins
 from diminuendo.streams.clicks import NO_CLICK
+from diminuendo.streams.contexts import Contexts
 from diminuendo.streams.people import People
 from diminuendo.types import Floats, Ints, Items
 
@@ -73,12 +74,11 @@ class FirstClicks(Questions):
         """The slots that they click first."""
         return people.first_clicks(slates, first)
 
-    def count(self, questions: Ints, starts: Ints, answers: NDArray[Any]) -> tuple[Ints, Ints]:
+    def ticks_of(self, questions: Ints, answers: NDArray[Any]) -> tuple[Ints, Ints]:
         """A tick in the cell of the clicked slot; or, asked about the first e slots, in the one cell if it is one."""
         which = questions == WHICH_SLOT
         yes = (answers != NO_CLICK) & (which | (answers < questions))
-        cells = starts + np.where(which, answers, 0)
-        return cells[yes], np.ones(np.count_nonzero(yes), dtype=np.int64)
+        return np.where(which & yes, answers, 0), yes.astype(np.int64)
 
     def count_one(self, question: int, start: int, answer: int) -> tuple[int, int]:
         """A tick in the cell of the clicked slot, or in the one cell; no tick where that was not clicked."""
@@ -117,11 +117,12 @@ def slate_clicks(
     ledger: Ledger | None = None,
     coins: Coins | None = None,
     patience: Patient = None,
+    contexts: Contexts | None = None,
 ) -> Learner:
     """Learns from noisy counts of clicks on slates, each person in one of them."""
     return slate_learner(
         "slate-clicks", FirstClicks(), n_items, slots, horizon=horizon, epsilon=epsilon, visits=visits, ledger=ledger,
-        coins=coins, patience=patience, noisy=True,
+        coins=coins, patience=patience, contexts=contexts, noisy=True,
     )  # fmt: skip
 
 
@@ -135,11 +136,12 @@ def slate_clicks_open(
     ledger: None = None,
     coins: Coins | None = None,
     patience: Patient = None,
+    contexts: Contexts | None = None,
 ) -> Learner:
     """Learns from counts of clicks on slates without noise; plans as slate clicks would with that epsilon."""
     return slate_learner(
         "slate-clicks-open", FirstClicks(), n_items, slots, horizon=horizon, epsilon=epsilon, visits=visits,
-        ledger=ledger, coins=coins, patience=patience, noisy=False,
+        ledger=ledger, coins=coins, patience=patience, contexts=contexts, noisy=False,
     )  # fmt: skip
 
 

@@ -30,13 +30,16 @@ COUNT_VARIANCE = 0.1
 """Variance of a count even where its chance is 0 or 1: the density of a whole number has a width."""
 
 
-def log_likelihood(published: float, people: int, scale: float, answering: float = 1.0) -> Floats:
+def log_likelihood(
+    published: float, people: int, scale: float, answering: float = 1.0, unsure: float = 0.0
+) -> Floats:
     """The log-likelihood of a published count, for every chance on the grid; up to a constant.
 
-    `answering`: the share of people who answer at all. Who does not is counted as who says no.
+    `answering`: the share of people who answer at all. Who does not is counted as who says no. `unsure`: the variance
+    of the number of people, where that is not known exactly.
     """
     said = answering * _INSIDE
-    spread = np.sqrt(people * said * (1 - said) + COUNT_VARIANCE)
+    spread = np.sqrt(people * said * (1 - said) + unsure * said**2 + COUNT_VARIANCE)
     off = published - people * said
     if scale == 0:
         return np.asarray(-0.5 * (off / spread) ** 2 - np.log(spread))
@@ -95,20 +98,30 @@ class Observations:
         self._numbers: dict[tuple[int, ...], int] = {}
         self._pairs: dict[tuple[int, int], int] = {}
         self._tables = np.zeros((64, self.slots, GRID_POINTS), dtype=np.float32)
-        self._published: list[tuple[Items, int, int, Floats, float]] = []
+        self._published: list[tuple[Items, int, int, Floats, float, float]] = []
         self._evidence: Evidence | None = None
         self._neighbours: Neighbours | None = None
         self.shown = np.zeros(self.n_items, dtype=np.int64)
         """To how many people each item was shown."""
 
     @property
+    def published(self) -> list[tuple[Items, int, int, Floats, float, float]]:
+        """All that was published, in order: slate, question, people, numbers, scale of noise, variance of people."""
+        return list(self._published)
+
+    @property
     def n_pairs(self) -> int:
         """How many pairs of items were shown together."""
         return len(self._pairs)
 
-    def add(self, slate: Items, question: int, people: int, published: Floats, scale: float) -> None:
-        """`people` were shown `slate` and asked `question`; `published` is the answer, with noise of that scale."""
-        self._published.append((slate.copy(), question, people, published.copy(), scale))
+    def add(
+        self, slate: Items, question: int, people: int, published: Floats, scale: float, unsure: float = 0.0
+    ) -> None:
+        """`people` were shown `slate` and asked `question`; `published` is the answer, with noise of that scale.
+
+        `unsure`: the variance of the number of people, where that is not known exactly.
+        """
+        self._published.append((slate.copy(), question, people, published.copy(), scale, unsure))
         self.shown[slate] += people
         items = [int(item) for item in slate]
         if question == WHICH_SLOT:
@@ -119,7 +132,7 @@ class Observations:
         if row == len(self._tables):
             self._tables = np.concatenate([self._tables, np.zeros_like(self._tables)])
         for cell, count in enumerate(published):
-            self._tables[row, cell] += log_likelihood(float(count), people, scale, self.answering)
+            self._tables[row, cell] += log_likelihood(float(count), people, scale, self.answering, unsure)
         for i, a in enumerate(key[1:]):
             for b in key[1 : i + 1]:
                 self._pairs.setdefault((min(a, b), max(a, b)), len(self._pairs))
@@ -167,18 +180,23 @@ class Observations:
         """For a snapshot: what was published, in order. Tables are made again. The names are those of a format."""
         many, k = len(self._published), self.slots
         said = np.full((many, k), np.nan)
-        for row, (_, _, _, counts, _) in zip(said, self._published, strict=True):
+        for row, (_, _, _, counts, _, _) in zip(said, self._published, strict=True):
             row[: len(counts)] = counts
         slates = np.array([slate for slate, *_ in self._published], dtype=np.int32).reshape(many, k)
         asked = np.array([(question, people) for _, question, people, *_ in self._published], dtype=np.int64)
-        scales = np.array([scale for *_, scale in self._published], dtype=np.float64)
-        return {"slates": slates, "asked": asked.reshape(many, 2), "said": said, "scales": scales}
+        scales = np.array([scale for *_, scale, _ in self._published], dtype=np.float64)
+        found: dict[str, NDArray[Any]] = {
+            "slates": slates, "asked": asked.reshape(many, 2), "said": said, "scales": scales,
+        }  # fmt: skip
+        unsure = np.array([unsure for *_, unsure in self._published], dtype=np.float64)
+        return found | ({"unsure": unsure} if unsure.any() else {})
 
     def take(self, found: dict[str, Any]) -> None:
         """Go on from what `arrays` gave; refuse what it could not have given."""
         slates, asked = found.get("slates", np.empty(0)), found.get("asked", np.empty(0))
         said, scales = found.get("said", np.empty(0)), found.get("scales", np.empty(0))
         many, k = len(slates), self.slots
+        unsure = found.get("unsure", np.zeros(many))
         kinds = (slates.dtype, asked.dtype, said.dtype, scales.dtype)
         sound = (
             kinds == (np.int32, np.int64, np.float64, np.float64)
@@ -189,6 +207,8 @@ class Observations:
             and ((asked[:, 0] >= WHICH_SLOT) & (asked[:, 0] <= k) & (asked[:, 1] > 0)).all()
             and (scales >= 0).all()
             and np.isfinite(scales).all()
+            and unsure.shape == (many,)
+            and ((unsure >= 0) & np.isfinite(unsure)).all()
             and np.isfinite(said[np.arange(k) < np.where(asked[:, :1] == WHICH_SLOT, k, 1)]).all()
         )
         if not sound:
@@ -196,10 +216,11 @@ class Observations:
                 "The snapshot holds counts that could not have been published; it was altered."
             )
         self.forget()
-        for slate, (question, people), row, scale in zip(slates, asked, said, scales, strict=True):
-            self.add(
-                slate, int(question), int(people), row[: k if question == WHICH_SLOT else 1], float(scale)
-            )
+        for slate, (question, people), row, scale, spread in zip(
+            slates, asked, said, scales, unsure, strict=True
+        ):
+            numbers = row[: k if question == WHICH_SLOT else 1]
+            self.add(slate, int(question), int(people), numbers, float(scale), float(spread))
 
 
 def _grouped(whose: NDArray[Any], what: NDArray[Any], many: int) -> tuple[Ints, Ints]:

@@ -41,6 +41,22 @@ LOG_ROUNDING = 1.0
 """Sums of logarithms of likelihoods are rounded by far less, in whatever order they are added."""
 
 
+class Prior(NamedTuple):
+    """What is believed of log appeals before anything was published: Normal(base + centre, width^2), item by item."""
+
+    base: Floats
+    """By how much each item is expected above the centre; nothing, unless something is known of others (contexts/)."""
+    centre: float
+    """The mean of the centre, whose deviation is 1."""
+    width: tuple[float, float]
+    """Shape and scale of the inverse Gamma law of the squared width."""
+
+
+def prior_of(n_items: int) -> Prior:
+    """All items alike."""
+    return Prior(np.zeros(n_items), math.log(PRIOR_TOTAL_APPEAL / n_items), PRIOR_WIDTH)
+
+
 class ChainState(NamedTuple):
     """Where the chain stands; changed in place."""
 
@@ -122,26 +138,28 @@ def _store(likely: Floats, rows: Ints, count: int, new: Floats) -> None:
         likely[rows[r]] = new[r]
 
 
-def sweep(evidence: Evidence, chain: ChainState, coins: np.random.Generator) -> None:
+def sweep(evidence: Evidence, chain: ChainState, given: Prior, coins: np.random.Generator) -> None:
     """Let every part of the chain move once."""
-    no_overlap = _sweep(evidence, chain.appeals, chain.overlaps, chain.prior, coins)
-    _move_prior(chain, no_overlap, coins)
+    no_overlap = _sweep(evidence, chain.appeals, chain.overlaps, chain.prior, given.base, coins)
+    _move_prior(chain, given, no_overlap, coins)
 
 
 @allocating_kernel
-def _sweep(evidence: Evidence, appeals: Floats, overlaps: Floats, prior: Floats, coins: Any) -> int:
+def _sweep(
+    evidence: Evidence, appeals: Floats, overlaps: Floats, prior: Floats, base: Floats, coins: Any
+) -> int:
     n_items, n_rows, k = len(appeals), len(evidence.lengths), evidence.slates.shape[1]
     kept, likely = np.empty(k), np.empty(n_rows)
     rows, new = np.empty(2 * n_rows + 1, dtype=np.int64), np.empty(2 * n_rows + 1)
     for row in range(n_rows):
         likely[row] = _row_log_likelihood(evidence, row, appeals, overlaps, kept)
-    _move_appeals(evidence, appeals, overlaps, prior, kept, likely, new, coins)
+    _move_appeals(evidence, appeals, overlaps, prior, base, kept, likely, new, coins)
     # How large the appeals of good items are: by the prior, since a step must not depend on what it changes.
-    leader = math.exp(prior[CENTRE] + LEADER_WIDTHS * prior[WIDTH])
+    leader = math.exp(prior[CENTRE] + base.max() + LEADER_WIDTHS * prior[WIDTH])
     if n_rows > 0:
         for attempt in range(2 * min(n_items, k * n_rows)):  # no more items than these were ever shown
             _exchange_appeals(
-                evidence, appeals, overlaps, prior, leader, attempt, kept, likely, rows, new, coins
+                evidence, appeals, overlaps, prior, base, leader, attempt, kept, likely, rows, new, coins
             )
     return _move_overlaps(evidence, appeals, overlaps, prior, leader, kept, likely, new, coins)
 
@@ -152,13 +170,15 @@ def _move_appeals(
     appeals: Floats,
     overlaps: Floats,
     prior: Floats,
+    base: Floats,
     kept: Floats,
     likely: Floats,
     new: Floats,
     coins: Any,
 ) -> None:
-    centre, width = prior[CENTRE], prior[WIDTH]
+    width = prior[WIDTH]
     for item in range(len(appeals)):
+        centre = prior[CENTRE] + base[item]
         rows = evidence.rows[evidence.row_starts[item] : evidence.row_starts[item + 1]]
         if len(rows) == 0:
             appeals[item] = math.exp(centre + width * coins.standard_normal())
@@ -191,6 +211,7 @@ def _exchange_appeals(
     appeals: Floats,
     overlaps: Floats,
     prior: Floats,
+    base: Floats,
     leader: float,
     attempt: int,
     kept: Floats,
@@ -224,12 +245,14 @@ def _exchange_appeals(
             rows[count] = other
             old += likely[other]
             count += 1
+    width = prior[WIDTH]
     if attempt % 2 == 0:
         appeals[a], appeals[b] = of_b, of_a
+        prior_gain = (math.log(of_b) - math.log(of_a)) * (base[a] - base[b]) / width**2
     else:
         appeals[a], appeals[b] = of_a + part, of_b - part
-        centre, width = prior[CENTRE], prior[WIDTH]
-        for was, is_ in ((of_a, appeals[a]), (of_b, appeals[b])):
+        for item, was, is_ in ((a, of_a, appeals[a]), (b, of_b, appeals[b])):
+            centre = prior[CENTRE] + base[item]
             prior_gain += math.log(was / is_)
             prior_gain += ((math.log(was) - centre) ** 2 - (math.log(is_) - centre) ** 2) / (2 * width**2)
     if _accepted(evidence, rows, count, appeals, overlaps, kept, new, old, prior_gain, coins)[0]:
@@ -281,14 +304,14 @@ def _move_overlaps(
     return no_overlap
 
 
-def _move_prior(chain: ChainState, no_overlap: int, coins: np.random.Generator) -> None:
+def _move_prior(chain: ChainState, given: Prior, no_overlap: int, coins: np.random.Generator) -> None:
     """Draw the prior's own parameters, exactly, given everything else."""
     n_items, prior = len(chain.appeals), chain.prior
-    logs = np.log(chain.appeals)
+    logs = np.log(chain.appeals) - given.base
     sure = n_items / prior[WIDTH] ** 2 + 1
-    mean = (logs.sum() / prior[WIDTH] ** 2 + math.log(PRIOR_TOTAL_APPEAL / n_items)) / sure
+    mean = (logs.sum() / prior[WIDTH] ** 2 + given.centre) / sure
     prior[CENTRE] = mean + coins.standard_normal() / math.sqrt(sure)
-    shape, scale = PRIOR_WIDTH
+    shape, scale = given.width
     squares = ((logs - prior[CENTRE]) ** 2).sum()
     prior[WIDTH] = math.sqrt((scale + squares / 2) / coins.standard_gamma(shape + n_items / 2))
     yes, no = PRIOR_NO_OVERLAP

@@ -10,6 +10,7 @@ import numpy as np
 
 from diminuendo.learners.base.menu import Chooser, Menu
 from diminuendo.randomness.words import PublicWords
+from diminuendo.streams.contexts import NOBODY
 from diminuendo.types import Ints, Items
 
 
@@ -34,7 +35,9 @@ class _ShowsAssigned(Chooser):
     def __init__(self, menu: AssignedSlates) -> None:
         self.menu: AssignedSlates = menu
 
-    def draw(self, number: int, slates: Items, probes: Items, coins: PublicWords) -> int:
+    def draw(
+        self, number: int, slates: Items, probes: Items, coins: PublicWords, types: Ints = NOBODY
+    ) -> int:
         """The slates that rounds from `number` on were assigned to; no more words are needed."""
         menu, turn = self.menu, number - self.menu.first
         slates[:] = menu.slates[menu.assigned[turn : turn + len(slates)]]

@@ -120,17 +120,17 @@ class SlatePlanner:
         planned = []
         for draws in (BOLD_DRAWS, wary):
             self.posterior.sample(sweeps, coins)
-            planned.append(self._asked(self.posterior.best(draws, 1), people))
+            planned.append(self.asked(self.posterior.best(draws, 1), people))
         leader = self.posterior.best(N_DRAWS, 2)
         retests = self._questions.retests(leader, people, few, left, self.posterior)
-        planned += [self._asked(slate, size) for slate, size in retests]
+        planned += [self.asked(slate, size) for slate, size in retests]
         share = (n * left**2) ** (1 / 3) / lately
         if share >= 1:
             return merged(planned)
         shown = math.ceil(sum(size for _, size, _ in planned) * (1 - share) / share)
-        leading = self._asked(leader, shown)
+        leading = self.asked(leader, shown)
         block = merged([*planned, leading])
-        self._predict(block, *leading)
+        self.predict(block, *leading)
         return block
 
     def _first_block(self, people: int, most: int, coins: np.random.Generator) -> SlateBlock:
@@ -140,9 +140,10 @@ class SlatePlanner:
         order = coins.permutation(n)
         order = np.concatenate([order, order[: -n % k]]).astype(np.int32)  # the last slate is filled up
         slates = order.reshape(-1, k)[: max(1, most // people)]
-        return merged([self._asked(slate, people) for slate in slates])
+        return merged([self.asked(slate, people) for slate in slates])
 
-    def _asked(self, slate: Items, people: int) -> tuple[Items, int, int]:
+    def asked(self, slate: Items, people: int) -> tuple[Items, int, int]:
+        """A slate in the order in which to show it to a number of people, that number, and what to ask them."""
         ordered, question = self._questions.ask(
             slate, round(self.answering * people), self.posterior, self.noise
         )
@@ -150,15 +151,25 @@ class SlatePlanner:
 
     # What was published.
 
-    def add(self, block: SlateBlock, published: list[Floats], rounds: int, leading: Floats) -> bool:
+    def add(
+        self,
+        block: SlateBlock,
+        published: list[Floats],
+        rounds: int,
+        leading: Floats,
+        spread: list[tuple[float, float]] | None = None,
+    ) -> bool:
         """A block was published, after `rounds` rounds: for each of its slates one number, or one per slot.
 
-        `leading`: what was expected of its leading slate. Whether so much less was published that all is forgotten.
+        `leading`: what was expected of its leading slate. `spread`: for each slate the scale of its noise, and the
+        variance of the number of its people. Whether so much less was published that all is forgotten.
         """
-        for slate, size, question, numbers in zip(*block, published, strict=True):
+        if spread is None:
+            spread = [(self.noise.of(question), 0.0) for question in block.questions.tolist()]
+        for slate, size, question, numbers, unknown in zip(*block, published, spread, strict=True):
             if size:
-                self.posterior.add(slate, int(question), int(size), numbers, self.noise.of(int(question)))
-        drifted = leading[0] != NO_LEADER and self._has_drifted(block, published, leading)
+                self.posterior.add(slate, int(question), int(size), numbers, *unknown)
+        drifted = leading[0] != NO_LEADER and self._has_drifted(block, published, leading, spread)
         if drifted:
             self.posterior.forget()
             self.since[0], self._checks = rounds, np.zeros((0, 3))
@@ -173,18 +184,25 @@ class SlatePlanner:
         """No slate leads in the open block; or it is not the one that was planned last."""
         self._leading[:] = nobody_leads()
 
-    def _predict(self, block: SlateBlock, slate: Items, people: int, question: int) -> None:
+    def predict(self, block: SlateBlock, slate: Items, people: int, question: int) -> None:
         """What the leading slate should earn, if people are as the posterior says."""
         same = (block.slates == slate).all(axis=1) & (block.questions == question)
         chance = self.posterior.chances(slate)[:, (question or self.slots) - 1]
         self._leading[:] = np.flatnonzero(same)[0], chance.mean(), chance.var()
 
-    def _has_drifted(self, block: SlateBlock, published: list[Floats], leading: Floats) -> bool:
+    def _has_drifted(
+        self,
+        block: SlateBlock,
+        published: list[Floats],
+        leading: Floats,
+        noisy: list[tuple[float, float]],
+    ) -> bool:
         """Whether leading slates lately earned far less than expected."""
         row, mean, unsure = int(leading[0]), self.answering * leading[1], self.answering**2 * leading[2]
         people, numbers = int(block.sizes[row]), len(published[row])
-        noise = 2 * numbers * self.noise.of(int(block.questions[row])) ** 2
-        variance = people**2 * unsure + people * mean * (1 - mean) + noise
+        scale, strange = noisy[row]
+        noise = 2 * numbers * scale**2
+        variance = people**2 * unsure + people * mean * (1 - mean) + noise + strange * mean**2
         check = np.array([[published[row].sum(), people * mean, variance]])
         self._checks = np.concatenate([check, self._checks])[: DRIFT_WINDOWS[-1]]
         for window in DRIFT_WINDOWS:

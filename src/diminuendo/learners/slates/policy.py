@@ -39,6 +39,7 @@ from diminuendo.learners.slates.blocks import (
     sensitivity_of,
     unpacked,
 )
+from diminuendo.learners.slates.contexts.policy import GroupedSlatePolicy
 from diminuendo.learners.slates.menu import AssignedSlates
 from diminuendo.learners.slates.open_blocks import OpenBlock, blocks_as_arrays, blocks_from_arrays
 from diminuendo.learners.slates.planner import PEOPLE_PER_SLATE, SlatePlanner, nobody_leads
@@ -48,6 +49,7 @@ from diminuendo.privacy.budget import Budget, Guarantee, no_privacy
 from diminuendo.privacy.events import Laplace
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.randomness.coins import Coins
+from diminuendo.streams.contexts import Contexts, as_contexts
 from diminuendo.streams.people import People
 from diminuendo.sums.private_counts import Counts, ExactCounts, PrivateCounts
 from diminuendo.types import Floats, Ints, Items
@@ -101,7 +103,7 @@ class SlatePolicy(MenuPolicy):
             return no_privacy(frame.coins.secure)
         found = ACCOUNTANTS["pure"].epsilon(self._counts.event, 0.0, frame.visits)
         epsilon, proof = min(found, self.budget.epsilon), "docs/maths/counts.md, Theorem B2"
-        return Guarantee(epsilon, 0.0, str(frame.unit), proof, frame.coins.secure)
+        return Guarantee(epsilon, 0.0, str(frame.unit), proof, frame.coins.secure, view=frame.unit.view)
 
     # Public: the open block, and which of its slates each round shows.
 
@@ -283,23 +285,26 @@ def slate_learner(
     ledger: Ledger | None,
     coins: Coins | None,
     patience: Patient,
+    contexts: Contexts | None,
     noisy: bool,
 ) -> Learner:
     """A learner that asks these questions; what it publishes has noise, or, not noisy, is as people said it."""
     if ledger is not None and not noisy:
         raise InvalidInput(f"{name!r} publishes what people said as it is; no ledger can pay for that.")
     frame = Frame(
-        name, n_items, slots, horizon=horizon, visits=visits, ledger=ledger, coins=coins, patience=patience
-    )
+        name, n_items, slots, horizon=horizon, visits=visits, ledger=ledger, coins=coins, patience=patience,
+        contexts=as_contexts(contexts),
+    )  # fmt: skip
     asked = Budget(epsilon, 0.0, frame.unit, "pure")
     cost = asked.share()
     assert isinstance(cost, Laplace)
+    policy = SlatePolicy if frame.contexts is None else GroupedSlatePolicy
     if not noisy:
-        return Learner(SlatePolicy(frame, asked, ExactCounts(cost=cost, ticks=questions.ticks), questions))
+        return Learner(policy(frame, asked, ExactCounts(cost=cost, ticks=questions.ticks), questions))
     paid_on = Ledger(asked) if ledger is None else ledger
     about = f"{frame.slots} of {frame.n_items} items, {frame.horizon} rounds, "
     counts = PrivateCounts(cost=cost, ticks=questions.ticks, ledger=paid_on, name=name, about=about)
-    return Learner(SlatePolicy(frame, asked, counts, questions))
+    return Learner(policy(frame, asked, counts, questions))
 
 
 def fits_without_noise(make: Callable[..., Learner]) -> Fits:
@@ -308,7 +313,7 @@ def fits_without_noise(make: Callable[..., Learner]) -> Fits:
     def fits(setting: Setting, *, coins: Coins | None, ledger: Ledger | None) -> Learner:
         return make(
             setting.n_items, setting.slots, horizon=setting.rounds, epsilon=setting.epsilon, visits=setting.visits,
-            ledger=ledger, coins=coins, **waiting(setting),
+            ledger=ledger, coins=coins, contexts=setting.contexts, **waiting(setting),
         )  # fmt: skip
 
     return fits

@@ -7,6 +7,7 @@ good. All of it follows from published numbers and public coins.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,9 @@ from diminuendo.learners.slates.mcmc import (
     MOST_OVERLAP,
     WIDTH,
     ChainState,
+    Prior,
     initial_state,
+    prior_of,
     sweep,
 )
 from diminuendo.learners.slates.model import Draws, best_slate, chances
@@ -44,14 +47,28 @@ class SlatePosterior:
     def forget(self) -> None:
         """Forget everything that was published."""
         self.observations.forget()
+        self._given = prior_of(self.n_items)
         start = initial_state(self.n_items)  # the appeals of which are never written to
         self._chains = [start._replace(prior=start.prior.copy()) for _ in range(N_CHAINS)]
         self._draws = Draws(np.zeros((N_DRAWS, self.n_items)), np.zeros((N_DRAWS, 0)))
         self._n_sweeps = self._held = 0
 
-    def add(self, slate: Items, question: int, people: int, published: Floats, scale: float) -> None:
-        """A number, or one per slot, was published about a slate, with noise of that scale."""
-        self.observations.add(slate, question, people, published, scale)
+    def begin_from(self, whole: SlatePosterior, width: tuple[float, float]) -> None:
+        """Begin with what is believed of others: their appeals, give or take some `width` that is learned."""
+        self.forget()
+        logs = np.log(whole._draws.appeals[whole._places()]).mean(axis=0)
+        self._given = Prior(logs - logs.mean(), float(logs.mean()), width)
+        start = np.array([logs.mean(), math.sqrt(width[1] / (1 + width[0])), 0.7])
+        self._chains = [ChainState(np.exp(logs), np.zeros(0), start.copy()) for _ in range(N_CHAINS)]
+
+    def add(
+        self, slate: Items, question: int, people: int, published: Floats, scale: float, unsure: float = 0.0
+    ) -> None:
+        """A number, or one per slot, was published about a slate, with noise of that scale.
+
+        `unsure`: the variance of the number of people, where that is not known exactly.
+        """
+        self.observations.add(slate, question, people, published, scale, unsure)
 
     def sample(self, sweeps: int, coins: np.random.Generator) -> None:
         """Let the chains go on by `sweeps` sweeps, each of which gives a draw."""
@@ -62,7 +79,7 @@ class SlatePosterior:
             appeals = self._draws.appeals[at]  # where a chain stands is its last draw, and lies there
             appeals[:] = self._chains[which].appeals
             chain = self._chains[which] = self._chains[which]._replace(appeals=appeals)
-            sweep(evidence, chain, coins)
+            sweep(evidence, chain, self._given, coins)
             self._draws.overlaps[at] = chain.overlaps
             self._n_sweeps, self._held = self._n_sweeps + 1, min(self._held + 1, N_DRAWS)
 
@@ -125,14 +142,22 @@ class SlatePosterior:
         chain = {f"chain.{name}": np.stack(parts) for name, parts in chains}
         draws = {"draws.appeals": self._draws.appeals[self._places()], "draws.overlaps": self._draws.overlaps}
         observations = {f"observations.{name}": part for name, part in self.observations.arrays().items()}
+        given = self._given
+        if given.base.any():  # else it is as at first
+            observations["given.base"] = given.base
+            observations["given.others"] = np.array([given.centre, *given.width])
         return chain | draws | observations | {"n_sweeps": np.array([self._n_sweeps])}
 
     def take(self, found: dict[str, Any]) -> None:
         """Go on from what `arrays` gave; refuse what it could not have given."""
         self.forget()
-        names = self.observations.arrays()
-        self.observations.take({name: found.pop(f"observations.{name}", np.empty(0)) for name in names})
         nothing: NDArray[Any] = np.empty(0)
+        names = self.observations.arrays()
+        observations = {name: found.pop(f"observations.{name}", nothing) for name in names}
+        if "observations.unsure" in found:
+            observations["unsure"] = found.pop("observations.unsure")
+        self.observations.take(observations)
+        self._take_given(found.pop("given.base", None), found.pop("given.others", None))
         chain = ChainState(*(found.pop(f"chain.{name}", nothing) for name in ChainState._fields))
         draws = Draws(*(found.pop(f"draws.{name}", nothing) for name in Draws._fields))
         n_sweeps = found.pop("n_sweeps", nothing)
@@ -170,3 +195,19 @@ class SlatePosterior:
         ):  # chains stand at their last draws
             which = number % N_CHAINS
             self._chains[which] = self._chains[which]._replace(appeals=appeals[number % N_DRAWS])
+
+    def _take_given(self, base: NDArray[Any] | None, others: NDArray[Any] | None) -> None:
+        if base is None and others is None:
+            return
+        sound = (
+            base is not None
+            and others is not None
+            and (base.shape, others.shape) == ((self.n_items,), (3,))
+            and base.dtype == others.dtype == np.float64
+            and np.isfinite(base).all()
+            and np.isfinite(others).all()
+            and (others[1:] > 0).all()
+        )
+        if not sound or base is None or others is None:
+            raise InvalidInput("The snapshot holds beliefs that could not have been formed; it was altered.")
+        self._given = Prior(base, float(others[0]), (float(others[1]), float(others[2])))

@@ -25,6 +25,7 @@ from diminuendo.learners.slates.posterior import SlatePosterior
 from diminuendo.learners.slates.questions import Noise, Questions
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.randomness.coins import Coins
+from diminuendo.streams.contexts import Contexts
 from diminuendo.streams.people import People
 from diminuendo.types import Ints, Items
 
@@ -55,10 +56,10 @@ class Totals(Questions):
         """What the slates are worth to them."""
         return people.values_of(slates, first)
 
-    def count(self, questions: Ints, starts: Ints, answers: NDArray[Any]) -> tuple[Ints, Ints]:
+    def ticks_of(self, questions: Ints, answers: NDArray[Any]) -> tuple[Ints, Ints]:
         """Each payoff in ticks, to the one cell of its slate."""
         payoffs = np.clip(np.nan_to_num(answers, nan=0.0), 0.0, 1.0)
-        return starts, np.floor(payoffs * self.ticks).astype(np.int64)
+        return np.zeros(len(answers), dtype=np.int64), np.floor(payoffs * self.ticks).astype(np.int64)
 
     def count_one(self, question: int, start: int, answer: float) -> tuple[int, int]:
         """The payoff in ticks, to the one cell of its slate."""
@@ -77,11 +78,12 @@ def slate_totals(
     ledger: Ledger | None = None,
     coins: Coins | None = None,
     patience: Patient = None,
+    contexts: Contexts | None = None,
 ) -> Learner:
     """Learns from noisy totals of slates, each person in one of them."""
     return slate_learner(
         "slate-totals", Totals(), n_items, slots, horizon=horizon, epsilon=epsilon, visits=visits, ledger=ledger,
-        coins=coins, patience=patience, noisy=True,
+        coins=coins, patience=patience, contexts=contexts, noisy=True,
     )  # fmt: skip
 
 
@@ -95,11 +97,12 @@ def slate_totals_open(
     ledger: None = None,
     coins: Coins | None = None,
     patience: Patient = None,
+    contexts: Contexts | None = None,
 ) -> Learner:
     """Learns from totals of slates without noise; plans as slate totals would with that epsilon."""
     return slate_learner(
         "slate-totals-open", Totals(), n_items, slots, horizon=horizon, epsilon=epsilon, visits=visits, ledger=ledger,
-        coins=coins, patience=patience, noisy=False,
+        coins=coins, patience=patience, contexts=contexts, noisy=False,
     )  # fmt: skip
 
 

@@ -1,0 +1,1 @@
+"""Contexts for payoffs and clicks: people of types that differ are shown slates of their own, planned by groups."""

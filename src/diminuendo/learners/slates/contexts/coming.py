@@ -1,0 +1,77 @@
+"""Who comes: the segments that people are in, and which share of all people each of them is.
+
+Types that are public are counted as they come. Of private ones only what was published counts: noisy numbers of people
+who answered. Before there are any, all segments are taken to be of one size.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from diminuendo.errors import InvalidInput
+from diminuendo.streams.contexts import Contexts
+from diminuendo.types import Floats, Ints
+
+MOST_HIDDEN = 64
+"""Of private contexts, cells of all segments are published, whoever came; so segments are no more than these."""
+LEAST_SHARE = 1e-6
+"""No share is taken to be smaller, so that it can be divided by."""
+
+
+def segments_of(contexts: Contexts) -> Ints:
+    """The segment of each type. Private ones, where they are too many, are told apart by their first columns only."""
+    types = np.arange(contexts.n_types)
+    if not contexts.private or contexts.n_types <= MOST_HIDDEN:
+        return types
+    values, found = contexts.values_of(types) + 1, np.zeros(contexts.n_types, dtype=np.int64)
+    for column, size in zip(values.T, contexts.sizes, strict=True):
+        finer = found * (size + 1) + column
+        if finer.max() >= MOST_HIDDEN:
+            return found if found.any() else np.minimum(finer, MOST_HIDDEN - 1)
+        found = finer
+    return found
+
+
+class Coming:
+    """How often people of each segment come, as far as it is public."""
+
+    def __init__(self, contexts: Contexts) -> None:
+        self.private, self.segment_of = contexts.private, segments_of(contexts)
+        self.n_segments = int(self.segment_of.max()) + 1
+        self._seen = np.zeros(
+            (3, self.n_segments)
+        )  # people, out of how many, and the variance of their noise
+
+    def saw(self, segments: Ints) -> None:
+        """People of these segments came, and that is public."""
+        self._seen[0] += np.bincount(segments, minlength=self.n_segments)
+        self._seen[1] += len(segments)
+
+    def published(self, segment: int, people: float, rounds: float, variance: float) -> None:
+        """In `rounds` rounds this number of people of a segment came, with noise of that variance."""
+        self._seen[:, segment] += people, rounds, variance
+
+    def shares(self) -> Floats:
+        """Which share of all people each segment is: of one size at first, and then as was seen."""
+        people, rounds, noise = self._seen
+        guess = 1.0 / self.n_segments
+        seen = people / np.maximum(rounds, 1)
+        unsure = (noise + np.maximum(people, 1)) / np.maximum(rounds, 1) ** 2
+        trust = np.where(rounds > 0, guess / (guess + unsure / guess), 0.0)
+        found = np.maximum(guess + trust * (seen - guess), LEAST_SHARE)
+        return np.asarray(found / found.sum())
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """For a snapshot. The names are those of a format."""
+        return {"coming": self._seen}
+
+    def take(self, found: dict[str, NDArray[Any]]) -> None:
+        """Take out of `found` what `arrays` gave; refuse what it could not have given."""
+        seen = found.pop("coming", np.empty(0))
+        sound = seen.shape == self._seen.shape and seen.dtype == np.float64 and np.isfinite(seen).all()
+        if not sound or (seen[1:] < 0).any():
+            raise InvalidInput("The snapshot holds numbers of people that could not be; it was altered.")
+        self._seen = seen

@@ -1,0 +1,249 @@
+"""Groups: people of some segments who are shown slates by one plan; groups are split where segments differ. Public.
+
+At first there is one group, of everybody, and what is done for it is what would be done without contexts. Now and then
+its best slate is shown with the people of its segments told apart. Where what was published says that segments differ
+by more than noise, chance and a small share of their payoffs, each segment of which enough people will come becomes a
+group of its own. It begins with the beliefs of the group that it was in, give or take a width which it learns, and with
+what was published of it before. The others stay together, and may be split later.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from diminuendo.errors import InvalidInput
+from diminuendo.learners.slates.blocks import SlateBlock
+from diminuendo.learners.slates.contexts.blocks import NOT_HERE, GroupBlock, OpenGroupBlock
+from diminuendo.learners.slates.likelihood import Observations
+from diminuendo.learners.slates.planner import NO_LEADER, PEOPLE_PER_SLATE, SlatePlanner
+from diminuendo.learners.slates.posterior import N_DRAWS
+from diminuendo.types import Floats, Ints, Items
+
+TOLD_PEOPLE = 12.0
+"""People of each segment, about, to whom a slate is shown when segments are told apart, times 1 + 1 / epsilon."""
+LEAST_TOLD = 6.0
+"""Segments of which fewer people come, times 1 + 1 / epsilon, are told apart as one."""
+TOLD_SHARE = 0.03
+"""Not more than this share of all people is shown a slate only to tell segments apart."""
+AGAIN = 2
+"""Where no slate leads yet, segments are told apart again when AGAIN times as many people have come."""
+MOST_PARTS = 64
+"""No more parts of a group are told apart at once."""
+SURE, VARIANCE = 4.0, 5.0
+"""Segments differ when squares of standard deviations add up to SURE deviations more than their number; a square of
+pure Laplace noise has the variance VARIANCE."""
+LEAST_DIFFERENCE = 0.1
+"""A segment's payoff must differ, about, by this share of the payoff."""
+LEAST_GROUP = 1.0
+"""A segment has a group of its own if this many times as many people will come as it takes to show all items once."""
+WIDTH = 5.0, 7.5
+"""Shape and scale of the inverse Gamma law of the squared width by which a segment's beliefs begin around others'."""
+LONGEST = 2
+"""No deck is longer than this many times the rounds that are left."""
+
+
+class Group:
+    """One plan for the people of some segments, and whether it is time to plan for some of them apart."""
+
+    def __init__(self, planner: SlatePlanner, private: bool) -> None:
+        self.planner, self.private = planner, private
+        self.people = 0
+        """How many people blocks were planned for: its clock."""
+        self._tested = 0  # the clock when segments were last told apart
+        self._evidence = np.zeros(4)  # squares, their number, what differs, and what that is compared with
+        self._told = Observations(
+            planner.n_items, planner.slots, planner.answering
+        )  # of segments by themselves
+        self._told_of: list[int] = []  # which segment each was about
+
+    # What comes next.
+
+    def plan(
+        self, number: int, shares: Floats, members: NDArray[np.bool_], rounds_left: int, in_flight: int,
+        coins: np.random.Generator,
+    ) -> tuple[GroupBlock, Floats]:  # fmt: skip
+        """The next block of group `number`, whose segments are `members`; and what its leading slate should earn."""
+        planner, alone = self.planner, bool(members.all())
+        share = 1.0 if alone else float(shares[members].sum())
+        planner.horizon = self.people + max(1, round(share * rounds_left))
+        wanted = self._wanted(shares[members])
+        block = planner.next_block(self.people, coins, in_flight)
+        told, parts = np.zeros(len(block.sizes), dtype=np.bool_), np.where(members, 0, NOT_HERE)
+        row = self._row_to_tell(block, wanted) if wanted and self.people > 0 else None
+        if row is not None:
+            block = self._telling(block, row, wanted)
+            told = np.arange(len(block.sizes)) == row
+            parts, self._tested = self._parts(shares, members, int(block.sizes[row])), self.people
+        leading = planner.leading
+        hidden = (
+            told if alone else np.ones_like(told)
+        )  # else she could not be in other cells, whatever her context
+        deck = self._deck(block, share, rounds_left, coins)
+        self.people += int(block.sizes.sum())
+        planner.forget_leader()
+        return GroupBlock(number, block, deck, parts, told, hidden & self.private), leading
+
+    def _row_to_tell(self, block: SlateBlock, wanted: int) -> int | None:
+        """The leading slate, if it is shown to enough people; where none leads, one that is added, now and then."""
+        row = int(self.planner.leading[0])
+        if row == NO_LEADER:
+            return len(block.sizes) if self.people >= AGAIN * self._tested else None
+        return row if block.sizes[row] >= wanted else None
+
+    def _telling(self, block: SlateBlock, row: int, wanted: int) -> SlateBlock:
+        """The block, with people of that slate told apart, and asked for one number: that has the least noise."""
+        planner, slots = self.planner, self.planner.slots
+        if row == len(block.sizes):
+            best = planner.posterior.best(N_DRAWS, 2)
+            slate, _, _ = planner.asked(best, wanted)
+            sizes, questions = np.append(block.sizes, wanted), np.append(block.questions, slots)
+            return SlateBlock(np.vstack([block.slates, slate[None, :]]), sizes, questions)
+        questions = np.where(np.arange(len(block.sizes)) == row, slots, block.questions)
+        found = block._replace(questions=questions)
+        planner.predict(found, block.slates[row], int(block.sizes[row]), slots)
+        return found
+
+    def _deck(self, block: SlateBlock, share: float, rounds_left: int, coins: np.random.Generator) -> Items:
+        """As many rounds for each slate as bring the people it is for, about; shuffled."""
+        each = min(1 / share, max(1.0, LONGEST * rounds_left / int(block.sizes.sum())))
+        rounds = np.maximum(1, np.rint(block.sizes * each)).astype(np.int64)
+        deck = np.repeat(np.arange(len(rounds), dtype=np.int32), rounds)
+        coins.shuffle(deck)
+        return deck
+
+    def _wanted(self, shares: Floats) -> int:
+        """To how many people a slate is shown in order to tell segments apart; 0 where there is nothing to tell."""
+        total = float(shares.sum())
+        if len(shares) < 2 or total <= 0:
+            return 0
+        alike = total**2 / float((shares**2).sum())
+        wanted = TOLD_PEOPLE * (1 + 1 / self._told_epsilon) * alike
+        most = TOLD_SHARE * (self.planner.horizon - int(self.planner.since[0]))
+        return int(min(wanted, most) / self.planner.answering)
+
+    @property
+    def _told_epsilon(self) -> float:
+        """What cells that are told apart cost one round; noise has twice the scale where contexts are private."""
+        return self.planner.noise.epsilon / (2 if self.private else 1)
+
+    def _parts(self, shares: Floats, members: NDArray[np.bool_], people: int) -> Ints:
+        """Large segments by themselves, and all others together, if there are any."""
+        part_of = shares / shares[members].sum() * people
+        least = LEAST_TOLD * (1 + 1 / self._told_epsilon)
+        large = np.flatnonzero(members & (part_of >= least))
+        large = np.sort(large[np.argsort(-part_of[large], kind="stable")][: MOST_PARTS - 1])
+        parts, others = np.where(members, 0, NOT_HERE), int(len(large) < np.count_nonzero(members))
+        parts[large] = np.arange(len(large)) + others
+        return parts
+
+    # What was published.
+
+    def add(
+        self, opened: OpenGroupBlock, published: list[Floats], people: Floats, unsure: Floats, noisy: Floats
+    ) -> None:
+        """A block was published: for each slate (parts, numbers) and, alike, how many people that is about.
+
+        `unsure`: the variance of these numbers of people; `noisy`: the scale of the noise of each slate's numbers.
+        """
+        plan, block = opened.plan, opened.plan.block
+        whole = block._replace(sizes=np.rint(people.sum(axis=1)).astype(np.int64))
+        together = [numbers.sum(axis=0) for numbers in published]
+        spread = [
+            (scale * math.sqrt(len(numbers)), float(strange.sum()))
+            for scale, numbers, strange in zip(noisy, published, unsure, strict=True)
+        ]
+        for row in np.flatnonzero(plan.told).tolist():
+            self._compare(plan, row, published[row], people[row], unsure[row], float(noisy[row]))
+        if self.planner.add(whole, together, self.people, opened.leading, spread):
+            self._evidence[:] = 0
+
+    def _compare(
+        self, plan: GroupBlock, row: int, numbers: Floats, people: Floats, unsure: Floats, scale: float
+    ) -> None:
+        """Do the parts that are told apart differ? Numbers of segments by themselves are kept for their own groups."""
+        said, many = numbers.sum(axis=1), np.maximum(people * self.planner.answering, 1e-9)
+        rate = float(np.clip(said.sum() / many.sum(), 1e-3, 1 - 1e-3))
+        variance = many * rate * (1 - rate) + unsure * rate**2 + 2 * numbers.shape[1] * scale**2
+        off = said - many * rate
+        self._evidence += (
+            (off**2 / variance).sum(), len(said) - 1, (off**2 - variance).sum(), ((many * rate) ** 2).sum(),
+        )  # fmt: skip
+        for part in range(plan.n_parts):
+            whose = np.flatnonzero(plan.parts == part)
+            if len(whose) == 1 and round(people[part]) > 0:
+                slate, question = plan.block.slates[row], int(plan.block.questions[row])
+                self._told.add(
+                    slate, question, round(people[part]), numbers[part], scale, float(unsure[part])
+                )
+                self._told_of.append(int(whose[0]))
+
+    def differs(self) -> bool:
+        """Whether what was published says that segments differ, and by enough to matter."""
+        squares, many, differing, compared = self._evidence
+        sure = squares - many > SURE * math.sqrt(VARIANCE * many)
+        return bool(many > 0 and sure and differing > LEAST_DIFFERENCE**2 * compared)
+
+    def to_split(self, shares: Floats, members: NDArray[np.bool_], rounds_left: int) -> Ints:
+        """The segments, told apart before, of which enough people will come for a plan of their own."""
+        planner = self.planner
+        look = math.ceil(planner.n_items / planner.slots) * PEOPLE_PER_SLATE * (1 + 1 / self._told_epsilon)
+        told = np.unique(np.array(self._told_of, dtype=np.int64))
+        enough = shares[told] * rounds_left * planner.answering >= LEAST_GROUP * look
+        return np.asarray(told[members[told] & enough])
+
+    def begin(self, segment: int, planner: SlatePlanner) -> Group:
+        """A group of one segment, with these beliefs and what was published of it."""
+        made = Group(planner, self.private)
+        planner.posterior.begin_from(self.planner.posterior, WIDTH)
+        for whose, published in zip(self._told_of, self._told.published, strict=True):
+            if whose == segment:
+                planner.posterior.add(*published)
+        return made
+
+    def forget_segments(self) -> None:
+        """Some segments have left: what was told of all of them says nothing of those who stay."""
+        self._evidence[:], self._told_of = 0, []
+        self._told.forget()
+
+    # What a snapshot holds.
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """The names are those of a format."""
+        told = {f"told.{name}": part for name, part in self._told.arrays().items()}
+        mine = {
+            "clock": np.array([self.people, self._tested, int(self.planner.since[0])]),
+            "evidence": self._evidence,
+            "told.of": np.array(self._told_of, dtype=np.int64),
+        }
+        return self.planner.arrays() | told | mine
+
+    def take(self, found: dict[str, NDArray[Any]], segments: int) -> None:
+        """Take what `arrays` gave; refuse what it could not have given."""
+        nothing: NDArray[Any] = np.empty(0)
+        clock, evidence, whose = (found.pop(name, nothing) for name in ("clock", "evidence", "told.of"))
+        told = {
+            name.removeprefix("told."): found.pop(name) for name in list(found) if name.startswith("told.")
+        }
+        self._told.take(told)
+        self.planner.take(found)
+        sound = (
+            not found
+            and clock.dtype == np.int64
+            and clock.shape == (3,)
+            and (clock >= 0).all()
+            and clock[1:].max() <= clock[0]
+            and evidence.dtype == np.float64
+            and evidence.shape == (4,)
+            and np.isfinite(evidence).all()
+            and whose.dtype == np.int64
+            and whose.shape == (len(self._told),)
+            and ((whose >= 0) & (whose < segments)).all()
+        )
+        if not sound:
+            raise InvalidInput("The snapshot holds groups that could not have been formed; it was altered.")
+        self.people, self._tested, self.planner.since[0] = clock.tolist()
+        self._evidence, self._told_of = evidence, whose.tolist()

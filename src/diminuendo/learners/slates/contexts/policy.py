@@ -1,0 +1,427 @@
+r"""The policy of slates where contexts are known: each group of people has blocks of its own, and a deck for each.
+
+What is said of `SlatePolicy` (slates/policy.py) holds here, with these differences. A block is for one group, and has a
+deck: the slate that is shown in each round, if the person of that round is of the group. Blocks of different groups
+begin and end at rounds of their own, by the number of rounds issued, whoever came. Groups are split by what was
+published (groups.py).
+
+Guarantee  (epsilon, 0): of everything, where contexts are public; of what all others see, context and answer together,
+           where they are private (docs/maths/contexts-counts.md, Theorems B3 and B4).
+Assumes    one answer per round; who comes when does not depend on what a person said, nor on a private context.
+Memory     the cells of open blocks, and their decks: a number for each round and group.
+Excludes   timing, and the memory of the process.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from diminuendo import _snapshots
+from diminuendo.errors import InvalidInput
+from diminuendo.learners.base.frame import Frame
+from diminuendo.learners.base.menu import Chooser
+from diminuendo.learners.base.policy import MenuPolicy
+from diminuendo.learners.slates.contexts.blocks import HIDDEN, GroupBlock, OpenGroupBlock, unpacked
+from diminuendo.learners.slates.contexts.coming import Coming
+from diminuendo.learners.slates.contexts.groups import Group
+from diminuendo.learners.slates.contexts.menu import SlatesByGroup
+from diminuendo.learners.slates.planner import SlatePlanner, nobody_leads
+from diminuendo.learners.slates.questions import Noise, Questions
+from diminuendo.privacy.accountants import ACCOUNTANTS
+from diminuendo.privacy.budget import Budget, Guarantee, no_privacy
+from diminuendo.privacy.events import Laplace
+from diminuendo.streams.people import People
+from diminuendo.sums.private_counts import Counts
+from diminuendo.types import Floats, Ints, Items
+
+MOST_GROUPS = 64
+"""No more groups are planned for."""
+
+
+class GroupedSlatePolicy(MenuPolicy):
+    """Plans blocks for groups, deals their decks, and publishes what people said; `asked` is what was asked for."""
+
+    purpose = "one question to each person"
+
+    def __init__(self, frame: Frame, asked: Budget, counts: Counts, questions: Questions) -> None:
+        if frame.horizon is None or frame.contexts is None:
+            raise InvalidInput(f"{frame.name!r} plans for a number of rounds and for contexts; give both.")
+        self.frame, self.reader = frame, questions.reader
+        self.budget = asked if counts.noisy else None
+        self._epsilon, self._horizon, self._private = asked.epsilon, frame.horizon, frame.contexts.private
+        self._counts, self._questions = counts, questions
+        self.coming = Coming(frame.contexts)
+        self.groups = [Group(self._planner(hidden=False), self._private)]
+        self.group_of: Ints = np.zeros(self.coming.n_segments, dtype=np.int64)
+        """The group of each segment."""
+        self._blocks: list[OpenGroupBlock] = []  # each has its lot of cells, in the same order
+        self._published: tuple[int, Floats, Ints] | None = (
+            None  # the place of a block, what was said, of how many
+        )
+        self._shown: dict[int, OpenGroupBlock] = {}  # by group, the block that is shown, or was shown last
+        nothing = np.zeros((1, 0), dtype=np.int32)
+        slates = np.zeros((0, frame.slots), dtype=np.int32)
+        self._chooser = self._menu(0, 0, slates, nothing, nothing.astype(np.float64)).chooser()
+
+    def _planner(self, hidden: bool) -> SlatePlanner:
+        frame, questions = self.frame, self._questions
+        scales = {each: self._scale(each) for each in questions.sensitivities}
+        noise = Noise(float(self._counts.event.epsilon), scales, self._counts.noisy)
+        if hidden:
+            hard = {each: self._scale(HIDDEN) for each in questions.sensitivities}
+            noise = Noise(noise.epsilon / HIDDEN, hard, self._counts.noisy)
+        return SlatePlanner(
+            frame.n_items, frame.slots, self._horizon, questions, noise,
+            ahead=frame.patience.ahead, answering=frame.patience.answering,
+        )  # fmt: skip
+
+    def _scale(self, sensitivity: int) -> float:
+        return self._counts.scale(sensitivity) / self._counts.ticks
+
+    # What is promised.
+
+    @property
+    def events(self) -> Laplace | None:
+        """What the whole run costs one round: as much as one block, for none is in two."""
+        return self._counts.event if self._counts.noisy else None
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What is proved for the whole run: nothing, where counts are published as they are."""
+        frame = self.frame
+        if self.budget is None:
+            return no_privacy(frame.coins.secure)
+        found = ACCOUNTANTS["pure"].epsilon(self._counts.event, 0.0, frame.visits)
+        epsilon = min(found, self.budget.epsilon)
+        proof = "docs/maths/contexts-counts.md, Theorem " + ("B4" if self._private else "B3")
+        return Guarantee(epsilon, 0.0, str(frame.unit), proof, frame.coins.secure, view=frame.unit.view)
+
+    # Public: the decks of all groups.
+
+    @property
+    def chooser(self) -> Chooser:
+        """Shows each round the slate of its person's group."""
+        return self._chooser
+
+    def _menu(self, first: int, end: int, slates: Items, decks: Items, chances: Floats) -> SlatesByGroup:
+        frame, groups = self.frame, self.group_of[self.coming.segment_of]
+        sizes = frame.n_items, frame.slots, first, end, frame.public.passed
+        return SlatesByGroup(*sizes, groups, slates, decks, chances)
+
+    def _deal(self) -> None:
+        """Make the menu of the rounds that all groups have decks for."""
+        first = self.frame.rounds
+        end, rows, slates, decks, chances = self._end(), 0, [], [], []
+        for number in range(len(self.groups)):
+            shown = self._shown.get(number)
+            if shown is None or shown.end < end or shown.first > first:  # of nobody
+                decks.append(np.zeros(end - first, dtype=np.int32))
+                chances.append(np.full(end - first, np.nan))
+                continue
+            here = slice(first - shown.first, end - shown.first)
+            decks.append(shown.plan.deck[here] + np.int32(rows))
+            chances.append(shown.chances[here] if not self._private else decks[-1])
+            slates.append(shown.plan.block.slates)
+            rows += len(slates[-1])
+        said = np.zeros((0, end - first)) if self._private else np.stack(chances)
+        self._chooser = self._menu(first, end, np.concatenate(slates), np.stack(decks), said).chooser()
+
+    def _end(self) -> int:
+        """The first round for which some group has no deck."""
+        known = np.unique(self.group_of).tolist()
+        return min(self._shown[group].end if group in self._shown else 0 for group in known)
+
+    def came(self, first: int, types: Ints, counts: NDArray[np.bool_]) -> None:
+        """Count public contexts: of how many people something is published. Nobody counts private ones."""
+        if self._private:
+            return
+        segments = self.coming.segment_of[types]
+        self.coming.saw(segments)
+        for block in reversed(self._blocks):
+            counts = block.came(first, segments, counts)
+
+    # The door: a block's counts are paid for, drawn once and durable before they are seen, and then forgotten.
+
+    def due(self) -> bool:
+        """Whether a block can be published, or a group has nothing to be shown."""
+        return self._settled() is not None or self._shown_out()
+
+    def _settled(self) -> int | None:
+        """The place of the block that is settled and ended first."""
+        ends = [(block.end, place) for place, block in enumerate(self._blocks)]
+        end, place = min(ends, default=(self._horizon + 1, 0))
+        return place if end <= self.frame.settled else None
+
+    def _shown_out(self) -> bool:
+        """Whether all rounds of some group's blocks have been chosen, and others are to come."""
+        return self.frame.rounds != self._horizon and self._end() <= self.frame.rounds
+
+    def release(self) -> None:
+        """Publish a block that is settled; or plan the next block of a group that has nothing to show."""
+        frame, place = self.frame, self._settled()
+        if place is not None or self._published is not None:
+            if self._published is None and place is not None:
+                people = self._blocks[place].people.ravel()
+                if not self._private:
+                    people = self._counts.known(people.copy, frame.secret, place)
+                self._published = place, self._counts.release(frame.secret, place), people
+            with frame.guard.defer_interrupt(), frame.guard.all_or_broken():
+                self._take_in()
+            return
+        with frame.guard.defer_interrupt():
+            with frame.guard.lock:  # first: without coins nothing has happened yet
+                word = int(frame.public.take(1)[0])
+            with frame.guard.all_or_broken():
+                coins = np.random.Generator(np.random.Philox(word))
+                plan, leading = self._plan(coins)
+            self._begin(plan, leading)
+
+    def _take_in(self) -> None:
+        """Believe what was published about a block, and forget what its people said."""
+        assert self._published is not None
+        place, published, people = self._published
+        opened, frame = self._blocks[place], self.frame
+        group, plan = self.groups[opened.plan.group], opened.plan
+        group.add(opened, *self._understood(opened, plan.split(published), people))
+        with frame.guard.answers, frame.guard.lock:
+            self._counts.forget(place)
+            del self._blocks[place]
+            self._published = None
+
+    def _understood(
+        self, opened: OpenGroupBlock, published: list[Floats], people: Ints
+    ) -> tuple[list[Floats], Floats, Floats, Floats]:
+        """What was published of each slate and part; of how many people, how sure that is; and the scale of noise."""
+        plan, patience = opened.plan, self.frame.patience
+        noisy = np.array([self._scale(each) if self._counts.noisy else 0.0 for each in self._needs(plan)])
+        counted = people.reshape(len(plan.told), plan.n_parts).astype(np.float64)
+        unsure = np.zeros_like(counted)
+        if not self._private:
+            return (
+                published,
+                np.where(plan.told[:, None], counted, 0) + self._whole(plan, counted),
+                unsure,
+                noisy,
+            )
+        silent = self.frame.silent_rounds(opened.first, opened.end)
+        rounds, shares = opened.rounds_of(silent), self.coming.shares()
+        part_shares = np.bincount(plan.parts[plan.parts >= 0], shares[plan.parts >= 0], plan.n_parts)
+        counted[:] = 0.0
+        for row, numbers in enumerate(published):
+            if not plan.hidden[row]:
+                counted[row, 0] = rounds[row]
+                continue
+            of_part = part_shares if plan.told[row] else part_shares.sum()[None]
+            expected = of_part * rounds[row]
+            said = numbers.sum(axis=1) / patience.answering
+            noise = 2 * numbers.shape[1] * noisy[row] ** 2 / patience.answering**2
+            spread = expected * (1 + expected / max(1.0, rounds[row]))
+            trust = spread / (spread + noise) if noise else np.ones_like(spread)
+            counted[row, : len(said)] = np.maximum(expected + trust * (said - expected), 1.0)
+            unsure[row, : len(said)] = spread * (1 - trust)
+            for part in range(len(said)):
+                whose = np.flatnonzero(plan.parts == part)
+                if len(whose) == 1 and (plan.told[row] or plan.n_parts == 1):
+                    self.coming.published(int(whose[0]), float(said[part]), float(rounds[row]), noise)
+        spoken = [
+            numbers[:, :-1] if hidden else numbers
+            for numbers, hidden in zip(published, plan.hidden, strict=True)
+        ]
+        return spoken, counted, unsure, noisy
+
+    def _whole(self, plan: GroupBlock, counted: Floats) -> Floats:
+        """Where a slate does not tell parts apart, all people are of the first."""
+        found = np.zeros_like(counted)
+        found[~plan.told, 0] = counted[~plan.told].sum(axis=1)
+        return found
+
+    def _needs(self, plan: GroupBlock) -> Ints:
+        """The sensitivity of each slate's cells."""
+        return plan.sensitivity[plan.starts[:-1]]
+
+    def _plan(self, coins: np.random.Generator) -> tuple[GroupBlock, Floats]:
+        """The next block of the first group that has nothing to show; it is split first, if that is due."""
+        shares, left = self.coming.shares(), self._horizon - self.frame.rounds
+        number = self._waiting()
+        if self.groups[number].differs():
+            self._split(number, self.groups[number].to_split(shares, self.group_of == number, left))
+            number = self._waiting()
+        open_now = [block.plan for block in self._blocks if block.plan.group == number]
+        in_flight = sum(int(plan.block.sizes.sum()) for plan in open_now)
+        return self.groups[number].plan(number, shares, self.group_of == number, left, in_flight, coins)
+
+    def _waiting(self) -> int:
+        """The first group of people that has nothing to show."""
+        known: list[int] = np.unique(self.group_of).tolist()
+        rounds = self.frame.rounds
+        return next(each for each in known if each not in self._shown or self._shown[each].end <= rounds)
+
+    def _split(self, number: int, segments: Ints) -> None:
+        """Give each of these segments of a group a group of its own."""
+        segments = segments[: MOST_GROUPS - len(self.groups)]
+        if not len(segments):
+            return
+        whole = self.groups[number]
+        for segment in segments.tolist():
+            self.group_of[segment] = len(self.groups)
+            self.groups.append(whole.begin(segment, self._planner(self._private)))
+        if self._private:
+            whole.planner.noise = self._planner(hidden=True).noise
+        whole.forget_segments()
+
+    def _begin(self, plan: GroupBlock, leading: Floats) -> None:
+        """Keep this block and go on with it; or with another, if one was kept before a crash."""
+        mine, drawn, frame = plan.packed(), [], self.frame
+
+        def draw() -> Ints:
+            drawn.append(True)
+            return mine
+
+        kept = self._counts.planned(draw, frame.secret)
+        same = np.array_equal(kept, mine)
+        if not same:
+            plan, leading = unpacked(kept, frame.n_items, frame.slots, self.coming.n_segments), nobody_leads()
+            self._adopt(plan)
+        with frame.guard.answers, frame.guard.lock:
+            people = np.zeros((len(plan.told), plan.n_parts), dtype=np.int64)
+            self._show(OpenGroupBlock(plan, frame.rounds, leading, people, not (drawn and same)))
+
+    def _adopt(self, plan: GroupBlock) -> None:
+        """A block was planned before a crash for a group that was formed then: form it again.
+
+        What its people are shown otherwise ends now: nobody is in two blocks.
+        """
+        while len(self.groups) <= plan.group:
+            self.groups.append(self.groups[0].begin(-1, self._planner(self._private)))
+        self.group_of[plan.parts >= 0] = plan.group
+        with self.frame.guard.answers, self.frame.guard.lock:
+            cut = {block: block.cut(self.frame.rounds, plan.parts) for block in self._blocks}
+            self._blocks = list(cut.values())
+            self._shown = {group: cut.get(block, block) for group, block in self._shown.items()}
+
+    def _show(self, opened: OpenGroupBlock) -> None:
+        """Go on with this block of a group."""
+        frame, plan = self.frame, opened.plan
+        blocks, shown = [*self._blocks, opened], self._shown | {plan.group: opened}
+        with frame.guard.all_or_broken():  # each block has its cells
+            self._counts.open(plan.sensitivity)
+            self._blocks, self._shown = blocks, shown
+            if self._end() > frame.rounds:
+                self._deal()
+
+    def fill(self, row: Items) -> bool:
+        """The leading slate of her group's last block; where none leads, its first; before there is one, any items."""
+        if not self._shown_out():
+            return False
+        segment = self.coming.segment_of[self.frame.coming[0] if len(self.frame.coming) else 0]
+        shown = self._shown.get(int(self.group_of[segment]), self._shown.get(0))
+        if shown is None:
+            row[:] = np.arange(len(row))
+        else:
+            row[:] = shown.plan.block.slates[max(0, int(shown.leading[0]))]
+        return True
+
+    # Private: answers become ticks in the cells of open blocks.
+
+    def learn(self, place: int, answer: Any) -> None:
+        """Count her answer in the cells of her slate; if her block was published, she has said nothing."""
+        decisions = self.frame.decisions
+        number, segment = decisions.round_at(place), int(self.coming.segment_of[decisions.types[place]])
+        for lot in reversed(
+            range(len(self._blocks))
+        ):  # the last one that was opened for her: nobody is in two
+            row = self._blocks[lot].row_of(number, segment)
+            if row is not None:
+                self._blocks[lot].add_one(self._counts, lot, self._questions, row, segment, answer)
+                return
+
+    def replay(self, people: People, slates: Items, done: int) -> int:
+        """To the end of the menu, or until a block can be published: everybody before is counted by then."""
+        frame = self.frame
+        ends = [frame.published_at(block.end) or self._end() for block in self._blocks]
+        stop = min(len(people), done + min(self._end(), *ends) - frame.rounds)
+        self.draw_rows(slates[done:stop])
+        segments = self.coming.segment_of[frame.coming[: stop - done]]
+        heard = np.ones(stop - done, dtype=np.bool_) if frame.heard is None else frame.heard[: stop - done]
+        answers = self._questions.answers(people, done, slates[done:stop])
+        for lot, block in enumerate(self._blocks):
+            if self._shown.get(block.plan.group) is block:
+                hers = heard & (self.group_of[segments] == block.plan.group)
+                block.add_all(self._counts, lot, self._questions, frame.rounds, segments, answers, hers)
+        return stop
+
+    # What a snapshot holds. The names are those of a format.
+
+    def config(self) -> dict[str, Any]:
+        """The epsilon that was asked for."""
+        return {"epsilon": self._epsilon}
+
+    def extra(self) -> dict[str, NDArray[Any]]:
+        """The open blocks and their cells, who came, the groups, and what was learned about each."""
+        if self._published is not None:
+            raise InvalidInput("A release is under way; call choose() again before a snapshot.")
+        found: dict[str, NDArray[Any]] = {"group_of": self.group_of, **self.coming.arrays()}
+        found |= {f"counts.{name}": part for name, part in self._counts.arrays().items()}
+        for number, group in enumerate(self.groups):
+            found |= {f"group.{number}.{name}": part for name, part in group.arrays().items()}
+        for number, block in enumerate(self._blocks):
+            found |= {
+                f"block.{number}.plan": block.plan.packed(),
+                f"block.{number}.people": block.people,
+                f"block.{number}.leading": block.leading,
+                f"block.{number}.first": np.array([block.first]),
+            }
+        return found
+
+    def take_extra(self, found: dict[str, NDArray[Any]]) -> None:
+        """Go on with the open blocks and the groups; refuse what could not have been planned."""
+        frame, segments = self.frame, self.coming.n_segments
+        self.coming.take(found)
+        counts = {name: found.pop(f"counts.{name}", None) for name in ("number", "cells", "numbers")}
+        group_of = found.pop("group_of", np.empty(0))
+        if group_of.dtype != np.int64 or group_of.shape != (segments,) or (group_of < 0).any():
+            raise _altered()
+        while group := _snapshots.taken(found, f"group.{len(self.groups) - 1}"):
+            self.groups[-1].take(group, segments)
+            self.groups.append(Group(self._planner(self._private), self._private))
+        del self.groups[-1]
+        if self._private and len(self.groups) > 1:
+            self.groups[0].planner.noise = self.groups[1].planner.noise
+        if not self.groups or group_of.max() >= min(len(self.groups), MOST_GROUPS):
+            raise _altered()
+        self.group_of = group_of
+        while block := _snapshots.taken(found, f"block.{len(self._blocks)}"):
+            plan = unpacked(block.pop("plan", np.empty(0)), frame.n_items, frame.slots, segments)
+            self._show(_opened(plan, block, len(self.groups), frame.rounds))
+        if found:
+            raise InvalidInput("The snapshot holds more than this learner keeps; it was altered.")
+        self._counts.take(counts, frame.rounds)
+
+
+def _opened(plan: GroupBlock, found: dict[str, NDArray[Any]], groups: int, rounds: int) -> OpenGroupBlock:
+    """The block as a snapshot holds it; refuses what could not have come about."""
+    nothing: NDArray[Any] = np.empty(0)
+    people, leading, first = (found.pop(name, nothing) for name in ("people", "leading", "first"))
+    sound = (
+        not found
+        and plan.group < groups
+        and people.dtype == first.dtype == np.int64
+        and people.shape == (len(plan.told), plan.n_parts)
+        and ((people >= 0) & (people <= rounds)).all()
+        and leading.dtype == np.float64
+        and leading.shape == (3,)
+        and leading[0] in range(-1, len(plan.told))
+        and ((leading[1:] >= 0) & (leading[1:] <= 1)).all()
+        and first.shape == (1,)
+        and 0 <= first[0] <= rounds
+    )
+    if not sound:
+        raise _altered()
+    return OpenGroupBlock(plan, int(first[0]), leading, people, seen_before=True)
+
+
+def _altered() -> InvalidInput:
+    return InvalidInput("The snapshot holds groups that could not have been formed; it was altered.")
