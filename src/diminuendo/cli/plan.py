@@ -14,7 +14,7 @@ from rich.text import Text
 
 from diminuendo.cli import loading
 from diminuendo.cli.screen import console, make_room, progress_bars, say, write_json
-from diminuendo.cli.simulate import FEEDBACKS
+from diminuendo.cli.simulate import FEEDBACKS, numbers_in
 from diminuendo.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -46,6 +46,16 @@ def plan_command(
         str, typer.Option(help="Answers come so many rounds late; as 1000, or exponential:1000 (the mean).")
     ] = "0",
     answering: Annotated[float, typer.Option(help="The share of people who answer at all.")] = 1.0,
+    contexts: Annotated[
+        str | None,
+        typer.Option(
+            help="How many values columns of contexts have; as 20 or 20,24: 20 countries, 24 hours."
+        ),
+    ] = None,
+    private_context: Annotated[
+        bool,
+        typer.Option("--private-context", help="Hide contexts, too, from everybody but the person herself."),
+    ] = False,
     plot: Annotated[
         Path | None, typer.Option(help="Draw loss against epsilon into this file, .png or .svg.")
     ] = None,
@@ -59,6 +69,7 @@ def plan_command(
         from diminuendo.plan import plan
 
     kind = cast("FeedbackKind", _validate.one_of(feedback, FEEDBACKS, "--feedback"))
+    sizes = None if contexts is None else numbers_in(contexts, int, "--contexts")
     found = plan(
         items,
         slots,
@@ -72,6 +83,8 @@ def plan_command(
         visits=visits,
         late=late,
         answering=answering,
+        contexts=sizes,
+        private_context=private_context,
     )
     if plot is not None:
         plottable(found, plot)  # refused before any work is done
@@ -152,7 +165,8 @@ def _answer(found: Plan) -> Table:
     table.add_column()
     table.add_row("Take", Text(best.name, style="bold"))
     table.add_row("Why", found.why)
-    table.add_row("Promise", f"{best.guarantee}.")
+    with_contexts = None if found.contexts is None else found.contexts.promise
+    table.add_row("Promise", f"{with_contexts or best.guarantee}.")
     if best.name in LEARNERS:
         table.add_row("Keeps", _kept(LEARNERS[best.name].advice))
     table.add_row("Proved", _proved(best, rounds))
@@ -164,6 +178,8 @@ def _answer(found: Plan) -> Table:
         table.add_row("Too few", Text(found.too_few, style="bold"))
     if found.recommended != "random":
         table.add_row("Forecast", _forecast(found))
+    if found.contexts is not None:
+        table.add_row("Contexts", found.contexts.said)
     return table
 
 

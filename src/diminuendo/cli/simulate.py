@@ -6,7 +6,7 @@ import shlex
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, cast
 
 import typer
 from rich import box
@@ -19,6 +19,7 @@ from diminuendo.errors import InvalidInput
 if TYPE_CHECKING:
     from diminuendo.simulate.result import Sweep
     from diminuendo.simulate.sweeps import Tell
+    from diminuendo.streams import People
     from diminuendo.types import FeedbackKind, Progress
 
 Number = TypeVar("Number", int, float)
@@ -26,7 +27,7 @@ Number = TypeVar("Number", int, float)
 # Names that help texts list, written down once more, because the tables they come from take long to load. A test
 # compares them with the tables.
 
-STREAMS = ("msweb", "msweb-drift", "taste-groups", "adversary")
+STREAMS = ("msweb", "msweb-drift", "msweb-entry", "taste-groups", "taste-labels", "adversary")
 """The names in streams.builtin.BUILTIN."""
 FROM_ROWS = ("noisy-or", "best-match", "concave")
 """The names in streams.builtin.FROM_ROWS."""
@@ -37,6 +38,7 @@ CLICKS = ("cascade", "independent")
 
 DEMO_LEARNERS = ("nonprivate", "private", "fi-dp", "paper", "random")
 DEMO_EPSILONS = (0.1, 1.0, 10.0)
+PERSONAL_LEARNERS = ("private", "private-no-contexts", "random")
 
 
 def demo(
@@ -44,11 +46,17 @@ def demo(
     seeds: Annotated[int, typer.Option(help="Runs of each learner.")] = 5,
     jobs: Annotated[int, typer.Option(help="Runs at the same time; -1: one per core.")] = -1,
 ) -> None:
-    """Choose 5 of 294 things for 32,711 real visitors of a web site, and see how close to hindsight one gets."""
-    with loading():
-        from diminuendo.streams import msweb
+    """Choose 5 of 294 things for 32,711 real visitors of a web site, and see how close to hindsight one gets.
 
-    _run(msweb(), out, slots=5, learners=DEMO_LEARNERS, epsilons=DEMO_EPSILONS, seeds=seeds, jobs=jobs)
+    Then again for the same visitors, each by the area through which she came.
+    """
+    with loading():
+        from diminuendo.streams import msweb, open_stream
+
+    asked: dict[str, Any] = {"slots": 5, "epsilons": DEMO_EPSILONS, "seeds": seeds, "jobs": jobs}
+    _run(msweb(), out, learners=DEMO_LEARNERS, **asked)
+    say_plainly("\nNow the area through which each of them came is known, and the rest is to be found:")
+    _run(open_stream("msweb-entry", context="entry"), out / "personal", learners=PERSONAL_LEARNERS, **asked)
 
 
 def simulate_command(
@@ -63,7 +71,7 @@ def simulate_command(
         str | None,
         typer.Option(
             help="Names, separated by commas; see `diminuendo learners`. Default: private (where there is one), "
-            "nonprivate, random."
+            "nonprivate, random; with --context also private-no-contexts and private-separate, to compare with."
         ),
     ] = None,
     epsilon: Annotated[str, typer.Option(help="Privacy budgets of private learners; as 1 or .1,1,10.")] = "1",
@@ -93,6 +101,17 @@ def simulate_command(
     keep_last: Annotated[
         bool, typer.Option("--keep-last", help="Where somebody rated a thing twice, the last row counts.")
     ] = False,
+    context: Annotated[
+        str | None,
+        typer.Option(
+            help="What is known of people when they come: columns of the file, or of NAME.contexts.csv beside it, as "
+            "country,time:hour; of baskets entry, the first item."
+        ),
+    ] = None,
+    private_context: Annotated[
+        bool,
+        typer.Option("--private-context", help="Hide contexts, too, from everybody but the person herself."),
+    ] = False,
     jobs: Annotated[int, typer.Option(help="Runs at the same time; -1: one per core.")] = -1,
     ray: Annotated[
         str | None,
@@ -110,10 +129,15 @@ def simulate_command(
     # What was typed wrong is refused before anything else is loaded, and what cannot be read before the rest is.
     _validate.one_of(feedback, FEEDBACKS, "--feedback")
     _validate.one_of(clicks, CLICKS, "--clicks")
+    if private_context and context is None:
+        raise InvalidInput(
+            "--private-context says how contexts are treated; name them too, as --context country."
+        )
     ratings = _ratings(columns, scale) | {"keep_last": keep_last}
-    counts = _numbers(slots, int, "--slots")
-    cuts = None if rounds is None else _numbers(rounds, int, "--rounds")
-    budgets = _numbers(epsilon, float, "--epsilon")
+    ratings |= {"context": context, "private_context": private_context}
+    counts = numbers_in(slots, int, "--slots")
+    cuts = None if rounds is None else numbers_in(rounds, int, "--rounds")
+    budgets = numbers_in(epsilon, float, "--epsilon")
     make_room(json_file)
     with loading():
         from diminuendo.streams import open_stream
@@ -123,6 +147,9 @@ def simulate_command(
             path = Path(source)
             reading = bars(f"reading {path.name}", path.stat().st_size) if path.is_file() else None
             people.append(open_stream(source, objective, n_items=items, **ratings, progress=reading))
+    names = _names(learners, feedback)
+    if learners is None and context is not None:
+        names = _compared(names, people[0], feedback, delta, late.split(","), answering)
     _run(
         people,
         out,
@@ -130,7 +157,7 @@ def simulate_command(
         slots=counts,
         rounds=cuts,
         epsilons=budgets,
-        learners=_names(learners, feedback),
+        learners=names,
         feedback=feedback,
         delta=delta,
         visits=visits,
@@ -154,14 +181,17 @@ def streams_command() -> None:
     table.add_column("people", justify="right")
     table.add_column("items", justify="right")
     table.add_column("objective")
+    table.add_column("contexts")
     for name, make in BUILTIN.items():
         people = make()
-        table.add_row(name, f"{len(people):,}", f"{people.n_items:,}", people.family_name)
+        known = () if people.contexts is None else (column.name for column in people.contexts.columns)
+        table.add_row(name, f"{len(people):,}", f"{people.n_items:,}", people.family_name, ", ".join(known))
     console.print(table)
     console.print(
         "Files: scipy CSR [bold].npz[/] (row = person, column = item, value in [0, 1]); ratings "
         "[bold].csv[/], [bold].csv.gz[/], [bold].parquet[/] with columns person,item,value; baskets "
-        "[bold].txt[/], [bold].txt.gz[/], one line of item numbers per person."
+        "[bold].txt[/], [bold].txt.gz[/], one line of item numbers per person. Contexts, what is known of people when "
+        "they come: other columns of ratings; for the others, NAME.contexts.csv beside the file."
     )
 
 
@@ -175,7 +205,7 @@ def _ratings(columns: str | None, scale: str | None) -> dict[str, Any]:
                 f"--columns takes the columns of person, item and value, as user,film,stars; got {columns!r}."
             )
     if scale is not None:
-        found["scale"] = tuple(_numbers(scale, float, "--scale"))
+        found["scale"] = tuple(numbers_in(scale, float, "--scale"))
         if len(found["scale"]) != 2:
             raise InvalidInput(
                 f"--scale takes the rating that means nothing and the one that means everything, as 1,5; got {scale!r}."
@@ -191,7 +221,23 @@ def _names(given: str | None, feedback: str) -> list[str]:
     return [name.strip() for name in given.split(",") if name.strip()]
 
 
-def _numbers(given: str, kind: Callable[[str], Number], option: str) -> list[Number]:
+def _compared(
+    names: list[str], people: People, feedback: str, delta: float, late: list[str], answering: float
+) -> list[str]:
+    """These learners, and those to compare them with where something is known of people."""
+    with loading():
+        from diminuendo.learners import Setting
+        from diminuendo.learners.base.replay import as_lateness
+        from diminuendo.simulate.contexts import comparison
+
+    kind = cast("FeedbackKind", feedback)
+    setting = Setting(people.n_items, 1, len(people), kind, delta=delta)
+    at_once = not any(as_lateness(said, answering).said() for said in late)
+    return comparison(names, setting, people.contexts, at_once=at_once)
+
+
+def numbers_in(given: str, kind: Callable[[str], Number], option: str) -> list[Number]:
+    """The numbers that were given to an option, separated by commas."""
     try:
         return [kind(part) for part in given.split(",")]
     except ValueError:
@@ -240,7 +286,7 @@ def _typed() -> str:
 
 
 def _show(found: Sweep, out: Path | None, json_file: Path | None) -> None:
-    from diminuendo.simulate.table import tables
+    from diminuendo.simulate.table import tables, worth_of_contexts
 
     for one, table in zip(found.simulations, tables(found), strict=True):
         console.print()
@@ -248,6 +294,8 @@ def _show(found: Sweep, out: Path | None, json_file: Path | None) -> None:
         labels, slate = one.stream.get("labels"), one.benchmarks.greedy.slate
         names = [str(item) if labels is None else labels[item] for item in slate]
         say(f"Greedy's slate in hindsight: {'; '.join(names)}")
+        if one.contexts is not None:
+            say(worth_of_contexts(one))
     if out is not None:
         from diminuendo.simulate.report import write_report  # here, because matplotlib takes its time to load
 

@@ -5,9 +5,10 @@ proved. So what is planned is what is run. Only public facts go in: nothing here
 proved from them is forecast from a stated model of people who do not exist (model.py).
 """
 
+from diminuendo.plan.contexts import ContextPlan
 from diminuendo.plan.first_look import FirstLook
 from diminuendo.plan.noise import Noise
 from diminuendo.plan.planner import Candidate, Plan, candidate, pick, plan
 from diminuendo.plan.price import Price
 
-__all__ = ["Candidate", "FirstLook", "Noise", "Plan", "Price", "candidate", "pick", "plan"]
+__all__ = ["Candidate", "ContextPlan", "FirstLook", "Noise", "Plan", "Price", "candidate", "pick", "plan"]

@@ -17,6 +17,7 @@ from diminuendo.learners.base.setting import Setting
 from diminuendo.learners.hedge.constants import paper_exploring, rounds_for_paper_exploring
 from diminuendo.learners.recommend import Rule, preferred
 from diminuendo.offline import ONE_MINUS_1_OVER_E
+from diminuendo.plan.contexts import ContextPlan, context_plan
 from diminuendo.plan.first_look import FirstLook, first_look
 from diminuendo.plan.model import PublicModel, assumed, half_way
 from diminuendo.plan.noise import Noise, noise, releases_of
@@ -107,6 +108,8 @@ class Plan:
     half_way: int | None
     """A forecast: after how many people half the way from random choice to hindsight is made. With bandit or click
     feedback it comes with the prices."""
+    contexts: ContextPlan | None = None
+    """What contexts would do; None where none were asked about."""
     prices: tuple[Price, ...] = ()
     """Forecasts for several epsilons; empty until `with_prices` was asked for."""
 
@@ -169,7 +172,8 @@ class Plan:
     def as_json(self) -> dict[str, Any]:
         """The documented file format."""
         return {
-            "setting": vars(self.setting) | {"patience": as_patience(self.setting.patience).config()},
+            "setting": {name: value for name, value in vars(self.setting).items() if name != "contexts"}
+            | {"patience": as_patience(self.setting.patience).config()},
             "store_people": self.store_people,
             "adversarial": self.adversarial,
             "cares_about": self.cares_about,
@@ -184,6 +188,7 @@ class Plan:
                 "random_loss": self.random_loss,
                 "prices": [price.as_json() for price in self.prices],
             },
+            "contexts": None if self.contexts is None else self.contexts.as_json(),
             "candidates": [candidate.as_json(self.setting.rounds) for candidate in self.candidates],
             "left_out": self.left_out,
         }
@@ -203,15 +208,19 @@ def plan(
     visits: int = 1,
     late: str | int = 0,
     answering: float = 1.0,
+    contexts: Sequence[int] | None = None,
+    private_context: bool = False,
 ) -> Plan:
     """What every learner would do, which one to take, and what to expect of it.
 
-    store_people  whether what single people said may be kept in memory
-    adversarial   whether a bound is wanted that holds whatever people want
-    cares_about   how many items one person cares about on average, where that is known
-    visits        how many rounds one person may have; they share the budget
-    late          how many further people come before one answers, as 1000, or exponential:1000 for their mean
-    answering     the share of people who answer at all
+    store_people     whether what single people said may be kept in memory
+    adversarial      whether a bound is wanted that holds whatever people want
+    cares_about      how many items one person cares about on average, where that is known
+    visits           how many rounds one person may have; they share the budget
+    late             how many further people come before one answers, as 1000, or exponential:1000 for their mean
+    answering        the share of people who answer at all
+    contexts         how many values each column has of what may be known of people, as (20, 24)
+    private_context  whether nobody but the person herself may learn her context
     """
     patience = as_lateness(late, answering).patience
     setting = Setting(n_items, slots, rounds, feedback, epsilon, delta, visits, patience)
@@ -225,8 +234,15 @@ def plan(
                 left_out[name] = str(error)
     name, why = pick(found, setting, store_people=store_people, adversarial=adversarial)
     made = LEARNERS[name].for_setting(setting)
-    releases = releases_of(made)
+    releases, look = releases_of(made), first_look(made)
     model = PublicModel(setting.n_items, cares)
+    if private_context and contexts is None:
+        raise InvalidInput(
+            "private_context says how contexts are treated; say how many values they have, too."
+        )
+    known = None
+    if contexts is not None:
+        known = context_plan(tuple(contexts), private_context, made, setting, look)
     return Plan(
         setting,
         store_people,
@@ -237,8 +253,9 @@ def plan(
         name,
         why,
         noise(releases, cares),
-        first_look(made),
+        look,
         None if releases is None else half_way(releases, model, setting.slots, as_patience(setting.patience)),
+        known,
     )
 
 

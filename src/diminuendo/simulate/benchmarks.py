@@ -16,6 +16,7 @@ from diminuendo.learners.base.replay import replay
 from diminuendo.objectives.family import GainBuffer, Table, add, gains, new_gain_buffer, start
 from diminuendo.offline import Bracket, Hindsight, greedy, optimum
 from diminuendo.randomness import SeededCoins
+from diminuendo.simulate.contexts import ContextBenchmarks, context_benchmarks
 from diminuendo.streams.people import People, Stream, shown_before
 from diminuendo.types import EMPTY_SLOT, Floats, Items
 
@@ -30,6 +31,8 @@ class Benchmarks:
     greedy: Hindsight
     optimum: Bracket
     random: float
+    contexts: ContextBenchmarks | None = None
+    """What contexts could be worth; None where nothing is known of people."""
 
     def as_json(self) -> dict[str, Any]:
         """The numbers, and the slates behind them."""
@@ -49,17 +52,22 @@ class Benchmarks:
             {key: tuple(value) if isinstance(value, list) else value for key, value in record[name].items()}
             for name in ("greedy", "optimum")
         ]
-        return cls(Hindsight(**parts[0]), Bracket(**parts[1]), record["random"])
+        known = record.get("contexts")
+        contexts = None if known is None else ContextBenchmarks(**known)
+        return cls(Hindsight(**parts[0]), Bracket(**parts[1]), record["random"], contexts)
 
 
 def benchmarks(stream: Stream, slots: int, *, time_limit: float = 20.0) -> Benchmarks:
-    """Hindsight greedy, bounds on the optimum, and random choice."""
+    """Hindsight greedy, bounds on the optimum, random choice, and what contexts could be worth."""
     chance = [
         stream.values(replay(RandomSlates(stream.n_items, slots, coins=SeededCoins(seed)), stream)).mean()
         for seed in range(RANDOM_RUNS)
     ]
     return Benchmarks(
-        greedy(stream, slots), optimum(stream, slots, time_limit=time_limit), float(np.mean(chance))
+        greedy(stream, slots),
+        optimum(stream, slots, time_limit=time_limit),
+        float(np.mean(chance)),
+        context_benchmarks(stream, slots),
     )
 
 

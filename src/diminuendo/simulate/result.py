@@ -15,6 +15,7 @@ import numpy as np
 import diminuendo
 from diminuendo.learners.base.replay import as_lateness
 from diminuendo.simulate.benchmarks import Benchmarks
+from diminuendo.simulate.contexts import ContextBenchmarks
 from diminuendo.types import EMPTY_SLOT, FeedbackKind, Floats, Items
 
 NOTE = "Payoffs and regret are for evaluation; they are not private."
@@ -83,10 +84,13 @@ class Result:
     shown: Shown = field(repr=False)
     spending: list[dict[str, Any]] = field(repr=False)
     """Where the budget went (spending.py)."""
+    contexts: dict[str, Any] = field(default_factory=dict, repr=False)
+    """What each type was shown, and what it earned (contexts.py); nothing where nothing is known of people."""
 
     def as_json(self) -> dict[str, Any]:
         """The numbers, without what is large."""
-        return {name: value for name, value in vars(self).items() if name not in LARGE}
+        left_out = LARGE if self.contexts else (*LARGE, "contexts")
+        return {name: value for name, value in vars(self).items() if name not in left_out}
 
 
 @dataclass(frozen=True)
@@ -106,6 +110,11 @@ class Simulation:
     def feedback(self) -> FeedbackKind:
         """What came back from people."""
         return self.results[0].feedback
+
+    @property
+    def contexts(self) -> ContextBenchmarks | None:
+        """What contexts could be worth; None where nothing was known of people."""
+        return self.benchmarks.contexts
 
     @property
     def waited(self) -> str:
@@ -155,6 +164,7 @@ class Sweep:
                 "benchmarks": one.benchmarks.as_json(),
                 "results": [result.as_json() for result in one.results],
             }
+            | ({} if one.contexts is None else {"contexts": one.contexts.as_json()})
             for one in self.simulations
         ]
         found = listed[0] if len(listed) == 1 else {"simulations": listed}

@@ -56,6 +56,9 @@ SCHEMA = pa.schema(
     {"key": _TEXT, "version": _TEXT} | {field.name: _KINDS[str(field.type)] for field in fields(Result)}
 )
 """A row: the fields of a Result under its key."""
+CONTEXTS = "contexts"
+BEFORE_CONTEXTS = SCHEMA.remove(SCHEMA.get_field_index(CONTEXTS))
+"""A row as it was written before people had contexts; it is read as that of people of whom nothing is known."""
 
 _UNFINISHED = ".unfinished-"
 """The names of files that are being written begin with this."""
@@ -239,6 +242,8 @@ def read_rows(path: Path) -> Any:
         found = pq.read_table(path)
     except (pa.ArrowException, OSError):
         return None
+    if found.schema.equals(BEFORE_CONTEXTS):
+        found = found.append_column(SCHEMA.field(CONTEXTS), pa.array(["{}"] * found.num_rows, _TEXT))
     return found if found.schema.equals(SCHEMA) else None
 
 

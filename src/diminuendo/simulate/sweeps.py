@@ -20,9 +20,19 @@ from diminuendo.errors import DiminuendoError, InvalidInput
 from diminuendo.learners import Setting, learner_class, make
 from diminuendo.learners.base.replay import Lateness, as_lateness
 from diminuendo.randomness import SeededCoins
+from diminuendo.simulate.contexts import given, plain_name
 from diminuendo.simulate.result import Simulation, Sweep
 from diminuendo.simulate.store import ResultStore
-from diminuendo.simulate.task import Baseline, Run, StreamSlice, Task, fingerprint, heeds_budget, measured
+from diminuendo.simulate.task import (
+    Baseline,
+    Run,
+    StreamSlice,
+    Task,
+    fingerprint,
+    heeds_budget,
+    known_of,
+    measured,
+)
 from diminuendo.simulate.workers import Outcome, how_many, on_cores, on_ray, one_by_one
 from diminuendo.streams.clicks import MODELS
 from diminuendo.streams.people import People, Stream
@@ -60,6 +70,9 @@ def sweep(
     chance decides; `answering`: the share of people who answer. `jobs`: runs at the same time, -1 for one per core.
     `ray`: the address of a Ray cluster to do the work instead; "local" starts one. `time_limit`: seconds for each exact
     optimum. Learners that do not listen to epsilon are run once for all of them.
+
+    Where something is known of the people of a stream, learners that take contexts are given them;
+    `private-no-contexts` and `private-separate` are learners to compare them with (contexts.py).
     """
     _validate.one_of(feedback, FEEDBACKS, "feedback")
     _validate.one_of(clicks, MODELS, "clicks")
@@ -72,17 +85,20 @@ def sweep(
     waits = [as_lateness(said, answering) for said in _several(late, "lateness")]
     how_many(jobs, 1)
     for name in names:
-        learner_class(name, feedback)  # a wrong name is refused before any work is done
+        learner_class(plain_name(name), feedback)  # a wrong name is refused before any work is done
 
     def cell(number: int, people: Stream, k: int, lateness: Lateness) -> _Cell:
-        runs, stream_slice = [], StreamSlice(number, len(people), fingerprint(people))
+        runs: list[Run] = []
+        stream_slice = StreamSlice(number, len(people), fingerprint(people), known_of(people))
         for name in names:
             # One that does not listen to budgets is asked for the default one, whatever budgets others are asked for.
             heeds = heeds_budget(name, feedback)
             asked = [(e, delta) for e in budgets] if heeds else [(Setting.epsilon, Setting.delta)]
             for e, d in asked:
                 sizes = people.n_items, k, stream_slice.rounds
-                setting = Setting(*sizes, feedback, e, d, visits, lateness.patience)
+                setting = given(
+                    name, Setting(*sizes, feedback, e, d, visits, lateness.patience), people.contexts
+                )
                 runs += [Run(stream_slice, name, seed, setting, how, lateness) for seed in numbers]
         baseline = Baseline(stream_slice, _validate.slots(k, people.n_items), limit)
         return _Cell(describe(people), baseline, runs)
@@ -205,7 +221,7 @@ def _refuse_early(tasks: Sequence[Task]) -> None:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # they are heard when the learner runs
-                make(name, setting, coins=SeededCoins(0))
+                make(plain_name(name), setting, coins=SeededCoins(0))
         except DiminuendoError as error:
             asked = f" at epsilon {setting.epsilon:g}" if heeds_budget(name, setting.feedback) else ""
             raise type(error)(f"{name}{asked}: {error}") from error
@@ -229,6 +245,10 @@ def _first(stream: Stream, rounds: int | None) -> Stream:
     """The first people of a stream, as many as `rounds` says."""
     if len(stream) == 0:
         raise InvalidInput("The stream is empty; there is nobody to choose for.")
+    if stream.contexts is not None and not isinstance(stream, People):
+        raise InvalidInput(
+            "Contexts of Python functions cannot be simulated; give people of a family instead."
+        )
     if rounds is None or rounds == len(stream):
         return stream
     _validate.positive_int(rounds, "rounds")

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 from scipy.special import stdtrit
 
 from diminuendo._extras import extra
+from diminuendo.privacy import Unit
 from diminuendo.simulate.result import NOTE, Result, Simulation, Sweep
 
 if TYPE_CHECKING:
@@ -22,6 +23,12 @@ if TYPE_CHECKING:
 
 DIGITS = 3
 """How many digits numbers have that people read."""
+BY_TYPE, SHUFFLED = "greedy by type", "  labels shuffled"
+"""Hindsight with a slate for each type of people, and with labels that say nothing."""
+EVERYBODY = Unit().view
+"""Whose view is protected where contexts are public, or where there are none."""
+LITTLE = 0.02
+"""Where contexts know less, as a share of greedy's payoff, learners do not reach it."""
 
 
 def mean_and_band(values: ArrayLike) -> tuple[Any, Any]:
@@ -57,17 +64,19 @@ def tables(sweep: Sweep) -> list[Table]:
 def as_table(simulation: Simulation) -> Table:
     """Learners against hindsight, best first."""
     base = simulation.benchmarks
-    table = _empty(simulation, f"Hindsight shows one slate to everybody. {NOTE}")
+    table = _empty(simulation, f"Hindsight shows one slate to everybody{_or_by_type(simulation)} {NOTE}")
     for column in ("payoff", "± 95%", "of greedy", "worst", "people/s"):
         table.add_column(column, justify="right", no_wrap=True)
     table.add_column("privacy", no_wrap=True)
     best = base.optimum
     bounds = "optimum, proven" if best.proven else f"optimum, ≤ {best.upper:.4f}"
-    share = share_of(best.lower, base.greedy.value)
-    table.add_row(bounds, f"{best.lower:.4f}", "", share, "", "", "hindsight", style="dim")
-    table.add_row(
-        "greedy", f"{base.greedy.value:.4f}", "", "1.000", "", "", "hindsight", style="dim", end_section=True
-    )
+    reference, known = base.greedy.value, base.contexts
+    hindsight = {bounds: best.lower, "greedy": reference}
+    if known is not None:
+        hindsight |= {BY_TYPE: known.greedy, SHUFFLED: known.shuffled}
+    for name, value in hindsight.items():
+        cells = f"{value:.4f}", "", share_of(value, reference), "", "", "hindsight"
+        table.add_row(name, *cells, style="dim", end_section=name == list(hindsight)[-1])
     for name, runs in _best_first(simulation):
         first, promise = runs[0], "none"
         if first.epsilon is not None:
@@ -84,7 +93,7 @@ def by_epsilon(simulation: Simulation) -> Table:
         simulation,
         f"Share of what greedy in hindsight earns ({reference:.4f}): mean of {seeds} seeds"
         + (", ± half its 95% interval" if seeds > 1 else "")
-        + f". Where a learner does not listen to epsilon, one number serves all. {NOTE}",
+        + f". Where a learner does not listen to epsilon, one number serves all.{_using(simulation)} {NOTE}",
     )
     for epsilon in simulation.epsilons:
         table.add_column(f"ε={epsilon:g}", justify="right", no_wrap=True)
@@ -100,6 +109,43 @@ def by_epsilon(simulation: Simulation) -> Table:
     return table
 
 
+def _or_by_type(simulation: Simulation) -> str:
+    said = "." if simulation.contexts is None else ", or, where it says so, one to each type."
+    return said + _using(simulation)
+
+
+def _using(simulation: Simulation) -> str:
+    """Which learners use contexts, where there are any."""
+    if simulation.contexts is None:
+        return ""
+    groups = {name: runs[0] for name, runs in simulation.by_learner().items()}
+    using = [name for name, run in groups.items() if run.contexts["use"] != "none"]
+    said = f" Contexts are used by {' and '.join(using) or 'none of these learners'}."
+    if jointly := [name for name, run in groups.items() if run.guarantee.get("view", EVERYBODY) != EVERYBODY]:
+        said += (
+            f" What {' and '.join(jointly)} promises is joint: it holds in the view of all others together."
+        )
+    return said
+
+
+def worth_of_contexts(simulation: Simulation) -> str:
+    """What contexts are worth in hindsight, in a few sentences; nothing where there are none."""
+    known, reference = simulation.contexts, simulation.benchmarks.greedy.value
+    if known is None or not reference:
+        return ""
+    own, chance = known.greedy / reference, known.shuffled / reference
+    said = (
+        f"In hindsight a slate for each of {known.types:,} types earns {own:.3f} of greedy's payoff; with shuffled "
+        f"labels, which say nothing, {chance:.3f}. "
+    )
+    if own - chance < LITTLE:
+        return said + "So contexts are worth next to nothing here: the difference is what they know."
+    return (
+        said
+        + f"The difference, {own - chance:.3f}, is what contexts know: about the most that they can be worth."
+    )
+
+
 def _empty(simulation: Simulation, caption: str) -> Table:
     with extra("cli"):
         from rich import box
@@ -109,7 +155,8 @@ def _empty(simulation: Simulation, caption: str) -> Table:
     table = Table(
         title=f"{stream['name']}: {stream['rounds']:,} people, {stream['items']:,} items, "
         f"{simulation.slots} slots, {stream['objective']}, {simulation.feedback} feedback"
-        + (f", {simulation.waited}" if simulation.waited else ""),
+        + (f", {simulation.waited}" if simulation.waited else "")
+        + (f", contexts: {simulation.contexts.said}" if simulation.contexts else ""),
         caption=caption,
         title_justify="left",
         caption_justify="left",

@@ -20,6 +20,7 @@ from diminuendo.learners.base.replay import AT_ONCE, Lateness, replay
 from diminuendo.offline import ONE_MINUS_1_OVER_E
 from diminuendo.randomness import SeededCoins
 from diminuendo.simulate.benchmarks import RANDOM_RUNS, Benchmarks, benchmarks, expert_regrets
+from diminuendo.simulate.contexts import SEPARATE, for_each_type, plain_name, replay_separately
 from diminuendo.simulate.result import Result, cumulative, shown_when
 from diminuendo.simulate.spending import spending
 from diminuendo.streams.people import People, Stream
@@ -35,6 +36,8 @@ class StreamSlice:
     rounds: int
     fingerprint: str
     """A hash of these people; "" for Python functions, which cannot be told from others."""
+    known: str = ""
+    """A hash of what is known of each of them, and of how; "" where nothing is."""
 
     def people(self, whole: Stream) -> Stream:
         """The people themselves, of the whole stream."""
@@ -43,6 +46,7 @@ class StreamSlice:
     def key(self, *facts: object) -> str:
         """A name for everything that decides an outcome."""
         said = (diminuendo.__version__, self.fingerprint or self.stream, *facts)
+        said += (self.known,) if self.known else ()
         return hashlib.sha256(repr(said).encode()).hexdigest()[:24]
 
 
@@ -61,7 +65,10 @@ class Run:
     @property
     def key(self) -> str:
         """The name of the outcome, by which it is kept."""
-        facts = ("run", self.learner, self.seed, self.setting, self.clicks, self.lateness)
+        setting = self.setting
+        facts: tuple[object, ...] = ("run", self.learner, self.seed, setting, self.clicks, self.lateness)
+        if setting.rules is not None or setting.exclusions:  # which are not in what a setting says of itself
+            facts += (setting.rules, setting.exclusions)
         return self.stream_slice.key(*facts)
 
     @property
@@ -73,13 +80,17 @@ class Run:
         """Let it run; its regrets are yet to be measured."""
         setting, feedback = self.setting, self.setting.feedback
         _compile(self.learner, setting, stream)
-        learner = make(self.learner, setting, coins=SeededCoins(self.seed))
         # People want the same for every seed, but click with other click words.
         met = stream.clicking(self.clicks, self.seed) if feedback == "click" else stream
         everybody = np.arange(len(stream)) if setting.visits > 1 else None
+        separate = isinstance(met, People) and self.learner.endswith(SEPARATE)
         began = time.perf_counter()
-        late = self.lateness.drawn(len(stream), self.seed)
-        slates = replay(learner, met, feedback, progress, persons=everybody, late=late)
+        if isinstance(met, People) and separate:
+            slates, learner = replay_separately(self.learner, setting, met, self.seed, progress, everybody)
+        else:
+            learner = make(plain_name(self.learner), setting, coins=SeededCoins(self.seed))
+            late = self.lateness.drawn(len(stream), self.seed)
+            slates = replay(learner, met, feedback, progress, persons=everybody, late=late)
         seconds = time.perf_counter() - began
         payoffs = stream.values(slates)
         promised, listens = learner.guarantee, heeds_budget(self.learner, feedback)
@@ -111,6 +122,7 @@ class Run:
             curve=cumulative(payoffs),
             shown=shown_when(slates, stream.n_items),
             spending=spending(learner),
+            contexts=for_each_type(stream, slates, payoffs, None if separate else learner),
         )
 
 
@@ -147,7 +159,7 @@ Found = Result | Benchmarks
 
 def heeds_budget(learner: str, feedback: FeedbackKind) -> bool:
     """Whether what it does depends on the epsilon asked for: if not, one run serves all of them."""
-    return learner_class(learner, feedback).heeds_budget
+    return learner_class(plain_name(learner), feedback).heeds_budget
 
 
 def measured(result: Result, base: Benchmarks) -> Result:
@@ -168,6 +180,15 @@ def fingerprint(stream: Stream) -> str:
     return digest.hexdigest()
 
 
+def known_of(stream: Stream) -> str:
+    """A hash of what is known of the stream's people, and of how; "" where nothing is."""
+    if stream.contexts is None or stream.types is None:
+        return ""
+    digest = hashlib.sha256(repr(stream.contexts.config()).encode())
+    digest.update(np.ascontiguousarray(stream.types).tobytes())
+    return digest.hexdigest()
+
+
 def _absorb(table: Any, digest: Any) -> None:
     """All of a table, public parameters included."""
     for part in table:
@@ -177,13 +198,15 @@ def _absorb(table: Any, digest: Any) -> None:
             digest.update(np.ascontiguousarray(part).tobytes())
 
 
-_compiled: set[tuple[str, str, bool]] = set()
+_compiled: set[tuple[str, str, bool, bool]] = set()
 
 
 def _compile(name: str, setting: Setting, stream: Stream) -> None:
     """Meet one person first, once in every process, so that seconds are the learner's own."""
-    learner = learner_class(name, setting.feedback).name
-    known = (learner, stream.family_name, setting.visits > 1)
+    learner = learner_class(plain_name(name), setting.feedback).name
+    known = (learner, stream.family_name, setting.visits > 1, setting.contexts is not None)
     if isinstance(stream, People) and known not in _compiled:
-        replay(make(name, setting, coins=SeededCoins(0)), stream[:1], setting.feedback, persons=[0])
+        replay(
+            make(plain_name(name), setting, coins=SeededCoins(0)), stream[:1], setting.feedback, persons=[0]
+        )
         _compiled.add(known)

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from diminuendo._lazy import lazily
 from diminuendo.streams.baskets import read_baskets
 from diminuendo.streams.builtin import BUILTIN, msweb, open_stream
+from diminuendo.streams.contexts import Contexts
 from diminuendo.streams.files import read
 from diminuendo.streams.people import Functions, People, Stream
 from diminuendo.streams.places import from_places, grid
@@ -18,6 +19,7 @@ __getattr__, __dir__ = lazily(__name__, {"ratings": "from_ratings read_ratings"}
 
 __all__ = [
     "BUILTIN",
+    "Contexts",
     "Functions",
     "People",
     "Stream",

@@ -3,7 +3,8 @@
     0 1 2
     1 3
 
-An empty line is a person who took nothing. Files may be gzipped. They are read in pieces and parsed
+An empty line is a person who took nothing. The first item of a line may be taken for what was known of the person when
+she came, and the others for what she wants. Files may be gzipped. They are read in pieces and parsed
 without a Python loop over lines, so that millions of baskets are a matter of seconds.
 """
 
@@ -11,20 +12,25 @@ from __future__ import annotations
 
 import gzip
 import zlib
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO, cast
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
 
 from diminuendo._sparse import SparseRows
 from diminuendo.errors import InvalidInput
 from diminuendo.objectives import NoisyOr
 from diminuendo.objectives.family import Family
+from diminuendo.streams.contexts import UNKNOWN, Contexts, listed
 from diminuendo.streams.people import People
-from diminuendo.types import Progress
+from diminuendo.types import Ints, Progress
 
+ENTRY = "entry"
+"""The context that is the first item of a line."""
 PIECE = 1 << 24
 MOST_ITEMS = 1 << 31
 """Items are 32-bit numbers in compiled code."""
@@ -42,9 +48,15 @@ def read_baskets(
     n_items: int | None = None,
     value: float = 1.0,
     name: str | None = None,
+    entry: bool = False,
+    private_context: bool = False,
     progress: Progress | None = None,
 ) -> People:
-    """People from basket text; every item in a basket has the same `value` to its owner."""
+    """People from basket text; every item in a basket has the same `value` to its owner.
+
+    With `entry` the first item of each line is what is known of the person when she comes (a context called entry),
+    and only the rest is what she wants.
+    """
     path = Path(path)
     lines: list[NDArray[np.int64]] = []
     items: list[NDArray[np.int64]] = []
@@ -65,6 +77,9 @@ def read_baskets(
             f"{path.name}, line {person[bad] + 1}: an item is out of range; "
             f"with {width} items they are numbered from 0 to {width - 1}."
         )
+    first = np.full(n_people, UNKNOWN, dtype=np.int64)
+    backwards = slice(None, None, -1)  # of several, the one that is written last stays: the first of the line
+    first[person[backwards]] = column[backwards]
     order = np.lexsort((column, person))
     person, column = person[order], column[order]
     twice = (np.diff(person) == 0) & (np.diff(column) == 0)
@@ -73,7 +88,32 @@ def read_baskets(
         raise InvalidInput(f"{path.name}, line {person[bad] + 1}: an item is there twice.")
     starts = np.searchsorted(person, np.arange(n_people + 1))
     rows = SparseRows(starts, column, np.full(len(column), value), (n_people, max(1, width)))
-    return People(family or NoisyOr(), rows, name=name or path.name.split(".")[0])
+    people = People(family or NoisyOr(), rows, name=name or path.name.split(".")[0])
+    return split_entry(people, first, private=private_context) if entry else people
+
+
+def split_entry(people: People, entry: Ints, *, drawn: bool = False, private: bool = False) -> People:
+    """These people, each with one of the items she wants as her context, and only the others as what she wants.
+
+    `entry`: the item of each, UNKNOWN for those who want nothing. `drawn`: whether a coin said which, so that the
+    column is symmetric (contexts.py); then all items are values of it, else those that occur.
+    """
+    (matrix,) = (part.tocoo() for part in people.matrices)
+    kept = matrix.col != entry[matrix.row]
+    places = matrix.row[kept], matrix.col[kept]
+    rest = scipy.sparse.csr_array((matrix.data[kept], places), shape=matrix.shape)
+    rest.sort_indices()
+    items = range(people.n_items)
+    names = [str(item) for item in items] if people.labels is None else _each_once(people.labels)
+    values, numbers = (names, entry) if drawn else listed(ENTRY, entry, names)
+    contexts = Contexts({ENTRY: values}, private=private, symmetric=[ENTRY] if drawn else ())
+    return people.with_rows((rest,), name=f"{people.name}-{ENTRY}").with_contexts(contexts, numbers)
+
+
+def _each_once(labels: Sequence[str]) -> list[str]:
+    """Labels that differ: one that several items have comes with the item's number."""
+    often = Counter(labels)
+    return [label if often[label] == 1 else f"{label} ({item})" for item, label in enumerate(labels)]
 
 
 def _pieces(path: Path, progress: Progress | None) -> Iterator[bytes]:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import csv
 import gzip
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib import resources
 from inspect import signature
 from pathlib import Path
+
+import numpy as np
 
 from diminuendo import _validate
 from diminuendo.errors import InvalidInput
 from diminuendo.objectives import FAMILIES, NoisyOr
 from diminuendo.objectives.family import Family
-from diminuendo.streams.baskets import read_baskets
+from diminuendo.streams.baskets import read_baskets, split_entry
+from diminuendo.streams.contexts import names_of
 from diminuendo.streams.files import Scale, read
 from diminuendo.streams.people import People
 from diminuendo.streams.synthetic import adversary, drift, taste_groups
@@ -38,10 +41,30 @@ def msweb_drift() -> People:
     return drift(msweb())
 
 
+def msweb_entry() -> People:
+    """The same visitors; one area of each visit, by a fixed coin, is known beforehand, and the rest is what she wants.
+
+    The context is called `entry`. Who opened one area only wants nothing more.
+    """
+    people = msweb()
+    (areas,) = people.matrices
+    rng = np.random.default_rng([0, 77])
+    lengths = np.diff(areas.indptr).tolist()
+    picked = areas.indptr[:-1] + np.array([rng.integers(length) for length in lengths])
+    return split_entry(people, areas.indices[picked].astype(np.int64), drawn=True)
+
+
+def taste_labels() -> People:
+    """Taste groups with two labels on everybody: `group`, right nine times in ten, and `chance`, which says nothing."""
+    return taste_groups(right=0.9)
+
+
 BUILTIN: dict[str, Callable[[], People]] = {
     "msweb": msweb,
     "msweb-drift": msweb_drift,
+    "msweb-entry": msweb_entry,
     "taste-groups": taste_groups,
+    "taste-labels": taste_labels,
     "adversary": adversary,
 }
 """Streams by the name users type; a line here brings contract tests and a CLI name."""
@@ -62,9 +85,14 @@ def open_stream(
     columns: tuple[str, str, str] | None = None,
     scale: Scale | None = None,
     keep_last: bool = False,
+    context: str | Sequence[str] | None = None,
+    private_context: bool = False,
     progress: Progress | None = None,
 ) -> People:
-    """A stream by built-in name or from a file, read as people of the given objective."""
+    """A stream by built-in name or from a file, read as people of the given objective.
+
+    `context` names what is known of people when they come, as in `read`; without it, nothing is.
+    """
     family: Family | None = None
     if objective is not None:
         family = _validate.lookup(FROM_ROWS, objective, "objective for rows of a file")()
@@ -76,15 +104,19 @@ def open_stream(
             columns=columns,
             scale=scale,
             keep_last=keep_last,
+            context=context,
+            private_context=private_context,
             progress=progress,
         )
     if columns or scale or keep_last:
         raise InvalidInput(
             f"columns, scale and keep_last are for files of ratings; leave them out for {source}."
         )
-    people = BUILTIN[str(source)]()
+    people = BUILTIN[str(source)]().with_columns(names_of(context), private=private_context)
     if n_items not in (None, people.n_items):
         raise InvalidInput(f"{source} has {people.n_items} items; got n_items={n_items}.")
     if family is None or family.name == people.family_name:
         return people
-    return People(family, people.matrices, people.n_items, name=people.name, labels=people.labels)
+    made = People(family, people.matrices, people.n_items, name=people.name, labels=people.labels)
+    made.contexts, made.types = people.contexts, people.types
+    return made

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zipfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TypeAlias
 
@@ -12,7 +13,8 @@ from diminuendo.errors import InvalidInput
 from diminuendo.objectives import NoisyOr
 from diminuendo.objectives.family import Family
 from diminuendo.objectives.rows import Matrix
-from diminuendo.streams.baskets import read_baskets
+from diminuendo.streams.baskets import ENTRY, read_baskets
+from diminuendo.streams.contexts import names_of
 from diminuendo.streams.people import People
 from diminuendo.types import Progress
 
@@ -34,18 +36,26 @@ def read(
     columns: tuple[str, str, str] | None = None,
     scale: Scale | None = None,
     keep_last: bool = False,
+    context: str | Sequence[str] | None = None,
+    private_context: bool = False,
     progress: Progress | None = None,
 ) -> People:
     """People from a file: scipy CSR `.npz`, ratings `.parquet` or `.csv`, baskets `.txt` (each may be gzipped text).
 
     Ratings may have other `columns` than person, item, value, and another `scale` than 0 to 1, such as (1, 5). Who
     rated a thing twice is refused, unless `keep_last`.
+
+    `context` names what was known of people when they came, as "country,device" or ["country", "time:hour"]: columns
+    of ratings; of baskets `entry`, the first item of a line; and, for baskets and `.npz`, columns of the table
+    NAME.contexts.csv beside the file, with a line per person. Values are listed from the file, which is for
+    simulations: a service lists them before anybody comes. `private_context`: nobody but she herself may learn it.
     """
     path = Path(path)
     if not path.is_file():
         raise InvalidInput(
             f"There is no file {path}. A stream is a built-in name or a file; see `diminuendo streams`."
         )
+    names = names_of(context)
     try:
         if path.name.endswith(RATINGS):
             from diminuendo.streams.ratings import read_ratings  # here: pyarrow takes its time to load
@@ -58,6 +68,8 @@ def read(
                 columns=columns,
                 scale=scale,
                 keep_last=keep_last,
+                context=names,
+                private_context=private_context,
                 progress=progress,
             )
         if columns or scale or keep_last:
@@ -65,15 +77,29 @@ def read(
                 f"columns, scale and keep_last are for ratings ({', '.join(RATINGS)}); leave them out."
             )
         if path.name.endswith((".txt", ".txt.gz")):
-            return read_baskets(path, family, n_items=n_items, progress=progress)
+            entry = ENTRY in names
+            people = read_baskets(
+                path, family, n_items=n_items, entry=entry, private_context=private_context, progress=progress
+            )
+            return _with_contexts(path, people, names, private_context)
         if path.name.endswith(".npz"):
             people = People(family or NoisyOr(), _matrix(path), n_items, name=path.stem)
             if progress:
                 progress(path.stat().st_size)
-            return people
+            return _with_contexts(path, people, names, private_context)
         raise InvalidInput(f"{path.name}: expected a file that ends in {', '.join(SUFFIXES)}.")
     except InvalidInput as error:
         raise InvalidInput(str(error) if path.name in str(error) else f"{path.name}: {error}") from error
+
+
+def _with_contexts(path: Path, people: People, names: Sequence[str], private: bool) -> People:
+    """These people, and what the table beside their file says of them."""
+    there = () if people.contexts is None else [column.name for column in people.contexts.columns]
+    if further := [name for name in names if name not in there]:
+        from diminuendo.streams.columns import from_beside, knowing  # here: pyarrow takes its time to load
+
+        people = knowing(people, from_beside(path, further, len(people)), private=private)
+    return people.with_columns(names, private=private)
 
 
 def _matrix(path: Path) -> Matrix:

@@ -2,14 +2,16 @@
 
 People arrive in the order of their first row. Items are labels, numbered in sorted order; or, when
 the number of items is given, numbers from 0 that are taken at their word. Values run from 0 to 1, or on
-a scale that is said beforehand: read off the data, it would be a release that nobody paid for.
+a scale that is said beforehand: read off the data, it would be a release that nobody paid for. Further columns
+may say what was known of people when they came (columns.py).
 """
 
 from __future__ import annotations
 
 import gzip
 import re
-from collections.abc import Iterator
+import warnings
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -22,6 +24,8 @@ from diminuendo._extras import extra
 from diminuendo.errors import InvalidInput
 from diminuendo.objectives import NoisyOr
 from diminuendo.objectives.family import Family
+from diminuendo.streams.columns import coded, columns_of, knowing, of_people
+from diminuendo.streams.contexts import names_of
 from diminuendo.streams.files import COLUMNS, UNIT, Scale
 from diminuendo.streams.people import People
 from diminuendo.types import Progress
@@ -50,21 +54,37 @@ def read_ratings(
     columns: tuple[str, str, str] = COLUMNS,
     scale: Scale = UNIT,
     keep_last: bool = False,
+    context: str | Sequence[str] | None = None,
+    private_context: bool = False,
     name: str | None = None,
     progress: Progress | None = None,
 ) -> People:
     """People from a file of ratings; `columns` names its three columns, `scale` the least and the largest value.
 
-    Who has a thing twice is refused, unless `keep_last`: then her last row counts.
+    Who has a thing twice is refused, unless `keep_last`: then her last row counts. `context` names further columns that
+    say what was known of people when they came, as "country,time:hour"; her first row counts.
     """
-    path = Path(path)
-    batches = list(_batches(path, columns, n_items is not None, progress))
+    path, wanted = Path(path), names_of(context)
+    batches = list(_batches(path, columns, wanted, n_items is not None, progress))
     table = pa.Table.from_batches(batches) if batches else None
     if table is None or table.num_rows == 0:
         raise InvalidInput(f"{path.name} has no rows: expected {','.join(columns)}.")
     ratings = {column: table.column(column) for column in columns}
     name = name or path.name.split(".")[0]
-    return _people(ratings, path.name, family or NoisyOr(), n_items, scale, keep_last, name)
+    people, person = _people(ratings, path.name, family or NoisyOr(), n_items, scale, keep_last, name)
+    if not wanted:
+        return people
+    every = {column: table.column(column) for column in table.column_names}
+    found = {}
+    for known in wanted:
+        found[known], several = of_people(coded(every, known, path.name), person, len(people))
+        if several:
+            warnings.warn(
+                f"{path.name}: {several:,} of {len(people):,} people have rows that differ in {known}; the first row "
+                "in which it is known counts.",
+                stacklevel=2,
+            )
+    return knowing(people, found, private=private_context)
 
 
 def from_ratings(
@@ -92,7 +112,7 @@ def from_ratings(
     if len(set(lengths)) > 1 or not lengths[0]:
         counted = ", ".join(f"{length} {column}s" for column, length in zip(COLUMNS, lengths, strict=True))
         raise InvalidInput(f"Expected three columns of one length, at least 1; got {counted}.")
-    return _people(ratings, name, family or NoisyOr(), n_items, scale, keep_last, name)
+    return _people(ratings, name, family or NoisyOr(), n_items, scale, keep_last, name)[0]
 
 
 def _people(
@@ -103,7 +123,8 @@ def _people(
     scale: Scale,
     keep_last: bool,
     name: str,
-) -> People:
+) -> tuple[People, NDArray[np.int64]]:
+    """The people, and of each row whose it is."""
     for column, given in ratings.items():
         if pa.types.is_dictionary(given.type):  # it may name what is not there, in an order of its own
             given = ratings[column] = given.cast(given.type.value_type)
@@ -114,7 +135,7 @@ def _people(
             raise InvalidInput(f"{source}, data row {row}: {column} is missing.")
     (_, person_column), (_, item_column), (value_name, value_column) = ratings.items()
     people = person_column.combine_chunks().dictionary_encode()
-    person = np.asarray(people.indices, dtype=np.int64)
+    rows = person = np.asarray(people.indices, dtype=np.int64)
     item, labels = _numbered(item_column, n_items, source)
     values = _scaled(value_column, scale, source, value_name)
     order = np.lexsort((item, person))  # rows of one person and item stay in the order in which they came
@@ -131,17 +152,18 @@ def _people(
     n_people, width = len(people.dictionary), len(labels) if labels is not None else int(n_items or 0)
     starts = np.searchsorted(person, np.arange(n_people + 1))
     matrix = scipy.sparse.csr_array((values, item, starts), shape=(n_people, width))
-    return People(family, matrix, name=name, labels=labels)
+    return People(family, matrix, name=name, labels=labels), rows
 
 
 def _batches(
-    path: Path, columns: tuple[str, str, str], numbered: bool, progress: Progress | None
+    path: Path, columns: tuple[str, str, str], wanted: list[str], numbered: bool, progress: Progress | None
 ) -> Iterator[Any]:
+    """Rows of the file, with the columns of ratings and those of the `wanted` contexts."""
     try:
         if path.name.endswith(".parquet"):
             source = pyarrow.parquet.ParquetFile(path)
-            _expect(columns, source.schema_arrow.names, path.name)
-            for batch in source.iter_batches(columns=list(columns)):
+            every = _expect(columns, wanted, source.schema_arrow.names, path.name)
+            for batch in source.iter_batches(columns=every):
                 if progress:
                     progress(path.stat().st_size * batch.num_rows // max(1, source.metadata.num_rows))
                 yield batch
@@ -151,16 +173,19 @@ def _batches(
             unpacked = pa.CompressedInputStream(raw, "gzip") if path.suffix == ".gz" else raw
             # Types are fixed beforehand; guessed from the first rows, they would not fit the later ones.
             item_type = pa.int64() if numbered else pa.string()
-            types = dict(zip(columns, (pa.string(), item_type, pa.float64()), strict=True))
+            types = dict.fromkeys(
+                (name for one in wanted for name in (one, one.rpartition(":")[0])), pa.string()
+            )
+            types |= dict(zip(columns, (pa.string(), item_type, pa.float64()), strict=True))
             options = pyarrow.csv.ConvertOptions(column_types=types, strings_can_be_null=True)
             reader = pyarrow.csv.open_csv(unpacked, convert_options=options)
-            _expect(columns, reader.schema.names, path.name)
+            every = _expect(columns, wanted, reader.schema.names, path.name)
             seen = 0
             for batch in reader:
                 if progress:
                     progress(raw.tell() - seen)
                     seen = raw.tell()
-                yield batch.select(list(columns))
+                yield batch.select(every)
         return
     except (pa.ArrowInvalid, pa.ArrowTypeError, OSError) as error:  # which repeats what is there
         said = WHERE.match(str(error))
@@ -183,13 +208,21 @@ def _expect_commas(path: Path) -> None:
             )
 
 
-def _expect(columns: tuple[str, str, str], found: list[str], file: str) -> None:
+def _expect(columns: tuple[str, str, str], wanted: list[str], found: list[str], file: str) -> list[str]:
+    """All columns that are to be read."""
     missing = [column for column in columns if column not in found]
     if missing:
         raise InvalidInput(
             f"{file} has no column {', '.join(missing)}; expected {','.join(columns)} and found {','.join(found)}. "
             f"Name those of person, item and value, as columns={tuple(found[:3])!r} or --columns {','.join(found[:3])}."
         )
+    known = columns_of(wanted, found, file)
+    if answers := [name for name in known if name in columns]:
+        raise InvalidInput(
+            f"{file}: {', '.join(answers)} says who she is or what she wants, and that is not known when she comes; "
+            "name other columns as contexts."
+        )
+    return list(dict.fromkeys((*columns, *known)))
 
 
 def _numbered(column: Any, n_items: int | None, file: str) -> tuple[NDArray[np.int64], list[str] | None]:

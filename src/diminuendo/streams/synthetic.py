@@ -13,6 +13,7 @@ import scipy
 from diminuendo import _validate
 from diminuendo.errors import InvalidInput
 from diminuendo.objectives import NoisyOr
+from diminuendo.streams.contexts import Contexts
 from diminuendo.streams.people import People
 
 
@@ -24,16 +25,22 @@ def taste_groups(
     items_per_group: int = 10,
     group_skew: float = 1.0,
     seed: int = 0,
+    right: float | None = None,
 ) -> People:
     """The paper's product display: each person belongs to a group with a few favourite items.
 
     Group g has weight (g + 1)^-group_skew. Within a group, click probabilities vary around the
     group's own: Beta-distributed with mean between 0.1 and 0.6 per favourite item.
+
+    With `right` people have contexts: `group`, which is her own with that probability and otherwise any; and `chance`,
+    as many values, drawn for each by itself, which say nothing.
     """
     n_people = _validate.positive_int(n_people, "n_people")
     n_items = _validate.positive_int(n_items, "n_items")
     if not 1 <= items_per_group <= n_items:
         raise InvalidInput(f"items_per_group must be from 1 to {n_items}; got {items_per_group}.")
+    if right is not None and not 0 <= right <= 1:
+        raise InvalidInput(f"right is the probability that a label is right, from 0 to 1; got {right!r}.")
     rng = np.random.default_rng(seed)
     favourites = np.stack([rng.choice(n_items, items_per_group, replace=False) for _ in range(groups)])
     favourites.sort(axis=1)
@@ -45,7 +52,15 @@ def taste_groups(
     matrix = scipy.sparse.csr_array(
         (likely.ravel(), favourites[group].ravel(), starts), shape=(n_people, n_items)
     )
-    return People(NoisyOr(), matrix, name="taste-groups")
+    people = People(NoisyOr(), matrix, name="taste-groups" if right is None else "taste-labels")
+    if right is None:
+        return people
+    coins = np.random.default_rng(
+        [seed, 5]
+    )  # of their own, so that the same people come with labels as without
+    any_group, chance = coins.integers(0, groups, size=(2, n_people))
+    label = np.where(coins.random(n_people) < right, group, any_group)
+    return people.with_contexts(Contexts(group=groups, chance=groups), np.stack([label, chance], axis=1))
 
 
 def sparse_display(n_people: int, n_items: int, nnz: int, *, skew: float = 0.0, seed: int = 0) -> People:

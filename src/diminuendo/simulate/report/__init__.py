@@ -15,7 +15,8 @@ from diminuendo.simulate.result import Simulation, Sweep
 
 with extra("simulate"):
     from diminuendo.simulate.report.figures import plates
-    from diminuendo.simulate.report.page import again, escaped, heading, page, section
+    from diminuendo.simulate.report.html import escaped
+    from diminuendo.simulate.report.page import again, heading, page, section
     from diminuendo.simulate.report.text import guarantee_sentence, headlines
 
 __all__ = ["guarantee_sentence", "write_report"]

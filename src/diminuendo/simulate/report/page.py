@@ -7,15 +7,15 @@ that it stays text.
 
 from __future__ import annotations
 
-import unicodedata
-from collections.abc import Iterable, Sequence
-from html import escape
+from collections.abc import Iterable
 from importlib import resources
 from math import nan
 from string import Template
 
 import diminuendo
+from diminuendo.simulate.report.contexts import contexts_section
 from diminuendo.simulate.report.figures import Plate
+from diminuendo.simulate.report.html import escaped, table
 from diminuendo.simulate.report.text import (
     COLUMNS,
     command,
@@ -39,8 +39,6 @@ PAPER = (
     "Sebastian Perez-Salazar and Rachel Cummings (2021). Differentially Private Online Submodular Maximization. "
     "International Conference on Artificial Intelligence and Statistics (AISTATS)."
 )
-
-LOST = "\N{REPLACEMENT CHARACTER}"
 
 SHELL = Template("""<!doctype html>
 <html lang="en">
@@ -76,7 +74,8 @@ def section(simulation: Simulation, plates: Iterable[Plate], anchor: str, *, alo
     numbers = table("Means over runs, per person.", COLUMNS, table_rows(simulation))
     return (
         f'<section id="{anchor}"><{level}>{escaped(heading(simulation))}</{level}>'
-        f"<p>{escaped(lead(simulation))}</p>{answer(simulation)}{notice}{promises(simulation)}{figures}"
+        f"<p>{escaped(lead(simulation))}</p>{answer(simulation)}{notice}{promises(simulation)}"
+        f"{contexts_section(simulation)}{figures}"
         f"<h3>The numbers</h3>{numbers}</section>"
     )
 
@@ -100,7 +99,13 @@ def lead(simulation: Simulation) -> str:
         f"{stream['rounds']:,} people of the stream {stream['name']} came one after the other. Each was shown "
         f"{simulation.slots} of {stream['items']:,} things, chosen before it was known what she wants "
         f"({stream['objective']}). {CAME_BACK[simulation.feedback]} {len(groups)} learners did the choosing, "
-        f"{seeds} {'time' if seeds == 1 else 'times'} each" + (f", at epsilon {asked}." if asked else ".")
+        f"{seeds} {'time' if seeds == 1 else 'times'} each"
+        + (f", at epsilon {asked}." if asked else ".")
+        + (
+            f" It was known of each person beforehand: {simulation.contexts.said}."
+            if simulation.contexts
+            else ""
+        )
     )
 
 
@@ -180,27 +185,4 @@ def again(simulations: list[Simulation], typed: str | None = None) -> str:
         )
         + f"<h3>How to cite</h3><p>diminuendo, version {escaped(version)}: private online choice. The algorithms "
         f"called paper and fi-dp are from: {escaped(PAPER)}</p></footer>"
-    )
-
-
-def escaped(value: object) -> str:
-    """Anything as text that stays text, also where a name holds tags, quotes, or signs that no page may hold."""
-    return escape("".join(LOST if _unwanted(sign) else sign for sign in str(value)), quote=True)
-
-
-def _unwanted(sign: str) -> bool:
-    """Control signs, and halves of signs."""
-    return unicodedata.category(sign) in ("Cc", "Cs") and sign not in "\n\t"
-
-
-def table(caption: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Numbers in a box that scrolls by itself on narrow screens. The first column says whose they are."""
-    head = "".join(f'<th scope="col">{escaped(column)}</th>' for column in columns)
-    lines = []
-    for first, *others in rows:
-        cells = "".join(f"<td>{escaped(cell)}</td>" for cell in others)
-        lines.append(f'<tr><th scope="row">{escaped(first)}</th>{cells}</tr>')
-    return (
-        f'<div class="scroll" tabindex="0" role="region" aria-label="{escaped(caption)}"><table>'
-        f"<caption>{escaped(caption)}</caption><thead><tr>{head}</tr></thead><tbody>{''.join(lines)}</tbody></table></div>"
     )

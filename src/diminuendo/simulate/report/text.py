@@ -20,7 +20,10 @@ from diminuendo.learners.base.replay import AT_ONCE
 from diminuendo.objectives import NoisyOr
 from diminuendo.simulate.result import Result, Simulation
 from diminuendo.simulate.table import (
+    BY_TYPE,
     DIGITS,
+    EVERYBODY,
+    SHUFFLED,
     as_written,
     earned,
     mean_and_band,
@@ -82,8 +85,14 @@ def table_rows(simulation: Simulation) -> Iterator[list[str]]:
     base = simulation.benchmarks
     best, reference = base.optimum, base.greedy.value
     bound = "optimum, proven" if best.proven else f"optimum, at most {best.upper:.4f}"
-    nothing = [""] * 4
-    for name, value in ((bound, best.lower), ("greedy in hindsight", reference)):
+    nothing, known = [""] * 4, base.contexts
+    hindsight = {bound: best.lower, "greedy in hindsight": reference}
+    if known is not None:
+        hindsight |= {
+            f"{BY_TYPE}, in hindsight": known.greedy,
+            f"{SHUFFLED.strip()}, in hindsight": known.shuffled,
+        }
+    for name, value in hindsight.items():
         yield [name, *nothing, f"{value:.4f}", "", share_of(value, reference), "", "", ""]
     groups: dict[tuple[str, float | None], list[Result]] = {}
     for run in simulation.results:
@@ -133,16 +142,26 @@ def guarantee_sentence(guarantee: Mapping[str, Any], *, visits: int = 1) -> str:
         names = ", where everybody comes under one name of her own"
     plus = f", plus at most {chance(delta)}" if delta > 0 else ""
     real = "" if guarantee["exact"] else ", for real numbers, which the numbers computed with only resemble"
+    jointly = guarantee.get("view", EVERYBODY) != EVERYBODY
+    whatever, other, joint = f"Whatever any one person answers {rounds}", "had she answered anything else", ""
+    every = "Others are all who see every slate and every released number of the whole run"
+    shown: list[str] = []
+    if jointly:
+        whatever = f"Whatever is known of any one person, and whatever she answers, {rounds}"
+        other, joint = "had anything else been known of her, or had she answered anything else", "joint "
+        every = (
+            "Others are all but herself, together: all who see every slate but hers and every released number"
+        )
+        shown = ["Her own slates follow from what is known of her; whoever sees them may learn it."]
     return " ".join(
         [
-            f"Whatever any one person answers {rounds}, and whether she answers at all: the probability of anything "
-            f"that others may come to see is at most {factor(epsilon)} times what it would be had she answered "
-            f"anything else, or nothing{plus}.",
-            "Others are all who see every slate and every released number of the whole run, whatever else they know "
-            "and however long they compute.",
+            f"{whatever}, and whether she answers at all: the probability of anything that others may come to see is "
+            f"at most {factor(epsilon)} times what it would be {other}, or nothing{plus}.",
+            f"{every}, whatever else they know and however long they compute.",
+            *shown,
             "That she came is not hidden.",
-            f"This is ({upwards(epsilon)}, {upwards(delta)})-differential privacy ({guarantee['neighbours']}), proved "
-            f"in {guarantee['proof']} of diminuendo{real}.",
+            f"This is {joint}({upwards(epsilon)}, {upwards(delta)})-differential privacy ({guarantee['neighbours']}), "
+            f"proved in {guarantee['proof']} of diminuendo{real}.",
             "It holds where random numbers come from the operating system and stay secret, where every answer is given "
             f"to the decision that it answers{names}, and where nothing else that depends on answers, such as payoffs "
             "or click rates, is published.",
@@ -191,6 +210,9 @@ def command(simulation: Simulation) -> str:
     words += ["--slots", str(first.slots), "--rounds", str(first.rounds), "--feedback", first.feedback]
     if first.clicks:
         words += ["--clicks", first.clicks]
+    if simulation.contexts is not None:
+        words += ["--context", ",".join(simulation.contexts.columns)]
+        words += ["--private-context"] if simulation.contexts.private else []
     words += ["--learners", ",".join(simulation.by_learner())]
     if private:
         words += ["--epsilon", ",".join(map(_written, simulation.epsilons))]

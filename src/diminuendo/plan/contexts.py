@@ -1,0 +1,153 @@
+"""What contexts would do: what they cost where they say nothing, what a value needs, and what is published for them.
+
+A column of contexts, such as a country, has a number of values. Where the learner takes contexts, until what was
+published shows that a column says something, its slates are those of a run without contexts whose noise has up to (1 -
+TRIAL)^(-1/2) times the deviation, where TRIAL is the most that goes into looking at columns, and USELESS takes its
+place once it was seen that they say nothing; with private contexts a part COUNTS of the budget goes to counting people,
+and it is ((1 - TRIAL) (1 - COUNTS))^(-1/2) times (docs/maths/contexts.md, Theorem X3). A value can be told from the
+whole once about 4 nu people of it came, where nu is the largest noise in the singles of all items, in people
+(learners/overlap/schedule.py). For each release one number is published for every value and item.
+
+Where a learner does not take contexts, there can be one learner for each value, if contexts are public: everybody is in
+the hands of one of them, so that together they promise what one does. Each needs as many people as any learner.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from diminuendo import _validate
+from diminuendo.errors import InvalidInput
+from diminuendo.learners import LEARNERS
+from diminuendo.learners.base.learner import Learner
+from diminuendo.learners.base.setting import Setting
+from diminuendo.learners.overlap.contexts.shares import COUNTS, EARLY_NUS, TRIAL, USELESS
+from diminuendo.plan.first_look import FirstLook
+from diminuendo.plan.noise import releases_of
+from diminuendo.streams.contexts import Contexts
+
+SECONDS = 0.47e-6
+"""For each number with exact noise from the operating system's randomness, about, on a machine of 2020 or so."""
+
+
+@dataclass(frozen=True)
+class ContextPlan:
+    """What to expect of contexts, by public facts alone. Whether they say anything, nobody knows beforehand."""
+
+    sizes: tuple[int, ...]
+    """How many values each column has."""
+    private: bool
+    taken: bool
+    """Whether the recommended learner takes contexts."""
+    promise: str | None
+    """What it promises with them, where that is not the same as without."""
+    noise_factor: float | None
+    """By what the deviation of noise is multiplied, at most, where contexts say nothing; None: it does not grow."""
+    later_factor: float | None
+    """The same, once it is known that they say nothing."""
+    needed: int | None
+    """About how many people a value needs before it can have a slate of its own; None where it is not known."""
+    on_average: tuple[float, ...]
+    """How many people come for a value of each column, on average."""
+    numbers: int
+    """How many numbers are published for values in each release."""
+    seconds: float
+    """About how long it takes to draw their noise."""
+    advice: str
+    """What to do, in a few sentences."""
+
+    def as_json(self) -> dict[str, Any]:
+        """As plain values, as they are written to files."""
+        return vars(self) | {"sizes": list(self.sizes), "on_average": list(self.on_average)}
+
+    @property
+    def said(self) -> str:
+        """All of it in plain words."""
+        few = " and ".join(f"{size:,}" for size in self.sizes)
+        found = [f"{few} values, {'private' if self.private else 'public'}."]
+        if self.noise_factor is not None:
+            found += [
+                f"If they say nothing about what people want, noise grows up to {self.noise_factor:.3f} times until "
+                f"that is known, and up to {self.later_factor:.3f} times then.",
+                f"A value can have a slate of its own after about {self.needed:,} people, and often two to four times "
+                "as many; on average "
+                f"{' and '.join(f'{people:,.0f}' for people in self.on_average)} come for each.",
+                f"Each release publishes {self.numbers:,} numbers for them, about {_seconds(self.seconds)} of noise.",
+            ]
+        return " ".join([*found, self.advice])
+
+
+def context_plan(
+    sizes: tuple[int, ...], private: bool, made: Learner, setting: Setting, look: FirstLook | None
+) -> ContextPlan:
+    """What contexts with these numbers of values would do for the learner `made` for the setting."""
+    if not sizes:
+        raise InvalidInput(
+            "contexts says how many values each column has, as 20,24 for 20 countries and 24 hours."
+        )
+    checked = tuple(_validate.positive_int(size, "contexts") for size in sizes)
+    contexts = Contexts({f"column {number}": size for number, size in enumerate(checked, 1)}, private=private)
+    entry, releases = LEARNERS[made.name], releases_of(made)
+    taken = entry.takes_contexts
+    on_average = tuple(setting.rounds / size for size in checked)
+    numbers = 0 if releases is None else sum(checked) * setting.n_items
+    factors, promise, needed = (None, None), None, None
+    if taken:
+        with_them = entry.for_setting(replace(setting, contexts=contexts)).guarantee
+        promise = str(with_them) if with_them.view != made.guarantee.view else None
+    if taken and releases is not None:
+        factors = tuple(((1 - share) * (1 - COUNTS if private else 1)) ** -0.5 for share in (TRIAL, USELESS))
+        needed = round(EARLY_NUS * releases.nu)
+        advice = _advice_for_slates(on_average, needed)
+    else:
+        needed = None if look is None else look.enough
+        advice = (_advice_for_groups if taken else _advice_for_learners)(
+            made.name, private, on_average, needed
+        )
+    return ContextPlan(
+        checked, private, taken, promise, *factors, needed, on_average, numbers, numbers * SECONDS, advice
+    )
+
+
+def _advice_for_slates(on_average: tuple[float, ...], needed: int) -> str:
+    if max(on_average) < needed:
+        return (
+            "Too few people come for a value: expect nothing of these contexts. Join values that are alike, or wait "
+            "for more people."
+        )
+    if min(on_average) < needed:
+        return "Of the column with the most values expect little, but for values that many people have."
+    return (
+        "So many people are enough. Whether contexts pay depends on what they say: compare with shuffled labels, as "
+        "`diminuendo simulate FILE --context COLUMN` does on data of yours."
+    )
+
+
+def _advice_for_groups(name: str, private: bool, on_average: tuple[float, ...], needed: int | None) -> str:
+    said = (
+        f"{name} shows everybody the same at first; people of a value get slates of their own once what was published "
+        "says that they differ"
+    )
+    said += ". Noise is then twice as large where only a payoff comes back" if private else ""
+    if needed is None:
+        return f"{said}. It pays where values are few, have many people each, and differ in what they want."
+    said += f". A value needs about {needed:,} people to come half the way to hindsight"
+    enough = [f"{people:,.0f}" for people in on_average if people >= needed]
+    if enough:
+        return f"{said}, and {' and '.join(enough)} come on average: try it where values differ in what they want."
+    return f"{said}, and fewer come on average: leave contexts out, or join values until there are a few large ones."
+
+
+def _advice_for_learners(name: str, private: bool, on_average: tuple[float, ...], needed: int | None) -> str:
+    if private:
+        return f"{name} does not take contexts, and one learner for each value would not hide private ones."
+    return (
+        f"{name} shows everybody the same. One learner for each value of a column promises together what each "
+        "promises, since everybody is in the hands of one of them; it pays where values are few, have many people "
+        "each, and differ in what they want."
+    )
+
+
+def _seconds(seconds: float) -> str:
+    return "a hundredth of a second" if seconds < 0.015 else f"{seconds:.2g} seconds"

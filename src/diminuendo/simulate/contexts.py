@@ -1,0 +1,221 @@
+"""What contexts do in a simulation: who is given them, learners that are kept apart, and what is found for each type.
+
+Where something is known of the people of a stream, learners that take contexts are given them. Two further names say
+what to compare with:
+
+    private-no-contexts    the same learner, which is told nothing
+    private-separate       one such learner for each type, which is told how many people of its type will come
+
+Everybody is in the hands of one of the separate learners, so that together they promise what one of them does (parallel
+composition); but only where contexts are public: by a private one a person would choose who learns of her.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from diminuendo.errors import InvalidInput
+from diminuendo.learners import LEARNERS, Learner, Setting, learner_class, make
+from diminuendo.learners.base.entry import AnyEntry
+from diminuendo.learners.base.menu import SlateByType
+from diminuendo.learners.base.patience import NO_PATIENCE
+from diminuendo.learners.base.replay import replay
+from diminuendo.learners.recommend import preferred
+from diminuendo.offline import greedy_by_type, shuffled
+from diminuendo.randomness import SeededCoins
+from diminuendo.streams.contexts import UNKNOWN, Contexts
+from diminuendo.streams.people import People, Stream
+from diminuendo.types import EMPTY_SLOT, Floats, Ints, Items, Progress
+
+NO_CONTEXTS, SEPARATE = "-no-contexts", "-separate"
+"""Ends of names of learners, where contexts are simulated."""
+MOST_KEPT = 100
+"""For how many types, and values of a column, those of most people, it is kept what they were shown and earned."""
+
+
+def plain_name(name: str) -> str:
+    """The name of the learner itself, without how it is given contexts."""
+    return name.removesuffix(NO_CONTEXTS).removesuffix(SEPARATE)
+
+
+def entry_of(name: str, setting: Setting) -> AnyEntry:
+    """The entry that plays by this name, by the rule by which `private` is taken."""
+    rule = preferred(setting, LEARNERS) if plain_name(name) == "private" else None
+    return learner_class(rule.learner if rule else plain_name(name), setting.feedback)
+
+
+def comparison(
+    names: list[str], setting: Setting, contexts: Contexts | None, *, at_once: bool = True
+) -> list[str]:
+    """These learners, each private one followed by what to compare it with where something is known of people.
+
+    `at_once`: whether answers come at once; separate learners are simulated only then.
+    """
+    if contexts is None:
+        return names
+    found = []
+    for name in names:
+        found.append(name)
+        entry = entry_of(name, setting)
+        if entry.private and entry.takes_contexts:
+            found.append(name + NO_CONTEXTS)
+        if entry.private and not contexts.private and at_once:
+            found.append(name + SEPARATE)
+    return found
+
+
+def given(name: str, setting: Setting, contexts: Contexts | None) -> Setting:
+    """The setting of a learner: with contexts, where there are any and it is to have them."""
+    if plain_name(name) == name:
+        return replace(setting, contexts=contexts if entry_of(name, setting).takes_contexts else None)
+    if contexts is None:
+        raise InvalidInput(
+            f"{name} is for people of whom something is known; name their columns (--context on the command line, "
+            f"people.with_contexts(..)), or take {plain_name(name)}."
+        )
+    if name.endswith(SEPARATE) and contexts.private:
+        raise InvalidInput(
+            f"{name} would not hide private contexts: by hers a person chooses which learner counts her. Take "
+            f"{plain_name(name)}, or make contexts public."
+        )
+    if name.endswith(SEPARATE) and setting.patience != NO_PATIENCE:
+        raise InvalidInput(f"{name} is simulated only where answers come at once; leave it or lateness out.")
+    return setting
+
+
+def replay_separately(
+    name: str,
+    setting: Setting,
+    stream: People,
+    seed: int,
+    progress: Progress | None = None,
+    persons: NDArray[Any] | None = None,
+) -> tuple[Items, Learner]:
+    """The slates of one learner for each type, and the one that most people met."""
+    slates = np.full((len(stream), setting.slots), EMPTY_SLOT, dtype=np.int32)
+    largest: tuple[int, Learner] | None = None
+    for kind, rows in by_type(stream):
+        alone = replace(setting, rounds=len(rows), contexts=None)
+        learner = make(plain_name(name), alone, coins=SeededCoins((seed << 32) + kind))
+        some = None if persons is None else persons[rows]
+        slates[rows] = replay(learner, stream[rows], setting.feedback, progress, persons=some)
+        if largest is None or len(rows) > largest[0]:
+            largest = len(rows), learner
+    assert largest is not None
+    return slates, largest[1]
+
+
+def by_type(stream: Stream) -> Iterator[tuple[int, Ints]]:
+    """Types that came, the most frequent first, and who was of each."""
+    assert stream.types is not None
+    order = np.argsort(stream.types, kind="stable")
+    came, starts, counts = np.unique(stream.types[order], return_index=True, return_counts=True)
+    rows = np.split(order, starts[1:])
+    for number in np.lexsort((came, -counts)).tolist():
+        yield int(came[number]), rows[number]
+
+
+def for_each_value(stream: Stream, payoffs: Floats, name: str) -> list[dict[str, Any]]:
+    """The mean payoff, under that name, of people who have each value of each column, the most frequent first.
+
+    None is the value of those of whom it is not known.
+    """
+    contexts, types = stream.contexts, stream.types
+    assert contexts is not None
+    assert types is not None
+    found: list[dict[str, Any]] = []
+    for column, numbers in zip(contexts.columns, contexts.values_of(types).T, strict=True):
+        came, place, counts = np.unique(numbers, return_inverse=True, return_counts=True)
+        means = np.bincount(place, weights=payoffs) / counts
+        found += [
+            {
+                "column": column.name,
+                "value": None if came[some] == UNKNOWN else column.values[came[some]],
+                "people": int(counts[some]),
+                name: float(means[some]),
+            }
+            for some in np.lexsort((came, -counts)).tolist()[:MOST_KEPT]
+        ]
+    return found
+
+
+@dataclass(frozen=True)
+class ContextBenchmarks:
+    """What contexts could be worth, in hindsight: a slate for each type, against one for everybody."""
+
+    columns: dict[str, list[str]]
+    """The values of each column."""
+    private: bool
+    types: int
+    """How many types came."""
+    greedy: float
+    """What greedy on the people of each type earns, per person."""
+    shuffled: float
+    """The same with labels dealt out at random: what is chance in it."""
+    shown: list[dict[str, Any]]
+    """For the most frequent types: context, people, greedy (what its slate earns, per person) and slate."""
+    values: list[dict[str, Any]]
+    """For the most frequent values of each column: column, value, people, and greedy as above."""
+
+    def as_json(self) -> dict[str, Any]:
+        """As it is written to files."""
+        return asdict(self)
+
+    @property
+    def said(self) -> str:
+        """Which contexts they are, as `country (3 values), hour (24 values), public`."""
+        parts = [f"{name} ({len(values):,} values)" for name, values in self.columns.items()]
+        return f"{', '.join(parts)}; {'private' if self.private else 'public'}"
+
+
+def context_benchmarks(stream: Stream, slots: int) -> ContextBenchmarks | None:
+    """Hindsight for each type, and the same with labels that say nothing; None where nothing is known."""
+    contexts, types = stream.contexts, stream.types
+    if contexts is None or types is None:
+        return None
+    found = greedy_by_type(stream, slots)
+    shown = [
+        {
+            "context": contexts.said(kind),
+            "people": len(rows),
+            "greedy": found.slates[kind].value,
+            "slate": list(found.slates[kind].slate),
+        }
+        for kind, rows in list(by_type(stream))[:MOST_KEPT]
+    ]
+    chance = greedy_by_type(stream, slots, shuffled(types)).value
+    by_number = np.zeros((contexts.n_types, slots), dtype=np.int32)
+    for kind, hindsight in found.slates.items():
+        by_number[kind] = hindsight.slate
+    values = for_each_value(stream, stream.values(by_number[types]), "greedy")
+    columns: dict[str, list[str]] = contexts.config()["columns"]
+    return ContextBenchmarks(columns, contexts.private, len(found.slates), found.value, chance, shown, values)
+
+
+def for_each_type(stream: Stream, slates: Items, payoffs: Floats, learner: Learner | None) -> dict[str, Any]:
+    """What a run showed to the most frequent types at the end, and what that earned; nothing where nothing is known.
+
+    `learner`: the one that chose for everybody; None where each type had its own.
+    """
+    contexts = stream.contexts
+    if contexts is None:
+        return {}
+    menu = None if learner is None else learner.menu
+    use = "separate" if learner is None else "none" if learner.contexts is None else "slates by type"
+    shown = []
+    for kind, rows in list(by_type(stream))[:MOST_KEPT]:
+        last = menu.slates[kind] if isinstance(menu, SlateByType) else slates[rows[-1]]
+        shown.append(
+            {
+                "context": contexts.said(kind),
+                "people": len(rows),
+                "payoff": float(payoffs[rows].mean()),
+                "slate": [item for item in last.tolist() if item != EMPTY_SLOT],
+            }
+        )
+    return {"use": use, "shown": shown, "values": for_each_value(stream, payoffs, "payoff")}
