@@ -14,6 +14,7 @@ from unittest import mock
 
 import numpy as np
 
+from diminuendo.audit import context_faults as typed
 from diminuendo.audit.subjects import Subject, changed
 from diminuendo.experts.hedge import new_hedge
 from diminuendo.learners.base.entry import AnyEntry
@@ -29,6 +30,7 @@ from diminuendo.randomness import noise
 from diminuendo.randomness import rounded_normal as normal
 from diminuendo.randomness.coins import Coins, SeededCoins
 from diminuendo.randomness.words import USED, SecretRandomness
+from diminuendo.streams.contexts import Contexts
 from diminuendo.sums.chains import release as chain
 from diminuendo.sums.chains import running as chain_sums
 from diminuendo.sums.chains.focus import FULL, Focus, clip_focused
@@ -48,12 +50,25 @@ class Fault:
     """Changes a policy; only if it is told to, so that it is broken."""
     around: Callable[[], AbstractContextManager[None]] = nullcontext
     """What else is wrong with the world while the learner lives."""
+    contexts: Contexts | None = None
+    """What is known of people when they come."""
+    mended: Callable[[], AbstractContextManager[None]] = nullcontext
+    """What surrounds it where nothing is wrong."""
 
     def subject(self, name: str, *, broken: bool) -> Subject:
         """The learner with its fault; or, not broken, made by the same code with nothing wrong."""
-        around = self.around if broken else nullcontext
+        around = self.around if broken else self.mended
         name = name if broken else f"{name}, mended"
-        return changed(name, self.learner, lambda policy: self.plant(policy, broken), around)
+        return changed(name, self.learner, lambda policy: self.plant(policy, broken), around, self.contexts)
+
+
+def in_contexts(
+    contexts: Contexts,
+    plant: Callable[[Any, bool], None] = nothing,
+    around: Callable[[], AbstractContextManager[None]] = typed.types_part_early,
+) -> Fault:
+    """A fault of overlap greedy that shows where people have contexts."""
+    return Fault(OverlapGreedy, plant, around, contexts, typed.types_part_early)
 
 
 def after(policy: Any, name: str, then: Callable[..., None]) -> None:
@@ -298,9 +313,9 @@ def _in_focus(values: Any, chosen: Callable[[Focus], Focus]) -> None:
 
 def two_under_one_number(policy: Any, broken: bool) -> None:
     """A slate that is asked around, early, is checked by a chain at the same release, and only one of them is paid."""
-    memory, position = policy._memory, policy._position
+    memory, shown = policy._memory, policy._shown
     bought, begin = memory._values._bought, memory.begin_around
-    policy._settled = lambda number: number > position.memory_begins and (policy._slate != EMPTY_SLOT).all()
+    shown.settled = lambda occasion: occasion.number > occasion.first and (shown.slate != EMPTY_SLOT).all()
 
     def both(number: int, first: int, slate: Items, focus: Focus) -> Any:
         if broken:
@@ -372,14 +387,14 @@ def _falling(weighed: Callable[[Floats], Floats]) -> Iterator[None]:
         asked: Any,
         factors: Floats,
         ceiling: float,
-        joined: int,
+        joined: Any,
         left: Any,
         after: Any,
     ) -> None:
         said = weighed(factors)[items] * np.minimum(gains, ceiling)
         for person in np.flatnonzero(asked):
             for j in range(starts[person], starts[person + 1]):
-                here = items[j] != joined and gains[j] > 0
+                here = items[j] != joined[person] and gains[j] > 0
                 after[j] = int(scales[person] * said[j]) if here else 0
 
     with mock.patch.object(chain, "fall", fall):
@@ -396,6 +411,16 @@ PLANTED: dict[str, Fault] = {
     ),
     "weights from what people said (overlap-greedy)": Fault(OverlapGreedy, weights_from_answers),
     "an around and a chain under one number (overlap-greedy)": Fault(OverlapGreedy, two_under_one_number),
+    "two chains (overlap-greedy)": in_contexts(typed.PRIVATE, typed.two_chains),
+    "exact counts of private contexts (overlap-greedy)": in_contexts(typed.PRIVATE, typed.exact_counts),
+    "batch closed on one value (overlap-greedy)": in_contexts(typed.PRIVATE, typed.batch_ends_on_a_value),
+    "only cells with people (overlap-greedy)": in_contexts(
+        typed.PRIVATE, around=typed.only_cells_with_people
+    ),
+    "moved and still in the old cell (overlap-greedy)": in_contexts(
+        typed.PUBLIC, around=typed.still_in_the_old_cell
+    ),
+    "types from what people said (overlap-greedy)": in_contexts(typed.PUBLIC, typed.counts_follow_answers),
     "noise used again (boosted)": Fault(Boosted, noise_used_again),
     "secret words in part used again (boosted)": Fault(Boosted, words_given_back),
     "noise from public coins (slate-totals)": Fault(SlateTotals, public_noise),

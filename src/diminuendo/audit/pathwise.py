@@ -36,11 +36,13 @@ from diminuendo.audit.subjects import RAISED, Subject, View, play, probed
 from diminuendo.audit.taps import Crossing, Diverged, Taps, Unwatched
 from diminuendo.audit.worlds import (
     CROWDS,
+    Known,
     Neighbours,
     Said,
     Script,
     crowd,
     growing,
+    known_of,
     neighbours,
     size_in_words,
     victims,
@@ -132,7 +134,7 @@ def paired_run(
     led, diverged = Taps(free.crossings, ends=True), ""
     try:
         again = play(subject, pair.setting, other, SplitCoins(seed, None), led)
-        diverged = _difference(seen, again, pair.victim, len(free.crossings), len(led.crossings))
+        diverged = _difference(seen, again, pair, len(free.crossings), len(led.crossings))
     except Diverged as reason:
         diverged = str(reason)
     both = list(zip(free.crossings, led.crossings, strict=False))
@@ -158,23 +160,25 @@ def _without_secret_words(crossings: Sequence[Crossing], coins: SplitCoins) -> i
     return secret.count(False)
 
 
-def _difference(seen: View, again: View, victim: int, passed: int, led: int) -> str:
+def _difference(seen: View, again: View, pair: Neighbours, passed: int, led: int) -> str:
     if seen.ended != again.ended:
         return f"no more slates are shown ({seen.ended or again.ended})"
     if led < passed:
         return "less is drawn or published"
-    if not np.array_equal(seen.slates, again.slates):
+    others = np.arange(len(seen.slates)) != (pair.victim if pair.hides_context else -1)
+    if not np.array_equal(seen.slates[others], again.slates[others]):
         return "other slates are shown"
-    if not np.array_equal(seen.probes, again.probes):
+    if not np.array_equal(seen.probes[others], again.probes[others]):
         return "other rounds are probed"
-    if not np.array_equal(seen.propensities, again.propensities, equal_nan=True):
+    if not np.array_equal(seen.propensities[others], again.propensities[others], equal_nan=True):
         return "other propensities are told"
-    return "" if _told(seen, victim) == _told(again, victim) else "answers are answered otherwise"
+    told = [_told(view, pair.victim, hers=not pair.hides_context) for view in (seen, again)]
+    return "" if told[0] == told[1] else "answers are answered otherwise"
 
 
-def _told(view: View, victim: int) -> list[tuple[int, str]]:
+def _told(view: View, victim: int, *, hers: bool) -> list[tuple[int, str]]:
     """What was said to answers, but that the victim's own was refused: that is between the learner and her."""
-    return [(to, what) for to, what in view.told if to != victim or not what.startswith(RAISED)]
+    return [(to, what) for to, what in view.told if to != victim or (hers and not what.startswith(RAISED))]
 
 
 def everything_is_watched(subject: Subject, pair: Neighbours, seed: int) -> bool:
@@ -295,7 +299,11 @@ def _scouts(
             if setting.feedback != "full":  # where only some rounds are heard, hers is one of them
                 heard = np.flatnonzero(probed(subject, setting, seed)[:until])
                 victim = int(random.choice(heard)) if len(heard) else victim
-            pair = neighbours(setting, f"{about}; {kind}", victim, one, other, crowd(setting, kind, random))
+            others = crowd(setting, kind, random)
+            known: Known = ((), ())
+            if subject.contexts is not None:
+                known = known_of(subject.contexts, setting.rounds, victim, random)
+            pair = neighbours(setting, f"{about}; {kind}", victim, one, other, others, known)
             turned, secret = (number + later) % 2 == 1, int(random.integers(2**32))
             found_run = paired_run(subject, pair, seed, secret, turned=turned)
             found.append(Scout(pair, subject.promise(setting, seed), seed, turned, found_run))

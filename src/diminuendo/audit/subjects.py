@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
 from unittest import mock
@@ -27,6 +27,7 @@ from diminuendo.learners.hedge import constants
 from diminuendo.privacy import curves
 from diminuendo.privacy.budget import Guarantee
 from diminuendo.randomness.coins import Coins, SeededCoins
+from diminuendo.streams.contexts import Contexts
 from diminuendo.types import EMPTY_SLOT, FEEDBACKS, Decision, FeedbackKind, Floats, Items
 
 RAISED = "raised "
@@ -50,6 +51,8 @@ class Subject:
     make: Callable[[Setting, Coins], Learner]
     around: Callable[[], AbstractContextManager[None]] = nullcontext
     """What else is wrong with the world while a faulty learner lives."""
+    contexts: Contexts | None = None
+    """What is known of people when they come to it; None: nothing."""
 
     def promise(self, setting: Setting, seed: int = 0) -> Guarantee:
         """What its learners claim; some of them only once public coins, here of that seed, have fallen."""
@@ -86,9 +89,10 @@ class View:
     """Rounds before or in which something was drawn or published."""
 
 
-def shipped(name: str) -> Subject:
+def shipped(name: str, contexts: Contexts | None = None) -> Subject:
     """A learner of the catalogue."""
-    return changed(name, _validate.lookup(LEARNERS, name, "learner"), lambda policy: None)
+    entry = _validate.lookup(LEARNERS, name, "learner")
+    return changed(name, entry, lambda policy: None, contexts=contexts)
 
 
 def changed(
@@ -96,15 +100,16 @@ def changed(
     entry: AnyEntry,
     change: Callable[[Any], None],
     around: Callable[[], AbstractContextManager[None]] = nullcontext,
+    contexts: Contexts | None = None,
 ) -> Subject:
     """Learners of an entry, each with something done to its policy before it meets anybody."""
 
     def make(setting: Setting, coins: Coins) -> Learner:
-        learner = entry.for_setting(setting, coins=coins)
+        learner = entry.for_setting(replace(setting, contexts=contexts), coins=coins)
         change(learner.policy)
         return learner
 
-    return Subject(name, next(kind for kind in FEEDBACKS if kind in entry.reads), make, around)
+    return Subject(name, next(kind for kind in FEEDBACKS if kind in entry.reads), make, around, contexts)
 
 
 def play(subject: Subject, setting: Setting, script: Script, coins: Coins, taps: Taps | None = None) -> View:
@@ -124,7 +129,7 @@ def play(subject: Subject, setting: Setting, script: Script, coins: Coins, taps:
         for t in range(script.rounds):
             passed = len(watch.crossings)
             try:
-                decision = learner.choose()
+                decision = learner.choose(context=script.known(t))
             except (Diverged, Unwatched):
                 raise
             except Exception as error:

@@ -2,7 +2,8 @@
 
 A world is scripted to the last answer: who answers which round, when, and what. An answer may come late, twice or
 never, and may be anything at all. `Neighbours` are two worlds that differ in the answers to one round, the victim's;
-whoever sees everything that is shown should hardly be able to tell them apart.
+whoever sees everything that is shown should hardly be able to tell them apart. Where people have contexts that are
+private, they differ in her context too, and whoever sees all but what she is shown should hardly be able to.
 
 For attacks from outside (`candidates`) the victim comes first, so that everything later may depend on her; all others
 say nothing, so that hers is the only voice, or say the same thing always. Worlds are tiny: the whole budget goes into a
@@ -28,6 +29,7 @@ from diminuendo.errors import InvalidInput
 from diminuendo.learners import LEARNERS, Setting
 from diminuendo.learners.base.entry import Shape
 from diminuendo.objectives import Oracle
+from diminuendo.streams.contexts import Context, Contexts
 from diminuendo.types import FeedbackKind, Slate
 
 Reply: TypeAlias = Callable[[Slate], Any]
@@ -49,6 +51,8 @@ class Script:
 
     rounds: int
     answers: tuple[Answer, ...]
+    contexts: tuple[Context, ...] = ()
+    """What is known of who comes, round by round; empty: nothing."""
 
     def __post_init__(self) -> None:
         for answer in self.answers:
@@ -57,6 +61,10 @@ class Script:
                     f"An answer comes to a slate that was shown: got round {answer.to} answered after round "
                     f"{answer.at} of {self.rounds}."
                 )
+
+    def known(self, number: int) -> Context:
+        """What is known of who comes in that round."""
+        return self.contexts[number] if self.contexts else None
 
     def after(self, number: int) -> list[Answer]:
         """What is said once the slate of that round has been shown."""
@@ -74,13 +82,23 @@ class Neighbours:
     """The round in which they differ."""
     one: Script
     other: Script
+    hides_context: bool = False
+    """Whether her context differs too; then what she is shown herself is not in the view."""
 
     def __post_init__(self) -> None:
         others = [
             [answer for answer in script.answers if answer.to != self.victim]
             for script in (self.one, self.other)
         ]
-        if self.one.rounds != self.other.rounds or others[0] != others[1]:
+        known = [
+            tuple(
+                context
+                for number, context in enumerate(script.contexts)
+                if not (self.hides_context and number == self.victim)
+            )
+            for script in (self.one, self.other)
+        ]
+        if self.one.rounds != self.other.rounds or others[0] != others[1] or known[0] != known[1]:
             raise InvalidInput(f"Neighbours differ in the answers to round {self.victim} only; these do not.")
 
 
@@ -288,15 +306,37 @@ def crowd(setting: Setting, kind: str, random: np.random.Generator) -> list[Repl
     return [None if random.random() < 0.2 else wild(feedback, n, random) for _ in range(rounds)]
 
 
+Known = tuple[tuple[Context, ...], tuple[Context, ...]]
+"""What is known of everybody, in the one world and in the other."""
+
+
+def known_of(contexts: Contexts, rounds: int, victim: int, random: np.random.Generator) -> Known:
+    """Anything, or nothing; where contexts are private, something else of the victim in the other world."""
+    types = random.integers(contexts.n_types, size=rounds)
+    one = [contexts.said(number) for number in types.tolist()]
+    other = list(one)
+    if contexts.private:
+        apart = types[victim] + random.integers(1, contexts.n_types)
+        other[victim] = contexts.said(int(apart % contexts.n_types))
+    return tuple(one), tuple(other)
+
+
 def neighbours(
-    setting: Setting, about: str, victim: int, one: Said, other: Said, others: Sequence[Any]
+    setting: Setting,
+    about: str,
+    victim: int,
+    one: Said,
+    other: Said,
+    others: Sequence[Any],
+    known: Known = ((), ()),
 ) -> Neighbours:
-    """Two worlds: the victim says `one` or `other`, everybody else the same."""
+    """Two worlds: the victim says `one` or `other`, and may be known otherwise; everybody else is the same."""
     scripts = []
-    for said in (one, other):
+    for said, contexts in zip((one, other), known, strict=True):
         answers = [Answer(victim, min(setting.rounds - 1, victim + late), reply) for late, reply in said]
         answers += [
             Answer(t, t, reply) for t, reply in enumerate(others) if reply is not None and t != victim
         ]
-        scripts.append(Script(setting.rounds, tuple(sorted(answers, key=lambda answer: answer.at))))
-    return Neighbours(about, setting, victim, scripts[0], scripts[1])
+        in_order = tuple(sorted(answers, key=lambda answer: answer.at))
+        scripts.append(Script(setting.rounds, in_order, contexts))
+    return Neighbours(about, setting, victim, scripts[0], scripts[1], known[0] != known[1])

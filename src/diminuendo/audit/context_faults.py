@@ -1,0 +1,164 @@
+"""What can be done wrong where people have contexts; planted into overlap greedy (faults.py).
+
+Worlds of an audit are so small that nothing would be found out about contexts in them. So while one of these learners
+lives, broken or mended, each type has a favourite item from the first release on, by its number (`types_part_early`):
+then chains part, and rows and cells have most of the budget. That is public, and hurts nobody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+from unittest import mock
+
+import numpy as np
+
+from diminuendo.learners.overlap.contexts import columns, one_per_type
+from diminuendo.learners.overlap.contexts.columns import Evidence
+from diminuendo.learners.overlap.contexts.counts import TypeCounts
+from diminuendo.learners.overlap.contexts.one_per_type import OnePerType
+from diminuendo.randomness import rounded_normal as normal
+from diminuendo.streams.contexts import Contexts
+from diminuendo.streams.walks import GainWalk
+from diminuendo.sums.chains.cells import CellRelease, SharedFocus
+from diminuendo.sums.chains.release import Answers, ChainRelease, add_weighted, clipped
+from diminuendo.types import Floats, Ints, Objective
+
+PUBLIC, PRIVATE = Contexts(group=3), Contexts(group=3, private=True)
+"""What is known of people in the worlds of an audit."""
+
+
+@contextmanager
+def types_part_early() -> Iterator[None]:
+    """Gates are open from the first release on, and each type has a favourite item, by its number."""
+    believed = OnePerType._believed
+
+    def with_favourites(self: OnePerType, views: Any, whole: Any, present: Ints) -> tuple[Floats, Floats]:
+        mean, variance = believed(self, views, whole, present)
+        mean[np.arange(len(present)), present % mean.shape[1]] += 1.0
+        return mean, variance
+
+    with (
+        mock.patch.object(OnePerType, "_believed", with_favourites),
+        mock.patch.object(one_per_type, "OPENS_AFTER", 0.0),
+        mock.patch.object(one_per_type, "KNOWN", 1e-9),
+        mock.patch.object(one_per_type, "singles_share", return_value=0.3),
+        mock.patch.object(columns, "_evidence", return_value=Evidence(1.0, False)),
+    ):
+        yield
+
+
+class _Unpaid:
+    """What is drawn on this was never charged."""
+
+    name = "unpaid"
+
+    def has(self, part: str) -> bool:
+        return False
+
+    def once(self, part: str, draw: Any, secret: Any) -> Ints:
+        found: Ints = draw()
+        return found
+
+
+def two_chains(policy: Any, broken: bool) -> None:
+    """People are asked along the chain of their type, and along one for everybody, and only one of them is paid."""
+    memory, frame = policy._memory, policy.frame
+    begin, in_contexts, people = memory.begin_by_type, memory._values.in_contexts, list[Answers]()
+
+    def keep(*given: Any) -> Any:
+        chain, cells = in_contexts(*given)
+        people[:] = [cells._people]
+        return chain, cells
+
+    def both(number: int, first: int, focus: SharedFocus) -> Any:
+        asked, cells = begin(number, first, focus)
+        if broken:
+            release = asked._release
+            everybody = people[0]._replace(types=np.zeros_like(people[0].types))
+            paid: Any = _Unpaid()
+            common = ChainRelease(everybody, memory._clip, paid, release.sigmas, release.factors)
+            walk = GainWalk(frame.n_items, memory._people.frozen(), release.starts, release.items)
+            common.row(0, walk.after(0), frame.secret)
+            common.rest(frame.secret)
+        return asked, cells
+
+    memory._values.in_contexts, memory.begin_by_type = keep, both
+
+
+def exact_counts(policy: Any, broken: bool) -> None:
+    """How many people have each value is used as it is, without noise, though contexts are private."""
+    if broken:
+        known = Contexts({column.name: column.values for column in policy.frame.contexts.columns})
+        exact = TypeCounts(known, len(policy.plan.schedule))
+        policy._memory._counts = policy._shown._counts = exact
+
+
+def batch_ends_on_a_value(policy: Any, broken: bool) -> None:
+    """A batch is over when somebody of a certain type has come as well."""
+    due, came, seen = policy.due, policy.came, [0]
+
+    def counted(first: int, types: Ints, counts: Any) -> None:
+        came(first, types, counts)
+        seen[0] += int((types == 1).sum())
+
+    policy.came = counted
+    policy.due = lambda: bool(due() and (not broken or seen[0] > policy._position.made))
+
+
+def counts_follow_answers(policy: Any, broken: bool) -> None:
+    """Whoever wants item 0 is counted as of the first type from then on, whatever was known of her when she came."""
+    learn, decisions, schedule = policy.learn, policy.frame.decisions, policy.plan.schedule
+
+    def moved(place: int, answer: Objective) -> None:
+        learn(place, answer)
+        if broken and answer.value([0]) > 0:
+            batch, by_type = schedule.batch_of(decisions.round_at(place)), policy._memory._counts._by_type
+            by_type[batch, int(decisions.types[place])] -= 1
+            by_type[batch, 1] += 1
+
+    policy.learn = moved
+
+
+@contextmanager
+def only_cells_with_people() -> Iterator[None]:
+    """Types part early; and of values that nobody has who answered, nothing is published."""
+
+    def cells(self: CellRelease, column: int, secret: Any) -> Ints | None:
+        values, shape = self._columns[column].of_type[self._people.types], self._columns[column].size
+        there, size = np.unique(values[values >= 0]), len(self._factors)
+        found = np.zeros((shape, size), dtype=np.int64)
+        if np.isinf(self.deviations.cells[column]):
+            return None
+        total = _cells(self, values, shape)
+        found[there] = normal.rounded_normal(total[there], self.deviations.cells[column], secret)
+        return found
+
+    with types_part_early(), mock.patch.object(CellRelease, "cells", cells):
+        yield
+
+
+@contextmanager
+def still_in_the_old_cell() -> Iterator[None]:
+    """Types part early; and whoever is moved to another cell, as everybody is, stays in the old one too."""
+
+    def cells(self: CellRelease, column: int, secret: Any) -> Ints | None:
+        values, shape = self._columns[column].of_type[self._people.types], self._columns[column].size
+        if np.isinf(self.deviations.cells[column]):
+            return None
+        total = _cells(self, values, shape) + _cells(
+            self, np.where(values < 0, -1, (values + 1) % shape), shape
+        )
+        return normal.rounded_normal(total, self.deviations.cells[column], secret)
+
+    with types_part_early(), mock.patch.object(CellRelease, "cells", cells):
+        yield
+
+
+def _cells(release: CellRelease, values: Ints, size: int) -> Ints:
+    """The sums of a column's cells, of people who have these values."""
+    people, total = release._people, np.zeros((size, len(release._factors)), dtype=np.int64)
+    ticks, _ = clipped(people, release._clip, release._factors)
+    add_weighted(people.starts, people.items, ticks, people.weights, values, total)
+    return total
