@@ -17,6 +17,7 @@ from diminuendo.plan import plan
 from diminuendo.plan.noise import SURE, apart, deviations
 from diminuendo.types import Floats
 from tests.kit.statistics import ALPHA
+from tests.learners.test_overlap_greedy import shown_of
 
 ITEMS, GROUPS, CARES, ROUNDS, SEEDS = 600, 100, 3, 6_000, 30
 SETTING = Setting(ITEMS, 1, ROUNDS, "full", 0.8, 1e-6)
@@ -48,7 +49,7 @@ def published(request: pytest.FixtureRequest) -> tuple[OverlapPlan, Floats]:
             if (
                 policy._position.memory_begins == 0
             ):  # else memory began anew, and fewer releases were averaged
-                rows.append(policy._picker._worth.get([0])[0][0])
+                rows.append(shown_of(learner).picker.worth.get([0])[0][0])
     assert len(rows) > 0.9 * SEEDS
     return policy.plan, np.array(rows)
 

@@ -93,7 +93,7 @@ class Toy:
     def guarantee(self) -> Guarantee:
         return Guarantee(self.claimed, 0.0, "replace one round", "", False)
 
-    def choose(self) -> Decision:
+    def choose(self, *, context: None = None) -> Decision:
         self.shown += 1
         return Decision(self.shown - 1, (self._item(),))
 

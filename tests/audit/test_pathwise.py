@@ -13,11 +13,15 @@ from scipy import stats
 from diminuendo.audit import laws
 from diminuendo.audit.effort import ALPHA, EFFORTS
 from diminuendo.audit.finding import Finding
-from diminuendo.audit.pathwise import AIM, Losses, _most, epsilon_of, mean_exceeds, pathwise
-from diminuendo.audit.subjects import shipped
+from diminuendo.audit.pathwise import AIM, Losses, _difference, _most, epsilon_of, mean_exceeds, pathwise
+from diminuendo.audit.subjects import View, shipped
 from diminuendo.audit.taps import DRAWN, SHOWN, Crossing
+from diminuendo.audit.worlds import known_of, neighbours
+from diminuendo.errors import InvalidInput
 from diminuendo.learners import LEARNERS, Setting
 from diminuendo.privacy import curves
+from diminuendo.streams.contexts import Contexts
+from tests.kit.slow import mostly_slow
 
 QUICK = EFFORTS["quick"]
 
@@ -155,3 +159,49 @@ def test_every_shipped_learner_is_cleared(name: str) -> None:
         for epsilon in (0.3, 1.0, 4.0):
             for finding in pathwise(subject, epsilon, 1e-6, EFFORTS["full"], 1):
                 assert not finding.violation, str(finding)
+
+
+CONTEXTS = {
+    "public": Contexts(group=3),
+    "private": Contexts(group=3, private=True),
+    "one private value": Contexts(member=["yes"], private=True),
+    "two private columns": Contexts(group=2, coin=2, private=True),
+}
+
+
+@pytest.mark.parametrize("known", mostly_slow(CONTEXTS, ["private"]))
+def test_a_learner_with_contexts_is_cleared(known: str) -> None:
+    (found,) = pathwise(shipped("overlap-greedy", CONTEXTS[known]), 1.0, 1e-6, QUICK, 11)
+    assert not found.violation, str(found)
+    assert found.shown > 0.5, "and not because nothing was tried"
+
+
+def test_neighbours_differ_in_a_context_only_where_it_is_private() -> None:
+    random, setting = np.random.default_rng(0), Setting(3, 1, 6, "full", 1.0, 1e-6)
+    for known in CONTEXTS.values():
+        for victim in (0, 5):
+            found = known_of(known, 6, victim, random)
+            pair = neighbours(setting, "anybody", victim, (), (), [None] * 6, found)
+            differ = [one != other for one, other in zip(*found, strict=True)]
+            assert differ == [known.private and number == victim for number in range(6)]
+            assert pair.hides_context == known.private
+            assert pair.one.known(victim) == found[0][victim]
+            with pytest.raises(InvalidInput, match="these do not"):
+                dataclasses.replace(pair, other=dataclasses.replace(pair.other, contexts=found[0][::-1][:5]))
+    hidden = neighbours(
+        setting, "anybody", 1, (), (), [None] * 6, known_of(CONTEXTS["private"], 6, 1, random)
+    )
+    with pytest.raises(InvalidInput, match="these do not"):
+        dataclasses.replace(hidden, hides_context=False)
+
+
+def test_what_she_is_shown_herself_is_in_the_view_unless_her_context_is_private() -> None:
+    setting, random = Setting(3, 1, 6, "full", 1.0, 1e-6), np.random.default_rng(1)
+    views = []
+    for slate in (0, 1):
+        slates, probes = np.zeros((6, 1), dtype=np.int32), np.full((6, 2), -1, dtype=np.int32)
+        slates[2] = slate
+        views.append(View(slates, probes, (), np.ones(6), ((2, f"returned {slate}"),)))
+    for name, said in (("public", "other slates are shown"), ("private", "")):
+        pair = neighbours(setting, "", 2, (), (), [None] * 6, known_of(CONTEXTS[name], 6, 2, random))
+        assert _difference(views[0], views[1], pair, 0, 0) == said

@@ -14,6 +14,7 @@ from diminuendo.simulate.report import write_report
 from diminuendo.types import Floats
 from tests.browser.chromium import HOW_TO_GET_IT, Browser, browser, find
 from tests.simulate.specimens import small, tiny
+from tests.simulate.test_report_contexts import small as with_contexts
 
 PROGRAM = find()
 pytestmark = pytest.mark.skipif(PROGRAM is None, reason=HOW_TO_GET_IT)
@@ -105,3 +106,13 @@ def test_what_is_looked_for_is_found(tab: Browser, tmp_path: Path) -> None:
     assert any(address.startswith("https://example.invalid") for address in tab.requests)
     assert any("missing" in complaint for complaint in tab.complaints)
     assert tab.ask("window.hacked") == 1
+
+
+def test_slates_of_types_need_no_scrolling_on_a_phone(tab: Browser, tmp_path: Path) -> None:
+    tab.open(write_report(Sweep([with_contexts()]), tmp_path), 390)
+    assert tab.ask("document.documentElement.scrollWidth") == 390
+    tables = tab.ask(
+        "[...document.querySelectorAll('.wraps')].map(one => [one.offsetWidth, one.parentElement.clientWidth])"
+    )
+    assert len(tables) == 2, "private and private-separate"
+    assert all(wide <= room for wide, room in tables)

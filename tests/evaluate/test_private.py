@@ -37,9 +37,9 @@ def cell(log: Log, monkeypatch: pytest.MonkeyPatch) -> int:
     """The whole number that noise is added to."""
     seen = []
 
-    def exact(counts: PrivateCounts, secret: SecretRandomness) -> Ints:
-        seen.append(int(counts._lots[0][0]))
-        return counts._lots[0]
+    def exact(counts: PrivateCounts, secret: SecretRandomness, lot: int) -> Ints:
+        seen.append(int(counts._lots[lot][0]))
+        return counts._lots[lot]
 
     monkeypatch.setattr(PrivateCounts, "_drawn", exact)
     secret = SecretRandomness(SeededCoins(1))

@@ -1,7 +1,8 @@
 """A process that knows nothing but menus and public coins, and chooses by them.
 
 Run as a program: python -m tests.kit.choose_by_menu FOLDER. Reads every menu in the folder, named CASE.NUMBER.menu, and
-writes the slates and probes of its rounds as CASE.NUMBER.npz. Coins are seeded, and stand where the menu says.
+writes the slates and probes of its rounds as CASE.NUMBER.npz. Coins are seeded, and stand where the menu says. Where
+there are contexts, the types of the people who come are in CASE.NUMBER.types.npy.
 """
 
 from __future__ import annotations
@@ -14,12 +15,13 @@ import numpy as np
 from diminuendo import SeededCoins
 from diminuendo.learners.menus import read_menu
 from diminuendo.randomness import PublicCoins
-from diminuendo.types import Items
+from diminuendo.streams.contexts import NOBODY
+from diminuendo.types import Ints, Items
 
 SEED = 11
 
 
-def chosen(written: bytes, rounds: int) -> tuple[Items, Items]:
+def chosen(written: bytes, rounds: int, types: Ints = NOBODY) -> tuple[Items, Items]:
     """The slates and probes of the first `rounds` rounds of a menu."""
     menu = read_menu(written)
     coins = PublicCoins(SeededCoins(SEED))
@@ -29,7 +31,7 @@ def chosen(written: bytes, rounds: int) -> tuple[Items, Items]:
     probes = np.full((rounds, 3), -1, dtype=np.int32)
     done = 0
     while done < rounds:
-        done += chooser.draw(menu.first + done, slates[done:], probes[done:], coins.view)
+        done += chooser.draw(menu.first + done, slates[done:], probes[done:], coins.view, types[done:])
         coins.resume()
     return slates, probes
 
@@ -38,7 +40,9 @@ def main(folder: Path) -> None:
     """Choose by every menu in the folder."""
     for file in sorted(folder.glob("*.menu")):
         rounds = int((folder / f"{file.stem}.rounds").read_text())
-        slates, probes = chosen(file.read_bytes(), rounds)
+        known = folder / f"{file.stem}.types.npy"
+        types = np.load(known) if known.exists() else NOBODY
+        slates, probes = chosen(file.read_bytes(), rounds, types)
         np.savez(folder / f"{file.stem}.npz", slates=slates, probes=probes)
 
 

@@ -10,15 +10,15 @@ import numpy as np
 import pytest
 
 import diminuendo as dim
-from diminuendo import People, SeededCoins
+from diminuendo import People, SeededCoins, SlateRules
 from diminuendo.errors import InvalidInput
+from diminuendo.learners.base.items import ItemAvailability
 from diminuendo.learners.base.learner import Learner
-from diminuendo.learners.overlap import policy as overlap_policy
+from diminuendo.learners.overlap import one_for_all
 from diminuendo.learners.overlap.around import LOCAL, SURE, AroundBelief, swapped
 from diminuendo.learners.overlap.focus import NextFocus, Standing
-from diminuendo.learners.overlap.items import ItemAvailability
+from diminuendo.learners.overlap.one_for_all import CHAINS
 from diminuendo.learners.overlap.pick import SlatePicker
-from diminuendo.learners.overlap.policy import CHAINS
 from diminuendo.learners.overlap.recipes import OverlapGreedy
 from diminuendo.learners.overlap.running_means import Measured, RunningMeans
 from diminuendo.privacy.budget import Budget
@@ -26,7 +26,15 @@ from diminuendo.privacy.ledger import Ledger
 from diminuendo.sums.chains.focus import FULL, Focus
 from diminuendo.types import Floats, Ints, Items
 from tests.kit.slow import mostly_slow
-from tests.learners.test_overlap_greedy import BUDGET, _erratic, hostile, memory_of, policy_of, published
+from tests.learners.test_overlap_greedy import (
+    BUDGET,
+    _erratic,
+    hostile,
+    memory_of,
+    policy_of,
+    published,
+    shown_of,
+)
 
 WIDE = Budget(10.0, 1e-6, accountant="continuous-gaussian")
 ITEMS, SLOTS = 8, 2
@@ -137,7 +145,7 @@ def test_hostile_people_move_no_more_than_is_charged_around_slates(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Two streams that differ in one round, the same view, in which slates are asked around as soon as they can be."""
-    monkeypatch.setattr(overlap_policy, "SETTLED", -np.inf)
+    monkeypatch.setattr(one_for_all, "SETTLED", -np.inf)
     random = np.random.default_rng(seed)
     n, rounds = 4, 60
     others = [hostile(random, n) for _ in range(rounds)]
@@ -169,7 +177,7 @@ def test_hostile_people_move_no_more_than_is_charged_around_slates(
 
 def test_a_person_can_move_nearly_all_that_is_charged_around_slates(monkeypatch: pytest.MonkeyPatch) -> None:
     """The charge is not idle: she is of the first batch, and wants the item that is shown, or the other one."""
-    monkeypatch.setattr(overlap_policy, "SETTLED", -np.inf)
+    monkeypatch.setattr(one_for_all, "SETTLED", -np.inf)
     one, other = (dim.person(dim.NoisyOr(), {item: 1.0}, n_items=2) for item in (0, 1))
     script: list[tuple[Ints, float, Ints]] = []
     for which in (0, 1):
@@ -233,7 +241,7 @@ def test_only_what_is_surely_better_is_swapped_in(deviation: float, expected: li
 
 def test_items_are_swapped_in_where_they_may_be_shown() -> None:
     better = around({(0, 3): 0.5, (0, 4): 0.4})
-    items = ItemAvailability(10, 3, absent=[3], eligible=[[0, 3, 5], [1, 3, 5], [2, 3, 4, 5]])
+    items = ItemAvailability(10, 3, [3], SlateRules(eligible=[[0, 3, 5], [1, 3, 5], [2, 3, 4, 5]]))
     assert swapped(better, items).tolist() == [0, 1, 4]
     items.retire([4], 0)
     assert swapped(better, items).tolist() == [0, 1, 2]
@@ -248,7 +256,8 @@ def test_swaps_keep_their_rules_whatever_is_believed(seed: int) -> None:
     slate = random.permutation(10)[:3].astype(np.int32)
     eligible = random.random((3, 10)) < 0.7
     eligible[:, 0] = True
-    items = ItemAvailability(10, 3, absent=random.permutation(10)[:2].tolist(), eligible=eligible)
+    rules = SlateRules(eligible=eligible, may_be_empty=True)
+    items = ItemAvailability(10, 3, random.permutation(10)[:2].tolist(), rules)
     belief = AroundBelief(slate, means, deviations)
     found = swapped(belief, items)
     assert len(set(found.tolist())) == 3
@@ -418,7 +427,7 @@ def test_an_item_that_retires_while_an_around_is_unfinished_is_not_shown(
         fails_at("around", ledger, patch)
         with pytest.raises(OSError, match="disk full"):
             learner.choose()
-    gone = int(policy_of(learner)._slate[0])
+    gone = int(shown_of(learner).slate[0])
     learner.retire([gone])
     slates = learner.replay(people[at:])
     assert gone not in slates
@@ -430,7 +439,7 @@ def test_a_snapshot_among_arounds_goes_on_slate_for_slate(tmp_path: Path) -> Non
     with Ledger.open(tmp_path / "ledger", WIDE) as ledger:
         first = OverlapGreedy(MANY, SLOTS, horizon=600, epsilon=10.0, delta=1e-6, ledger=ledger)
         first.replay(people[:120])
-        weights = policy_of(first)._focus.weights.copy()
+        weights = shown_of(first).focus.weights.copy()
         assert weights.min() < FULL
         kept, charges = first.snapshot(), len(ledger.charges)
         after = first.replay(people[120:400])
@@ -439,13 +448,13 @@ def test_a_snapshot_among_arounds_goes_on_slate_for_slate(tmp_path: Path) -> Non
         assert len(ledger.charges) > charges
     with Ledger.open(tmp_path / "ledger") as again:
         second = OverlapGreedy.restore(kept, ledger=again)
-        np.testing.assert_array_equal(policy_of(second)._focus.weights, weights)
+        np.testing.assert_array_equal(shown_of(second).focus.weights, weights)
         np.testing.assert_array_equal(second.replay(people[120:400]), after, "as published, not drawn again")
         assert again.spent() == spent
         assert kinds(second, again) == asked
-        np.testing.assert_array_equal(policy_of(second)._focus.weights, policy_of(first)._focus.weights)
+        np.testing.assert_array_equal(shown_of(second).focus.weights, shown_of(first).focus.weights)
         for one, other in zip(
-            policy_of(second)._picker._around.arrays, policy_of(first)._picker._around.arrays, strict=True
+            shown_of(second).picker._around.arrays, shown_of(first).picker._around.arrays, strict=True
         ):
             np.testing.assert_array_equal(one, other)
         second.replay(people[400:])
@@ -468,7 +477,7 @@ def test_what_was_begun_as_an_around_before_a_crash_is_one_afterwards(
         with pytest.raises(OSError, match="disk full"):
             first.choose()
         assert kinds(first, ledger)[7]
-    monkeypatch.setattr(overlap_policy, "SETTLED", np.inf)
+    monkeypatch.setattr(one_for_all, "SETTLED", np.inf)
     with Ledger.open(tmp_path / "ledger") as again:
         second = OverlapGreedy.restore(kept, ledger=again)
         second.replay(people[ends[7] :])
@@ -489,8 +498,8 @@ def test_one_by_one_or_all_at_once_the_same_is_published(appears: bool) -> None:
             else:
                 for t in range(low, high):
                     learner.observe(learner.choose(), people[t])
-        assert set(policy_of(learner)._slate.tolist()) == {1, 2}
-        published.append(policy_of(learner)._picker._around.arrays[1])
+        assert set(shown_of(learner).slate.tolist()) == {1, 2}
+        published.append(shown_of(learner).picker._around.arrays[1])
     np.testing.assert_array_equal(published[0], published[1])
 
 
@@ -571,7 +580,7 @@ def appearing(learner: Learner, batch: int) -> People:
 def test_an_item_that_appears_or_comes_back_is_in_full_focus(monkeypatch: pytest.MonkeyPatch) -> None:
     learner, watched = watched_run(monkeypatch, Ledger(WIDE), absent=[30])
     appearing(learner, 5)
-    weights = policy_of(learner)._focus.weights
+    weights = shown_of(learner).focus.weights
     assert all(focus.weights[30] == FULL for focus in watched.chains.values())
     assert weights.min() < 0.7 * FULL
     assert weights[30] == FULL

@@ -38,7 +38,7 @@ def test_a_replay_that_fails_in_its_midst_is_not_taken_up_again(
     """Their answers may have been counted, and their rounds not: a second try could count them twice."""
     learner = made(kind)
     learner.replay(PEOPLE[:20])
-    monkeypatch.setattr(learner._frame.decisions, "pass_by", lambda rows: 1 / 0)
+    monkeypatch.setattr(learner._frame.decisions, "pass_by", lambda *rows: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         learner.replay(PEOPLE[20:40])
     monkeypatch.undo()
@@ -218,7 +218,7 @@ def test_people_who_cannot_have_been_stored() -> None:
     learner.replay(PEOPLE[:30])
     stored = learner.policy._memory._values
     good = [array.copy() for array in stored._arrays()]
-    batches, _, items, values = range(4)
+    batches, _, _, items, values = range(5)
     for which, value in ((values, -1), (values, 2), (batches, 99), (values, np.nan), (items, 0)):
         bad = [array.copy() for array in good]
         bad[which][:] = value
@@ -308,7 +308,7 @@ def test_a_release_that_fails_at_its_end_counts_answers_once(monkeypatch: pytest
         failing_once.replay(PEOPLE)
     failing_once.replay(PEOPLE[failing_once.rounds :])
     whole.replay(PEOPLE)
-    np.testing.assert_array_equal(failing_once.policy._picker.gains, whole.policy._picker.gains)
+    np.testing.assert_array_equal(failing_once.policy._shown.picker.gains, whole.policy._shown.picker.gains)
     assert failing_once.snapshot() == whole.snapshot()
 
 

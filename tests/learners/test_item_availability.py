@@ -10,10 +10,10 @@ import pytest
 from scipy import stats
 
 import diminuendo as dim
-from diminuendo import NoisyOr, People, SeededCoins
+from diminuendo import NoisyOr, People, SeededCoins, SlateRules
 from diminuendo.errors import InvalidInput
-from diminuendo.learners.base.menu import draw_from_lists
-from diminuendo.learners.overlap.items import NOT_YET, ItemAvailability
+from diminuendo.learners.base.items import NOT_YET, ItemAvailability
+from diminuendo.learners.base.rules.draw import draw_from_lists
 from diminuendo.learners.overlap.recipes import OverlapGreedy
 from diminuendo.randomness.words import PublicCoins
 from diminuendo.streams import taste_groups
@@ -24,18 +24,23 @@ from tests.learners.test_overlap_greedy import memory_of, policy_of
 MADE: dict[str, Any] = {"epsilon": 1e4, "delta": 1e-6}
 
 
+def slots_of(*eligible: list[int]) -> SlateRules:
+    """Slots with items of their own, which may stay empty."""
+    return SlateRules(eligible=eligible, may_be_empty=True)
+
+
 def drawn(items: ItemAvailability, rounds: int, seed: int = 1) -> Items:
     slates = np.full((rounds, items.slots), EMPTY_SLOT, dtype=np.int32)
     coins, done = PublicCoins(SeededCoins(seed)), 0
-    starts, listed = items.lists()
-    while (done := int(draw_from_lists(starts, listed, slates, done, coins.view))) < rounds:
+    lists, counts = items.lists(), np.zeros(len(items.rules.caps), dtype=np.int64)
+    while (done := int(draw_from_lists(lists, slates, done, counts, coins.view))) < rounds:
         coins.resume()
     return slates
 
 
 def test_random_slates_keep_to_what_is_available() -> None:
     """Slot by slot, each item that is left equally likely."""
-    items = ItemAvailability(6, 2, absent=[5], eligible=[[0, 1, 2, 5], [2, 3]])
+    items = ItemAvailability(6, 2, [5], slots_of([0, 1, 2, 5], [2, 3]))
     items.retire([1], 0)
     slates = drawn(items, 40_000)
     allowed = {(0, 2): 0.25, (0, 3): 0.25, (2, 3): 0.5}
@@ -53,13 +58,13 @@ def fits(counts: dict[Any, int], law: dict[Any, float]) -> float:
 
 
 def test_a_slot_for_which_nothing_is_left_stays_empty() -> None:
-    items = ItemAvailability(4, 3, eligible=[[0], [0], [0, 1]])
+    items = ItemAvailability(4, 3, rules=slots_of([0], [0], [0, 1]))
     slates = drawn(items, 50)
     assert (slates == [0, EMPTY_SLOT, 1]).all()
 
 
 def test_the_best_pair_of_slot_and_item() -> None:
-    items = ItemAvailability(4, 2, eligible=[[0, 1], [1, 2]])
+    items = ItemAvailability(4, 2, rules=slots_of([0, 1], [1, 2]))
     slate = np.full(2, EMPTY_SLOT, dtype=np.int32)
     assert items.pick(np.array([1.0, 5.0, 2.0, 9.0]), slate) in ((0, 1), (1, 1))
     slate[0] = 1
@@ -150,11 +155,11 @@ def test_nobody_knows_how_many_will_come() -> None:
 
 def test_doors() -> None:
     with pytest.raises(InvalidInput, match="2 slots"):
-        ItemAvailability(4, 2, eligible=[[0]])
+        ItemAvailability(4, 2, rules=slots_of([0]))
     with pytest.raises(InvalidInput, match="no eligible item"):
-        ItemAvailability(4, 2, eligible=[[0], []])
+        ItemAvailability(4, 2, rules=slots_of([0], []))
     with pytest.raises(InvalidInput, match="eligible item"):
-        ItemAvailability(4, 2, eligible=[[0], [4]])
+        ItemAvailability(4, 2, rules=slots_of([0], [4]))
     with pytest.raises(InvalidInput, match="item"):
         ItemAvailability(4, 2, absent=[4])
     with pytest.raises(InvalidInput, match="prior"):

@@ -17,9 +17,10 @@ from diminuendo import LEARNERS, Learner, SeededCoins, Setting
 from diminuendo.audit.taps import Diverged, Taps
 from diminuendo.errors import InvalidInput, OutOfRange
 from diminuendo.learners.base.decisions import OpenDecisions
-from diminuendo.learners.base.menu import Menu, RandomFromLists
+from diminuendo.learners.base.menu import Menu, RandomFromLists, SlateByType
 from diminuendo.learners.base.policy import MenuPolicy
 from diminuendo.learners.menus import MENUS, read_menu
+from diminuendo.learners.slates.contexts.menu import SlatesByGroup
 from diminuendo.streams import taste_groups
 from diminuendo.types import FEEDBACKS, FeedbackKind, Items
 from tests.kit.choose_by_menu import SEED
@@ -150,5 +151,6 @@ def test_what_is_no_menu_is_refused() -> None:
 
 def test_every_kind_of_menu_is_shown_by_some_learner() -> None:
     shown = {type(menu) for name in WITH_MENUS for menu, _, _ in played(name)}
-    restricted = {RandomFromLists}  # of learners with eligible slots: tests/learners/test_overlap_menus.py
+    # Of learners with rules or contexts: tests/learners/test_rules.py, test_contexts.py, test_slate_contexts.py.
+    restricted = {RandomFromLists, SlateByType, SlatesByGroup}
     assert shown | restricted == set(MENUS.values())

@@ -17,8 +17,9 @@ from diminuendo import Functions, Oracle, People, SeededCoins, Setting
 from diminuendo.errors import InvalidInput, LedgerInUse, OverBudget
 from diminuendo.learners.base.learner import Learner
 from diminuendo.learners.base.stored_objectives import StoredObjectives
-from diminuendo.learners.overlap import policy as policy_file
+from diminuendo.learners.overlap import one_for_all
 from diminuendo.learners.overlap.drift import DriftTest
+from diminuendo.learners.overlap.one_for_all import OneForAll
 from diminuendo.learners.overlap.policy import OverlapPolicy
 from diminuendo.learners.overlap.recipes import CLIP, OverlapGreedy
 from diminuendo.learners.overlap.schedule import batch_ends, overlap_plan
@@ -43,6 +44,12 @@ BUDGET = Budget(1.0, 1e-6, accountant="continuous-gaussian")
 def policy_of(learner: Learner) -> OverlapPolicy:
     assert isinstance(learner.policy, OverlapPolicy)
     return learner.policy
+
+
+def shown_of(learner: Learner) -> OneForAll:
+    shown = policy_of(learner)._shown
+    assert isinstance(shown, OneForAll)
+    return shown
 
 
 def memory_of(learner: Learner) -> PeopleMemory:
@@ -359,7 +366,7 @@ def test_when_tastes_change_it_starts_again() -> None:
 
 def test_who_came_before_the_change_is_forgotten_and_not_divided_by(monkeypatch: pytest.MonkeyPatch) -> None:
     """Afterwards every measured share is that among people since the change, whatever batches came before."""
-    monkeypatch.setattr(policy_file, "SETTLED", math.inf)  # singles are asked for to the end
+    monkeypatch.setattr(one_for_all, "SETTLED", math.inf)  # singles are asked for to the end
     wants = np.zeros((6_000, 6))
     wants[:3_000, :2], wants[3_000:, 3:5] = 0.5, 0.5
     people = People(dim.NoisyOr(), wants)
@@ -370,7 +377,7 @@ def test_who_came_before_the_change_is_forgotten_and_not_divided_by(monkeypatch:
     assert first > 0
     assert min(memory._people.batches) >= first
     assert len(memory._values) == len(memory._people) == 6_000 - policy.plan.schedule.ends[first - 1]
-    (shares,), _ = policy._picker._worth.get([0])
+    (shares,), _ = shown_of(learner).picker.worth.get([0])
     # The batch in which tastes changed holds some of before; all others want item 3 by half.
     assert 0.45 < shares[3] < 0.501
 

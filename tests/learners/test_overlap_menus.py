@@ -11,6 +11,7 @@ from diminuendo import SeededCoins
 from diminuendo.errors import InvalidInput
 from diminuendo.learners.base.learner import Learner
 from diminuendo.learners.base.menu import Menu, OneSlate, RandomFromLists, RandomSlates
+from diminuendo.learners.base.rules.lists import Lists
 from diminuendo.learners.menus import read_menu
 from diminuendo.learners.overlap.policy import PAYOFFS, WISHES
 from diminuendo.learners.overlap.recipes import OverlapGreedy, OverlapSums
@@ -96,25 +97,32 @@ def test_a_learner_that_goes_on_from_a_snapshot_has_the_menu_of_its_items(kind: 
     assert isinstance(menu, RandomFromLists)
     assert isinstance(now, RandomFromLists)
     assert (menu.first, menu.end, menu.words) == (4, now.end, 0)
-    np.testing.assert_array_equal(menu.items, now.items)
-    assert 0 in menu.items.tolist()
-    assert 1 not in menu.items.tolist()
+    assert menu.lists is not None
+    assert now.lists is not None
+    np.testing.assert_array_equal(menu.lists.items, now.lists.items)
+    assert 0 in menu.lists.items.tolist()
+    assert 1 not in menu.lists.items.tolist()
 
 
 def test_lists_that_do_not_fit_are_refused() -> None:
     good: dict[str, Any] = {"n_items": 4, "slots": 2, "first": 0, "end": 9, "words": 0}
     starts, items = np.array([0, 2, 3]), np.array([0, 1, 3], dtype=np.int32)
-    RandomFromLists(**good, starts=starts, items=items)
+    RandomFromLists(**good, lists=Lists(starts, items))
     wrong: dict[str, Any]
     for wrong in (
-        {"starts": starts[:2], "items": items},
-        {"starts": np.array([0, 4, 3]), "items": items},
-        {"starts": np.array([0, 2, 9]), "items": items},
-        {"starts": np.array([-1, 2, 3]), "items": items},
-        {"starts": starts, "items": np.array([0, 1, 4], dtype=np.int32)},
+        {"starts": starts[:2]},
+        {"starts": np.array([0, 4, 3])},
+        {"starts": np.array([0, 2, 9])},
+        {"starts": np.array([-1, 2, 3])},
+        {"items": np.array([0, 1, 4], dtype=np.int32)},
+        {"pinned": np.array([0], dtype=np.int32)},
+        {"pinned": np.array([0, 4], dtype=np.int32)},
+        {"most": np.array([1])},
+        {"inside": np.zeros(4, dtype=np.int64), "parents": np.array([0]), "most": np.array([1])},
+        {"inside": np.array([0, 0, 1, 0]), "parents": np.array([-1]), "most": np.array([1])},
     ):
         with pytest.raises(InvalidInput, match="altered"):
-            RandomFromLists(**good | wrong)
+            RandomFromLists(**good, lists=Lists(**{"starts": starts, "items": items} | wrong))
 
 
 # What it costs.

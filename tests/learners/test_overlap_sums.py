@@ -35,7 +35,7 @@ from diminuendo.sums.private_sum import ROOM
 from diminuendo.sums.schedule import Schedule, geometric
 from diminuendo.types import Decision, Floats, Ints
 from tests.kit.slow import mostly_slow
-from tests.learners.test_overlap_greedy import BUDGET, _erratic, hostile, policy_of, published
+from tests.learners.test_overlap_greedy import BUDGET, _erratic, hostile, policy_of, published, shown_of
 
 MADE: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-6}
 Script = list[tuple[Ints, float, Ints]]
@@ -401,7 +401,7 @@ def test_a_snapshot_goes_on_as_it_was() -> None:
     again = OverlapSums.restore(learner.snapshot(), coins=SeededCoins(9))
     for mine, theirs in zip(sums_of(learner).arrays, sums_of(again).arrays, strict=True):
         np.testing.assert_array_equal(mine, theirs)
-    np.testing.assert_array_equal(policy_of(again)._slate, policy_of(learner)._slate)
+    np.testing.assert_array_equal(shown_of(again).slate, shown_of(learner).slate)
     again.replay(people[310:])
     assert again.rounds == 500
 

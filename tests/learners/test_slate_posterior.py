@@ -24,6 +24,7 @@ from diminuendo.learners.slates.mcmc import (
     PRIOR_TOTAL_APPEAL,
     PRIOR_WIDTH,
     initial_state,
+    prior_of,
     sweep,
 )
 from diminuendo.learners.slates.model import Draws, best_slate, chances
@@ -145,7 +146,7 @@ def test_a_move_that_is_given_up_early_would_have_been_refused() -> None:
     for ceilings in (evidence.ceilings, np.full_like(evidence.ceilings, np.inf), evidence.ceilings - 20.0):
         chain, coins = initial_state(N, observations.n_pairs), np.random.default_rng(4)
         for _ in range(40):
-            sweep(evidence._replace(ceilings=ceilings), chain, coins)
+            sweep(evidence._replace(ceilings=ceilings), chain, prior_of(N), coins)
         ends.append((*(part.tolist() for part in chain), coins.random()))
     assert ends[0] == ends[1]
     assert ends[0] != ends[2], "moves are given up, and by too low a ceiling wrongly"
@@ -234,7 +235,7 @@ def test_the_chain_draws_from_the_posterior() -> None:
     seen = np.zeros((batches, 3))
     for batch in range(batches):
         for _ in range(each):
-            sweep(evidence, chain, coins)
+            sweep(evidence, chain, prior_of(len(chain.appeals)), coins)
             chain.prior[:] = prior
             seen[batch] += (chain.appeals[0], chain.appeals[1], chain.overlaps[0] == 0)
     seen /= each
@@ -271,7 +272,7 @@ def test_the_prior_is_what_it_says_when_nothing_was_published() -> None:
     evidence = Observations(40, 2).evidence()
     centres, widths, no_overlaps = [], [], []
     for _ in range(3000):
-        sweep(evidence, chain, coins)
+        sweep(evidence, chain, prior_of(len(chain.appeals)), coins)
         centres.append(chain.prior[0])
         widths.append(chain.prior[1] ** -2)
         no_overlaps.append(chain.prior[2])

@@ -45,6 +45,15 @@ PERSONS = np.random.default_rng(4).integers(0, 60, size=ROUNDS)
 
 PRIVATE = [entry for entry in LEARNERS.values() if entry.private]
 every_private = pytest.mark.parametrize("kind", PRIVATE, ids=lambda kind: kind.name)
+QUICK = {"fi-dp", "boosted", "overlap-greedy", "slate-clicks"}
+"""One for each way in which slates come about: what takes long is tried on these, and on all in the slow suite."""
+some_private = pytest.mark.parametrize(
+    "kind",
+    [
+        pytest.param(kind, marks=[] if kind.name in QUICK else pytest.mark.slow, id=kind.name)
+        for kind in PRIVATE
+    ],
+)
 
 
 def made(kind: Any, visits: int, seed: int = 3, epsilon: float = 40.0, **config: Any) -> Any:
@@ -326,7 +335,7 @@ def test_rounds_count_when_chosen_and_late_answers_do_not_come_back(kind: Any) -
     assert learner.snapshot() == chosen != before
 
 
-@every_private
+@some_private
 def test_a_round_over_the_quota_looks_like_any_other(kind: Any) -> None:
     """Same coins, same slates, same replies and same errors, whoever it is."""
     ada, new = made(kind, 1, patience=50), made(kind, 1, patience=50)
@@ -462,7 +471,7 @@ def hedge_header() -> Any:
 # Replay.
 
 
-@every_private
+@some_private
 @pytest.mark.parametrize("visits", [1, 2])
 def test_replay_is_the_loop_with_names_too(kind: Any, visits: int) -> None:
     quick, slow, parts, open_ = (made(kind, visits) for _ in range(4))
@@ -659,7 +668,7 @@ def test_a_whole_run_fits_its_ledger(visits: int) -> None:
     assert charged.epsilon == pytest.approx(0.7 / visits, rel=1e-12)
 
 
-@every_private
+@some_private
 def test_many_at_once_are_counted_as_one_after_the_other(kind: Any) -> None:
     one, many = made(kind, 2), made(kind, 2)
     decisions = many.choose_many(100, PERSONS[:100])

@@ -35,12 +35,32 @@ SEVERAL = (
     "nothing else that depends on answers, such as payoffs or click rates, is published."
 )
 
+JOINT = (
+    "Whatever is known of any one person, and whatever she answers, in one round, and whether she answers at all: the "
+    "probability of anything that others may come to see is at most e^1 = 2.72 times what it would be had anything "
+    "else been known of her, or had she answered anything else, or nothing, plus at most one in a million. Others are "
+    "all but herself, together: all who see every slate but hers and every released number, whatever else they know "
+    "and however long they compute. Her own slates follow from what is known of her; whoever sees them may learn it. "
+    "That she came is not hidden. This is joint (1, 0.000001)-differential privacy (replace one round with its "
+    "context), proved in docs/maths/x.md of diminuendo. It holds where random numbers come from the operating system "
+    "and stay secret, where every answer is given to the decision that it answers, and where nothing else that "
+    "depends on answers, such as payoffs or click rates, is published."
+)
+
 
 def test_the_words() -> None:
     learner = make("private", Setting(10, 2, 500, "full", 1.0, 1e-6), coins=SeededCoins(1))
     assert guarantee_sentence(learner.guarantee.as_json()) == ONE
     pure = Guarantee(0.5, 0.0, str(Unit(rounds=3)), "docs/maths/x.md", secure_coins=True, exact=False)
     assert guarantee_sentence(pure.as_json(), visits=3) == SEVERAL
+
+
+def test_the_words_where_contexts_are_private() -> None:
+    unit = Unit(relation="replace-with-context")
+    joint = Guarantee(1.0, 1e-6, str(unit), "docs/maths/x.md", secure_coins=True, view=unit.view)
+    assert guarantee_sentence(joint.as_json()) == JOINT
+    before = {name: value for name, value in joint.as_json().items() if name != "view"}
+    assert "joint" not in guarantee_sentence(before), "as guarantees were kept when there were no contexts"
 
 
 def test_who_promises_nothing_and_who_needs_not() -> None:

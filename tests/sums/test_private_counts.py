@@ -226,7 +226,7 @@ def test_counts_are_one_release() -> None:
     assert [drawn.name for drawn in held.drawn] == ["counts.000000", "counts.000001"]
     while counts._lots:
         counts.forget()
-    counts._number = 0
+    counts._opened = 0
     counts.open([1, 1])
     with pytest.raises(InvalidInput, match="another size"):
         counts.release(secret(6))

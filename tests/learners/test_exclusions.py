@@ -1,0 +1,336 @@
+"""What a person excludes is not shown to her, and nobody else can tell: what others see is the same."""
+
+from __future__ import annotations
+
+import itertools
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import diminuendo as dim
+from diminuendo import LEARNERS, SeededCoins, Setting, SlateRules
+from diminuendo.audit.taps import Taps
+from diminuendo.errors import InvalidInput
+from diminuendo.learners.base.learner import Learner
+from diminuendo.learners.base.menu import OneSlate, RandomSlates, SlateByType
+from diminuendo.learners.base.replay import loop
+from diminuendo.learners.base.rules import leave_out as rules_of_exclusions
+from diminuendo.learners.menus import read_menu
+from diminuendo.learners.overlap.memory import PayoffMemory
+from diminuendo.learners.overlap.recipes import OverlapGreedy, OverlapSums
+from diminuendo.privacy.budget import Budget, Unit
+from diminuendo.privacy.ledger import Ledger
+from diminuendo.streams import Contexts, taste_groups
+from diminuendo.streams.exclusions import NONE, Exclusions, exclusions_of
+from diminuendo.types import EMPTY_SLOT, Items
+
+N_ITEMS, SLOTS, ROUNDS = 14, 4, 300
+PEOPLE = taste_groups(ROUNDS, N_ITEMS, groups=4, items_per_group=5, seed=1)
+TYPES = np.arange(ROUNDS) % 3
+CAPS = SlateRules(pinned={1: 4}, caps=[([0, 1, 2, 3, 4, 5], 2), ([0, 1, 2], 1)])
+WAYS: dict[str, tuple[Any, dict[str, Any]]] = {
+    "overlap-greedy": (OverlapGreedy, {}),
+    "overlap-sums": (OverlapSums, {}),
+    "rules": (OverlapGreedy, {"rules": CAPS}),
+    "slots": (OverlapSums, {"eligible": [range(8), range(8), range(14), range(8, 14)]}),
+    "types": (OverlapGreedy, {"contexts": Contexts(kind=3)}),
+    "private types": (OverlapGreedy, {"contexts": Contexts(kind=3, private=True), "rules": CAPS}),
+    "prior": (OverlapGreedy, {"prior": np.linspace(0.9, 0.1, N_ITEMS)}),
+}
+MADE: dict[str, Any] = {"horizon": ROUNDS, "epsilon": 50.0, "delta": 1e-6, "exclusions": True}
+
+
+def made(way: str, seed: int = 1, **more: Any) -> Learner:
+    entry, own = WAYS[way]
+    learner: Learner = entry(N_ITEMS, SLOTS, **MADE | own | more, coins=SeededCoins(seed))
+    return learner
+
+
+def contexts(way: str) -> dict[str, Any]:
+    return {"contexts": TYPES} if "types" in way else {}
+
+
+def excluded(seed: int = 5) -> list[list[int]]:
+    """Some exclude nothing, some a few items, one everything."""
+    chance = np.random.default_rng(seed)
+    found = [chance.permutation(N_ITEMS)[: chance.integers(6)].tolist() for _ in range(ROUNDS)]
+    found[7], found[200] = list(range(N_ITEMS)), list(range(N_ITEMS))
+    return [each if t % 3 else [] for t, each in enumerate(found)]
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_nobody_is_shown_what_she_excludes_and_replay_is_choose(way: str) -> None:
+    exclude = excluded()
+    slates = made(way).replay(PEOPLE, exclude=exclude, **contexts(way))
+    np.testing.assert_array_equal(loop(made(way), PEOPLE, exclude=exclude, **contexts(way)), slates)
+    matrix = sparse.lil_matrix((ROUNDS, N_ITEMS))
+    for t, own in enumerate(exclude):
+        assert not set(own) & set(slates[t].tolist())
+        shown = slates[t][slates[t] != EMPTY_SLOT]
+        assert len(set(shown.tolist())) == len(shown)
+        for items, most in CAPS.caps if "rules" in WAYS[way][1] else ():
+            assert np.isin(shown, items).sum() <= most
+        for slot, row in enumerate(WAYS[way][1].get("eligible", ())):
+            assert slates[t, slot] in [*row, EMPTY_SLOT]
+        matrix[t, own] = 1
+    for t in (7, 200):
+        assert (slates[t] == EMPTY_SLOT).all() == bool(exclude[t])
+    np.testing.assert_array_equal(made(way).replay(PEOPLE, exclude=matrix, **contexts(way)), slates)
+    yes_and_no = matrix.toarray() > 0
+    np.testing.assert_array_equal(made(way).replay(PEOPLE, exclude=yes_and_no, **contexts(way)), slates)
+    many = made(way)
+    first = many.choose_many(9, exclude=exclude[:9], **{k: v[:9] for k, v in contexts(way).items()})
+    np.testing.assert_array_equal([many.row_of(decision) for decision in first], slates[:9])
+    assert {decision.propensity for decision in first} == {None}, "the same for all, whatever they exclude"
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_by_what_is_left_she_is_shown_the_best(way: str) -> None:
+    """In the slot that becomes free; other slots stay as they are. Against the words of the rule."""
+    learner = made(way)
+    learner.replay(PEOPLE[:250], **{name: each[:250] for name, each in contexts(way).items()})
+    menu = learner.menu
+    assert isinstance(menu, (OneSlate, SlateByType))
+    assert menu.lists is not None
+    chooser = menu.chooser()
+    for kind, (many, seed) in itertools.product(range(3), itertools.product(range(6), range(5))):
+        types = np.array([kind])
+        plain, slates = (np.full((1, SLOTS), EMPTY_SLOT, dtype=np.int32) for _ in range(2))
+        own = np.random.default_rng(seed).permutation(N_ITEMS)[:many].tolist()
+        for each in (plain, slates):
+            chooser.draw(0, each, np.zeros((1, 3), dtype=np.int32), PUBLIC, types)
+        own += plain[0][: seed % SLOTS].tolist()
+        chooser.without(slates, exclusions_of([own], 1, N_ITEMS), types)
+        expected = plain[0].tolist()
+        freed = [slot for slot, item in enumerate(expected) if item in own]
+        leaving = {slot: expected[slot] for slot in freed}
+        for slot in freed:
+            expected[slot] = EMPTY_SLOT
+        ranked = [*menu.stand_ins[0][kind if isinstance(menu, SlateByType) else 0], *menu.stand_ins[1]]
+        for slot in freed:
+            after = leaving[slot]
+            by_number = [*range(after + 1, N_ITEMS), *range(after + 1)]
+            rows = WAYS[way][1].get("eligible", [range(N_ITEMS)] * SLOTS)
+            rules = WAYS[way][1].get("rules", SlateRules())
+            for item in [int(item) for item in ranked if item >= 0] + by_number:
+                fits = item not in own and item not in expected and item in rows[slot]
+                fits &= item not in [pin for _, pin in rules.pinned]
+                after_it = [*expected, item]
+                if fits and all(sum(x in items for x in after_it) <= most for items, most in rules.caps):
+                    expected[slot] = item
+                    break
+        assert slates[0].tolist() == expected
+
+
+PUBLIC = dim.randomness.PublicCoins(SeededCoins(1)).view
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("person", [3, 120])
+def test_others_see_the_same_whatever_she_excludes(way: str, person: int) -> None:
+    """Slates, menus byte for byte, and all that is charged and drawn; also in the random batch. She says nothing."""
+    seen = [
+        seen_by_others(way, person, own) for own in ([], [0], ["?", -3, 10**30], [4, 5, 4], range(N_ITEMS))
+    ]
+    for slates, menus, ledger in seen[1:]:
+        np.testing.assert_array_equal(slates, seen[0][0])
+        assert menus == seen[0][1]
+        assert ledger == seen[0][2]
+
+
+def seen_by_others(way: str, person: int, own: Any) -> tuple[Items, list[bytes], str]:
+    unit = Unit(1, "replace-with-context" if way == "private types" else "replace-with-exclusions")
+    ledger = Ledger(Budget(50.0, 1e-6, unit, "continuous-gaussian"))
+    learner, exclude = made(way, ledger=ledger), list[Any](excluded())
+    exclude[person] = own
+    slates, menus = list[Items](), list[bytes]()
+    for t in range(ROUNDS):
+        told: dict[str, Any] = {"context": {"kind": str(TYPES[t])}} if "types" in way else {}
+        decision = learner.choose(exclude=exclude[t], **told)
+        slates.append(learner.row_of(decision))
+        if learner.menu is not None and t % 10 == 0:
+            menus.append(learner.menu.to_bytes())
+        if t != person:
+            learner.observe(decision, PEOPLE[t])
+    return np.delete(slates, person, axis=0), menus, f"{ledger.charges} {ledger.drawn} {ledger.spent()}"
+
+
+@pytest.mark.parametrize("way", ["overlap-greedy", "types"])
+def test_what_is_published_is_all_that_follows_from_her_answer(way: str) -> None:
+    """Her payoff is that of what she was shown. Where the same is published all the same, others see the same."""
+    exclude, other = excluded(), excluded()
+    other[100] = [int(item) for item in made(way).replay(PEOPLE, exclude=exclude, **contexts(way))[100]]
+    assert other[100] != exclude[100]
+    with (taps := Taps()).open():
+        first = made(way).replay(PEOPLE, exclude=exclude, **contexts(way))
+    with Taps(taps.crossings).open():
+        second = made(way).replay(PEOPLE, exclude=other, **contexts(way))
+    assert set(first[100].tolist()) & set(second[100].tolist()) <= {EMPTY_SLOT}
+    np.testing.assert_array_equal(np.delete(first, 100, axis=0), np.delete(second, 100, axis=0))
+
+
+def test_that_test_can_tell_stand_ins_that_use_public_coins(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Planted: what takes the place of what she excludes is drawn by public coins. Then everybody after her sees it."""
+    learners = [made("overlap-greedy") for _ in range(2)]
+    real = rules_of_exclusions.leave_out
+    exclude: list[list[list[int]]] = [[[] for _ in range(ROUNDS)] for _ in range(2)]
+    exclude[1][3] = [0, 1, 2, 3, 4, 5, 6]
+
+    def drawn_anew(*parts: Any) -> None:
+        real(*parts)
+        if len(parts[4].items):
+            learners[1]._frame.public.take(1)
+
+    monkeypatch.setattr("diminuendo.learners.base.menu.leave_out", drawn_anew)
+    slates = [
+        np.delete(learner.replay(PEOPLE[:20], exclude=own[:20]), 3, axis=0)
+        for learner, own in zip(learners, exclude, strict=True)
+    ]
+    assert (slates[0] != slates[1]).any()
+
+
+def test_her_answer_counts_with_the_payoff_of_what_she_was_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    """She wants nothing of what the others are shown, and all that she is shown."""
+    payoffs = list[float]()
+    monkeypatch.setattr(PayoffMemory, "add", lambda memory, payoff, batch: payoffs.append(payoff))
+    learner = made("prior")
+    shown = learner.choose().slate
+    decision = learner.choose(exclude=shown)
+    assert len(set(decision.slate) - set(shown)) == SLOTS
+    learner.observe(decision, dim.person(dim.NoisyOr(), dict.fromkeys(decision.slate, 1.0), n_items=N_ITEMS))
+    assert payoffs == [1.0]
+
+
+class Hostile:
+    """An object that raises whatever is asked of it."""
+
+    def __getattribute__(self, name: str) -> Any:
+        raise RuntimeError("a secret")
+
+    def __index__(self) -> int:
+        raise RuntimeError("a secret")
+
+
+HOSTILE: list[Any] = [
+    "0123", b"\x00\x01", 7, 3.5, Hostile(), [Hostile(), 2], {"a": 1}, [[1], [2]], np.nan, [np.nan, 1e300, 2.0, 2],
+    [10**40, -(10**40), True, 2], np.array([[2, 2], [2, 99]]), np.array(["2"]), [2] * 10_000, itertools.count(0),
+    (4 // number for number in (2, 0)), [None, 2], {2}, range(2, 3), np.array([2], dtype=np.uint64),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("number", range(len(HOSTILE)))
+def test_nothing_that_she_excludes_is_an_error(number: int) -> None:
+    own = HOSTILE[number]
+    learner = made("overlap-greedy")
+    assert len(learner.choose(exclude=own).slate) <= SLOTS
+    assert learner.rounds == 1
+    found = exclusions_of([own, [3]], 2, N_ITEMS)
+    assert found.of(1) == [3]
+    assert all(0 <= item < N_ITEMS for item in found.of(0))
+    assert "secret" not in repr(found)
+
+
+def test_more_items_than_there_are() -> None:
+    learner = made("overlap-greedy")
+    assert learner.choose(exclude=range(10**6)).slate == ()
+    assert len(learner.choose(exclude=range(N_ITEMS - 2)).slate) == 2
+
+
+def test_a_snapshot_goes_on_with_exclusions() -> None:
+    learner, exclude = made("rules"), excluded()
+    learner.replay(PEOPLE[:150], exclude=exclude[:150])
+    again = OverlapGreedy.restore(learner.snapshot(), coins=SeededCoins(9))
+    assert again.parameters == learner.parameters
+    assert again.unit == learner.unit == Unit(1, "replace-with-exclusions")
+    decision = again.choose(exclude=[4, 5])
+    assert not {4, 5} & set(decision.slate)
+    with pytest.raises(InvalidInput, match="another slate"):
+        again.observe(dim.Decision(decision.round, (1, 2), life=decision.life), PEOPLE[0])
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_another_process_serves_exclusions_by_the_menu_alone(way: str, tmp_path: Path) -> None:
+    """At first by random slates, in the end by the last one; stand-ins are in the menu."""
+    program = (
+        "import sys, numpy as np\n"
+        "from diminuendo import SeededCoins\n"
+        "from diminuendo.learners.menus import read_menu\n"
+        "from diminuendo.randomness import PublicCoins\n"
+        "from diminuendo.streams.exclusions import Exclusions\n"
+        "for number in range(2):\n"
+        "    menu = read_menu(open(f'{sys.argv[1]}/{number}.menu', 'rb').read())\n"
+        "    with np.load(f'{sys.argv[1]}/{number}.npz') as told:\n"
+        "        excluded, types = Exclusions(told['starts'], told['items']), told['types']\n"
+        "    coins = PublicCoins(SeededCoins(1))\n"
+        "    coins.take(menu.words)\n"
+        "    slates = np.full((len(excluded.starts) - 1, menu.slots), -1, dtype=np.int32)\n"
+        "    chooser, probes = menu.chooser(), np.zeros((len(slates), 3), dtype=np.int32)\n"
+        "    coins.refill(1000)\n"
+        "    assert chooser.draw(menu.first, slates, probes, coins.view, types) == len(slates)\n"
+        "    chooser.without(slates, excluded, types)\n"
+        "    np.save(f'{sys.argv[1]}/{number}.npy', slates)\n"
+    )
+    learner, exclude, expected = made(way), excluded(), []
+    for number, (start, stop) in enumerate([(0, 5), (290, 300)]):
+        told = {name: each[learner.rounds : start] for name, each in contexts(way).items()}
+        learner.replay(PEOPLE[learner.rounds : start], exclude=exclude[learner.rounds : start], **told)
+        learner.release()
+        assert learner.menu is not None
+        (tmp_path / f"{number}.menu").write_bytes(learner.menu.to_bytes())
+        assert read_menu(learner.menu.to_bytes()).to_bytes() == learner.menu.to_bytes()
+        own, types = exclusions_of(exclude[start:stop], stop - start, N_ITEMS), TYPES[start:stop]
+        np.savez(tmp_path / f"{number}.npz", starts=own.starts, items=own.items, types=types)
+        told = {name: each[start:stop] for name, each in contexts(way).items()}
+        expected.append(learner.replay(PEOPLE[start:stop], exclude=exclude[start:stop], **told))
+    root = Path(__file__).parents[2]
+    subprocess.run([sys.executable, "-c", program, str(tmp_path)], cwd=root, check=True)
+    for number, slates in enumerate(expected):
+        np.testing.assert_array_equal(np.load(tmp_path / f"{number}.npy"), slates)
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_who_cannot_take_exclusions_says_so(name: str) -> None:
+    entry = LEARNERS[name]
+    setting = Setting(6, 2, 50, next(iter(sorted(entry.reads))), exclusions=True)
+    if name in ("overlap-greedy", "overlap-sums"):
+        learner = entry.for_setting(setting, coins=SeededCoins(1))
+        assert learner.guarantee.view == "all others"
+        assert not {0, 1} & set(learner.choose(exclude=[0, 1]).slate)
+        return
+    with pytest.raises(InvalidInput, match=r"nobody can exclude any.*'overlap-greedy'"):
+        entry.for_setting(setting)
+
+
+def test_the_relation_is_joint_and_so_must_be_the_ledger(tmp_path: Path) -> None:
+    assert str(made("rules").unit) == "replace one round with its exclusions"
+    assert made("rules").unit.view == "all others"
+    assert made("private types").unit.relation == "replace-with-context", "which covers exclusions too"
+    plain = Ledger(Budget(50.0, 1e-6, accountant="continuous-gaussian"))
+    with pytest.raises(InvalidInput, match="exclusions are for 'replace-with-exclusions'"):
+        made("rules", ledger=plain)
+    with pytest.raises(InvalidInput, match="contexts that are private are for 'replace-with-context'"):
+        made("private types", ledger=plain)
+
+
+def test_doors() -> None:
+    learner = OverlapGreedy(N_ITEMS, SLOTS, horizon=9, epsilon=1.0, delta=1e-6, coins=SeededCoins(1))
+    with pytest.raises(InvalidInput, match="made without exclusions"):
+        learner.choose(exclude=[])
+    with pytest.raises(InvalidInput, match="made without exclusions"):
+        learner.replay(PEOPLE[:2], exclude=[[], []])
+    assert learner.rounds == 0
+    menu = learner.menu
+    assert isinstance(menu, RandomSlates)
+    with pytest.raises(InvalidInput, match="exclusions=True"):
+        menu.chooser().without(np.zeros((1, SLOTS), dtype=np.int32), exclusions_of([[1]], 1, N_ITEMS))
+    with pytest.raises(InvalidInput, match="for each of 3 people; got 2"):
+        made("rules").choose_many(3, exclude=[[], []])
+    with pytest.raises(InvalidInput, match="got shape"):
+        made("rules").replay(PEOPLE, exclude=sparse.csr_matrix((3, 3)))
+    assert exclusions_of(None, 3, N_ITEMS) is NONE
+    assert isinstance(NONE.since(1), Exclusions)

@@ -1,0 +1,280 @@
+"""Simulations of people of whom something is known: who is given contexts, what it is compared with, what is kept."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from diminuendo import Functions, SeededCoins, Setting
+from diminuendo.errors import InvalidInput
+from diminuendo.learners import LEARNERS, make
+from diminuendo.offline import greedy_by_type, shuffled
+from diminuendo.simulate import Simulation, simulate
+from diminuendo.simulate.contexts import comparison, for_each_type, for_each_value, given, plain_name
+from diminuendo.simulate.store import BEFORE_CONTEXTS, as_rows, read_rows
+from diminuendo.simulate.table import as_table, by_epsilon, worth_of_contexts
+from diminuendo.simulate.task import Baseline, Run, StreamSlice, fingerprint, known_of
+from diminuendo.streams import People, taste_groups
+from diminuendo.streams.contexts import Contexts
+from diminuendo.types import FEEDBACKS, FeedbackKind
+
+NAMES = ("private", "private-no-contexts", "private-separate", "random")
+
+
+def crowd(column: str = "group", *, private: bool = False, people: int = 1_200) -> People:
+    made = taste_groups(people, 12, groups=3, items_per_group=4, seed=2, right=0.9)
+    return made.with_columns([column], private=private)
+
+
+@cache
+def small() -> Simulation:
+    return simulate(crowd(), slots=2, learners=NAMES, epsilon=[1.0, 10.0], seeds=2)
+
+
+def test_who_uses_contexts_and_who_does_not() -> None:
+    uses = {name: runs[0].contexts["use"] for name, runs in small().by_learner().items()}
+    assert uses == {
+        "private": "slates by type",
+        "private-no-contexts": "none",
+        "private-separate": "separate",
+        "random": "none",
+    }
+    assert {run.played_by for run in small().results} == {"overlap-greedy", "random"}
+    groups = small().by_learner(10.0)
+    own, none, separate = (np.mean([run.mean_payoff for run in groups[name]]) for name in NAMES[:3])
+    assert own > 1.03 * none, "labels are right nine times in ten"
+    assert separate > 1.03 * none
+
+
+def test_without_contexts_it_is_the_same_learner() -> None:
+    alone = simulate(crowd().with_columns([]), slots=2, learners="private", seeds=2)
+    payoffs = [run.mean_payoff for run in small().by_learner(1.0)["private-no-contexts"]]
+    assert [run.mean_payoff for run in alone.results] == payoffs
+    assert all("contexts" not in run.as_json() for run in alone.results)
+    assert "contexts" not in alone.as_json()
+
+
+def test_separate_learners_are_told_how_many_people_they_have() -> None:
+    people = crowd()
+    assert people.types is not None
+    slates = np.full((len(people), 2), -1, dtype=np.int32)
+    for kind in np.unique(people.types).tolist():
+        rows = np.flatnonzero(people.types == kind)
+        setting = Setting(12, 2, len(rows), "full", 1.0, 1e-6)
+        learner = make("private", setting, coins=SeededCoins((1 << 32) + kind))
+        slates[rows] = learner.replay(people[rows])
+    run = small().by_learner(1.0)["private-separate"][1]
+    assert run.seed == 1
+    assert run.mean_payoff == pytest.approx(people.values(slates).mean(), abs=1e-15)
+    assert run.epsilon is not None
+    assert run.epsilon <= 1.0, "everybody is in the hands of one of them"
+
+
+def test_hindsight_for_each_type_and_with_shuffled_labels() -> None:
+    people, known = crowd(), small().contexts
+    assert known is not None
+    assert people.types is not None
+    assert known.greedy == greedy_by_type(people, 2).value
+    assert known.shuffled == greedy_by_type(people, 2, shuffled(people.types)).value
+    assert known.columns == {"group": ["0", "1", "2"]}
+    assert sum(one["people"] * one["greedy"] for one in known.values) / len(people) == pytest.approx(
+        known.greedy
+    )
+    assert [kind["people"] for kind in known.shown] == sorted(np.bincount(people.types)[1:].tolist())[::-1]
+
+
+def test_what_is_kept_for_each_type() -> None:
+    people = crowd()
+    assert people.types is not None
+    assert people.contexts is not None
+    slates = np.stack([people.types % 3, 3 + people.types], axis=1).astype(np.int32)
+    payoffs = people.values(slates)
+    found = for_each_type(people, slates, payoffs, None)
+    assert found["use"] == "separate"
+    for kind in found["shown"]:
+        number = people.contexts.type_of(kind["context"])
+        rows = people.types == number
+        assert kind["people"] == rows.sum()
+        assert kind["payoff"] == pytest.approx(payoffs[rows].mean())
+        assert kind["slate"] == [number % 3, 3 + number]
+    assert for_each_type(people.with_columns([]), slates, payoffs, None) == {}
+
+
+def test_what_is_kept_for_each_value_of_several_columns() -> None:
+    contexts = Contexts(x=["a", "b"], y=3)
+    people = taste_groups(6, 4, groups=2, items_per_group=2)
+    people = people.with_contexts(contexts, np.array([[0, 0], [0, 1], [0, -1], [1, 1], [1, 1], [-1, 1]]))
+    found = for_each_value(people, np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.6]), "payoff")
+    kept = [(one["column"], one["value"], one["people"], round(one["payoff"], 9)) for one in found]
+    assert kept == [
+        ("x", "a", 3, 0.2),
+        ("x", "b", 2, 0.45),
+        ("x", None, 1, 0.6),
+        ("y", "1", 4, 0.425),
+        ("y", None, 1, 0.3),
+        ("y", "0", 1, 0.1),
+    ]
+
+
+def test_slates_for_types_are_those_of_the_last_menu() -> None:
+    people = crowd()
+    assert people.types is not None
+    setting = Setting(12, 2, len(people), "full", 10.0, 1e-6, contexts=people.contexts)
+    learner = make("private", setting, coins=SeededCoins(0))
+    slates = learner.replay(people)
+    menu = learner.menu
+    (first,) = (run for run in small().by_learner(10.0)["private"] if run.seed == 0)
+    assert people.contexts is not None
+    for kind in first.contexts["shown"]:
+        number = people.contexts.type_of(kind["context"])
+        assert kind["slate"] == menu.slates[number].tolist()  # type: ignore[union-attr]
+    assert first.mean_payoff == people.values(slates).mean()
+
+
+def test_numbers_as_json_hold_contexts(tmp_path: Path) -> None:
+    written = json.loads(json.dumps(small().as_json()))
+    assert written["contexts"]["greedy"] == small().contexts.greedy  # type: ignore[union-attr]
+    assert written["contexts"]["private"] is False
+    assert {run["contexts"]["use"] for run in written["results"]} == {"none", "separate", "slates by type"}
+
+
+def test_what_is_known_is_in_every_key_and_only_there() -> None:
+    plain, people = crowd().with_columns([]), crowd()
+    setting, other = Setting(12, 2, 1_200, "full"), crowd("chance")
+    slices = [
+        StreamSlice(0, 1_200, fingerprint(some), known_of(some))
+        for some in (plain, people, other, crowd(private=True))
+    ]
+    assert slices[0] == StreamSlice(0, 1_200, fingerprint(plain)), "nothing is said where nothing is known"
+    runs = {Run(one, "private", 0, setting, "").key for one in slices}
+    assert len(runs) == len({Baseline(one, 2, 1.0).key for one in slices}) == 4
+
+
+def test_a_run_keeps_the_key_that_it_had_before_there_were_contexts() -> None:
+    """Made with the version before: what users have kept is found again."""
+    people = taste_groups(200, 10)
+    kept = StreamSlice(0, 200, fingerprint(people))
+    assert (
+        Run(kept, "private", 3, Setting(10, 2, 200, "full", 1.0, 1e-6, 2), "").key
+        == "50ce42f7e5f704653cbaf5e9"
+    )
+    assert Baseline(kept, 2, 20.0).key == "070caff8b27fae4ee04af218"
+
+
+def test_finished_runs_are_found_again(tmp_path: Path) -> None:
+    def run(people: People) -> Simulation:
+        return simulate(people, slots=2, learners=NAMES[::2], seeds=1, out=tmp_path)
+
+    first = run(crowd())
+    assert len(list((tmp_path / "hindsight").glob("*.json"))) == 1
+    again = run(crowd())
+    assert again.contexts == first.contexts
+    seconds = [one.seconds for one in first.results]
+    assert [one.seconds for one in again.results] == seconds, "read, not run again"
+    hidden = simulate(crowd(private=True), slots=2, learners="private", seeds=1, out=tmp_path)
+    assert hidden.results[0].guarantee["view"] == "all others"
+    assert len(list((tmp_path / "hindsight").glob("*.json"))) == 2
+
+
+def test_rows_of_before_are_read(tmp_path: Path) -> None:
+    plain = simulate(crowd().with_columns([]), slots=2, learners="random", seeds=2)
+    table = as_rows({f"key {run.seed}": run for run in plain.results})
+    pq.write_table(table.select(BEFORE_CONTEXTS.names), tmp_path / "old.parquet")
+    assert read_rows(tmp_path / "old.parquet").equals(table)
+    pq.write_table(table.drop_columns(["seed"]), tmp_path / "other.parquet")
+    assert read_rows(tmp_path / "other.parquet") is None
+
+
+def test_what_to_compare_with() -> None:
+    setting, contexts = Setting(12, 2, 1_200, "full"), Contexts(x=2)
+    names = ["private", "nonprivate", "random"]
+    assert comparison(names, setting, None) == names
+    assert comparison(names, setting, contexts)[:3] == list(NAMES[:3])
+    assert comparison(names, setting, contexts)[3:] == names[1:]
+    hidden = comparison(names, setting, Contexts(x=2, private=True))
+    assert "private-separate" not in hidden, "by a private context she would choose who counts her"
+    assert "private-separate" not in comparison(names, setting, contexts, at_once=False)
+    clicks = comparison(["private", "random"], Setting(12, 2, 1_200, "click"), contexts)
+    assert clicks == ["private", "private-no-contexts", "private-separate", "random"]
+    pure = comparison(["private", "random"], Setting(12, 2, 1_200, "full", 1.0, 0.0), contexts)
+    assert pure == ["private", "private-separate", "random"], "epoch-greedy does not take contexts"
+
+
+def test_learners_that_do_not_take_contexts_are_not_given_any() -> None:
+    contexts = Contexts(x=2)
+    for name, feedback in (("bandit-blocks", "bandit"), ("nonprivate", "full"), ("random", "full")):
+        setting = Setting(12, 2, 1_200, feedback)  # type: ignore[arg-type]
+        assert given(name, setting, contexts).contexts is None
+    assert given("private", Setting(12, 2, 1_200, "full", 1.0, 0.0), contexts).contexts is None, (
+        "epoch-greedy"
+    )
+    assert given("private", Setting(12, 2, 1_200, "full"), contexts).contexts == contexts
+    assert not any(plain_name(name) != name for name in LEARNERS), "no learner is called so"
+
+
+def test_names_that_need_contexts_are_refused_without_them() -> None:
+    plain = crowd().with_columns([])
+    with pytest.raises(InvalidInput, match="private-separate is for people of whom something is known"):
+        simulate(plain, slots=2, learners="private-separate")
+    with pytest.raises(InvalidInput, match="would not hide private contexts"):
+        simulate(crowd(private=True), slots=2, learners="private-separate")
+    with pytest.raises(InvalidInput, match="only where answers come at once"):
+        simulate(crowd(), slots=2, learners="private-separate", late=5)
+    functions = Functions([lambda items: float(0 in items)] * 3, 4)
+    known = functions.with_contexts(Contexts(x=2), np.zeros(3, dtype=np.int64))
+    with pytest.raises(InvalidInput, match="Contexts of Python functions cannot be simulated"):
+        simulate(known, slots=2)
+
+
+@pytest.mark.parametrize("feedback", FEEDBACKS[1:])
+def test_separate_learners_for_payoffs_and_clicks(feedback: FeedbackKind) -> None:
+    found = simulate(
+        crowd(people=600),
+        slots=2,
+        learners=["private", "private-separate"],
+        feedback=feedback,
+        seeds=1,
+    )
+    first, second = found.results
+    assert (first.contexts["use"], second.contexts["use"]) == ("slates by type", "separate")
+    assert first.mean_payoff != second.mean_payoff
+    assert second.epsilon is not None
+    assert second.epsilon <= 1.0
+
+
+def test_tables_say_what_contexts_are_worth() -> None:
+    alone = dataclasses.replace(small(), results=[run for run in small().results if run.asked_epsilon != 1.0])
+    table = as_table(alone)
+    names = list(table.columns[0].cells)
+    assert names[1:4] == ["greedy", "greedy by type", "  labels shuffled"]
+    known, reference = small().contexts, small().benchmarks.greedy.value
+    assert known is not None
+    assert list(table.columns[3].cells)[2:4] == [
+        f"{known.greedy / reference:.3f}",
+        f"{known.shuffled / reference:.3f}",
+    ]
+    assert "contexts: group (3 values); public" in str(table.title)
+    for one in (table, by_epsilon(small())):
+        assert "Contexts are used by private and private-separate." in str(one.caption)
+    said = worth_of_contexts(small())
+    assert f"{known.greedy / reference:.3f} of greedy's payoff" in said
+    assert f"{(known.greedy - known.shuffled) / reference:.3f}, is what contexts know" in said
+    nothing = simulate(crowd("chance"), slots=2, learners="random", seeds=1)
+    assert "worth next to nothing here" in worth_of_contexts(nothing)
+    assert "none of these learners" in str(as_table(nothing).caption)
+    plain = simulate(crowd().with_columns([]), slots=2, learners="random", seeds=1)
+    assert worth_of_contexts(plain) == ""
+    assert list(as_table(plain).columns[0].cells)[1:] == ["greedy", "random"]
+
+
+def test_joint_promises_are_called_so() -> None:
+    hidden = simulate(crowd(private=True), slots=2, learners=["private", "private-no-contexts"], seeds=1)
+    caption = str(as_table(hidden).caption)
+    assert "What private promises is joint" in caption
+    assert "private-no-contexts promises" not in caption
