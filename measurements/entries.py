@@ -59,6 +59,12 @@ def _from_file(name: str, stream: str, *options: str) -> Entry:
     return _private(name, _file(stream).as_posix(), *options, stream=stream)
 
 
+def _with_contexts(name: str, people: str) -> Entry:
+    """What `private` earns with contexts and without, with two budgets."""
+    learners = "--learners private,private-no-contexts,random"
+    return Entry(name, f"diminuendo simulate {people} {learners} --epsilon .1,1 --seeds {{seeds}}")
+
+
 PLACES = "--objective best-match"
 PAYOFFS, CLICKS = "--feedback bandit", "--feedback click"
 
@@ -77,6 +83,9 @@ TABLE = (
     _from_file("clicks-groceries", "groceries", CLICKS),
     _from_file("clicks-uber", "uber-20000", PLACES, CLICKS),
     _private("clicks-renamed", "msweb-drift", CLICKS),
+    _with_contexts("contexts-entry", "msweb-entry --context entry"),
+    _with_contexts("contexts-labels", "taste-labels --context group"),
+    _with_contexts("contexts-chance", "taste-labels --context chance"),
     Entry(
         "paper-constants",
         "diminuendo simulate msweb --learners fi-dp,paper,streeter-golovin,random "

@@ -28,6 +28,11 @@ LESS = {
     "clicks-uber": "clicks, Uber: 20,000 pickups, 150 depots",
     "clicks-renamed": "clicks, MSWeb, all items renamed at half time (best *fixed* slate = 1)",
 }
+CONTEXTS = {
+    "contexts-entry": "MSWeb, by the area through which she came: 294 values",
+    "contexts-labels": "taste groups, by a label that is right nine times in ten",
+    "contexts-chance": "taste groups, by a label that says nothing",
+}
 """Rows of the tables in README, by entry."""
 
 DEMO_EPSILONS = ("0.1", "1", "10")
@@ -97,6 +102,27 @@ def shares(rows: dict[str, str], caption: str) -> Callable[[Results], str]:
         return "\n".join([*lines, "", commands(rows, results)])
 
     return render
+
+
+def contexts(results: Results) -> str:
+    """A table of what `private` earns with contexts and without, with two budgets."""
+    lines = [
+        "",
+        f"As a share of what greedy earns with *one* slate for everybody, in hindsight (mean of "
+        f"{runs(results[name] for name in CONTEXTS)} runs ± 95 %, and worst):",
+        "",
+        "| people | epsilon 1, one slate | worst | a slate for each type | worst | epsilon .1, one slate | worst | "
+        "a slate for each type | worst |",
+        "|---|---|---|---|---|---|---|---|---|",
+    ]
+    for name, people in CONTEXTS.items():
+        cells, parts = results[name].cells, [people]
+        for epsilon in ("1", "0.1"):
+            for learner in ("private-no-contexts", "private"):
+                values = cells[f"{learner} {epsilon}"]
+                parts += [mean(values), number(min(values))]
+        lines.append(f"| {' | '.join(parts)} |")
+    return "\n".join([*lines, "", commands(CONTEXTS, results)])
 
 
 def demo(results: Results) -> str:
@@ -245,6 +271,7 @@ def everything(results: Results) -> str:
 
 BLOCKS = {
     "demo": Block(("demo",), demo),
+    "contexts": Block(tuple(CONTEXTS), contexts),
     "full": Block(
         tuple(FULL),
         shares(
