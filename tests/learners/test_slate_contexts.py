@@ -219,7 +219,7 @@ def test_the_guarantee_names_its_view(name: str, private: bool) -> None:
     assert guarantee.epsilon == pytest.approx(2.0)
     assert guarantee.delta == 0
     assert guarantee.view == ("all others" if private else "everybody")
-    assert ("with its context" in guarantee.neighbours) == private
+    assert ("with their contexts" in guarantee.neighbours) == private
     assert "contexts-counts.md" in guarantee.proof
 
 
