@@ -103,7 +103,7 @@ class Policy(ABC):
     def draw(self, row: Items, probe: Items) -> bool:
         """Fill in the next slate; False, with nothing changed, when it must be resumed."""
 
-    def came(self, first: int, types: Ints, counts: NDArray[np.bool_]) -> None:  # noqa: B027
+    def came(self, first: int, types: Ints, counts: NDArray[np.bool_]) -> None:  # noqa: B027  few count
         """People of these types came, from round `first` on; for each, whether her answer counts.
 
         Called where there are contexts, of which some need to know how many there are of each.

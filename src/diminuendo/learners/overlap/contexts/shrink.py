@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from diminuendo._numba import kernel
+from diminuendo._numba import inline, kernel
 from diminuendo.types import Floats
 
 RELATIVE = np.concatenate([[0.0], np.geomspace(0.03, 4.0, 8), np.zeros(6)])
@@ -93,6 +93,14 @@ def believed(cells: Cells, common: Floats) -> tuple[Floats, Floats]:
     return mean, variance
 
 
+@inline
+def _variance_of(
+    centred: float, relative: float, absolute: float, centre_variance: float, scale: float
+) -> float:
+    """By how much cells of one case vary."""
+    return centred * centre_variance + relative**2 * scale + absolute**2
+
+
 @kernel
 def _likelihood(
     rates: Floats,
@@ -109,12 +117,8 @@ def _likelihood(
     for i in range(len(rates)):
         nearest = -np.inf
         for case in range(len(centred)):
-            spread = (
-                centred[case] * centre_variance[i]
-                + relative[case] ** 2 * scales[i]
-                + absolute[case] ** 2
-                + variances[i]
-            )
+            own = _variance_of(centred[case], relative[case], absolute[case], centre_variance[i], scales[i])
+            spread = own + variances[i]
             off = rates[i] - centred[case] * centres[i]
             likely[i, case] = -0.5 * off * off / spread - 0.5 * math.log(spread)
             nearest = max(nearest, likely[i, case])
@@ -166,8 +170,8 @@ def _mix(
                 continue
             nearest = -np.inf
             for case in range(len(powers)):
-                own = (
-                    centred[case] * centre_variance[a] + relative[case] ** 2 * scales[a] + absolute[case] ** 2
+                own = _variance_of(
+                    centred[case], relative[case], absolute[case], centre_variance[a], scales[a]
                 )
                 spread = own + variances[g, a]
                 off = rates[g, a] - centred[case] * centres[g, a]
@@ -175,8 +179,8 @@ def _mix(
                 nearest = max(nearest, powers[case])
             whole, first, second = 0.0, 0.0, 0.0
             for case in range(len(powers)):
-                own = (
-                    centred[case] * centre_variance[a] + relative[case] ** 2 * scales[a] + absolute[case] ** 2
+                own = _variance_of(
+                    centred[case], relative[case], absolute[case], centre_variance[a], scales[a]
                 )
                 pull = own / (own + variances[g, a])
                 here = centred[case] * centres[g, a]
