@@ -97,6 +97,10 @@ class Counts(ABC):
             sensitivities, lots, numbers, self._opened + 1,
         )  # fmt: skip
 
+    def skip(self) -> None:
+        """The next lot is never opened: nobody adds to it, and nothing is published of it."""
+        self._opened += 1
+
     def add(self, cells: Any, ticks: Any, lot: int = -1) -> None:
         """Contributions, clipped to whole ticks of at most one unit each: to each of `cells` those of `ticks`.
 

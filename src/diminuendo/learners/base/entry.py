@@ -117,12 +117,12 @@ class Entry(Generic[P]):
         if setting.rules is not None and not self.takes_rules:
             raise InvalidInput(
                 f"{self.name!r} shows any items together, and keeps to no rules. Make a Setting without rules, or take "
-                "'overlap-greedy', 'overlap-sums' or 'epoch-greedy', which learn from full information."
+                "'private', which keeps to them."
             )
         if setting.exclusions and not self.takes_exclusions:
             raise InvalidInput(
                 f"{self.name!r} ranks no items behind its slates, so nobody can exclude any. Make a Setting without "
-                "exclusions, or take 'overlap-greedy' or 'overlap-sums', which learn from full information."
+                "exclusions, or take 'overlap-greedy', 'overlap-sums', 'slate-totals' or 'slate-clicks'."
             )
         if self.fits is not None:
             return self.fits(setting, coins=coins, ledger=ledger)

@@ -269,7 +269,7 @@ class Frame:
         if given is not None and not self.exclusions:
             raise InvalidInput(
                 f"This {self.name!r} was made without exclusions; make it with exclusions=True, if it takes them: "
-                "'overlap-greedy' and 'overlap-sums' do."
+                "'overlap-greedy', 'overlap-sums', 'slate-totals' and 'slate-clicks' do."
             )
         return exclusions_of(given, people, self.n_items)
 

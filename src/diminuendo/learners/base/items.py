@@ -11,11 +11,13 @@ next item of a slate is the best that they leave, for any slot still free; offli
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from diminuendo import _validate
+from diminuendo.errors import InvalidInput
 from diminuendo.learners.base.menu import Menu, RandomFromLists, RandomSlates
 from diminuendo.learners.base.rules.lists import Lists
 from diminuendo.offline.fitting import FittedRules
@@ -146,6 +148,30 @@ class ItemAvailability:
             return RandomFromLists(*sizes, lists=self.lists())
         return RandomSlates(*sizes, lists=self.lists_for_exclusions())
 
+    # What a snapshot holds.
+
+    def config(self) -> dict[str, Any]:
+        """What was known of items before the first round, as far as there is anything to say."""
+        found: dict[str, Any] = {"absent": list(self.absent)} if self.absent else {}
+        return found | ({"rules": self.rules.config()} if self.rules else {})
+
+    def changed(self) -> dict[str, NDArray[Any]]:
+        """Which items have come and gone; nothing, where they are as at first."""
+        at_first = (self.first_batch == NOT_YET) == np.isin(np.arange(self.n_items), self.absent)
+        if at_first.all() and (self.retired_in == NOT_YET).all():
+            return {}
+        return {"items.first": self.first_batch, "items.retired": self.retired_in}
+
+    def take_changed(self, found: dict[str, NDArray[Any]]) -> None:
+        """Take out of `found` what `changed` gave; refuse what it could not have given."""
+        for array, name in zip(self.arrays, ("items.first", "items.retired"), strict=True):
+            if (said := found.pop(name, None)) is not None:
+                if said.shape != array.shape or said.dtype != array.dtype:
+                    raise _altered()
+                array[:] = said
+        if not self.sound():
+            raise _altered()
+
     def sound(self) -> bool:
         """Whether this, as read from a snapshot, can have come about."""
         return all(bool(((times >= 0) & (times <= NOT_YET)).all()) for times in self.arrays)
@@ -160,3 +186,7 @@ class ItemAvailability:
         return np.array(
             [_validate.whole(item, 0, self.n_items - 1, "item") for item in items], dtype=np.int64
         )
+
+
+def _altered() -> InvalidInput:
+    return InvalidInput("The snapshot holds items that could not have come and gone; it was altered.")

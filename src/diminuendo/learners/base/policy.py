@@ -26,7 +26,6 @@ from diminuendo.learners.base.frame import Frame
 from diminuendo.learners.base.menu import Chooser, Menu
 from diminuendo.privacy.budget import Budget, Guarantee
 from diminuendo.privacy.events import Event
-from diminuendo.streams.exclusions import NONE
 from diminuendo.streams.people import People
 from diminuendo.types import Ints, Items
 
@@ -189,10 +188,15 @@ class MenuPolicy(Policy):
         probes = np.empty((len(slates), 3), dtype=np.int32) if probes is None else probes
         frame, types = self.frame, self.frame.coming[: len(slates)]
         drawn = self.chooser.draw(frame.rounds, slates, probes, frame.public.view, types)
-        if len(frame.excluding.items):  # after all coins: what others are shown does not depend on it
-            self.chooser.without(slates[:drawn], frame.excluding, types)
-            frame.excluding = NONE if drawn == len(slates) else frame.excluding.since(drawn)
+        self.leave_out(slates[:drawn], types)  # after all coins: what others are shown does not depend on it
         return drawn
+
+    def leave_out(self, slates: Items, types: Ints) -> None:
+        """Change the slates of the people who are chosen for now, so that nobody is shown what she excludes."""
+        frame = self.frame
+        if len(frame.excluding.items):
+            self.chooser.without(slates, frame.excluding, types)
+            frame.excluding = frame.excluding.since(len(slates))
 
     def stop(self, people: People, done: int, *marks: int | None) -> int:
         """How far a replay that has come to `done` may go in one go: to the first of these rounds."""

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from diminuendo.types import Ints, Items
+from diminuendo.types import EMPTY_SLOT, Ints, Items
 
 WHICH_SLOT = 0
 """The question which slot was clicked first: one number for each slot. Any other question is a number e: was one of the
@@ -22,7 +22,7 @@ class SlateBlock(NamedTuple):
     """What the next rounds are for."""
 
     slates: Items
-    """One row per slate, distinct items."""
+    """One row per slate, distinct items, or EMPTY_SLOT."""
     sizes: Ints
     """How many rounds show each of the slates."""
     questions: Ints
@@ -69,6 +69,13 @@ def unpacked(kept: Ints, slots: int) -> tuple[SlateBlock, Items]:
     return block, assigned.astype(np.int32)
 
 
+def distinct_items(slates: NDArray[Any], n_items: int) -> bool:
+    """Whether each row has distinct items, besides slots that are empty."""
+    ordered = np.sort(slates, axis=1)
+    twice = (ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] != EMPTY_SLOT)
+    return bool(((slates >= EMPTY_SLOT) & (slates < n_items)).all() and not twice.any())
+
+
 def could_be_planned(
     block: SlateBlock, assigned: NDArray[Any], left: NDArray[Any], n_items: int, slots: int
 ) -> bool:
@@ -81,8 +88,7 @@ def could_be_planned(
         all(part.dtype == kind for part, kind in zip(parts, kinds, strict=True))
         and tuple(part.shape for part in block) == shapes
         and (assigned.ndim, left.shape) == (1, block.sizes.shape)
-        and ((block.slates >= 0) & (block.slates < n_items)).all()
-        and all(len(set(slate)) == slots for slate in block.slates.tolist())
+        and distinct_items(block.slates, n_items)
         and ((block.questions >= WHICH_SLOT) & (block.questions <= slots)).all()
         and ((assigned >= 0) & (assigned < many)).all()
     ):

@@ -12,6 +12,7 @@ Assumes    for learning: people who read from the top (streams/clicks.py), much 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,7 @@ from diminuendo.learners.slates.likelihood import COUNT_VARIANCE
 from diminuendo.learners.slates.policy import first_slate, fits_without_noise, slate_learner
 from diminuendo.learners.slates.posterior import SlatePosterior
 from diminuendo.learners.slates.questions import Noise, Questions
+from diminuendo.offline.rules import SlateRules
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.randomness.coins import Coins
 from diminuendo.streams.clicks import NO_CLICK
@@ -48,7 +50,7 @@ class FirstClicks(Questions):
 
     def ask(self, slate: Items, people: int, posterior: SlatePosterior, noise: Noise) -> tuple[Items, int]:
         """Items that few people were shown come first; the question that should teach most."""
-        ordered = slate[np.argsort(posterior.observations.shown[slate], kind="stable")]
+        ordered = posterior.builder.ordered(slate, posterior.observations.shown[slate])
         return ordered, best_question(posterior.chances(ordered), people, noise.scales[1], noise.scales[2])
 
     def retests(
@@ -60,13 +62,13 @@ class FirstClicks(Questions):
         ones. As many as together take no more people than one exploring slate; but a second look at everything that
         takes few of all people is begun at once.
         """
-        size, few = (len(leader) + 1) // 2, SECOND_LOOK * few
+        size, few = (posterior.builder.free_slots + 1) // 2, SECOND_LOOK * few
         once = posterior.shown_least(few, leader)[:size]
         challengers = posterior.challengers(np.concatenate([leader, once]), 2 * size)
-        at_once = posterior.n_items / size * few <= SECOND_SHARE * rounds
-        groups = [group for group in (once, challengers[:size], challengers[size:]) if len(group) == size]
+        at_once = posterior.n_items / max(1, size) * few <= SECOND_SHARE * rounds
+        groups = [group for group in (once, challengers[:size], challengers[size:]) if len(group) == size > 0]
         return [
-            (np.concatenate([group, leader[: len(leader) - size]]), few)
+            (posterior.builder.containing(np.concatenate([group, leader])), few)
             for group in groups[: max(int(at_once), people // few)]
         ]
 
@@ -118,11 +120,19 @@ def slate_clicks(
     coins: Coins | None = None,
     patience: Patient = None,
     contexts: Contexts | None = None,
+    absent: Iterable[int] = (),
+    rules: SlateRules | None = None,
+    exclusions: bool = False,
 ) -> Learner:
-    """Learns from noisy counts of clicks on slates, each person in one of them."""
+    """Learns from noisy counts of clicks on slates, each person in one of them.
+
+    `absent`: items that are not there yet. `rules`: what slates must keep to. `exclusions`: whether people may exclude
+    items; the answer of who is shown another slate for that does not count.
+    """
     return slate_learner(
         "slate-clicks", FirstClicks(), n_items, slots, horizon=horizon, epsilon=epsilon, visits=visits, ledger=ledger,
-        coins=coins, patience=patience, contexts=contexts, noisy=True,
+        coins=coins, patience=patience, contexts=contexts, absent=absent, rules=rules,
+        exclusions=exclusions, noisy=True,
     )  # fmt: skip
 
 
@@ -137,11 +147,15 @@ def slate_clicks_open(
     coins: Coins | None = None,
     patience: Patient = None,
     contexts: Contexts | None = None,
+    absent: Iterable[int] = (),
+    rules: SlateRules | None = None,
+    exclusions: bool = False,
 ) -> Learner:
     """Learns from counts of clicks on slates without noise; plans as slate clicks would with that epsilon."""
     return slate_learner(
         "slate-clicks-open", FirstClicks(), n_items, slots, horizon=horizon, epsilon=epsilon, visits=visits,
-        ledger=ledger, coins=coins, patience=patience, contexts=contexts, noisy=False,
+        ledger=ledger, coins=coins, patience=patience, contexts=contexts, absent=absent, rules=rules,
+        exclusions=exclusions, noisy=False,
     )  # fmt: skip
 
 

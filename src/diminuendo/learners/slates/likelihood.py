@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 
 from diminuendo._numba import inline
 from diminuendo.errors import InvalidInput
-from diminuendo.learners.slates.blocks import WHICH_SLOT
+from diminuendo.learners.slates.blocks import WHICH_SLOT, distinct_items
 from diminuendo.learners.slates.model import NO_PAIR, Neighbours
-from diminuendo.types import Floats, Ints, Items
+from diminuendo.types import EMPTY_SLOT, Floats, Ints, Items
 
 GRID_POINTS = 512
 """For how many chances a likelihood is written down."""
@@ -119,11 +119,14 @@ class Observations:
     ) -> None:
         """`people` were shown `slate` and asked `question`; `published` is the answer, with noise of that scale.
 
-        `unsure`: the variance of the number of people, where that is not known exactly.
+        `unsure`: the variance of the number of people, where that is not known exactly. Slots that are empty count as
+        if they came last; of a slate without items nothing is learned.
         """
+        items = [int(item) for item in slate if item != EMPTY_SLOT]
+        if not items:
+            return
         self._published.append((slate.copy(), question, people, published.copy(), scale, unsure))
-        self.shown[slate] += people
-        items = [int(item) for item in slate]
+        self.shown[items] += people
         if question == WHICH_SLOT:
             key = (WHICH_SLOT, *items)
         else:
@@ -131,7 +134,7 @@ class Observations:
         row = self._numbers.setdefault(key, len(self._numbers))
         if row == len(self._tables):
             self._tables = np.concatenate([self._tables, np.zeros_like(self._tables)])
-        for cell, count in enumerate(published):
+        for cell, count in enumerate(published[: len(items)]):
             self._tables[row, cell] += log_likelihood(float(count), people, scale, self.answering, unsure)
         for i, a in enumerate(key[1:]):
             for b in key[1 : i + 1]:
@@ -202,8 +205,8 @@ class Observations:
             kinds == (np.int32, np.int64, np.float64, np.float64)
             and (slates.shape, asked.shape, said.shape, scales.shape)
             == ((many, k), (many, 2), (many, k), (many,))
-            and ((slates >= 0) & (slates < self.n_items)).all()
-            and all(len(set(slate)) == k for slate in slates.tolist())
+            and distinct_items(slates, self.n_items)
+            and (slates != EMPTY_SLOT).any(axis=1).all()
             and ((asked[:, 0] >= WHICH_SLOT) & (asked[:, 0] <= k) & (asked[:, 1] > 0)).all()
             and (scales >= 0).all()
             and np.isfinite(scales).all()

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
 
-from diminuendo.learners.base.menu import Chooser, Menu
+from diminuendo.errors import InvalidInput
+from diminuendo.learners.base.menu import Chooser, Menu, check_lists
+from diminuendo.learners.base.rules.lists import NO_ITEMS, all_items
 from diminuendo.randomness.words import PublicWords
 from diminuendo.streams.contexts import NOBODY
 from diminuendo.types import Ints, Items
@@ -25,10 +27,22 @@ class AssignedSlates(Menu):
     """For each round, from `first` on, the row of `slates` that it shows."""
     seen_before: bool
     """Whether its rounds may have been seen before a restart: they are certain then, not drawn."""
+    ranking: Items | None = field(default=None, kw_only=True)
+    """What takes the place of what a person excludes, the best first."""
+
+    def __post_init__(self) -> None:
+        check_lists(self)
+        if self.ranking is not None and not all_items(self.ranking, self.n_items):
+            raise InvalidInput("The menu holds items that there are not; it was altered.")
 
     def chooser(self) -> Chooser:
         """Shows each round its slate."""
         return _ShowsAssigned(self)
+
+    @property
+    def stand_ins(self) -> tuple[Items, Items]:
+        """The ranking, for everybody."""
+        return NO_ITEMS[None, :], NO_ITEMS if self.ranking is None else self.ranking
 
 
 class _ShowsAssigned(Chooser):

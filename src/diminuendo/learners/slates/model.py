@@ -130,7 +130,7 @@ def _count_beside(neighbours: Neighbours, item: int, by: int, beside: Ints) -> N
 
 
 @allocating_kernel
-def _best_for_slot(
+def best_for_slot(
     slot: int,
     length: int,
     slate: Items,
@@ -201,7 +201,7 @@ def best_slate(draws: Draws, which: Ints, neighbours: Neighbours, slate: Items, 
     pair_of, used = np.empty((k, n_items), dtype=np.int64), np.zeros(n_items, dtype=np.bool_)
     beside, most, best = np.zeros(n_items, dtype=np.int64), np.empty(n_items), 0.0
     for i in range(k):
-        slate[i], best = _best_for_slot(i, i + 1, slate, used, draws, which, pair_of, beside, most)
+        slate[i], best = best_for_slot(i, i + 1, slate, used, draws, which, pair_of, beside, most)
         used[slate[i]] = True
         _count_beside(neighbours, slate[i], 1, beside)
         mark_pairs(neighbours, slate[i], pair_of[i])
@@ -209,7 +209,7 @@ def best_slate(draws: Draws, which: Ints, neighbours: Neighbours, slate: Items, 
         moved = False
         for i in range(k):
             before = slate[i]
-            found, worth = _best_for_slot(i, k, slate, used, draws, which, pair_of, beside, most)
+            found, worth = best_for_slot(i, k, slate, used, draws, which, pair_of, beside, most)
             if worth > best * (1 + 1e-9):
                 slate[i], best, moved = found, worth, True
                 used[before], used[found] = False, True

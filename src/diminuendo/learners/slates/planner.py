@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from diminuendo.errors import InvalidInput
 from diminuendo.learners.slates.blocks import SlateBlock, merged
+from diminuendo.learners.slates.builder import SlateBuilder
 from diminuendo.learners.slates.posterior import N_DRAWS, SlatePosterior
 from diminuendo.learners.slates.questions import Noise, Questions
 from diminuendo.types import Floats, Ints, Items
@@ -68,10 +69,11 @@ class SlatePlanner:
         *,
         ahead: int = 0,
         answering: float = 1.0,
+        builder: SlateBuilder | None = None,
     ) -> None:
         self.n_items, self.slots, self.horizon = n_items, slots, horizon
         self.noise, self.ahead, self.answering = noise, ahead, answering
-        self.posterior = SlatePosterior(n_items, slots, answering)
+        self.posterior = SlatePosterior(n_items, slots, answering, builder)
         self.since: Ints = np.zeros(1, dtype=np.int64)
         """The round with which learning began, or began again."""
         # Of the leading slate of the open block: its row, the share that it should earn, and the variance of that.
@@ -89,7 +91,7 @@ class SlatePlanner:
         Chance has no say in how many, where that would take more than half of FIRST_SHARE of all people.
         """
         left = self.horizon - int(self.since[0])
-        spare = FIRST_SHARE / 2 * left * self.slots / self.n_items
+        spare = FIRST_SHARE / 2 * left * self.slots / max(1, self.posterior.builder.n_available)
         return max(
             PEOPLE_PER_SLATE * (1 + 1 / self.noise.epsilon), min(self._questions.enough_for_chance, spare)
         )
@@ -111,7 +113,7 @@ class SlatePlanner:
         self.forget_leader()
         left = self.horizon - int(self.since[0])
         lately = max(1, rounds - in_flight - int(self.since[0]))
-        n, k = self.n_items, self.slots
+        n, k = max(1, self.posterior.builder.n_available), self.slots
         few = min(self.people_at_first / self.answering, self.horizon - rounds)  # no more people come
         if not len(self.posterior.observations):
             return self._first_block(int(few), int(FIRST_SHARE * left), coins)
@@ -136,10 +138,7 @@ class SlatePlanner:
     def _first_block(self, people: int, most: int, coins: np.random.Generator) -> SlateBlock:
         """Random slates, no item twice as long as there are others; for `most` people at most, or one slate."""
         self.posterior.sample(N_DRAWS, coins)
-        n, k = self.n_items, self.slots
-        order = coins.permutation(n)
-        order = np.concatenate([order, order[: -n % k]]).astype(np.int32)  # the last slate is filled up
-        slates = order.reshape(-1, k)[: max(1, most // people)]
+        slates = self.posterior.builder.random(coins, max(1, most // people))
         return merged([self.asked(slate, people) for slate in slates])
 
     def asked(self, slate: Items, people: int) -> tuple[Items, int, int]:

@@ -17,7 +17,7 @@ Excludes   timing, and the memory of the process.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from diminuendo.errors import InvalidInput
 from diminuendo.learners.base.entry import Fits, Shape, waiting
 from diminuendo.learners.base.frame import Frame
+from diminuendo.learners.base.items import ItemAvailability
 from diminuendo.learners.base.learner import Learner
 from diminuendo.learners.base.menu import Chooser
 from diminuendo.learners.base.patience import Patient
@@ -39,11 +40,13 @@ from diminuendo.learners.slates.blocks import (
     sensitivity_of,
     unpacked,
 )
+from diminuendo.learners.slates.builder import SlateBuilder
 from diminuendo.learners.slates.contexts.policy import GroupedSlatePolicy
 from diminuendo.learners.slates.menu import AssignedSlates
 from diminuendo.learners.slates.open_blocks import OpenBlock, blocks_as_arrays, blocks_from_arrays
 from diminuendo.learners.slates.planner import PEOPLE_PER_SLATE, SlatePlanner, nobody_leads
 from diminuendo.learners.slates.questions import Noise, Questions
+from diminuendo.offline.rules import SlateRules, as_rules
 from diminuendo.privacy.accountants import ACCOUNTANTS
 from diminuendo.privacy.budget import Budget, Guarantee, no_privacy
 from diminuendo.privacy.events import Laplace
@@ -60,33 +63,27 @@ class SlatePolicy(MenuPolicy):
 
     purpose = "one question to each person"
 
-    def __init__(self, frame: Frame, asked: Budget, counts: Counts, questions: Questions) -> None:
+    def __init__(
+        self, frame: Frame, asked: Budget, counts: Counts, questions: Questions, items: ItemAvailability
+    ) -> None:
         if frame.horizon is None:
             raise InvalidInput(f"{frame.name!r} plans for a number of rounds; give a horizon.")
         self.frame, self.reader = frame, questions.reader
         self.budget = asked if counts.noisy else None
         self._epsilon = asked.epsilon
-        self._counts, self._questions = counts, questions
+        self._counts, self._questions, self._builder = counts, questions, SlateBuilder(items)
+        self.items = items
         scales = {each: counts.scale(each) / counts.ticks for each in questions.sensitivities}
         noise = Noise(float(counts.event.epsilon), scales, counts.noisy)
         self.planner = SlatePlanner(
             frame.n_items, frame.slots, frame.horizon, questions, noise,
-            ahead=frame.patience.ahead, answering=frame.patience.answering,
+            ahead=frame.patience.ahead, answering=frame.patience.answering, builder=self._builder,
         )  # fmt: skip
         self._published: Floats | None = None  # what was published, and is not yet in the posterior
         self._blocks: list[OpenBlock] = []  # of which nothing is published yet; the last one is shown
         self._last: OpenBlock | None = None  # that was shown, published or not
-        nothing = no_block(frame.slots)
-        self._chooser = AssignedSlates(
-            frame.n_items,
-            frame.slots,
-            0,
-            0,
-            0,
-            nothing.slates,
-            np.zeros(0, dtype=np.int32),
-            seen_before=False,
-        ).chooser()
+        nothing = np.zeros(0, dtype=np.int32)
+        self._chooser = self._menu(no_block(frame.slots), nothing, 0, seen_before=False).chooser()
 
     # What is promised.
 
@@ -112,18 +109,52 @@ class SlatePolicy(MenuPolicy):
         """Shows each round of the open block its slate."""
         return self._chooser
 
+    def _menu(self, block: SlateBlock, assigned: Items, first: int, *, seen_before: bool) -> AssignedSlates:
+        frame = self.frame
+        sizes = frame.n_items, frame.slots, first, first + len(assigned), frame.public.passed
+        return AssignedSlates(
+            *sizes, block.slates, assigned, seen_before,
+            lists=self.items.lists_for_exclusions(), ranking=self.items.ranking(self.planner.posterior.appeals),
+        )  # fmt: skip
+
     def _show(self, block: SlateBlock, assigned: Items, first: int, *, seen_before: bool) -> None:
         """Go on with this block, which began with round `first`."""
         frame = self.frame
-        sizes = frame.n_items, frame.slots, first, first + len(assigned), frame.public.passed
         numbers = numbers_per_slate(block.questions, frame.slots)
-        menu = AssignedSlates(*sizes, block.slates, assigned, seen_before)
+        menu = self._menu(block, assigned, first, seen_before=seen_before)
         starts = np.concatenate([[0], np.cumsum(numbers)])
         shown, chooser = OpenBlock(block, menu, starts, self.planner.leading), menu.chooser()
         blocks, sensitivity = [*self._blocks, shown], np.repeat(sensitivity_of(block.questions), numbers)
         with frame.guard.all_or_broken():  # each block has its cells
             self._counts.open(sensitivity)
             self._blocks, self._last, self._chooser = blocks, shown, chooser
+
+    # Public: the items change.
+
+    def appear(self, items: Iterable[int]) -> None:
+        """These items are there from now on, and are tried from the next block on."""
+        self.items.appear(items, 0)
+        self._items_changed()
+
+    def retire(self, items: Iterable[int]) -> None:
+        """These items are not shown any more."""
+        self.items.retire(items, 0)
+        self._items_changed()
+
+    def _items_changed(self) -> None:
+        """The block that is shown ends now, if one of its slates has items that are gone, or lacks pinned ones."""
+        if self._blocks and (shown := self._blocks[-1]).end > self.frame.rounds:
+            block, assigned, first = shown.block, shown.menu.assigned, shown.menu.first
+            if not self._builder.obeyed(block.slates):
+                assigned = assigned[: self.frame.rounds - first]
+                block = block._replace(sizes=np.bincount(assigned, minlength=len(block.sizes)))
+            menu = self._menu(block, assigned, first, seen_before=shown.menu.seen_before)
+            self._last = self._blocks[-1] = shown._replace(block=block, menu=menu)
+            self._chooser = menu.chooser()
+            if not len(assigned):  # it was shown to nobody
+                self._counts.forget(-1)
+                del self._blocks[-1]
+                self.planner.forget_leader()
 
     # The door: a block's counts are paid for, drawn once and durable before they are seen, and then forgotten.
 
@@ -189,6 +220,9 @@ class SlatePolicy(MenuPolicy):
                 self.planner.forget_leader()
             block, assigned = unpacked(kept, self.frame.slots)
             with self.frame.guard.answers, self.frame.guard.lock:
+                if not same and not self._builder.obeyed(block.slates):  # items have come or gone since
+                    self._counts.skip()
+                    return
                 self._show(block, assigned, self.frame.rounds, seen_before=not (drawn and same))
         except BaseException:
             self.planner.forget_leader()  # of a block that is not shown: a snapshot would take it for another's
@@ -198,20 +232,30 @@ class SlatePolicy(MenuPolicy):
         """The leading slate of the last block; where none leads, its first; before there is a block, any items."""
         if not self._shown_out():
             return False
-        if self._last is None:
-            row[:] = np.arange(len(row))
-        else:
-            row[:] = self._last.block.slates[max(0, int(self._last.leading[0]))]
+        last, builder = self._last, self._builder
+        leading = None if last is None else last.block.slates[max(0, int(last.leading[0]))]
+        row[:] = (
+            builder.any_slate()
+            if leading is None
+            else builder.mended(leading, self.planner.posterior.appeals)
+        )
+        self.leave_out(row[None, :], self.frame.coming[:1])
         return True
 
     # Private: answers become ticks in the cells of the open block.
 
     def learn(self, place: int, answer: Any) -> None:
-        """Count her answer in the cells of her slate; if her block was published, she has said nothing."""
-        number = self.frame.decisions.round_at(place)
+        """Count her answer in the cells of her slate; if her block was published, she has said nothing.
+
+        Nor has she if she excludes something and was shown another slate: her place in the block is used up.
+        """
+        decisions, exclusions = self.frame.decisions, self.frame.exclusions
+        number = decisions.round_at(place)
         for lot, (block, menu, starts, _) in enumerate(self._blocks):
             if 0 <= number - menu.first < len(menu.assigned):
                 slate = menu.assigned.item(number - menu.first)
+                if exclusions and (decisions.rows[place] != block.slates[slate]).any():
+                    return
                 cell, ticks = self._questions.count_one(
                     block.questions.item(slate), starts.item(slate), answer
                 )
@@ -225,7 +269,11 @@ class SlatePolicy(MenuPolicy):
         stop = min(len(people), done + min(shown.end, next_release) - frame.rounds)
         self.draw_rows(slates[done:stop])
         assigned = shown.menu.assigned[turn : turn + stop - done]
-        self._count(assigned, self._questions.answers(people, done, slates[done:stop]))
+        answers = self._questions.answers(people, done, slates[done:stop])
+        if frame.exclusions:
+            as_assigned = (slates[done:stop] == shown.block.slates[assigned]).all(axis=1)
+            assigned, answers = assigned[as_assigned], answers[as_assigned]
+        self._count(assigned, answers)
         return stop
 
     def _count(self, assigned: Items, answers: NDArray[Any]) -> None:
@@ -237,8 +285,8 @@ class SlatePolicy(MenuPolicy):
     # What a snapshot holds. The names are those of a format.
 
     def config(self) -> dict[str, Any]:
-        """The epsilon that was asked for."""
-        return {"epsilon": self._epsilon}
+        """The epsilon that was asked for, and what is known of items beforehand."""
+        return {"epsilon": self._epsilon} | self.items.config()
 
     def state(self) -> Any:
         """When learning began, and what the leading slate should earn."""
@@ -250,10 +298,11 @@ class SlatePolicy(MenuPolicy):
             raise InvalidInput("A release is under way; call choose() again before a snapshot.")
         found = blocks_as_arrays(self._blocks, self.frame)
         found |= {f"counts.{name}": part for name, part in self._counts.arrays().items()}
-        return found | self.planner.arrays()
+        return found | self.planner.arrays() | self.items.changed()
 
     def take_extra(self, found: dict[str, NDArray[Any]]) -> None:
         """Go on with the open blocks; refuse what could not have been planned."""
+        self.items.take_changed(found)
         self.planner.take(found)
         counts = {name: found.pop(f"counts.{name}", None) for name in ("number", "cells")}
         blocks = blocks_from_arrays(found, self.frame)
@@ -286,6 +335,9 @@ def slate_learner(
     coins: Coins | None,
     patience: Patient,
     contexts: Contexts | None,
+    absent: Iterable[int],
+    rules: SlateRules | None,
+    exclusions: bool,
     noisy: bool,
 ) -> Learner:
     """A learner that asks these questions; what it publishes has noise, or, not noisy, is as people said it."""
@@ -293,18 +345,19 @@ def slate_learner(
         raise InvalidInput(f"{name!r} publishes what people said as it is; no ledger can pay for that.")
     frame = Frame(
         name, n_items, slots, horizon=horizon, visits=visits, ledger=ledger, coins=coins, patience=patience,
-        contexts=as_contexts(contexts),
+        contexts=as_contexts(contexts), exclusions=exclusions,
     )  # fmt: skip
+    items = ItemAvailability(frame.n_items, frame.slots, absent, as_rules(rules), exclusions=frame.exclusions)
     asked = Budget(epsilon, 0.0, frame.unit, "pure")
     cost = asked.share()
     assert isinstance(cost, Laplace)
     policy = SlatePolicy if frame.contexts is None else GroupedSlatePolicy
     if not noisy:
-        return Learner(policy(frame, asked, ExactCounts(cost=cost, ticks=questions.ticks), questions))
+        return Learner(policy(frame, asked, ExactCounts(cost=cost, ticks=questions.ticks), questions, items))
     paid_on = Ledger(asked) if ledger is None else ledger
     about = f"{frame.slots} of {frame.n_items} items, {frame.horizon} rounds, "
     counts = PrivateCounts(cost=cost, ticks=questions.ticks, ledger=paid_on, name=name, about=about)
-    return Learner(policy(frame, asked, counts, questions))
+    return Learner(policy(frame, asked, counts, questions, items))
 
 
 def fits_without_noise(make: Callable[..., Learner]) -> Fits:
@@ -313,7 +366,8 @@ def fits_without_noise(make: Callable[..., Learner]) -> Fits:
     def fits(setting: Setting, *, coins: Coins | None, ledger: Ledger | None) -> Learner:
         return make(
             setting.n_items, setting.slots, horizon=setting.rounds, epsilon=setting.epsilon, visits=setting.visits,
-            ledger=ledger, coins=coins, contexts=setting.contexts, **waiting(setting),
+            ledger=ledger, coins=coins, contexts=setting.contexts, rules=setting.rules,
+            exclusions=setting.exclusions, **waiting(setting),
         )  # fmt: skip
 
     return fits

@@ -14,6 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from diminuendo.errors import InvalidInput
+from diminuendo.learners.base.items import ItemAvailability
+from diminuendo.learners.slates.builder import SlateBuilder
 from diminuendo.learners.slates.likelihood import Observations
 from diminuendo.learners.slates.mcmc import (
     LEAST_OVERLAP,
@@ -25,8 +27,8 @@ from diminuendo.learners.slates.mcmc import (
     prior_of,
     sweep,
 )
-from diminuendo.learners.slates.model import Draws, best_slate, chances
-from diminuendo.types import Floats, Ints, Items
+from diminuendo.learners.slates.model import Draws, chances
+from diminuendo.types import EMPTY_SLOT, Floats, Ints, Items
 
 N_DRAWS = 32
 """The number of draws that are kept: those of the chains' last sweeps."""
@@ -37,10 +39,13 @@ LARGEST_APPEAL = 1e9
 
 
 class SlatePosterior:
-    """What slates may be worth, by draws of Markov chains."""
+    """What slates may be worth, by draws of Markov chains; `builder` makes slates, where not any items will do."""
 
-    def __init__(self, n_items: int, slots: int, answering: float = 1.0) -> None:
+    def __init__(
+        self, n_items: int, slots: int, answering: float = 1.0, builder: SlateBuilder | None = None
+    ) -> None:
         self.n_items, self.slots = n_items, slots
+        self.builder = SlateBuilder(ItemAvailability(n_items, slots)) if builder is None else builder
         self.observations = Observations(n_items, slots, answering)
         self.forget()
 
@@ -108,32 +113,38 @@ class SlatePosterior:
 
     def best(self, draws: int, passes: int) -> Items:
         """The slate that pays most on average over the last `draws` draws."""
-        slate = np.zeros(self.slots, dtype=np.int32)
-        best_slate(self._draws, self._last(draws), self.observations.neighbours(), slate, passes)
-        return slate
+        return self.builder.best(self._draws, self._last(draws), self.observations.neighbours(), passes)
 
     def challengers(self, leader: Items, count: int) -> Items:
         """At most `count` items that are not in `leader`, of slates that are best for single draws, the last first."""
         found: dict[int, None] = {}  # in the order in which they are found
-        slate = np.zeros(self.slots, dtype=np.int32)
         for draw in self._last(N_DRAWS):
             if len(found) >= count:
                 break
-            best_slate(self._draws, np.array([draw]), self.observations.neighbours(), slate, 1)
-            found |= dict.fromkeys(slate[~np.isin(slate, leader)].tolist())
+            slate = self.builder.best(self._draws, np.array([draw]), self.observations.neighbours(), 1)
+            found |= dict.fromkeys(slate[~np.isin(slate, [*leader, EMPTY_SLOT])].tolist())
         return np.array(list(found)[:count], dtype=np.int32)
 
     def shown_least(self, people: int, others: Items) -> Items:
         """Items shown to fewer than `people` people, and none of `others`; what appeals most comes first."""
         few = (self.observations.shown < people) & ~np.isin(np.arange(self.n_items), others)
-        appeals = self._draws.appeals[self._places()].mean(axis=0)
-        order = np.argsort(-appeals, kind="stable")
+        few &= self.builder.items.available
+        order = np.argsort(-self.appeals, kind="stable")
         return order[few[order]].astype(np.int32)
+
+    @property
+    def appeals(self) -> Floats:
+        """The appeal of every item, on average over all draws; all alike, where there are none."""
+        return np.asarray(
+            self._draws.appeals[self._places()].mean(axis=0) if self._held else np.ones(self.n_items)
+        )
 
     def chances(self, slate: Items) -> Floats:
         """For each draw and slot: how likely a click is up to there."""
-        out = np.zeros((self._held, self.slots))
-        chances(slate, self._draws, self._places(), self.observations.neighbours(), out)
+        shown, out = slate[slate != EMPTY_SLOT], np.zeros((self._held, self.slots))
+        chances(shown, self._draws, self._places(), self.observations.neighbours(), out)
+        if 0 < len(shown) < self.slots:  # slots that are empty come last, and add nothing
+            out[:, len(shown) :] = out[:, len(shown) - 1, None]
         return out
 
     def arrays(self) -> dict[str, NDArray[Any]]:

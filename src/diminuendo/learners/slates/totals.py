@@ -11,6 +11,7 @@ Assumes    for learning: people much alike in the long run, with values that a f
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from diminuendo.learners.base.patience import Patient
 from diminuendo.learners.slates.policy import first_slate, fits_without_noise, slate_learner
 from diminuendo.learners.slates.posterior import SlatePosterior
 from diminuendo.learners.slates.questions import Noise, Questions
+from diminuendo.offline.rules import SlateRules
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.randomness.coins import Coins
 from diminuendo.streams.contexts import Contexts
@@ -40,7 +42,7 @@ class Totals(Questions):
 
     def ask(self, slate: Items, people: int, posterior: SlatePosterior, noise: Noise) -> tuple[Items, int]:
         """Sorted, so that the same set of items is one number; the total over all slots."""
-        return np.sort(slate), len(slate)
+        return posterior.builder.ordered(slate, slate), len(slate)
 
     def retests(
         self, leader: Items, people: int, few: int, rounds: int, posterior: SlatePosterior
@@ -49,8 +51,11 @@ class Totals(Questions):
 
         A total of what people hardly want varies little, so few people are enough.
         """
-        others = posterior.challengers(leader, len(leader))
-        return [(others, few)] if len(others) == len(leader) and people > few else []
+        builder, others = posterior.builder, posterior.challengers(leader, len(leader))
+        enough = len(others) == len(leader) if builder.free else len(others) > 0
+        return (
+            [(builder.containing(np.concatenate([others, leader])), few)] if enough and people > few else []
+        )
 
     def answers(self, people: People, first: int, slates: Items) -> NDArray[Any]:
         """What the slates are worth to them."""
@@ -79,11 +84,19 @@ def slate_totals(
     coins: Coins | None = None,
     patience: Patient = None,
     contexts: Contexts | None = None,
+    absent: Iterable[int] = (),
+    rules: SlateRules | None = None,
+    exclusions: bool = False,
 ) -> Learner:
-    """Learns from noisy totals of slates, each person in one of them."""
+    """Learns from noisy totals of slates, each person in one of them.
+
+    `absent`: items that are not there yet. `rules`: what slates must keep to. `exclusions`: whether people may exclude
+    items; the answer of who is shown another slate for that does not count.
+    """
     return slate_learner(
         "slate-totals", Totals(), n_items, slots, horizon=horizon, epsilon=epsilon, visits=visits, ledger=ledger,
-        coins=coins, patience=patience, contexts=contexts, noisy=True,
+        coins=coins, patience=patience, contexts=contexts, absent=absent, rules=rules,
+        exclusions=exclusions, noisy=True,
     )  # fmt: skip
 
 
@@ -98,11 +111,15 @@ def slate_totals_open(
     coins: Coins | None = None,
     patience: Patient = None,
     contexts: Contexts | None = None,
+    absent: Iterable[int] = (),
+    rules: SlateRules | None = None,
+    exclusions: bool = False,
 ) -> Learner:
     """Learns from totals of slates without noise; plans as slate totals would with that epsilon."""
     return slate_learner(
         "slate-totals-open", Totals(), n_items, slots, horizon=horizon, epsilon=epsilon, visits=visits, ledger=ledger,
-        coins=coins, patience=patience, contexts=contexts, noisy=False,
+        coins=coins, patience=patience, contexts=contexts, absent=absent, rules=rules,
+        exclusions=exclusions, noisy=False,
     )  # fmt: skip
 
 

@@ -21,7 +21,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from diminuendo.errors import InvalidInput
-from diminuendo.learners.slates.blocks import WHICH_SLOT, SlateBlock, numbers_per_slate, sensitivity_of
+from diminuendo.learners.slates.blocks import (
+    WHICH_SLOT,
+    SlateBlock,
+    distinct_items,
+    numbers_per_slate,
+    sensitivity_of,
+)
 from diminuendo.learners.slates.menu import remaining_same
 from diminuendo.learners.slates.questions import Questions
 from diminuendo.sums.private_counts import Counts
@@ -105,8 +111,7 @@ def unpacked(kept: NDArray[Any], n_items: int, slots: int, segments: int) -> Gro
     sound = (
         ((parts >= NOT_HERE) & (parts < segments)).all()
         and (((told | hidden) == 0) | ((told | hidden) == 1)).all()
-        and ((slates >= 0) & (slates < n_items)).all()
-        and all(len(set(slate)) == slots for slate in slates.reshape(many, slots).tolist())
+        and distinct_items(slates.reshape(many, slots), n_items)
         and (sizes >= 0).all()
         and ((questions >= WHICH_SLOT) & (questions <= slots)).all()
         and ((deck >= 0) & (deck < many)).all()
@@ -139,6 +144,10 @@ class OpenGroupBlock:
         """This block; if it is for people of these parts too, it ends with that round at the latest."""
         if self.end <= end or not ((parts != NOT_HERE) & (self.plan.parts != NOT_HERE)).any():
             return self
+        return self.until(end)
+
+    def until(self, end: int) -> OpenGroupBlock:
+        """This block, which ends with that round."""
         return replace(self, plan=replace(self.plan, deck=self.plan.deck[: end - self.first]))
 
     def row_of(self, number: int, segment: int) -> int | None:
@@ -171,6 +180,11 @@ class OpenGroupBlock:
         lost = np.bincount(self.plan.deck[silent - self.first], minlength=many)
         return np.asarray(np.bincount(self.plan.deck, minlength=many) - lost)
 
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """For a snapshot. The names are those of a format."""
+        first = np.array([self.first])
+        return {"plan": self.plan.packed(), "people": self.people, "leading": self.leading, "first": first}
+
     # Private: what people said, on its way into cells.
 
     def add_one(
@@ -199,6 +213,28 @@ class OpenGroupBlock:
         counts.add(starts + places, ticks, lot)
         hidden = plan.hidden[rows]
         counts.add((starts + plan.numbers[rows])[hidden], (counts.ticks - ticks)[hidden], lot)
+
+
+def opened_from(plan: GroupBlock, found: dict[str, NDArray[Any]], groups: int, rounds: int) -> OpenGroupBlock:
+    """The block as a snapshot holds it; refuses what could not have come about."""
+    nothing: NDArray[Any] = np.empty(0)
+    people, leading, first = (found.pop(name, nothing) for name in ("people", "leading", "first"))
+    sound = (
+        not found
+        and plan.group < groups
+        and people.dtype == first.dtype == np.int64
+        and people.shape == (len(plan.told), plan.n_parts)
+        and ((people >= 0) & (people <= rounds)).all()
+        and leading.dtype == np.float64
+        and leading.shape == (3,)
+        and leading[0] in range(-1, len(plan.told))
+        and ((leading[1:] >= 0) & (leading[1:] <= 1)).all()
+        and first.shape == (1,)
+        and 0 <= first[0] <= rounds
+    )
+    if not sound:
+        raise _altered()
+    return OpenGroupBlock(plan, int(first[0]), leading, people, seen_before=True)
 
 
 def _altered() -> InvalidInput:

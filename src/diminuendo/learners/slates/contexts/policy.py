@@ -14,6 +14,7 @@ Excludes   timing, and the memory of the process.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -22,9 +23,17 @@ from numpy.typing import NDArray
 from diminuendo import _snapshots
 from diminuendo.errors import InvalidInput
 from diminuendo.learners.base.frame import Frame
+from diminuendo.learners.base.items import ItemAvailability
 from diminuendo.learners.base.menu import Chooser
 from diminuendo.learners.base.policy import MenuPolicy
-from diminuendo.learners.slates.contexts.blocks import HIDDEN, GroupBlock, OpenGroupBlock, unpacked
+from diminuendo.learners.slates.builder import SlateBuilder
+from diminuendo.learners.slates.contexts.blocks import (
+    HIDDEN,
+    GroupBlock,
+    OpenGroupBlock,
+    opened_from,
+    unpacked,
+)
 from diminuendo.learners.slates.contexts.coming import Coming
 from diminuendo.learners.slates.contexts.groups import Group
 from diminuendo.learners.slates.contexts.menu import SlatesByGroup
@@ -46,13 +55,16 @@ class GroupedSlatePolicy(MenuPolicy):
 
     purpose = "one question to each person"
 
-    def __init__(self, frame: Frame, asked: Budget, counts: Counts, questions: Questions) -> None:
+    def __init__(
+        self, frame: Frame, asked: Budget, counts: Counts, questions: Questions, items: ItemAvailability
+    ) -> None:
         if frame.horizon is None or frame.contexts is None:
             raise InvalidInput(f"{frame.name!r} plans for a number of rounds and for contexts; give both.")
         self.frame, self.reader = frame, questions.reader
         self.budget = asked if counts.noisy else None
         self._epsilon, self._horizon, self._private = asked.epsilon, frame.horizon, frame.contexts.private
-        self._counts, self._questions = counts, questions
+        self._counts, self._questions, self._builder = counts, questions, SlateBuilder(items)
+        self.items = items
         self.coming = Coming(frame.contexts)
         self.groups = [Group(self._planner(hidden=False), self._private)]
         self.group_of: Ints = np.zeros(self.coming.n_segments, dtype=np.int64)
@@ -62,9 +74,7 @@ class GroupedSlatePolicy(MenuPolicy):
             None  # the place of a block, what was said, of how many
         )
         self._shown: dict[int, OpenGroupBlock] = {}  # by group, the block that is shown, or was shown last
-        nothing = np.zeros((1, 0), dtype=np.int32)
-        slates = np.zeros((0, frame.slots), dtype=np.int32)
-        self._chooser = self._menu(0, 0, slates, nothing, nothing.astype(np.float64)).chooser()
+        self._deal()
 
     def _planner(self, hidden: bool) -> SlatePlanner:
         frame, questions = self.frame, self._questions
@@ -75,7 +85,7 @@ class GroupedSlatePolicy(MenuPolicy):
             noise = Noise(noise.epsilon / HIDDEN, hard, self._counts.noisy)
         return SlatePlanner(
             frame.n_items, frame.slots, self._horizon, questions, noise,
-            ahead=frame.patience.ahead, answering=frame.patience.answering,
+            ahead=frame.patience.ahead, answering=frame.patience.answering, builder=self._builder,
         )  # fmt: skip
 
     def _scale(self, sensitivity: int) -> float:
@@ -109,12 +119,17 @@ class GroupedSlatePolicy(MenuPolicy):
     def _menu(self, first: int, end: int, slates: Items, decks: Items, chances: Floats) -> SlatesByGroup:
         frame, groups = self.frame, self.group_of[self.coming.segment_of]
         sizes = frame.n_items, frame.slots, first, end, frame.public.passed
-        return SlatesByGroup(*sizes, groups, slates, decks, chances)
+        ranked = [self.items.ranking(group.planner.posterior.appeals) for group in self.groups]
+        rankings = [each for each in ranked if each is not None]
+        return SlatesByGroup(
+            *sizes, groups, slates, decks, chances,
+            lists=self.items.lists_for_exclusions(), rankings=np.stack(rankings) if rankings else None,
+        )  # fmt: skip
 
     def _deal(self) -> None:
         """Make the menu of the rounds that all groups have decks for."""
-        first = self.frame.rounds
-        end, rows, slates, decks, chances = self._end(), 0, [], [], []
+        first, none = self.frame.rounds, np.zeros((0, self.frame.slots), dtype=np.int32)
+        end, rows, slates, decks, chances = max(first, self._end()), 0, [none], [], []
         for number in range(len(self.groups)):
             shown = self._shown.get(number)
             if shown is None or shown.end < end or shown.first > first:  # of nobody
@@ -142,6 +157,28 @@ class GroupedSlatePolicy(MenuPolicy):
         self.coming.saw(segments)
         for block in reversed(self._blocks):
             counts = block.came(first, segments, counts)
+
+    # Public: the items change.
+
+    def appear(self, items: Iterable[int]) -> None:
+        """These items are there from now on, and are tried from each group's next block on."""
+        self.items.appear(items, 0)
+        self._items_changed()
+
+    def retire(self, items: Iterable[int]) -> None:
+        """These items are not shown any more."""
+        self.items.retire(items, 0)
+        self._items_changed()
+
+    def _items_changed(self) -> None:
+        """Blocks end now, if one of their slates has items that are gone, or lacks pinned ones."""
+        rounds = self.frame.rounds
+        for place, block in enumerate(self._blocks):
+            if block.end > rounds and not self._builder.obeyed(block.plan.block.slates):
+                self._blocks[place] = cut = block.until(rounds)
+                if self._shown.get(block.plan.group) is block:
+                    self._shown[block.plan.group] = cut
+        self._deal()
 
     # The door: a block's counts are paid for, drawn once and durable before they are seen, and then forgotten.
 
@@ -284,6 +321,10 @@ class GroupedSlatePolicy(MenuPolicy):
         same = np.array_equal(kept, mine)
         if not same:
             plan, leading = unpacked(kept, frame.n_items, frame.slots, self.coming.n_segments), nobody_leads()
+            if not self._builder.obeyed(plan.block.slates):  # items have come or gone since
+                with frame.guard.answers, frame.guard.lock:
+                    self._counts.skip()
+                return
             self._adopt(plan)
         with frame.guard.answers, frame.guard.lock:
             people = np.zeros((len(plan.told), plan.n_parts), dtype=np.int64)
@@ -309,33 +350,40 @@ class GroupedSlatePolicy(MenuPolicy):
         with frame.guard.all_or_broken():  # each block has its cells
             self._counts.open(plan.sensitivity)
             self._blocks, self._shown = blocks, shown
-            if self._end() > frame.rounds:
-                self._deal()
+            self._deal()
 
     def fill(self, row: Items) -> bool:
         """The leading slate of her group's last block; where none leads, its first; before there is one, any items."""
         if not self._shown_out():
             return False
         segment = self.coming.segment_of[self.frame.coming[0] if len(self.frame.coming) else 0]
-        shown = self._shown.get(int(self.group_of[segment]), self._shown.get(0))
+        group = int(self.group_of[segment])
+        shown, builder = self._shown.get(group, self._shown.get(0)), self._builder
         if shown is None:
-            row[:] = np.arange(len(row))
+            row[:] = builder.any_slate()
         else:
-            row[:] = shown.plan.block.slates[max(0, int(shown.leading[0]))]
+            leading = shown.plan.block.slates[max(0, int(shown.leading[0]))]
+            row[:] = builder.mended(leading, self.groups[group].planner.posterior.appeals)
+        self.leave_out(row[None, :], self.frame.coming[:1])
         return True
 
     # Private: answers become ticks in the cells of open blocks.
 
     def learn(self, place: int, answer: Any) -> None:
-        """Count her answer in the cells of her slate; if her block was published, she has said nothing."""
-        decisions = self.frame.decisions
+        """Count her answer in the cells of her slate; if her block was published, she has said nothing.
+
+        Nor has she if she excludes something and was shown another slate: her place in the deck is used up.
+        """
+        decisions, exclusions = self.frame.decisions, self.frame.exclusions
         number, segment = decisions.round_at(place), int(self.coming.segment_of[decisions.types[place]])
         for lot in reversed(
             range(len(self._blocks))
         ):  # the last one that was opened for her: nobody is in two
-            row = self._blocks[lot].row_of(number, segment)
+            block = self._blocks[lot]
+            row = block.row_of(number, segment)
             if row is not None:
-                self._blocks[lot].add_one(self._counts, lot, self._questions, row, segment, answer)
+                if not exclusions or (decisions.rows[place] == block.plan.block.slates[row]).all():
+                    block.add_one(self._counts, lot, self._questions, row, segment, answer)
                 return
 
     def replay(self, people: People, slates: Items, done: int) -> int:
@@ -350,35 +398,34 @@ class GroupedSlatePolicy(MenuPolicy):
         for lot, block in enumerate(self._blocks):
             if self._shown.get(block.plan.group) is block:
                 hers = heard & (self.group_of[segments] == block.plan.group)
+                if frame.exclusions:
+                    deck = block.plan.deck[frame.rounds - block.first :][: stop - done]
+                    hers &= (slates[done:stop] == block.plan.block.slates[deck]).all(axis=1)
                 block.add_all(self._counts, lot, self._questions, frame.rounds, segments, answers, hers)
         return stop
 
     # What a snapshot holds. The names are those of a format.
 
     def config(self) -> dict[str, Any]:
-        """The epsilon that was asked for."""
-        return {"epsilon": self._epsilon}
+        """The epsilon that was asked for, and what is known of items beforehand."""
+        return {"epsilon": self._epsilon} | self.items.config()
 
     def extra(self) -> dict[str, NDArray[Any]]:
         """The open blocks and their cells, who came, the groups, and what was learned about each."""
         if self._published is not None:
             raise InvalidInput("A release is under way; call choose() again before a snapshot.")
-        found: dict[str, NDArray[Any]] = {"group_of": self.group_of, **self.coming.arrays()}
+        found = {"group_of": self.group_of, **self.coming.arrays(), **self.items.changed()}
         found |= {f"counts.{name}": part for name, part in self._counts.arrays().items()}
         for number, group in enumerate(self.groups):
             found |= {f"group.{number}.{name}": part for name, part in group.arrays().items()}
         for number, block in enumerate(self._blocks):
-            found |= {
-                f"block.{number}.plan": block.plan.packed(),
-                f"block.{number}.people": block.people,
-                f"block.{number}.leading": block.leading,
-                f"block.{number}.first": np.array([block.first]),
-            }
+            found |= {f"block.{number}.{name}": part for name, part in block.arrays().items()}
         return found
 
     def take_extra(self, found: dict[str, NDArray[Any]]) -> None:
         """Go on with the open blocks and the groups; refuse what could not have been planned."""
         frame, segments = self.frame, self.coming.n_segments
+        self.items.take_changed(found)
         self.coming.take(found)
         counts = {name: found.pop(f"counts.{name}", None) for name in ("number", "cells", "numbers")}
         group_of = found.pop("group_of", np.empty(0))
@@ -395,32 +442,10 @@ class GroupedSlatePolicy(MenuPolicy):
         self.group_of = group_of
         while block := _snapshots.taken(found, f"block.{len(self._blocks)}"):
             plan = unpacked(block.pop("plan", np.empty(0)), frame.n_items, frame.slots, segments)
-            self._show(_opened(plan, block, len(self.groups), frame.rounds))
+            self._show(opened_from(plan, block, len(self.groups), frame.rounds))
         if found:
             raise InvalidInput("The snapshot holds more than this learner keeps; it was altered.")
         self._counts.take(counts, frame.rounds)
-
-
-def _opened(plan: GroupBlock, found: dict[str, NDArray[Any]], groups: int, rounds: int) -> OpenGroupBlock:
-    """The block as a snapshot holds it; refuses what could not have come about."""
-    nothing: NDArray[Any] = np.empty(0)
-    people, leading, first = (found.pop(name, nothing) for name in ("people", "leading", "first"))
-    sound = (
-        not found
-        and plan.group < groups
-        and people.dtype == first.dtype == np.int64
-        and people.shape == (len(plan.told), plan.n_parts)
-        and ((people >= 0) & (people <= rounds)).all()
-        and leading.dtype == np.float64
-        and leading.shape == (3,)
-        and leading[0] in range(-1, len(plan.told))
-        and ((leading[1:] >= 0) & (leading[1:] <= 1)).all()
-        and first.shape == (1,)
-        and 0 <= first[0] <= rounds
-    )
-    if not sound:
-        raise _altered()
-    return OpenGroupBlock(plan, int(first[0]), leading, people, seen_before=True)
 
 
 def _altered() -> InvalidInput:
