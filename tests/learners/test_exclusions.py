@@ -23,11 +23,16 @@ from diminuendo.learners.base.rules import leave_out as rules_of_exclusions
 from diminuendo.learners.menus import read_menu
 from diminuendo.learners.overlap.memory import PayoffMemory
 from diminuendo.learners.overlap.recipes import OverlapGreedy, OverlapSums
+from diminuendo.learners.slates.clicks import SlateClicks
+from diminuendo.learners.slates.contexts.menu import SlatesByGroup
+from diminuendo.learners.slates.menu import AssignedSlates
+from diminuendo.learners.slates.totals import SlateTotals
 from diminuendo.privacy.budget import Budget, Unit
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.streams import Contexts, taste_groups
 from diminuendo.streams.exclusions import NONE, Exclusions, exclusions_of
 from diminuendo.types import EMPTY_SLOT, Items
+from tests.learners.test_slate_contexts import quick_splits
 
 N_ITEMS, SLOTS, ROUNDS = 14, 4, 300
 PEOPLE = taste_groups(ROUNDS, N_ITEMS, groups=4, items_per_group=5, seed=1)
@@ -41,14 +46,33 @@ WAYS: dict[str, tuple[Any, dict[str, Any]]] = {
     "types": (OverlapGreedy, {"contexts": Contexts(kind=3)}),
     "private types": (OverlapGreedy, {"contexts": Contexts(kind=3, private=True), "rules": CAPS}),
     "prior": (OverlapGreedy, {"prior": np.linspace(0.9, 0.1, N_ITEMS)}),
-}
-MADE: dict[str, Any] = {"horizon": ROUNDS, "epsilon": 50.0, "delta": 1e-6, "exclusions": True}
+    "payoffs": (SlateTotals, {}),
+    "clicks, slots": (
+        SlateClicks, {"rules": SlateRules(eligible=[range(8), range(8), range(14), range(8, 14)], caps=[([9, 10], 1)])},
+    ),
+    "payoffs, private types": (SlateTotals, {"contexts": Contexts(kind=3, private=True), "rules": CAPS}),
+    "clicks, types": (SlateClicks, {"contexts": Contexts(kind=3)}),
+}  # fmt: skip
+MADE: dict[str, Any] = {"horizon": ROUNDS, "epsilon": 50.0, "exclusions": True}
 
 
 def made(way: str, seed: int = 1, **more: Any) -> Learner:
     entry, own = WAYS[way]
-    learner: Learner = entry(N_ITEMS, SLOTS, **MADE | own | more, coins=SeededCoins(seed))
+    delta = {} if entry.pure else {"delta": 1e-6}
+    learner: Learner = entry(N_ITEMS, SLOTS, **MADE | delta | own | more, coins=SeededCoins(seed))
     return learner
+
+
+def eligible(way: str) -> list[range]:
+    rules = WAYS[way][1].get("rules")
+    return list(WAYS[way][1].get("eligible") or (rules and rules.eligible) or [])
+
+
+def said(learner: Learner, decision: dim.Decision, t: int) -> Any:
+    """What person t says to what she is shown."""
+    if "full" in learner.reads:
+        return PEOPLE[t]
+    return PEOPLE[t].value(decision.slate) if "bandit" in learner.reads else PEOPLE.click(t, decision.slate)
 
 
 def contexts(way: str) -> dict[str, Any]:
@@ -63,6 +87,12 @@ def excluded(seed: int = 5) -> list[list[int]]:
     return [each if t % 3 else [] for t, each in enumerate(found)]
 
 
+@pytest.fixture(autouse=True)
+def many_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of payoffs and clicks short runs have many blocks, and groups are split."""
+    quick_splits(monkeypatch)
+
+
 @pytest.mark.parametrize("way", WAYS)
 def test_nobody_is_shown_what_she_excludes_and_replay_is_choose(way: str) -> None:
     exclude = excluded()
@@ -73,9 +103,9 @@ def test_nobody_is_shown_what_she_excludes_and_replay_is_choose(way: str) -> Non
         assert not set(own) & set(slates[t].tolist())
         shown = slates[t][slates[t] != EMPTY_SLOT]
         assert len(set(shown.tolist())) == len(shown)
-        for items, most in CAPS.caps if "rules" in WAYS[way][1] else ():
+        for items, most in WAYS[way][1].get("rules", SlateRules()).caps:
             assert np.isin(shown, items).sum() <= most
-        for slot, row in enumerate(WAYS[way][1].get("eligible", ())):
+        for slot, row in enumerate(eligible(way)):
             assert slates[t, slot] in [*row, EMPTY_SLOT]
         matrix[t, own] = 1
     for t in (7, 200):
@@ -84,8 +114,12 @@ def test_nobody_is_shown_what_she_excludes_and_replay_is_choose(way: str) -> Non
     yes_and_no = matrix.toarray() > 0
     np.testing.assert_array_equal(made(way).replay(PEOPLE, exclude=yes_and_no, **contexts(way)), slates)
     many = made(way)
-    first = many.choose_many(9, exclude=exclude[:9], **{k: v[:9] for k, v in contexts(way).items()})
-    np.testing.assert_array_equal([many.row_of(decision) for decision in first], slates[:9])
+    many.release()
+    count = 9 if many.menu is None or many.menu.end is None else min(9, many.menu.end)  # then answers matter
+    first = many.choose_many(
+        count, exclude=exclude[:count], **{name: each[:count] for name, each in contexts(way).items()}
+    )
+    np.testing.assert_array_equal([many.row_of(decision) for decision in first], slates[:count])
     assert {decision.propensity for decision in first} == {None}, "the same for all, whatever they exclude"
 
 
@@ -95,15 +129,15 @@ def test_by_what_is_left_she_is_shown_the_best(way: str) -> None:
     learner = made(way)
     learner.replay(PEOPLE[:250], **{name: each[:250] for name, each in contexts(way).items()})
     menu = learner.menu
-    assert isinstance(menu, (OneSlate, SlateByType))
+    assert isinstance(menu, (OneSlate, SlateByType, AssignedSlates, SlatesByGroup))
     assert menu.lists is not None
-    chooser = menu.chooser()
+    chooser, first = menu.chooser(), menu.first
     for kind, (many, seed) in itertools.product(range(3), itertools.product(range(6), range(5))):
         types = np.array([kind])
         plain, slates = (np.full((1, SLOTS), EMPTY_SLOT, dtype=np.int32) for _ in range(2))
         own = np.random.default_rng(seed).permutation(N_ITEMS)[:many].tolist()
         for each in (plain, slates):
-            chooser.draw(0, each, np.zeros((1, 3), dtype=np.int32), PUBLIC, types)
+            chooser.draw(first, each, np.zeros((1, 3), dtype=np.int32), PUBLIC, types)
         own += plain[0][: seed % SLOTS].tolist()
         chooser.without(slates, exclusions_of([own], 1, N_ITEMS), types)
         expected = plain[0].tolist()
@@ -111,11 +145,11 @@ def test_by_what_is_left_she_is_shown_the_best(way: str) -> None:
         leaving = {slot: expected[slot] for slot in freed}
         for slot in freed:
             expected[slot] = EMPTY_SLOT
-        ranked = [*menu.stand_ins[0][kind if isinstance(menu, SlateByType) else 0], *menu.stand_ins[1]]
+        ranked = [*menu.stand_ins[0][min(kind, len(menu.stand_ins[0]) - 1)], *menu.stand_ins[1]]
         for slot in freed:
             after = leaving[slot]
             by_number = [*range(after + 1, N_ITEMS), *range(after + 1)]
-            rows = WAYS[way][1].get("eligible", [range(N_ITEMS)] * SLOTS)
+            rows = eligible(way) or [range(N_ITEMS)] * SLOTS
             rules = WAYS[way][1].get("rules", SlateRules())
             for item in [int(item) for item in ranked if item >= 0] + by_number:
                 fits = item not in own and item not in expected and item in rows[slot]
@@ -144,8 +178,9 @@ def test_others_see_the_same_whatever_she_excludes(way: str, person: int) -> Non
 
 
 def seen_by_others(way: str, person: int, own: Any) -> tuple[Items, list[bytes], str]:
-    unit = Unit(1, "replace-with-context" if way == "private types" else "replace-with-exclusions")
-    ledger = Ledger(Budget(50.0, 1e-6, unit, "continuous-gaussian"))
+    unit = Unit(1, "replace-with-context" if "private types" in way else "replace-with-exclusions")
+    pure = WAYS[way][0].pure
+    ledger = Ledger(Budget(50.0, 0.0 if pure else 1e-6, unit, "pure" if pure else "continuous-gaussian"))
     learner, exclude = made(way, ledger=ledger), list[Any](excluded())
     exclude[person] = own
     slates, menus = list[Items](), list[bytes]()
@@ -156,7 +191,7 @@ def seen_by_others(way: str, person: int, own: Any) -> tuple[Items, list[bytes],
         if learner.menu is not None and t % 10 == 0:
             menus.append(learner.menu.to_bytes())
         if t != person:
-            learner.observe(decision, PEOPLE[t])
+            learner.observe(decision, said(learner, decision, t))
     return np.delete(slates, person, axis=0), menus, f"{ledger.charges} {ledger.drawn} {ledger.spent()}"
 
 
@@ -266,12 +301,13 @@ def test_another_process_serves_exclusions_by_the_menu_alone(way: str, tmp_path:
         "    menu = read_menu(open(f'{sys.argv[1]}/{number}.menu', 'rb').read())\n"
         "    with np.load(f'{sys.argv[1]}/{number}.npz') as told:\n"
         "        excluded, types = Exclusions(told['starts'], told['items']), told['types']\n"
+        "        first = int(told['first'])\n"
         "    coins = PublicCoins(SeededCoins(1))\n"
         "    coins.take(menu.words)\n"
         "    slates = np.full((len(excluded.starts) - 1, menu.slots), -1, dtype=np.int32)\n"
         "    chooser, probes = menu.chooser(), np.zeros((len(slates), 3), dtype=np.int32)\n"
         "    coins.refill(1000)\n"
-        "    assert chooser.draw(menu.first, slates, probes, coins.view, types) == len(slates)\n"
+        "    assert chooser.draw(first, slates, probes, coins.view, types) == len(slates)\n"
         "    chooser.without(slates, excluded, types)\n"
         "    np.save(f'{sys.argv[1]}/{number}.npy', slates)\n"
     )
@@ -283,9 +319,13 @@ def test_another_process_serves_exclusions_by_the_menu_alone(way: str, tmp_path:
         assert learner.menu is not None
         (tmp_path / f"{number}.menu").write_bytes(learner.menu.to_bytes())
         assert read_menu(learner.menu.to_bytes()).to_bytes() == learner.menu.to_bytes()
-        own, types = exclusions_of(exclude[start:stop], stop - start, N_ITEMS), TYPES[start:stop]
-        np.savez(tmp_path / f"{number}.npz", starts=own.starts, items=own.items, types=types)
+        stop = stop if learner.menu.end is None else min(stop, learner.menu.end)
         told = {name: each[start:stop] for name, each in contexts(way).items()}
+        own, types = (
+            exclusions_of(exclude[start:stop], stop - start, N_ITEMS),
+            learner.types_of(PEOPLE[start:stop], **told),
+        )
+        np.savez(tmp_path / f"{number}.npz", starts=own.starts, items=own.items, types=types, first=start)
         expected.append(learner.replay(PEOPLE[start:stop], exclude=exclude[start:stop], **told))
     root = Path(__file__).parents[2]
     subprocess.run([sys.executable, "-c", program, str(tmp_path)], cwd=root, check=True)
@@ -297,9 +337,9 @@ def test_another_process_serves_exclusions_by_the_menu_alone(way: str, tmp_path:
 def test_who_cannot_take_exclusions_says_so(name: str) -> None:
     entry = LEARNERS[name]
     setting = Setting(6, 2, 50, next(iter(sorted(entry.reads))), exclusions=True)
-    if name in ("overlap-greedy", "overlap-sums"):
+    if name.removesuffix("-open") in ("overlap-greedy", "overlap-sums", "slate-totals", "slate-clicks"):
         learner = entry.for_setting(setting, coins=SeededCoins(1))
-        assert learner.guarantee.view == "all others"
+        assert learner.guarantee.view == "all others" or not entry.private
         assert not {0, 1} & set(learner.choose(exclude=[0, 1]).slate)
         return
     with pytest.raises(InvalidInput, match=r"nobody can exclude any.*'overlap-greedy'"):
