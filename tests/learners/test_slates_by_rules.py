@@ -272,7 +272,8 @@ def test_a_block_that_was_kept_before_a_crash_is_not_shown_if_its_items_are_gone
             again = LEARNING[name].restore(snapshot, ledger=ledger)
             again.retire(planned[:1])
             again.retire(planned[:1])
-            slates = again.replay(PEOPLE[:60])
+            told: dict[str, Any] = {} if contexts is None else {"contexts": np.arange(60) % 2}
+            slates = again.replay(PEOPLE[:60], **told)
             assert planned[0] not in slates
             parts = [drawn.name.removeprefix(f"{name}.") for drawn in ledger.drawn]
             assert "000000.plan" in parts

@@ -233,7 +233,9 @@ class GroupedSlatePolicy(MenuPolicy):
     ) -> tuple[list[Floats], Floats, Floats, Floats]:
         """What was published of each slate and part; of how many people, how sure that is; and the scale of noise."""
         plan, patience = opened.plan, self.frame.patience
-        noisy = np.array([self._scale(each) if self._counts.noisy else 0.0 for each in self._needs(plan)])
+        noisy = np.array(
+            [self._scale(each) if self._counts.noisy else 0.0 for each in plan.sensitivity[plan.starts[:-1]]]
+        )
         counted = people.reshape(len(plan.told), plan.n_parts).astype(np.float64)
         unsure = np.zeros_like(counted)
         if not self._private:
@@ -274,10 +276,6 @@ class GroupedSlatePolicy(MenuPolicy):
         found = np.zeros_like(counted)
         found[~plan.told, 0] = counted[~plan.told].sum(axis=1)
         return found
-
-    def _needs(self, plan: GroupBlock) -> Ints:
-        """The sensitivity of each slate's cells."""
-        return plan.sensitivity[plan.starts[:-1]]
 
     def _plan(self, coins: np.random.Generator) -> tuple[GroupBlock, Floats]:
         """The next block of the first group that has nothing to show; it is split first, if that is due."""
