@@ -16,13 +16,13 @@ import pytest
 import diminuendo as dim
 from diminuendo import Functions, Objective, Oracle, People, SeededCoins, Setting
 from diminuendo.errors import InvalidInput, OverBudget
+from diminuendo.learners.base.frame import LONGEST
 from diminuendo.learners.base.learner import Learner
 from diminuendo.learners.base.replay import loop
 from diminuendo.learners.overlap import focus
 from diminuendo.learners.overlap.recipes import OverlapSums
 from diminuendo.learners.overlap.running import SumsMemory
 from diminuendo.learners.overlap.running_means import Measured, RunningMeans
-from diminuendo.learners.overlap.schedule import LONGEST
 from diminuendo.privacy.accountants import ACCOUNTANTS
 from diminuendo.privacy.budget import Budget
 from diminuendo.privacy.ledger import Ledger

@@ -31,6 +31,9 @@ from diminuendo.types import EMPTY_SLOT, Floats, Ints, Items
 STRIDE = 1 << 14
 """Rounds that are played in one go where slates are drawn with secret words; Ctrl-C and progress wait meanwhile."""
 
+LONGEST = 1 << 36
+"""Rounds, where something is promised and it is not known how many there will be."""
+
 
 class Unlimited(Enum):
     """The horizon of learners that promise nothing.

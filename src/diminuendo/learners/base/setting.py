@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from diminuendo import _validate
+from diminuendo.errors import InvalidInput
 from diminuendo.learners.base.patience import NO_PATIENCE, Patient, as_patience
 from diminuendo.offline.rules import SlateRules, as_rules
 from diminuendo.streams.contexts import Contexts, as_contexts
-from diminuendo.types import FEEDBACKS, FeedbackKind
+from diminuendo.types import FEEDBACKS, FeedbackKind, Floats
 
 
 @dataclass(frozen=True)
@@ -50,3 +54,28 @@ class Setting:
             object.__setattr__(self, name, value)
         if self.rules is not None:
             self.rules.check(self.n_items, self.slots)
+
+
+class Prior(NamedTuple):
+    """What is known of items before anybody comes: public."""
+
+    scores: Floats
+    """Which share of people each item pleases."""
+    people: int
+    """As how many people that counts."""
+
+
+def checked_prior(scores: Any, people: int | None, n_items: int, otherwise: int) -> Prior | None:
+    """A public prior at the door, counting as `people`, or as `otherwise` people where that is None."""
+    found = None if scores is None else _checked_scores(scores, n_items)
+    many = otherwise if people is None else _validate.positive_int(people, "prior_people")
+    return None if found is None else Prior(found, many)
+
+
+def _checked_scores(scores: Any, n_items: int) -> Floats:
+    found = np.array(scores, dtype=np.float64)
+    if found.shape != (n_items,) or not ((found >= 0) & (found <= 1)).all():
+        raise InvalidInput(
+            f"prior must say for each of {n_items} items which share of people it pleases, from 0 to 1."
+        )
+    return found

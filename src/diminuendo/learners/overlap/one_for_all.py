@@ -20,9 +20,10 @@ from numpy.typing import NDArray
 from diminuendo._snapshots import named
 from diminuendo.learners.base.items import ItemAvailability
 from diminuendo.learners.base.menu import Menu, OneSlate
+from diminuendo.learners.base.setting import Prior
 from diminuendo.learners.overlap.focus import NextFocus
 from diminuendo.learners.overlap.memory import AroundMemory, Asks, Memory
-from diminuendo.learners.overlap.pick import Picked, Prior, SlatePicker, Told
+from diminuendo.learners.overlap.pick import Picked, SlatePicker, Told
 from diminuendo.learners.overlap.schedule import OverlapPlan
 from diminuendo.privacy.process_guard import all_or_nothing
 from diminuendo.types import EMPTY_SLOT, Ints, Items

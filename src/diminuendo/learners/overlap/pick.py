@@ -11,9 +11,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from diminuendo import _validate
 from diminuendo._snapshots import MOST_DEVIATIONS
-from diminuendo.errors import InvalidInput
 from diminuendo.learners.base.items import ItemAvailability
 from diminuendo.learners.overlap.around import AroundBelief, Carried, swapped
 from diminuendo.learners.overlap.belief import of_singles
@@ -203,28 +201,3 @@ class SlatePicker:
 def _standing(places: Floats, wanted: Floats, slate: Items, wishes: float | None) -> Standing | None:
     shown = slate[slate != EMPTY_SLOT]
     return Standing(places, wanted, float(np.median(wanted[shown])), wishes) if len(shown) else None
-
-
-class Prior(NamedTuple):
-    """What is known of items before anybody comes: public."""
-
-    scores: Floats
-    """Which share of people each item pleases."""
-    people: int
-    """As how many people that counts."""
-
-
-def checked_prior(scores: Any, people: int | None, n_items: int, otherwise: int) -> Prior | None:
-    """A public prior at the door, counting as `people`, or as `otherwise` people where that is None."""
-    found = None if scores is None else _checked_scores(scores, n_items)
-    many = otherwise if people is None else _validate.positive_int(people, "prior_people")
-    return None if found is None else Prior(found, many)
-
-
-def _checked_scores(scores: Any, n_items: int) -> Floats:
-    found = np.array(scores, dtype=np.float64)
-    if found.shape != (n_items,) or not ((found >= 0) & (found <= 1)).all():
-        raise InvalidInput(
-            f"prior must say for each of {n_items} items which share of people it pleases, from 0 to 1."
-        )
-    return found

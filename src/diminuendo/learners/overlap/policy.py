@@ -22,11 +22,11 @@ from diminuendo.learners.base.frame import Frame
 from diminuendo.learners.base.items import ItemAvailability
 from diminuendo.learners.base.menu import Chooser, Menu
 from diminuendo.learners.base.policy import MenuPolicy
+from diminuendo.learners.base.setting import Prior
 from diminuendo.learners.overlap.drift import DriftTest
 from diminuendo.learners.overlap.memory import NOT_HEARD, Asks, Memory, PayoffMemory
 from diminuendo.learners.overlap.one_for_all import Occasion, Shown
 from diminuendo.learners.overlap.person_walk import PersonWalk
-from diminuendo.learners.overlap.pick import Prior
 from diminuendo.learners.overlap.schedule import OverlapPlan
 from diminuendo.offline.rules import SlateRules
 from diminuendo.privacy.accountants import ACCOUNTANTS

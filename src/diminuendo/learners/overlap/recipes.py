@@ -10,19 +10,19 @@ from diminuendo import _validate
 from diminuendo.errors import InvalidInput, OverBudget
 from diminuendo.learners.base.entry import Advice, Entry
 from diminuendo.learners.base.feedback import Objectives
-from diminuendo.learners.base.frame import Frame
+from diminuendo.learners.base.frame import LONGEST, Frame
 from diminuendo.learners.base.items import ItemAvailability
 from diminuendo.learners.base.learner import Learner
 from diminuendo.learners.base.patience import Patient
+from diminuendo.learners.base.setting import checked_prior
 from diminuendo.learners.overlap.contexts.counts import TypeCounts
 from diminuendo.learners.overlap.contexts.one_per_type import OnePerType
 from diminuendo.learners.overlap.contexts.running import TypedSumsMemory
 from diminuendo.learners.overlap.memory import PayoffMemory
 from diminuendo.learners.overlap.one_for_all import OneForAll, Shown
-from diminuendo.learners.overlap.pick import checked_prior
 from diminuendo.learners.overlap.policy import OverlapPolicy, PublicParts
 from diminuendo.learners.overlap.running import SumsMemory
-from diminuendo.learners.overlap.schedule import LONGEST, OverlapPlan, overlap_plan, plan_of_sums
+from diminuendo.learners.overlap.schedule import OverlapPlan, overlap_plan, plan_of_sums
 from diminuendo.learners.overlap.stored import PeopleMemory
 from diminuendo.offline.rules import SlateRules, as_rules
 from diminuendo.privacy.budget import Budget

@@ -25,6 +25,7 @@ from functools import cached_property
 
 import numpy as np
 
+from diminuendo.learners.base.frame import LONGEST
 from diminuendo.privacy.budget import Budget
 from diminuendo.privacy.events import ContinuousGaussian, NormalColumns
 from diminuendo.sums.chains.cost import partition, release_cost, squared_shifts
@@ -35,9 +36,6 @@ from diminuendo.types import Ints
 
 DRIFT = 0.05
 """The share of the budget for one payoff per batch."""
-
-LONGEST = 1 << 36
-"""Rounds, where it is not known how many there will be."""
 
 
 @dataclass(frozen=True)

@@ -113,9 +113,11 @@ def slate_clicks(
     n_items: int,
     slots: int,
     *,
-    horizon: int,
+    horizon: int | None,
     epsilon: float,
     visits: int = 1,
+    prior: Any = None,
+    prior_people: int | None = None,
     ledger: Ledger | None = None,
     coins: Coins | None = None,
     patience: Patient = None,
@@ -126,11 +128,14 @@ def slate_clicks(
 ) -> Learner:
     """Learns from noisy counts of clicks on slates, each person in one of them.
 
-    `absent`: items that are not there yet. `rules`: what slates must keep to. `exclusions`: whether people may exclude
+    `horizon`: how many rounds there will be, or None where nobody knows. `prior`: what is known of items beforehand,
+    the share of people each of them pleases; it counts as `prior_people` people. `absent`: items that are not there
+    yet. `rules`: what slates must keep to. `exclusions`: whether people may exclude
     items; the answer of who is shown another slate for that does not count.
     """
     return slate_learner(
-        "slate-clicks", FirstClicks(), n_items, slots, horizon=horizon, epsilon=epsilon, visits=visits, ledger=ledger,
+        "slate-clicks", FirstClicks(), n_items, slots, horizon=horizon, epsilon=epsilon, visits=visits, prior=prior,
+        prior_people=prior_people, ledger=ledger,
         coins=coins, patience=patience, contexts=contexts, absent=absent, rules=rules,
         exclusions=exclusions, noisy=True,
     )  # fmt: skip
@@ -140,9 +145,11 @@ def slate_clicks_open(
     n_items: int,
     slots: int,
     *,
-    horizon: int,
+    horizon: int | None,
     epsilon: float,
     visits: int = 1,
+    prior: Any = None,
+    prior_people: int | None = None,
     ledger: None = None,
     coins: Coins | None = None,
     patience: Patient = None,
@@ -154,8 +161,8 @@ def slate_clicks_open(
     """Learns from counts of clicks on slates without noise; plans as slate clicks would with that epsilon."""
     return slate_learner(
         "slate-clicks-open", FirstClicks(), n_items, slots, horizon=horizon, epsilon=epsilon, visits=visits,
-        ledger=ledger, coins=coins, patience=patience, contexts=contexts, absent=absent, rules=rules,
-        exclusions=exclusions, noisy=False,
+        prior=prior, prior_people=prior_people, ledger=ledger, coins=coins, patience=patience, contexts=contexts,
+        absent=absent, rules=rules, exclusions=exclusions, noisy=False,
     )  # fmt: skip
 
 

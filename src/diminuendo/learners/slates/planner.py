@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from diminuendo.errors import InvalidInput
+from diminuendo.learners.base.setting import Prior
 from diminuendo.learners.slates.blocks import SlateBlock, merged
 from diminuendo.learners.slates.builder import SlateBuilder
 from diminuendo.learners.slates.posterior import N_DRAWS, SlatePosterior
@@ -70,10 +71,14 @@ class SlatePlanner:
         ahead: int = 0,
         answering: float = 1.0,
         builder: SlateBuilder | None = None,
+        prior: Prior | None = None,
     ) -> None:
         self.n_items, self.slots, self.horizon = n_items, slots, horizon
         self.noise, self.ahead, self.answering = noise, ahead, answering
         self.posterior = SlatePosterior(n_items, slots, answering, builder)
+        self._prior = prior
+        if prior is not None:
+            self.posterior.expect(prior.scores, prior.people)
         self.since: Ints = np.zeros(1, dtype=np.int64)
         """The round with which learning began, or began again."""
         # Of the leading slate of the open block: its row, the share that it should earn, and the variance of that.
@@ -96,6 +101,12 @@ class SlatePlanner:
             PEOPLE_PER_SLATE * (1 + 1 / self.noise.epsilon), min(self._questions.enough_for_chance, spare)
         )
 
+    def expected(self, rounds: int) -> int:
+        """For how many rounds to plan, where nobody knows: as many again as came, and enough to show all items once."""
+        each = PEOPLE_PER_SLATE * (1 + 1 / self.noise.epsilon) / self.answering
+        least = math.ceil(math.ceil(self.n_items / self.slots) * each / FIRST_SHARE)
+        return int(self.since[0]) + max(least, 2 * (rounds - int(self.since[0])))
+
     def next_block(self, rounds: int, coins: np.random.Generator, in_flight: int = 0) -> SlateBlock:
         """What to do with the rounds after the first `rounds`; `coins` are public.
 
@@ -115,7 +126,7 @@ class SlatePlanner:
         lately = max(1, rounds - in_flight - int(self.since[0]))
         n, k = max(1, self.posterior.builder.n_available), self.slots
         few = min(self.people_at_first / self.answering, self.horizon - rounds)  # no more people come
-        if not len(self.posterior.observations):
+        if not len(self.posterior.observations) and (self._prior is None or self.since[0]):
             return self._first_block(int(few), int(FIRST_SHARE * left), coins)
         few = int(max(4, min(few, FIRST_SHARE * left * k / n)))
         people = int(max(few, lately / GROWTH, self.ahead / ROUNDS_AHEAD))

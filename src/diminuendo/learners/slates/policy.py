@@ -25,13 +25,13 @@ from numpy.typing import NDArray
 
 from diminuendo.errors import InvalidInput
 from diminuendo.learners.base.entry import Fits, Shape, waiting
-from diminuendo.learners.base.frame import Frame
+from diminuendo.learners.base.frame import LONGEST, Frame
 from diminuendo.learners.base.items import ItemAvailability
 from diminuendo.learners.base.learner import Learner
 from diminuendo.learners.base.menu import Chooser
 from diminuendo.learners.base.patience import Patient
 from diminuendo.learners.base.policy import MenuPolicy
-from diminuendo.learners.base.setting import Setting
+from diminuendo.learners.base.setting import Setting, checked_prior
 from diminuendo.learners.slates.blocks import (
     SlateBlock,
     no_block,
@@ -45,7 +45,7 @@ from diminuendo.learners.slates.contexts.policy import GroupedSlatePolicy
 from diminuendo.learners.slates.menu import AssignedSlates
 from diminuendo.learners.slates.open_blocks import OpenBlock, blocks_as_arrays, blocks_from_arrays
 from diminuendo.learners.slates.planner import PEOPLE_PER_SLATE, SlatePlanner, nobody_leads
-from diminuendo.learners.slates.questions import Noise, Questions
+from diminuendo.learners.slates.questions import KnownBeforehand, Noise, Questions
 from diminuendo.offline.rules import SlateRules, as_rules
 from diminuendo.privacy.accountants import ACCOUNTANTS
 from diminuendo.privacy.budget import Budget, Guarantee, no_privacy
@@ -64,20 +64,20 @@ class SlatePolicy(MenuPolicy):
     purpose = "one question to each person"
 
     def __init__(
-        self, frame: Frame, asked: Budget, counts: Counts, questions: Questions, items: ItemAvailability
+        self, frame: Frame, asked: Budget, counts: Counts, questions: Questions, known: KnownBeforehand
     ) -> None:
         if frame.horizon is None:
             raise InvalidInput(f"{frame.name!r} plans for a number of rounds; give a horizon.")
         self.frame, self.reader = frame, questions.reader
         self.budget = asked if counts.noisy else None
         self._epsilon = asked.epsilon
-        self._counts, self._questions, self._builder = counts, questions, SlateBuilder(items)
-        self.items = items
+        self._counts, self._questions, self._builder = counts, questions, SlateBuilder(known.items)
+        self.items, self._known = known.items, known
         scales = {each: counts.scale(each) / counts.ticks for each in questions.sensitivities}
         noise = Noise(float(counts.event.epsilon), scales, counts.noisy)
         self.planner = SlatePlanner(
             frame.n_items, frame.slots, frame.horizon, questions, noise,
-            ahead=frame.patience.ahead, answering=frame.patience.answering, builder=self._builder,
+            ahead=frame.patience.ahead, answering=frame.patience.answering, builder=self._builder, prior=known.prior,
         )  # fmt: skip
         self._published: Floats | None = None  # what was published, and is not yet in the posterior
         self._blocks: list[OpenBlock] = []  # of which nothing is published yet; the last one is shown
@@ -184,6 +184,8 @@ class SlatePolicy(MenuPolicy):
                     self._take_in(self._published)
                 if wanted:
                     coins = np.random.Generator(np.random.Philox(word))
+                    if not self._known.horizon:
+                        self.planner.horizon = self.planner.expected(frame.rounds)
                     in_flight = sum(len(each.menu.assigned) for each in self._blocks)
                     block = self.planner.next_block(frame.rounds, coins, in_flight)
                     assigned = np.repeat(np.arange(len(block.sizes), dtype=np.int32), block.sizes)
@@ -286,7 +288,7 @@ class SlatePolicy(MenuPolicy):
 
     def config(self) -> dict[str, Any]:
         """The epsilon that was asked for, and what is known of items beforehand."""
-        return {"epsilon": self._epsilon} | self.items.config()
+        return {"epsilon": self._epsilon} | self._known.config()
 
     def state(self) -> Any:
         """When learning began, and what the leading slate should earn."""
@@ -328,9 +330,11 @@ def slate_learner(
     n_items: int,
     slots: int,
     *,
-    horizon: int,
+    horizon: int | None,
     epsilon: float,
     visits: int,
+    prior: Any,
+    prior_people: int | None,
     ledger: Ledger | None,
     coins: Coins | None,
     patience: Patient,
@@ -344,20 +348,25 @@ def slate_learner(
     if ledger is not None and not noisy:
         raise InvalidInput(f"{name!r} publishes what people said as it is; no ledger can pay for that.")
     frame = Frame(
-        name, n_items, slots, horizon=horizon, visits=visits, ledger=ledger, coins=coins, patience=patience,
+        name, n_items, slots, horizon=LONGEST if horizon is None else horizon, visits=visits, ledger=ledger,
+        coins=coins, patience=patience,
         contexts=as_contexts(contexts), exclusions=exclusions,
     )  # fmt: skip
     items = ItemAvailability(frame.n_items, frame.slots, absent, as_rules(rules), exclusions=frame.exclusions)
+    enough = math.ceil(PEOPLE_PER_SLATE * (1 + 1 / epsilon)) if epsilon > 0 else 1
+    known = KnownBeforehand(
+        items, checked_prior(prior, prior_people, frame.n_items, otherwise=enough), horizon is not None
+    )
     asked = Budget(epsilon, 0.0, frame.unit, "pure")
     cost = asked.share()
     assert isinstance(cost, Laplace)
     policy = SlatePolicy if frame.contexts is None else GroupedSlatePolicy
     if not noisy:
-        return Learner(policy(frame, asked, ExactCounts(cost=cost, ticks=questions.ticks), questions, items))
+        return Learner(policy(frame, asked, ExactCounts(cost=cost, ticks=questions.ticks), questions, known))
     paid_on = Ledger(asked) if ledger is None else ledger
-    about = f"{frame.slots} of {frame.n_items} items, {frame.horizon} rounds, "
+    about = f"{frame.slots} of {frame.n_items} items, {horizon or 'any number of'} rounds, "
     counts = PrivateCounts(cost=cost, ticks=questions.ticks, ledger=paid_on, name=name, about=about)
-    return Learner(policy(frame, asked, counts, questions, items))
+    return Learner(policy(frame, asked, counts, questions, known))
 
 
 def fits_without_noise(make: Callable[..., Learner]) -> Fits:

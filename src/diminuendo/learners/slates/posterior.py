@@ -20,6 +20,7 @@ from diminuendo.learners.slates.likelihood import Observations
 from diminuendo.learners.slates.mcmc import (
     LEAST_OVERLAP,
     MOST_OVERLAP,
+    PRIOR_WIDTH,
     WIDTH,
     ChainState,
     Prior,
@@ -34,6 +35,8 @@ N_DRAWS = 32
 """The number of draws that are kept: those of the chains' last sweeps."""
 N_CHAINS = 8
 """The number of chains, which take turns."""
+LEAST_VARIANCE = 0.1
+"""Of log appeals, where shares of people are known beforehand: people who come are others than those they are of."""
 LARGEST_APPEAL = 1e9
 """No appeal is as large as this; a snapshot that says otherwise was altered."""
 
@@ -58,10 +61,22 @@ class SlatePosterior:
         self._draws = Draws(np.zeros((N_DRAWS, self.n_items)), np.zeros((N_DRAWS, 0)))
         self._n_sweeps = self._held = 0
 
+    def expect(self, shares: Floats, people: int) -> None:
+        """Begin with which share of people each item pleases, as far as `people` people can tell."""
+        least = 0.5 / people
+        logs = np.log(-np.log1p(-np.clip(shares, least, 1 - least)))
+        best = np.sort(np.clip(shares, least, 1))[-self.slots :].mean()
+        variance = max(LEAST_VARIANCE, 1 / (people * best))
+        shape = PRIOR_WIDTH[0]
+        self._begin_around(logs, (shape, (1 + shape) * variance))
+
     def begin_from(self, whole: SlatePosterior, width: tuple[float, float]) -> None:
         """Begin with what is believed of others: their appeals, give or take some `width` that is learned."""
         self.forget()
-        logs = np.log(whole._draws.appeals[whole._places()]).mean(axis=0)
+        self._begin_around(np.log(whole._draws.appeals[whole._places()]).mean(axis=0), width)
+
+    def _begin_around(self, logs: Floats, width: tuple[float, float]) -> None:
+        """Expect these log appeals, give or take a width; `width`: shape and scale of the law of its square."""
         self._given = Prior(logs - logs.mean(), float(logs.mean()), width)
         start = np.array([logs.mean(), math.sqrt(width[1] / (1 + width[0])), 0.7])
         self._chains = [ChainState(np.exp(logs), np.zeros(0), start.copy()) for _ in range(N_CHAINS)]

@@ -14,6 +14,8 @@ from typing import Any
 from numpy.typing import NDArray
 
 from diminuendo.learners.base.feedback import Reader
+from diminuendo.learners.base.items import ItemAvailability
+from diminuendo.learners.base.setting import Prior
 from diminuendo.learners.slates.blocks import sensitivity_of
 from diminuendo.learners.slates.posterior import SlatePosterior
 from diminuendo.streams.people import People
@@ -34,6 +36,24 @@ class Noise:
     def of(self, question: int) -> float:
         """The scale of the noise on what is published in answer to that question, in units."""
         return self.scales[int(sensitivity_of(question))] if self.published else 0.0
+
+
+@dataclass(frozen=True)
+class KnownBeforehand:
+    """What is known before the first person arrives: of items, and of how many people come. All public."""
+
+    items: ItemAvailability
+    prior: Prior | None
+    """Which share of people each item pleases."""
+    horizon: bool
+    """Whether the number of rounds is known."""
+
+    def config(self) -> dict[str, Any]:
+        """As a snapshot holds it; nothing where nothing was said."""
+        found: dict[str, Any] = self.items.config()
+        if self.prior is not None:
+            found |= {"prior": self.prior.scores.tolist(), "prior_people": self.prior.people}
+        return found if self.horizon else found | {"horizon": None}
 
 
 class Questions(ABC):

@@ -23,7 +23,6 @@ from numpy.typing import NDArray
 from diminuendo import _snapshots
 from diminuendo.errors import InvalidInput
 from diminuendo.learners.base.frame import Frame
-from diminuendo.learners.base.items import ItemAvailability
 from diminuendo.learners.base.menu import Chooser
 from diminuendo.learners.base.policy import MenuPolicy
 from diminuendo.learners.slates.builder import SlateBuilder
@@ -38,7 +37,7 @@ from diminuendo.learners.slates.contexts.coming import Coming
 from diminuendo.learners.slates.contexts.groups import Group
 from diminuendo.learners.slates.contexts.menu import SlatesByGroup
 from diminuendo.learners.slates.planner import SlatePlanner, nobody_leads
-from diminuendo.learners.slates.questions import Noise, Questions
+from diminuendo.learners.slates.questions import KnownBeforehand, Noise, Questions
 from diminuendo.privacy.accountants import ACCOUNTANTS
 from diminuendo.privacy.budget import Budget, Guarantee, no_privacy
 from diminuendo.privacy.events import Laplace
@@ -56,23 +55,22 @@ class GroupedSlatePolicy(MenuPolicy):
     purpose = "one question to each person"
 
     def __init__(
-        self, frame: Frame, asked: Budget, counts: Counts, questions: Questions, items: ItemAvailability
+        self, frame: Frame, asked: Budget, counts: Counts, questions: Questions, known: KnownBeforehand
     ) -> None:
         if frame.horizon is None or frame.contexts is None:
             raise InvalidInput(f"{frame.name!r} plans for a number of rounds and for contexts; give both.")
         self.frame, self.reader = frame, questions.reader
         self.budget = asked if counts.noisy else None
         self._epsilon, self._horizon, self._private = asked.epsilon, frame.horizon, frame.contexts.private
-        self._counts, self._questions, self._builder = counts, questions, SlateBuilder(items)
-        self.items = items
+        self._counts, self._questions, self._builder = counts, questions, SlateBuilder(known.items)
+        self.items, self._known = known.items, known
         self.coming = Coming(frame.contexts)
         self.groups = [Group(self._planner(hidden=False), self._private)]
         self.group_of: Ints = np.zeros(self.coming.n_segments, dtype=np.int64)
         """The group of each segment."""
         self._blocks: list[OpenGroupBlock] = []  # each has its lot of cells, in the same order
-        self._published: tuple[int, Floats, Ints] | None = (
-            None  # the place of a block, what was said, of how many
-        )
+        # Of a release that was begun: the place of its block, what was published, and of how many people.
+        self._published: tuple[int, Floats, Ints] | None = None
         self._shown: dict[int, OpenGroupBlock] = {}  # by group, the block that is shown, or was shown last
         self._deal()
 
@@ -86,6 +84,7 @@ class GroupedSlatePolicy(MenuPolicy):
         return SlatePlanner(
             frame.n_items, frame.slots, self._horizon, questions, noise,
             ahead=frame.patience.ahead, answering=frame.patience.answering, builder=self._builder,
+            prior=self._known.prior,
         )  # fmt: skip
 
     def _scale(self, sensitivity: int) -> float:
@@ -279,7 +278,8 @@ class GroupedSlatePolicy(MenuPolicy):
 
     def _plan(self, coins: np.random.Generator) -> tuple[GroupBlock, Floats]:
         """The next block of the first group that has nothing to show; it is split first, if that is due."""
-        shares, left = self.coming.shares(), self._horizon - self.frame.rounds
+        shares, rounds = self.coming.shares(), self.frame.rounds
+        left = (self._horizon if self._known.horizon else self.groups[0].planner.expected(rounds)) - rounds
         number = self._waiting()
         if self.groups[number].differs():
             self._split(number, self.groups[number].to_split(shares, self.group_of == number, left))
@@ -406,7 +406,7 @@ class GroupedSlatePolicy(MenuPolicy):
 
     def config(self) -> dict[str, Any]:
         """The epsilon that was asked for, and what is known of items beforehand."""
-        return {"epsilon": self._epsilon} | self.items.config()
+        return {"epsilon": self._epsilon} | self._known.config()
 
     def extra(self) -> dict[str, NDArray[Any]]:
         """The open blocks and their cells, who came, the groups, and what was learned about each."""
