@@ -76,7 +76,7 @@ def _samples() -> Part:
         part.rows.append([name, scale, count, secure, seeded, secure / seeded, COUNTS[count]])
         part.numbers[f"{name}, scale {scale:g}, {count} coordinates, us"] = secure
     part.notes.append(
-        "laplace, gaussian: secure are OpenDP's samplers, exact; seeded, for simulation, up to the rounding of floats."
+        "laplace, gaussian: secure are exact; seeded, for simulation, up to the rounding of floats."
     )
     return part
 

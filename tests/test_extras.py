@@ -131,5 +131,4 @@ def test_extras_bring_what_they_are_said_to() -> None:
         "numpy",
         "scipy",
         "numba",
-        "opendp",
     ]

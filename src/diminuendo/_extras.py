@@ -1,6 +1,6 @@
 """Packages that only some parts need: where one is missing, the error says which extra brings it.
 
-Choosing and learning need numpy, scipy, numba and opendp alone. Whatever needs more imports it below `extra`:
+Choosing and learning need numpy, scipy and numba alone. Whatever needs more imports it below `extra`:
 
     with extra("simulate"):
         import pyarrow as pa

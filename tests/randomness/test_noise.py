@@ -101,26 +101,6 @@ def test_noise_belongs_on_whole_numbers() -> None:
             noise.laplace(wrong, 1.0, SecretRandomness(SeededCoins(0)))  # type: ignore[arg-type]
 
 
-def test_opendp_gets_the_very_scale(monkeypatch: pytest.MonkeyPatch) -> None:
-    given = []
-
-    def measurement(maker: str, scale: float) -> Callable[[Ints], list[int]]:
-        given.append((maker, scale))
-        return lambda values: [int(value) + 1 for value in values]
-
-    monkeypatch.setattr(noise, "_measurement", measurement)
-    secret, scale = SecretRandomness(SystemCoins()), 1234.5678901234567
-    assert noise.laplace(np.array([[3, 4]]), scale, secret).tolist() == [[4, 5]]
-    assert noise.gaussian(np.array([7]), scale, secret).tolist() == [8]
-    assert given == [("make_laplace", scale), ("make_gaussian", scale)]
-
-
-def test_opendp_charges_for_the_scale_what_theory_says() -> None:
-    """Its own proof of privacy for the measurement that is used: sensitivity / scale, and its square over 2."""
-    assert noise._measurement("make_laplace", 8.0).map(2) == pytest.approx(0.25, rel=1e-9)
-    assert noise._measurement("make_gaussian", 8.0).map(2.0) == pytest.approx(2.0**2 / (2 * 64), rel=1e-9)
-
-
 FORK = """
 import os, sys
 import numpy as np

@@ -3,14 +3,13 @@ r"""Noise on whole numbers: discrete Laplace and discrete Gaussian.
     laplace    P(z) in proportion to exp(-|z| / scale)
     gaussian   P(z) in proportion to exp(-z^2 / (2 sigma^2))
 
-With secure randomness these are OpenDP's samplers, which are exact: the scale is the very float that is given,
-arithmetic is rational, and the sum of value and noise saturates at the ends of 64 bits, which is post-processing. They
-take their bits from OpenSSL, which reseeds in a forked process; nothing drawn here is kept for later calls, so there is
-nothing that a fork could repeat. With seeded coins the same laws are drawn from the seed, up to the rounding of floats:
-for simulation only, as everything seeded is.
+With secure randomness they are drawn exactly (exact_discrete.py): the scale is the very float that is given, arithmetic
+is of whole numbers, and the sum of value and noise saturates at the ends of 64 bits, which is post-processing. Words
+that are left over are thrown away, so there is nothing that a fork could repeat. With seeded coins the same laws are
+drawn from the seed, up to the rounding of floats: for simulation only, as everything seeded is.
 
 Cost       docs/maths/sums.md, Theorems S1 (Gaussian: zCDP, since the mu-GDP curve understates discrete noise), S2.
-Assumes    that OpenDP's samplers and OpenSSL's randomness are what they are said to be.
+Assumes    that the system's randomness is uniform and secret.
 Excludes   timing: how long a sampler takes depends on what it drew.
 References Canonne, Kamath & Steinke (2020), NeurIPS 33; Ghosh, Roughgarden & Sundararajan (2012), SICOMP 41.
 """
@@ -19,52 +18,47 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import cache
-from typing import Any
+from fractions import Fraction
 
 import numpy as np
 
 from diminuendo import _validate
 from diminuendo.errors import InvalidInput
+from diminuendo.randomness.exact_discrete import Below, SecretNumbers, gaussian_number, laplace_number
 from diminuendo.randomness.words import SecretRandomness, require_secret
 from diminuendo.types import Floats, Ints
 
 WIDEST = 2.0**50
 """Wider noise than this would leave no room in 64 bits."""
+LEAST, MOST = -(1 << 63), (1 << 63) - 1
+"""The ends of 64 bits."""
+WORDS_EACH = 16
+"""Words that a number takes, about."""
 
 
 def laplace(values: Ints, scale: float, secret: SecretRandomness) -> Ints:
     """Each value plus discrete Laplace noise."""
-    return _noisy(values, checked_scale(scale, "scale"), secret, "make_laplace", _seeded_laplace)
+    return _noisy(values, checked_scale(scale, "scale"), secret, laplace_number, _seeded_laplace)
 
 
 def gaussian(values: Ints, sigma: float, secret: SecretRandomness) -> Ints:
     """Each value plus discrete Gaussian noise."""
-    return _noisy(values, checked_scale(sigma, "sigma"), secret, "make_gaussian", _seeded_gaussian)
+    return _noisy(values, checked_scale(sigma, "sigma"), secret, gaussian_number, _seeded_gaussian)
 
 
 def _noisy(
     values: Ints,
     scale: float,
     secret: SecretRandomness,
-    vetted: str,
+    exact: Callable[[Below, Fraction], int],
     seeded: Callable[[float, int, SecretRandomness], Ints],
 ) -> Ints:
     whole = whole_numbers(values, secret)
     if secret.secure:
-        drawn = _measurement(vetted, scale)(whole.ravel().astype(np.int64, copy=False))
-        return np.array(drawn, dtype=np.int64).reshape(whole.shape)
+        below, size = SecretNumbers(secret, WORDS_EACH * whole.size).below, Fraction(scale)
+        found = [min(max(value + exact(below, size), LEAST), MOST) for value in whole.ravel().tolist()]
+        return np.array(found, dtype=np.int64).reshape(whole.shape)
     return whole + seeded(scale, whole.size, secret).reshape(whole.shape)
-
-
-@cache
-def _measurement(maker: str, scale: float) -> Any:
-    """OpenDP's mechanism; imported on first use, since most simulations never need it."""
-    import opendp.prelude as dp
-
-    dp.enable_features("contrib")
-    metric = dp.l1_distance(T="i64") if maker == "make_laplace" else dp.l2_distance(T="f64")
-    return getattr(dp.m, maker)(dp.vector_domain(dp.atom_domain(T="i64")), metric, scale=scale)
 
 
 def _seeded_laplace(scale: float, count: int, secret: SecretRandomness) -> Ints:
