@@ -34,6 +34,8 @@ PEOPLE_PER_SLATE = 8.0
 """People per slate at first, times 1 + 1 / epsilon: enough to see a good item through noise."""
 FIRST_SHARE = 0.15
 """The share of people who see random slates at first. Items for which they are too few are left for later."""
+PRIOR_TRIED = 8
+"""What a prior calls best is tried first, by this many times as many people as a slate is shown to at first."""
 GROWTH = 60
 """Later slates are shown to one in GROWTH of the people who came so far: the number of releases is logarithmic."""
 BOLD_DRAWS, WARY_DRAWS = 4, 8
@@ -126,8 +128,10 @@ class SlatePlanner:
         lately = max(1, rounds - in_flight - int(self.since[0]))
         n, k = max(1, self.posterior.builder.n_available), self.slots
         few = min(self.people_at_first / self.answering, self.horizon - rounds)  # no more people come
-        if not len(self.posterior.observations) and (self._prior is None or self.since[0]):
+        if not len(self.posterior.observations):
             return self._first_block(int(few), int(FIRST_SHARE * left), coins)
+        if self._prior is not None and rounds == 0:
+            return self._prior_tried(int(PRIOR_TRIED * few), coins)
         few = int(max(4, min(few, FIRST_SHARE * left * k / n)))
         people = int(max(few, lately / GROWTH, self.ahead / ROUNDS_AHEAD))
         planned = []
@@ -143,6 +147,15 @@ class SlatePlanner:
         shown = math.ceil(sum(size for _, size, _ in planned) * (1 - share) / share)
         leading = self.asked(leader, shown)
         block = merged([*planned, leading])
+        self.predict(block, *leading)
+        return block
+
+    def _prior_tried(self, people: int, coins: np.random.Generator) -> SlateBlock:
+        """What the prior calls best: if that earns far less than it says, the prior is forgotten as tastes are."""
+        self.posterior.sample(N_DRAWS, coins)
+        slate, _, _ = self.asked(self.posterior.best(N_DRAWS, 2), people)
+        leading = slate, people, self.slots  # one number: that has the least noise
+        block = merged([leading])
         self.predict(block, *leading)
         return block
 

@@ -20,7 +20,6 @@ from diminuendo.learners.slates.likelihood import Observations
 from diminuendo.learners.slates.mcmc import (
     LEAST_OVERLAP,
     MOST_OVERLAP,
-    PRIOR_WIDTH,
     WIDTH,
     ChainState,
     Prior,
@@ -35,8 +34,6 @@ N_DRAWS = 32
 """The number of draws that are kept: those of the chains' last sweeps."""
 N_CHAINS = 8
 """The number of chains, which take turns."""
-LEAST_VARIANCE = 0.1
-"""Of log appeals, where shares of people are known beforehand: people who come are others than those they are of."""
 LARGEST_APPEAL = 1e9
 """No appeal is as large as this; a snapshot that says otherwise was altered."""
 
@@ -62,21 +59,19 @@ class SlatePosterior:
         self._n_sweeps = self._held = 0
 
     def expect(self, shares: Floats, people: int) -> None:
-        """Begin with which share of people each item pleases, as far as `people` people can tell."""
-        least = 0.5 / people
-        logs = np.log(-np.log1p(-np.clip(shares, least, 1 - least)))
-        best = np.sort(np.clip(shares, least, 1))[-self.slots :].mean()
-        variance = max(LEAST_VARIANCE, 1 / (people * best))
-        shape = PRIOR_WIDTH[0]
-        self._begin_around(logs, (shape, (1 + shape) * variance))
+        """Begin with which share of people each item pleases: as if `people` had been shown it alone, and said so."""
+        slate: Items = np.full(self.slots, EMPTY_SLOT, dtype=np.int32)
+        for item, share in enumerate(shares.tolist()):
+            slate[0] = item
+            self.add(slate, self.slots, people, np.array([self.observations.answering * share * people]), 0.0)
+        least = 0.5 / (1 + people)
+        appeals = -np.log1p(-np.clip(shares, least, 1 - least))  # where chains begin
+        self._chains = [chain._replace(appeals=appeals) for chain in self._chains]
 
     def begin_from(self, whole: SlatePosterior, width: tuple[float, float]) -> None:
         """Begin with what is believed of others: their appeals, give or take some `width` that is learned."""
         self.forget()
-        self._begin_around(np.log(whole._draws.appeals[whole._places()]).mean(axis=0), width)
-
-    def _begin_around(self, logs: Floats, width: tuple[float, float]) -> None:
-        """Expect these log appeals, give or take a width; `width`: shape and scale of the law of its square."""
+        logs = np.log(whole._draws.appeals[whole._places()]).mean(axis=0)
         self._given = Prior(logs - logs.mean(), float(logs.mean()), width)
         start = np.array([logs.mean(), math.sqrt(width[1] / (1 + width[0])), 0.7])
         self._chains = [ChainState(np.exp(logs), np.zeros(0), start.copy()) for _ in range(N_CHAINS)]
