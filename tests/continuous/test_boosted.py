@@ -40,6 +40,7 @@ from diminuendo.randomness import SeededCoins, SystemCoins
 from diminuendo.types import ONE_MINUS_1_OVER_E, Floats
 from tests.continuous.hindsight import best_on_a_grid
 from tests.kit.inside import last_deviation
+from tests.kit.slow import mostly_slow
 from tests.kit.statistics import ALPHA
 
 KINDS: list[dict[str, Any]] = [
@@ -379,7 +380,7 @@ def test_without_noise_the_bound_holds_on_every_path(name: str, domain: Domain) 
 
 @pytest.mark.parametrize("how", [{"noise": "gaussian", "epsilon": 0.3}, {"noise": "laplace"}], ids=str)
 @pytest.mark.parametrize("domain", [Box(np.ones(8) / math.sqrt(8)), CappedSimplex(8, 1.0)], ids=repr)
-@pytest.mark.parametrize("reacting", [False, True])
+@pytest.mark.parametrize("reacting", mostly_slow([False, True], [True]))
 def test_private_regret_is_within_its_bound_and_noise_is_why(
     how: dict[str, Any], domain: Domain, reacting: bool
 ) -> None:

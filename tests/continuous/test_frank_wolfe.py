@@ -448,6 +448,7 @@ def test_the_bound_is_not_far_off_against_an_adversary() -> None:
     assert regrets[0] + earned == pytest.approx(rounds / 2)
 
 
+@pytest.mark.slow
 def test_regret_grows_like_the_root_of_the_rounds() -> None:
     """Random signs: the slope of log regret over log T is 1/2, and 0 and 1 are ruled out."""
     domain, lengths, seeds = CappedSimplex(2, 1.0), (16, 64, 256), 40

@@ -36,6 +36,7 @@ from diminuendo.streams.contexts import Contexts
 from diminuendo.types import NEVER, Ints, Items
 from tests.kit.choose_by_menu import SEED
 from tests.kit.hostile_contexts import without_noise
+from tests.kit.slow import mostly_slow
 from tests.learners.test_overlap_greedy import policy_of
 
 N_ITEMS, SLOTS, ROUNDS = 12, 3, 500
@@ -194,7 +195,7 @@ def played(private: bool, types: Ints, people: list[Any], taps: Taps) -> tuple[l
 
 
 @both
-@pytest.mark.parametrize("victim", [0, 40, 333])
+@pytest.mark.parametrize("victim", mostly_slow([0, 40, 333], [40]))
 def test_menus_follow_from_releases_and_from_nothing_else(private: bool, victim: int) -> None:
     """Two streams, one person apart, the same numbers published: menus are equal byte for byte, and so are slates."""
     answers: list[Any] = [PEOPLE[t] for t in range(ROUNDS)]

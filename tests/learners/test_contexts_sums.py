@@ -104,7 +104,7 @@ def chains_and_shares(patch: pytest.MonkeyPatch, seed: int, types: int, n: int, 
 
 
 @pytest.mark.parametrize("private", [False, True])
-@pytest.mark.parametrize("seed", mostly_slow(range(200), range(12)))
+@pytest.mark.parametrize("seed", mostly_slow(range(200), range(6)))
 def test_hostile_people_move_no_more_than_is_charged(
     seed: int, private: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -28,6 +28,7 @@ from diminuendo.privacy.ledger import Ledger
 from diminuendo.streams import Contexts, taste_groups
 from diminuendo.streams.exclusions import NONE, Exclusions, exclusions_of
 from diminuendo.types import EMPTY_SLOT, Items
+from tests.kit.slow import mostly_slow, rows_mostly_slow
 
 N_ITEMS, SLOTS, ROUNDS = 14, 4, 300
 PEOPLE = taste_groups(ROUNDS, N_ITEMS, groups=4, items_per_group=5, seed=1)
@@ -130,8 +131,11 @@ def test_by_what_is_left_she_is_shown_the_best(way: str) -> None:
 PUBLIC = dim.randomness.PublicCoins(SeededCoins(1)).view
 
 
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("person", [3, 120])
+IN_EVERY_RUN = [("overlap-greedy", 3), ("overlap-sums", 120), ("types", 120), ("private types", 3)]
+"""One for each memory and each kind of type, in the random batch and after it."""
+
+
+@pytest.mark.parametrize(("way", "person"), rows_mostly_slow(itertools.product(WAYS, (3, 120)), IN_EVERY_RUN))
 def test_others_see_the_same_whatever_she_excludes(way: str, person: int) -> None:
     """Slates, menus byte for byte, and all that is charged and drawn; also in the random batch. She says nothing."""
     seen = [
@@ -253,7 +257,7 @@ def test_a_snapshot_goes_on_with_exclusions() -> None:
         again.observe(dim.Decision(decision.round, (1, 2), life=decision.life), PEOPLE[0])
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", mostly_slow(WAYS, ["slots", "private types"]))
 def test_another_process_serves_exclusions_by_the_menu_alone(way: str, tmp_path: Path) -> None:
     """At first by random slates, in the end by the last one; stand-ins are in the menu."""
     program = (

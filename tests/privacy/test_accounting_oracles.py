@@ -255,6 +255,7 @@ def test_adaptive_draws(span: float, count: int, part: float) -> None:
     assert below <= curves.gaussian_delta(adaptive_range.adaptive_mu(span, count), epsilon)
 
 
+@pytest.mark.slow
 def test_adaptive_numbers() -> None:
     """Two draws of range 1 at epsilon 1: after a first ratio t the second is the worst, in closed form."""
     two = oracles.largest(
