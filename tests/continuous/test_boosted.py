@@ -403,7 +403,7 @@ def test_private_regret_is_within_its_bound_and_noise_is_why(
 
 
 @pytest.mark.parametrize("domain", [Box([1.0, 0.8]), CappedSimplex(2, 1.0)], ids=repr)
-@pytest.mark.parametrize("noise", ["gaussian", "laplace"])
+@pytest.mark.parametrize("noise", mostly_slow(["gaussian", "laplace"], ["laplace"]))
 def test_payoffs_are_within_the_bound(noise: Any, domain: Domain) -> None:
     """(1 - 1/e) of the best fixed point minus what was earned, mean of 20 runs: with curved objectives too."""
     rounds = 300

@@ -478,8 +478,8 @@ def test_regret_grows_like_the_root_of_the_rounds() -> None:
     "how",
     [
         {"noise": "gaussian", "epsilon": 0.3},
-        {"noise": "gamma", "epsilon": 5.0},
-        {"noise": "gamma", "epsilon": 2.0, "calibration": "paper"},
+        pytest.param({"noise": "gamma", "epsilon": 5.0}, marks=pytest.mark.slow),
+        pytest.param({"noise": "gamma", "epsilon": 2.0, "calibration": "paper"}, marks=pytest.mark.slow),
     ],
     ids=str,
 )

@@ -184,7 +184,7 @@ def test_charges_are_those_of_a_run_without_contexts() -> None:
 # The same as the loop; late answers; who is not heard.
 
 
-@pytest.mark.parametrize("private", [False, True])
+@pytest.mark.parametrize("private", mostly_slow([False, True], [True]))
 @pytest.mark.parametrize(
     "more",
     [

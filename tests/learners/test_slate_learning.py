@@ -78,7 +78,7 @@ def test_steady_people_are_not_forgotten_and_changed_ones_are(name: str) -> None
 
 
 @pytest.mark.parametrize(("n_items", "slots"), [(6, 3), pytest.param(20, 4, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("name", mostly_slow(NOISY, ["slate-clicks"]))
+@pytest.mark.parametrize("name", mostly_slow(NOISY, []))
 def test_a_sudden_fall_is_survived(name: str, n_items: int, slots: int) -> None:
     """Nearly everybody wants something, then nearly nobody: learning begins anew a few times, not for ever."""
     rng, rounds = np.random.default_rng(5), 3_000
