@@ -30,6 +30,8 @@ def test_simulate_writes_numbers_rows_and_a_report(tmp_path: Path) -> None:
         "2",
         "--seeds",
         "2",
+        "--jobs",
+        "1",
         "--out",
         str(tmp_path / "out"),
     ]

@@ -379,7 +379,11 @@ def test_without_noise_the_bound_holds_on_every_path(name: str, domain: Domain) 
 
 
 @pytest.mark.parametrize("how", [{"noise": "gaussian", "epsilon": 0.3}, {"noise": "laplace"}], ids=str)
-@pytest.mark.parametrize("domain", [Box(np.ones(8) / math.sqrt(8)), CappedSimplex(8, 1.0)], ids=repr)
+@pytest.mark.parametrize(
+    "domain",
+    [pytest.param(Box(np.ones(8) / math.sqrt(8)), marks=pytest.mark.slow), CappedSimplex(8, 1.0)],
+    ids=repr,
+)
 @pytest.mark.parametrize("reacting", mostly_slow([False, True], [True]))
 def test_private_regret_is_within_its_bound_and_noise_is_why(
     how: dict[str, Any], domain: Domain, reacting: bool

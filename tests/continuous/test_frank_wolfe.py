@@ -37,6 +37,7 @@ from diminuendo.randomness import SeededCoins, SystemCoins
 from diminuendo.types import Floats
 from tests.continuous.hindsight import best_concave, best_on_a_grid
 from tests.kit.inside import last_deviation
+from tests.kit.slow import mostly_slow
 from tests.kit.statistics import ALPHA
 
 KINDS: list[dict[str, Any]] = [
@@ -168,7 +169,7 @@ NOTHING = [
 ]
 
 
-@pytest.mark.parametrize("how", KINDS, ids=str)
+@pytest.mark.parametrize("how", mostly_slow(KINDS, [KINDS[1], KINDS[3]]), ids=str)
 @pytest.mark.parametrize("say", NOTHING, ids=range(len(NOTHING)))
 def test_nonsense_counts_as_nothing(how: dict[str, Any], say: Any) -> None:
     silent, loud = learner(copies=2, **how) if "calibration" not in how else learner(**how), None

@@ -55,6 +55,9 @@ PEOPLE = crowd(GROUPS)
 TABLE = np.where(np.random.default_rng(1).random(ROUNDS) < 0.1, -1, GROUPS)
 """Of some nothing is known."""
 both = pytest.mark.parametrize("private", [False, True], ids=["public", "private"])
+some_private = pytest.mark.parametrize(
+    "private", mostly_slow([False, True], [True]), ids=["public", "private"]
+)
 
 
 def made(private: bool, seed: int = 3, slots: int = SLOTS, **options: Any) -> Learner:
@@ -88,7 +91,7 @@ LATE = np.where(np.random.default_rng(6).random(ROUNDS) < 0.3, NEVER, np.arange(
 PRIOR = [0.3] * 6 + [0.2] * 6
 
 
-@both
+@some_private
 @pytest.mark.parametrize(
     ("options", "more"),
     [
@@ -150,7 +153,7 @@ def test_a_learner_goes_on_from_a_snapshot(private: bool) -> None:
     np.testing.assert_array_equal(shown[0], shown[1])
 
 
-@both
+@some_private
 def test_another_process_shows_the_same_by_the_menu(private: bool, tmp_path: Path) -> None:
     learner = made(private, seed=SEED)
     ends = policy_of(learner).plan.schedule.ends

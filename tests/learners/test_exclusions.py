@@ -64,7 +64,7 @@ def excluded(seed: int = 5) -> list[list[int]]:
     return [each if t % 3 else [] for t, each in enumerate(found)]
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", mostly_slow(WAYS, ["overlap-sums", "rules", "slots", "private types"]))
 def test_nobody_is_shown_what_she_excludes_and_replay_is_choose(way: str) -> None:
     exclude = excluded()
     slates = made(way).replay(PEOPLE, exclude=exclude, **contexts(way))

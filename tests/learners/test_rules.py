@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from diminuendo.learners.overlap.recipes import OverlapGreedy, OverlapSums
 from diminuendo.privacy.events import Laplace
 from diminuendo.streams import Contexts, taste_groups
 from diminuendo.types import EMPTY_SLOT, Items
+from tests.kit.slow import rows_mostly_slow
 from tests.kit.statistics import ALPHA
 from tests.learners.test_item_availability import drawn
 from tests.learners.test_overlap_greedy import shown_of
@@ -69,8 +71,15 @@ def check(rules: SlateRules, slates: Items, gone: tuple[int, ...] = ()) -> None:
     assert not ((ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] >= 0)).any()
 
 
-@pytest.mark.parametrize("rules", RULES)
-@pytest.mark.parametrize("name", KINDS)
+ALL_AT_ONCE = [("overlap-sums", "all"), ("epoch-greedy", "all")]
+
+
+@pytest.mark.parametrize(
+    ("name", "rules"),
+    rows_mostly_slow(
+        itertools.product(KINDS, RULES), [*itertools.product(["overlap-greedy"], RULES), *ALL_AT_ONCE]
+    ),
+)
 def test_every_slate_keeps_to_the_rules(name: str, rules: str) -> None:
     """Random ones too; round by round as at once; read from a snapshot in the midst."""
     kept_to = RULES[rules]
