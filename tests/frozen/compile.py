@@ -12,10 +12,10 @@ import sys
 
 import numpy as np
 
-from diminuendo import FAMILIES, Functions, People
+from diminuendo import FAMILIES, Functions, People, Setting
 from diminuendo.learners.base.replay import loop
 from diminuendo.offline.total import PeopleTotal
-from tests.frozen.record import N_ITEMS, SLOTS, Setting, cases, made, played, streams
+from tests.frozen.record import N_ITEMS, SLOTS, cases, made, played, streams
 
 FIRST = ("hedge", "fi-", "bandit-d", "bandit-p", "streeter-golovin", "overlap-", "epoch-", "mixture")
 """How the names of learners and families begin whose kernels take as long to compile as those of all others, and share
