@@ -34,14 +34,14 @@ test: style browser-for-tests kernels  ## set-up, style, types and all tests but
 kernels: .venv/kernels  ## compile what tests call, once
 
 .venv/kernels: .venv/developing $(shell find src -name '*.py')
-	@echo "Compiling kernels in two processes: less than a minute on two cores, a few seconds where they are on disk."; \
+	@echo "Compiling kernels in two processes: a minute on two cores, a few seconds where they are on disk."; \
 	$(BIN)/python -m tests.frozen.compile first & first=$$!; \
 	trap 'kill $$first 2>/dev/null; exit 130' INT TERM; \
 	$(BIN)/python -m tests.frozen.compile second; second=$$?; \
 	if wait $$first && test $$second -eq 0; then touch $@; else echo "That failed; the tests will say more."; fi
 
-test-slow: .venv/developing  ## the long statistical runs and proofs of optimality
-	$(BIN)/pytest -m slow -rs --durations=10
+test-slow: kernels  ## the long statistical runs and proofs of optimality
+	$(BIN)/pytest -m slow -rs --durations=10 -n auto --dist worksteal
 
 check: style  ## ruff and mypy strict
 	$(BIN)/mypy

@@ -25,8 +25,8 @@ RUNNABLE = sorted({block.page for block in BLOCKS if block.language in RUN})
 LONG_PAGES = {ROOT / "docs" / "how-to" / "sweep.md"}
 """Pages that take seconds as a whole; blocks that do are marked on their page."""
 EXAMPLES = set(ROOT.glob("examples/[!_]*.py"))
-LONG_EXAMPLES = {ROOT / "examples" / "places.py"}
-"""Compiles kernels for a family of objectives that nothing else in the quick suite needs."""
+LONG_EXAMPLES = {ROOT / "examples" / "places.py", ROOT / "examples" / "seeds.py"}
+"""One compiles kernels for a family of objectives that nothing else in the quick suite needs, one plays many seeds."""
 LONG = sorted({block.page for block in BLOCKS if block.slow})
 MODULES = [
     module.name

@@ -12,6 +12,7 @@ import pytest
 import diminuendo
 from diminuendo._extras import EXTRAS, extra
 from diminuendo.errors import DiminuendoError, MissingExtra
+from tests.kit.slow import rows_mostly_slow
 
 ROOT = Path(diminuendo.__file__).parent
 PROJECT = ROOT.parents[1] / "pyproject.toml"
@@ -53,21 +54,24 @@ def test_choosing_and_learning_need_no_extra() -> None:
     assert ran.stdout == "1\n"
 
 
-@pytest.mark.parametrize(
-    ("hidden", "program", "brings"),
-    [
-        ("pyarrow", "import diminuendo.simulate", "simulate"),
-        ("joblib", "import diminuendo.simulate", "simulate"),
-        ("cloudpickle", "import diminuendo; diminuendo.simulate.sweep", "simulate"),
-        ("matplotlib", "import diminuendo.simulate.report", "simulate"),
-        ("matplotlib", "import diminuendo.simulate.figures.prices", "simulate"),
-        ("matplotlib", "import diminuendo.audit.figure", "simulate"),
-        ("joblib", "import diminuendo.audit", "simulate"),
-        ("pyarrow", "import diminuendo; diminuendo.from_ratings", "simulate"),
-        ("pyarrow", "from diminuendo.evaluate import Log; Log(2).table()", "simulate"),
-        ("rich", "from diminuendo.simulate.table import tables, _empty; _empty(None, '')", "cli"),
-    ],
-)
+NEEDED = [
+    ("cloudpickle", "import diminuendo; diminuendo.simulate.sweep", "simulate"),
+    ("joblib", "import diminuendo.simulate", "simulate"),
+    ("matplotlib", "import diminuendo.simulate.report", "simulate"),
+    ("pyarrow", "import diminuendo; diminuendo.from_ratings", "simulate"),
+    ("rich", "from diminuendo.simulate.table import tables, _empty; _empty(None, '')", "cli"),
+]
+"""One place for each package. Each case starts a Python of its own."""
+ALSO_NEEDED = [
+    ("pyarrow", "import diminuendo.simulate", "simulate"),
+    ("matplotlib", "import diminuendo.simulate.figures.prices", "simulate"),
+    ("matplotlib", "import diminuendo.audit.figure", "simulate"),
+    ("joblib", "import diminuendo.audit", "simulate"),
+    ("pyarrow", "from diminuendo.evaluate import Log; Log(2).table()", "simulate"),
+]
+
+
+@pytest.mark.parametrize(("hidden", "program", "brings"), rows_mostly_slow([*NEEDED, *ALSO_NEEDED], NEEDED))
 def test_what_is_missing_is_said(hidden: str, program: str, brings: str) -> None:
     caught = f"""
 from diminuendo.errors import DiminuendoError
@@ -87,12 +91,13 @@ except DiminuendoError as error:
     [
         ("typer", ["--version"], "cli"),
         ("rich", ["learners"], "cli"),
-        ("joblib", ["audit", "--quick"], "simulate"),
+        pytest.param("joblib", ["audit", "--quick"], "simulate", marks=pytest.mark.slow),
         ("pyarrow", ["simulate", "msweb"], "simulate"),
-        (
+        pytest.param(
             "matplotlib",
             ["plan", "--items", "5", "--slots", "1", "--rounds", "100", "--plot", "no.png"],
             "simulate",
+            marks=pytest.mark.slow,
         ),
     ],
 )

@@ -70,7 +70,7 @@ def test_a_change_in_another_file_is_noticed(tmp_path: Path) -> None:
     shutil.copytree(
         Path(diminuendo.__file__).parent,
         tmp_path / "diminuendo",
-        ignore=shutil.ignore_patterns("__pycache__", "data"),
+        ignore=shutil.ignore_patterns("*.nb?", "data"),
     )
     assert run_at_terminal(tmp_path) == (["0.5", "0"], [LINE])
     assert run_at_terminal(tmp_path) == (["0.5", "1"], [])  # reused, and so there is nothing to be said

@@ -21,6 +21,7 @@ from diminuendo.cli.app import app
 from diminuendo.errors import InvalidInput, OutOfRange
 from diminuendo.plan import plan
 from diminuendo.types import FEEDBACKS
+from tests.kit.slow import mostly_slow
 
 RUNNER = CliRunner()
 
@@ -136,7 +137,7 @@ def on_page(width: int, command: ModuleType, monkeypatch: pytest.MonkeyPatch) ->
     return page
 
 
-@pytest.mark.parametrize("width", [80, 120])
+@pytest.mark.parametrize("width", mostly_slow([80, 120], [80]))
 def test_what_is_shown_fits_the_screen(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
     page = on_page(width, show_plan, monkeypatch)
     show_plan.show_plan(plan(294, 5, 30_000).with_prices(epsilons=()))

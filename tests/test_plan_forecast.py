@@ -151,6 +151,7 @@ def test_long_runs_are_scaled_with_noise_in_proportion() -> None:
     assert pure.epsilon == pytest.approx(0.2)
 
 
+@pytest.mark.slow
 def test_a_scaled_run_loses_what_the_long_one_loses() -> None:
     """Four times as many people as are simulated; the losses of both are means over a few runs."""
     setting = Setting(100, 4, 4 * MOST_PEOPLE, "full", 0.05, 1e-6)

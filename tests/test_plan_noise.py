@@ -16,6 +16,7 @@ from diminuendo.learners.overlap.schedule import OverlapPlan
 from diminuendo.plan import plan
 from diminuendo.plan.noise import SURE, apart, deviations
 from diminuendo.types import Floats
+from tests.kit.slow import mostly_slow
 from tests.kit.statistics import ALPHA
 from tests.learners.test_overlap_greedy import shown_of
 
@@ -36,7 +37,9 @@ def people() -> People:
 LEARN_FROM_SUMS = [LEARNERS["overlap-greedy"], LEARNERS["overlap-sums"]]
 
 
-@pytest.fixture(scope="module", params=LEARN_FROM_SUMS, ids=lambda kind: kind.name)
+@pytest.fixture(
+    scope="module", params=mostly_slow(LEARN_FROM_SUMS, LEARN_FROM_SUMS[:1]), ids=lambda kind: kind.name
+)
 def published(request: pytest.FixtureRequest) -> tuple[OverlapPlan, Floats]:
     """For each seed, what the learner holds every item's share to be after its last release; all items count alike."""
     rows, stream = [], people()

@@ -35,6 +35,7 @@ from diminuendo.plan.price import (
 from diminuendo.privacy.budget import REPLACE_ONE_ROUND, Guarantee
 from diminuendo.types import FeedbackKind, Floats
 from tests.kit import real_data
+from tests.kit.slow import mostly_slow
 from tests.kit.statistics import ALPHA
 
 RUNNER = CliRunner()
@@ -161,7 +162,7 @@ def way(found: list[float], low: float, high: float) -> float:
     return (float(np.mean(found)) - low) / (high - low)
 
 
-@BOTH
+@pytest.mark.parametrize("feedback", mostly_slow(TAKEN, ["bandit"]))
 def test_how_far_a_run_comes_with_too_few_people_and_with_enough(feedback: FeedbackKind) -> None:
     """As first_look.py says: little with half a first look, much with four."""
     model, made = PublicModel(60, 3.0), {}
@@ -243,7 +244,7 @@ def test_what_slates_are_worth_is_what_people_get() -> None:
     assert abs((1 - loss) * greedy(people, 4).value - wrong.mean()) > spread, "a little less would be noticed"
 
 
-@BOTH
+@pytest.mark.parametrize("feedback", mostly_slow(TAKEN, ["bandit"]))
 def test_forecasts_improve_with_epsilon_and_with_people(feedback: FeedbackKind) -> None:
     sizes = {"little epsilon": (2_000, 0.05), "few people": (150, 2.0), "enough": (2_000, 2.0)}
     losses = {
@@ -288,7 +289,7 @@ def test_a_plan_with_prices() -> None:
 ASK = ["plan", "--items", "24", "--slots", "3", "--cares-about", "3"]
 
 
-@BOTH
+@pytest.mark.parametrize("feedback", mostly_slow(TAKEN, ["click"]))
 def test_both_on_the_command_line(feedback: FeedbackKind, tmp_path: Path) -> None:
     file, plot = tmp_path / "plan.json", tmp_path / "plan.svg"
     ask = [*ASK, "--rounds", "900", "--feedback", feedback, "--json", str(file), "--plot", str(plot)]

@@ -17,6 +17,7 @@ from diminuendo.learners import Setting
 from diminuendo.learners.hedge.fi_dp import FiDp
 from tests.kit.enumeration import full_information_law, mask
 from tests.kit.scripts import prompt
+from tests.kit.slow import mostly_slow
 
 QUICK = EFFORTS["quick"]
 RATE = 0.5
@@ -50,7 +51,13 @@ def test_the_listed_law_is_that_of_the_oracle(n: int, k: int, rounds: int) -> No
     assert all(seen[key] == pytest.approx(chance, rel=slack) for key, chance in known.items())
 
 
-@pytest.mark.parametrize("name", ["bandit-dp", "bandit-direct", "bandit-presampled", "epoch-greedy"])
+@pytest.mark.parametrize(
+    "name",
+    mostly_slow(
+        ["bandit-dp", "bandit-direct", "bandit-presampled", "epoch-greedy"],
+        ["bandit-dp", "bandit-presampled", "epoch-greedy"],
+    ),
+)
 def test_listed_chances_add_up(name: str) -> None:
     subject = shipped(name)
     setting = Setting(2, 2, 4, subject.feedback)
@@ -95,7 +102,7 @@ def test_random_slates_show_nothing_and_noise_is_not_listed() -> None:
     assert exact(shipped("fi-pure"), 1.0, 1e-6, QUICK, 1) == []
 
 
-@pytest.mark.parametrize("name", ["fi-dp", "bandit-direct"])
+@pytest.mark.parametrize("name", mostly_slow(["fi-dp", "bandit-direct"], ["fi-dp"]))
 def test_draws_are_cleared_and_show_something(name: str) -> None:
     for seed in (1, 2):
         (found,) = exact(shipped(name), 1.0, 1e-6, QUICK, seed)

@@ -63,10 +63,11 @@ def test_a_planted_fault_is_found(name: str) -> None:
 AROUND = [name for name, fault in PLANTED.items() if fault.around is not nullcontext or "slate-" in name]
 """Faults outside of a learner, or around slates that are counted: mended, there is little left but a shipped one."""
 FIRST = {name.partition("(")[2]: name for name in reversed(MENDED) if name not in AROUND}
-"""One fault for each learner that has some inside: mended, they are all the same."""
+"""One fault for each learner that has some inside: mended, they are all the same. Shipped, they are audited in
+test_audit.py; so every run has one that adds noise, and one that draws."""
 
 
-@pytest.mark.parametrize("name", mostly_slow(MENDED, FIRST.values()))
+@pytest.mark.parametrize("name", mostly_slow(MENDED, [FIRST["boosted)"], FIRST["fi-dp)"]]))
 def test_without_the_fault_it_is_cleared(name: str) -> None:
     (found,) = pathwise(MENDED[name], 1.0, 1e-6, QUICK, 11)
     assert not found.violation, str(found)

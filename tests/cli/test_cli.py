@@ -30,6 +30,8 @@ def test_simulate_writes_numbers_rows_and_a_report(tmp_path: Path) -> None:
         "2",
         "--seeds",
         "2",
+        "--jobs",
+        "1",
         "--out",
         str(tmp_path / "out"),
     ]
@@ -104,7 +106,9 @@ def test_learners_and_streams_list_every_name() -> None:
     [
         (["simulate", "nowhere"], "There is no file nowhere"),
         (["simulate", "msweb", "--learners", "magic"], "no learner called 'magic'"),
-        (["simulate", "msweb", "--slots", "300"], "at most the number of items"),
+        pytest.param(
+            ["simulate", "msweb", "--slots", "300"], "at most the number of items", marks=pytest.mark.slow
+        ),
         pytest.param(
             ["simulate", "msweb", "--feedback", "gossip"], "'full', 'bandit'", marks=pytest.mark.slow
         ),
@@ -113,7 +117,9 @@ def test_learners_and_streams_list_every_name() -> None:
         ),
         (["simulate", "semi.csv"], "semi.csv has semicolons between its columns; expected commas"),
         (["simulate", "adversary", "--out", "semi.csv/x"], "semi.csv is a file; expected a folder"),
-        (["simulate", "msweb", "--json", "."], ". is a folder; expected a file"),
+        pytest.param(
+            ["simulate", "msweb", "--json", "."], ". is a folder; expected a file", marks=pytest.mark.slow
+        ),
         pytest.param(
             ["audit", "--out", "semi.csv"], "semi.csv is a file; expected a folder", marks=pytest.mark.slow
         ),

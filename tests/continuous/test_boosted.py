@@ -40,6 +40,7 @@ from diminuendo.randomness import SeededCoins, SystemCoins
 from diminuendo.types import ONE_MINUS_1_OVER_E, Floats
 from tests.continuous.hindsight import best_on_a_grid
 from tests.kit.inside import last_deviation
+from tests.kit.slow import mostly_slow
 from tests.kit.statistics import ALPHA
 
 KINDS: list[dict[str, Any]] = [
@@ -378,8 +379,12 @@ def test_without_noise_the_bound_holds_on_every_path(name: str, domain: Domain) 
 
 
 @pytest.mark.parametrize("how", [{"noise": "gaussian", "epsilon": 0.3}, {"noise": "laplace"}], ids=str)
-@pytest.mark.parametrize("domain", [Box(np.ones(8) / math.sqrt(8)), CappedSimplex(8, 1.0)], ids=repr)
-@pytest.mark.parametrize("reacting", [False, True])
+@pytest.mark.parametrize(
+    "domain",
+    [pytest.param(Box(np.ones(8) / math.sqrt(8)), marks=pytest.mark.slow), CappedSimplex(8, 1.0)],
+    ids=repr,
+)
+@pytest.mark.parametrize("reacting", mostly_slow([False, True], [True]))
 def test_private_regret_is_within_its_bound_and_noise_is_why(
     how: dict[str, Any], domain: Domain, reacting: bool
 ) -> None:
@@ -402,7 +407,7 @@ def test_private_regret_is_within_its_bound_and_noise_is_why(
 
 
 @pytest.mark.parametrize("domain", [Box([1.0, 0.8]), CappedSimplex(2, 1.0)], ids=repr)
-@pytest.mark.parametrize("noise", ["gaussian", "laplace"])
+@pytest.mark.parametrize("noise", mostly_slow(["gaussian", "laplace"], ["laplace"]))
 def test_payoffs_are_within_the_bound(noise: Any, domain: Domain) -> None:
     """(1 - 1/e) of the best fixed point minus what was earned, mean of 20 runs: with curved objectives too."""
     rounds = 300

@@ -37,6 +37,7 @@ from diminuendo.randomness import SeededCoins, SystemCoins
 from diminuendo.types import Floats
 from tests.continuous.hindsight import best_concave, best_on_a_grid
 from tests.kit.inside import last_deviation
+from tests.kit.slow import mostly_slow
 from tests.kit.statistics import ALPHA
 
 KINDS: list[dict[str, Any]] = [
@@ -168,7 +169,7 @@ NOTHING = [
 ]
 
 
-@pytest.mark.parametrize("how", KINDS, ids=str)
+@pytest.mark.parametrize("how", mostly_slow(KINDS, [KINDS[1], KINDS[3]]), ids=str)
 @pytest.mark.parametrize("say", NOTHING, ids=range(len(NOTHING)))
 def test_nonsense_counts_as_nothing(how: dict[str, Any], say: Any) -> None:
     silent, loud = learner(copies=2, **how) if "calibration" not in how else learner(**how), None
@@ -448,6 +449,7 @@ def test_the_bound_is_not_far_off_against_an_adversary() -> None:
     assert regrets[0] + earned == pytest.approx(rounds / 2)
 
 
+@pytest.mark.slow
 def test_regret_grows_like_the_root_of_the_rounds() -> None:
     """Random signs: the slope of log regret over log T is 1/2, and 0 and 1 are ruled out."""
     domain, lengths, seeds = CappedSimplex(2, 1.0), (16, 64, 256), 40
@@ -477,8 +479,8 @@ def test_regret_grows_like_the_root_of_the_rounds() -> None:
     "how",
     [
         {"noise": "gaussian", "epsilon": 0.3},
-        {"noise": "gamma", "epsilon": 5.0},
-        {"noise": "gamma", "epsilon": 2.0, "calibration": "paper"},
+        pytest.param({"noise": "gamma", "epsilon": 5.0}, marks=pytest.mark.slow),
+        pytest.param({"noise": "gamma", "epsilon": 2.0, "calibration": "paper"}, marks=pytest.mark.slow),
     ],
     ids=str,
 )

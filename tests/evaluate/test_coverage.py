@@ -20,6 +20,7 @@ from diminuendo.learners import LEARNERS, RandomSlates
 from diminuendo.streams.people import People
 from diminuendo.streams.synthetic import drift, taste_groups
 from diminuendo.types import FEEDBACKS, Floats, Slate
+from tests.kit.slow import mostly_slow
 from tests.kit.statistics import ALPHA
 
 CONFIDENCE = 0.95
@@ -101,7 +102,9 @@ def test_after_random_slates(method: str, interval: Interval, random_logs: tuple
         )
 
 
-@pytest.mark.parametrize("method", ["inverse-propensity", "doubly-robust"])
+@pytest.mark.parametrize(
+    "method", mostly_slow(["inverse-propensity", "doubly-robust"], ["inverse-propensity"])
+)
 def test_estimates_are_right_on_average(method: str, random_logs: tuple[People, list[Log]]) -> None:
     people, logs = random_logs
     truth = float(people.values(SHOWN).mean())
@@ -192,7 +195,7 @@ def truth_of(name: str, people: People, slate: Slate) -> float:
 LOGGING = ("noisy-hedge", "boosted", "bandit-blocks", "ranked-clicks", "slate-totals", "slate-clicks")
 
 
-@pytest.mark.parametrize("name", ["noisy-hedge", "bandit-blocks"])
+@pytest.mark.parametrize("name", mostly_slow(["noisy-hedge", "bandit-blocks"], ["noisy-hedge"]))
 def test_after_learners(name: str) -> None:
     """Whatever the learner could not show, and however often one looks, `always` holds."""
     people = people_of(100)

@@ -23,3 +23,10 @@ VARIANTS = ("-paper", "-open")
 def mostly_slow(values: Iterable[Value], quick: Collection[Value]) -> list[pytest.ParameterSet]:
     """Values of a parameter: those in `quick` are tried in every run, the others in the slow one."""
     return [pytest.param(value, marks=[] if value in quick else [pytest.mark.slow]) for value in values]
+
+
+def rows_mostly_slow(
+    rows: Iterable[tuple[object, ...]], quick: Collection[tuple[object, ...]]
+) -> list[pytest.ParameterSet]:
+    """Rows of several parameters: those in `quick` are tried in every run, the others in the slow one."""
+    return [pytest.param(*row, marks=[] if row in quick else [pytest.mark.slow]) for row in rows]

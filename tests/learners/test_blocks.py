@@ -38,6 +38,7 @@ from diminuendo.randomness import PublicCoins, SecretRandomness, noise
 from diminuendo.randomness import rounded_normal as normal
 from diminuendo.streams import taste_groups
 from diminuendo.types import Floats, Ints
+from tests.kit.slow import mostly_slow
 from tests.kit.statistics import ALPHA, assert_follows, assert_rejects, p_value
 
 OPEN: list[Any] = [OpenBanditBlocks, OpenBanditBlocksFull, OpenRankedClicks]
@@ -186,7 +187,7 @@ def test_slates_follow_their_law(kind: Any) -> None:
 # Cells.
 
 
-@pytest.mark.parametrize("kind", OPEN)
+@pytest.mark.parametrize("kind", mostly_slow(OPEN, OPEN[:1]))
 def test_a_cell_is_what_its_item_earns_over_the_whole_block(kind: Any) -> None:
     """People want one thing each, by the hour: a probe that came at a favourite time of the block would be unfair."""
     n, k, length, blocks = 3, 2, 8, 3_000
@@ -266,7 +267,7 @@ def hostile(random: np.random.Generator, k: int, clicks: bool) -> Any:
         ),  # others are proved with Laplace noise only
     ],
 )
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", mostly_slow(range(6), range(3)))
 def test_hostile_people_move_no_more_than_is_charged(kind: Any, noise_: Noise, seed: int) -> None:
     """Whatever is said, twice, late, or not at all: one cell of one block by one unit, along a common view."""
     n, k, blocks, length = 4, 2, 6, 10

@@ -24,6 +24,7 @@ from diminuendo.learners.probing.variants import (
     RankedClicks,
 )
 from diminuendo.types import ONE_MINUS_1_OVER_E, Floats, Items
+from tests.kit.slow import mostly_slow, rows_mostly_slow
 
 WAYS = (schedule.short, schedule.full, schedule.inserted)
 EXPERT = Theorem(1, 0.0, 0.0)
@@ -164,7 +165,7 @@ def turning(sizes: tuple[int, ...]) -> People:
     return People(NoisyOr(), sparse.csr_array((np.ones(len(wants)), wants, np.arange(len(wants) + 1))))
 
 
-@pytest.mark.parametrize("noise", ["none", "laplace", "gaussian"])
+@pytest.mark.parametrize("noise", mostly_slow(["none", "laplace", "gaussian"], ["laplace"]))
 def test_streams_that_turn_are_held_to_the_bound(noise: Noise) -> None:
     """One expert against a stream made for it; and one that follows far too fast is not."""
     rounds, found, seeds = 20_000, [], 2
@@ -185,14 +186,17 @@ def test_streams_that_turn_are_held_to_the_bound(noise: Noise) -> None:
 
 @pytest.mark.parametrize(
     ("kind", "feedback"),
-    [
-        (OpenBanditBlocks, "bandit"),
-        (BanditBlocks, "bandit"),
-        (OpenBanditBlocksFull, "bandit"),
-        (BanditBlocksFull, "bandit"),
-        (OpenRankedClicks, "click"),
-        (RankedClicks, "click"),
-    ],
+    rows_mostly_slow(
+        [
+            (OpenBanditBlocks, "bandit"),
+            (BanditBlocks, "bandit"),
+            (OpenBanditBlocksFull, "bandit"),
+            (BanditBlocksFull, "bandit"),
+            (OpenRankedClicks, "click"),
+            (RankedClicks, "click"),
+        ],
+        [(BanditBlocks, "bandit"), (OpenRankedClicks, "click")],
+    ),
 )
 def test_regret_is_within_bounds_that_say_something(kind: Any, feedback: Any) -> None:
     """Everybody wants one of two items, and those who want the first come late; random slates are below the bound."""

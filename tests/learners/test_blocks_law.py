@@ -113,9 +113,7 @@ def test_what_is_not_private_is_noticed(mistake: str) -> None:
     assert right.epsilon <= 1.0 + CUT
 
 
-@pytest.mark.parametrize(
-    "kind", mostly_slow([BanditBlocks, BanditBlocksFull, RankedClicks], [BanditBlocks, RankedClicks])
-)
+@pytest.mark.parametrize("kind", mostly_slow([BanditBlocks, BanditBlocksFull, RankedClicks], [BanditBlocks]))
 def test_learners_follow_that_law(kind: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Item by item, through replay: three people a block, who want items 0, 1, or both."""
     monkeypatch.setattr(variants, "PAYOFF_TICKS", 1)

@@ -220,6 +220,7 @@ def test_the_rate_falls_and_the_sums_are_followed() -> None:
     np.testing.assert_allclose(point_of(learner), x, atol=1 / ONE)
 
 
+@pytest.mark.slow
 def test_it_earns_most_of_what_hindsight_does() -> None:
     """Over 16 runs: .894 with a deviation of .026 for any people, .953 with .017 for clip 1; here means of 4 runs."""
     people = taste_groups(50_000, 100)

@@ -36,6 +36,7 @@ from diminuendo.streams.contexts import Contexts
 from diminuendo.types import NEVER, Ints, Items
 from tests.kit.choose_by_menu import SEED
 from tests.kit.hostile_contexts import without_noise
+from tests.kit.slow import mostly_slow
 from tests.learners.test_overlap_greedy import policy_of
 
 N_ITEMS, SLOTS, ROUNDS = 12, 3, 500
@@ -54,6 +55,9 @@ PEOPLE = crowd(GROUPS)
 TABLE = np.where(np.random.default_rng(1).random(ROUNDS) < 0.1, -1, GROUPS)
 """Of some nothing is known."""
 both = pytest.mark.parametrize("private", [False, True], ids=["public", "private"])
+some_private = pytest.mark.parametrize(
+    "private", mostly_slow([False, True], [True]), ids=["public", "private"]
+)
 
 
 def made(private: bool, seed: int = 3, slots: int = SLOTS, **options: Any) -> Learner:
@@ -87,7 +91,7 @@ LATE = np.where(np.random.default_rng(6).random(ROUNDS) < 0.3, NEVER, np.arange(
 PRIOR = [0.3] * 6 + [0.2] * 6
 
 
-@both
+@some_private
 @pytest.mark.parametrize(
     ("options", "more"),
     [
@@ -149,7 +153,7 @@ def test_a_learner_goes_on_from_a_snapshot(private: bool) -> None:
     np.testing.assert_array_equal(shown[0], shown[1])
 
 
-@both
+@some_private
 def test_another_process_shows_the_same_by_the_menu(private: bool, tmp_path: Path) -> None:
     learner = made(private, seed=SEED)
     ends = policy_of(learner).plan.schedule.ends
@@ -194,7 +198,7 @@ def played(private: bool, types: Ints, people: list[Any], taps: Taps) -> tuple[l
 
 
 @both
-@pytest.mark.parametrize("victim", [0, 40, 333])
+@pytest.mark.parametrize("victim", mostly_slow([0, 40, 333], [40]))
 def test_menus_follow_from_releases_and_from_nothing_else(private: bool, victim: int) -> None:
     """Two streams, one person apart, the same numbers published: menus are equal byte for byte, and so are slates."""
     answers: list[Any] = [PEOPLE[t] for t in range(ROUNDS)]

@@ -104,7 +104,7 @@ def chains_and_shares(patch: pytest.MonkeyPatch, seed: int, types: int, n: int, 
 
 
 @pytest.mark.parametrize("private", [False, True])
-@pytest.mark.parametrize("seed", mostly_slow(range(200), range(12)))
+@pytest.mark.parametrize("seed", mostly_slow(range(200), range(6)))
 def test_hostile_people_move_no_more_than_is_charged(
     seed: int, private: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -184,7 +184,7 @@ def test_charges_are_those_of_a_run_without_contexts() -> None:
 # The same as the loop; late answers; who is not heard.
 
 
-@pytest.mark.parametrize("private", [False, True])
+@pytest.mark.parametrize("private", mostly_slow([False, True], [True]))
 @pytest.mark.parametrize(
     "more",
     [

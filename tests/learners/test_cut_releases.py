@@ -26,6 +26,7 @@ from diminuendo.privacy.ledger import Ledger
 from diminuendo.randomness import noise, rounded_normal
 from diminuendo.streams import taste_groups
 from diminuendo.types import Decision, Ints
+from tests.kit.slow import MECHANISMS, mostly_slow, rows_mostly_slow
 from tests.learners.test_late import BATCHED
 
 N, SLOTS, ROUNDS = 6, 2, 120
@@ -186,6 +187,9 @@ EVERY = pytest.param(1, marks=pytest.mark.slow)
 
 CASES = [(name, *case) for name in NAMES for case in ((2, None), (3, 20))]
 """Which learner, the number of the release that fails, and patience."""
+QUICK = rows_mostly_slow(
+    [(*case, None) for case in CASES], [(name, 3, 20, None) for name in (*MECHANISMS, "overlap-sums")]
+)
 SLOW = [
     pytest.param(*case, 1, marks=pytest.mark.slow)
     for case in CASES
@@ -194,7 +198,7 @@ SLOW = [
 """At every statement; one of the longest releases is enough of a learner."""
 
 
-@pytest.mark.parametrize(("name", "release", "patience", "step"), [*((*case, None) for case in CASES), *SLOW])
+@pytest.mark.parametrize(("name", "release", "patience", "step"), [*QUICK, *SLOW])
 def test_a_release_that_fails_at_any_statement_is_as_if_it_had_not(
     name: str, release: int, patience: int | None, step: int | None
 ) -> None:
@@ -206,7 +210,7 @@ def test_a_release_that_fails_at_any_statement_is_as_if_it_had_not(
 
 
 @pytest.mark.parametrize("step", [None, EVERY])
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", mostly_slow(NAMES, MECHANISMS))
 def test_a_round_that_fails_at_any_statement_is_over_or_never_was(name: str, step: int | None) -> None:
     """What was drawn for it may be lost; others go on, and a snapshot is read."""
 

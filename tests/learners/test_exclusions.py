@@ -32,6 +32,7 @@ from diminuendo.privacy.ledger import Ledger
 from diminuendo.streams import Contexts, taste_groups
 from diminuendo.streams.exclusions import NONE, Exclusions, exclusions_of
 from diminuendo.types import EMPTY_SLOT, Items
+from tests.kit.slow import mostly_slow, rows_mostly_slow
 from tests.learners.test_slate_contexts import quick_splits
 
 N_ITEMS, SLOTS, ROUNDS = 14, 4, 300
@@ -53,6 +54,8 @@ WAYS: dict[str, tuple[Any, dict[str, Any]]] = {
     "payoffs, private types": (SlateTotals, {"contexts": Contexts(kind=3, private=True), "rules": CAPS}),
     "clicks, types": (SlateClicks, {"contexts": Contexts(kind=3)}),
 }  # fmt: skip
+QUICK = ["overlap-sums", "rules", "private types", "clicks, slots", "payoffs, private types"]
+"""Of these the quick suite tries what takes long."""
 MADE: dict[str, Any] = {"horizon": ROUNDS, "epsilon": 50.0, "exclusions": True}
 
 
@@ -93,7 +96,7 @@ def many_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     quick_splits(monkeypatch)
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", mostly_slow(WAYS, QUICK))
 def test_nobody_is_shown_what_she_excludes_and_replay_is_choose(way: str) -> None:
     exclude = excluded()
     slates = made(way).replay(PEOPLE, exclude=exclude, **contexts(way))
@@ -164,8 +167,13 @@ def test_by_what_is_left_she_is_shown_the_best(way: str) -> None:
 PUBLIC = dim.randomness.PublicCoins(SeededCoins(1)).view
 
 
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("person", [3, 120])
+IN_EVERY_RUN = [("overlap-greedy", 3), ("overlap-sums", 120), ("types", 120), ("private types", 3),
+    ("clicks, slots", 3), ("payoffs, private types", 120), ("clicks, types", 120),
+]  # fmt: skip
+"""One for each memory and each kind of type, in the random batch and after it."""
+
+
+@pytest.mark.parametrize(("way", "person"), rows_mostly_slow(itertools.product(WAYS, (3, 120)), IN_EVERY_RUN))
 def test_others_see_the_same_whatever_she_excludes(way: str, person: int) -> None:
     """Slates, menus byte for byte, and all that is charged and drawn; also in the random batch. She says nothing."""
     seen = [
@@ -288,7 +296,7 @@ def test_a_snapshot_goes_on_with_exclusions() -> None:
         again.observe(dim.Decision(decision.round, (1, 2), life=decision.life), PEOPLE[0])
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", mostly_slow(WAYS, ["slots", "private types", "payoffs", "clicks, types"]))
 def test_another_process_serves_exclusions_by_the_menu_alone(way: str, tmp_path: Path) -> None:
     """At first by random slates, in the end by the last one; stand-ins are in the menu."""
     program = (

@@ -18,6 +18,7 @@ from diminuendo.offline import private_greedy
 from diminuendo.privacy.budget import Budget
 from diminuendo.privacy.process_guard import said_by
 from diminuendo.streams import Functions, taste_groups
+from tests.kit.slow import MECHANISMS, mostly_slow
 
 N, K, ROUNDS = 6, 2, 90
 PEOPLE = taste_groups(ROUNDS, N, groups=2, items_per_group=2, seed=1)
@@ -88,7 +89,7 @@ def made(name: str) -> Learner:
 
 @pytest.mark.parametrize("later", [False, True])
 @pytest.mark.parametrize("what", NONSENSE)
-@pytest.mark.parametrize("name", FULL)
+@pytest.mark.parametrize("name", mostly_slow(FULL, MECHANISMS))
 def test_nobody_sees_what_one_person_did(name: str, what: str, later: bool) -> None:
     """Neither when she answers nor when others are shown a slate is there a warning or an error."""
     learner = made(name)

@@ -24,6 +24,7 @@ from diminuendo.learners.slates.contexts.menu import SlatesByGroup
 from diminuendo.streams import taste_groups
 from diminuendo.types import FEEDBACKS, FeedbackKind, Items
 from tests.kit.choose_by_menu import SEED
+from tests.kit.slow import MECHANISMS, mostly_slow
 
 ROOT = Path(__file__).parents[2]
 N_ITEMS, SLOTS, ROUNDS = 9, 3, 400
@@ -73,7 +74,7 @@ def test_some_learners_have_menus_and_some_draw_from_secrets() -> None:
     assert not {"fi-dp", "bandit-dp", "hedge"} & set(WITH_MENUS)
 
 
-@pytest.mark.parametrize("patience", [None, 25])
+@pytest.mark.parametrize("patience", mostly_slow([None, 25], [25]))
 def test_another_process_chooses_the_same_slates(tmp_path: Path, patience: int | None) -> None:
     """All learners in one process of its own, which holds nothing but menus and public coins."""
     expected = {}
@@ -107,7 +108,10 @@ def menus_beside(name: str, silent: Sequence[int], patience: int | None = None) 
 
 
 @pytest.mark.parametrize("patience", [None, 25])
-@pytest.mark.parametrize("name", [name for name in WITH_MENUS if LEARNERS[name].private or name == "random"])
+@pytest.mark.parametrize(
+    "name",
+    mostly_slow([name for name in WITH_MENUS if LEARNERS[name].private or name == "random"], MECHANISMS),
+)
 def test_nothing_private_is_in_a_menu(name: str, patience: int | None) -> None:
     assert all(menus_beside(name, (0, 7, 150), patience))
 

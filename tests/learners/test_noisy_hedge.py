@@ -18,6 +18,7 @@ from diminuendo.streams import taste_groups
 from diminuendo.sums.strategies import STRATEGIES
 from diminuendo.types import Floats, Ints, Items
 from tests.kit.families import families, specimens
+from tests.kit.slow import mostly_slow
 from tests.kit.slow_rows import hedge_rows
 from tests.kit.statistics import assert_follows, assert_rejects
 from tests.learners.test_contribution import drawn
@@ -131,7 +132,7 @@ def turning(learner: Any) -> People:
     return People(dim.NoisyOr(), sparse.csr_array((np.ones(len(wants)), wants, np.arange(len(wants) + 1))))
 
 
-@pytest.mark.parametrize("epsilon", [1.0, 100.0])
+@pytest.mark.parametrize("epsilon", mostly_slow([1.0, 100.0], [1.0]))
 def test_streams_that_turn_are_held_to_the_bound(epsilon: float) -> None:
     found = []
     for seed in range(4):

@@ -513,6 +513,7 @@ def ratios(people: People, epsilon: float, seeds: int, slots: int = 5) -> Floats
     return np.array(found)
 
 
+@pytest.mark.slow
 def test_it_earns_nearly_what_hindsight_does() -> None:
     """With 6 seeds the mean is within .004; .97 leaves five times that below what was measured (.989)."""
     assert ratios(dim.msweb(), 1.0, 6).mean() > 0.97

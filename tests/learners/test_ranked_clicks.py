@@ -68,6 +68,7 @@ def test_clicks_at_the_door() -> None:
     learner.observe(learner.choose(), np.int64(2))
 
 
+@pytest.mark.slow
 def test_it_earns_far_more_than_random_slates() -> None:
     """Three seeds gave .833 of greedy, with .006 for chance; random slates .488. Without noise .855."""
     people, k = taste_groups(300_000, 50), 5

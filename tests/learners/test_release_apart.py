@@ -31,7 +31,7 @@ def released_in_between(name: str, patience: int | None) -> Items:
     return np.array(shown)
 
 
-@pytest.mark.parametrize("patience", [None, 40])
+@pytest.mark.parametrize("patience", mostly_slow([None, 40], [40]))
 @pytest.mark.parametrize("name", mostly_slow(BATCHED, MECHANISMS))
 def test_who_releases_makes_no_difference(name: str, patience: int | None) -> None:
     learner, _ = fresh(name, patience)
@@ -77,7 +77,7 @@ def test_nobody_waits_for_a_release_that_is_under_way(name: str, monkeypatch: py
     assert learner.rounds == t + 60
 
 
-@pytest.mark.parametrize("patience", [None, 40])
+@pytest.mark.parametrize("patience", mostly_slow([None, 40], [40]))
 @pytest.mark.parametrize("name", mostly_slow(BATCHED, MECHANISMS))
 def test_a_snapshot_while_something_is_due(name: str, patience: int | None) -> None:
     """Whoever releases has not come to it for a long time: nothing is wrong with that."""
@@ -90,7 +90,7 @@ def test_a_snapshot_while_something_is_due(name: str, patience: int | None) -> N
         _answered(again, feedback, t)
 
 
-@pytest.mark.parametrize("patience", [None, 40])
+@pytest.mark.parametrize("patience", mostly_slow([None, 40], [40]))
 @pytest.mark.parametrize("name", mostly_slow(BATCHED, MECHANISMS))
 def test_a_snapshot_after_a_release(name: str, patience: int | None) -> None:
     """Something was published, and nobody has come since: the next block may have begun already, with no round."""

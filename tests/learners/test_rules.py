@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from diminuendo.learners.slates.totals import SlateTotals
 from diminuendo.privacy.events import Laplace
 from diminuendo.streams import Contexts, taste_groups
 from diminuendo.types import EMPTY_SLOT, Decision, Items
+from tests.kit.slow import rows_mostly_slow
 from tests.kit.statistics import ALPHA
 from tests.learners.test_item_availability import drawn
 from tests.learners.test_overlap_greedy import shown_of
@@ -82,8 +84,15 @@ def check(rules: SlateRules, slates: Items, gone: tuple[int, ...] = ()) -> None:
     assert not ((ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] >= 0)).any()
 
 
-@pytest.mark.parametrize("rules", RULES)
-@pytest.mark.parametrize("name", KINDS)
+ALL_AT_ONCE = [("overlap-sums", "all"), ("epoch-greedy", "all")]
+
+
+@pytest.mark.parametrize(
+    ("name", "rules"),
+    rows_mostly_slow(
+        itertools.product(KINDS, RULES), [*itertools.product(["overlap-greedy"], RULES), *ALL_AT_ONCE]
+    ),
+)
 def test_every_slate_keeps_to_the_rules(name: str, rules: str) -> None:
     """Random ones too; round by round as at once; read from a snapshot in the midst."""
     kept_to = RULES[rules]
@@ -125,9 +134,13 @@ def test_slates_keep_to_the_rules_while_items_come_and_go(name: str, rules: str)
     assert again.menu is not None
 
 
-@pytest.mark.parametrize("rules", RULES)
-@pytest.mark.parametrize("private", [False, True])
-@pytest.mark.parametrize("name", COMING_AND_GOING)
+@pytest.mark.parametrize(
+    ("name", "private", "rules"),
+    rows_mostly_slow(
+        itertools.product(COMING_AND_GOING, (False, True), RULES),
+        [("overlap-greedy", False, "all"), ("slate-totals", True, "all"), ("slate-clicks", False, "both")],
+    ),
+)
 def test_slates_of_every_type_keep_to_the_rules(
     name: str, private: bool, rules: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -29,6 +29,7 @@ from diminuendo.randomness import PublicCoins, noise
 from diminuendo.streams import People, taste_groups
 from diminuendo.sums.private_counts import PrivateCounts
 from diminuendo.types import NEVER, Decision, FeedbackKind, Ints, Items
+from tests.kit.slow import mostly_slow, rows_mostly_slow
 
 LEARNING: dict[str, Entry[Any]] = {entry.name: entry for entry in (SlateTotals, SlateClicks)}
 N_ITEMS, SLOTS, PEOPLE = 12, 3, 900
@@ -82,8 +83,13 @@ def made(name: str, private: bool, seed: int = 3, **more: Any) -> Learner:
 
 
 BOTH = pytest.mark.parametrize(
-    ("name", "private"), list(itertools.product(LEARNING, (False, True))), ids=lambda each: str(each)
+    ("name", "private"),
+    rows_mostly_slow(
+        itertools.product(LEARNING, (False, True)), [("slate-totals", True), ("slate-clicks", False)]
+    ),
+    ids=str,
 )
+"""Both learners, and contexts of both kinds; in every run each of them once."""
 
 
 # Everything that all others see is private: by enumeration, in small worlds in which everything happens.
@@ -156,7 +162,7 @@ def test_what_others_see_is_private(name: str, private: bool, monkeypatch: pytes
     assert 0.99 * EPSILON < worst <= EPSILON * (1 + 1e-12)
 
 
-@pytest.mark.parametrize("name", LEARNING)
+@pytest.mark.parametrize("name", mostly_slow(LEARNING, ["slate-totals"]))
 def test_hidden_cells_need_twice_the_noise(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Under private contexts with the noise that is enough for public ones, twice as much gets out."""
     quick_splits(monkeypatch)
@@ -165,7 +171,7 @@ def test_hidden_cells_need_twice_the_noise(name: str, monkeypatch: pytest.Monkey
     assert worst_ratio(name, True, monkeypatch) > 1.9 * EPSILON
 
 
-@pytest.mark.parametrize("name", LEARNING)
+@pytest.mark.parametrize("name", mostly_slow(LEARNING, ["slate-totals"]))
 def test_the_next_card_of_a_deck_would_tell_everything(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Were the place in the deck the number of people of the group so far, her context would move others."""
     quick_splits(monkeypatch)

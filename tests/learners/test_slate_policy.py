@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import signal
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,7 @@ from diminuendo.streams import taste_groups
 from diminuendo.sums import private_counts
 from diminuendo.types import Decision, Floats, Ints
 from tests.kit import statistics
-from tests.kit.slow import mostly_slow
+from tests.kit.slow import rows_mostly_slow
 
 LEARNING: dict[str, Entry[Any]] = {entry.name: entry for entry in (SlateTotals, SlateClicks)}
 EXACT = [name for name in LEARNERS if name.startswith("slate-") and name not in LEARNING]
@@ -120,9 +121,13 @@ def worst_ratio(
     return worst, asked
 
 
-@pytest.mark.parametrize("patience", [None, 6])
-@pytest.mark.parametrize("epsilon", mostly_slow([0.5, 8.0], [0.5]))
-@pytest.mark.parametrize("name", LEARNING)
+@pytest.mark.parametrize(
+    ("name", "epsilon", "patience"),
+    rows_mostly_slow(
+        itertools.product(LEARNING, (0.5, 8.0), (None, 6)),
+        [("slate-totals", 0.5, None), ("slate-clicks", 0.5, 6)],
+    ),
+)
 def test_everything_published_in_a_whole_run_is_private(
     name: str, epsilon: float, patience: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -19,8 +19,8 @@ from measurements.results import Kept, Results, read_results, rounded
 from measurements.streams import MissingData, Recipe
 from tests.kit.slow import mostly_slow
 
-QUICK = {"full-msweb", "clicks-msweb"}
-"""Entries on the stream that comes with the package, which need nothing compiled that other tests do not."""
+QUICK = {"full-msweb"}
+"""On the stream that comes with the package; it needs nothing compiled that other tests do not."""
 BUILT_IN = sorted(name for name, entry in ENTRIES.items() if entry.kind == "simulate" and not entry.stream)
 
 

@@ -295,7 +295,7 @@ def test_gains_go_along_with_the_prefix(kind: str, data: st.DataObject) -> None:
 
 
 @EVERY_KIND
-@examples(50)
+@examples(20)
 @given(data=st.data())
 def test_ceilings_lie_above_every_set_and_touch_their_own(kind: str, data: st.DataObject) -> None:
     crowd: Crowd = data.draw(crowds(kind))

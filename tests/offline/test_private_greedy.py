@@ -43,6 +43,8 @@ from diminuendo.types import Floats, Ints, Slate, SlateLike
 from tests.kit import examples
 from tests.kit.adaptive_range import COUNTED
 from tests.kit.brute import KINDS, Crowd, crowds
+from tests.kit.families import QUICK
+from tests.kit.slow import mostly_slow
 from tests.kit.statistics import ALPHA, assert_follows, assert_rejects
 
 Set = frozenset[int]
@@ -202,7 +204,7 @@ def test_the_pure_price_is_attained(k: int) -> None:
     assert found == pytest.approx(k + 1, abs=1e-9)  # the odds are e^-39
 
 
-@pytest.mark.parametrize("rate", [0.1, 0.8, 2.0])
+@pytest.mark.parametrize("rate", mostly_slow([0.1, 0.8, 2.0], [0.8]))
 def test_the_telescoping_curve_is_attained_by_long_slates(rate: float) -> None:
     """One person wants item a, the other item b, and k of a great many other picks pass before either comes."""
     chance, k = 0.004, 4000  # both come sooner or later, and rarely
@@ -400,7 +402,7 @@ class Loose(Stream):
         return self.people.values(slates)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", mostly_slow(KINDS, [*QUICK, "mixture"]))
 @examples(15)
 @given(data=st.data())
 def test_scores_of_every_family_are_whole_gains_added_up(kind: str, data: st.DataObject) -> None:

@@ -244,7 +244,7 @@ def test_pure_compositions(step: float, count: int, part: float) -> None:
 
 
 @example(span=0.01, count=1, part=0.0)
-@examples(8)
+@examples(4)
 @given(span=between(1e-3, 3), count=st.integers(1, 8), part=st.floats(0, 0.5))
 def test_adaptive_draws(span: float, count: int, part: float) -> None:
     """The oracle is below the truth by its grid, 1/60 of the span: a few in a thousand of delta."""
@@ -255,6 +255,7 @@ def test_adaptive_draws(span: float, count: int, part: float) -> None:
     assert below <= curves.gaussian_delta(adaptive_range.adaptive_mu(span, count), epsilon)
 
 
+@pytest.mark.slow
 def test_adaptive_numbers() -> None:
     """Two draws of range 1 at epsilon 1: after a first ratio t the second is the worst, in closed form."""
     two = oracles.largest(

@@ -37,6 +37,7 @@ from tests.kit.enumeration import (
     worst,
 )
 from tests.kit.inside import inside
+from tests.kit.slow import mostly_slow
 
 RATE = 0.5
 HUGE: dict[str, Any] = {"epsilon": 60.0, "delta": 1e-6}
@@ -157,7 +158,7 @@ def bandit_law_of(learner: Any, stream: Stream, share: float, schedule: tuple[in
     return law
 
 
-@pytest.mark.parametrize("cap", [None, 1])
+@pytest.mark.parametrize("cap", mostly_slow([None, 1], [1]))
 @pytest.mark.parametrize("resample", ["all", "own", "every"])
 def test_algorithm_3_has_the_law_of_the_oracle(resample: Resample, cap: int | None) -> None:
     for (n, k, rounds), seed in [((2, 2, 2), 0), ((2, 2, 2), 1), ((3, 1, 2), 2), ((2, 1, 3), 3)]:
@@ -197,7 +198,10 @@ EPSILONS = (0.0, 0.25, 0.5, 1.0)
     ("n", "k", "rounds", "values", "known"),
     [
         (2, 1, 2, (0.0, 1.0), {0.0: 0.244919, 0.125: 0.194650, 0.5: 0.0}),
-        (2, 1, 4, (0.0, 0.5, 1.0), {0.0: 0.360032, 0.375: 0.239986, 1.5: 0.034923}),
+        pytest.param(
+            *(2, 1, 4, (0.0, 0.5, 1.0), {0.0: 0.360032, 0.375: 0.239986, 1.5: 0.034923}),
+            marks=pytest.mark.slow,
+        ),
         (2, 2, 3, (0.0, 1.0), {0.0: 0.310532, 0.5: 0.161575, 1.0: 0.063167}),
         (3, 1, 3, (0.0, 1.0), {1.0: 0.056991}),
     ],
@@ -251,7 +255,7 @@ WAYS: list[tuple[Resample, int | None]] = [
         pytest.param(
             case,
             id=f"N={case[0]},k={case[1]},T={case[2]},rate={case[3]}",
-            marks=[pytest.mark.slow] if case[1] == 2 or case[2] == 4 else [],
+            marks=[] if case[:3] == (2, 1, 3) else [pytest.mark.slow],
         )
         for case in CASES
     ],

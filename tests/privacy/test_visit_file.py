@@ -22,6 +22,7 @@ from diminuendo.privacy.budget import Budget, Unit
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.privacy.visit_file import VisitFile
 from diminuendo.streams import taste_groups
+from tests.kit.slow import mostly_slow
 
 PEOPLE = taste_groups(400, 8, groups=2, items_per_group=4, seed=1)
 ADA, EVE = hashed("ada"), hashed("eve")
@@ -322,8 +323,8 @@ for seed in range(lives):  # a child each: it is killed, and what it has not wri
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no children to kill here")
-@pytest.mark.parametrize("visits", [1, 3])
-@pytest.mark.parametrize("lives", [10, pytest.param(200, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("visits", mostly_slow([1, 3], [3]))
+@pytest.mark.parametrize("lives", mostly_slow([10, 200], [10]))
 def test_nobody_counts_more_often_however_often_it_is_killed(path: Path, visits: int, lives: int) -> None:
     """Sixty people come back again and again, over lives that go on from old snapshots: each counts `visits` times."""
     log = path.with_name("counted")

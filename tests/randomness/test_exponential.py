@@ -31,6 +31,7 @@ from diminuendo.randomness.words import (
     undo,
 )
 from diminuendo.types import Ints, Words
+from tests.kit.slow import mostly_slow
 from tests.kit.statistics import assert_follows, assert_rejects
 
 ALWAYS = 1e300
@@ -171,7 +172,10 @@ def outcome(case: Case, word: int, fraction: int, window: float) -> int | None:
     return item if (taken, fractions) == (2, 1) else None
 
 
-@pytest.mark.parametrize("case", [case for case in CASES if len(case.scores) > 2 and case.bits < 7])
+FEW_BITS = [case for case in CASES if len(case.scores) > 2 and case.bits < 7]
+
+
+@pytest.mark.parametrize("case", mostly_slow(FEW_BITS, FEW_BITS[:3]))
 def test_the_fraction_is_drawn_bit_by_bit_exactly(case: Case) -> None:
     """Of all first bytes of the fraction exactly floor(256 * rest) keep the item, and at most one is undecided."""
     for word in range(case.total):

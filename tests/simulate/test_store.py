@@ -193,6 +193,7 @@ def children(parent: int, named: str = "") -> list[int]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="finds processes in /proc")
 def test_killed_and_interrupted_it_goes_on(tmp_path: Path) -> None:
     """The command, as typed: kill -9, then Ctrl-C, then to the end; against a sweep that nobody stopped."""
