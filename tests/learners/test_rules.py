@@ -84,7 +84,12 @@ def check(rules: SlateRules, slates: Items, gone: tuple[int, ...] = ()) -> None:
     assert not ((ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] >= 0)).any()
 
 
-ALL_AT_ONCE = [("overlap-sums", "all"), ("epoch-greedy", "all")]
+ALL_AT_ONCE = [
+    ("overlap-sums", "all"),
+    ("epoch-greedy", "all"),
+    ("slate-totals", "all"),
+    ("slate-clicks", "slots"),
+]
 
 
 @pytest.mark.parametrize(
