@@ -17,6 +17,7 @@ from diminuendo.learners.overlap.belief import Belief
 from diminuendo.learners.overlap.focus import ranks
 from diminuendo.learners.overlap.pick import Questions, SlatePicker
 from diminuendo.learners.overlap.running_means import Measured, RunningMeans
+from diminuendo.sums.chains.sets_by_type import no_items
 from diminuendo.types import EMPTY_SLOT, Floats, Ints, Items
 
 MARGIN = 0.1
@@ -60,13 +61,7 @@ class _Types:
     def __init__(self, n_types: int, present: Ints, weights: Floats, mean: Floats, variance: Floats) -> None:
         self.n_types, self.present, self.weights = n_types, present, weights
         self.mean, self.variance = mean, variance
-        self.sets: list[frozenset[int]] = [frozenset()] * len(present)
-
-    def grouped(self) -> tuple[Ints, list[frozenset[int]]]:
-        """For each type the number of its group, and the set of each group."""
-        known: dict[frozenset[int], int] = {}
-        found = [known.setdefault(each, len(known)) for each in self.sets]
-        return np.array(found, dtype=np.int64), list(known)
+        self.sets = no_items(len(present))
 
     def mixed(self, group: Ints, many: int) -> Belief:
         """What is believed of each group, (groups, items): the mean over its types."""
@@ -110,7 +105,7 @@ def pick_by_type(
     may = items.available
     places = np.full(items.n_items, float(items.n_items))
     for left in range(slots, 0, -1):
-        group, sets = types.grouped()
+        group, sets = types.sets
         if left == 1:
             found = asked.rest_by_type()
             before = types.mixed(group, len(sets))
@@ -132,20 +127,11 @@ def pick_by_type(
         by_type = np.full(n_types, EMPTY_SLOT, dtype=np.int64)
         by_type[present] = chosen
         found = asked.row_by_type(by_type)
-        types.sets = [
-            each if item == EMPTY_SLOT else each | {item}
-            for each, item in zip(types.sets, chosen.tolist(), strict=True)
-        ]
         # Groups anew: those of one question are of one set now, but one set may come of several questions.
-        keyed: dict[tuple[frozenset[int], int], int] = {}
-        question = np.array(
-            [
-                keyed.setdefault((each, item), len(keyed))
-                for each, item in zip(types.sets, chosen.tolist(), strict=True)
-            ]
-        )
+        question, keyed = types.sets.joining(chosen)
+        types.sets = types.sets.joined_by(chosen)
         before = types.mixed(question, len(keyed))
-        keys = [[*sorted(each - {item}), item] for each, item in keyed]
+        keys = [[*sorted(each), item] for each, item in keyed]
         part = None if found is None else _of_questions(found, present, question, len(keyed), shares)
         mean, deviation = _means(picker.rows, keys, part, published)
         if picker.fallback_rows:
