@@ -161,11 +161,11 @@ class ChainRelease:
         if pending is not None and (pending.items == chosen).all():
             begun = pending
         else:
-            replayed, asked = self._from_before(part), asked & (questions[self.types] >= 0)
+            replayed, whose = self._from_before(part), questions[self.types]
+            asked = asked & (whose >= 0)
             after, lost = np.empty_like(self._left), np.zeros((many, self._n_items), dtype=np.int64)
             said = now, asked, self.factors, self._ceiling, chosen[self.types]
             fall(self.starts, self.items, self._scales, *said, self._left, after)
-            whose = questions[self.types]
             add_losses(self.starts, self.items, asked, self._left, after, self._weights, whose, lost)
             begun = self._begun = _Begun(chosen, asked, after, lost, replayed)
         try:
