@@ -11,9 +11,10 @@ from dataclasses import dataclass
 
 FALSE_ALARM = 1e-3
 """The chance that a whole audit, of however many learners, finds fault with any that keeps its promise."""
-MOST_LEARNERS = 100
-ALPHA = FALSE_ALARM / (2 * MOST_LEARNERS)
-"""The share of one finding: each learner gets two at most that are not certain, and there are not more learners."""
+MOST_SUBJECTS = 100
+ALPHA = FALSE_ALARM / (2 * MOST_SUBJECTS)
+"""The share of one finding: each subject, a learner or a variant of it, gets two at most that are not certain, and
+there are not more subjects."""
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,9 @@ from unittest import mock
 import numpy as np
 
 from diminuendo.audit import context_faults as typed
+from diminuendo.audit import exclusion_faults as excluding
 from diminuendo.audit.subjects import Subject, changed
+from diminuendo.audit.variants import PRIVATE, PUBLIC, types_part_early
 from diminuendo.experts.hedge import new_hedge
 from diminuendo.learners.base.entry import AnyEntry
 from diminuendo.learners.epoch_greedy import EpochGreedy
@@ -54,21 +56,30 @@ class Fault:
     """What is known of people when they come."""
     mended: Callable[[], AbstractContextManager[None]] = nullcontext
     """What surrounds it where nothing is wrong."""
+    exclusions: bool = False
+    """Whether people exclude items."""
 
     def subject(self, name: str, *, broken: bool) -> Subject:
         """The learner with its fault; or, not broken, made by the same code with nothing wrong."""
         around = self.around if broken else self.mended
         name = name if broken else f"{name}, mended"
-        return changed(name, self.learner, lambda policy: self.plant(policy, broken), around, self.contexts)
+        return changed(
+            name,
+            self.learner,
+            lambda policy: self.plant(policy, broken),
+            around,
+            self.contexts,
+            self.exclusions,
+        )
 
 
 def in_contexts(
     contexts: Contexts,
     plant: Callable[[Any, bool], None] = nothing,
-    around: Callable[[], AbstractContextManager[None]] = typed.types_part_early,
+    around: Callable[[], AbstractContextManager[None]] = types_part_early,
 ) -> Fault:
     """A fault of overlap greedy that shows where people have contexts."""
-    return Fault(OverlapGreedy, plant, around, contexts, typed.types_part_early)
+    return Fault(OverlapGreedy, plant, around, contexts, types_part_early)
 
 
 def after(policy: Any, name: str, then: Callable[..., None]) -> None:
@@ -411,16 +422,20 @@ PLANTED: dict[str, Fault] = {
     ),
     "weights from what people said (overlap-greedy)": Fault(OverlapGreedy, weights_from_answers),
     "an around and a chain under one number (overlap-greedy)": Fault(OverlapGreedy, two_under_one_number),
-    "two chains (overlap-greedy)": in_contexts(typed.PRIVATE, typed.two_chains),
-    "exact counts of private contexts (overlap-greedy)": in_contexts(typed.PRIVATE, typed.exact_counts),
-    "batch closed on one value (overlap-greedy)": in_contexts(typed.PRIVATE, typed.batch_ends_on_a_value),
-    "only cells with people (overlap-greedy)": in_contexts(
-        typed.PRIVATE, around=typed.only_cells_with_people
-    ),
+    "two chains (overlap-greedy)": in_contexts(PRIVATE, typed.two_chains),
+    "exact counts of private contexts (overlap-greedy)": in_contexts(PRIVATE, typed.exact_counts),
+    "batch closed on one value (overlap-greedy)": in_contexts(PRIVATE, typed.batch_ends_on_a_value),
+    "only cells with people (overlap-greedy)": in_contexts(PRIVATE, around=typed.only_cells_with_people),
     "moved and still in the old cell (overlap-greedy)": in_contexts(
-        typed.PUBLIC, around=typed.still_in_the_old_cell
+        PUBLIC, around=typed.still_in_the_old_cell
     ),
-    "types from what people said (overlap-greedy)": in_contexts(typed.PUBLIC, typed.counts_follow_answers),
+    "types from what people said (overlap-greedy)": in_contexts(PUBLIC, typed.counts_follow_answers),
+    "stand-ins by public coins (overlap-greedy)": Fault(
+        OverlapGreedy, excluding.stand_ins_by_public_coins, exclusions=True
+    ),
+    "rounds with exclusions refunded (overlap-greedy)": Fault(
+        OverlapGreedy, excluding.refunded_rounds, exclusions=True
+    ),
     "noise used again (boosted)": Fault(Boosted, noise_used_again),
     "secret words in part used again (boosted)": Fault(Boosted, words_given_back),
     "noise from public coins (slate-totals)": Fault(SlateTotals, public_noise),
