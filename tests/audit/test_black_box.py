@@ -94,7 +94,7 @@ class Toy:
     def guarantee(self) -> Guarantee:
         return Guarantee(self.claimed, 0.0, "replace one round", "", False)
 
-    def choose(self, *, context: None = None) -> Decision:
+    def choose(self, *, context: None = None, exclude: None = None) -> Decision:
         self.shown += 1
         return Decision(self.shown - 1, (self._item(),))
 

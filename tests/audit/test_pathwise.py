@@ -193,7 +193,7 @@ def test_neighbours_differ_in_what_is_known_only_where_it_is_hers_alone() -> Non
                 ]
             if contexts is None and not items:
                 continue
-            mixed = Known(*(part[::-1][:5] for part in found[0]))
+            mixed = Known(found[0].contexts[::-1][:5], found[0].excluded[::-1][:5])
             with pytest.raises(InvalidInput, match="these do not"):
                 dataclasses.replace(pair, other=dataclasses.replace(pair.other, known=mixed))
             if hers:

@@ -1,6 +1,6 @@
 """Effort: how hard an audit tries, in one place, and how often it may cry wolf.
 
-`quick` is for every day: it finds what is badly broken, and takes less than a minute for everything that is shipped.
+`quick` is for every day: it finds what is badly broken, and takes two minutes for everything that is shipped.
 `full` comes closer to what is true. A false alarm is as rare in the one as in the other: what chance there is of it
 is shared by all tests of one audit, and less effort only means that less is shown.
 """

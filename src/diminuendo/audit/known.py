@@ -20,8 +20,10 @@ class Known(NamedTuple):
 
     def but_of(self, victim: int) -> Known:
         """What is known of all others."""
-        contexts, excluded = (part[:victim] + part[victim + 1 :] for part in self)
-        return Known(contexts, excluded)
+        before, after = slice(None, victim), slice(victim + 1, None)
+        return Known(
+            self.contexts[before] + self.contexts[after], self.excluded[before] + self.excluded[after]
+        )
 
 
 NOTHING_KNOWN = Known()

@@ -29,7 +29,7 @@ def audit_command(
     ] = None,
     epsilon: Annotated[float, typer.Option(help="What learners are asked to promise.")] = 1.0,
     delta: Annotated[float, typer.Option(help="What learners are asked to promise.")] = 1e-6,
-    quick: Annotated[bool, typer.Option("--quick", help="Less than a minute; less is shown.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="About two minutes; less is shown.")] = False,
     faults: Annotated[
         bool, typer.Option("--faults", help="Plant faults and see whether the audit finds them all.")
     ] = False,
