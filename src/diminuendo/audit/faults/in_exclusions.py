@@ -1,4 +1,4 @@
-"""What can be done wrong where people exclude items; planted into overlap greedy (faults.py)."""
+"""What can be done wrong where people exclude items; planted into overlap greedy (`PLANTED`)."""
 
 from __future__ import annotations
 

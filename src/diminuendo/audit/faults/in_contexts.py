@@ -1,4 +1,4 @@
-"""What can be done wrong where people have contexts; planted into overlap greedy (faults.py).
+"""What can be done wrong where people have contexts; planted into overlap greedy (`PLANTED`).
 
 While one of these learners lives, broken or mended, types part early (variants.py).
 """
