@@ -13,8 +13,9 @@ from diminuendo.audit import EFFORTS, METHODS, Audit, Finding, audit
 from diminuendo.audit.effort import FALSE_ALARM
 from diminuendo.audit.figure import plot_audit
 from diminuendo.audit.run import promised
+from diminuendo.audit.subjects import Subject
 from diminuendo.errors import InvalidInput
-from diminuendo.learners import LEARNERS
+from diminuendo.learners import LEARNERS, Setting
 from tests.kit.slow import MECHANISMS, mostly_slow
 
 QUICK = EFFORTS["quick"]
@@ -42,7 +43,7 @@ def test_a_quick_audit_clears_every_shipped_learner(name: str) -> None:
 def test_who_promises_nothing_is_attacked_when_named() -> None:
     """And the attack has power: without noise the first answer decides what is published."""
     found = audit(["hedge"], effort=QUICK, seed=1)
-    assert found.subjects == ("hedge",)
+    assert found.subjects == ("hedge",) == tuple(found.learners)
     assert found.passed, "nothing was promised"
 
 
@@ -50,9 +51,44 @@ def test_who_promises_nothing_is_left_out_and_named() -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("diminuendo.audit.run.METHODS", {"none": lambda *given: []})
         found = audit(None, effort=QUICK, seed=1)
-    assert set(found.subjects) | set(found.promise_nothing) == set(LEARNERS)
+    assert set(found.learners) | set(found.promise_nothing) == set(LEARNERS)
+    assert found.subjects[: len(found.learners)] == tuple(found.learners)
     assert {"hedge", "slate-totals-open", "cascade-thompson"} <= set(found.promise_nothing)
     assert {"random", "fi-dp", "overlap-greedy", "slate-clicks"} <= set(found.subjects)
+
+
+def test_whoever_takes_contexts_or_exclusions_is_tried_with_them() -> None:
+    """By every method, with neighbours of that relation; a learner that takes none is tried as it is."""
+    tried = dict[str, tuple[str, Subject]]()
+
+    def note(subject: Subject, *given: object) -> list[Finding]:
+        tried[subject.name] = str(subject.promise(Setting(3, 1, 8, subject.feedback))), subject
+        return []
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("diminuendo.audit.run.METHODS", {"none": note})
+        names = ["epoch-greedy", "overlap-greedy", "overlap-sums", "slate-totals", "slate-clicks"]
+        found = audit(names, effort=QUICK, seed=1)
+    assert tuple(tried) == found.subjects
+    assert found.learners == names
+    for name, entry in LEARNERS.items():
+        ways = {subject.partition(", ")[2] for subject in tried if subject.partition(", ")[0] == name}
+        if name in names:
+            wanted = {""} | ({"contexts", "private contexts"} if entry.takes_contexts else set())
+            wanted |= {"exclusions", "private contexts, exclusions"} if entry.takes_exclusions else set()
+            assert ways == wanted
+    for name, (promise, subject) in tried.items():
+        assert ("with its context" in promise) == ("private contexts" in name), name
+        assert ("with its exclusions" in promise) == (name.partition(", ")[2] == "exclusions")
+        assert (subject.contexts is not None) == ("contexts" in name)
+        assert subject.exclusions == ("exclusions" in name)
+
+
+def test_one_audit_is_of_no_more_subjects_than_false_alarms_are_shared_by() -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("diminuendo.audit.run.MOST_SUBJECTS", 4)
+        with pytest.raises(InvalidInput, match="at most; got 5"):
+            audit(["overlap-greedy"], effort=QUICK, seed=1)
 
 
 def test_a_seed_repeats_an_audit_wherever_it_runs() -> None:

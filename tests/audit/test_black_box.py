@@ -8,18 +8,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-from diminuendo.audit.black_box import attack
+from diminuendo.audit.black_box import _worlds, attack
 from diminuendo.audit.classifier import Reader
-from diminuendo.audit.effort import ALPHA, FALSE_ALARM, MOST_LEARNERS, Effort
+from diminuendo.audit.effort import ALPHA, FALSE_ALARM, MOST_SUBJECTS, Effort
 from diminuendo.audit.finding import at_least, at_most, epsilon_shown
 from diminuendo.audit.subjects import Subject, View
-from diminuendo.audit.worlds import Neighbours, candidates
+from diminuendo.audit.variants import tried, tried_subject
+from diminuendo.audit.worlds import SILENT, Neighbours, candidates, neighbours
 from diminuendo.learners import LEARNERS, Setting
 from diminuendo.privacy.budget import Guarantee
 from diminuendo.randomness import noise
 from diminuendo.randomness.coins import Coins
 from diminuendo.randomness.words import SecretRandomness
-from diminuendo.types import FEEDBACKS, Decision
+from diminuendo.types import EMPTY_SLOT, FEEDBACKS, Decision
 from tests.kit.scripts import prompt
 
 SETTING = Setting(2, 1, 2, "bandit")
@@ -72,8 +73,8 @@ def test_many_runs_show_nearly_all() -> None:
 
 
 def test_the_error_rate_of_a_whole_audit_is_shared_out() -> None:
-    assert len(LEARNERS) <= MOST_LEARNERS
-    assert 2 * MOST_LEARNERS * ALPHA <= FALSE_ALARM * (1 + 1e-12)
+    assert sum(1 + len(tried(name)) for name in LEARNERS) <= MOST_SUBJECTS
+    assert 2 * MOST_SUBJECTS * ALPHA <= FALSE_ALARM * (1 + 1e-12)
 
 
 # Toys whose epsilon is known.
@@ -93,7 +94,7 @@ class Toy:
     def guarantee(self) -> Guarantee:
         return Guarantee(self.claimed, 0.0, "replace one round", "", False)
 
-    def choose(self, *, context: None = None) -> Decision:
+    def choose(self, *, context: None = None, exclude: None = None) -> Decision:
         self.shown += 1
         return Decision(self.shown - 1, (self._item(),))
 
@@ -253,3 +254,30 @@ def test_every_learner_has_neighbours() -> None:
                 assert any(not [a for a in pair.other.answers if a.to == pair.victim] for pair in found), (
                     "silence"
                 )
+
+
+@pytest.mark.parametrize("variant", ["contexts", "private contexts", "exclusions"])
+def test_an_attacker_sees_what_she_is_shown_unless_that_is_hers_alone(variant: str) -> None:
+    subject = tried_subject(f"overlap-greedy, {variant}")
+    random = np.random.default_rng(3)
+    setting = Setting(3, 2, 6, "full", 1.0, 1e-6)
+    known = subject.knows(setting, 2, random)
+    pair = neighbours(setting, "anybody", 2, SILENT, SILENT, [None] * 6, known)
+    for views in _worlds(subject, pair, 2, iter(range(10))):
+        for view in views:
+            assert (view.slates[2] == EMPTY_SLOT).all() == (variant != "contexts")
+            assert (view.slates[:2] != EMPTY_SLOT).any(axis=1).all() or variant == "exclusions"
+
+
+def test_people_of_an_attack_from_outside_are_known_as_the_subject_says() -> None:
+    subject, random = tried_subject("overlap-greedy, private contexts, exclusions"), np.random.default_rng(4)
+    pairs = candidates(
+        "overlap-greedy", "full", 1.0, 1e-6, lambda setting, victim: subject.knows(setting, victim, random)
+    )
+    for pair in pairs:
+        assert pair.leaves_her_out
+        for one, other in zip(pair.one.known, pair.other.known, strict=True):
+            assert len(one) == len(other) == pair.setting.rounds
+            assert [a != b for a, b in zip(one, other, strict=True)] == [
+                number == pair.victim for number in range(pair.setting.rounds)
+            ]

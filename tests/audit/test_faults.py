@@ -31,6 +31,7 @@ def test_the_table_is_whole() -> None:
         *("public coins", "propensity", "scale", "refusal", "counted again"),
         *("from what people said", "rising weights", "under one number"),
         *("two chains", "exact counts", "closed on one value", "only cells", "in the old cell"),
+        *("stand-ins", "refunded"),
     )
     assert all(any(what in name for name in FAULTS) for what in named)
 
@@ -54,7 +55,7 @@ def test_a_planted_fault_is_found(name: str) -> None:
     assert found.violation, str(found)
     told_bare = (
         *("decided", "closed", "used again", "public coins", "tells", "from what people said"),
-        *("exact counts", "only cells"),
+        *("exact counts", "only cells", "refunded"),
     )
     by_data = any(what in name for what in told_bare)
     assert math.isinf(found.shown) == by_data, "what is decided by data is seen bare"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 
 import mpmath
@@ -13,10 +14,11 @@ from scipy import stats
 from diminuendo.audit import laws
 from diminuendo.audit.effort import ALPHA, EFFORTS
 from diminuendo.audit.finding import Finding
+from diminuendo.audit.known import Known, known_of
 from diminuendo.audit.pathwise import AIM, Losses, _difference, _most, epsilon_of, mean_exceeds, pathwise
 from diminuendo.audit.subjects import View, shipped
 from diminuendo.audit.taps import DRAWN, SHOWN, Crossing
-from diminuendo.audit.worlds import known_of, neighbours
+from diminuendo.audit.worlds import Script, neighbours
 from diminuendo.errors import InvalidInput
 from diminuendo.learners import LEARNERS, Setting
 from diminuendo.privacy import curves
@@ -176,32 +178,48 @@ def test_a_learner_with_contexts_is_cleared(known: str) -> None:
     assert found.shown > 0.5, "and not because nothing was tried"
 
 
-def test_neighbours_differ_in_a_context_only_where_it_is_private() -> None:
+def test_neighbours_differ_in_what_is_known_only_where_it_is_hers_alone() -> None:
     random, setting = np.random.default_rng(0), Setting(3, 1, 6, "full", 1.0, 1e-6)
-    for known in CONTEXTS.values():
+    for contexts, items in itertools.product((None, *CONTEXTS.values()), (0, 3)):
         for victim in (0, 5):
-            found = known_of(known, 6, victim, random)
+            found = known_of(contexts, items, 6, victim, random)
+            hers = items > 0 or (contexts is not None and contexts.private)
             pair = neighbours(setting, "anybody", victim, (), (), [None] * 6, found)
-            differ = [one != other for one, other in zip(*found, strict=True)]
-            assert differ == [known.private and number == victim for number in range(6)]
-            assert pair.hides_context == known.private
-            assert pair.one.known(victim) == found[0][victim]
+            assert pair.leaves_her_out == hers
+            for part, differs in ((0, contexts is not None and contexts.private), (1, items > 0)):
+                one, other = found[0][part], found[1][part]
+                assert [a != b for a, b in zip(one, other, strict=True)] == [
+                    differs and number == victim for number in range(len(one))
+                ]
+            if contexts is None and not items:
+                continue
+            fewer = Known(found[0].contexts[:4], found[0].excluded[:4])
             with pytest.raises(InvalidInput, match="these do not"):
-                dataclasses.replace(pair, other=dataclasses.replace(pair.other, contexts=found[0][::-1][:5]))
-    hidden = neighbours(
-        setting, "anybody", 1, (), (), [None] * 6, known_of(CONTEXTS["private"], 6, 1, random)
-    )
-    with pytest.raises(InvalidInput, match="these do not"):
-        dataclasses.replace(hidden, hides_context=False)
+                dataclasses.replace(pair, other=dataclasses.replace(pair.other, known=fewer))
+            if hers:
+                with pytest.raises(InvalidInput, match="these do not"):
+                    dataclasses.replace(pair, leaves_her_out=False)
 
 
-def test_what_she_is_shown_herself_is_in_the_view_unless_her_context_is_private() -> None:
+def test_scripts_say_what_is_known_round_by_round() -> None:
+    known = Known(({"group": "0"}, None), ((), (2, 1)))
+    script = Script(2, (), known)
+    assert (script.context_of(0), script.context_of(1)) == ({"group": "0"}, None)
+    assert (script.excluded_by(0), script.excluded_by(1)) == ((), (2, 1))
+    assert (Script(2, ()).context_of(1), Script(2, ()).excluded_by(1)) == (None, None)
+
+
+def test_what_she_is_shown_herself_is_in_the_view_unless_more_than_her_answer_is_replaced() -> None:
     setting, random = Setting(3, 1, 6, "full", 1.0, 1e-6), np.random.default_rng(1)
     views = []
     for slate in (0, 1):
         slates, probes = np.zeros((6, 1), dtype=np.int32), np.full((6, 2), -1, dtype=np.int32)
         slates[2] = slate
         views.append(View(slates, probes, (), np.ones(6), ((2, f"returned {slate}"),)))
-    for name, said in (("public", "other slates are shown"), ("private", "")):
-        pair = neighbours(setting, "", 2, (), (), [None] * 6, known_of(CONTEXTS[name], 6, 2, random))
+    for contexts, items, said in (
+        (CONTEXTS["public"], 0, "other slates are shown"),
+        (CONTEXTS["private"], 0, ""),
+        (None, 3, ""),
+    ):
+        pair = neighbours(setting, "", 2, (), (), [None] * 6, known_of(contexts, items, 6, 2, random))
         assert _difference(views[0], views[1], pair, 0, 0) == said

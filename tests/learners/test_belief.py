@@ -172,3 +172,34 @@ def test_among_very_many_items_a_part_says_nearly_how_common_parts_are(
     by_all = of_singles(measured, noise)
     assert (np.abs(by_part.mean - by_all.mean) <= 0.1 * np.sqrt(by_all.variance) + 1e-4).all()
     assert (by_part.mean != by_all.mean).any()
+
+
+def test_work_on_means_that_fails_leaves_them_as_they_were() -> None:
+    """Also where a new key took the place of an old one, and where one was added to twice."""
+    random = np.random.default_rng(0)
+
+    def measured() -> Measured:
+        return Measured(random.integers(0, 100, 3), np.full(3, 50.0), 4.0)
+
+    means = RunningMeans(2, 2, 3)
+    means.add([1], measured())
+    before = [array.copy() for array in means.arrays]
+
+    def work(fails: bool) -> None:
+        with means.all_or_nothing():
+            means.add_each([([1], measured()), ([2], measured()), ([1], measured())])
+            means.put([3, 1], np.ones((1, 3)), np.ones((1, 3)))
+            if fails:
+                raise ArithmeticError
+
+    with pytest.raises(ArithmeticError):
+        work(fails=True)
+    used = before[3][:-1] > 0
+    for array, kept in zip(means.arrays, before, strict=True):
+        rows = slice(None) if array is means.arrays[3] else used
+        np.testing.assert_array_equal(array[rows], kept[rows])
+    np.testing.assert_array_equal(means.arrays[3], before[3])
+    work(fails=False)
+    assert means.arrays[3][-1] == before[3][-1] + 4
+    np.testing.assert_array_equal(means.get([3, 1])[0], np.ones((1, 3)))
+    assert np.isinf(means.get([2])[1]).all(), "it made way"

@@ -227,3 +227,18 @@ def test_a_forked_child_repeats_no_word() -> None:
     assert parent[0] != child[0]  # public coins; alike by chance: 1 in 10^9
     assert parent[1] != child[1]  # secret randomness
     assert parent[2:] == child[2:]  # seeded coins repeat themselves on purpose
+
+
+def test_digits_are_secret_words_cut_to_pieces() -> None:
+    """In a buffer of their own: no word is in both, and none is in a copy, in a printed line or used twice."""
+    secret, again = SecretRandomness(SeededCoins(5), size=64), SeededCoins(5)
+    words, digits = secret.take(10), secret.digits.take(40)
+    expected = again.secret(64 + 16)
+    np.testing.assert_array_equal(words, expected[:10])
+    np.testing.assert_array_equal(digits.view(np.uint64), expected[64:74])
+    assert repr(secret.digits.view) == "<DigitWords>"
+    with pytest.raises(Exception, match="is not copied"):
+        pickle.dumps(secret.digits)
+    before = secret.digits.view.words
+    secret.digits.refill()
+    assert not before.any(), "used digits are wiped out, with the buffer that held them"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from fractions import Fraction
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -76,13 +77,11 @@ def test_the_slow_path_has_the_same_law() -> None:
     assert_rejects(cells(drawn, 8), law(1.6, 8))
 
 
-class Words64:
-    """Coins whose secret words are given."""
+class GivenWords:
+    """Coins whose secret words are given. Secure ones are cut into digits of 16 bits."""
 
-    secure = False
-
-    def __init__(self, words: list[int]) -> None:
-        self.words = words
+    def __init__(self, words: list[int], *, secure: bool = False) -> None:
+        self.words, self.secure = words, secure
 
     def public(self, count: int) -> Words:
         raise AssertionError("noise reads no public coins")
@@ -92,31 +91,68 @@ class Words64:
         return np.array(taken + [0] * (count - len(taken)), dtype=np.uint64)
 
 
-def test_fast_and_slow_agree_word_for_word() -> None:
-    """The same words, read by compiled code and by whole-number Python, give the same numbers."""
+def digits_of(words: list[int], bits: int) -> Iterator[int]:
+    """The digits of words as they lie in memory, the lowest first."""
+    return (word >> shift & ((1 << bits) - 1) for word in words for shift in range(0, 64, bits))
+
+
+BITS = pytest.mark.parametrize("bits", [16, 64])
+
+
+@BITS
+def test_fast_and_slow_agree_digit_for_digit(bits: int) -> None:
+    """The same digits, read by compiled code and by whole-number Python, give the same numbers."""
     for seed in range(20):
         stream = np.random.Philox(seed).random_raw(20_000).tolist()
+        coins = GivenWords([*stream], secure=bits == 16)
         fast = rounded_normal(
-            np.zeros(50, dtype=np.int64), 1000.25, SecretRandomness(Words64([*stream]), size=20_000)
-        )
-        position: Iterator[int] = iter(stream)
-        slow = [normal_slowly.slowly(1000.25, lambda position=position: next(position)) for _ in range(50)]  # type: ignore[misc]
-        np.testing.assert_array_equal(fast, slow)
+            np.zeros(50, dtype=np.int64), 1000.25, SecretRandomness(coins, size=20_000)
+        ).tolist()
+        position = digits_of(stream, bits)
+        slow = [normal_slowly.slowly(1000.25, lambda at=position: next(at), bits) for _ in range(50)]  # type: ignore[misc]
+        assert fast == slow
 
 
-def test_a_tie_is_decided_by_further_words() -> None:
-    """Two equal words: compiled code stops, and the next digits decide."""
-    half = 1 << 62
+def test_ties_of_short_digits_are_decided_by_further_ones() -> None:
+    """Digits of 16 bits are often equal: with many numbers, Python has to decide now and then, and agrees."""
+    stream, many = np.random.Philox(3).random_raw(600_000).tolist(), 100_000
+    with mock.patch.object(normal_slowly, "slowly", wraps=normal_slowly.slowly) as asked:
+        secret = SecretRandomness(GivenWords([*stream], secure=True))
+        fast = rounded_normal(np.zeros(many, dtype=np.int64), 50.5, secret).tolist()
+    assert asked.call_count > 0
+    position = digits_of(stream, 16)
+    assert fast == [normal_slowly.slowly(50.5, lambda: next(position), 16) for _ in range(many)]
+
+
+@BITS
+def test_a_tie_is_decided_by_further_digits(bits: int) -> None:
+    """Two equal digits: compiled code stops, and the next ones decide."""
+    quarter = 1 << (bits - 2)
     # sign, then a run below 1/2 that ties with its predecessor; the digits behind decide; the rest is anything.
     for further, falls in (((5, 9), True), ((9, 5), False)):
-        words = [0, half, half, further[1], further[0]]
-        rest = np.random.Philox(1).random_raw(4_000).tolist()
-        secret = SecretRandomness(Words64([*words, *rest]), size=len(words) + len(rest))
+        first = [0, quarter, quarter, further[1], further[0], 0, 0, 0][: 5 if bits == 64 else 8]
+        words = [
+            sum(digit << (bits * place) for place, digit in enumerate(first[at : at + 64 // bits]))
+            for at in range(0, len(first), 64 // bits)
+        ]
+        stream = [*words, *np.random.Philox(1).random_raw(4_000).tolist()]
+        secret = SecretRandomness(GivenWords([*stream], secure=bits == 16), size=len(stream))
         given = int(rounded_normal(np.zeros(1, dtype=np.int64), 10.0, secret)[0])
-        source = iter([*words, *rest])
-        assert given == normal_slowly.slowly(10.0, lambda source=source: next(source))  # type: ignore[misc]
-        one, other = (normal_slowly._Uniform(iter([half, digit]).__next__) for digit in further)
+        source = digits_of(stream, bits)
+        assert given == normal_slowly.slowly(10.0, lambda source=source: next(source), bits)  # type: ignore[misc]
+        one, other = (normal_slowly._Uniform(iter([quarter, digit]).__next__) for digit in further)
         assert one.below(other) == falls
+
+
+@BITS
+def test_the_slow_path_has_the_same_law_by_digits_of_any_width(bits: int) -> None:
+    """With digits of any width."""
+    words = iter(np.random.Philox(19).random_raw(300_000).tolist())
+    drawn = np.array(
+        [normal_slowly.slowly(1.5, lambda: next(words) >> (64 - bits), bits) for _ in range(10_000)]
+    )
+    assert_follows(cells(drawn, 8), law(1.5, 8))
+    assert_rejects(cells(drawn, 8), law(1.7, 8))
 
 
 def test_rounding_is_exact_at_the_edge() -> None:

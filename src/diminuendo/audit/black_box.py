@@ -19,8 +19,9 @@ import numpy as np
 from diminuendo.audit.classifier import Reader, learn
 from diminuendo.audit.effort import ALPHA, Effort, runs
 from diminuendo.audit.finding import Finding, epsilon_shown
+from diminuendo.audit.known import Known
 from diminuendo.audit.subjects import Subject, View, play
-from diminuendo.audit.worlds import Neighbours, candidates
+from diminuendo.audit.worlds import Neighbours, Script, candidates
 from diminuendo.learners import Setting
 from diminuendo.privacy.budget import Guarantee
 from diminuendo.randomness.coins import SeededCoins
@@ -34,7 +35,12 @@ COINS = 20
 
 def black_box(subject: Subject, epsilon: float, delta: float, effort: Effort, seed: int) -> list[Finding]:
     """One finding, about the neighbours that look worst."""
-    pairs = candidates(_learner(subject, epsilon, delta), subject.feedback, epsilon, delta)
+    random = np.random.default_rng([seed, 1])
+
+    def knows(setting: Setting, victim: int) -> tuple[Known, Known]:
+        return subject.knows(setting, victim, random)
+
+    pairs = candidates(_learner(subject, epsilon, delta), subject.feedback, epsilon, delta, knows)
     return [attack(subject, pairs, effort, seed)]
 
 
@@ -92,11 +98,13 @@ def _attempt(
 def _worlds(
     subject: Subject, pair: Neighbours, count: int, seeds: Iterator[int]
 ) -> tuple[list[View], list[View]]:
-    """`count` fresh runs of each world, all independent of each other."""
-    one, other = (
-        [play(subject, pair.setting, script, SeededCoins(next(seeds))) for _ in range(count)]
-        for script in (pair.one, pair.other)
-    )
+    """What is in the view of `count` fresh runs of each world, all independent of each other."""
+
+    def seen(script: Script) -> View:
+        view = play(subject, pair.setting, script, SeededCoins(next(seeds)))
+        return view.of_others(pair.victim) if pair.leaves_her_out else view
+
+    one, other = ([seen(script) for _ in range(count)] for script in (pair.one, pair.other))
     return one, other
 
 

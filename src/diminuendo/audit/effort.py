@@ -1,6 +1,6 @@
 """Effort: how hard an audit tries, in one place, and how often it may cry wolf.
 
-`quick` is for every day: it finds what is badly broken, and takes less than a minute for everything that is shipped.
+`quick` is for every day: it finds what is badly broken, and takes two minutes for everything that is shipped.
 `full` comes closer to what is true. A false alarm is as rare in the one as in the other: what chance there is of it
 is shared by all tests of one audit, and less effort only means that less is shown.
 """
@@ -11,9 +11,10 @@ from dataclasses import dataclass
 
 FALSE_ALARM = 1e-3
 """The chance that a whole audit, of however many learners, finds fault with any that keeps its promise."""
-MOST_LEARNERS = 100
-ALPHA = FALSE_ALARM / (2 * MOST_LEARNERS)
-"""The share of one finding: each learner gets two at most that are not certain, and there are not more learners."""
+MOST_SUBJECTS = 100
+ALPHA = FALSE_ALARM / (2 * MOST_SUBJECTS)
+"""The share of one finding: each subject, a learner or a variant of it, gets two at most that are not certain, and
+there are not more subjects."""
 
 
 @dataclass(frozen=True)

@@ -36,13 +36,11 @@ from diminuendo.audit.subjects import RAISED, Subject, View, play, probed
 from diminuendo.audit.taps import Crossing, Diverged, Taps, Unwatched
 from diminuendo.audit.worlds import (
     CROWDS,
-    Known,
     Neighbours,
     Said,
     Script,
     crowd,
     growing,
-    known_of,
     neighbours,
     size_in_words,
     victims,
@@ -165,20 +163,21 @@ def _difference(seen: View, again: View, pair: Neighbours, passed: int, led: int
         return f"no more slates are shown ({seen.ended or again.ended})"
     if led < passed:
         return "less is drawn or published"
-    others = np.arange(len(seen.slates)) != (pair.victim if pair.hides_context else -1)
-    if not np.array_equal(seen.slates[others], again.slates[others]):
+    if pair.leaves_her_out:
+        seen, again = seen.of_others(pair.victim), again.of_others(pair.victim)
+    if not np.array_equal(seen.slates, again.slates):
         return "other slates are shown"
-    if not np.array_equal(seen.probes[others], again.probes[others]):
+    if not np.array_equal(seen.probes, again.probes):
         return "other rounds are probed"
-    if not np.array_equal(seen.propensities[others], again.propensities[others], equal_nan=True):
+    if not np.array_equal(seen.propensities, again.propensities, equal_nan=True):
         return "other propensities are told"
-    told = [_told(view, pair.victim, hers=not pair.hides_context) for view in (seen, again)]
+    told = [_told(view, pair.victim) for view in (seen, again)]
     return "" if told[0] == told[1] else "answers are answered otherwise"
 
 
-def _told(view: View, victim: int, *, hers: bool) -> list[tuple[int, str]]:
+def _told(view: View, victim: int) -> list[tuple[int, str]]:
     """What was said to answers, but that the victim's own was refused: that is between the learner and her."""
-    return [(to, what) for to, what in view.told if to != victim or (hers and not what.startswith(RAISED))]
+    return [(to, what) for to, what in view.told if to != victim or not what.startswith(RAISED)]
 
 
 def everything_is_watched(subject: Subject, pair: Neighbours, seed: int) -> bool:
@@ -300,9 +299,7 @@ def _scouts(
                 heard = np.flatnonzero(probed(subject, setting, seed)[:until])
                 victim = int(random.choice(heard)) if len(heard) else victim
             others = crowd(setting, kind, random)
-            known: Known = ((), ())
-            if subject.contexts is not None:
-                known = known_of(subject.contexts, setting.rounds, victim, random)
+            known = subject.knows(setting, victim, random)
             pair = neighbours(setting, f"{about}; {kind}", victim, one, other, others, known)
             turned, secret = (number + later) % 2 == 1, int(random.integers(2**32))
             found_run = paired_run(subject, pair, seed, secret, turned=turned)

@@ -1,8 +1,8 @@
 """The audit: every method against every promise, and what came of it.
 
-Each learner is attacked by each method that applies to it; findings are put together and compared with what was
-promised. With planted faults it is the other way round: then the audit is what is put to the test, and fails where it
-overlooks one.
+Each learner is attacked by each method that applies to it, also with contexts and exclusions where it takes them
+(variants.py); findings are put together and compared with what was promised. With planted faults it is the other way
+round: then the audit is what is put to the test, and fails where it overlooks one.
 """
 
 from __future__ import annotations
@@ -19,12 +19,13 @@ from joblib import Parallel, delayed
 from diminuendo import _validate
 from diminuendo._compile_progress import report_to, reported_by_workers
 from diminuendo.audit.black_box import black_box
-from diminuendo.audit.effort import FALSE_ALARM, MOST_LEARNERS, Effort
+from diminuendo.audit.effort import FALSE_ALARM, MOST_SUBJECTS, Effort
 from diminuendo.audit.exact import exact
 from diminuendo.audit.faults import FAULTS
 from diminuendo.audit.finding import Finding
 from diminuendo.audit.pathwise import pathwise
-from diminuendo.audit.subjects import Subject, shipped
+from diminuendo.audit.subjects import Subject
+from diminuendo.audit.variants import learner_of, tried, tried_subject
 from diminuendo.errors import InvalidInput, OutOfRange
 from diminuendo.learners import LEARNERS, Setting
 from diminuendo.types import Progress
@@ -47,6 +48,7 @@ class Audit:
     faults: bool
     """Whether faults were planted, all of which should be found."""
     subjects: tuple[str, ...]
+    """Learners, and behind them their variants; or planted faults."""
     findings: tuple[Finding, ...]
     promise_nothing: tuple[str, ...]
     """Learners that were left out, because there is nothing to break."""
@@ -60,6 +62,11 @@ class Audit:
                 if finding.shown - finding.claimed > best.shown - best.claimed:
                     found[finding.method] = finding
         return found
+
+    @property
+    def learners(self) -> list[str]:
+        """Whose promises were attacked; or planted faults."""
+        return list(self.subjects) if self.faults else list(dict.fromkeys(map(learner_of, self.subjects)))
 
     @property
     def violators(self) -> list[str]:
@@ -122,10 +129,14 @@ def audit(
         raise InvalidInput("jobs must be a number of runs at the same time, or -1 for one per core; got 0.")
     _validate.whole(seed, 0, None, "seed")
     wanted = list(dict.fromkeys(names or known))
-    if len(wanted) > MOST_LEARNERS:
-        raise InvalidInput(f"One audit is for {MOST_LEARNERS} learners at most; got {len(wanted)}.")
     promising = [name for name in wanted if names or math.isfinite(promised(name, epsilon, delta, faults))]
-    tasks = [(method, name) for method in METHODS for name in promising]
+    more = [] if faults else [variant for name in promising for variant in tried(name)]
+    subjects = [*promising, *more]
+    if len(subjects) > MOST_SUBJECTS:
+        raise InvalidInput(
+            f"One audit is for {MOST_SUBJECTS} learners and variants at most; got {len(subjects)}."
+        )
+    tasks = [(method, name) for some in (promising, more) for method in METHODS for name in some]
     seeds = np.random.SeedSequence(seed).generate_state(len(tasks), dtype=np.uint64)
     tick = progress("attacking", len(tasks)) if progress else lambda done: None
     found: dict[int, list[Finding]] = {}
@@ -145,12 +156,12 @@ def audit(
             tick(1)
     in_order = tuple(finding for number in range(len(tasks)) for finding in found[number])
     left_out = tuple(name for name in wanted if name not in promising)
-    return Audit(epsilon, delta, effort.name, seed, faults, tuple(promising), in_order, left_out)
+    return Audit(epsilon, delta, effort.name, seed, faults, tuple(subjects), in_order, left_out)
 
 
 def subject_of(name: str, faults: bool) -> Subject:
-    """A shipped learner, or one with a planted fault."""
-    return FAULTS[name] if faults else shipped(name)
+    """A shipped learner, perhaps a variant of it, or one with a planted fault."""
+    return FAULTS[name] if faults else tried_subject(name)
 
 
 def promised(name: str, epsilon: float, delta: float, faults: bool) -> float:

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from diminuendo import _validate
+from diminuendo.audit.known import Known, known_of
 from diminuendo.audit.laws import published
 from diminuendo.audit.taps import Diverged, Taps, Unwatched
 from diminuendo.audit.worlds import Script
@@ -53,6 +54,13 @@ class Subject:
     """What else is wrong with the world while a faulty learner lives."""
     contexts: Contexts | None = None
     """What is known of people when they come to it; None: nothing."""
+    exclusions: bool = False
+    """Whether people may exclude items."""
+
+    def knows(self, setting: Setting, victim: int, random: np.random.Generator) -> tuple[Known, Known]:
+        """What is known of people in two worlds that differ in what one of them is and says."""
+        items = setting.n_items if self.exclusions else 0
+        return known_of(self.contexts, items, setting.rounds, victim, random)
 
     def promise(self, setting: Setting, seed: int = 0) -> Guarantee:
         """What its learners claim; some of them only once public coins, here of that seed, have fallen."""
@@ -88,11 +96,22 @@ class View:
     crossing_rounds: tuple[int, ...] = ()
     """Rounds before or in which something was drawn or published."""
 
+    def of_others(self, victim: int) -> View:
+        """What everybody sees but she who comes in that round."""
+        hers = np.arange(len(self.slates)) == victim
+        return replace(
+            self,
+            slates=np.where(hers[:, None], EMPTY_SLOT, self.slates),
+            probes=np.where(hers[:, None], EMPTY_SLOT, self.probes),
+            propensities=np.where(hers, np.nan, self.propensities),
+            told=tuple((to, what) for to, what in self.told if to != victim),
+        )
 
-def shipped(name: str, contexts: Contexts | None = None) -> Subject:
+
+def shipped(name: str, contexts: Contexts | None = None, *, exclusions: bool = False) -> Subject:
     """A learner of the catalogue."""
     entry = _validate.lookup(LEARNERS, name, "learner")
-    return changed(name, entry, lambda policy: None, contexts=contexts)
+    return changed(name, entry, lambda policy: None, contexts=contexts, exclusions=exclusions)
 
 
 def changed(
@@ -101,15 +120,18 @@ def changed(
     change: Callable[[Any], None],
     around: Callable[[], AbstractContextManager[None]] = nullcontext,
     contexts: Contexts | None = None,
+    exclusions: bool = False,
 ) -> Subject:
     """Learners of an entry, each with something done to its policy before it meets anybody."""
 
     def make(setting: Setting, coins: Coins) -> Learner:
-        learner = entry.for_setting(replace(setting, contexts=contexts), coins=coins)
+        met = replace(setting, contexts=contexts, exclusions=exclusions)
+        learner = entry.for_setting(met, coins=coins)
         change(learner.policy)
         return learner
 
-    return Subject(name, next(kind for kind in FEEDBACKS if kind in entry.reads), make, around, contexts)
+    feedback = next(kind for kind in FEEDBACKS if kind in entry.reads)
+    return Subject(name, feedback, make, around, contexts, exclusions)
 
 
 def play(subject: Subject, setting: Setting, script: Script, coins: Coins, taps: Taps | None = None) -> View:
@@ -129,7 +151,7 @@ def play(subject: Subject, setting: Setting, script: Script, coins: Coins, taps:
         for t in range(script.rounds):
             passed = len(watch.crossings)
             try:
-                decision = learner.choose(context=script.known(t))
+                decision = learner.choose(context=script.context_of(t), exclude=script.excluded_by(t))
             except (Diverged, Unwatched):
                 raise
             except Exception as error:

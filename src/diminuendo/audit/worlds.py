@@ -3,7 +3,7 @@
 A world is scripted to the last answer: who answers which round, when, and what. An answer may come late, twice or
 never, and may be anything at all. `Neighbours` are two worlds that differ in the answers to one round, the victim's;
 whoever sees everything that is shown should hardly be able to tell them apart. Where people have contexts that are
-private, they differ in her context too, and whoever sees all but what she is shown should hardly be able to.
+private, or exclude items, they differ in that too, and whoever sees all but what she is shown should hardly be able to.
 
 For attacks from outside (`candidates`) the victim comes first, so that everything later may depend on her; all others
 say nothing, so that hers is the only voice, or say the same thing always. Worlds are tiny: the whole budget goes into a
@@ -25,11 +25,12 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from diminuendo.audit.known import NOTHING_KNOWN, Known
 from diminuendo.errors import InvalidInput
 from diminuendo.learners import LEARNERS, Setting
 from diminuendo.learners.base.entry import Shape
 from diminuendo.objectives import Oracle
-from diminuendo.streams.contexts import Context, Contexts
+from diminuendo.streams.contexts import Context
 from diminuendo.types import FeedbackKind, Slate
 
 Reply: TypeAlias = Callable[[Slate], Any]
@@ -51,8 +52,8 @@ class Script:
 
     rounds: int
     answers: tuple[Answer, ...]
-    contexts: tuple[Context, ...] = ()
-    """What is known of who comes, round by round; empty: nothing."""
+    known: Known = NOTHING_KNOWN
+    """What is known of who comes, round by round."""
 
     def __post_init__(self) -> None:
         for answer in self.answers:
@@ -62,9 +63,13 @@ class Script:
                     f"{answer.at} of {self.rounds}."
                 )
 
-    def known(self, number: int) -> Context:
+    def context_of(self, number: int) -> Context:
         """What is known of who comes in that round."""
-        return self.contexts[number] if self.contexts else None
+        return self.known.contexts[number] if self.known.contexts else None
+
+    def excluded_by(self, number: int) -> tuple[int, ...] | None:
+        """What she excludes who comes in that round."""
+        return self.known.excluded[number] if self.known.excluded else None
 
     def after(self, number: int) -> list[Answer]:
         """What is said once the slate of that round has been shown."""
@@ -82,8 +87,8 @@ class Neighbours:
     """The round in which they differ."""
     one: Script
     other: Script
-    hides_context: bool = False
-    """Whether her context differs too; then what she is shown herself is not in the view."""
+    leaves_her_out: bool = False
+    """Whether her context, or what she excludes, differs too; then what she is shown herself is not in the view."""
 
     def __post_init__(self) -> None:
         others = [
@@ -91,11 +96,7 @@ class Neighbours:
             for script in (self.one, self.other)
         ]
         known = [
-            tuple(
-                context
-                for number, context in enumerate(script.contexts)
-                if not (self.hides_context and number == self.victim)
-            )
+            script.known.but_of(self.victim) if self.leaves_her_out else script.known
             for script in (self.one, self.other)
         ]
         if self.one.rounds != self.other.rounds or others[0] != others[1] or known[0] != known[1]:
@@ -116,8 +117,14 @@ Replies = tuple[Reply, ...]
 """What somebody says to her slate, one answer after the other; nothing: she does not answer."""
 
 
-def candidates(learner: str, feedback: FeedbackKind, epsilon: float, delta: float) -> list[Neighbours]:
-    """Pairs of worlds for that learner, those that should be worst first."""
+def candidates(
+    learner: str,
+    feedback: FeedbackKind,
+    epsilon: float,
+    delta: float,
+    knows: Callable[[Setting, int], tuple[Known, Known]] = lambda *_: (NOTHING_KNOWN, NOTHING_KNOWN),
+) -> list[Neighbours]:
+    """Pairs of worlds for that learner, those that should be worst first; `knows`: what is known of people in both."""
     found = []
     own = LEARNERS[learner].audited_on if learner in LEARNERS else ()
     for shape in own or USUAL[feedback]:
@@ -126,7 +133,8 @@ def candidates(learner: str, feedback: FeedbackKind, epsilon: float, delta: floa
         for about, one, other, others in PEOPLE[feedback](items):  # answers come one round after the other
             said = tuple(enumerate(one)), tuple(enumerate(other))
             about = f"{about}; {size_in_words(setting)}"
-            found.append(neighbours(setting, about, VICTIM, *said, [others] * rounds))
+            known = knows(setting, VICTIM)
+            found.append(neighbours(setting, about, VICTIM, *said, [others] * rounds, known))
     return found
 
 
@@ -306,21 +314,6 @@ def crowd(setting: Setting, kind: str, random: np.random.Generator) -> list[Repl
     return [None if random.random() < 0.2 else wild(feedback, n, random) for _ in range(rounds)]
 
 
-Known = tuple[tuple[Context, ...], tuple[Context, ...]]
-"""What is known of everybody, in the one world and in the other."""
-
-
-def known_of(contexts: Contexts, rounds: int, victim: int, random: np.random.Generator) -> Known:
-    """Anything, or nothing; where contexts are private, something else of the victim in the other world."""
-    types = random.integers(contexts.n_types, size=rounds)
-    one = [contexts.said(number) for number in types.tolist()]
-    other = list(one)
-    if contexts.private:
-        apart = types[victim] + random.integers(1, contexts.n_types)
-        other[victim] = contexts.said(int(apart % contexts.n_types))
-    return tuple(one), tuple(other)
-
-
 def neighbours(
     setting: Setting,
     about: str,
@@ -328,15 +321,15 @@ def neighbours(
     one: Said,
     other: Said,
     others: Sequence[Any],
-    known: Known = ((), ()),
+    known: tuple[Known, Known] = (NOTHING_KNOWN, NOTHING_KNOWN),
 ) -> Neighbours:
     """Two worlds: the victim says `one` or `other`, and may be known otherwise; everybody else is the same."""
     scripts = []
-    for said, contexts in zip((one, other), known, strict=True):
+    for said, theirs in zip((one, other), known, strict=True):
         answers = [Answer(victim, min(setting.rounds - 1, victim + late), reply) for late, reply in said]
         answers += [
             Answer(t, t, reply) for t, reply in enumerate(others) if reply is not None and t != victim
         ]
         in_order = tuple(sorted(answers, key=lambda answer: answer.at))
-        scripts.append(Script(setting.rounds, in_order, contexts))
+        scripts.append(Script(setting.rounds, in_order, theirs))
     return Neighbours(about, setting, victim, scripts[0], scripts[1], known[0] != known[1])

@@ -29,7 +29,7 @@ def audit_command(
     ] = None,
     epsilon: Annotated[float, typer.Option(help="What learners are asked to promise.")] = 1.0,
     delta: Annotated[float, typer.Option(help="What learners are asked to promise.")] = 1e-6,
-    quick: Annotated[bool, typer.Option("--quick", help="Less than a minute; less is shown.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="About two minutes; less is shown.")] = False,
     faults: Annotated[
         bool, typer.Option("--faults", help="Plant faults and see whether the audit finds them all.")
     ] = False,
@@ -136,8 +136,10 @@ def _sentences(found: Audit) -> list[str]:
     elif found.violators:
         lines.append(f"BROKEN: {', '.join(found.violators)}: more can be shown than was promised.")
     else:
-        who = found.subjects[0] if count == 1 else f"any of {count} learners"
-        lines.append(f"Nothing was found against {who}.")
+        tried = found.learners
+        who = tried[0] if len(tried) == 1 else f"any of {len(tried)} learners"
+        more = f", tried in {count} ways" if count > len(tried) else ""
+        lines.append(f"Nothing was found against {who}{more}.")
     sure = min((finding.confidence for finding in found.findings), default=1.0)
     lines.append(
         f"Each number is a lower bound, right with {100 * sure:.5g} % confidence or more; all of them together with "

@@ -7,10 +7,11 @@ squared shifts over sigma^2 add up to mu^2, and the exact curve of mu holds, alo
 zCDP.
 
 X is drawn by Karney's algorithm: a whole part k, accepted by flips of coins that land with probability e^(-1/2), and a
-fraction x, whose digits are words drawn as they are needed. Every step compares two uniform numbers; compiled code
-looks at their first words, and where those are equal, once in 2^64, Python draws the number anew (`slowly`), with as
-many words of each uniform number as it takes.
-Floats decide how sigma * (k + x) is rounded; where they cannot, whole numbers of 128 bits with the first word of x;
+fraction x, whose digits are drawn as they are needed. Every step compares two uniform numbers; compiled code looks at
+their first digits, and where those are equal, Python draws the number anew from the same digits (`slowly`), with as
+many of each uniform number as it takes. A digit has 16 bits, since making random bits is most of the work; of seeded
+coins it has 64, a word, as it always had, so that runs repeat.
+Floats decide how sigma * (k + x) is rounded; where they cannot, whole numbers of 128 bits with the first 64 bits of x;
 and where that is not enough, again Python.
 
 Cost       `ContinuousGaussian(mu)`.
@@ -23,26 +24,40 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
 from diminuendo._numba import inline, kernel
 from diminuendo.randomness.noise import checked_scale, whole_numbers
-from diminuendo.randomness.words import SHORT, USED, SecretRandomness, SecretWords, begin, below, undo
+from diminuendo.randomness.words import (
+    DIGIT,
+    SHORT,
+    USED,
+    DigitWords,
+    SecretRandomness,
+    SecretWords,
+    WordBuffer,
+    begin,
+    below,
+    undo,
+)
 from diminuendo.types import Ints, Words
+
+WORD = 64
+"""How many bits a word has."""
 
 
 class _Uniform:
-    """A uniform number in (0, 1), word by word."""
+    """A uniform number in (0, 1), digit by digit."""
 
-    def __init__(self, next_word: Callable[[], int]) -> None:
-        self.digits = [next_word()]
-        self.next_word = next_word
+    def __init__(self, next_digit: Callable[[], int]) -> None:
+        self.digits = [next_digit()]
+        self.next_digit = next_digit
 
     def digit(self, j: int) -> int:
         while len(self.digits) <= j:
-            self.digits.append(self.next_word())
+            self.digits.append(self.next_digit())
         return self.digits[j]
 
     def below(self, other: _Uniform) -> bool:
@@ -52,71 +67,73 @@ class _Uniform:
         return self.digit(j) < other.digit(j)
 
 
-def slowly(sigma: float, next_word: Callable[[], int]) -> int:
-    """One number from fresh words."""
+def slowly(sigma: float, next_digit: Callable[[], int], bits: int = WORD) -> int:
+    """One number from fresh digits of so many bits."""
 
     def half_power() -> bool:
-        last, even = _Uniform(next_word), True
-        if last.digit(0) >> 63:
+        last, even = _Uniform(next_digit), True
+        if last.digit(0) >> (bits - 1):
             return True
         while True:
             even = not even
-            fresh = _Uniform(next_word)
+            fresh = _Uniform(next_digit)
             if not fresh.below(last):
                 return even
             last = fresh
 
     def uniform_below(bound: int) -> int:
-        bits = (bound - 1).bit_length()
-        while (found := next_word() & ((1 << bits) - 1)) >= bound:
-            pass
-        return found
+        wide = (bound - 1).bit_length()
+        while True:
+            found = 0
+            for _ in range(-(-wide // bits)):
+                found = found << bits | next_digit()
+            if (found := found & ((1 << wide) - 1)) < bound:
+                return found
 
     def accepts(k: int, x: _Uniform) -> bool:
         last, even = x, True
         while True:
-            fresh = _Uniform(next_word)
+            fresh = _Uniform(next_digit)
             if not fresh.below(last):
                 return even
             part = uniform_below(2 * k + 2)
-            if part > 2 * k or (part == 2 * k and not _Uniform(next_word).below(x)):
+            if part > 2 * k or (part == 2 * k and not _Uniform(next_digit).below(x)):
                 return even
             last, even = fresh, not even
 
-    sign = 1 - 2 * (next_word() & 1)
+    sign = 1 - 2 * (next_digit() & 1)
     while True:
         k = 0
         while half_power():
             k += 1
         if not all(half_power() for _ in range(k * (k - 1))):
             continue
-        x = _Uniform(next_word)
+        x = _Uniform(next_digit)
         if all(accepts(k, x) for _ in range(k + 1)):
-            return sign * rounded(sigma, k, x.digits, next_word)
+            x.digit(WORD // bits - 1)
+            return sign * rounded(sigma, k, x.digits, next_digit, bits)
 
 
-def rounded(sigma: float, k: int, digits: list[int], next_word: Callable[[], int]) -> int:
-    """round(sigma * (k + x)), x written out in words as far as it takes."""
-    exact = Fraction(sigma)
+def rounded(sigma: float, k: int, digits: list[int], next_digit: Callable[[], int], bits: int = WORD) -> int:
+    """round(sigma * (k + x)), x written out in digits as far as it takes."""
+    over, under = sigma.as_integer_ratio()
     while True:
-        low = Fraction(0)
-        for digit in reversed(digits):
-            low = (low + digit) / (1 << 64)
-        ends = (k + low, k + low + Fraction(1, 1 << 64 * len(digits)))
-        down, up = (math.floor(exact * end + Fraction(1, 2)) for end in ends)
+        low, unit = k, 1 << bits * len(digits)
+        for digit in digits:
+            low = low << bits | digit
+        down, up = ((2 * over * end + under * unit) // (2 * under * unit) for end in (low, low + 1))
         if down == up:
             return down
-        digits.append(next_word())
+        digits.append(next_digit())
 
 
 FRACTION = 2.0**-64
 SAFE = 2.0**-48
 """Floats decide how to round only where they are farther from a half than this share of the number."""
 
-EACH = 17
-"""Words that a number takes on average, about."""
+EACH = 21
+"""Digits that a number takes on average, about."""
 
-ONE_HALF = np.uint64(1) << np.uint64(63)
 TIE, DRY = -1, -2
 UNDECIDED = -1
 DRAWN, SETTLED, UNSURE = range(3)
@@ -135,14 +152,15 @@ def rounded_normal(values: Ints, sigma: float, secret: SecretRandomness) -> Ints
 def _noise(count: int, sigma: float, secret: SecretRandomness) -> Ints:
     wholes, fractions = np.empty(count, dtype=np.int64), np.empty(count, dtype=np.uint64)
     noise, state = np.zeros(count, dtype=np.int64), np.full(count, DRAWN)
-    done = 0
+    source: WordBuffer[Any] = secret.digits if secret.secure else secret
+    bits, done = DIGIT if secret.secure else WORD, 0
     while done < count:
-        done = int(_fill(done, wholes, fractions, secret.view))
+        done = int(_fill(done, wholes, fractions, np.uint64(1 << (bits - 1)), WORD // bits - 1, source.view))
         if done < count:
-            if secret.view.used[SHORT]:
-                secret.resume(EACH * (count - done))
+            if source.view.used[SHORT]:
+                source.resume(EACH * (count - done))
             else:  # a tie
-                noise[done], state[done] = slowly(sigma, lambda: int(secret.take(1)[0])), SETTLED
+                noise[done], state[done] = slowly(sigma, lambda: int(source.take(1)[0]), bits), SETTLED
                 done += 1
     _round(sigma, *_written(sigma), wholes, fractions, state, noise)
     for j in np.flatnonzero(state == UNSURE):
@@ -153,47 +171,47 @@ def _noise(count: int, sigma: float, secret: SecretRandomness) -> Ints:
 
 
 @inline
-def _next_word(secret: SecretWords) -> tuple[int, np.uint64]:
-    """1 or DRY, and the first word of a fresh uniform number."""
+def _next_digit(secret: SecretWords | DigitWords) -> tuple[int, np.uint64]:
+    """1 or DRY, and the first digit of a fresh uniform number."""
     if secret.used[USED] >= len(secret.words):
         secret.used[SHORT] = 1
-        return DRY, ONE_HALF
+        return DRY, np.uint64(0)
     secret.used[USED] += 1
-    return 1, secret.words[secret.used[USED] - 1]
+    return 1, np.uint64(secret.words[secret.used[USED] - 1])
 
 
 @inline
-def _below_word(bound: np.uint64, secret: SecretWords) -> tuple[int, np.uint64]:
-    """Whether a fresh uniform number is below one that begins with `bound`: 1 or 0, or TIE or DRY; and its word."""
-    ready, word = _next_word(secret)
+def _below_digit(bound: np.uint64, secret: SecretWords | DigitWords) -> tuple[int, np.uint64]:
+    """Whether a fresh uniform number is below one that begins with `bound`: 1 or 0, or TIE or DRY; and its digit."""
+    ready, digit = _next_digit(secret)
     if ready == DRY:
-        return DRY, word
-    if word == bound:
-        return TIE, word
-    return (1 if word < bound else 0), word
+        return DRY, digit
+    if digit == bound:
+        return TIE, digit
+    return (1 if digit < bound else 0), digit
 
 
 @inline
-def _half_power(secret: SecretWords) -> int:
+def _half_power(half: np.uint64, secret: SecretWords | DigitWords) -> int:
     """1 with probability e^(-1/2), else 0; or TIE or DRY. How long a falling run below 1/2 is: even or odd."""
-    last, even = ONE_HALF, 1
+    last, even = half, 1
     while True:
-        smaller, word = _below_word(last, secret)
-        if smaller == TIE and last == ONE_HALF:
+        smaller, digit = _below_digit(last, secret)
+        if smaller == TIE and last == half:
             smaller = 0  # one half has no further digits
         if smaller < 0:
             return smaller
         if smaller == 0:
             return even
-        last, even = word, 1 - even
+        last, even = digit, 1 - even
 
 
 @inline
-def _accepts(k: int, x: np.uint64, secret: SecretWords) -> int:
+def _accepts(k: int, x: np.uint64, secret: SecretWords | DigitWords) -> int:
     """1 with probability exp(-x (2k + x) / (2k + 2)), else 0; or TIE or DRY."""
     last, even = x, 1
     while True:
-        smaller, word = _below_word(last, secret)
+        smaller, digit = _below_digit(last, secret)
         if smaller == 1:
             part = below(2 * k + 2, secret)
             if part < 0:
@@ -201,30 +219,32 @@ def _accepts(k: int, x: np.uint64, secret: SecretWords) -> int:
             if part > 2 * k:
                 return even
             if part == 2 * k:
-                smaller, _ = _below_word(x, secret)
+                smaller, _ = _below_digit(x, secret)
         if smaller < 0:
             return smaller
         if smaller == 0:
             return even
-        last, even = word, 1 - even
+        last, even = digit, 1 - even
 
 
 @inline
-def _one(secret: SecretWords) -> tuple[int, np.uint64]:
-    """The whole part k of |X| and the first word of its fraction; or TIE or DRY instead of k."""
+def _one(half: np.uint64, secret: SecretWords | DigitWords) -> tuple[int, np.uint64]:
+    """The whole part k of |X| and the first digit of its fraction; or TIE or DRY instead of k."""
     while True:
-        k, x, good = 0, ONE_HALF, _half_power(secret)
+        k, x, good = 0, half, _half_power(half, secret)
         while good == 1:
             k += 1
-            good = _half_power(secret)
+            good = _half_power(half, secret)
         if good == 0:
             good = 1
             for _ in range(k * (k - 1)):
-                good = _half_power(secret)
+                good = _half_power(half, secret)
                 if good != 1:
                     break
+        if good == 1 and k > MOST_WHOLE:
+            good = TIE  # whole parts of more than one digit are Python's
         if good == 1:
-            good, x = _next_word(secret)
+            good, x = _next_digit(secret)
             for _ in range(k + 1):
                 if good == 1:
                     good = _accepts(k, x, secret)
@@ -235,12 +255,25 @@ def _one(secret: SecretWords) -> tuple[int, np.uint64]:
 
 
 @kernel
-def _fill(done: int, wholes: Ints, fractions: Words, secret: SecretWords) -> int:
-    """Fill from `done` on; returns how far it came before words ran out or two were equal."""
+def _fill(
+    done: int,
+    wholes: Ints,
+    fractions: Words,
+    half: np.uint64,
+    further: int,
+    secret: SecretWords | DigitWords,
+) -> int:
+    """Fill from `done` on; returns how far it came before digits ran out or two were equal.
+
+    `half`: the first digit of 1/2. `further`: how many digits more are the first 64 bits of a fraction.
+    """
     while done < len(wholes):
         begin(secret)
         sign = below(2, secret)
-        k, x = _one(secret) if sign >= 0 else (DRY, ONE_HALF)
+        k, x = _one(half, secret) if sign >= 0 else (DRY, half)
+        for _ in range(further):
+            ready, digit = _next_digit(secret) if k >= 0 else (k, half)
+            k, x = (k if ready == 1 else ready), (x << np.uint64(DIGIT)) | digit
         if k < 0:
             undo(secret)
             return done
@@ -284,7 +317,7 @@ def _decided(m: int, e: int, k: int, fraction: np.uint64) -> int:
 
 @kernel
 def _round(sigma: float, m: int, e: int, wholes: Ints, fractions: Words, state: Ints, noise: Ints) -> None:
-    """Round what is DRAWN where floats can, or the first word of a fraction; where they cannot, it is UNSURE."""
+    """Round what is DRAWN where floats can, or the first 64 bits of a fraction; where they cannot, it is UNSURE."""
     for j in range(len(wholes)):
         if state[j] != DRAWN:
             continue

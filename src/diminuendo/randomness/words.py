@@ -15,6 +15,7 @@ from abc import ABC, abstractmethod
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from diminuendo._numba import inline
 from diminuendo.errors import InvalidInput, refuse_copies
@@ -28,8 +29,11 @@ USED, BEGUN, SHORT, VERDICTS = range(4)
 ASKED, OFFSET, RESIDUAL, DIFFERENCE, BITS = range(5)
 """Places in `question`: whether one is open; words the round had used when it came up; and what is asked."""
 
-MOST = 16
+MOST = 4
 """Where many words are wanted a buffer is filled up to this many times its size: filling costs as much as 100 words."""
+
+DIGIT = 16
+"""How many bits a digit has, where words are cut into digits."""
 
 WINDOW = 2.0**-40
 """Floats decide a comparison only where they agree to one part in this, far more than any rounding."""
@@ -62,7 +66,18 @@ class SecretWords(NamedTuple):
         return "<SecretWords>"
 
 
-View = TypeVar("View", PublicWords, SecretWords)
+class DigitWords(NamedTuple):
+    """What a kernel gets of secret randomness that is cut into digits: small words."""
+
+    words: NDArray[np.uint16]
+    used: Ints
+
+    def __repr__(self) -> str:
+        return "<DigitWords>"
+
+
+AnyWords = PublicWords | SecretWords | DigitWords
+View = TypeVar("View", PublicWords, SecretWords, DigitWords)
 
 
 class WordBuffer(ABC, Generic[View]):
@@ -94,8 +109,8 @@ class WordBuffer(ABC, Generic[View]):
         """Forget the words that are left."""
 
     @abstractmethod
-    def _fresh(self, count: int) -> Words:
-        """The next words of this buffer's own stream."""
+    def _fresh(self, count: int) -> Any:
+        """The next words of this buffer's own stream; at least `count`."""
 
     def refill(self, wanted: int = 0) -> None:
         """Put fresh words behind the unused ones. Each call at least doubles the rest. Used words are wiped out.
@@ -117,7 +132,7 @@ class WordBuffer(ABC, Generic[View]):
             self.refill(wanted)
         return lacked
 
-    def take(self, count: int) -> Words:
+    def take(self, count: int) -> Any:
         """The next `count` words, used up at once."""
         with self.lock:
             while len(self.view.words) - self.view.used[USED] < count:
@@ -155,6 +170,22 @@ class PublicCoins(WordBuffer[PublicWords]):
         return self.coins.public(count)
 
 
+class SecretDigits(WordBuffer[DigitWords]):
+    """Secret randomness in digits of DIGIT bits, for comparing uniform numbers: mostly their first few bits decide.
+
+    The system takes longer to make words than compiled code to use them, so none of them is for less than it decides.
+    """
+
+    __getstate__ = refuse_copies
+
+    def empty(self) -> None:
+        """Forget the digits that are left."""
+        self.view = DigitWords(np.empty(0, dtype=np.uint16), np.zeros(4, dtype=np.int64))
+
+    def _fresh(self, count: int) -> Any:
+        return self.coins.secret(-(-count * DIGIT // 64)).view(np.uint16)
+
+
 class SecretRandomness(WordBuffer[SecretWords]):
     """Randomness that privacy rests on. A wider `window` only sends more questions to exact arithmetic."""
 
@@ -164,6 +195,8 @@ class SecretRandomness(WordBuffer[SecretWords]):
         if not window >= WINDOW:
             raise InvalidInput(f"A window below 2^-40 would trust floats too far; got {window!r}.")
         self.window = window
+        self.digits = SecretDigits(coins, size)
+        """More of the same, cut into digits."""
         super().__init__(coins, size)
 
     def empty(self) -> None:
@@ -240,7 +273,7 @@ UNFINISHED = -1
 
 
 @inline
-def begin(view: PublicWords | SecretWords) -> None:
+def begin(view: AnyWords) -> None:
     """A round begins; or begins again, if nothing was used since."""
     if view.used[USED] != view.used[BEGUN]:
         view.used[BEGUN] = view.used[USED]
@@ -248,7 +281,7 @@ def begin(view: PublicWords | SecretWords) -> None:
 
 
 @inline
-def undo(view: PublicWords | SecretWords) -> None:
+def undo(view: AnyWords) -> None:
     """The round did not happen."""
     view.used[USED] = view.used[BEGUN]
 
@@ -265,13 +298,13 @@ def mask_of(bound: int) -> np.uint64:
 
 
 @inline
-def below(bound: int, view: PublicWords | SecretWords) -> int:
+def below(bound: int, view: AnyWords) -> int:
     """A whole number from 0 to bound - 1, uniformly, exactly; or UNFINISHED."""
     return below_masked(bound, mask_of(bound), view)
 
 
 @inline
-def below_masked(bound: int, mask: np.uint64, view: PublicWords | SecretWords) -> int:
+def below_masked(bound: int, mask: np.uint64, view: AnyWords) -> int:
     """A whole number from 0 to bound - 1, uniformly, for bounds whose mask is known beforehand; or UNFINISHED."""
     while view.used[USED] < len(view.words):
         word = view.words[view.used[USED]] & mask

@@ -24,6 +24,7 @@ from diminuendo.learners.base.setting import Prior
 from diminuendo.learners.overlap.focus import NextFocus
 from diminuendo.learners.overlap.memory import AroundMemory, Asks, Memory
 from diminuendo.learners.overlap.pick import Picked, SlatePicker, Told
+from diminuendo.learners.overlap.running_means import RunningMeans
 from diminuendo.learners.overlap.schedule import OverlapPlan
 from diminuendo.privacy.process_guard import all_or_nothing
 from diminuendo.types import EMPTY_SLOT, Ints, Items
@@ -67,6 +68,10 @@ class Shown(Protocol):
 
     def items_changed(self, *, released: bool) -> None:
         """Show the best of the items there are now."""
+
+    @property
+    def means(self) -> Sequence[RunningMeans]:
+        """What was published, over releases."""
 
     @property
     def arrays(self) -> tuple[Any, Any, Any]:
@@ -180,6 +185,11 @@ class OneForAll:
         self.slate[:] = self._items.kept(self.slate)
         if self.shows(released):
             self.picker.fill(self.slate)
+
+    @property
+    def means(self) -> Sequence[RunningMeans]:
+        """What was published, over releases."""
+        return self.picker.means
 
     @property
     def arrays(self) -> tuple[Any, Any, Any]:

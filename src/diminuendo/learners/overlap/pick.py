@@ -95,7 +95,7 @@ class SlatePicker:
         self.rows = RunningMeans(slots * (1 + chains), slots + 1, n_items)
         self.rests = RunningMeans(3 + chains, slots, n_items)
         self._around = RunningMeans(int(arounds), slots, n_items, parts=slots + 1)
-        self._means = (self.worth, self.rows, self.rests, *([self._around] if arounds else []))
+        self.means = (self.worth, self.rows, self.rests, *([self._around] if arounds else []))
 
     def begin_with(self, scores: Floats, people: float, sigma: float) -> None:
         """A public prior, as if it had been measured."""
@@ -161,7 +161,7 @@ class SlatePicker:
 
     def take(self, picked: Picked) -> None:
         """Go on from what was published for this slate: once for each release."""
-        for means in self._means:
+        for means in self.means:
             means.add_each([(key, found) for into, key, found in picked.published if into is means])
         if picked.carried is not None:
             self._around.put(picked.slate.tolist(), *picked.carried)
@@ -180,13 +180,13 @@ class SlatePicker:
 
     def forget(self) -> None:
         """Tastes have changed: nothing that was published before counts any more."""
-        for means in self._means:
+        for means in self.means:
             means.forget()
 
     @property
     def arrays(self) -> Any:
         """For a snapshot."""
-        return self.gains, tuple(means.arrays for means in self._means)
+        return self.gains, tuple(means.arrays for means in self.means)
 
     def sound(self) -> bool:
         """Whether these numbers, as read from a snapshot, can have come about."""
@@ -194,7 +194,7 @@ class SlatePicker:
         widest = 1 / np.sqrt(measured[measured > 0].min(initial=1.0))
         return bool(
             (np.abs(self.gains) <= 1 + MOST_DEVIATIONS * widest).all()
-            and all(means.sound(n_items, MOST_DEVIATIONS) for means in self._means)
+            and all(means.sound(n_items, MOST_DEVIATIONS) for means in self.means)
         )
 
 

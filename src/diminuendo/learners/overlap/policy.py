@@ -8,7 +8,8 @@ which tells whether tastes have changed (drift.py): then memory begins anew.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -204,7 +205,7 @@ class OverlapPolicy(MenuPolicy):
         if self._begun is None:
             self._begun = self._shown.begin(occasion)
         picked = self._begun()
-        with guard.answers, guard.lock, all_or_nothing(self._public_arrays()):
+        with guard.answers, guard.lock, self._all_or_nothing():
             asks = self._shown.take(picked, occasion, self.items.first_batch > number)
             self._ask_about(asks, number + 1)
             position.made = number + 1
@@ -214,6 +215,19 @@ class OverlapPolicy(MenuPolicy):
         """The number of people in memory at that release, whether or not they answered."""
         ends, begins = self.plan.schedule.ends, self._position.memory_begins
         return ends[number] - (ends[begins - 1] if begins else 0)
+
+    @contextmanager
+    def _all_or_nothing(self) -> Iterator[None]:
+        """A release is taken in; should that fail, all that is public is as before. Of means over releases, which may
+        be large, only what changes is kept meanwhile."""
+        means = self._shown.means
+        theirs = {id(array) for each in means for array in each.arrays}
+        with ExitStack() as stack:
+            for each in means:
+                stack.enter_context(each.all_or_nothing())
+            others = (array for array in self._public_arrays() if id(array) not in theirs)
+            stack.enter_context(all_or_nothing(others))
+            yield
 
     def _public_arrays(self) -> Iterable[NDArray[Any]]:
         """All arrays of what is public that a release may change."""

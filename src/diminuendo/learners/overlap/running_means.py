@@ -13,7 +13,8 @@ to cost the others nothing.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import NamedTuple
 
 import numpy as np
@@ -56,6 +57,23 @@ class RunningMeans:
         self._precisions: Floats = np.zeros((room, parts, size))
         self._used: Ints = np.zeros(room + 1, dtype=np.int64)  # when each was; the last entry is the clock
         self.arrays = (self._keys, self._sums, self._precisions, self._used)
+        self._before: dict[int, tuple[Ints, Floats, Floats]] | None = (
+            None  # of places that were changed since
+        )
+
+    @contextmanager
+    def all_or_nothing(self) -> Iterator[None]:
+        """A piece of work that adds to these means; should it fail, they are as before, and it may be tried again."""
+        used, self._before = self._used.copy(), {}
+        try:
+            yield
+        except BaseException:
+            for place, (key, sums, precisions) in self._before.items():
+                self._keys[place], self._sums[place], self._precisions[place] = key, sums, precisions
+            self._used[:] = used
+            raise
+        finally:
+            self._before = None
 
     def add(self, key: Sequence[int], found: Measured) -> None:
         """Take one more measurement."""
@@ -177,6 +195,9 @@ class RunningMeans:
     def _use(self, place: int, key: Sequence[int]) -> int:
         """This place is this key's; whatever else was there makes way."""
         padded = self._padded(key)
+        if self._before is not None and place not in self._before:
+            kept = self._keys[place].copy(), self._sums[place].copy(), self._precisions[place].copy()
+            self._before[place] = kept
         if self._used[place] == 0 or (self._keys[place] != padded).any():
             self._keys[place], self._precisions[place], self._sums[place] = padded, 0.0, 0.0
         self._used[-1] += 1

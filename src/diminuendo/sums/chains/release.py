@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,6 +16,7 @@ from diminuendo.privacy.ledger import Paid
 from diminuendo.randomness import rounded_normal
 from diminuendo.randomness.words import SecretRandomness
 from diminuendo.sums.chains.focus import clip_focused
+from diminuendo.sums.chains.sets_by_type import no_items
 from diminuendo.sums.clip import Clip
 from diminuendo.types import EMPTY_SLOT, Floats, Ints
 
@@ -105,7 +106,7 @@ class ChainRelease:
         """The rows that were published."""
         self.what_is_left: Ints | None = None
         """The rest as published, (sets, items): then it is over."""
-        self._sets: list[frozenset[int]] = [frozenset()] * n_types  # the items that have joined, by type
+        self._sets = no_items(n_types)  # the items that have joined
         self._replayed = False  # whether rows came from before a crash; gains may have been others then
         self._begun: _Begun | None = None
 
@@ -150,29 +151,21 @@ class ChainRelease:
         now = as_floats(gains)
         if now.shape != self.items.shape:
             raise InvalidInput(f"Expected one gain per stored entry; got shape {now.shape}.")
-        chosen = np.array([_validate.whole(item, EMPTY_SLOT, self._n_items - 1, "item") for item in items])
-        if chosen.shape != (self.n_types,):
-            raise InvalidInput(f"Expected an item for each of {self.n_types} types; got {len(items)}.")
-        for item, before in zip(chosen.tolist(), self._sets, strict=True):
-            if item in before:
-                raise InvalidInput(f"An item joins a chain once; {item} is in it: {sorted(before)}.")
+        chosen = self._checked(items)
         if asked is None:
             asked = np.ones(len(self._weights), dtype=np.bool_)
         if asked.shape != self._weights.shape:
             raise InvalidInput(f"Expected yes or no for each stored person; got shape {asked.shape}.")
         part, pending = self._part(), self._begun
-        questions, many = _numbered(
-            None if item == EMPTY_SLOT else (before, item)
-            for item, before in zip(chosen.tolist(), self._sets, strict=True)
-        )
+        questions, many = self._questions(chosen)
         if pending is not None and (pending.items == chosen).all():
             begun = pending
         else:
-            replayed, asked = self._from_before(part), asked & (questions[self.types] >= 0)
+            replayed, whose = self._from_before(part), questions[self.types]
+            asked = asked & (whose >= 0)
             after, lost = np.empty_like(self._left), np.zeros((many, self._n_items), dtype=np.int64)
             said = now, asked, self.factors, self._ceiling, chosen[self.types]
             fall(self.starts, self.items, self._scales, *said, self._left, after)
-            whose = questions[self.types]
             add_losses(self.starts, self.items, asked, self._left, after, self._weights, whose, lost)
             begun = self._begun = _Begun(chosen, asked, after, lost, replayed)
         try:
@@ -182,21 +175,36 @@ class ChainRelease:
             raise
         # Only now: else it may be tried again.
         take(self.starts, begun.asked, begun.after, self._left)
-        grown = [
-            before if item == EMPTY_SLOT else before | {item}
-            for item, before in zip(chosen.tolist(), self._sets, strict=True)
-        ]
         self.joined, self._sets, self._replayed, self._begun = (
             [*self.joined, Joined(chosen, questions, found)],
-            grown,
+            self._sets.joined_by(chosen),
             begun.replayed,
             None,
         )
         return found
 
+    def _checked(self, items: Ints) -> Ints:
+        """An item for each type, at the door."""
+        chosen = np.array(items)
+        if chosen.shape != (self.n_types,):
+            raise InvalidInput(f"Expected an item for each of {self.n_types} types; got {len(items)}.")
+        if chosen.dtype.kind not in "iu" or chosen.min() < EMPTY_SLOT or chosen.max() >= self._n_items:
+            raise InvalidInput(f"Items are whole numbers from {EMPTY_SLOT} to {self._n_items - 1}.")
+        return chosen.astype(np.int64)
+
+    def _questions(self, chosen: Ints) -> tuple[Ints, int]:
+        """For each type the number of its question as these items join, -1 for none; and how many there are."""
+        number, each = self._sets.joining(chosen)
+        for before, item in each:
+            if item in before:
+                raise InvalidInput(f"An item joins a chain once; {item} is in it: {sorted(before)}.")
+        is_one = np.array([item != EMPTY_SLOT for _, item in each])
+        numbers: Ints = np.where(is_one, np.cumsum(is_one) - 1, -1)
+        return numbers[number], int(is_one.sum())
+
     def sets(self) -> tuple[Ints, int]:
         """For each type the number of its set so far, and how many different ones there are."""
-        return _numbered(self._sets)
+        return self._sets.of_type, len(self._sets.sets)
 
     def rest(self, secret: SecretRandomness) -> Ints:
         """The weighted sum of what is left of each item after everybody's chain, with the noise of rows: one type."""
@@ -266,13 +274,6 @@ class ChainRelease:
                 f"{what} was drawn for {before.tolist()} before, not {about.tolist()}; one release is one chain."
             )
         return sums.reshape(many, self._n_items)
-
-
-def _numbered(keys: Iterable[Any]) -> tuple[Ints, int]:
-    """The number of each key, in the order in which they first come, -1 for None; and how many there are."""
-    known: dict[Any, int] = {}
-    found = [-1 if key is None else known.setdefault(key, len(known)) for key in keys]
-    return np.array(found, dtype=np.int64), len(known)
 
 
 def clipped(people: Answers, clip: Clip, factors: Floats) -> tuple[Ints, Floats]:

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from diminuendo._numba import kernel
 from diminuendo._snapshots import MOST_DEVIATIONS
 from diminuendo.learners.overlap.belief import Belief
 from diminuendo.learners.overlap.contexts.shrink import N_CASES, Cells, begin_common, believed, fit
@@ -111,31 +112,38 @@ class ColumnMeans:
         """
         m = np.maximum(whole.mean, 0.0)
         top = max(float(m.max()), 1e-9)
-        sums, precisions = self._sums, np.broadcast_to(self._precisions, self._sums.shape)
-        if (
-            self._symmetric
-        ):  # both have the same mean: people of value c who want a, and of value a who want c
-            sums, precisions = sums + sums.T, precisions + precisions.T
-        with np.errstate(divide="ignore", invalid="ignore"):
-            known = shares > max(surely, 1e-12)
-            units = np.where(known, shares, np.nan)[:, None] * precisions
-            rates = np.where(units > 0, sums / units, 0.0)
-            noise = np.where(units > 0, precisions / units**2, np.inf)
-            chance = 0.5 * m / np.maximum(people * shares, 1.0)[:, None]
-        variances = np.where(noise < (2 * top) ** 2, noise + chance, np.inf)
+        rates, variances = np.empty_like(self._sums), np.empty_like(self._sums)
+        known = np.where(shares > max(surely, 1e-12), shares, 0.0)
+        chance = np.maximum(people * shares, 1.0)
+        _measure(
+            self._sums,
+            self._precisions,
+            known,
+            0.5 * m,
+            chance,
+            (2 * top) ** 2,
+            self._symmetric,
+            rates,
+            variances,
+        )
         cells = Cells(
-            np.ascontiguousarray(rates),
+            rates,
             variances,
             np.ascontiguousarray(np.broadcast_to(centres, rates.shape)),
             whole.variance,
             np.maximum(m, 1e-4) * top,
         )
         common = fit(cells, self.common)
-        mean, variance = believed(cells, common)
-        deviations = mean - cells.centres
-        evidence = _evidence(cells, m, deviations, shares, slots) if opens else Evidence(0.0, False)
-        if evidence.weight == 0.0:
-            deviations, variance = np.zeros_like(deviations), np.broadcast_to(whole.variance, rates.shape)
+        low, high = _spread(cells, m) if opens else (0.0, np.inf)
+        weight = 0.0
+        if low > 0:
+            mean, variance = believed(cells, common)
+            deviations = mean - cells.centres
+            gain = _gain(cells.centres + deviations, m, shares, slots)
+            weight = max(_between((low - SPREAD) / SPREAD), _between((gain - WORTH) / FULLY))
+        evidence = Evidence(weight, bool(high < SPREAD))
+        if weight == 0.0:
+            deviations, variance = np.zeros_like(rates), np.broadcast_to(whole.variance, rates.shape)
         return ColumnView(deviations, variance, evidence, common)
 
     def forget(self) -> None:
@@ -158,24 +166,54 @@ class ColumnMeans:
             )
 
 
-def _evidence(cells: Cells, m: Floats, deviations: Floats, shares: Floats, slots: int) -> Evidence:
+@kernel
+def _measure(
+    sums: Floats,
+    precisions: Floats,
+    shares: Floats,
+    chances: Floats,
+    people: Floats,
+    most: float,
+    symmetric: bool,
+    rates: Floats,
+    variances: Floats,
+) -> None:
+    """The rate of each cell, and its variance: of noise, and, for each item, of `chances` among so many people of a
+    value; infinite where noise is not below `most`, or no share of people is known."""
+    for g in range(rates.shape[0]):
+        for a in range(rates.shape[1]):
+            total, precision = sums[g, a], precisions[a]
+            if symmetric:  # both have the same mean: people of value c who want a, and of value a who want c
+                total, precision = total + sums[a, g], precision + precisions[g]
+            units = shares[g] * precision
+            noise = precision / (units * units) if units > 0 else np.inf
+            rates[g, a] = total / units if units > 0 else 0.0
+            variances[g, a] = noise + chances[a] / people[g] if noise < most else np.inf
+
+
+def _spread(cells: Cells, m: Floats) -> tuple[float, float]:
+    """How far rates of values are from the whole, in proportion to it: at least and at most, by SURE errors."""
     best = np.argsort(-m, kind="stable")[:BEST]
     best = best[m[best] > 0]
-    off, noise = (cells.rates - cells.centres)[:, best], cells.variances[:, best]
+    off, noise = cells.rates[:, best] - cells.centres[:, best], cells.variances[:, best]
     with np.errstate(divide="ignore", invalid="ignore"):
         weights = np.where(np.isfinite(noise), (noise / m[best] ** 2 + 0.25) ** -2.0, 0.0)
         apart = np.where(weights > 0, (off**2 - noise) / m[best] ** 2, 0.0)
     total = float(weights.sum())
     if total == 0:
-        return Evidence(0.0, False)
+        return 0.0, np.inf
     tau, error = float((weights * apart).sum()) / total, (2 / total) ** 0.5
-    low, high = np.sqrt(max(0.0, tau - SURE * error)), np.sqrt(max(0.0, tau + SURE * error))
-    mine = cells.centres + deviations
+    return float(np.sqrt(max(0.0, tau - SURE * error))), float(np.sqrt(max(0.0, tau + SURE * error)))
+
+
+def _gain(mine: Floats, m: Floats, shares: Floats, slots: int) -> float:
+    """What the best items of each value are believed to earn more than the best items of everybody."""
     k = min(slots, mine.shape[1])
     top = np.argsort(-m, kind="stable")[:k]
     own = np.partition(mine, mine.shape[1] - k, axis=1)[:, -k:].sum(axis=1)
-    gain = float(shares @ (own - mine[:, top].sum(axis=1))) / max(float(m[top].sum()), 1e-9)
-    weight = np.clip((low - SPREAD) / SPREAD, 0, 1)
-    if low > 0:
-        weight = max(weight, np.clip((gain - WORTH) / FULLY, 0, 1))
-    return Evidence(float(weight), bool(high < SPREAD))
+    return float(shares @ (own - mine[:, top].sum(axis=1))) / max(float(m[top].sum()), 1e-9)
+
+
+def _between(weight: float) -> float:
+    """From 0 to 1."""
+    return float(np.clip(weight, 0, 1))

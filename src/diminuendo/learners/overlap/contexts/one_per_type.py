@@ -10,7 +10,7 @@ All of it is public: it is made of what was published, and, where contexts are p
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple, Protocol
 
@@ -312,6 +312,11 @@ class OnePerType:
                 own[ranked] = gains.max() + np.arange(len(ranked), 0, -1)
                 while best := self._items.pick(own, slate):
                     slate[best[0]] = best[1]
+
+    @property
+    def means(self) -> Sequence[RunningMeans]:
+        """What was published of everybody and of sets, over releases."""
+        return self.common.means
 
     # What a snapshot holds.
 

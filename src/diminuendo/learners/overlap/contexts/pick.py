@@ -12,11 +12,13 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from diminuendo._numba import kernel
 from diminuendo.learners.base.items import ItemAvailability
 from diminuendo.learners.overlap.belief import Belief
 from diminuendo.learners.overlap.focus import ranks
 from diminuendo.learners.overlap.pick import Questions, SlatePicker
 from diminuendo.learners.overlap.running_means import Measured, RunningMeans
+from diminuendo.sums.chains.sets_by_type import no_items
 from diminuendo.types import EMPTY_SLOT, Floats, Ints, Items
 
 MARGIN = 0.1
@@ -60,33 +62,58 @@ class _Types:
     def __init__(self, n_types: int, present: Ints, weights: Floats, mean: Floats, variance: Floats) -> None:
         self.n_types, self.present, self.weights = n_types, present, weights
         self.mean, self.variance = mean, variance
-        self.sets: list[frozenset[int]] = [frozenset()] * len(present)
-
-    def grouped(self) -> tuple[Ints, list[frozenset[int]]]:
-        """For each type the number of its group, and the set of each group."""
-        known: dict[frozenset[int], int] = {}
-        found = [known.setdefault(each, len(known)) for each in self.sets]
-        return np.array(found, dtype=np.int64), list(known)
+        self.sets = no_items(len(present))
 
     def mixed(self, group: Ints, many: int) -> Belief:
         """What is believed of each group, (groups, items): the mean over its types."""
-        order = np.argsort(group, kind="stable")
-        shares = (self.weights / np.bincount(group, self.weights, many)[group])[order, None]
-        first = np.searchsorted(group[order], np.arange(many))
-        mean, variance = (
-            np.add.reduceat(shares * part[order], first, axis=0) for part in (self.mean, self.variance)
-        )
-        return Belief(mean, variance)
+        shares = self.weights / np.bincount(group, self.weights, many)[group]
+        size = many, self.mean.shape[1]
+        found = Belief(np.zeros(size), np.zeros(size))
+        _mix(self.mean, self.variance, group, shares, *found)
+        return found
 
     def follow(self, group: Ints, before: Belief, after: Belief) -> None:
-        """Each type changes as its group did: by the same factor."""
+        """Each type changes as its group did: by the same factor; or, where that is large, by the same difference."""
         with np.errstate(divide="ignore", invalid="ignore"):
             factor = np.where(before.mean > 1e-12, after.mean / before.mean, 0.0)
-        moved = after.mean - before.mean
+        large = np.abs(factor) > 2.0
+        factor, moved = np.where(large, 1.0, factor), np.where(large, after.mean - before.mean, 0.0)
         spread = after.variance / before.variance
-        plain = np.abs(factor) <= 2.0
-        self.mean = np.where(plain[group], self.mean * factor[group], self.mean + moved[group])
-        self.variance = self.variance * spread[group]
+        mean, variance = np.empty_like(self.mean), np.empty_like(self.mean)
+        _follow(self.mean, self.variance, group, factor, moved, spread, mean, variance)
+        self.mean, self.variance = mean, variance
+
+
+@kernel
+def _mix(
+    mean: Floats, variance: Floats, group: Ints, shares: Floats, mixed: Floats, mixed_variance: Floats
+) -> None:
+    """Add what is believed of each type, times its share, to what is believed of its group."""
+    for each in range(len(group)):
+        share = shares[each]
+        for whole, part in ((mixed[group[each]], mean[each]), (mixed_variance[group[each]], variance[each])):
+            for item in range(len(part)):
+                whole[item] += share * part[item]
+
+
+@kernel
+def _follow(
+    mean: Floats,
+    variance: Floats,
+    group: Ints,
+    factor: Floats,
+    moved: Floats,
+    spread: Floats,
+    new_mean: Floats,
+    new_variance: Floats,
+) -> None:
+    """Each type's means times the factors of its group and moved as far, and its variances times their spread."""
+    for each in range(len(group)):
+        times, more, wider = factor[group[each]], moved[group[each]], spread[group[each]]
+        mine, my_variance, its, its_variance = mean[each], variance[each], new_mean[each], new_variance[each]
+        for item in range(len(mine)):
+            its[item] = mine[item] * times[item] + more[item]
+            its_variance[item] = my_variance[item] * wider[item]
 
 
 def pick_by_type(
@@ -110,7 +137,7 @@ def pick_by_type(
     may = items.available
     places = np.full(items.n_items, float(items.n_items))
     for left in range(slots, 0, -1):
-        group, sets = types.grouped()
+        group, sets = types.sets
         if left == 1:
             found = asked.rest_by_type()
             before = types.mixed(group, len(sets))
@@ -132,20 +159,11 @@ def pick_by_type(
         by_type = np.full(n_types, EMPTY_SLOT, dtype=np.int64)
         by_type[present] = chosen
         found = asked.row_by_type(by_type)
-        types.sets = [
-            each if item == EMPTY_SLOT else each | {item}
-            for each, item in zip(types.sets, chosen.tolist(), strict=True)
-        ]
         # Groups anew: those of one question are of one set now, but one set may come of several questions.
-        keyed: dict[tuple[frozenset[int], int], int] = {}
-        question = np.array(
-            [
-                keyed.setdefault((each, item), len(keyed))
-                for each, item in zip(types.sets, chosen.tolist(), strict=True)
-            ]
-        )
+        question, keyed = types.sets.joining(chosen)
+        types.sets = types.sets.joined_by(chosen)
         before = types.mixed(question, len(keyed))
-        keys = [[*sorted(each - {item}), item] for each, item in keyed]
+        keys = [[*sorted(each), item] for each, item in keyed]
         part = None if found is None else _of_questions(found, present, question, len(keyed), shares)
         mean, deviation = _means(picker.rows, keys, part, published)
         if picker.fallback_rows:
@@ -200,8 +218,24 @@ def _stand_ins(items: ItemAvailability, slates: Items, gains: Floats) -> Items:
     worth = np.where(items.available, gains, -np.inf)
     rows, slots = np.nonzero(slates != EMPTY_SLOT)
     worth[rows, slates[rows, slots]] = -np.inf
-    many = min(STAND_INS, worth.shape[1])
-    best = np.argsort(-worth, axis=1, kind="stable")[:, :many]
     found = np.full((len(slates), STAND_INS), EMPTY_SLOT, dtype=np.int32)
-    found[:, :many] = np.where(np.isfinite(np.take_along_axis(worth, best, axis=1)), best, EMPTY_SLOT)
+    _best(worth, found)
     return found
+
+
+@kernel
+def _best(worth: Floats, best: Items) -> None:
+    """For each row the items of most worth, from the best on; of those that are worth the same the first first."""
+    for row in range(len(worth)):
+        many = 0
+        for item in range(worth.shape[1]):
+            mine = worth[row, item]
+            if mine == -np.inf or (many == best.shape[1] and mine <= worth[row, best[row, many - 1]]):
+                continue
+            if many < best.shape[1]:
+                many += 1
+            place = many - 1
+            while place > 0 and worth[row, best[row, place - 1]] < mine:
+                best[row, place] = best[row, place - 1]
+                place -= 1
+            best[row, place] = item

@@ -1,8 +1,6 @@
-"""What can be done wrong where people have contexts; planted into overlap greedy (faults.py).
+"""What can be done wrong where people have contexts; planted into overlap greedy (`PLANTED`).
 
-Worlds of an audit are so small that nothing would be found out about contexts in them. So while one of these learners
-lives, broken or mended, each type has a favourite item from the first release on, by its number (`types_part_early`):
-then chains part, and rows and cells have most of the budget. That is public, and hurts nobody.
+While one of these learners lives, broken or mended, types part early (variants.py).
 """
 
 from __future__ import annotations
@@ -14,39 +12,14 @@ from unittest import mock
 
 import numpy as np
 
-from diminuendo.learners.overlap.contexts import columns, one_per_type
-from diminuendo.learners.overlap.contexts.columns import Evidence
+from diminuendo.audit.variants import types_part_early
 from diminuendo.learners.overlap.contexts.counts import TypeCounts
-from diminuendo.learners.overlap.contexts.one_per_type import OnePerType
 from diminuendo.randomness import rounded_normal as normal
 from diminuendo.streams.contexts import Contexts
 from diminuendo.streams.walks import GainWalk
 from diminuendo.sums.chains.cells import CellRelease, SharedFocus
 from diminuendo.sums.chains.release import Answers, ChainRelease, add_weighted, clipped
-from diminuendo.types import Floats, Ints, Objective
-
-PUBLIC, PRIVATE = Contexts(group=3), Contexts(group=3, private=True)
-"""What is known of people in the worlds of an audit."""
-
-
-@contextmanager
-def types_part_early() -> Iterator[None]:
-    """Gates are open from the first release on, and each type has a favourite item, by its number."""
-    believed = OnePerType._believed
-
-    def with_favourites(self: OnePerType, views: Any, whole: Any, present: Ints) -> tuple[Floats, Floats]:
-        mean, variance = believed(self, views, whole, present)
-        mean[np.arange(len(present)), present % mean.shape[1]] += 1.0
-        return mean, variance
-
-    with (
-        mock.patch.object(OnePerType, "_believed", with_favourites),
-        mock.patch.object(one_per_type, "OPENS_AFTER", 0.0),
-        mock.patch.object(one_per_type, "KNOWN", 1e-9),
-        mock.patch.object(one_per_type, "singles_share", return_value=0.3),
-        mock.patch.object(columns, "_evidence", return_value=Evidence(1.0, False)),
-    ):
-        yield
+from diminuendo.types import Ints, Objective
 
 
 class _Unpaid:

@@ -1,0 +1,58 @@
+"""A planted fault: a learner, and what is done wrong to it; and how that is put between its calls."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+from diminuendo.audit.subjects import Subject, changed
+from diminuendo.learners.base.entry import AnyEntry
+from diminuendo.streams.contexts import Contexts
+
+
+def nothing(policy: Any, broken: bool) -> None:
+    """The fault is in what surrounds the learner."""
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A learner, and what is done wrong to it."""
+
+    learner: AnyEntry
+    plant: Callable[[Any, bool], None] = nothing
+    """Changes a policy; only if it is told to, so that it is broken."""
+    around: Callable[[], AbstractContextManager[None]] = nullcontext
+    """What else is wrong with the world while the learner lives."""
+    contexts: Contexts | None = None
+    """What is known of people when they come."""
+    mended: Callable[[], AbstractContextManager[None]] = nullcontext
+    """What surrounds it where nothing is wrong."""
+    exclusions: bool = False
+    """Whether people exclude items."""
+
+    def subject(self, name: str, *, broken: bool) -> Subject:
+        """The learner with its fault; or, not broken, made by the same code with nothing wrong."""
+        around = self.around if broken else self.mended
+        name = name if broken else f"{name}, mended"
+        return changed(
+            name,
+            self.learner,
+            lambda policy: self.plant(policy, broken),
+            around,
+            self.contexts,
+            self.exclusions,
+        )
+
+
+def after(policy: Any, name: str, then: Callable[..., None]) -> None:
+    """Let `then` follow each call of that method; it is given what came of the call, and its arguments."""
+    method = getattr(policy, name)
+
+    def both(*given: Any) -> Any:
+        came = method(*given)
+        then(came, *given)
+        return came
+
+    setattr(policy, name, both)

@@ -1,0 +1,98 @@
+"""What else is tried with a learner that takes it: people of whom something is known, and people who exclude items.
+
+Each is a subject of its own, since what is promised is about other neighbours: with public contexts her answer is
+replaced, with private ones her context too, with exclusions what she excludes; and where it is more than her answer,
+what she is shown herself is not in the view.
+
+Worlds of an audit are so small that nothing would be found out about contexts in them. So where people have contexts
+each type has a favourite item from the first release on, by its number (`types_part_early`): then chains part, and rows
+and cells have most of the budget; and where slates are counted, groups do. That is public, and hurts nobody.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from typing import Any, NamedTuple
+from unittest import mock
+
+import numpy as np
+
+from diminuendo.audit.subjects import Subject, shipped
+from diminuendo.learners import LEARNERS
+from diminuendo.learners.overlap.contexts import columns, one_per_type
+from diminuendo.learners.overlap.contexts.one_per_type import OnePerType
+from diminuendo.learners.slates.contexts import groups
+from diminuendo.streams.contexts import Contexts
+from diminuendo.types import Floats, Ints
+
+PUBLIC, PRIVATE = Contexts(group=3), Contexts(group=3, private=True)
+"""What is known of people in the worlds of an audit."""
+
+
+class Variant(NamedTuple):
+    """What is known of people beforehand."""
+
+    contexts: Contexts | None = None
+    exclusions: bool = False
+
+
+VARIANTS = {
+    "contexts": Variant(PUBLIC),
+    "private contexts": Variant(PRIVATE),
+    "exclusions": Variant(None, exclusions=True),
+    "private contexts, exclusions": Variant(PRIVATE, exclusions=True),
+}
+"""Besides people of whom nothing is known; by what is said behind the name of the learner."""
+BEHIND = ", "
+
+
+def tried(learner: str) -> list[str]:
+    """The names of all subjects that an audit of this learner is about besides itself."""
+    entry = LEARNERS[learner]
+    return [
+        learner + BEHIND + name
+        for name, (contexts, exclusions) in VARIANTS.items()
+        if (entry.takes_contexts or contexts is None) and (entry.takes_exclusions or not exclusions)
+    ]
+
+
+def learner_of(subject: str) -> str:
+    """Whose promise that is."""
+    return subject.partition(BEHIND)[0]
+
+
+def tried_subject(name: str) -> Subject:
+    """A learner of the catalogue, by its name or that of a variant."""
+    learner, _, variant = name.partition(BEHIND)
+    if not variant:
+        return shipped(learner)
+    contexts, exclusions = VARIANTS[variant]
+    made = shipped(learner, contexts, exclusions=exclusions)
+    return dataclasses.replace(made, name=name, around=nullcontext if contexts is None else types_part_early)
+
+
+@contextmanager
+def types_part_early() -> Iterator[None]:
+    """Gates are open from the first release on, and each type has a favourite item, by its number; where slates are
+    counted, types are told apart at once, and then have groups of their own."""
+    believed = OnePerType._believed
+
+    def with_favourites(self: OnePerType, views: Any, whole: Any, present: Ints) -> tuple[Floats, Floats]:
+        mean, variance = believed(self, views, whole, present)
+        mean[np.arange(len(present)), present % mean.shape[1]] += 1.0
+        return mean, variance
+
+    with (
+        mock.patch.object(OnePerType, "_believed", with_favourites),
+        mock.patch.object(one_per_type, "OPENS_AFTER", 0.0),
+        mock.patch.object(one_per_type, "KNOWN", 1e-9),
+        mock.patch.object(one_per_type, "singles_share", return_value=0.3),
+        mock.patch.object(columns, "_spread", return_value=(1.0, 1.0)),
+        mock.patch.multiple(
+            groups, TOLD_PEOPLE=1.0, LEAST_TOLD=0.0, TOLD_SHARE=0.2, LEAST_GROUP=0.1, PEOPLE_PER_SLATE=0.5
+        ),
+        mock.patch.object(groups.Group, "differs", lambda group: bool(group._told_of)),
+    ):
+        yield
