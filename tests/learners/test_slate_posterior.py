@@ -301,7 +301,9 @@ def test_the_likeness_is_what_it_says_when_nothing_was_published() -> None:
         sweep(evidence, chain, given, coins)
         likenesses.append(chain.prior[LIKENESS])
         slopes.append(np.log(chain.appeals) @ base / (base @ base))
-    thinned = np.array(likenesses[::5])  # of one draw about a fifth is left in the next: in the fifth, nothing
+    thinned = np.array(
+        likenesses[::5]
+    )  # of one draw about a fifth is left in the next: in the fifth, nothing
     assert stats.kstest(thinned, stats.norm(*PRIOR_LIKENESS).cdf).pvalue > ALPHA
     assert stats.kstest(thinned, stats.norm(0.5, 0.6).cdf).pvalue < ALPHA
     # A slope is the likeness and chance, of the variance width^2 / sum of squares; their means are alike.
