@@ -15,6 +15,7 @@ from diminuendo.errors import InvalidInput
 from diminuendo.learners.base.entry import Entry
 from diminuendo.learners.base.replay import loop, replay
 from diminuendo.learners.menus import read_menu
+from diminuendo.learners.slates.blocks import SlateBlock
 from diminuendo.learners.slates.clicks import FirstClicks, SlateClicks
 from diminuendo.learners.slates.contexts import groups
 from diminuendo.learners.slates.contexts.blocks import OpenGroupBlock
@@ -344,7 +345,11 @@ def test_altered_snapshots_are_refused(name: str, private: bool, monkeypatch: py
     altered("extra.group.1.clock", put(0, -5))
     altered("extra.group.1.evidence", put(0, np.nan))
     altered("extra.group.1.given.base", put(0, np.inf))
+    altered("extra.group.1.chain.prior", put((0, 3), np.nan))
     altered("extra.counts.number", put(0, -1))
+    earlier = found | {"extra.group.1.chain.prior": found["extra.group.1.chain.prior"][:, :3]}
+    with pytest.raises(InvalidInput, match="earlier kind"):
+        LEARNING[name].restore(_snapshots.packed(facts, earlier))
 
 
 def menus_of(name: str, private: bool) -> Iterator[tuple[bytes, list[int], list[Decision]]]:
@@ -492,6 +497,28 @@ def test_segments_that_differ_are_found_and_others_are_not() -> None:
     assert not evidence([0.5, 0.53, 0.5, 0.47], 4000, 1.0).differs(), "they do differ, but by too little"
     found = [evidence([0.5] * 4, 60, 10.0, seed).differs() for seed in range(200)]
     assert sum(found) <= 6, "about one in a hundred"
+
+
+def test_all_of_whom_enough_come_are_split_and_the_largest_first() -> None:
+    """Also those who were not told apart; nobody of another group, and nobody of whom few come."""
+    group = policy_of(made("slate-totals", False)).groups[0]
+    shares, members = np.array([0.02, 0.5, 0.2, 0.28]), np.array([True, True, True, False])
+    assert group.to_split(shares, members, 1000).tolist() == [1, 2]
+    assert group.to_split(shares, members, 200).tolist() == [1], "of 12 items in slates of 3: 64 people each"
+    assert not len(group.to_split(shares, members, 100))
+
+
+def test_a_leading_slate_for_few_people_does_not_end_the_telling() -> None:
+    """It is told apart itself where it has enough people; else another is, when twice as many people have come."""
+    group = policy_of(made("slate-totals", False)).groups[0]
+    slates = np.array([[0, 1, 2], [3, 4, 5]], dtype=np.int32)
+    block = SlateBlock(slates, np.array([10, 40]), np.array([3, 3]))
+    group.planner._leading[:] = 1.0, 0.5, 0.01
+    group.people = group._tested = 100
+    assert group._row_to_tell(block, 40) == 1
+    assert group._row_to_tell(block, 41) is None
+    group.people = 200
+    assert group._row_to_tell(block, 41) == 2
 
 
 def test_useless_contexts_change_little_and_useful_ones_much() -> None:

@@ -20,9 +20,13 @@ from diminuendo.learners.slates.likelihood import (
     look_up,
 )
 from diminuendo.learners.slates.mcmc import (
+    LIKENESS,
+    PRIOR_LIKENESS,
     PRIOR_NO_OVERLAP,
     PRIOR_TOTAL_APPEAL,
     PRIOR_WIDTH,
+    ChainState,
+    Prior,
     initial_state,
     prior_of,
     sweep,
@@ -284,6 +288,48 @@ def test_the_prior_is_what_it_says_when_nothing_was_published() -> None:
     limit = stats.t.isf(ALPHA / 2, 29) * batch.std(axis=1, ddof=1) / math.sqrt(30)
     assert (np.abs(batch.mean(axis=1) - expected) < limit).all()
     assert (np.abs(batch.mean(axis=1) - expected - [1.0, 0.4, 0.2]) > limit).all()
+
+
+def test_the_likeness_is_what_it_says_when_nothing_was_published() -> None:
+    """And appeals are that much like those of others."""
+    coins, evidence = np.random.default_rng(8), Observations(3, 2).evidence()
+    base = np.array([1.0, -0.5, -0.5])
+    given = Prior(base, -2.0, PRIOR_WIDTH)
+    chain = ChainState(np.full(3, 0.1), np.zeros(0), np.array([-2.0, 1.3, 0.7, 0.5]))
+    likenesses, slopes = [], []
+    for _ in range(40_000):
+        sweep(evidence, chain, given, coins)
+        likenesses.append(chain.prior[LIKENESS])
+        slopes.append(np.log(chain.appeals) @ base / (base @ base))
+    thinned = np.array(
+        likenesses[::5]
+    )  # of one draw about a fifth is left in the next: in the fifth, nothing
+    assert stats.kstest(thinned, stats.norm(*PRIOR_LIKENESS).cdf).pvalue > ALPHA
+    assert stats.kstest(thinned, stats.norm(0.5, 0.6).cdf).pvalue < ALPHA
+    # A slope is the likeness and chance, of the variance width^2 / sum of squares; their means are alike.
+    batches = np.array(slopes).reshape(100, -1).mean(axis=1)
+    assert stats.ttest_1samp(batches, PRIOR_LIKENESS[0]).pvalue > ALPHA
+    assert stats.ttest_1samp(batches, 0.0).pvalue < ALPHA
+
+
+def test_people_find_out_how_like_others_they_are() -> None:
+    """Exact counts of single items: the same as of others, or the other way round."""
+    coins, n = np.random.default_rng(2), 20
+    rates = np.linspace(0.05, 0.6, n)
+    whole = SlatePosterior(n, 1)
+    for item in range(n):
+        whole.add(np.array([item], dtype=np.int32), 1, 1000, 1000 * rates[[item]], 0.0)
+    whole.sample(400, coins)
+    found = []
+    for theirs in (rates, rates[::-1]):
+        group = SlatePosterior(n, 1)
+        group.begin_from(whole, (5.0, 7.5))
+        for item in range(n):
+            group.add(np.array([item], dtype=np.int32), 1, 1000, 1000 * theirs[[item]], 0.0)
+        group.sample(400, coins)
+        found.append(np.mean([chain.prior[LIKENESS] for chain in group._chains]))
+    assert found[0] > 0.7
+    assert found[1] < -0.2
 
 
 def test_the_posterior_finds_who_it_was() -> None:

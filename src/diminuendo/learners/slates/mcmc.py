@@ -2,6 +2,8 @@ r"""A Markov chain over appeals and overlaps (model.py), given all that was publ
 
     log appeal      Normal(centre, width^2), where centre is Normal(log(1.5 / N), 1) and width^2 inverse Gamma(5, 7.5):
                     a person cares about a few items, and items differ by factors. Both are learned.
+                    Where others are known, likeness * base_a is added for item a: by how much it is above the mean for
+                    them, times a likeness that is Normal(0.5, 0.5^2), and learned.
     overlap         0 with probability q, otherwise uniform on [-0.3, 0.95], where q is Beta(5.6, 2.4). q is learned.
 
 A sweep moves each appeal (a fresh one from the prior, a large and a small step), asks who of a slate it was (two items
@@ -33,8 +35,10 @@ PRIOR_NO_OVERLAP = 5.6, 2.4
 """The Beta law of the probability that a pair has no overlap."""
 LEAST_OVERLAP, MOST_OVERLAP = -0.3, 0.95
 """Between these any overlap is possible."""
-CENTRE, WIDTH, NO_OVERLAP = range(3)
-"""Places in the parameters of the prior."""
+CENTRE, WIDTH, NO_OVERLAP, LIKENESS = range(4)
+"""Places in the parameters of the prior; the last is there only if something is known of others."""
+PRIOR_LIKENESS = 0.5, 0.5
+"""Mean and deviation of the Normal law of the likeness: how far appeals follow those of others."""
 LEADER_WIDTHS = 2.0
 """Leading items are this many widths above the centre: two or three in a hundred."""
 LOG_ROUNDING = 1.0
@@ -42,10 +46,10 @@ LOG_ROUNDING = 1.0
 
 
 class Prior(NamedTuple):
-    """What is believed of log appeals before anything was published: Normal(base + centre, width^2), item by item."""
+    """What is believed of log appeals before anything was published: Normal(likeness * base + centre, width^2)."""
 
     base: Floats
-    """By how much each item is expected above the centre; nothing, unless something is known of others (contexts/)."""
+    """By how much each item is above the centre for others; nothing, unless something is known of any (contexts/)."""
     centre: float
     """The mean of the centre, whose deviation is 1."""
     width: tuple[float, float]
@@ -63,7 +67,7 @@ class ChainState(NamedTuple):
     appeals: Floats
     overlaps: Floats
     prior: Floats
-    """Centre and width of log appeals, and the probability that a pair has no overlap."""
+    """Centre and width of log appeals, the probability that a pair has no overlap, and perhaps the likeness."""
 
 
 def initial_state(n_items: int, pairs: int = 0) -> ChainState:
@@ -140,8 +144,9 @@ def _store(likely: Floats, rows: Ints, count: int, new: Floats) -> None:
 
 def sweep(evidence: Evidence, chain: ChainState, given: Prior, coins: np.random.Generator) -> None:
     """Let every part of the chain move once."""
-    no_overlap = _sweep(evidence, chain.appeals, chain.overlaps, chain.prior, given.base, coins)
-    _move_prior(chain, given, no_overlap, coins)
+    base = given.base * chain.prior[LIKENESS] if len(chain.prior) > LIKENESS else given.base
+    no_overlap = _sweep(evidence, chain.appeals, chain.overlaps, chain.prior, base, coins)
+    _move_prior(chain, given, base, no_overlap, coins)
 
 
 @allocating_kernel
@@ -304,10 +309,12 @@ def _move_overlaps(
     return no_overlap
 
 
-def _move_prior(chain: ChainState, given: Prior, no_overlap: int, coins: np.random.Generator) -> None:
+def _move_prior(
+    chain: ChainState, given: Prior, base: Floats, no_overlap: int, coins: np.random.Generator
+) -> None:
     """Draw the prior's own parameters, exactly, given everything else."""
     n_items, prior = len(chain.appeals), chain.prior
-    logs = np.log(chain.appeals) - given.base
+    logs = np.log(chain.appeals) - base
     sure = n_items / prior[WIDTH] ** 2 + 1
     mean = (logs.sum() / prior[WIDTH] ** 2 + given.centre) / sure
     prior[CENTRE] = mean + coins.standard_normal() / math.sqrt(sure)
@@ -316,3 +323,9 @@ def _move_prior(chain: ChainState, given: Prior, no_overlap: int, coins: np.rand
     prior[WIDTH] = math.sqrt((scale + squares / 2) / coins.standard_gamma(shape + n_items / 2))
     yes, no = PRIOR_NO_OVERLAP
     prior[NO_OVERLAP] = coins.beta(yes + no_overlap, no + len(chain.overlaps) - no_overlap)
+    if len(prior) > LIKENESS:
+        mean, deviation = PRIOR_LIKENESS
+        above = np.log(chain.appeals) - prior[CENTRE]
+        sure = (given.base**2).sum() / prior[WIDTH] ** 2 + deviation**-2
+        mean = ((above * given.base).sum() / prior[WIDTH] ** 2 + mean / deviation**2) / sure
+        prior[LIKENESS] = mean + coins.standard_normal() / math.sqrt(sure)

@@ -81,6 +81,8 @@ class SlatePlanner:
         self._prior = prior
         if prior is not None:
             self.posterior.expect(prior.scores, prior.people)
+        self.explores = 1.0
+        """Before a slate leads, and beside it, exploring slates are shown to this many times the usual people."""
         self.since: Ints = np.zeros(1, dtype=np.int64)
         """The round with which learning began, or began again."""
         # Of the leading slate of the open block: its row, the share that it should earn, and the variance of that.
@@ -141,7 +143,7 @@ class SlatePlanner:
         leader = self.posterior.best(N_DRAWS, 2)
         retests = self._questions.retests(leader, people, few, left, self.posterior)
         planned += [self.asked(slate, size) for slate, size in retests]
-        share = (n * left**2) ** (1 / 3) / lately
+        share = self.explores * (n * left**2) ** (1 / 3) / lately
         if share >= 1:
             return merged(planned)
         shown = math.ceil(sum(size for _, size, _ in planned) * (1 - share) / share)

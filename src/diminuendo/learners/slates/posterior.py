@@ -19,7 +19,9 @@ from diminuendo.learners.slates.builder import SlateBuilder
 from diminuendo.learners.slates.likelihood import Observations
 from diminuendo.learners.slates.mcmc import (
     LEAST_OVERLAP,
+    LIKENESS,
     MOST_OVERLAP,
+    PRIOR_LIKENESS,
     WIDTH,
     ChainState,
     Prior,
@@ -69,12 +71,14 @@ class SlatePosterior:
         self._chains = [chain._replace(appeals=appeals) for chain in self._chains]
 
     def begin_from(self, whole: SlatePosterior, width: tuple[float, float]) -> None:
-        """Begin with what is believed of others: their appeals, give or take some `width` that is learned."""
+        """Begin with what is believed of others, as far as appeals are like theirs, and a `width`. Both are learned."""
         self.forget()
         logs = np.log(whole._draws.appeals[whole._places()]).mean(axis=0)
-        self._given = Prior(logs - logs.mean(), float(logs.mean()), width)
-        start = np.array([logs.mean(), math.sqrt(width[1] / (1 + width[0])), 0.7])
-        self._chains = [ChainState(np.exp(logs), np.zeros(0), start.copy()) for _ in range(N_CHAINS)]
+        base, centre, likeness = logs - logs.mean(), float(logs.mean()), PRIOR_LIKENESS[0]
+        self._given = Prior(base, centre, width)
+        start = np.array([centre, math.sqrt(width[1] / (1 + width[0])), 0.7, likeness])
+        appeals = np.exp(centre + likeness * base)
+        self._chains = [ChainState(appeals, np.zeros(0), start.copy()) for _ in range(N_CHAINS)]
 
     def add(
         self, slate: Items, question: int, people: int, published: Floats, scale: float, unsure: float = 0.0
@@ -180,11 +184,15 @@ class SlatePosterior:
         self.observations.take(observations)
         self._take_given(found.pop("given.base", None), found.pop("given.others", None))
         chain = ChainState(*(found.pop(f"chain.{name}", nothing) for name in ChainState._fields))
+        if self._given.base.any() and chain.prior.shape == (N_CHAINS, LIKENESS):
+            raise InvalidInput(
+                "The snapshot is of an earlier kind, which did not ask how like others people are."
+            )
         draws = Draws(*(found.pop(f"draws.{name}", nothing) for name in Draws._fields))
         n_sweeps = found.pop("n_sweeps", nothing)
         pairs, held = draws.overlaps.size // N_DRAWS, len(draws.appeals)
-        sizes = self.n_items, pairs
-        shapes = (*[(N_CHAINS, size) for size in (*sizes, 3)], (held, self.n_items), (N_DRAWS, pairs), (1,))
+        sizes = self.n_items, pairs, LIKENESS + int(self._given.base.any())
+        shapes = (*[(N_CHAINS, size) for size in sizes], (held, self.n_items), (N_DRAWS, pairs), (1,))
         parts = (*chain, *draws, n_sweeps)
         kinds = (*[np.dtype(np.float64)] * 5, np.dtype(np.int64))
         sound = (

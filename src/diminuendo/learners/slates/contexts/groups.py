@@ -3,8 +3,9 @@
 At first there is one group, of everybody, and what is done for it is what would be done without contexts. Now and then
 its best slate is shown with the people of its segments told apart. Where what was published says that segments differ
 by more than noise, chance and a small share of their payoffs, each segment of which enough people will come becomes a
-group of its own. It begins with the beliefs of the group that it was in, give or take a width which it learns, and with
-what was published of it before. The others stay together, and may be split later.
+group of its own, also if it was too small to be told apart: where some differ, others are likely to. It begins with the
+beliefs of the group that it was in, as far as it is like that, which it learns (mcmc.py), and with what was published
+of it before. The others stay together, and may be split later.
 """
 
 from __future__ import annotations
@@ -27,10 +28,10 @@ TOLD_PEOPLE = 12.0
 """People of each segment, about, to whom a slate is shown when segments are told apart, times 1 + 1 / epsilon."""
 LEAST_TOLD = 6.0
 """Segments of which fewer people come, times 1 + 1 / epsilon, are told apart as one."""
-TOLD_SHARE = 0.03
+TOLD_SHARE = 0.015
 """Not more than this share of all people is shown a slate only to tell segments apart."""
 AGAIN = 2
-"""Where no slate leads yet, segments are told apart again when AGAIN times as many people have come."""
+"""Where no slate leads yet, or for too few people, segments are told apart again when AGAIN times as many have come."""
 MOST_PARTS = 64
 """No more parts of a group are told apart at once."""
 SURE, VARIANCE = 4.0, 5.0
@@ -42,6 +43,9 @@ LEAST_GROUP = 1.0
 """A segment has a group of its own if this many times as many people will come as it takes to show all items once."""
 WIDTH = 5.0, 7.5
 """Shape and scale of the inverse Gamma law of the squared width by which a segment's beliefs begin around others'."""
+EXPLORES = 0.5
+"""A segment's own group explores with this share of the people that a group of everybody would take for it: it has
+fewer people to make up for it, and begins with more knowledge."""
 LONGEST = 2
 """No deck is longer than this many times the rounds that are left."""
 
@@ -70,6 +74,7 @@ class Group:
         planner, alone = self.planner, bool(members.all())
         share = 1.0 if alone else float(shares[members].sum())
         planner.horizon = self.people + max(1, round(share * rounds_left))
+        planner.explores = EXPLORES if number else 1.0
         wanted = self._wanted(shares[members])
         block = planner.next_block(self.people, coins, in_flight)
         told, parts = np.zeros(len(block.sizes), dtype=np.bool_), np.where(members, 0, NOT_HERE)
@@ -88,11 +93,11 @@ class Group:
         return GroupBlock(number, block, deck, parts, told, hidden & self.private), leading
 
     def _row_to_tell(self, block: SlateBlock, wanted: int) -> int | None:
-        """The leading slate, if it is shown to enough people; where none leads, one that is added, now and then."""
+        """The leading slate, if it is shown to enough people; where none is, one that is added, now and then."""
         row = int(self.planner.leading[0])
-        if row == NO_LEADER:
-            return len(block.sizes) if self.people >= AGAIN * self._tested else None
-        return row if block.sizes[row] >= wanted else None
+        if row != NO_LEADER and block.sizes[row] >= wanted:
+            return row
+        return len(block.sizes) if self.people >= AGAIN * self._tested else None
 
     def _telling(self, block: SlateBlock, row: int, wanted: int) -> SlateBlock:
         """The block, with people of that slate told apart, and asked for one number: that has the least noise."""
@@ -188,12 +193,12 @@ class Group:
         return bool(many > 0 and sure and differing > LEAST_DIFFERENCE**2 * compared)
 
     def to_split(self, shares: Floats, members: NDArray[np.bool_], rounds_left: int) -> Ints:
-        """The segments, told apart before, of which enough people will come for a plan of their own."""
+        """The segments of which enough people will come for a plan of their own, the largest first."""
         planner = self.planner
         look = math.ceil(planner.n_items / planner.slots) * PEOPLE_PER_SLATE * (1 + 1 / self._told_epsilon)
-        told = np.unique(np.array(self._told_of, dtype=np.int64))
-        enough = shares[told] * rounds_left * planner.answering >= LEAST_GROUP * look
-        return np.asarray(told[members[told] & enough])
+        enough = shares * rounds_left * planner.answering >= LEAST_GROUP * look
+        found = np.flatnonzero(members & enough)
+        return np.asarray(found[np.argsort(-shares[found], kind="stable")])
 
     def begin(self, segment: int, planner: SlatePlanner) -> Group:
         """A group of one segment, with these beliefs and what was published of it."""
