@@ -4,9 +4,8 @@
     ... show decision.slate ...
     learner.observe(decision, feedback)    # afterwards: what she told us; perhaps late, twice, or never
 
-`choose_many` and `observe_many` are the same for many people at once.
 `observe` never makes anything visible happen: it returns None whether or not the answer still counted.
-`replay` is the same loop, compiled: with the same coins, slate for slate the same.
+`choose_many` and `observe_many` do so for many people, `replay` for a stream, compiled: slate for slate the same.
 """
 
 from __future__ import annotations
@@ -25,6 +24,7 @@ from diminuendo.learners.base.policy import MenuPolicy, Policy
 from diminuendo.learners.base.visits import Identity, silenced
 from diminuendo.privacy.budget import Budget, Guarantee, Unit
 from diminuendo.privacy.events import Event
+from diminuendo.privacy.ledger import Ledger
 from diminuendo.randomness.coins import Coins
 from diminuendo.streams.contexts import NOBODY, Context, Contexts
 from diminuendo.streams.exclusions import Exclusions
@@ -41,9 +41,7 @@ class Learner:
 
     def __init__(self, policy: Policy) -> None:
         if policy.budget is not None and not policy.frame.limited:
-            raise InvalidInput(
-                f"{policy.frame.name!r} promises something, so it needs a horizon: a number of rounds."
-            )
+            raise InvalidInput(f"{policy.frame.name!r} promises something, so it needs a horizon, in rounds.")
         self.policy = policy
         """The algorithm, for whoever looks inside. Its methods take no lock, count nothing and do not pay."""
         self._frame = policy.frame
@@ -137,15 +135,17 @@ class Learner:
         return self.policy.budget
 
     @property
+    def ledger(self) -> Ledger | None:
+        """The ledger that pays for it; None where it keeps its own books, in memory."""
+        return self._frame.ledger
+
+    @property
     def events(self) -> Event | None:
         """What the whole run costs; None where nobody is asked, or nothing is promised."""
         return self.policy.events
 
     def regret_bound(self, rounds: int | None = None) -> float | None:
-        """What is proved of the expected regret to (1 - 1/e) of the best slate, if anything.
-
-        Of the whole run; or of `rounds` rounds, which must be said of learners that are made for ever.
-        """
+        """What is proved, if anything, of expected regret to (1 - 1/e) of the best slate, of all or `rounds` rounds."""
         return self.policy.regret_bound(rounds)
 
     @property
@@ -420,7 +420,7 @@ class Learner:
         frame, policy = self._frame, self.policy
         if frame.rounds:
             raise InvalidInput(
-                "A learner that has chosen already does not go back to a snapshot; restore() a new one."
+                "A learner that has chosen does not go back to a snapshot; restore() a new one."
             )
         extra = _snapshots.taken(found, "extra")
         if frame.visit_limit is not None:
