@@ -246,10 +246,10 @@ class Ledger:
         return self._tally.after(self.budget.counting.tally(event)) <= self._limit
 
     def require(self, event: Event) -> None:
-        """Refuse what could not be charged for now, such as a whole run, and say why. Nothing is charged."""
+        """Refuse a whole run that could not be charged for now, and say why. Nothing is charged."""
         price = self.budget.counting.tally(event)
         if self._tally.after(price) > self._limit:
-            raise OverBudget(self._refusal(event, price))
+            raise OverBudget(self._refusal(event, price, "the whole run"))
 
     @property
     def drawn(self) -> tuple[Drawn, ...]:
@@ -330,7 +330,7 @@ class Ledger:
             # In one go: what is counted is found again, and nothing is counted twice.
             self._tally, self.charges[at:], self._bought[name] = tally, [entry], first
 
-    def _refusal(self, event: Event, price: BatchCosts) -> str:
+    def _refusal(self, event: Event, price: BatchCosts, what: str = "this") -> str:
         alone = self.budget.counting.epsilon(event, self.budget.delta, self.budget.unit.rounds)
         advice = "Ask for less, or stop releasing."
         if self._tally.after(price) <= self._limit * (1 + Fraction(1, 10**9)):
@@ -340,7 +340,7 @@ class Ledger:
             )
         return (
             f"Not charged: of epsilon {self.budget.epsilon:g} (delta {self.budget.delta:g}) {self.spent():.6g} is "
-            f"spent, and this would cost {alone:.6g} by itself, counted as {self.budget.accountant}. "
+            f"spent, and {what} would cost {alone:.6g} by itself, counted as {self.budget.accountant}. "
             f"{self.budget.counted_otherwise(event, alone) or advice}"
         )
 
