@@ -77,6 +77,18 @@ def test_options_of_one_learner_alone() -> None:
     assert dim.make("fi-dp", FULL).parameters["rate"] != 0.01
 
 
+def test_constants_follow_from_the_setting_or_are_all_said() -> None:
+    bandit = replace(FULL, feedback="bandit")
+    with pytest.raises(InvalidInput, match=r"say cap, exploring too, or leave rate out"):
+        dim.make("bandit-dp", bandit, rate=0.01)
+    assert dim.make("bandit-dp", bandit, rate=0.01, cap=20, exploring=0.1).parameters["rate"] == 0.01
+
+
+def test_what_can_be_read_once_is(tmp_path: Path) -> None:
+    learner = dim.make("private", FULL, absent=(item for item in range(9)), ledger=tmp_path / "people.ledger")
+    assert set(learner.choose().slate) == {9, 10, 11}
+
+
 @pytest.mark.parametrize(
     ("name", "setting", "option", "able"),
     [

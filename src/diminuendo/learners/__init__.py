@@ -149,7 +149,8 @@ def make(
     """
     said = {
         "visits": visits, "patience": patience, "contexts": contexts, "rules": rules, "exclusions": exclusions,
-        "prior": prior, "prior_people": prior_people, "absent": absent, "eligible": eligible,
+        "prior": prior, "prior_people": prior_people, "absent": None if absent is None else tuple(absent),
+        "eligible": eligible,
     }  # fmt: skip
     entry, setting, options = _asked(name, setting, {k: v for k, v in said.items() if v is not None} | more)
     if ledger is None or isinstance(ledger, Ledger):
@@ -183,7 +184,7 @@ def restore(
 
     `clock`: the one that tells how long answers are waited for, where that is said in seconds.
     """
-    header, _ = _snapshots.unpacked(snapshot, "learner")
+    header, _ = _snapshots.unpacked(snapshot, "a snapshot of a learner")
     entry = _validate.lookup(LEARNERS, str(header.get("learner")), "learner")
     if ledger is None or isinstance(ledger, Ledger):
         return entry.restore(snapshot, coins=coins, ledger=ledger, clock=clock)
@@ -201,10 +202,8 @@ def _asked(name: str, setting: Setting, options: dict[str, Any]) -> tuple[AnyEnt
     setting = replace(setting, **{option: options[option] for option in options if option in facts})
     if name == "private" and (rule := preferred(setting, LEARNERS)):
         name = rule.learner
-    entry, besides = (
-        learner_class(name, setting.feedback),
-        {k: v for k, v in options.items() if k not in facts},
-    )
+    entry = learner_class(name, setting.feedback)
+    besides = {option: options[option] for option in options if option not in facts}
     for option in besides:
         if option not in entry.options:
             taking = [other for other in LEARNERS.values() if option in other.options]

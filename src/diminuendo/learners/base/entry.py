@@ -151,9 +151,15 @@ class Entry(Generic[P]):
             "exclusions": setting.exclusions,
             "ledger": ledger,
         }
-        said = (
-            {name: value for name, value in known.items() if self._takes(name)} | waiting(setting) | options
-        )
+        said = {name: known[name] for name in known if self._takes(name)} | waiting(setting) | options
+        wanted = {
+            name for name, each in signature(self.make).parameters.items() if each.default is each.empty
+        }
+        if missing := wanted - {"n_items", "slots", *said}:
+            raise InvalidInput(
+                f"{self.name!r} takes its constants from the setting, or all of them as said: say "
+                f"{', '.join(sorted(missing))} too, or leave {', '.join(options)} out."
+            )
         make: Callable[..., Learner] = self.make
         return make(setting.n_items, setting.slots, coins=coins, **said)
 
