@@ -176,10 +176,15 @@ def test_a_file_that_is_there_is_gone_on_with_or_refused(tmp_path: Path) -> None
     with pytest.raises(LedgerInUse, match=r"ledger\.named\("):
         dim.make("private", FULL, ledger=file)
     learner.ledger.close()
-    with pytest.raises(InvalidInput, match="rounds of one person"):
+    with pytest.raises(InvalidInput, match="rounds of one person") as kept:
         dim.make("private", FULL, ledger=file, visits=2)
-    with Ledger.open(file):  # whoever was refused has let go of the file
-        pass
+    with Ledger.open(file):  # whoever was refused has let go of the file, though the error is looked at
+        assert kept.tb is not None
+    snapshot = dim.make("private", CLICK).snapshot()
+    with pytest.raises(dim.DiminuendoError) as other:
+        dim.restore(snapshot, ledger=file)  # which counts otherwise
+    with Ledger.open(file):
+        assert other.tb is not None
     (tmp_path / "torn").write_bytes(b"")
     dim.make("private", FULL, ledger=tmp_path / "torn")
     (tmp_path / "letter").write_text("Dear Ada,\n")
