@@ -33,7 +33,9 @@ if TYPE_CHECKING:
         Setting,
         SlateClicks,
         SlateTotals,
+        budget_for,
         make,
+        restore,
     )
     from diminuendo.learners.base.replay import replay
     from diminuendo.objectives import (
@@ -50,7 +52,7 @@ if TYPE_CHECKING:
     from diminuendo.objectives.person import person
     from diminuendo.offline import SlateRules, data_bound, optimum
     from diminuendo.offline.greedy import greedy
-    from diminuendo.privacy import Guarantee
+    from diminuendo.privacy import Budget, Guarantee, Ledger, Tokens
     from diminuendo.randomness import SeededCoins, SystemCoins
     from diminuendo.streams import (
         Contexts,
@@ -70,14 +72,14 @@ __getattr__, __dir__ = lazily(
     __name__,
     {
         "learners": "LEARNERS ExploreExploit Learner OrderedExperts OverlapGreedy Patience RandomSlates Setting "
-        "SlateClicks SlateTotals make",
+        "SlateClicks SlateTotals budget_for make restore",
         "learners.base.replay": "replay",
         "objectives": "FAMILIES BestMatch Concave Coverage Mixture NoisyOr Oracle Person",
         "objectives.check": "check",
         "objectives.person": "person",
         "offline": "SlateRules data_bound optimum",
         "offline.greedy": "greedy",
-        "privacy": "Guarantee",
+        "privacy": "Budget Guarantee Ledger Tokens",
         "randomness": "SeededCoins SystemCoins",
         "streams": "Contexts Functions People from_places from_ratings grid msweb open_stream read",
         "types": "Decision Objective",
@@ -90,6 +92,7 @@ __all__ = [
     "FAMILIES",
     "LEARNERS",
     "BestMatch",
+    "Budget",
     "Concave",
     "Contexts",
     "Coverage",
@@ -99,6 +102,7 @@ __all__ = [
     "Functions",
     "Guarantee",
     "Learner",
+    "Ledger",
     "Mixture",
     "NoisyOr",
     "Objective",
@@ -115,6 +119,8 @@ __all__ = [
     "SlateRules",
     "SlateTotals",
     "SystemCoins",
+    "Tokens",
+    "budget_for",
     "check",
     "data_bound",
     "from_places",
@@ -128,4 +134,5 @@ __all__ = [
     "person",
     "read",
     "replay",
+    "restore",
 ]

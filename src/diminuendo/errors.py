@@ -15,6 +15,10 @@ class InvalidInput(DiminuendoError, ValueError):
     """An argument or a file breaks a rule; nothing was changed."""
 
 
+class InvalidToken(InvalidInput):
+    """A token that none of the keys at hand signed: forged, cut, or of other keys or versions."""
+
+
 class MissingExtra(DiminuendoError, ImportError):
     """A package is needed that only an extra of diminuendo installs; the message names the extra."""
 

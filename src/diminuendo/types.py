@@ -7,13 +7,18 @@ for the empty slate.
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Literal, Protocol, TypeAlias, runtime_checkable
+from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
+
+from diminuendo.errors import InvalidInput
 
 Floats: TypeAlias = NDArray[np.float64]
 Ints: TypeAlias = NDArray[np.int64]
@@ -35,6 +40,12 @@ NEVER = -1
 
 ONE_MINUS_1_OVER_E = 1 - math.exp(-1)
 """What greedy keeps of the best possible, and what the regret of this field is measured against."""
+
+LARGEST_KEPT = 2**53 - 1
+"""The largest whole number that JavaScript keeps as it is; beyond it, whatever has floats only rounds."""
+
+LARGEST_LIFE = 2**63 - 1
+"""The largest life of a decision."""
 
 Progress: TypeAlias = Callable[[int], None]
 """Called with the number of rounds (or people, or bytes) just finished."""
@@ -59,6 +70,14 @@ class Objective(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class Ticket:
+    """What a decision is answered with where its slate is not to travel: which round of which life it is. Public."""
+
+    round: int
+    life: int
+
+
+@dataclass(frozen=True, slots=True)
 class Decision:
     """What `choose` returns: the slate to show, and the ticket with which to answer."""
 
@@ -75,3 +94,117 @@ class Decision:
     life: int = field(default=0, repr=False)
     """Names the learner that chose, from its making or restoring on. After a crash rounds are counted from the last
     snapshot, and a number alone would name two people's rounds."""
+
+    @property
+    def ticket(self) -> Ticket:
+        """Its round and its life: enough to answer with, and public whatever the slate tells."""
+        return Ticket(self.round, self.life)
+
+    def to_json(self) -> str:
+        """All of it as JSON text that `from_json` reads, also after JavaScript has.
+
+        No number in it is beyond what JavaScript keeps; the life is a text of 16 hexadecimal digits. Where contexts are
+        private or people exclude items the slate is hers alone, and so is this text. It is not signed: whoever writes
+        one answers in anybody's name. For that there is privacy.Tokens.
+        """
+        kept = _read({name: getattr(self, name) for name in FIELDS}, LARGEST_LIFE)
+        facts = {"round": kept.round, "slate": kept.slate, "probe": kept.probe, "propensity": kept.propensity}
+        return json.dumps(facts | {"life": f"{kept.life:016x}"}, separators=(",", ":"))
+
+    @classmethod
+    def from_json(cls, text: str | bytes | Mapping[str, Any]) -> Decision:
+        """The decision of what `to_json` wrote, or of such an object as read already; whatever else is refused.
+
+        A life that came as a number beyond 2^53 - 1 is refused too: it may have been rounded on its way, and its answer
+        would be taken for one to somebody else's learner.
+        """
+        found: object = text
+        if isinstance(text, (str, bytes)):
+            found = None
+            with suppress(ValueError, RecursionError):  # what is said of it would repeat it
+                found = json.loads(text)
+        if not isinstance(found, Mapping):
+            raise InvalidInput("A decision as JSON is an object, as Decision.to_json() writes it.")
+        return _read(found, LARGEST_KEPT)
+
+
+def sound(decision: object) -> Decision:
+    """A decision at the door: of plain numbers and tuples, whatever it was put together of; or an error.
+
+    What went through `dataclasses.asdict` and some format has lists, perhaps floats. The error repeats nothing of it.
+    """
+    if not isinstance(decision, Decision):
+        raise InvalidInput(f"Give the decision that choose() returned; got {type(decision).__name__}.")
+    number, life = decision.round, decision.life
+    plain = type(number) is type(life) is int and type(decision.slate) is tuple
+    if plain and 0 <= life <= LARGEST_LIFE:
+        return decision
+    return _read({name: getattr(decision, name) for name in FIELDS}, LARGEST_LIFE)
+
+
+FIELDS = ("round", "slate", "probe", "propensity", "life")
+_OPTIONAL = {"probe", "propensity"}
+
+
+def _read(record: Mapping[str, Any], largest_life: int) -> Decision:
+    """The decision of these fields; a life that is a number is at most `largest_life`."""
+    names = set(record)
+    if not set(FIELDS) - _OPTIONAL <= names <= set(FIELDS):
+        raise InvalidInput(
+            f"A decision has the fields {', '.join(FIELDS)}, and no others; only {' and '.join(sorted(_OPTIONAL))} may "
+            "be left out."
+        )
+    number = _whole(record["round"], LARGEST_KEPT)
+    if number is None:
+        raise InvalidInput("The round of a decision is a whole number from 0 on, as choose() returned it.")
+    probe = record.get("probe")
+    slate, probed = _several(record["slate"]), None if probe is None else _several(probe)
+    if slate is None or len(set(slate)) < len(slate):
+        raise InvalidInput("The slate of a decision is a list of distinct items, as choose() returned it.")
+    if probe is not None and (probed is None or len(probed) != 2):
+        raise InvalidInput(
+            "The probe of a decision is a slot and an item, or nothing, as choose() returned it."
+        )
+    chance = record.get("propensity")
+    known = isinstance(chance, (int, float, np.floating)) and not isinstance(chance, bool)
+    if not (chance is None or (known and 0 <= chance <= 1)):
+        raise InvalidInput(
+            "The propensity of a decision is from 0 to 1, or nothing, as choose() returned it."
+        )
+    return Decision(
+        number,
+        slate,
+        None if probed is None else (probed[0], probed[1]),
+        None if chance is None else float(chance),
+        _life(record["life"], largest_life),
+    )
+
+
+def _life(value: object, largest: int) -> int:
+    if isinstance(value, str):
+        life = int(value, 16) if re.fullmatch("[0-9a-f]{16}", value) else None
+        number = None if life is None or life > LARGEST_LIFE else life
+    else:
+        number = _whole(value, largest)
+    if number is None:
+        raise InvalidInput(
+            "The life of a decision did not come as it was sent. JavaScript, and whatever else has floats only, rounds "
+            "numbers beyond 2^53 - 1: send what Decision.to_json() wrote, where it is a text of 16 hexadecimal digits."
+        )
+    return number
+
+
+def _whole(value: object, largest: int) -> int | None:
+    """The whole number that this is, from 0 to `largest`; None if it is none. A float may be one, where it is exact."""
+    if isinstance(value, float) and value.is_integer():
+        value, largest = int(value), min(largest, LARGEST_KEPT)
+    fits = isinstance(value, (int, np.integer)) and not isinstance(value, bool) and 0 <= value <= largest
+    return int(value) if fits else None  # type: ignore[call-overload]  # what fits is a number
+
+
+def _several(values: object) -> tuple[int, ...] | None:
+    """Items, or a slot and an item; None if they are none."""
+    if not isinstance(values, (list, tuple)):
+        return None
+    found = [_whole(value, 2**31 - 1) for value in values]
+    return None if None in found else tuple(number for number in found if number is not None)

@@ -7,6 +7,7 @@ import json
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -233,14 +234,43 @@ def check_a_decision_from_elsewhere_is_refused(case: Case) -> None:
     before = learner.snapshot()
     other = tuple(item for item in range(N_ITEMS) if item not in decision.slate)[: len(decision.slate)]
     for wrong in (
-        Decision(999, decision.slate),
-        Decision(-1, decision.slate),
-        Decision(decision.round, other),
+        replace(decision, round=999),
+        replace(decision, round=-1),
+        replace(decision, slate=other),
+        *([Decision(999, decision.slate), Decision(decision.round, decision.slate)] if decision.life else []),
     ):
         with pytest.raises(InvalidInput, match="choose\\(\\) returned"):
             learner.observe(wrong, case.answer(decision, 0))
     assert learner.snapshot() == before
     learner.observe(decision, case.answer(decision, 0))  # nothing was lost
+
+
+def check_an_answer_to_an_unknown_life_counts_for_nothing_and_is_counted(case: Case) -> None:
+    """Whatever it says: the slate may be right, the round may be one that was never chosen here."""
+    learner = case.trained()
+    decision = learner.choose()
+    before = learner.snapshot()
+    other = tuple(item for item in range(N_ITEMS) if item not in decision.slate)[: len(decision.slate)]
+    foreign = replace(decision, life=decision.life + 12_345)
+    for wrong in (foreign, replace(foreign, round=999), replace(foreign, slate=other), foreign.ticket):
+        learner.observe(wrong, case.answer(decision, 0))
+    assert learner.unknown_lives == 4
+    assert learner.snapshot() == before
+    learner.observe(decision, case.answer(decision, 0))  # nothing was lost
+    for again in (decision, decision.ticket):  # second answers are of a life that is known
+        learner.observe(again, case.answer(decision, 0))
+    assert learner.unknown_lives == 4
+
+
+def check_a_ticket_answers_as_its_decision_does(case: Case) -> None:
+    by_ticket, by_decision = case.trained(), case.trained()
+    for t in range(5):
+        one, other = by_ticket.choose(), by_decision.choose()
+        assert one == other
+        by_ticket.observe(one.ticket, case.answer(one, t))
+        by_decision.observe(other, case.answer(other, t))
+        by_ticket.observe(one.ticket, case.answer(one, t + 1))  # a second answer
+    assert by_ticket.snapshot() == by_decision.snapshot()
 
 
 def check_wrong_feedback_is_refused_and_loses_nothing(case: Case) -> None:
@@ -324,7 +354,7 @@ def check_what_is_said_does_not_depend_on_who_answered(case: Case) -> None:
     learner = case.fresh()
     decision = learner.choose()
     others = tuple(a for a in range(N_ITEMS) if a not in decision.slate)
-    wrong = Decision(decision.round, others[: len(decision.slate)])
+    wrong = replace(decision, slate=others[: len(decision.slate)])
     for _ in range(2):
         with pytest.raises(InvalidInput, match="another slate"):
             learner.observe(wrong, case.answer(decision, 0))

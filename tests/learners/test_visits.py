@@ -10,6 +10,7 @@ import pickle
 import threading
 import warnings
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -348,7 +349,7 @@ def test_a_round_over_the_quota_looks_like_any_other(kind: Any) -> None:
             others = tuple(item for item in range(N_ITEMS) if item not in decision.slate)
             wrong = others[: len(decision.slate)]
             with pytest.raises(InvalidInput, match="another slate"):
-                learner.observe(Decision(decision.round, wrong), answer(learner, decision, t))
+                learner.observe(replace(decision, slate=wrong), answer(learner, decision, t))
             np.testing.assert_array_equal(learner.row_of(decision), ada.row_of(mine))
 
 

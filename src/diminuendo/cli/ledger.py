@@ -38,7 +38,9 @@ def ledger_command(
         table.add_row(f"{number} {to_json(charge.event)['kind']}", escape(charge.note) or "-", f"{alone:.4g}")
     lines = [
         f"Budget   {budget}",
-        f"Spent    epsilon {found.spent():.6g} of {budget.epsilon:g}, in {len(found.charges)} charges",
+        f"Spent    epsilon {found.spent():.6g} of {budget.epsilon:g}, in {len(found.charges)} charges:",
+        "         the most that one person has paid, not a share of the people; much is charged for beforehand.",
+        "         A learner that was begun fits to the end of its run, unless others spend on this ledger.",
         f"Drawn    {len(found.drawn)} releases"
         + ("" if found.guarantee().secure_coins else ", seeded: worth nothing"),
         f"Checked  every line fits the one before; head {found.head}",

@@ -24,7 +24,7 @@ import numpy as np
 from diminuendo import _validate
 from diminuendo._extras import extra
 from diminuendo.errors import InvalidInput
-from diminuendo.types import EMPTY_SLOT, Decision, Floats, Ints, Items, Slate
+from diminuendo.types import EMPTY_SLOT, Decision, Floats, Ints, Items, Slate, sound
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -70,7 +70,7 @@ class Log:
 
         `payoff`: only where everybody answers at once, as in a simulation. Else, later, `answer`.
         """
-        _checked_decision(decision)
+        decision = sound(decision)
         if decision.propensity is None:
             raise InvalidInput(
                 "This decision has no propensity. Its learner draws by secret scores, or by a law that has no simple "
@@ -83,7 +83,7 @@ class Log:
 
     def answer(self, decision: Decision, payoff: Any) -> None:
         """Her answer: the nearest payoff from 0 to 1, and 0 for what is no number. Later ones change nothing."""
-        _checked_decision(decision)
+        decision = sound(decision)
         name = decision.life, decision.round
         logged = self._rounds.get(name)
         if logged is None:
@@ -221,8 +221,3 @@ def counted(payoff: Any) -> float:
     if not isinstance(payoff, (bool, np.bool_, int, float, np.integer, np.floating)) or payoff != payoff:
         return 0.0
     return float(min(max(payoff, 0), 1))  # before it is a float: whole numbers may be too large for one
-
-
-def _checked_decision(decision: object) -> None:
-    if not isinstance(decision, Decision):
-        raise InvalidInput(f"Log the decision that choose() returned; got {type(decision).__name__}.")

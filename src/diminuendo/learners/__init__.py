@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import fields, replace
 from difflib import get_close_matches
+from typing import Any
 
-from diminuendo.errors import UnknownName
+from diminuendo import _snapshots, _validate
+from diminuendo.errors import InvalidInput, UnknownName
 from diminuendo.learners.base.entry import AnyEntry
 from diminuendo.learners.base.learner import Learner
-from diminuendo.learners.base.patience import Patience
+from diminuendo.learners.base.patience import Patience, Patient
 from diminuendo.learners.base.replay import replay
 from diminuendo.learners.base.setting import Setting
 from diminuendo.learners.cascade_thompson import CascadeThompson
@@ -39,8 +43,12 @@ from diminuendo.learners.recommend import preferred
 from diminuendo.learners.released.variants import Boosted, NoisyHedge
 from diminuendo.learners.slates.clicks import OpenSlateClicks, SlateClicks
 from diminuendo.learners.slates.totals import OpenSlateTotals, SlateTotals
+from diminuendo.offline.rules import SlateRules
+from diminuendo.privacy.budget import Budget
+from diminuendo.privacy.ledger import Ledger, Place
 from diminuendo.randomness.coins import Coins
-from diminuendo.types import FeedbackKind
+from diminuendo.streams.contexts import Contexts
+from diminuendo.types import FeedbackKind, Floats
 
 LEARNERS: dict[str, AnyEntry] = {
     learner.name: learner
@@ -111,11 +119,109 @@ def learner_class(name: str, feedback: FeedbackKind) -> AnyEntry:
     return found
 
 
-def make(name: str, setting: Setting, *, coins: Coins | None = None) -> Learner:
-    """A learner by name, with its defaults for what is known beforehand. `private` is what the planner takes."""
+def make(
+    name: str,
+    setting: Setting,
+    *,
+    ledger: Ledger | Place | None = None,
+    coins: Coins | None = None,
+    visits: int | None = None,
+    patience: Patient = None,
+    contexts: Contexts | None = None,
+    rules: SlateRules | None = None,
+    exclusions: bool | None = None,
+    prior: Sequence[float] | Floats | None = None,
+    prior_people: int | None = None,
+    absent: Iterable[int] | None = None,
+    eligible: Any = None,
+    **more: Any,
+) -> Learner:
+    """A learner by name, with its defaults for what is known beforehand. `private` is what the planner takes.
+
+    `ledger`: what pays; or the file in which it is, which is begun if it is not there, with the budget, the relation
+    and the accountant that this learner needs. Such a ledger is `learner.ledger`: its `close` lets others have the
+    file. Several learners share one ledger, open once, under names of their own: `ledger=ledger.named("basket")`.
+
+    `visits`, `patience`, `contexts`, `rules`, `exclusions`: instead of what the setting says. `prior`, counting as
+    `prior_people` people: which share of people each item pleases. `absent`: items that are not there yet. `eligible`:
+    for each slot its items. `more`: what else the setting or the recipe of that learner has, such as `epsilon`,
+    `horizon=None` where nobody knows how many will come, or `epoch`; help(dim.OverlapGreedy) shows a recipe.
+    """
+    said = {
+        "visits": visits, "patience": patience, "contexts": contexts, "rules": rules, "exclusions": exclusions,
+        "prior": prior, "prior_people": prior_people, "absent": None if absent is None else tuple(absent),
+        "eligible": eligible,
+    }  # fmt: skip
+    entry, setting, options = _asked(name, setting, {k: v for k, v in said.items() if v is not None} | more)
+    if ledger is None or isinstance(ledger, Ledger):
+        return entry.for_setting(setting, coins=coins, ledger=ledger, **options)
+    opened = Ledger.open_or_begin(ledger, lambda: _budget_of(entry, setting, options))
+    try:
+        return entry.for_setting(setting, coins=coins, ledger=opened, **options)
+    except BaseException:
+        opened.close()
+        raise
+
+
+def budget_for(name: str, setting: Setting, **options: Any) -> Budget:
+    """What a ledger must be begun with to pay for that learner alone: its unit, relation and accountant are in it.
+
+        with Ledger.open("people.ledger", budget_for("private", setting)) as ledger: ...
+
+    Where several learners share a ledger it needs more: dataclasses.replace(budget_for(..), epsilon=2.0).
+    """
+    return _budget_of(*_asked(name, setting, options))
+
+
+def restore(
+    snapshot: bytes,
+    *,
+    ledger: Ledger | Place | None = None,
+    coins: Coins | None = None,
+    clock: Callable[[], float] | None = None,
+) -> Learner:
+    """The learner of a snapshot, whichever it is, with fresh coins and the ledger that pays for it, or its file.
+
+    `clock`: the one that tells how long answers are waited for, where that is said in seconds.
+    """
+    header, _ = _snapshots.unpacked(snapshot, "a snapshot of a learner")
+    entry = _validate.lookup(LEARNERS, str(header.get("learner")), "learner")
+    if ledger is None or isinstance(ledger, Ledger):
+        return entry.restore(snapshot, coins=coins, ledger=ledger, clock=clock)
+    opened = Ledger.open(ledger)
+    try:
+        return entry.restore(snapshot, coins=coins, ledger=opened, clock=clock)
+    except BaseException:
+        opened.close()
+        raise
+
+
+def _asked(name: str, setting: Setting, options: dict[str, Any]) -> tuple[AnyEntry, Setting, dict[str, Any]]:
+    """Which learner is meant, for what, and with which options besides; those that it does not take are refused."""
+    facts = {field.name for field in fields(Setting)}
+    setting = replace(setting, **{option: options[option] for option in options if option in facts})
     if name == "private" and (rule := preferred(setting, LEARNERS)):
         name = rule.learner
-    return learner_class(name, setting.feedback).for_setting(setting, coins=coins)
+    entry = learner_class(name, setting.feedback)
+    besides = {option: options[option] for option in options if option not in facts}
+    for option in besides:
+        if option not in entry.options:
+            taking = [other for other in LEARNERS.values() if option in other.options]
+            same = [other.name for other in taking if setting.feedback in other.reads]
+            others = [f"{other.name} ({', '.join(sorted(other.reads))} feedback)" for other in taking]
+            who = f"These do: {', '.join(same or others)}." if taking else "No learner does."
+            raise InvalidInput(
+                f"{entry.name!r} does not take {option!r}. {who} It takes: {', '.join(entry.options)}."
+            )
+    return entry, setting, besides
+
+
+def _budget_of(entry: AnyEntry, setting: Setting, options: dict[str, Any]) -> Budget:
+    """What it asks for, by making one that pays for itself and is thrown away."""
+    budget = entry.for_setting(setting, **options).budget if entry.private else None
+    if budget is None:
+        raise InvalidInput(f"{entry.name!r} promises nothing; no ledger can pay for what it shows.")
+    return budget
 
 
 __all__ = [
@@ -135,7 +241,9 @@ __all__ = [
     "Setting",
     "SlateClicks",
     "SlateTotals",
+    "budget_for",
     "learner_class",
     "make",
     "replay",
+    "restore",
 ]

@@ -15,6 +15,7 @@ from diminuendo.privacy.events import (
 )
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.privacy.releases import Releases
+from diminuendo.privacy.tokens import Tokens
 
 __all__ = [
     "ACCOUNTANTS",
@@ -31,5 +32,6 @@ __all__ = [
     "Releases",
     "Repeated",
     "Selections",
+    "Tokens",
     "Unit",
 ]

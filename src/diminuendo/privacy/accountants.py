@@ -95,7 +95,12 @@ class Accountant(ABC):
         """The delta at epsilon."""
 
     def _refuse(self, event: Event) -> UnknownEvent:
-        return UnknownEvent(f"{self.name!r} accounting has no rule for {type(event).__name__} events.")
+        knowing = [repr(other) for other, each in additive().items() if type(event) in each.prices]
+        others = f" These have: {', '.join(knowing)}." if knowing else ""
+        return UnknownEvent(
+            f"{self.name!r} accounting has no rule for {type(event).__name__} events.{others} How a ledger counts is "
+            "fixed when it is begun, with Budget(.., accountant=..); make(.., ledger=FILE) begins one that fits."
+        )
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -224,3 +229,8 @@ ACCOUNTANTS: dict[str, Accountant] = {
     accountant.name: accountant for accountant in (PURE, ZCDP, GAUSSIAN, Advanced())
 }
 """Every way of counting by its name; a budget takes one of those that add up."""
+
+
+def additive() -> dict[str, Additive]:
+    """Those that add up, which budgets are counted by."""
+    return {name: each for name, each in ACCOUNTANTS.items() if isinstance(each, Additive)}

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass, field
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
 from typing import Any, Literal, TypeAlias, cast
 
 from diminuendo import _validate
-from diminuendo.errors import InvalidInput
+from diminuendo.errors import InvalidInput, UnknownEvent
 from diminuendo.privacy import curves
-from diminuendo.privacy.accountants import ACCOUNTANTS, Additive
-from diminuendo.privacy.events import ContinuousGaussian, Gaussian, Laplace
-from diminuendo.privacy.rounding import lowered
+from diminuendo.privacy.accountants import ACCOUNTANTS, Additive, additive
+from diminuendo.privacy.events import ContinuousGaussian, Event, Gaussian, Laplace
+from diminuendo.privacy.rounding import lowered, rounded_up
 
 Relation: TypeAlias = Literal["replace", "replace-with-context", "replace-with-exclusions"]
 REPLACE: Relation = "replace"
@@ -54,6 +55,8 @@ class Unit:
 
 
 REPLACE_ONE_ROUND = str(Unit())
+USUAL_DELTA = 1e-6
+"""The delta at which it is said what something would cost otherwise, where a budget has none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +113,44 @@ class Budget:
         if self.accountant == "continuous-gaussian":
             return ContinuousGaussian(lowered(math.sqrt(cost), lambda mu: Fraction(mu) ** 2 <= cost))
         return Laplace(cost) if self.accountant == "pure" else Gaussian(cost)
+
+    def counted_otherwise(self, event: Event, alone: float) -> str:
+        """What to do where an event that costs `alone` was made for another accountant; nothing where it was not."""
+        found = []
+        for name, accountant in additive().items():
+            delta = 0.0 if name == "pure" else self.delta or USUAL_DELTA
+            with suppress(UnknownEvent):
+                found.append((accountant.epsilon(event, delta, self.unit.rounds), delta, name))
+        least, delta, name = min(found)
+        if least >= alone or least > self.epsilon * (1 + 1e-9):
+            return ""
+        return (
+            f"Counted as {name} it costs {least:.6g} (delta {delta:g}): begin its ledger with "
+            f"Budget(.., accountant={name!r}), or let make(.., ledger=FILE) begin one that fits. How a ledger counts "
+            "does not change."
+        )
+
+    def renewed(self, periods: int) -> Budget:
+        """What one person has in all, who comes in `periods` periods that have this budget each, and a ledger each.
+
+        In each of them up to `unit.rounds` of her rounds count, and what she said is used in that period alone. Costs
+        then add up (docs/maths/accounting.md, Theorem A10): epsilons with pure accounting, else rho or squares of mu,
+        so that epsilon grows about like the root of the number of periods.
+        """
+        if _validate.positive_int(periods, "periods") == 1:
+            return self
+        whole = periods * self.counting.owned(self.limit, self.unit.rounds)
+        return replace(self, epsilon=self.counting.convert(rounded_up(whole), self.delta))
+
+    def split(self, periods: int) -> Budget:
+        """The budget of each of `periods` periods, so that one person who comes in all of them has this one in all."""
+        if _validate.positive_int(periods, "periods") == 1:
+            return self
+        whole = self.counting.owned(self.limit, self.unit.rounds)
+        found, less = self.counting.convert(rounded_up(whole / periods), self.delta), 2.0**-50
+        while replace(self, epsilon=found).renewed(periods).epsilon > self.epsilon:  # conversions round up
+            found, less = found * (1 - less), 2 * less
+        return replace(self, epsilon=found)
 
     def as_json(self) -> dict[str, Any]:
         """Its facts by name, as files and reports hold them."""

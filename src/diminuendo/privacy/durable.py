@@ -34,7 +34,10 @@ class AppendOnly:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             self.close()
-            raise LedgerInUse(f"{path} is in use by another process, or was opened here already.") from error
+            raise LedgerInUse(
+                f"{path} is in use by another process, or was opened here already. Open a ledger once, and hand it to "
+                "each learner under a name of its own: make(.., ledger=ledger.named('front-page'))."
+            ) from error
         if fresh:
             sync_folder(path.parent)
 

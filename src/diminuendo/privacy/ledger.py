@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypeAlias
 from urllib.parse import quote
 
 from diminuendo.errors import InvalidInput, LedgerDamaged, LedgerInUse, OverBudget, refuse_copies
@@ -36,6 +36,9 @@ from diminuendo.privacy.rounding import rounded_up
 from diminuendo.privacy.visit_file import VisitFile
 from diminuendo.randomness.words import SecretRandomness, require_secret
 from diminuendo.types import Ints
+
+Place: TypeAlias = str | Path
+"""Where a ledger is, in a file."""
 
 
 class Ledger:
@@ -64,7 +67,7 @@ class Ledger:
         return f"<Ledger: {self.budget}; {len(self.charges)} charges, epsilon {self.spent():.6g} spent>"
 
     @classmethod
-    def open(cls, path: str | Path, budget: Budget | None = None, *, expect: str | None = None) -> Self:
+    def open(cls, path: Place, budget: Budget | None = None, *, expect: str | None = None) -> Self:
         """The ledger in that file; made if there is none and a budget is given. Releases lie in a folder beside it.
 
         `expect` is a `head` noted earlier: the file must still contain it.
@@ -84,6 +87,14 @@ class Ledger:
             file.close()
             raise
         return ledger
+
+    @classmethod
+    def open_or_begin(cls, path: Place, budget: Callable[[], Budget]) -> Self:
+        """The ledger in that file, with the budget that it has; where there is none, one begun with `budget`."""
+        try:
+            return cls.open(path)
+        except InvalidInput:  # no such file, or one that is empty or broke off in its first line
+            return cls.open(path, budget())
 
     @classmethod
     def _begun(cls, file: _disk.AppendOnly, content: bytes, budget: Budget) -> Self:
@@ -234,13 +245,23 @@ class Ledger:
         """Whether a charge would be accepted now."""
         return self._tally.after(self.budget.counting.tally(event)) <= self._limit
 
+    def require(self, event: Event) -> None:
+        """Refuse a whole run that could not be charged for now, and say why. Nothing is charged."""
+        price = self.budget.counting.tally(event)
+        if self._tally.after(price) > self._limit:
+            raise OverBudget(self._refusal(event, price, "the whole run"))
+
     @property
     def drawn(self) -> tuple[Drawn, ...]:
         """What was released, in order."""
         return tuple(self._drawn.values())
 
     def spent(self) -> float:
-        """The epsilon, at the budget's delta, of everything charged so far."""
+        """The epsilon, at the budget's delta, of everything charged so far: the most that any one person has paid.
+
+        That may be nearly all of it early in a run: who came first is asked again and again, and much is charged for
+        beforehand. A learner that was begun fits to the end of its run, as long as nobody else spends on this ledger.
+        """
         counting, rounds = self.budget.counting, self.budget.unit.rounds
         worth = counting.convert(rounded_up(counting.owned(self._tally.total, rounds)), self.budget.delta)
         return min(worth, self.budget.epsilon)  # nothing beyond the limit was accepted; the rest is rounding
@@ -309,7 +330,7 @@ class Ledger:
             # In one go: what is counted is found again, and nothing is counted twice.
             self._tally, self.charges[at:], self._bought[name] = tally, [entry], first
 
-    def _refusal(self, event: Event, price: BatchCosts) -> str:
+    def _refusal(self, event: Event, price: BatchCosts, what: str = "this") -> str:
         alone = self.budget.counting.epsilon(event, self.budget.delta, self.budget.unit.rounds)
         advice = "Ask for less, or stop releasing."
         if self._tally.after(price) <= self._limit * (1 + Fraction(1, 10**9)):
@@ -319,7 +340,8 @@ class Ledger:
             )
         return (
             f"Not charged: of epsilon {self.budget.epsilon:g} (delta {self.budget.delta:g}) {self.spent():.6g} is "
-            f"spent, and this would cost {alone:.6g} by itself. {advice}"
+            f"spent, and {what} would cost {alone:.6g} by itself, counted as {self.budget.accountant}. "
+            f"{self.budget.counted_otherwise(event, alone) or advice}"
         )
 
 
@@ -358,6 +380,9 @@ class _Named(Ledger):
 
     def has_partition(self, name: str) -> bool:
         return self._whole.has_partition(self._mine(name))
+
+    def require(self, event: Event) -> None:
+        self._whole.require(renamed(event, self._mine))
 
     def affords(self, event: Event) -> bool:
         return self._whole.affords(renamed(event, self._mine))
@@ -409,6 +434,6 @@ class Paid:
             return found
 
 
-def audit(path: str | Path, *, expect: str | None = None) -> Ledger:
+def audit(path: Place, *, expect: str | None = None) -> Ledger:
     """What a ledger file says, checked line by line, without taking hold of it. A copy: charging it spends nothing."""
     return Ledger._of(ledger_file.load(path), str(path), expect)

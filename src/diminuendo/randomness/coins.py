@@ -16,7 +16,7 @@ from typing import Protocol
 import numpy as np
 
 from diminuendo import _validate
-from diminuendo.types import Words
+from diminuendo.types import LARGEST_LIFE, Words
 
 
 class Coins(Protocol):
@@ -73,7 +73,10 @@ class SeededCoins:
 
 
 def life_of(coins: Coins) -> int:
-    """A number that no other learner has; with seeded coins, one that follows from the seed."""
+    """A number that no other learner has; with seeded coins, one that follows from the seed.
+
+    It has 53 bits, which JavaScript keeps; what follows from a seed may have more.
+    """
     if coins.secure:
-        return int(coins.public(1)[0] >> np.uint64(1))
-    return int(getattr(coins, "seed", 0)) & (2**63 - 1)
+        return int(coins.public(1)[0] >> np.uint64(11))
+    return int(getattr(coins, "seed", 0)) & LARGEST_LIFE

@@ -15,9 +15,10 @@ from numpy.typing import NDArray
 from diminuendo.errors import InvalidInput
 from diminuendo.learners.base.patience import Patience
 from diminuendo.streams.contexts import NOBODY
-from diminuendo.types import EMPTY_SLOT, Decision, Floats, Ints, Items
+from diminuendo.types import EMPTY_SLOT, Decision, Floats, Ints, Items, Ticket, sound
 
 NO_PROBE = -1
+ANSWER_WITH = "Answer with the decision that choose() returned, to the learner that returned it."
 
 
 class OpenDecisions:
@@ -31,6 +32,8 @@ class OpenDecisions:
         self.waiting: NDArray[np.bool_] = np.zeros(self.remembered, dtype=np.bool_)
         self.lives: Ints = np.zeros(self.remembered, dtype=np.int64)  # as in types.Decision
         self.life = life
+        self.unknown_lives = 0
+        """How many answers came to decisions that are none of these; in no snapshot (Learner.unknown_lives)."""
         self.types: Ints = np.zeros(self.remembered if types else 0, dtype=np.int64)
         """What was known of each person when she came (streams/contexts.py); empty where there are no contexts."""
         # Where patience is in seconds: when each was handed out; the time now, and how many rounds are settled.
@@ -109,27 +112,50 @@ class OpenDecisions:
         self.waiting[place] = counts
         return decision
 
+    def recall(self, ticket: Ticket) -> Decision:
+        """The decision of a ticket, with the slate that was shown.
+
+        Where that is not remembered, with any: of such a decision nothing is learned, and `find` does not look at it.
+        """
+        asked = sound(Decision(ticket.round, (), life=ticket.life))
+        place = asked.round % self.remembered
+        remembered = max(0, self.rounds - self.remembered) <= asked.round < self.rounds
+        known = remembered and asked.life == self.lives[place]
+        slate = shown(self.rows[place]) if known else tuple(range(self.rows.shape[1]))
+        return Decision(asked.round, slate, life=asked.life)
+
     def find(self, decision: Decision) -> int | None:
-        """The place of a decision that may still be answered; None where it was answered already or has expired."""
-        number = decision.round
-        if not 0 <= number < self.rounds:
-            raise InvalidInput(
-                f"Round {decision.round} was never chosen here ({self.rounds} rounds so far). "
-                "Answer with the decision that choose() returned, to the learner that returned it."
-            )
-        seconds = self.patience.seconds
-        if number < (self.rounds - self.remembered if seconds is None else self._time(seconds)[1]):
+        """The place of a decision that may still be answered; None where it was answered already, has expired, or is of
+        a life that is not known here. What is said does not depend on who answered."""
+        number, seconds = decision.round, self.patience.seconds
+        if 0 <= number < (self.rounds - self.remembered if seconds is None else self._time(seconds)[1]):
             return None
         place = number % self.remembered
-        if decision.slate != shown(
-            self.rows[place]
-        ):  # asked first: what is said must not depend on who answered
+        life = self.lives.item(place) if 0 <= number < self.rounds else self.life
+        if decision.life != life:
+            self._refuse_a_broken_life(decision, life)
+            self.unknown_lives += 1
+            return None
+        if not 0 <= number < self.rounds:
             raise InvalidInput(
-                f"Round {decision.round} showed another slate. Answer with the decision that choose() returned, "
-                "to the learner that returned it."
+                f"Round {number} was never chosen here ({self.rounds} rounds so far). {ANSWER_WITH}"
             )
-        mine = self.waiting[place] and decision.life == self.lives[place]
-        return place if mine else None  # one of before a crash came too late
+        if decision.slate != shown(self.rows[place]):
+            raise InvalidInput(f"Round {number} showed another slate. {ANSWER_WITH}")
+        return place if self.waiting[place] else None
+
+    def _refuse_a_broken_life(self, decision: Decision, life: int) -> None:
+        """Say so where what came is not another life but none, or what a float leaves of this one."""
+        if decision.life == 0:
+            raise InvalidInput(
+                f"The decision of round {decision.round} has no life, which tells it from others of that number. "
+                f"{ANSWER_WITH}"
+            )
+        if float(decision.life) == float(life):
+            raise InvalidInput(
+                f"The life of the decision of round {decision.round} was rounded on its way. Send decisions as "
+                "Decision.to_json() writes them."
+            )
 
     def close(self, place: int) -> None:
         """The decision has its answer."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from inspect import signature
+from inspect import Signature, cleandoc, signature
 from typing import Any, Generic, ParamSpec, Protocol, TypeAlias
 
 from diminuendo import _snapshots
@@ -70,11 +70,23 @@ class Entry(Generic[P]):
     audited_on: tuple[Shape | Callable[[float], Shape], ...] = field(default=(), repr=False)
     """The smallest worlds in which it spends its budget, for audits; of some it depends on epsilon how small."""
 
+    def __post_init__(self) -> None:
+        """Whoever asks for help sees the options of its recipe, and what they mean."""
+        described = getattr(self.make, "func", self.make).__doc__
+        text = f"{self.name}{_readable(signature(self.make))}\n\n{cleandoc(described or self.summary)}"
+        object.__setattr__(self, "__signature__", signature(self.make))
+        object.__setattr__(self, "__doc__", text)
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """The names of its options, in the order of its recipe."""
+        return tuple(signature(self.make).parameters)
+
     @property
     def heeds_budget(self) -> bool:
         """Whether what it does depends on the epsilon asked for: as of private learners, and of their twins without
         noise, whose plans are the same."""
-        return "epsilon" in signature(self.make).parameters
+        return self._takes("epsilon")
 
     @property
     def takes_contexts(self) -> bool:
@@ -92,7 +104,7 @@ class Entry(Generic[P]):
         return self._takes("exclusions")
 
     def _takes(self, option: str) -> bool:
-        return option in signature(self.make).parameters
+        return option in self.options
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Learner:
         """A learner with these options."""
@@ -104,9 +116,12 @@ class Entry(Generic[P]):
         return learner
 
     def for_setting(
-        self, setting: Setting, *, coins: Coins | None = None, ledger: Ledger | None = None
+        self, setting: Setting, *, coins: Coins | None = None, ledger: Ledger | None = None, **options: Any
     ) -> Learner:
-        """A learner with its defaults for what is known beforehand."""
+        """A learner with its defaults for what is known beforehand, but for `options` of its recipe.
+
+        Where constants of the algorithm follow from the setting, they do if none of its options is said.
+        """
         if not self.private:
             self._refuse(ledger)
         if setting.contexts is not None and not self.takes_contexts:
@@ -124,20 +139,29 @@ class Entry(Generic[P]):
                 f"{self.name!r} ranks no items behind its slates, so nobody can exclude any. Make a Setting without "
                 "exclusions, or take 'overlap-greedy', 'overlap-sums', 'slate-totals' or 'slate-clicks'."
             )
-        if self.fits is not None:
+        if self.fits is not None and not options:
             return self.fits(setting, coins=coins, ledger=ledger)
+        known: dict[str, Any] = {
+            "horizon": setting.rounds,
+            "epsilon": setting.epsilon,
+            "delta": setting.delta,
+            "visits": setting.visits,
+            "contexts": setting.contexts,
+            "rules": setting.rules,
+            "exclusions": setting.exclusions,
+            "ledger": ledger,
+        }
+        said = {name: known[name] for name in known if self._takes(name)} | waiting(setting) | options
+        wanted = {
+            name for name, each in signature(self.make).parameters.items() if each.default is each.empty
+        }
+        if missing := wanted - {"n_items", "slots", *said}:
+            raise InvalidInput(
+                f"{self.name!r} takes its constants from the setting, or all of them as said: say "
+                f"{', '.join(sorted(missing))} too, or leave {', '.join(options)} out."
+            )
         make: Callable[..., Learner] = self.make
-        more: dict[str, Any] = waiting(setting)
-        if not self.private:
-            return make(setting.n_items, setting.slots, coins=coins, **more)
-        more |= {} if self.pure else {"delta": setting.delta}
-        more |= {} if setting.contexts is None else {"contexts": setting.contexts}
-        more |= {} if setting.rules is None else {"rules": setting.rules}
-        more |= {"exclusions": True} if setting.exclusions else {}
-        return make(
-            setting.n_items, setting.slots, horizon=setting.rounds, epsilon=setting.epsilon, visits=setting.visits,
-            ledger=ledger, coins=coins, **more,
-        )  # fmt: skip
+        return make(setting.n_items, setting.slots, coins=coins, **said)
 
     def restore(
         self,
@@ -173,6 +197,19 @@ class Entry(Generic[P]):
     def _refuse(self, ledger: Ledger | None) -> None:
         if ledger is not None:
             raise InvalidInput(f"{self.name!r} promises nothing; no ledger can pay for what it shows.")
+
+
+class _Bare(str):
+    """An annotation that is shown without quotes."""
+
+    __slots__ = ()
+    __repr__ = str.__str__
+
+
+def _readable(found: Signature) -> Signature:
+    """The same, as it is written in the source."""
+    parameters = [each.replace(annotation=_Bare(each.annotation)) for each in found.parameters.values()]
+    return found.replace(parameters=parameters, return_annotation=_Bare(found.return_annotation))
 
 
 def waiting(setting: Setting) -> dict[str, Any]:

@@ -26,7 +26,7 @@ from diminuendo.randomness.coins import Coins, SystemCoins, life_of
 from diminuendo.randomness.words import PublicCoins, SecretRandomness
 from diminuendo.streams.contexts import NOBODY, Context, Contexts
 from diminuendo.streams.exclusions import NONE, Exclusions, exclusions_of
-from diminuendo.types import EMPTY_SLOT, Floats, Ints, Items
+from diminuendo.types import EMPTY_SLOT, Decision, Floats, Ints, Items, Ticket, sound
 
 STRIDE = 1 << 14
 """Rounds that are played in one go where slates are drawn with secret words; Ctrl-C and progress wait meanwhile."""
@@ -134,6 +134,13 @@ class Frame:
                 "would cost more privacy than was promised. Make a new one for the people to come."
             )
 
+    def decision_of(self, given: Decision | Ticket) -> Decision:
+        """The decision that is answered: as it was given, made sound, or that of a ticket."""
+        if isinstance(given, Ticket):
+            with self.guard.lock:
+                return self.decisions.recall(given)
+        return sound(given)
+
     def counts(self, person: Identity | None) -> bool:
         """Whether what this person answers in her next round counts. Changes nothing."""
         return self.visit_limit is None or self.visit_limit.admits(person)
@@ -213,6 +220,12 @@ class Frame:
         if self.exclusions:
             found["exclusions"] = True
         return found | ({"visits": self.visits} if self.visits > 1 else {})
+
+    def extra(self) -> dict[str, NDArray[Any]]:
+        """What a snapshot holds of how often people came, and of rounds that do not count."""
+        visits = {} if self.visit_limit is None else self.visit_limit.arrays()
+        found = {f"visits.{name}": array for name, array in visits.items()}
+        return found | ({"silent": np.array(self.silent, dtype=np.int64)} if self.silent else {})
 
     def check(self) -> None:
         """Refuse decisions, as read from a snapshot, that could not have been made."""

@@ -4,9 +4,8 @@
     ... show decision.slate ...
     learner.observe(decision, feedback)    # afterwards: what she told us; perhaps late, twice, or never
 
-`choose_many` and `observe_many` are the same for many people at once.
 `observe` never makes anything visible happen: it returns None whether or not the answer still counted.
-`replay` is the same loop, compiled: with the same coins, slate for slate the same.
+`choose_many` and `observe_many` do so for many people, `replay` for a stream, compiled: slate for slate the same.
 """
 
 from __future__ import annotations
@@ -25,11 +24,12 @@ from diminuendo.learners.base.policy import MenuPolicy, Policy
 from diminuendo.learners.base.visits import Identity, silenced
 from diminuendo.privacy.budget import Budget, Guarantee, Unit
 from diminuendo.privacy.events import Event
+from diminuendo.privacy.ledger import Ledger
 from diminuendo.randomness.coins import Coins
 from diminuendo.streams.contexts import NOBODY, Context, Contexts
 from diminuendo.streams.exclusions import Exclusions
 from diminuendo.streams.people import People, Stream
-from diminuendo.types import EMPTY_SLOT, Decision, FeedbackKind, Ints, Items, Progress
+from diminuendo.types import EMPTY_SLOT, Decision, FeedbackKind, Ints, Items, Progress, Ticket
 
 TOGETHER = 1000
 """Rounds that are chosen, at most, while Ctrl-C waits."""
@@ -41,9 +41,7 @@ class Learner:
 
     def __init__(self, policy: Policy) -> None:
         if policy.budget is not None and not policy.frame.limited:
-            raise InvalidInput(
-                f"{policy.frame.name!r} promises something, so it needs a horizon: a number of rounds."
-            )
+            raise InvalidInput(f"{policy.frame.name!r} promises something, so it needs a horizon, in rounds.")
         self.policy = policy
         """The algorithm, for whoever looks inside. Its methods take no lock, count nothing and do not pay."""
         self._frame = policy.frame
@@ -137,15 +135,17 @@ class Learner:
         return self.policy.budget
 
     @property
+    def ledger(self) -> Ledger | None:
+        """The ledger that pays for it; None where it keeps its own books, in memory."""
+        return self._frame.ledger
+
+    @property
     def events(self) -> Event | None:
         """What the whole run costs; None where nobody is asked, or nothing is promised."""
         return self.policy.events
 
     def regret_bound(self, rounds: int | None = None) -> float | None:
-        """What is proved of the expected regret to (1 - 1/e) of the best slate, if anything.
-
-        Of the whole run; or of `rounds` rounds, which must be said of learners that are made for ever.
-        """
+        """What is proved, if anything, of expected regret to (1 - 1/e) of the best slate, of all or `rounds` rounds."""
         return self.policy.regret_bound(rounds)
 
     @property
@@ -245,14 +245,14 @@ class Learner:
             frame.silent.append(decision.round)
         return decision
 
-    def observe(self, decision: Decision, feedback: Any) -> None:
-        """What the person said to `decision`. Late and second answers change nothing, and look the same."""
+    def observe(self, decision: Decision | Ticket, feedback: Any) -> None:
+        """What the person said to `decision`, or its ticket. Late and second ones change nothing, and look the same."""
         answer = self._read(decision, feedback)
         guard = self._frame.guard
         with guard.answers, guard.lock, guard.defer_interrupt():  # closed and learned from, or nothing of it
-            self._learn(decision, answer)
+            self._learn(*answer)
 
-    def observe_many(self, decisions: Sequence[Decision], feedbacks: Sequence[Any]) -> None:
+    def observe_many(self, decisions: Sequence[Decision | Ticket], feedbacks: Sequence[Any]) -> None:
         """What several people said, as if observe() were called for one after the other.
 
         Feedback that is refused does not touch that of others: they are learned from, and then it is said which.
@@ -264,7 +264,7 @@ class Learner:
         answers, refused = list[tuple[Decision, Any]](), list[str]()
         for number, (decision, feedback) in enumerate(zip(decisions, feedbacks, strict=True)):
             try:
-                answers.append((decision, self._read(decision, feedback)))
+                answers.append(self._read(decision, feedback))
             except DiminuendoError as error:
                 refused.append(f"Number {number}: {error}")
         guard = self._frame.guard
@@ -277,17 +277,25 @@ class Learner:
         if refused:
             raise InvalidInput(" ".join(refused))
 
-    def _read(self, decision: Decision, feedback: Any) -> Any:
-        """The answer that the policy learns from; refused before anything is changed."""
-        if not isinstance(decision, Decision):
-            raise InvalidInput(f"Answer with what choose() returned; got {type(decision).__name__}.")
-        return self.policy.reader(self._frame, decision, feedback)
+    def _read(self, given: Decision | Ticket, feedback: Any) -> tuple[Decision, Any]:
+        """The decision, and the answer that the policy learns from; refused before anything is changed."""
+        decision = self._frame.decision_of(given)
+        return decision, self.policy.reader(self._frame, decision, feedback)
 
     def _learn(self, decision: Decision, answer: Any) -> None:
         place = self._frame.decisions.find(decision)
         if place is not None:
             self._frame.decisions.close(place)
             self.policy.learn(place, answer)
+
+    @property
+    def unknown_lives(self) -> int:
+        """How many answers came to decisions that this learner does not know: of before a crash, or of another one.
+
+        They count for nothing; if this grows, they go astray. For the operator's eyes, never to be published: who
+        answers is private, and here is no noise. It waits to be asked, since a warning would say when somebody answers.
+        """
+        return self._frame.decisions.unknown_lives
 
     def row_of(self, decision: Decision) -> Items:
         """The slots of a recent decision one by one, -1 where a slot is empty."""
@@ -404,11 +412,7 @@ class Learner:
             facts: dict[str, Any] = {"learner": self.name, "config": self._config()}
             if frame.limited:
                 facts["ledger"] = frame.ledger is not None
-            more = {f"extra.{name}": array for name, array in policy.extra().items()}
-            if frame.visit_limit is not None:
-                more |= {f"visits.{name}": array for name, array in frame.visit_limit.arrays().items()}
-            if frame.silent:
-                more["silent"] = np.array(frame.silent, dtype=np.int64)
+            more = {f"extra.{name}": array for name, array in policy.extra().items()} | frame.extra()
             return _snapshots.packed(facts, self._arrays() | more)
 
     def _take_snapshot(self, found: _snapshots.Arrays) -> None:
@@ -416,7 +420,7 @@ class Learner:
         frame, policy = self._frame, self.policy
         if frame.rounds:
             raise InvalidInput(
-                "A learner that has chosen already does not go back to a snapshot; restore() a new one."
+                "A learner that has chosen does not go back to a snapshot; restore() a new one."
             )
         extra = _snapshots.taken(found, "extra")
         if frame.visit_limit is not None:

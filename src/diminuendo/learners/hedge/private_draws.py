@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from diminuendo.errors import OutOfRange, OverBudget
+from diminuendo.errors import OutOfRange
 from diminuendo.learners.base.entry import waiting
 from diminuendo.learners.base.frame import Frame
 from diminuendo.learners.base.learner import Learner
@@ -181,9 +181,6 @@ def as_planned(learner: Learner, calibration: Calibration, ledger: Ledger | None
             OutOfRange,
             stacklevel=4,
         )
-    if ledger is not None and events is not None and not ledger.affords(events):
-        raise OverBudget(
-            f"The ledger cannot pay for the whole run, epsilon {found.epsilon:.4g}; {ledger.spent():.4g} of "
-            f"{ledger.budget.epsilon:g} is spent. Ask for less, or for fewer rounds."
-        )
+    if ledger is not None and events is not None:
+        ledger.require(events)
     return learner

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from diminuendo import _validate
-from diminuendo.errors import InvalidInput, OverBudget
+from diminuendo.errors import InvalidInput
 from diminuendo.learners.base.entry import Advice, Entry
 from diminuendo.learners.base.feedback import Objectives
 from diminuendo.learners.base.frame import LONGEST, Frame
@@ -97,7 +97,7 @@ def overlap_greedy(
     plan, items, known = public.plan, public.items, public.frame.contexts
     counts = None if known is None else TypeCounts(known, len(plan.schedule))
     memory = PeopleMemory(public.frame, plan, items, paid_on, CLIP, counts)
-    payoffs = _paid_for(plan, public.budget, paid_on)
+    payoffs = _paid_for(plan, paid_on)
     chains = 1 if known is None else _chains_kept(known.n_types, items)
     common = OneForAll(items, plan, public.prior, memory, around=memory, chains=chains)
     shown: Shown = (
@@ -168,12 +168,12 @@ def overlap_sums(
     frame, items, known = public.frame, public.items, public.frame.contexts
     if known is None:
         memory = SumsMemory(frame, plan, weights, items, paid_on, CLIP)
-        payoffs = _paid_for(plan, public.budget, paid_on)
+        payoffs = _paid_for(plan, paid_on)
         common = OneForAll(items, plan, public.prior, memory, fallback_rows=True)
         return Learner(OverlapPolicy(public, memory, payoffs, common))
     counts = TypeCounts(known, len(plan.schedule))
     by_type = TypedSumsMemory(frame, plan, weights, items, paid_on, CLIP, counts)
-    payoffs = _paid_for(plan, public.budget, paid_on)
+    payoffs = _paid_for(plan, paid_on)
     chains = _chains_kept(2 * known.n_types, items)
     common = OneForAll(items, plan, public.prior, by_type, fallback_rows=True, chains=chains)
     return Learner(OverlapPolicy(public, by_type, payoffs, OnePerType(items, plan, by_type, counts, common)))
@@ -236,13 +236,10 @@ def _rules(rules: Any, eligible: Any) -> SlateRules | None:
     return SlateRules(eligible=eligible, may_be_empty=True)
 
 
-def _paid_for(plan: OverlapPlan, budget: Budget, ledger: Ledger) -> PayoffMemory:
+def _paid_for(plan: OverlapPlan, ledger: Ledger) -> PayoffMemory:
     """Payoffs are paid for at once, releases one by one; a new run that could not be paid to its end is not begun."""
-    if not ledger.has_bought("payoffs") and not ledger.affords(Composed((plan.drift, *plan.costs))):
-        raise OverBudget(
-            f"The whole run would cost epsilon {budget.epsilon:g}, and {ledger.spent():g} of "
-            f"{ledger.budget.epsilon:g} is spent. Ask for less, or use a ledger of its own."
-        )
+    if not ledger.has_bought("payoffs"):
+        ledger.require(Composed((plan.drift, *plan.costs)))
     return PayoffMemory(plan, ledger)
 
 

@@ -1,0 +1,97 @@
+"""Tokens: decisions as short signed texts, for answers that come back through other people's hands.
+
+    tokens = Tokens({1: secrets.token_bytes(32)})     # keys by number; keep them as you keep passwords
+    token = tokens.sign(decision)                     # 48 letters, digits, - and _
+    learner.observe(tokens.read(token), feedback)     # refused unless one of these keys signed it
+
+A token holds which round of which life it is for, and nothing else. Both are public. The slate is not in it: the
+learner remembers what it showed, and where contexts are private or people exclude items the slate is hers alone, while
+texts that travel are logged on their way. So whoever finds a token learns that there was such a round. But whoever has
+it may answer in her name, once and before her deadline, as she may: send it to her alone, in bodies, not in addresses.
+
+Format     36 bytes in base64 for URLs: version 1, number of the key 1, round 8, life 8, MAC 18. The MAC is BLAKE2b with
+           a key, over all that comes before it, and is compared in constant time. 36 is a multiple of 3: a token has
+           one spelling.
+Rotation   give the new key beside the old one, and sign with it; leave the old one out when the last answers to what it
+           signed are too late to count.
+Assumes    that keys are secret. A MAC hides nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import re
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Mapping
+from struct import Struct
+
+from diminuendo import _validate
+from diminuendo.errors import InvalidInput, InvalidToken
+from diminuendo.types import LARGEST_LIFE, Decision, Ticket, sound
+
+VERSION = 1
+SHORTEST_KEY, LONGEST_KEY = 32, 64
+MAC_BYTES = 18
+FACTS = Struct(">BBQQ")
+SPELLING = re.compile(r"[A-Za-z0-9_-]{48}")
+PURPOSE = b"diminuendo token"
+"""Keeps what is signed here from being taken for what the same key signs elsewhere; BLAKE2b takes 16 bytes."""
+
+
+class Tokens:
+    """Signs decisions with one of its keys, and reads what any of them signed."""
+
+    def __init__(self, keys: Mapping[int, bytes], sign_with: int | None = None) -> None:
+        """`keys`: of 32 to 64 bytes each, by numbers from 0 to 255. `sign_with`: which one, if there are several."""
+        if not keys:
+            raise InvalidInput("Tokens are signed with a key: Tokens({1: secrets.token_bytes(32)}).")
+        for number, key in keys.items():
+            _validate.whole(number, 0, 255, "the number of a key")
+            if not isinstance(key, bytes) or not SHORTEST_KEY <= len(key) <= LONGEST_KEY:
+                raise InvalidInput(
+                    f"Key {number} must be from {SHORTEST_KEY} to {LONGEST_KEY} bytes that nobody can guess, such as "
+                    "secrets.token_bytes(32)."
+                )
+        if sign_with is None and len(keys) > 1:
+            raise InvalidInput(
+                f"There are {len(keys)} keys: say which one signs, sign_with=.., by its number."
+            )
+        self._keys = {int(number): key for number, key in keys.items()}
+        self.sign_with = next(iter(self._keys)) if sign_with is None else sign_with
+        """The number of the key that signs."""
+        _validate.one_of(self.sign_with, self._keys, "sign_with")
+
+    def __repr__(self) -> str:
+        return f"<Tokens: keys {', '.join(map(str, self._keys))}; {self.sign_with} signs>"
+
+    def sign(self, decision: Decision | Ticket) -> str:
+        """The token of a decision."""
+        ticket = decision if isinstance(decision, Ticket) else sound(decision).ticket
+        for number, what in ((ticket.round, "round"), (ticket.life, "life")):
+            _validate.whole(number, 0, LARGEST_LIFE, f"the {what} of a decision")
+        facts = FACTS.pack(VERSION, self.sign_with, ticket.round, ticket.life)
+        return urlsafe_b64encode(facts + _mac(self._keys[self.sign_with], facts)).decode()
+
+    def read(self, token: str) -> Ticket:
+        """The ticket of a token, to be answered with; refused unless one of these keys signed all of it.
+
+        The error says nothing of what was given.
+        """
+        if not isinstance(token, str) or not SPELLING.fullmatch(token):
+            raise InvalidToken(
+                "This is no token: tokens are 48 letters, digits, - and _, as sign() wrote them."
+            )
+        given = urlsafe_b64decode(token)
+        facts, mac = given[: FACTS.size], given[FACTS.size :]
+        version, signed_with, number, life = FACTS.unpack(facts)
+        if version != VERSION:
+            raise InvalidToken(f"This is no token of version {VERSION}, which is read here.")
+        key = self._keys.get(signed_with)
+        if key is None or not hmac.compare_digest(mac, _mac(key, facts)):
+            raise InvalidToken("None of the keys that are here signed this token.")
+        return Ticket(number, life)
+
+
+def _mac(key: bytes, facts: bytes) -> bytes:
+    return hashlib.blake2b(facts, key=key, digest_size=MAC_BYTES, person=PURPOSE).digest()
