@@ -109,7 +109,7 @@ class RudeRow(Sequence[Any]):
 
 HOSTILE: list[Any] = [
     *("IT", b"DE", 3, -1, 10**6000, 1e300, float("nan"), True, object(), [], ["DE"], ["DE", 1, 2], [[], {}]),
-    *({"town": 1}, {"country": Rude(), "hour": []}, {1: 2}, Rude(), RudeRow(), np.array("DE"), np.array([])),
+    *({"country": Rude()}, {"country": []}, {}, Rude(), RudeRow(), np.array("DE"), np.array([])),
     *(np.zeros((2, 2)), {"country": {"country": "DE"}}, "DE" * 10**6, ("DE", "\ud800"), range(2)),
 ]
 
@@ -126,7 +126,22 @@ def test_a_private_context_is_never_refused(number: int) -> None:
 def test_a_private_value_that_is_not_listed_is_other_or_not_known() -> None:
     assert values(HIDDEN, {"country": "IT", "hour": 99}) == [2, UNKNOWN]
     assert values(HIDDEN, ["DE"]) == [UNKNOWN, UNKNOWN], "of too few values none is known"
-    assert values(HIDDEN, {"country": "DE", "town": "Bonn"}) == [0, UNKNOWN]
+
+
+@pytest.mark.parametrize(
+    "context", [{"contry": "Bonn"}, {"country": "DE", "Bonn": 1}, {1: "Bonn"}, {"DE": "Bonn"}]
+)
+def test_a_name_that_is_no_column_is_refused_also_where_contexts_are_private(context: Any) -> None:
+    """Names are public; what may be a value in the wrong place is not repeated."""
+    with pytest.raises(
+        InvalidInput, match=r"has the columns country, hour; got a name that is none of them"
+    ) as said:
+        HIDDEN.type_of(context)
+    assert not any(word in str(said.value) for word in ("Bonn", "contry", "DE"))
+    assert said.value.__cause__ is None
+    assert said.value.__context__ is None
+    with pytest.raises(InvalidInput, match="besides"):
+        BOTH.type_of(context)
 
 
 def test_numbers_of_several_people() -> None:

@@ -12,10 +12,10 @@ from diminuendo.streams.places import from_places, grid
 from diminuendo.streams.synthetic import adversary, drift, sparse_display, taste_groups
 
 if TYPE_CHECKING:
-    from diminuendo.streams.ratings import from_ratings, read_ratings
+    from diminuendo.streams.ratings import from_ratings, from_table, read_ratings
 
 # pyarrow takes its time to load, and most streams do without.
-__getattr__, __dir__ = lazily(__name__, {"ratings": "from_ratings read_ratings"})
+__getattr__, __dir__ = lazily(__name__, {"ratings": "from_ratings from_table read_ratings"})
 
 __all__ = [
     "BUILTIN",
@@ -27,6 +27,7 @@ __all__ = [
     "drift",
     "from_places",
     "from_ratings",
+    "from_table",
     "grid",
     "msweb",
     "open_stream",

@@ -8,9 +8,10 @@ may also be that nothing is known: that is part of every column, and needs no va
 type 0 is somebody of whom nothing is known.
 
 *Public contexts*: everybody may know them, her slate too. *Private contexts*: what all others see hides her context and
-her answer together, while her own slate shows what her context was (docs/maths/contexts.md). So a private context that
-cannot be read is never an error, which somebody else might see: it is taken for `other`, where that is a value of the
-column, or for not known.
+her answer together, while her own slate shows what her context was (docs/maths/contexts.md). So a private context whose
+values cannot be read is never an error, which somebody else might see: it is taken for `other`, where that is a value
+of the column, or for not known. The *names* of columns are public: they stand in the program, the same for everybody. A
+name that is none of theirs would be silent for ever, so it is an error, which repeats nothing.
 """
 
 from __future__ import annotations
@@ -39,6 +40,10 @@ MOST_TYPES = 1 << 17
 """There is a slate for every type."""
 MOST_VALUES = 1000
 """Values of a column that are listed from data; rarer ones become OTHER."""
+
+
+class UnknownColumn(InvalidInput):
+    """A context names a column that there is not: a mistake of the program, whoever comes."""
 
 
 @dataclass(frozen=True)
@@ -120,6 +125,8 @@ class Contexts:
         """The type of one person. A public context that is not listed is refused; a private one never is."""
         try:
             given = self._by_column(context)
+        except UnknownColumn:
+            raise
         except Exception:  # foreign objects may raise whatever they like
             if not self.private:
                 raise
@@ -132,11 +139,11 @@ class Contexts:
         if context is None:
             values: list[Any] = [None] * len(names)
         elif isinstance(context, Mapping):
-            if not (self.private or set(context) <= set(names)):
-                strange = sorted(str(name) for name in set(context) - set(names))
-                raise InvalidInput(
-                    f"A context has the columns {', '.join(names)}; got {', '.join(strange)} besides."
-                )
+            if strange := set(context) - set(names):
+                got = "a name that is none of them"  # which may be what is to be hidden, in the wrong place
+                if not self.private:
+                    got = f"{', '.join(sorted(str(name) for name in strange))} besides"
+                raise UnknownColumn(f"A context has the columns {', '.join(names)}; got {got}.")
             values = [context.get(name) for name in names]
         elif isinstance(context, (str, bytes)) or not isinstance(context, (Sequence, np.ndarray)):
             values = [context]
