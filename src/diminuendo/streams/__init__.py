@@ -10,6 +10,8 @@ from diminuendo.streams.files import read
 from diminuendo.streams.people import Functions, People, Stream
 from diminuendo.streams.places import from_places, grid
 from diminuendo.streams.synthetic import adversary, drift, sparse_display, taste_groups
+from diminuendo.streams.tables.read_as import ReadAs
+from diminuendo.streams.tables.summary import ReadNote, WasRead
 
 if TYPE_CHECKING:
     from diminuendo.streams.ratings import from_ratings, from_table, read_ratings
@@ -22,7 +24,10 @@ __all__ = [
     "Contexts",
     "Functions",
     "People",
+    "ReadAs",
+    "ReadNote",
     "Stream",
+    "WasRead",
     "adversary",
     "drift",
     "from_places",

@@ -25,7 +25,7 @@ from diminuendo.objectives import NoisyOr
 from diminuendo.objectives.family import Family
 from diminuendo.streams.columns import coded, columns_of, knowing, of_people
 from diminuendo.streams.people import People
-from diminuendo.streams.tables.cells import EMPTY, RAGGED, Faults, Table, labels_of, numbers_of
+from diminuendo.streams.tables.cells import EMPTY, RAGGED, Faults, Table, labels_of, lines_in, numbers_of
 from diminuendo.streams.tables.frames import ParquetTable, column_of, frame_table
 from diminuendo.streams.tables.names import Roles, roles
 from diminuendo.streams.tables.read_as import COLUMNS, UNIT, How, ReadAs, Round, Scale
@@ -224,6 +224,10 @@ def _usable(
             found.pop(column), table.name, column, ignore_case=read_as.ignore_case
         )
         faults.add(codes == EMPTY, f"{column} is empty", wrong=False)
+        broken = np.append(np.asarray(lines_in(words)), False)  # the last one for what is empty
+        faults.add(
+            broken[codes], f"{column} goes on in another line; a quotation mark may be missing", wrong=True
+        )
         if alike:
             notes.append(
                 f"{alike:,} of {len(words):,} labels in {column} differ from another in capitals alone, and count "
@@ -265,20 +269,16 @@ def _round(
     table: Table, found: dict[str, Any], parts: Roles, read_as: ReadAs, faults: Faults, person: Ints
 ) -> tuple[Round, Roles, Ints | None, Times | None]:
     """What a round is, by what columns, and what these say; rows that cannot be told apart by them cannot be used."""
-    asked, order, times = read_as.asked_round, None, None
+    asked, case = read_as.asked_round, read_as.ignore_case
+    order = times = None
     if parts.order is not None:
-        order = labels_of(found[parts.order], table.name, parts.order, ignore_case=read_as.ignore_case).codes
+        order = labels_of(found[parts.order], table.name, parts.order, ignore_case=case).codes
     if parts.time is not None:
         times = times_of(found[parts.time], table.name, parts.time)
         if read_as.time is None and not (times.known() & faults.usable).any():
             times = None  # it was only guessed that these are times
     if asked is None:
-        some = faults.usable
-        some = some if order is None else some & (order != EMPTY)
-        spoken = times is not None and times.real
-        some = some & times.known() if order is None and spoken and times is not None else some
-        ticks = times.ticks()[some] if spoken and times is not None else None
-        asked = usual(person[some], None if order is None else order[some], ticks)
+        asked = _usual(faults.usable, person, order, times)
     if asked.kind in ("session", "day") and (times is None or not times.real):
         named = "" if parts.time is None else f"{parts.time} is not one. "
         raise InvalidInput(
@@ -298,6 +298,17 @@ def _round(
         order=None if order is None else parts.order, time=None if times is None else parts.time
     )
     return asked, used, order, times
+
+
+def _usual(some: NDArray[np.bool_], person: Ints, order: Ints | None, times: Times | None) -> Round:
+    """What a round is where nobody says so, by those of the rows that tell."""
+    if order is not None:
+        some = some & (order != EMPTY)
+        return usual(person[some], order[some], None)
+    if times is not None and times.real:
+        some = some & times.known()
+        return usual(person[some], None, times.ticks()[some])
+    return Round("person")
 
 
 def _numbered(table: Table, found: dict[str, Any], parts: Roles, n_items: int, faults: Faults) -> Ints:

@@ -57,7 +57,8 @@ class Labels(NamedTuple):
     """A column of labels: of each row the number of its label, EMPTY where there is none."""
 
     codes: Ints
-    values: list[Any]
+    values: Any
+    """All labels, as an Arrow array."""
     alike: int
     """How many labels differ from another one in capitals alone."""
 
@@ -86,7 +87,8 @@ class Faults:
     @property
     def usable(self) -> NDArray[np.bool_]:
         """Whether each row can be used."""
-        return self._why == 0
+        found: NDArray[np.bool_] = self._why == 0
+        return found
 
     def counts(self, *, wrong: bool) -> dict[str, int]:
         """How many rows cannot be used, by reason."""
@@ -157,6 +159,13 @@ def labels_of(column: Any, source: str, name: str, *, ignore_case: bool = False)
             moved = np.append(np.asarray(tidy.indices.fill_null(EMPTY), dtype=np.int64), EMPTY)
             codes, words = moved[codes], tidy.dictionary
     return Labels(codes, words, 0 if ignore_case else alike)
+
+
+def lines_in(words: Any) -> NDArray[np.bool_]:
+    """Whether each of these labels has a line end in it."""
+    if not pa.types.is_string(words.type):
+        return np.zeros(len(words), dtype=np.bool_)
+    return np.asarray(pc.match_substring(words, "\n"))
 
 
 def numbers_of(column: Any, source: str, name: str, *, decimal_comma: bool = False) -> Numbers:

@@ -27,6 +27,8 @@ class Rounds(NamedTuple):
 
 def usual(person: Ints, order: Ints | None, ticks: Ints | None) -> Round:
     """What a round is where nobody says so: orders or sessions, if there are more of them than people."""
+    if len(person) == 0:
+        return Round("person")
     if order is not None:
         return Round("order") if _several(person, order) else Round("person")
     if ticks is not None and _several(person, sessions(person, ticks, GAP)):
@@ -69,7 +71,8 @@ def _pairs(person: Ints, other: Ints) -> Ints:
     """A number for each pair that is there."""
     numbers = np.unique(other, return_inverse=True)[1].astype(np.int64)
     pairs = person * (int(numbers.max(initial=0)) + 1) + numbers
-    return np.unique(pairs, return_inverse=True)[1].astype(np.int64)
+    dense: Ints = np.unique(pairs, return_inverse=True)[1].astype(np.int64)
+    return dense
 
 
 def _first_rows(numbers: Ints) -> Ints:

@@ -57,6 +57,8 @@ class TextTable:
         """Lines down to the names of columns, with them."""
         self.ragged = 0
         """Rows with too few or too many cells, which were passed over."""
+        self._rows = self._end = 0
+        """Rows that were read, and lines of the file."""
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -67,7 +69,9 @@ class TextTable:
             WINDOWS: "It is not UTF-8; it was read as Windows text (cp1252).",
             "utf-16": "It is UTF-16.",
         }
-        return (*apart, *([encoded[self._encoding]] if self._encoding in encoded else []))
+        inside = 0 if self._encoding == "utf-16" else self._end - self._above - self._rows - self.ragged
+        within = [f"Of its lines {inside:,} are empty, or end within quotation marks."] if inside > 0 else []
+        return (*apart, *([encoded[self._encoding]] if self._encoding in encoded else []), *within)
 
     @property
     def decimal_comma(self) -> bool:
@@ -77,7 +81,7 @@ class TextTable:
     def columns(self, names: Sequence[str], words: bool = True) -> dict[str, Any]:
         """Those columns, as text."""
         for encoding in dict.fromkeys((self._encoding, WINDOWS)):
-            self._encoding, self.ragged = encoding, 0
+            self._encoding, self.ragged, self._rows = encoding, 0, 0
             said = ""
             try:
                 batches = list(self._batches(names))
@@ -128,9 +132,9 @@ class TextTable:
         }
         with self._path.open("rb") as raw:
             unpacked = pa.CompressedInputStream(raw, "gzip") if self._path.suffix == ".gz" else raw
-            seen = 0
+            counted, seen = _CountedLines(unpacked), 0
             try:
-                reader = pyarrow.csv.open_csv(unpacked, **options)
+                reader = pyarrow.csv.open_csv(counted, **options)
             except pa.ArrowInvalid as error:
                 if "Empty CSV file" in str(error):
                     return
@@ -139,7 +143,9 @@ class TextTable:
                 if self._progress:
                     self._progress(raw.tell() - seen)
                     seen = raw.tell()
+                self._rows += batch.num_rows
                 yield pa.RecordBatch.from_arrays(batch.columns, names=list(names))
+            self._end = counted.lines
 
     def _begin(self) -> tuple[str, str]:
         """The encoding, as far as the beginning tells it, and the beginning."""
@@ -173,6 +179,24 @@ class TextTable:
                     (good if len(row) == len(self.header) else passed).append(line)
                 line = self._above + reader.line_num + 1
         return good, passed
+
+
+class _CountedLines:
+    """A file that counts its lines while it is read."""
+
+    closed = False
+
+    def __init__(self, file: Any) -> None:
+        self._file, self.lines, self._last = file, 0, b"\n"
+
+    def read(self, size: int = -1) -> bytes:
+        """The next bytes."""
+        found: bytes = self._file.read(size)
+        begun = self._last != b"\n"
+        self._last = found[-1:] or self._last
+        # A line that is begun counts; it is counted again when its end comes.
+        self.lines += found.count(b"\n") + (self._last != b"\n") - begun
+        return found
 
 
 def _separator(head: str) -> str:
