@@ -62,7 +62,7 @@ def tables(sweep: Sweep) -> list[Table]:
 
 
 def comers(stream: Mapping[str, Any]) -> str:
-    """Who came: so many people, or so many rounds of them."""
+    """Who came: how many people, or how many rounds of them."""
     rounds = f"{stream['rounds']:,} "
     return rounds + (f"rounds of {stream['people']:,} people" if "people" in stream else "people")
 

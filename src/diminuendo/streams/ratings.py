@@ -389,7 +389,7 @@ def _matrix(
 
 
 def _with_others(matrix: Any, others: int) -> tuple[Any, NDArray[np.int64]]:
-    """The matrix with so many rows of people more who want nothing, spread evenly; and where the first ones are now."""
+    """The matrix with rows for `others` who want nothing, spread evenly; and where the first ones are now."""
     n_rounds, width = matrix.shape
     nobody = np.zeros(n_rounds + others, dtype=np.bool_)
     if others:

@@ -52,7 +52,7 @@ def rounds_of(asked: Round, person: Ints, order: Ints | None, ticks: Ints | None
 
 
 def sessions(person: Ints, ticks: Ints, minutes: float) -> Ints:
-    """A number for each session: rows of one person with no pause between them of more than so many minutes."""
+    """A number for each session: rows of one person with no longer pause between them."""
     order = np.lexsort((ticks, person))
     pause = np.diff(ticks[order]) > minutes * MINUTE
     begins = np.concatenate([[True], (np.diff(person[order]) != 0) | pause])

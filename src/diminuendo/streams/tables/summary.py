@@ -65,8 +65,9 @@ class WasRead:
         if self.skipped:
             lines.append(f"Skipped as bad: {_listed(self.skipped)}.")
         if self.repeated:
+            again = "says" if self.repeated == 1 else "say"
             lines.append(
-                f"{_many(self.repeated, 'row')} say again what another row of the same round says; it counts once."
+                f"{_many(self.repeated, 'row')} {again} what another row of the same round says; that counts once."
             )
         if self.without:
             lines.append(
