@@ -128,6 +128,22 @@ def test_days_decimals_categories_truth_and_missing_numbers() -> None:
     assert people.matrices[0].toarray().tolist() == [[0.5], [0.25]], "two sessions"
 
 
+def test_columns_of_pandas_with_types_of_its_own() -> None:
+    frame = pandas.DataFrame(
+        {
+            "user": pandas.array([7, None, 7], dtype="Int64"),
+            "sku": pandas.array(["x", "x", "y"], dtype="string"),
+            "at": pandas.to_datetime(
+                ["2024-05-01 23:30", "2024-05-01 01:00", "2024-05-02 00:10"]
+            ).tz_localize("Europe/Berlin"),
+        }
+    )
+    people = dim.from_table(frame, round="day")
+    assert people.was_read is not None
+    assert people.was_read.left_out == {"user is empty": 1}
+    assert len(people) == 1, "one day, in UTC"
+
+
 def test_a_column_of_several_kinds_is_text() -> None:
     frame = pandas.DataFrame({"user": [7, "7", None, "ada"], "sku": ["x", "y", "x", 3]})
     people = dim.from_table(frame)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import diminuendo as dim
@@ -57,6 +57,7 @@ BY_ROUND: dict[str, list[tuple[int, list[str]]]] = {
     "order": [(BOB, ["soap"]), (BOB, ["tea"]), (ADA, ["salt", "soap"]), (ADA, ["tea"]), (ADA, ["tea"])],
     "session": [(BOB, ["soap", "tea"]), (ADA, ["salt", "soap"]), (ADA, ["tea"]), (ADA, ["tea"])],
     "session:45": [(BOB, ["soap", "tea"]), (ADA, ["salt", "soap", "tea"]), (ADA, ["tea"])],
+    "session:15": [(BOB, ["soap", "tea"]), (ADA, ["soap"]), (ADA, ["salt"]), (ADA, ["tea"]), (ADA, ["tea"])],
     "session:5": [
         (BOB, ["soap"]),
         (BOB, ["tea"]),
@@ -149,8 +150,19 @@ def test_contexts_are_those_of_the_round() -> None:
     assert people.types is not None
     known = [people.contexts.said(kind)["created_at:weekday"] for kind in people.types.tolist()]
     assert known == ["Wednesday", "Wednesday", "Friday"]
+    rows: dict[str, Any] = {
+        "user": ["", "a", "b"],
+        "sku": ["x", "x", "x"],
+        "device": ["phone", "desk", "watch"],
+    }
+    people = dim.from_table(rows, context="device")
+    assert people.contexts is not None
+    assert people.types is not None
+    known = [people.contexts.said(kind)["device"] for kind in people.types.tolist()]
+    assert known == ["desk", "watch"], "a row that is left out says nothing of others"
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])  # a busy machine is no fault
 @given(
     rows=st.lists(st.tuples(st.integers(0, 4), st.integers(0, 2 * 24 * 60)), min_size=1, max_size=60),
     minutes=st.integers(1, 300),

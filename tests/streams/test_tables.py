@@ -187,6 +187,11 @@ def test_ten_bad_rows_are_named_and_the_others_counted(tmp_path: Path) -> None:
     ):
         read(tmp_path, ragged)
     assert len(read(tmp_path, ragged, skip_bad=True)) == 1
+    both = "person,item,value\n" + "a,x,no\nb,x\n" * 8
+    with pytest.raises(
+        InvalidInput, match=r"16 rows .* lines 2, 4, 6, 8, 10: .* lines 3, 5, 7, 9, 11: .*; and 6 more"
+    ):
+        read(tmp_path, both)
 
 
 def test_a_scale_that_nobody_said_is_no_reason_to_skip_rows(tmp_path: Path) -> None:
@@ -303,6 +308,9 @@ def test_a_quotation_mark_that_is_not_closed(tmp_path: Path) -> None:
     elsewhere = read(tmp_path, 'user,sku,name\na,x,"5 inch\nb,y,\nc,z,7 inch"\nd,x,\n')
     assert len(elsewhere) == 2
     assert "Of its lines 2 are empty, or end within quotation marks." in str(elsewhere.was_read)
+    for end in ("", "\n"):
+        assert "Of its lines 1 are empty" in str(read(tmp_path, "user,sku\n\na,x\nb,x" + end).was_read)
+        assert "Of its lines" not in str(read(tmp_path, "user,sku\na,x\nb,x" + end).was_read)
 
 
 # Hours.

@@ -154,8 +154,9 @@ def labels_of(column: Any, source: str, name: str, *, ignore_case: bool = False)
         small = pc.utf8_lower(bare)
         alike = pc.count_distinct(bare).as_py() - pc.count_distinct(small).as_py()
         tidy = small if ignore_case else bare
+        tidy = pc.if_else(pc.equal(tidy, ""), pa.scalar(None, pa.string()), tidy)
         if not tidy.equals(words):
-            tidy = pc.if_else(pc.equal(tidy, ""), pa.scalar(None, pa.string()), tidy).dictionary_encode()
+            tidy = tidy.dictionary_encode()
             moved = np.append(np.asarray(tidy.indices.fill_null(EMPTY), dtype=np.int64), EMPTY)
             codes, words = moved[codes], tidy.dictionary
     return Labels(codes, words, 0 if ignore_case else alike)

@@ -124,8 +124,6 @@ def column_of(given: Any, name: str) -> Any:
     with suppress(Exception):  # which may repeat what is there
         if isinstance(given, (pa.Array, pa.ChunkedArray)):
             return given if isinstance(given, pa.ChunkedArray) else pa.chunked_array([given])
-        if hasattr(given, "__arrow_c_stream__") and hasattr(given, "to_list"):  # a column of pandas or polars
-            return _without_nan(pa.chunked_array(given))
     with suppress(Exception):
         array = np.asarray(given)
         if array.ndim == 1:
@@ -138,9 +136,3 @@ def column_of(given: Any, name: str) -> Any:
             words = [None if cell is None or cell != cell else str(cell) for cell in array.tolist()]
             return pa.chunked_array([pa.array(words, pa.string())])
     raise InvalidInput(f"The {name}s are not a column of plain values, all of one kind.")
-
-
-def _without_nan(column: Any) -> Any:
-    if not pa.types.is_floating(column.type):
-        return column
-    return pa.chunked_array([pa.array(np.asarray(column.combine_chunks()), from_pandas=True)])
