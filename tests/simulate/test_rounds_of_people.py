@@ -9,7 +9,8 @@ import pytest
 
 import diminuendo as dim
 from diminuendo.learners import Setting
-from diminuendo.simulate import sweeps, task
+from diminuendo.learners.base.replay import replay
+from diminuendo.simulate import task
 from diminuendo.simulate.sweeps import describe, simulate
 from diminuendo.simulate.task import Baseline, Run, StreamSlice, fingerprint, whose
 
@@ -39,7 +40,7 @@ def test_a_sweep_hands_on_whose_rounds_they_are(monkeypatch: pytest.MonkeyPatch)
         keys.append(self.stream_slice.whose)
         return repr((self.learner, self.seed, self.stream_slice.whose))
 
-    monkeypatch.setattr(sweeps.Run, "key", property(kept))
+    monkeypatch.setattr(Run, "key", property(kept))
     simulate(people([0, 0, 1, 1]), slots=1, learners="random", seeds=1)
     assert keys
     assert all(keys)
@@ -58,7 +59,6 @@ def test_learners_are_told_whose_rounds_they_are(
     persons: list[int] | None, visits: int, expected: list[int] | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told: list[Any] = []
-    replay = task.replay
 
     def listening(*given: Any, **named: Any) -> Any:
         if len(given[1]) == 4:  # and not one alone, who comes to compile

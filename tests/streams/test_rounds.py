@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -16,6 +17,7 @@ from diminuendo.errors import InvalidInput
 from diminuendo.streams import ReadNote
 from diminuendo.streams.tables.read_as import Round
 from diminuendo.streams.tables.rounds import DAY, MINUTE, rounds_of, sessions
+from diminuendo.streams.tables.times import times_of
 
 ROWS = [
     ("ada", "tea", "2024-05-03 09:00", "7"),
@@ -126,6 +128,36 @@ def test_numbers_that_are_no_times_put_orders_in_order_and_tell_no_sessions() ->
         dim.from_table({"user": ["a"], "sku": ["x"]}, round="order")
     with pytest.raises(InvalidInput, match=r"no column ordr of orders. Did you mean order\?"):
         dim.from_table(steps | {"order": [1, 2]}, round="order:ordr")
+
+
+@pytest.mark.parametrize(
+    ("written", "months"),
+    [
+        (["1.5.2024", "02.05.2024 8:30"], [5, 5]),
+        (["1/5/2024 8:26", "13/5/2024 8:26:30"], [5, 5]),
+        (["1/5/2024", "1/13/2024"], [1, 1]),
+        (["2024-05-01", "2024-06-01T00:00:00+02:00", "2024-05-01 10:00:00 UTC", "1.7.2024"], [5, 5, 5, 7]),
+        (["1/5/2024", "5/1/2024"], None),
+        (["13/5/2024", "5/13/2024"], None),
+        (["yesterday", "soon"], None),
+        (["32.1.2024"], None),
+    ],
+)
+def test_dates_as_people_write_them(written: list[str], months: list[int] | None) -> None:
+    """What may be May or January is not guessed."""
+    times = times_of(pa.chunked_array([written]), "f.csv", "day")
+    assert times.real == (months is not None)
+    assert times.wrong.all() == (months is None)
+    assert months is None or [moment.as_py().month for moment in times.column] == months
+
+
+def test_a_column_of_times_that_cannot_be_read_is_not_silently_ignored() -> None:
+    rows: dict[str, Any] = {"user": ["a", "a"], "sku": ["x", "y"], "date": ["1/5/2024", "5/1/2024"]}
+    with pytest.warns(ReadNote, match="date was not used: nothing in it can be read as a time."):
+        people = dim.from_table(rows, columns=("user", "sku"))
+    assert people.persons is None
+    with pytest.raises(InvalidInput, match="data rows 1, 2: date is not a time"):
+        dim.from_table(rows, time="date", round="person")
 
 
 def test_rows_without_a_time_are_left_out_and_those_with_a_wrong_one_refused() -> None:

@@ -207,7 +207,7 @@ def test_a_scale_that_nobody_said_is_no_reason_to_skip_rows(tmp_path: Path) -> N
 
 def test_empty_cells_are_noted_in_python() -> None:
     with pytest.warns(ReadNote, match="Left out: 1 row where item is empty"):
-        people = dim.from_ratings(["a", "b"], ["x", None], [0.5, 0.5])
+        people = dim.from_ratings(["a", "b"], np.array(["x", None], dtype=object), [0.5, 0.5])
     assert len(people) == 1
 
 

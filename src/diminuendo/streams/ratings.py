@@ -149,8 +149,8 @@ def _people(table: Table, read_as: ReadAs, family: Family | None, n_items: int |
     n_rows = len(found[parts.person]) if found else 0
     if n_rows + table.ragged == 0:
         raise InvalidInput(f"{table.name} has no rows: expected {','.join(parts.all())}.")
-    faults, notes = Faults(n_rows), list(table.notes)
-    rows, labels, asked, used = _usable(table, found, parts, read_as, n_items, faults, notes)
+    faults, notes, doubts = Faults(n_rows), list(table.notes), list[str]()
+    rows, labels, asked, used = _usable(table, found, parts, read_as, n_items, faults, notes, doubts)
     rounds = rounds_of(asked, rows.person, rows.order, rows.ticks)
     matrix, repeated = _matrix(rows, rounds, labels, n_items, read_as.keep_last, table)
     matrix, places = _with_others(matrix, read_as.people_without)
@@ -181,6 +181,7 @@ def _people(table: Table, read_as: ReadAs, family: Family | None, n_items: int |
         repeated=repeated,
         without=read_as.people_without,
         notes=tuple(notes),
+        doubts=tuple(doubts),
     )
     if not known:
         return people
@@ -216,6 +217,7 @@ def _usable(
     n_items: int | None,
     faults: Faults,
     notes: list[str],
+    doubts: list[str],
 ) -> tuple[_Rows, list[str] | None, Round, Roles]:
     """The rows that can be used, the labels of items, what a round is, and the columns that were used for all that."""
 
@@ -244,7 +246,7 @@ def _usable(
     values, off_scale = np.ones(len(person)), False
     if parts.value is not None:
         values, off_scale = _scaled(table, found.pop(parts.value), parts.value, read_as.scale or UNIT, faults)
-    asked, parts, order, times = _round(table, found, parts, read_as, faults, person)
+    asked, parts, order, times = _round(table, found, parts, read_as, faults, doubts, person)
     if not read_as.skip_bad or (off_scale and read_as.scale is None):
         faults.refuse(table, SCALES.strip() if off_scale else SKIPPING)
     number = np.flatnonzero(faults.usable)
@@ -266,7 +268,13 @@ def _usable(
 
 
 def _round(
-    table: Table, found: dict[str, Any], parts: Roles, read_as: ReadAs, faults: Faults, person: Ints
+    table: Table,
+    found: dict[str, Any],
+    parts: Roles,
+    read_as: ReadAs,
+    faults: Faults,
+    doubts: list[str],
+    person: Ints,
 ) -> tuple[Round, Roles, Ints | None, Times | None]:
     """What a round is, by what columns, and what these say; rows that cannot be told apart by them cannot be used."""
     asked, case = read_as.asked_round, read_as.ignore_case
@@ -277,6 +285,8 @@ def _round(
         times = times_of(found[parts.time], table.name, parts.time)
         if read_as.time is None and not (times.known() & faults.usable).any():
             times = None  # it was only guessed that these are times
+            if np.asarray(pc.is_valid(found[parts.time])).any():
+                doubts.append(f"{parts.time} was not used: nothing in it can be read as a time. {EXPECTED}")
     if asked is None:
         asked = _usual(faults.usable, person, order, times)
     if asked.kind in ("session", "day") and (times is None or not times.real):

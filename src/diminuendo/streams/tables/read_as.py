@@ -86,7 +86,7 @@ class ReadAs:
             raise InvalidInput(
                 f"scale is the least and the largest value, such as (1, 5); got {self.scale!r}."
             )
-        self.asked_round  # noqa: B018  a wrong one is refused at once
+        _round(self.round)  # a wrong one is refused at once
 
     @property
     def contexts(self) -> list[str]:
@@ -96,22 +96,7 @@ class ReadAs:
     @property
     def asked_round(self) -> Round | None:
         """What a round is, where that is said."""
-        if self.round is None:
-            return None
-        kind, mark, more = self.round.partition(":")
-        if kind == "order" and bool(mark) == bool(more):
-            return Round(kind, more or None)
-        if kind == "session" and mark:
-            try:
-                return Round(kind, minutes=_validate.positive_float(float(more), "minutes"))
-            except (ValueError, InvalidInput):
-                kind = ""
-        if kind in ROUNDS and not mark:
-            return Round(kind)
-        raise InvalidInput(
-            f"A round is a {', '.join(ROUNDS[:-1])} or {ROUNDS[-1]}, with the column of orders or the minutes of a "
-            f"pause where they are not the usual ones, as order:invoice or session:45; got {self.round!r}."
-        )
+        return _round(self.round)
 
     def only_contexts(self, what: str) -> None:
         """Refuse all but contexts: the rest is for tables, and this is something else."""
@@ -123,3 +108,23 @@ class ReadAs:
         ]
         if said:
             raise InvalidInput(f"{', '.join(said)}: said of {what}, and only tables take that; leave it out.")
+
+
+def _round(said: str | None) -> Round | None:
+    """What a round is, where that is said."""
+    if said is None:
+        return None
+    kind, mark, more = said.partition(":")
+    if kind == "order" and bool(mark) == bool(more):
+        return Round(kind, more or None)
+    if kind == "session" and mark:
+        try:
+            return Round(kind, minutes=_validate.positive_float(float(more), "minutes"))
+        except (ValueError, InvalidInput):
+            kind = ""
+    if kind in ROUNDS and not mark:
+        return Round(kind)
+    raise InvalidInput(
+        f"A round is a {', '.join(ROUNDS[:-1])} or {ROUNDS[-1]}, with the column of orders or the minutes of a "
+        f"pause where they are not the usual ones, as order:invoice or session:45; got {said!r}."
+    )

@@ -45,6 +45,9 @@ class WasRead:
     without: int = 0
     """How many people were added who want nothing."""
     notes: tuple[str, ...] = ()
+    """What is not as usual, as sentences."""
+    doubts: tuple[str, ...] = ()
+    """What may not be as it was meant, as sentences."""
 
     def __str__(self) -> str:
         return "\n".join(self.said())
@@ -55,7 +58,7 @@ class WasRead:
         guessed = " (guessed by their names; --columns and --time say otherwise)" if self.guessed else ""
         wanted = "" if "value" in self.columns else " Every row is a thing that she wanted."
         lines = [f"{self.source}: {_many(self.rows, 'row')}, with {', '.join(parts)}{guessed}.{wanted}"]
-        lines += self.notes
+        lines += [*self.notes, *self.doubts]
         when = self.columns.get("time", "their first rows")
         chosen = " (--round says otherwise)" if self.chosen else ""
         many = f"{self.how_many}, {_many(self.items, 'item')}"
@@ -92,8 +95,8 @@ class WasRead:
         return f"{_many(self.rounds, 'round')} of {_many(self.people, 'person', 'people')}"
 
     def worth_a_note(self) -> bool:
-        """Whether something was guessed or left out, so that whoever reads should look."""
-        return self.guessed or self.chosen or bool(self.left_out or self.skipped)
+        """Whether something was guessed, left out or is in doubt, so that whoever reads should look."""
+        return self.guessed or self.chosen or bool(self.left_out or self.skipped or self.doubts)
 
     def as_json(self) -> dict[str, Any]:
         """For files of results."""

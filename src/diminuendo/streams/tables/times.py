@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
@@ -20,7 +22,12 @@ MILLISECONDS = 10**11
 """Seconds since 1970 stay below this for three thousand years; larger numbers are milliseconds."""
 EARLIEST = 10**8
 """Seconds of 1973. No smaller number is taken for seconds: it is an hour, a step, or a date such as 20240501."""
-HOURS = 24
+HOURS, MONTHS = 24, 12
+WRITTEN = re.compile(
+    r"(?P<first>\d{1,2})(?P<mark>[./])(?P<second>\d{1,2})(?P=mark)(?P<year>\d{4})"
+    r"( (?P<clock>\d{1,2}:\d\d)(?P<seconds>:\d\d)?)?$"
+)
+"""Dates with the year at their end, as 1.5.2024 17:30 or 5/1/2024."""
 EXPECTED = "Expected times as 2024-05-01 17:30:00, or seconds since 1970."
 
 
@@ -89,7 +96,8 @@ def _from_text(column: Any) -> tuple[Any, NDArray[np.bool_]]:
             continue
     encoded = column.combine_chunks().dictionary_encode()
     words = [word.strip() for word in encoded.dictionary.to_pylist()]
-    each = [_moment(word) for word in words]
+    day_first = _day_first(words)
+    each = [_moment(word, day_first) for word in words]
     codes = encoded.indices
     bad = np.array(
         [moment is None and bool(word) for moment, word in zip(each, words, strict=True)] + [False]
@@ -98,10 +106,25 @@ def _from_text(column: Any) -> tuple[Any, NDArray[np.bool_]]:
     return pa.array(each, pa.timestamp("us", "UTC")).take(codes), wrong
 
 
-def _moment(word: str) -> datetime | None:
-    """A time as it is written; without a zone it is taken for UTC."""
+def _day_first(words: Sequence[str]) -> bool | None:
+    """Whether 5/1/2024 is the fifth of January, as far as the whole column tells; None where it does not."""
+    parts = [found for found in map(WRITTEN.match, words) if found and found["mark"] == "/"]
+    first = any(int(found["first"]) > MONTHS for found in parts)
+    second = any(int(found["second"]) > MONTHS for found in parts)
+    return None if first == second else first
+
+
+def _moment(word: str, day_first: bool | None) -> datetime | None:
+    """A time as it is written; without a zone it is taken for UTC. With points the day comes first."""
+    if found := WRITTEN.match(word):
+        turned = True if found["mark"] == "." else day_first
+        if turned is None:
+            return None
+        day, month = (found["first"], found["second"]) if turned else (found["second"], found["first"])
+        clock = f" {found['clock']:0>5}{found['seconds'] or ''}" if found["clock"] else ""
+        word = f"{found['year']}-{month:0>2}-{day:0>2}{clock}"
     try:
-        found = datetime.fromisoformat(word.removesuffix(" UTC"))
+        found_time = datetime.fromisoformat(word.removesuffix(" UTC"))
     except ValueError:
         return None
-    return found if found.tzinfo else found.replace(tzinfo=UTC)
+    return found_time if found_time.tzinfo else found_time.replace(tzinfo=UTC)
