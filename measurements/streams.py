@@ -46,7 +46,8 @@ def groceries() -> People:
 
 def movielens(top: int) -> People:
     """Film ratings, a tenth of a click per star, on the `top` most rated films."""
-    everything = read_ratings(MOVIELENS, columns=("userId", "movieId", "rating"), scale=(0, 10)).matrices[0]
+    columns = ("userId", "movieId", "rating")
+    everything = read_ratings(MOVIELENS, columns=columns, scale=(0, 10), round="person").matrices[0]
     popular = np.sort(np.argsort(-np.bincount(everything.indices), kind="stable")[:top])
     return People(NoisyOr(), sparse.csr_array(everything[:, popular]), name=f"movielens-{top}")
 

@@ -361,8 +361,8 @@ def test_streams_in_memory() -> None:
         lambda said: from_places([[said, 0]], [[0, 0]], reach_km=1.0),
     ]
     assert sum(tried(door, said) for said in ANSWERS for door in doors) > 100
-    assert tried(from_ratings, [TEXT, TEXT], [TEXT, TEXT], [0.5, 0.5])
-    assert tried(from_ratings, [WHOLE, WHOLE], [1, 1], [0.5, 0.5], n_items=3)
+    assert tried(from_ratings, [TEXT, TEXT], [TEXT, TEXT], [0.5, 0.4])
+    assert tried(from_ratings, [WHOLE, WHOLE], [1, 1], [0.5, 0.4], n_items=3)
 
 
 FILES = {
@@ -370,7 +370,7 @@ FILES = {
     "text.csv": f"person,item,value\nada,tea,0.5\nada,soap,{TEXT}\n",
     "short.csv": f"person,item,value\n{TEXT},{NUMBER}\n",
     "long.csv": f"person,item,value\nada,tea,0.5,{TEXT}\n",
-    "twice.csv": f"person,item,value\n{TEXT},{WHOLE},0.5\n{TEXT},{WHOLE},0.5\n",
+    "twice.csv": f"person,item,value\n{TEXT},{WHOLE},0.5\n{TEXT},{WHOLE},0.4\n",
     "item.csv": f"person,item,value\nada,{WHOLE},0.5\n",
     "letters.txt": f"0 1\n{TEXT}\n",
     "range.txt": f"0 1\n{WHOLE}\n",

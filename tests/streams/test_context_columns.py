@@ -38,7 +38,7 @@ def said(people: dim.People) -> list[dict[str, str]]:
 
 def visits(folder: Path, **how: Any) -> dim.People:
     (folder / "visits.csv").write_text(VISITS)
-    return dim.read(folder / "visits.csv", **how)
+    return dim.read(folder / "visits.csv", round="person", **how)
 
 
 @pytest.mark.filterwarnings("ignore:.*rows that differ")

@@ -36,15 +36,17 @@ REFUSED = {
     "empty.txt": ("", "empty"),
     "huge.txt": ("0 99999999999999999999\n", "out of range"),
     "no-column.csv": ("person,thing,value\na,1,0.5\n", "no column item.*found person,thing,value"),
-    "above.csv": ("person,item,value\na,1,0.5\nb,2,1.3\n", r"data row 2: value must be from 0 to 1"),
-    "nan.csv": ("person,item,value\na,1,nan\n", "data row 1: value is missing"),
-    "words.csv": ("person,item,value\na,1,often\n", "value is a number: In CSV column #2"),
-    "missing.csv": ("person,item,value\na,1,0.5\nb,,0.5\n", "data row 2: item is missing"),
+    "above.csv": (
+        "person,item,value\na,1,0.5\nb,2,1.3\n",
+        r"1 row that cannot be used. line 3: value must be from 0 to 1",
+    ),
+    "nan.csv": ("person,item,value\na,1,nan\n", "no rows that can be used: value is empty"),
+    "words.csv": ("person,item,value\na,1,often\n", "line 2: value is not a number"),
     "repeated.csv": (
         "person,item,value\na,q,0.5\na,q,0.6\n",
-        "a person has an item twice, in data rows 1 and 2",
+        "a person has an item twice with different values, in lines 2 and 3",
     ),
-    "ragged.csv": ("person,item,value\na,1\n", "cannot be read as ratings"),
+    "ragged.csv": ("person,item,value\na,1\n", "line 2: not 3 columns, as above"),
     "nobody.csv": ("person,item,value\n", "no rows"),
     "rows.npz": ("not a matrix", "not a scipy sparse matrix"),
     "rows.dat": ("0 1", "expected a file that ends in"),
@@ -61,9 +63,11 @@ def test_bad_files_are_refused_by_line_and_rule(name: str, tmp_path: Path) -> No
 def test_item_numbers_are_held_to_the_given_count(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="line 2: an item is out of range; with 5 items"):
         read(write(tmp_path, "a.txt", "0\n7\n"), n_items=5)
-    with pytest.raises(InvalidInput, match="data row 2: the item is out of range"):
+    with pytest.raises(
+        InvalidInput, match="line 3: item is out of range; with 5 items they are numbered from 0 to 4"
+    ):
         read(write(tmp_path, "a.csv", "person,item,value\na,1,1\na,7,1\n"), n_items=5)
-    with pytest.raises(InvalidInput, match="item is a whole number"):
+    with pytest.raises(InvalidInput, match="line 2: item is not a whole number"):
         read(write(tmp_path, "b.csv", "person,item,value\na,x,1\n"), n_items=5)
 
 
@@ -124,15 +128,15 @@ def test_ratings_take_other_names_a_scale_and_labels(tmp_path: Path) -> None:
 def test_values_off_the_scale_are_refused_by_row_and_with_advice(tmp_path: Path) -> None:
     path = write(tmp_path, "r.csv", "person,item,value\n7,Up,5\n3,Alien,0.5\n")
     with pytest.raises(
-        InvalidInput, match=r"r\.csv, data row 1: value must be from 0 to 1\..*scale=\(1, 5\)"
+        InvalidInput, match=r"r\.csv has 1 row .*line 2: value must be from 0 to 1\..*scale=\(1, 5\)"
     ):
         read(path)
-    with pytest.raises(InvalidInput, match="data row 2: value must be from 1 to 5"):
+    with pytest.raises(InvalidInput, match="line 3: value must be from 1 to 5"):
         read(path, scale=(1, 5))
     for wrong in ((5, 1), (1, 1), (0, float("inf")), (float("nan"), 1)):
         with pytest.raises(InvalidInput, match="the least and the largest value"):
             read(path, scale=wrong)
-    with pytest.raises(InvalidInput, match="columns, scale and keep_last are for ratings"):
+    with pytest.raises(InvalidInput, match="scale: said of baskets, and only tables take that"):
         read(write(tmp_path, "b.txt", "0 1\n"), scale=(1, 5))
 
 
@@ -158,9 +162,9 @@ def test_columns_of_a_frame_are_read() -> None:
     [
         ((["a"], ["x", "y"], [1.0]), "got 1 persons, 2 items, 1 values"),
         (([], [], []), "got 0 persons"),
-        ((["a", None], ["x", "y"], [1.0, 1.0]), "data row 2: person is missing"),
-        ((["a"], ["x"], [float("nan")]), "data row 1: value is missing"),
-        ((["a"], ["x"], ["much"]), "value must be a number"),
+        (([None], ["y"], [1.0]), "no rows that can be used: person is empty"),
+        ((["a"], ["x"], [float("nan")]), "no rows that can be used: value is empty"),
+        ((["a"], ["x"], ["much"]), "data row 1: value is not a number"),
         ((["a"], [["x", "y"], ["z"]], [1.0]), "items are not a column"),
         ((["a", "a"], ["x", "x"], [1.0, 0.5]), "a person has an item twice"),
     ],
@@ -203,9 +207,9 @@ def test_damaged_files_are_refused(name: str, tmp_path: Path) -> None:
 def test_the_last_of_two_rows_counts_where_that_is_asked_for(tmp_path: Path) -> None:
     file = tmp_path / "twice.csv"
     file.write_text("person,item,value\na,x,0.25\nb,x,1\na,y,0.5\na,x,0.75\na,x,0.125\nb,y,1\n")
-    with pytest.raises(InvalidInput, match=r"rows 1 and 4; 2 rows are followed .* --keep-last"):
+    with pytest.raises(InvalidInput, match=r"lines 2 and 5; 2 rows are followed .* --keep-last"):
         read(file)
     people = read(file, keep_last=True)
     np.testing.assert_array_equal(people.matrices[0].toarray(), [[0.125, 0.5], [1.0, 1.0]])
-    with pytest.raises(InvalidInput, match="keep_last are for files of ratings"):
+    with pytest.raises(InvalidInput, match="keep_last: said of msweb, and only tables take that"):
         open_stream("msweb", keep_last=True)

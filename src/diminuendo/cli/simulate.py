@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import shlex
 import sys
+import warnings
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar, cast
@@ -76,7 +78,10 @@ def simulate_command(
     ] = None,
     epsilon: Annotated[str, typer.Option(help="Privacy budgets of private learners; as 1 or .1,1,10.")] = "1",
     delta: Annotated[float, typer.Option(help="Privacy budget of private learners.")] = 1e-6,
-    visits: Annotated[int, typer.Option(help="Rounds that one person may have; they share the budget.")] = 1,
+    visits: Annotated[
+        int,
+        typer.Option(help="Rounds of one person that private learners learn from; they share the budget."),
+    ] = 1,
     late: Annotated[
         str,
         typer.Option(
@@ -90,7 +95,11 @@ def simulate_command(
     ] = None,
     items: Annotated[int | None, typer.Option(help="The number of items; else read off the file.")] = None,
     columns: Annotated[
-        str | None, typer.Option(help="Names of the columns of ratings; as user,film,stars.")
+        str | None,
+        typer.Option(
+            help="Columns of a table: who, what and how much, as user,film,stars; or who and what, as customer,sku, "
+            "where every row is a thing that she wanted. Default: guessed by their names."
+        ),
     ] = None,
     scale: Annotated[
         str | None,
@@ -101,6 +110,29 @@ def simulate_command(
     keep_last: Annotated[
         bool, typer.Option("--keep-last", help="Where somebody rated a thing twice, the last row counts.")
     ] = False,
+    time: Annotated[
+        str | None, typer.Option(help="The column of a table that says when. Default: guessed by its name.")
+    ] = None,
+    round_: Annotated[
+        str | None,
+        typer.Option(
+            "--round",
+            help="What a round is: person (all her rows), order or order:COLUMN, session or session:MINUTES (of a "
+            "pause), day. Default: an order or session, where somebody has several, else a person.",
+        ),
+    ] = None,
+    skip_bad: Annotated[
+        bool, typer.Option("--skip-bad", help="Leave out rows that cannot be read, and say how many.")
+    ] = False,
+    ignore_case: Annotated[
+        bool, typer.Option("--ignore-case", help="Tea and tea are one thing, ADA and ada one person.")
+    ] = False,
+    people_without: Annotated[
+        int,
+        typer.Option(
+            help="So many people more, spread evenly, who want nothing: tables have rows of those who do."
+        ),
+    ] = 0,
     context: Annotated[
         str | None,
         typer.Option(
@@ -133,20 +165,30 @@ def simulate_command(
         raise InvalidInput(
             "--private-context says how contexts are treated; name them too, as --context country."
         )
-    ratings = _ratings(columns, scale) | {"keep_last": keep_last}
-    ratings |= {"context": context, "private_context": private_context}
+    how = _how(columns, scale)
+    how |= {
+        "keep_last": keep_last,
+        "time": time,
+        "round": round_,
+        "skip_bad": skip_bad,
+        "ignore_case": ignore_case,
+    }
+    how |= {"people_without": people_without, "context": context, "private_context": private_context}
     counts = numbers_in(slots, int, "--slots")
     cuts = None if rounds is None else numbers_in(rounds, int, "--rounds")
     budgets = numbers_in(epsilon, float, "--epsilon")
     make_room(json_file)
     with loading():
         from diminuendo.streams import open_stream
-    with progress_bars() as bars:
+        from diminuendo.streams.tables.summary import ReadNote
+    with progress_bars() as bars, warnings.catch_warnings():
+        warnings.simplefilter("ignore", ReadNote)  # it is all said below
         people = []
         for source in stream:
             path = Path(source)
             reading = bars(f"reading {path.name}", path.stat().st_size) if path.is_file() else None
-            people.append(open_stream(source, objective, n_items=items, **ratings, progress=reading))
+            people.append(open_stream(source, objective, n_items=items, **how, progress=reading))
+    _say_what_was_read(people, visits)
     names = _names(learners, feedback)
     if learners is None and context is not None:
         names = _compared(names, people[0], feedback, delta, late.split(","), answering)
@@ -188,21 +230,35 @@ def streams_command() -> None:
         table.add_row(name, f"{len(people):,}", f"{people.n_items:,}", people.family_name, ", ".join(known))
     console.print(table)
     console.print(
-        "Files: scipy CSR [bold].npz[/] (row = person, column = item, value in [0, 1]); ratings "
-        "[bold].csv[/], [bold].csv.gz[/], [bold].parquet[/] with columns person,item,value; baskets "
+        "Files: scipy CSR [bold].npz[/] (row = person, column = item, value in [0, 1]); tables "
+        "[bold].csv[/], [bold].tsv[/] (also .gz), [bold].parquet[/] with rows that say who wants what; baskets "
         "[bold].txt[/], [bold].txt.gz[/], one line of item numbers per person. Contexts, what is known of people when "
-        "they come: other columns of ratings; for the others, NAME.contexts.csv beside the file."
+        "they come: other columns of tables; for the others, NAME.contexts.csv beside the file."
     )
 
 
-def _ratings(columns: str | None, scale: str | None) -> dict[str, Any]:
-    """How ratings are to be read, where that is said."""
+def _say_what_was_read(streams: list[People], visits: int) -> None:
+    """Of each table: its columns, what a round is, and which rows do not count."""
+    for people in streams:
+        if people.was_read is not None:
+            say(str(people.was_read))
+        if people.persons is not None:
+            some = sum(min(visits, rounds) for rounds in Counter(people.persons.tolist()).values())
+            say(
+                f"Private learners learn from {visits} of each person's rounds (--visits {visits}): from {some:,} of "
+                f"{len(people):,}."
+            )
+
+
+def _how(columns: str | None, scale: str | None) -> dict[str, Any]:
+    """How a table is to be read, where that is said."""
     found: dict[str, Any] = {}
     if columns is not None:
         found["columns"] = tuple(name.strip() for name in columns.split(","))
-        if len(found["columns"]) != 3:
+        if len(found["columns"]) not in (2, 3):
             raise InvalidInput(
-                f"--columns takes the columns of person, item and value, as user,film,stars; got {columns!r}."
+                "--columns takes the columns of person, item and value, as user,film,stars, or of person and item; got "
+                f"{columns!r}."
             )
     if scale is not None:
         found["scale"] = tuple(numbers_in(scale, float, "--scale"))

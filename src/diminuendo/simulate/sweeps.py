@@ -32,6 +32,7 @@ from diminuendo.simulate.task import (
     heeds_budget,
     known_of,
     measured,
+    whose,
 )
 from diminuendo.simulate.workers import Outcome, how_many, on_cores, on_ray, one_by_one
 from diminuendo.streams.clicks import MODELS
@@ -64,12 +65,13 @@ def sweep(
 ) -> Sweep:
     """Run every learner with every budget and seed on the first `rounds` people of every stream.
 
-    `slots`: how many items each person is shown. `visits`: what private learners are made for. In the streams
-    themselves everybody comes once. `clicks`: by which model they click (streams/clicks.py), where feedback is
-    "click". `late`: by how many rounds people answer late, as 1000, or exponential:1000 where that is the mean and
-    chance decides; `answering`: the share of people who answer. `jobs`: runs at the same time, -1 for one per core.
-    `ray`: the address of a Ray cluster to do the work instead; "local" starts one. `time_limit`: seconds for each exact
-    optimum. Learners that do not listen to epsilon are run once for all of them.
+    `slots`: how many items each person is shown. `visits`: of how many rounds of one person private learners learn;
+    where a stream does not say whose a round is (`people.persons`), everybody comes once. `clicks`: by which model they
+    click (streams/clicks.py), where feedback is "click". `late`: by how many rounds people answer late, as 1000, or
+    exponential:1000 where that is the mean and chance decides; `answering`: the share of people who answer. `jobs`:
+    runs at the same time, -1 for one per core. `ray`: the address of a Ray cluster to do the work instead; "local"
+    starts one. `time_limit`: seconds for each exact optimum. Learners that do not listen to epsilon are run once for
+    all of them.
 
     Where something is known of the people of a stream, learners that take contexts are given them;
     `private-no-contexts` and `private-separate` are learners to compare them with (contexts.py).
@@ -89,7 +91,7 @@ def sweep(
 
     def cell(number: int, people: Stream, k: int, lateness: Lateness) -> _Cell:
         runs: list[Run] = []
-        stream_slice = StreamSlice(number, len(people), fingerprint(people), known_of(people))
+        stream_slice = StreamSlice(number, len(people), fingerprint(people), known_of(people), whose(people))
         for name in names:
             # One that does not listen to budgets is asked for the default one, whatever budgets others are asked for.
             heeds = heeds_budget(name, feedback)
@@ -180,6 +182,10 @@ def describe(stream: Stream) -> dict[str, Any]:
     if isinstance(stream, People):
         if stream.labels is not None:
             found["labels"] = list(stream.labels)
+        if stream.persons is not None:
+            found["people"] = len(np.unique(stream.persons))
+        if stream.was_read is not None:
+            found["read"] = stream.was_read.as_json()
         found["mean_nonzeros"] = sum(matrix.nnz for matrix in stream.matrices) / max(1, len(stream))
     return found
 

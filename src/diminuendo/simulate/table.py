@@ -6,7 +6,7 @@ true.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from decimal import ROUND_CEILING, Context, Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -59,6 +59,12 @@ def speed(runs: Sequence[Result]) -> float:
 def tables(sweep: Sweep) -> list[Table]:
     """One table for each simulation: all columns for one epsilon, or a column for each of several."""
     return [by_epsilon(one) if len(one.epsilons) > 1 else as_table(one) for one in sweep.simulations]
+
+
+def comers(stream: Mapping[str, Any]) -> str:
+    """Who came: how many people, or how many rounds of them."""
+    rounds = f"{stream['rounds']:,} "
+    return rounds + (f"rounds of {stream['people']:,} people" if "people" in stream else "people")
 
 
 def as_table(simulation: Simulation) -> Table:
@@ -153,7 +159,7 @@ def _empty(simulation: Simulation, caption: str) -> Table:
 
     stream = simulation.stream
     table = Table(
-        title=f"{stream['name']}: {stream['rounds']:,} people, {stream['items']:,} items, "
+        title=f"{stream['name']}: {comers(stream)}, {stream['items']:,} items, "
         f"{simulation.slots} slots, {stream['objective']}, {simulation.feedback} feedback"
         + (f", {simulation.waited}" if simulation.waited else "")
         + (f", contexts: {simulation.contexts.said}" if simulation.contexts else ""),

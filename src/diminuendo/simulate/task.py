@@ -38,6 +38,8 @@ class StreamSlice:
     """A hash of these people; "" for Python functions, which cannot be told from others."""
     known: str = ""
     """A hash of what is known of each of them, and of how; "" where nothing is."""
+    whose: str = ""
+    """A hash of whose round each is; "" where everybody has one."""
 
     def people(self, whole: Stream) -> Stream:
         """The people themselves, of the whole stream."""
@@ -69,6 +71,8 @@ class Run:
         facts: tuple[object, ...] = ("run", self.learner, self.seed, setting, self.clicks, self.lateness)
         if setting.rules is not None or setting.exclusions:  # which are not in what a setting says of itself
             facts += (setting.rules, setting.exclusions)
+        if self.stream_slice.whose:  # baselines are the same, whoever comes
+            facts += (self.stream_slice.whose,)
         return self.stream_slice.key(*facts)
 
     @property
@@ -82,7 +86,9 @@ class Run:
         _compile(self.learner, setting, stream)
         # People want the same for every seed, but click with other click words.
         met = stream.clicking(self.clicks, self.seed) if feedback == "click" else stream
-        everybody = np.arange(len(stream)) if setting.visits > 1 else None
+        everybody = (
+            np.arange(len(stream)) if setting.visits > 1 and stream.persons is None else stream.persons
+        )
         separate = isinstance(met, People) and self.learner.endswith(SEPARATE)
         began = time.perf_counter()
         if isinstance(met, People) and separate:
@@ -187,6 +193,11 @@ def known_of(stream: Stream) -> str:
     digest = hashlib.sha256(repr(stream.contexts.config()).encode())
     digest.update(np.ascontiguousarray(stream.types).tobytes())
     return digest.hexdigest()
+
+
+def whose(stream: Stream) -> str:
+    """A hash of whose round each is; "" where everybody has one."""
+    return "" if stream.persons is None else hashlib.sha256(stream.persons.tobytes()).hexdigest()
 
 
 def _absorb(table: Any, digest: Any) -> None:

@@ -10,23 +10,29 @@ from diminuendo.streams.files import read
 from diminuendo.streams.people import Functions, People, Stream
 from diminuendo.streams.places import from_places, grid
 from diminuendo.streams.synthetic import adversary, drift, sparse_display, taste_groups
+from diminuendo.streams.tables.read_as import ReadAs
+from diminuendo.streams.tables.summary import ReadNote, WasRead
 
 if TYPE_CHECKING:
-    from diminuendo.streams.ratings import from_ratings, read_ratings
+    from diminuendo.streams.ratings import from_ratings, from_table, read_ratings
 
 # pyarrow takes its time to load, and most streams do without.
-__getattr__, __dir__ = lazily(__name__, {"ratings": "from_ratings read_ratings"})
+__getattr__, __dir__ = lazily(__name__, {"ratings": "from_ratings from_table read_ratings"})
 
 __all__ = [
     "BUILTIN",
     "Contexts",
     "Functions",
     "People",
+    "ReadAs",
+    "ReadNote",
     "Stream",
+    "WasRead",
     "adversary",
     "drift",
     "from_places",
     "from_ratings",
+    "from_table",
     "grid",
     "msweb",
     "open_stream",

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import csv
 import gzip
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from importlib import resources
 from inspect import signature
 from pathlib import Path
+from typing import Unpack
 
 import numpy as np
 
@@ -16,10 +17,10 @@ from diminuendo.errors import InvalidInput
 from diminuendo.objectives import FAMILIES, NoisyOr
 from diminuendo.objectives.family import Family
 from diminuendo.streams.baskets import read_baskets, split_entry
-from diminuendo.streams.contexts import names_of
-from diminuendo.streams.files import Scale, read
+from diminuendo.streams.files import read
 from diminuendo.streams.people import People
 from diminuendo.streams.synthetic import adversary, drift, taste_groups
+from diminuendo.streams.tables.read_as import How, ReadAs
 from diminuendo.types import Progress
 
 
@@ -82,14 +83,10 @@ def open_stream(
     objective: str | None = None,
     *,
     n_items: int | None = None,
-    columns: tuple[str, str, str] | None = None,
-    scale: Scale | None = None,
-    keep_last: bool = False,
-    context: str | Sequence[str] | None = None,
-    private_context: bool = False,
     progress: Progress | None = None,
+    **how: Unpack[How],
 ) -> People:
-    """A stream by built-in name or from a file, read as people of the given objective.
+    """A stream by built-in name or from a file, read as people of the given objective; `how`, see `read`.
 
     `context` names what is known of people when they come, as in `read`; without it, nothing is.
     """
@@ -97,22 +94,10 @@ def open_stream(
     if objective is not None:
         family = _validate.lookup(FROM_ROWS, objective, "objective for rows of a file")()
     if str(source) not in BUILTIN:
-        return read(
-            source,
-            family,
-            n_items=n_items,
-            columns=columns,
-            scale=scale,
-            keep_last=keep_last,
-            context=context,
-            private_context=private_context,
-            progress=progress,
-        )
-    if columns or scale or keep_last:
-        raise InvalidInput(
-            f"columns, scale and keep_last are for files of ratings; leave them out for {source}."
-        )
-    people = BUILTIN[str(source)]().with_columns(names_of(context), private=private_context)
+        return read(source, family, n_items=n_items, progress=progress, **how)
+    read_as = ReadAs(**how)
+    read_as.only_contexts(str(source))
+    people = BUILTIN[str(source)]().with_columns(read_as.contexts, private=read_as.private_context)
     if n_items not in (None, people.n_items):
         raise InvalidInput(f"{source} has {people.n_items} items; got n_items={n_items}.")
     if family is None or family.name == people.family_name:

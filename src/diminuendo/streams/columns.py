@@ -6,8 +6,8 @@ before anybody comes.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,6 +17,9 @@ from diminuendo._extras import extra
 from diminuendo.errors import InvalidInput
 from diminuendo.streams.contexts import UNKNOWN, Contexts, listed
 from diminuendo.streams.people import People
+from diminuendo.streams.tables.cells import labels_of
+from diminuendo.streams.tables.names import found, meant, tidied
+from diminuendo.streams.tables.times import EXPECTED, HOURS, times_of
 from diminuendo.types import Ints
 
 with extra("simulate"):
@@ -25,8 +28,6 @@ with extra("simulate"):
     import pyarrow.csv
 
 WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
-MILLISECONDS = 10**11
-"""Seconds since 1970 stay below this for three thousand years; larger numbers are milliseconds."""
 
 
 class Coded(NamedTuple):
@@ -36,8 +37,16 @@ class Coded(NamedTuple):
     values: Sequence[str]
 
 
+class Known(NamedTuple):
+    """One context that was asked for: what it is called, and which part of which column it is."""
+
+    name: str
+    column: str
+    part: str = ""
+
+
 def _hours(times: Any) -> Coded:
-    return Coded(_whole(pc.hour(times)), [str(hour) for hour in range(24)])
+    return Coded(_whole(pc.hour(times)), [str(hour) for hour in range(HOURS)])
 
 
 def _weekdays(times: Any) -> Coded:
@@ -48,33 +57,55 @@ PARTS: dict[str, Callable[[Any], Coded]] = {"hour": _hours, "weekday": _weekdays
 """What of a time may be a context: written as `time:hour`, where `time` is the column."""
 
 
-def columns_of(names: Sequence[str], found: Sequence[str], file: str) -> list[str]:
-    """The columns of a file that hold these contexts, each once; what is not there is refused."""
-    columns = [name if name in found else name.rpartition(":")[0] for name in names]
-    for name, column in zip(names, columns, strict=True):
-        part = name.rpartition(":")[2]
-        if column not in found:
-            meant = "".join(f" Did you mean {close}?" for close in get_close_matches(name, found, 1))
+def columns_of(names: Sequence[str], header: Sequence[str], file: str) -> list[Known]:
+    """Where in a file these contexts are; what is not there is refused."""
+    every = []
+    for name in names:
+        if (whole := found(name, header, file)) is not None:
+            every.append(Known(name, whole))
+            continue
+        first, _, part = name.rpartition(":")
+        column = found(first, header, file) if first else None
+        if column is None:
             raise InvalidInput(
-                f"{file} has no column {column or name} to know of people.{meant} Its columns are: {', '.join(found)}."
+                f"{file} has no column {first or name} to know of people.{meant(name, header)} Its columns are: "
+                f"{', '.join(header)}."
             )
-        if column != name and part not in PARTS:
+        if part not in PARTS:
             raise InvalidInput(
-                f"Of a time, {' or '.join(PARTS)} can be known, as {column}:hour; got {name!r}."
+                f"Of a time, {' or '.join(PARTS)} can be known, as {first}:hour; got {name!r}."
             )
-    return list(dict.fromkeys(columns))
+        every.append(Known(name, column, part))
+    return every
 
 
-def coded(table: Mapping[str, Any], name: str, file: str) -> Coded:
-    """One context of every row, from pyarrow columns by name."""
-    if name not in table:
-        column, _, part = name.rpartition(":")
-        return PARTS[part](_times(table[column], column, file))
-    column = table[name]
+def coded(column: Any, known: Known, file: str) -> Coded:
+    """One context of every row, from a pyarrow column."""
+    if known.part:
+        return _part(column, known, file)
     if pa.types.is_nested(column.type):
-        raise InvalidInput(f"{file}: {name} must be a column of plain values.")
-    encoded = column.cast(pa.string()).combine_chunks().dictionary_encode()
-    return Coded(_whole(encoded.indices), encoded.dictionary.to_pylist())
+        raise InvalidInput(f"{file}: {known.name} must be a column of plain values.")
+    codes, values, _ = labels_of(column.cast(pa.string()), file, known.name)
+    return Coded(codes, values.to_pylist())
+
+
+def _part(column: Any, known: Known, file: str) -> Coded:
+    """A part of a time. Whole numbers from 0 to 23 are hours themselves; other small numbers are no times."""
+    times = times_of(column, file, known.column)
+    if times.real:
+        if times.wrong.any():
+            warnings.warn(
+                f"{file}: {int(times.wrong.sum()):,} of {len(times.wrong):,} rows have no time in {known.column} that "
+                f"can be read, so that {known.name} is not known there.",
+                stacklevel=4,
+            )
+        return PARTS[known.part](times.column)
+    if times.hours and known.part == "hour":
+        return Coded(_whole(times.column), [str(hour) for hour in range(HOURS)])
+    raise InvalidInput(
+        f"{file}: {known.column} is not a column of times. {EXPECTED} Where its values are what is known of people, "
+        f"such as hours from 0 to 23 or days, name the column alone: {known.column}."
+    )
 
 
 def of_people(found: Coded, person: Ints, n_people: int) -> tuple[Coded, int]:
@@ -116,46 +147,22 @@ def from_beside(path: Path, names: Sequence[str], n_people: int) -> dict[str, Co
     head = pyarrow.csv.ConvertOptions(strings_can_be_null=True)
     try:
         with table.open("rb") as file:
-            found = pyarrow.csv.open_csv(file).schema.names
-        head.column_types = dict.fromkeys(found, pa.string())
+            given = pyarrow.csv.open_csv(file).schema.names
+        head.column_types = dict.fromkeys(given, pa.string())
         # A line with nothing in it is a person of whom nothing is known, where there is only one column.
         rows = pyarrow.csv.read_csv(
             table, convert_options=head, parse_options=pyarrow.csv.ParseOptions(ignore_empty_lines=False)
         )
     except (pa.ArrowInvalid, OSError):
         raise InvalidInput(f"{table.name} cannot be read as a table with commas between columns.") from None
-    columns_of(names, found, table.name)
+    header = tidied(given)
+    every = columns_of(names, header, table.name)
     if rows.num_rows != n_people:
         raise InvalidInput(
             f"{table.name} has {rows.num_rows:,} lines below the names of columns, and {path.name} has {n_people:,} "
             "people; expected a line per person."
         )
-    read = {column: rows.column(column) for column in found}
-    return {name: coded(read, name, table.name) for name in names}
-
-
-def _times(column: Any, name: str, file: str) -> Any:
-    """A column of times, also where it holds text or numbers."""
-    kind = column.type
-    if pa.types.is_timestamp(kind):
-        return column
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
-        for wanted in (pa.int64(), pa.timestamp("us"), pa.timestamp("us", "UTC")):
-            try:
-                column = column.cast(wanted)
-                break
-            except pa.ArrowInvalid:
-                continue
-    if pa.types.is_floating(column.type):
-        column = pc.floor(column).cast(pa.int64(), safe=False)
-    if pa.types.is_integer(column.type):
-        unit = "ms" if (pc.max(column).as_py() or 0) > MILLISECONDS else "s"
-        return column.cast(pa.int64()).cast(pa.timestamp(unit))
-    if not pa.types.is_timestamp(column.type):
-        raise InvalidInput(
-            f"{file}: {name} is not a column of times. Expected times as 2024-05-01 17:30:00, or seconds since 1970."
-        )
-    return column
+    return {one.name: coded(rows.column(header.index(one.column)), one, table.name) for one in every}
 
 
 def _whole(column: Any) -> Ints:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TypeAlias
+from typing import Unpack
 
 import scipy
 
@@ -14,17 +14,11 @@ from diminuendo.objectives import NoisyOr
 from diminuendo.objectives.family import Family
 from diminuendo.objectives.rows import Matrix
 from diminuendo.streams.baskets import ENTRY, read_baskets
-from diminuendo.streams.contexts import names_of
 from diminuendo.streams.people import People
+from diminuendo.streams.tables.read_as import How, ReadAs
 from diminuendo.types import Progress
 
-COLUMNS = ("person", "item", "value")
-"""The columns of ratings."""
-Scale: TypeAlias = tuple[float, float]
-"""The value that means nothing, and the value that means everything: (1, 5) for one to five stars."""
-UNIT: Scale = (0.0, 1.0)
-
-RATINGS = (".parquet", ".csv", ".csv.gz")
+RATINGS = (".parquet", ".csv", ".csv.gz", ".tsv", ".tsv.gz")
 SUFFIXES = (".npz", *RATINGS, ".txt", ".txt.gz")
 
 
@@ -33,20 +27,17 @@ def read(
     family: Family | None = None,
     *,
     n_items: int | None = None,
-    columns: tuple[str, str, str] | None = None,
-    scale: Scale | None = None,
-    keep_last: bool = False,
-    context: str | Sequence[str] | None = None,
-    private_context: bool = False,
     progress: Progress | None = None,
+    **how: Unpack[How],
 ) -> People:
-    """People from a file: scipy CSR `.npz`, ratings `.parquet` or `.csv`, baskets `.txt` (each may be gzipped text).
+    """People from a file: scipy CSR `.npz`, rows `.parquet`, `.csv` or `.tsv`, baskets `.txt` (text may be gzipped).
 
-    Ratings may have other `columns` than person, item, value, and another `scale` than 0 to 1, such as (1, 5). Who
-    rated a thing twice is refused, unless `keep_last`.
+    Rows say who wants what, and perhaps how much and when. `how` they are read, by name: `columns`, `scale`, `time`,
+    `round`, `keep_last`, `skip_bad`, `ignore_case`, `people_without`; see `ReadAs`. Columns that are not named are
+    guessed by their names, and `people.was_read` says what was found.
 
     `context` names what was known of people when they came, as "country,device" or ["country", "time:hour"]: columns
-    of ratings; of baskets `entry`, the first item of a line; and, for baskets and `.npz`, columns of the table
+    of rows; of baskets `entry`, the first item of a line; and, for baskets and `.npz`, columns of the table
     NAME.contexts.csv beside the file, with a line per person. Values are listed from the file, which is for
     simulations: a service lists them before anybody comes. `private_context`: nobody but she herself may learn it.
     """
@@ -55,38 +46,26 @@ def read(
         raise InvalidInput(
             f"There is no file {path}. A stream is a built-in name or a file; see `diminuendo streams`."
         )
-    names = names_of(context)
+    read_as = ReadAs(**how)
+    names, private = read_as.contexts, read_as.private_context
     try:
         if path.name.endswith(RATINGS):
             from diminuendo.streams.ratings import read_ratings  # here: pyarrow takes its time to load
 
-            columns, scale = columns or COLUMNS, scale or UNIT
-            return read_ratings(
-                path,
-                family,
-                n_items=n_items,
-                columns=columns,
-                scale=scale,
-                keep_last=keep_last,
-                context=names,
-                private_context=private_context,
-                progress=progress,
-            )
-        if columns or scale or keep_last:
-            raise InvalidInput(
-                f"columns, scale and keep_last are for ratings ({', '.join(RATINGS)}); leave them out."
-            )
+            return read_ratings(path, family, n_items=n_items, progress=progress, **how)
         if path.name.endswith((".txt", ".txt.gz")):
+            read_as.only_contexts("baskets")
             entry = ENTRY in names
             people = read_baskets(
-                path, family, n_items=n_items, entry=entry, private_context=private_context, progress=progress
+                path, family, n_items=n_items, entry=entry, private_context=private, progress=progress
             )
-            return _with_contexts(path, people, names, private_context)
+            return _with_contexts(path, people, names, private)
         if path.name.endswith(".npz"):
+            read_as.only_contexts("a matrix")
             people = People(family or NoisyOr(), _matrix(path), n_items, name=path.stem)
             if progress:
                 progress(path.stat().st_size)
-            return _with_contexts(path, people, names, private_context)
+            return _with_contexts(path, people, names, private)
         raise InvalidInput(f"{path.name}: expected a file that ends in {', '.join(SUFFIXES)}.")
     except InvalidInput as error:
         raise InvalidInput(str(error) if path.name in str(error) else f"{path.name}: {error}") from error

@@ -25,6 +25,7 @@ from diminuendo.objectives.person import Person, largest_state
 from diminuendo.objectives.rows import Matrix
 from diminuendo.streams.clicks import MODELS, click_all, click_words_of, first_click
 from diminuendo.streams.contexts import Contexts
+from diminuendo.streams.tables.summary import WasRead
 from diminuendo.types import Floats, Ints, Items, Objective, Slate, SlateLike, Words
 
 
@@ -41,6 +42,10 @@ class Stream(ABC):
     """What is known of people when they come, if anything."""
     types: Ints | None = None
     """The type of each of them."""
+    persons: Ints | None = None
+    """Whose round each is, as numbers, where somebody may have several; None where everybody has one."""
+    was_read: WasRead | None = None
+    """What was read of the table that they come from."""
 
     @abstractmethod
     def __len__(self) -> int: ...
@@ -144,7 +149,10 @@ class People(Stream):
         return self._length
 
     def __repr__(self) -> str:
-        return f"<People: {self.name}, {len(self):,} people, {self.n_items:,} items, {self.family_name}>"
+        whose = "" if self.persons is None else f"rounds of {len(np.unique(self.persons)):,} "
+        return (
+            f"<People: {self.name}, {len(self):,} {whose}people, {self.n_items:,} items, {self.family_name}>"
+        )
 
     def __iter__(self) -> Iterator[Person]:
         return (Person(self.family, self.n_items, self.table, t) for t in range(len(self)))
@@ -166,6 +174,7 @@ class People(Stream):
             some = self.with_rows(tuple(part[person] for part in self.matrices))
         some._click_words = self.click_words[person]
         some.types = None if self.types is None else self.types[person]
+        some.persons = None if self.persons is None else self.persons[person]
         return some
 
     @property
@@ -214,6 +223,7 @@ class People(Stream):
         made = People(self.family, parts, self.n_items, **kept)
         made.clicks, made._click_words = self.clicks, self._click_words
         made.contexts, made.types = self.contexts, self.types
+        made.persons, made.was_read = self.persons, self.was_read
         return made
 
 

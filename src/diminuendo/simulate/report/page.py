@@ -27,6 +27,7 @@ from diminuendo.simulate.report.text import (
     table_rows,
 )
 from diminuendo.simulate.result import Result, Simulation
+from diminuendo.simulate.table import comers
 from diminuendo.streams.builtin import BUILTIN
 
 CAME_BACK = {
@@ -74,7 +75,7 @@ def section(simulation: Simulation, plates: Iterable[Plate], anchor: str, *, alo
     numbers = table("Means over runs, per person.", COLUMNS, table_rows(simulation))
     return (
         f'<section id="{anchor}"><{level}>{escaped(heading(simulation))}</{level}>'
-        f"<p>{escaped(lead(simulation))}</p>{answer(simulation)}{notice}{promises(simulation)}"
+        f"<p>{escaped(lead(simulation))}</p>{was_read(simulation)}{answer(simulation)}{notice}{promises(simulation)}"
         f"{contexts_section(simulation)}{figures}"
         f"<h3>The numbers</h3>{numbers}</section>"
     )
@@ -84,7 +85,7 @@ def heading(simulation: Simulation) -> str:
     """A name for it, in plain text."""
     stream = simulation.stream
     return (
-        f"{stream['name']}: {simulation.slots} of {stream['items']:,} things for {stream['rounds']:,} people"
+        f"{stream['name']}: {simulation.slots} of {stream['items']:,} things for {comers(stream)}"
         + ("" if simulation.feedback == "full" else f", {simulation.feedback} feedback")
         + (f", {simulation.waited}" if simulation.waited else "")
     )
@@ -96,7 +97,7 @@ def lead(simulation: Simulation) -> str:
     seeds = len({run.seed for run in simulation.results})
     asked = ", ".join(f"{epsilon:g}" for epsilon in simulation.epsilons)
     return (
-        f"{stream['rounds']:,} people of the stream {stream['name']} came one after the other. Each was shown "
+        f"{comers(stream)} of the stream {stream['name']} came one after the other. Each was shown "
         f"{simulation.slots} of {stream['items']:,} things, chosen before it was known what she wants "
         f"({stream['objective']}). {CAME_BACK[simulation.feedback]} {len(groups)} learners did the choosing, "
         f"{seeds} {'time' if seeds == 1 else 'times'} each"
@@ -107,6 +108,14 @@ def lead(simulation: Simulation) -> str:
             else ""
         )
     )
+
+
+def was_read(simulation: Simulation) -> str:
+    """What was read of the file that the stream comes from, where it is a table."""
+    if "read" not in simulation.stream:
+        return ""
+    lines = "".join(f"<li>{escaped(line)}</li>" for line in simulation.stream["read"]["said"])
+    return f"<details><summary>What was read</summary><ul>{lines}</ul></details>"
 
 
 def answer(simulation: Simulation) -> str:

@@ -1,0 +1,167 @@
+"""Frames of every kind are read like the file that they would be written to."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from datetime import date, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+
+import diminuendo as dim
+from diminuendo.errors import InvalidInput
+from diminuendo.streams import ReadNote
+
+COLUMNS: dict[str, list[Any]] = {
+    "Customer ID": [7, 3, 7, 7],
+    "sku": ["b", "a", "a", None],
+    "created_at": [datetime(2024, 5, 2), datetime(2024, 5, 1, 9), datetime(2024, 5, 1), datetime(2024, 5, 1)],
+    "stars": [5.0, 2.0, 1.0, 1.0],
+}
+
+
+class SpeaksArrow:
+    """A frame of a library that nobody knows; it speaks Arrow and no more."""
+
+    def __init__(self, columns: dict[str, Any]) -> None:
+        self._table = pa.table(columns)
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        return self._table.__arrow_c_stream__(requested_schema)
+
+
+class ToArrow:
+    """One that can be turned into Arrow."""
+
+    def __init__(self, columns: dict[str, Any]) -> None:
+        self._columns = columns
+
+    def to_arrow(self) -> Any:
+        return pa.table(self._columns)
+
+
+class Interchange:
+    """One that speaks the older protocol alone."""
+
+    def __init__(self, columns: dict[str, Any]) -> None:
+        self._table = pa.table(columns)
+
+    def __dataframe__(self, *given: Any, **named: Any) -> Any:
+        return self._table.__dataframe__(*given, **named)
+
+
+def polars(columns: dict[str, Any]) -> Any:
+    return pytest.importorskip("polars").DataFrame(columns)
+
+
+def lazy_polars(columns: dict[str, Any]) -> Any:
+    return polars(columns).lazy()
+
+
+def duckdb(columns: dict[str, Any]) -> Any:
+    return pytest.importorskip("duckdb").from_arrow(pa.table(columns))
+
+
+KINDS: dict[str, Callable[[dict[str, Any]], Any]] = {
+    "dictionary": dict,
+    "arrays": lambda columns: {name: np.array(column) for name, column in columns.items()},
+    "pandas": pandas.DataFrame,
+    "arrow": pa.table,
+    "speaks-arrow": SpeaksArrow,
+    "to-arrow": ToArrow,
+    "interchange": Interchange,
+    "polars": polars,
+    "lazy-polars": lazy_polars,
+    "duckdb": duckdb,
+}
+
+
+@pytest.fixture(autouse=True)
+def quiet() -> Iterator[None]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ReadNote)
+        yield
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("round_", ["person", "day"])
+def test_a_frame_is_read_like_its_file(kind: str, round_: str, tmp_path: Path) -> None:
+    pa.parquet.write_table(pa.table(COLUMNS), tmp_path / "shop.parquet")
+    how: dict[str, Any] = {"scale": (1, 5), "round": round_}
+    asked = dim.read(tmp_path / "shop.parquet", **how)
+    people = dim.from_table(KINDS[kind](COLUMNS), name="shop", **how)
+    assert people.labels == asked.labels == ("a", "b")
+    np.testing.assert_array_equal(people.matrices[0].toarray(), asked.matrices[0].toarray())
+    assert (people.persons is None) == (asked.persons is None) == (round_ == "person")
+    assert people.was_read is not None
+    assert people.was_read.left_out == {"sku is empty": 1}
+    assert people.was_read.columns["person"] == "Customer ID"
+
+
+def test_days_decimals_categories_truth_and_missing_numbers() -> None:
+    frame = pandas.DataFrame(
+        {
+            "user": pandas.Categorical(["a", "b", "a"], categories=["ghost", "b", "a"]),
+            "item": [10, None, 9],
+            "value": [True, False, True],
+        }
+    )
+    people = dim.from_table(frame)
+    assert people.labels == ("9", "10"), "and not 10.0, though a missing one made them fractions"
+    assert len(people) == 1
+    table = pa.table(
+        {
+            "user": ["a", "a"],
+            "item": ["x", "x"],
+            "value": [Decimal("0.5"), Decimal("0.25")],
+            "date": [date(2024, 5, 1), date(2024, 5, 2)],
+        }
+    )
+    people = dim.from_table(table)
+    assert people.matrices[0].toarray().tolist() == [[0.5], [0.25]], "two sessions"
+
+
+def test_columns_of_pandas_with_types_of_its_own() -> None:
+    frame = pandas.DataFrame(
+        {
+            "user": pandas.array([7, None, 7], dtype="Int64"),
+            "sku": pandas.array(["x", "x", "y"], dtype="string"),
+            "at": pandas.to_datetime(
+                ["2024-05-01 23:30", "2024-05-01 01:00", "2024-05-02 00:10"]
+            ).tz_localize("Europe/Berlin"),
+        }
+    )
+    people = dim.from_table(frame, round="day")
+    assert people.was_read is not None
+    assert people.was_read.left_out == {"user is empty": 1}
+    assert len(people) == 1, "one day, in UTC"
+
+
+def test_a_column_of_several_kinds_is_text() -> None:
+    frame = pandas.DataFrame({"user": [7, "7", None, "ada"], "sku": ["x", "y", "x", 3]})
+    people = dim.from_table(frame)
+    assert people.labels == ("3", "x", "y")
+    assert people.matrices[0].toarray().tolist() == [[0, 1, 1], [1, 0, 0]]
+
+
+def test_who_and_what_without_values() -> None:
+    people = dim.from_ratings(["ada", "bob", "ada"], ["tea", "tea", "tea"])
+    assert people.matrices[0].toarray().tolist() == [[1], [1]]
+
+
+@pytest.mark.parametrize("frame", [None, 7, "orders.csv", [1, 2], {}, pandas.DataFrame()])
+def test_what_is_no_table_is_refused(frame: Any) -> None:
+    with pytest.raises(InvalidInput, match="Expected a table with columns by name"):
+        dim.from_table(frame)
+
+
+def test_columns_of_other_lengths_are_refused() -> None:
+    with pytest.raises(InvalidInput, match="one length; got 1 in user, 2 in sku"):
+        dim.from_table({"user": [1], "sku": [1, 2]})

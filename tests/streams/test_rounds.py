@@ -1,0 +1,223 @@
+"""What a round is: rows of one person at other times are other rounds, in the order of time, and still hers."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import diminuendo as dim
+from diminuendo.errors import InvalidInput
+from diminuendo.streams import ReadNote
+from diminuendo.streams.tables.read_as import Round
+from diminuendo.streams.tables.rounds import DAY, MINUTE, rounds_of, sessions
+from diminuendo.streams.tables.times import times_of
+
+ROWS = [
+    ("ada", "tea", "2024-05-03 09:00", "7"),
+    ("bob", "tea", "2024-05-01 08:00", "2"),
+    ("ada", "soap", "2024-05-01 10:00", "1"),
+    ("ada", "salt", "2024-05-01 10:20", "1"),
+    ("ada", "tea", "2024-05-01 11:00", "5"),
+    ("bob", "soap", "2024-05-01 07:45", "3"),
+]
+"""Not in the order of time: Ada comes on two days, in three sessions, and Bob has two orders within half an hour."""
+
+
+@pytest.fixture(autouse=True)
+def quiet() -> Iterator[None]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ReadNote)
+        yield
+
+
+def table(*names: str) -> dict[str, list[str]]:
+    columns = dict(zip(("customer", "sku", "created_at", "order_id"), zip(*ROWS, strict=True), strict=True))
+    return {name: list(columns[name]) for name in ("customer", "sku", *names)}
+
+
+def said(people: dim.People) -> list[tuple[int, list[str]]]:
+    """Whose each round is (numbers in the order of first rounds), and what is wanted in it."""
+    assert people.labels is not None
+    whose = range(len(people)) if people.persons is None else people.persons.tolist()
+    numbers = {person: number for number, person in enumerate(dict.fromkeys(whose))}
+    rows = people.matrices[0].toarray()
+    return [
+        (numbers[person], [people.labels[item] for item in np.flatnonzero(row)])
+        for person, row in zip(whose, rows, strict=True)
+    ]
+
+
+ADA, BOB = 1, 0
+BY_ROUND: dict[str, list[tuple[int, list[str]]]] = {
+    "order": [(BOB, ["soap"]), (BOB, ["tea"]), (ADA, ["salt", "soap"]), (ADA, ["tea"]), (ADA, ["tea"])],
+    "session": [(BOB, ["soap", "tea"]), (ADA, ["salt", "soap"]), (ADA, ["tea"]), (ADA, ["tea"])],
+    "session:45": [(BOB, ["soap", "tea"]), (ADA, ["salt", "soap", "tea"]), (ADA, ["tea"])],
+    "session:15": [(BOB, ["soap", "tea"]), (ADA, ["soap"]), (ADA, ["salt"]), (ADA, ["tea"]), (ADA, ["tea"])],
+    "session:5": [
+        (BOB, ["soap"]),
+        (BOB, ["tea"]),
+        (ADA, ["soap"]),
+        (ADA, ["salt"]),
+        (ADA, ["tea"]),
+        (ADA, ["tea"]),
+    ],
+    "day": [(BOB, ["soap", "tea"]), (ADA, ["salt", "soap", "tea"]), (ADA, ["tea"])],
+}
+
+
+@pytest.mark.parametrize("kind", BY_ROUND)
+def test_rounds_are_in_the_order_of_time_and_say_whose_they_are(kind: str) -> None:
+    people = dim.from_table(table("created_at", "order_id"), round=kind)
+    assert said(people) == BY_ROUND[kind]
+    assert people.persons is not None
+    assert people.was_read is not None
+    assert (people.was_read.rounds, people.was_read.people) == (len(people), 2)
+    assert repr(people).startswith(f"<People: table, {len(people)} rounds of 2 people")
+    some = people[1:3]
+    assert some.persons is not None
+    assert some.persons.tolist() == people.persons[1:3].tolist(), "a part of the stream has its own"
+
+
+def test_nobody_wants_anything_before_she_does() -> None:
+    """With whole people, what Ada takes on the third of May would count on the first."""
+    people = dim.from_table(table("created_at", "order_id"))
+    assert said(people) == BY_ROUND["order"], "orders, where there are more of them than people"
+    assert "A round is an order of a person (--round says otherwise)" in str(people.was_read)
+    people = dim.from_table(table("created_at"))
+    assert said(people) == BY_ROUND["session"], "else sessions"
+    assert "without a pause of more than 30 minutes (--round says otherwise)" in str(people.was_read)
+
+
+def test_whole_people_where_that_is_asked_for_or_nothing_tells_rounds_apart() -> None:
+    whole = [(0, ["salt", "soap", "tea"]), (1, ["soap", "tea"])]
+    for columns, how in ((("created_at", "order_id"), {"round": "person"}), ((), {})):
+        people = dim.from_table(table(*columns), **how)  # type: ignore[arg-type]
+        assert said(people) == whole, "in the order of their first rows"
+        assert people.persons is None
+    by_time = dim.from_table(table("created_at"), round="person", time="created_at")
+    assert said(by_time) == [(0, ["soap", "tea"]), (1, ["salt", "soap", "tea"])]
+    once: dict[str, Any] = {
+        "user": ["a", "a", "b"],
+        "sku": ["x", "y", "x"],
+        "date": ["2024-05-02", "2024-05-02", "2024-05-01"],
+    }
+    people = dim.from_table(once)
+    assert people.persons is None
+    assert said(people) == [(0, ["x", "y"]), (1, ["x"])], "nobody comes twice: as without times"
+
+
+def test_numbers_that_are_no_times_put_orders_in_order_and_tell_no_sessions() -> None:
+    steps: dict[str, Any] = {"user": ["a", "a"], "sku": ["x", "y"], "time": [105, 100], "order": [1, 2]}
+    assert said(dim.from_table(steps)) == [(0, ["y"]), (0, ["x"])]
+    del steps["order"]
+    assert dim.from_table(steps).persons is None
+    with pytest.raises(InvalidInput, match=r"a session is told by a column of times. time is not one"):
+        dim.from_table(steps, round="session")
+    with pytest.raises(
+        InvalidInput, match=r"a day is told by a column of times. Name it, as time='created_at'"
+    ):
+        dim.from_table({"user": ["a"], "sku": ["x"]}, round="day")
+    with pytest.raises(InvalidInput, match=r"no column that looks like orders. Name it, as order:COLUMN"):
+        dim.from_table({"user": ["a"], "sku": ["x"]}, round="order")
+    with pytest.raises(InvalidInput, match=r"no column ordr of orders. Did you mean order\?"):
+        dim.from_table(steps | {"order": [1, 2]}, round="order:ordr")
+
+
+@pytest.mark.parametrize(
+    ("written", "months"),
+    [
+        (["1.5.2024", "02.05.2024 8:30"], [5, 5]),
+        (["1/5/2024 8:26", "13/5/2024 8:26:30"], [5, 5]),
+        (["1/5/2024", "1/13/2024"], [1, 1]),
+        (["2024-05-01", "2024-06-01T00:00:00+02:00", "2024-05-01 10:00:00 UTC", "1.7.2024"], [5, 5, 5, 7]),
+        (["1/5/2024", "5/1/2024"], None),
+        (["13/5/2024", "5/13/2024"], None),
+        (["yesterday", "soon"], None),
+        (["32.1.2024"], None),
+    ],
+)
+def test_dates_as_people_write_them(written: list[str], months: list[int] | None) -> None:
+    """What may be May or January is not guessed."""
+    times = times_of(pa.chunked_array([written]), "f.csv", "day")
+    assert times.real == (months is not None)
+    assert times.wrong.all() == (months is None)
+    assert months is None or [moment.as_py().month for moment in times.column] == months
+
+
+def test_a_column_of_times_that_cannot_be_read_is_not_silently_ignored() -> None:
+    rows: dict[str, Any] = {"user": ["a", "a"], "sku": ["x", "y"], "date": ["1/5/2024", "5/1/2024"]}
+    with pytest.warns(ReadNote, match="date was not used: nothing in it can be read as a time."):
+        people = dim.from_table(rows, columns=("user", "sku"))
+    assert people.persons is None
+    with pytest.raises(InvalidInput, match="data rows 1, 2: date is not a time"):
+        dim.from_table(rows, time="date", round="person")
+
+
+def test_rows_without_a_time_are_left_out_and_those_with_a_wrong_one_refused() -> None:
+    rows: dict[str, Any] = {
+        "user": ["a", "a", "b"],
+        "sku": ["x", "y", "x"],
+        "at": ["2024-05-01", "", "2024-05-02"],
+    }
+    people = dim.from_table(rows, round="day")
+    assert people.was_read is not None
+    assert people.was_read.left_out == {"at is empty": 1}
+    with pytest.raises(InvalidInput, match="data row 2: at is not a time such as 2024-05-01 17:30:00"):
+        dim.from_table(rows | {"at": ["2024-05-01", "soon", "2024-05-02"]}, round="day")
+    people = dim.from_table(rows | {"at": ["2024-05-01", "soon", "2024-05-02"]}, round="day", skip_bad=True)
+    assert len(people) == 2
+
+
+@pytest.mark.filterwarnings("ignore:.*rows that differ")
+def test_contexts_are_those_of_the_round() -> None:
+    people = dim.from_table(table("created_at", "order_id"), round="day", context="created_at:weekday")
+    assert people.contexts is not None
+    assert people.types is not None
+    known = [people.contexts.said(kind)["created_at:weekday"] for kind in people.types.tolist()]
+    assert known == ["Wednesday", "Wednesday", "Friday"]
+    rows: dict[str, Any] = {
+        "user": ["", "a", "b"],
+        "sku": ["x", "x", "x"],
+        "device": ["phone", "desk", "watch"],
+    }
+    people = dim.from_table(rows, context="device")
+    assert people.contexts is not None
+    assert people.types is not None
+    known = [people.contexts.said(kind)["device"] for kind in people.types.tolist()]
+    assert known == ["desk", "watch"], "a row that is left out says nothing of others"
+
+
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])  # a busy machine is no fault
+@given(
+    rows=st.lists(st.tuples(st.integers(0, 4), st.integers(0, 2 * 24 * 60)), min_size=1, max_size=60),
+    minutes=st.integers(1, 300),
+)
+def test_sessions_and_days_against_a_loop(rows: list[tuple[int, int]], minutes: int) -> None:
+    person, when = (np.array(column, dtype=np.int64) for column in zip(*rows, strict=True))
+    ticks = when * MINUTE
+    open_sessions: dict[int, tuple[int, int]] = {}
+    expected, count = {}, 0
+    for row in sorted(range(len(rows)), key=lambda row: rows[row][1]):
+        who, minute = rows[row]
+        last, number = open_sessions.get(who, (-(10**9), -1))
+        if minute - last > minutes:
+            number, count = count, count + 1
+        open_sessions[who] = minute, number
+        expected[row] = number
+    found = sessions(person, ticks, minutes)
+    pairs = {(int(found[row]), expected[row]) for row in range(len(rows))}
+    assert len(pairs) == count == len(np.unique(found)), "the same rows are together"
+    rounds = rounds_of(Round("session", minutes=minutes), person, None, ticks)
+    first = [min(when[rounds.of_row == number]) for number in range(count)]
+    assert first == sorted(first), "in the order of time"
+    assert (rounds.person[rounds.of_row] == person).all()
+    days = rounds_of(Round("day"), person, None, ticks)
+    together = {(int(who), int(tick // DAY)) for who, tick in zip(person, ticks, strict=True)}
+    assert len(days.person) == len(together)
