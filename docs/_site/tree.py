@@ -20,6 +20,8 @@ ORDER = (
 """What stands in the tree; a package imports from its own line and the lines above."""
 WITH_FILES = ("learners", "learners/base", "learners/overlap")
 """Folders whose files are shown one by one."""
+WITHOUT = ("audit/faults", "streams/tables")
+"""Folders without a line of their own."""
 WIDTH = 26
 BLOCK = re.compile(r"(?<=<!-- tree -->\n```\n).*?(?=```\n<!-- end of tree -->)", re.DOTALL)
 
@@ -40,7 +42,11 @@ def rows(path: Path, depth: int = 0) -> list[str]:
     if place in WITH_FILES:
         files = [part for part in inside if part.suffix == ".py" and part.name != "__init__.py"]
         found += [row for part in files for row in rows(part, depth + 1)]
-    folders = [part for part in inside if (part / "__init__.py").exists()]
+    folders = [
+        part
+        for part in inside
+        if (part / "__init__.py").exists() and part.relative_to(PACKAGE).as_posix() not in WITHOUT
+    ]
     return found + [row for part in folders for row in rows(part, depth + 1)]
 
 

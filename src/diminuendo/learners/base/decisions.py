@@ -162,10 +162,15 @@ class OpenDecisions:
         self.waiting[place] = False
 
     def row(self, decision: Decision) -> Items:
-        """The slots of a decision that has not expired, -1 where a slot is empty."""
-        if not max(0, self.rounds - self.remembered) <= decision.round < self.rounds:
+        """The slots of a decision that has not expired, -1 where a slot is empty.
+
+        Of one of another life it says nothing: that round may have been shown to somebody else since.
+        """
+        place = decision.round % self.remembered
+        remembered = max(0, self.rounds - self.remembered) <= decision.round < self.rounds
+        if not remembered or decision.life != self.lives[place]:
             raise InvalidInput(f"Round {decision.round} has expired, or was never chosen here.")
-        found: Items = self.rows[decision.round % self.remembered].copy()
+        found: Items = self.rows[place].copy()
         return found
 
     def pass_by(self, rows: Items, types: Ints = NOBODY) -> None:

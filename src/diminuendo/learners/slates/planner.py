@@ -131,7 +131,7 @@ class SlatePlanner:
         n, k = max(1, self.posterior.builder.n_available), self.slots
         few = min(self.people_at_first / self.answering, self.horizon - rounds)  # no more people come
         if not len(self.posterior.observations):
-            return self._first_block(int(few), int(FIRST_SHARE * left), coins)
+            return self._first_block(max(1, int(few)), int(FIRST_SHARE * left), coins)
         if self._prior is not None and rounds == 0:
             return self._prior_tried(int(PRIOR_TRIED * few), coins)
         few = int(max(4, min(few, FIRST_SHARE * left * k / n)))

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -155,6 +156,16 @@ class SlatePolicy(MenuPolicy):
                 self._counts.forget(-1)
                 del self._blocks[-1]
                 self.planner.forget_leader()
+            return
+        ended = self._chooser.menu
+        assert isinstance(ended, AssignedSlates)
+        lists, ranking = (
+            self.items.lists_for_exclusions(),
+            self.items.ranking(self.planner.posterior.appeals),
+        )
+        self._chooser = replace(
+            ended, lists=lists, ranking=ranking
+        ).chooser()  # until the next block is there
 
     # The door: a block's counts are paid for, drawn once and durable before they are seen, and then forgotten.
 
@@ -306,7 +317,7 @@ class SlatePolicy(MenuPolicy):
         """Go on with the open blocks; refuse what could not have been planned."""
         self.items.take_changed(found)
         self.planner.take(found)
-        counts = {name: found.pop(f"counts.{name}", None) for name in ("number", "cells")}
+        counts = {name: found.pop(f"counts.{name}", None) for name in ("number", "cells", "numbers")}
         blocks = blocks_from_arrays(found, self.frame)
         if found:
             raise InvalidInput("The snapshot holds more than this learner keeps; it was altered.")

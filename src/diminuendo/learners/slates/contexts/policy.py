@@ -36,6 +36,7 @@ from diminuendo.learners.slates.contexts.blocks import (
 from diminuendo.learners.slates.contexts.coming import Coming
 from diminuendo.learners.slates.contexts.groups import Group
 from diminuendo.learners.slates.contexts.menu import SlatesByGroup
+from diminuendo.learners.slates.contexts.understood import understood
 from diminuendo.learners.slates.planner import SlatePlanner, nobody_leads
 from diminuendo.learners.slates.questions import KnownBeforehand, Noise, Questions
 from diminuendo.privacy.accountants import ACCOUNTANTS
@@ -221,60 +222,16 @@ class GroupedSlatePolicy(MenuPolicy):
         place, published, people = self._published
         opened, frame = self._blocks[place], self.frame
         group, plan = self.groups[opened.plan.group], opened.plan
-        group.add(opened, *self._understood(opened, plan.split(published), people))
+        noisy = [
+            self._scale(each) if self._counts.noisy else 0.0 for each in plan.sensitivity[plan.starts[:-1]]
+        ]
+        group.add(
+            opened, *understood(opened, plan.split(published), people, np.array(noisy), self.coming, frame)
+        )
         with frame.guard.answers, frame.guard.lock:
             self._counts.forget(place)
             del self._blocks[place]
             self._published = None
-
-    def _understood(
-        self, opened: OpenGroupBlock, published: list[Floats], people: Ints
-    ) -> tuple[list[Floats], Floats, Floats, Floats]:
-        """What was published of each slate and part; of how many people, how sure that is; and the scale of noise."""
-        plan, patience = opened.plan, self.frame.patience
-        noisy = np.array(
-            [self._scale(each) if self._counts.noisy else 0.0 for each in plan.sensitivity[plan.starts[:-1]]]
-        )
-        counted = people.reshape(len(plan.told), plan.n_parts).astype(np.float64)
-        unsure = np.zeros_like(counted)
-        if not self._private:
-            return (
-                published,
-                np.where(plan.told[:, None], counted, 0) + self._whole(plan, counted),
-                unsure,
-                noisy,
-            )
-        silent = self.frame.silent_rounds(opened.first, opened.end)
-        rounds, shares = opened.rounds_of(silent), self.coming.shares()
-        part_shares = np.bincount(plan.parts[plan.parts >= 0], shares[plan.parts >= 0], plan.n_parts)
-        counted[:] = 0.0
-        for row, numbers in enumerate(published):
-            if not plan.hidden[row]:
-                counted[row, 0] = rounds[row]
-                continue
-            of_part = part_shares if plan.told[row] else part_shares.sum()[None]
-            expected = of_part * rounds[row]
-            said = numbers.sum(axis=1) / patience.answering
-            noise = 2 * numbers.shape[1] * noisy[row] ** 2 / patience.answering**2
-            spread = expected * (1 + expected / max(1.0, rounds[row]))
-            trust = spread / (spread + noise) if noise else np.ones_like(spread)
-            counted[row, : len(said)] = np.maximum(expected + trust * (said - expected), 1.0)
-            unsure[row, : len(said)] = spread * (1 - trust)
-            for part in range(len(said)):
-                whose = np.flatnonzero(plan.parts == part)
-                if len(whose) == 1 and (plan.told[row] or plan.n_parts == 1):
-                    self.coming.published(int(whose[0]), float(said[part]), float(rounds[row]), noise)
-        spoken = [
-            numbers[:, :-1] if hidden else numbers
-            for numbers, hidden in zip(published, plan.hidden, strict=True)
-        ]
-        return spoken, counted, unsure, noisy
-
-    def _whole(self, plan: GroupBlock, counted: Floats) -> Floats:
-        """Where a slate does not tell parts apart, all people are of the first."""
-        found = np.zeros_like(counted)
-        found[~plan.told, 0] = counted[~plan.told].sum(axis=1)
-        return found
 
     def _plan(self, coins: np.random.Generator) -> tuple[GroupBlock, Floats]:
         """The next block of the first group that has nothing to show; it is split first, if that is due."""
@@ -299,10 +256,11 @@ class GroupedSlatePolicy(MenuPolicy):
         segments = segments[: MOST_GROUPS - len(self.groups)]
         if not len(segments):
             return
-        whole = self.groups[number]
-        for segment in segments.tolist():
-            self.group_of[segment] = len(self.groups)
-            self.groups.append(whole.begin(segment, self._planner(self._private)))
+        whole, first = self.groups[number], len(self.groups)
+        made = [whole.begin(segment, self._planner(self._private)) for segment in segments.tolist()]
+        with self.frame.guard.lock:  # people go on coming: no segment is in a group that is not there
+            self.groups += made
+            self.group_of[segments] = first + np.arange(len(made))
         if self._private:
             whole.planner.noise = self._planner(hidden=True).noise
         whole.forget_segments()
@@ -394,7 +352,7 @@ class GroupedSlatePolicy(MenuPolicy):
         heard = np.ones(stop - done, dtype=np.bool_) if frame.heard is None else frame.heard[: stop - done]
         answers = self._questions.answers(people, done, slates[done:stop])
         for lot, block in enumerate(self._blocks):
-            if self._shown.get(block.plan.group) is block:
+            if self._shown.get(block.plan.group) is block and block.end > frame.rounds:
                 hers = heard & (self.group_of[segments] == block.plan.group)
                 if frame.exclusions:
                     deck = block.plan.deck[frame.rounds - block.first :][: stop - done]

@@ -1,0 +1,60 @@
+"""What was published of a block, understood: of how many people it is, and how sure that is. Public.
+
+Where contexts are public, people were counted as they came. Where they are private, how many of a group came is known
+from noisy numbers alone: the rounds of its deck times the share of its people, corrected by what the cells of a slate
+add up to, which is a noisy number of people who answered.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from diminuendo.learners.base.frame import Frame
+from diminuendo.learners.slates.contexts.blocks import GroupBlock, OpenGroupBlock
+from diminuendo.learners.slates.contexts.coming import Coming
+from diminuendo.types import Floats, Ints
+
+
+def understood(
+    opened: OpenGroupBlock, published: list[Floats], people: Ints, noisy: Floats, coming: Coming, frame: Frame
+) -> tuple[list[Floats], Floats, Floats, Floats]:
+    """What was published of each slate and part; of how many people, how sure that is; and the scale of noise.
+
+    `people`: as counted when they came, where contexts are public. `noisy`: the scale of each slate's noise. What is
+    learned of how many people come goes to `coming`.
+    """
+    plan, answering = opened.plan, frame.patience.answering
+    counted = people.reshape(len(plan.told), plan.n_parts).astype(np.float64)
+    unsure = np.zeros_like(counted)
+    if not coming.private:
+        return published, np.where(plan.told[:, None], counted, 0) + _whole(plan, counted), unsure, noisy
+    rounds, shares = opened.rounds_of(frame.silent_rounds(opened.first, opened.end)), coming.shares()
+    part_shares = np.bincount(plan.parts[plan.parts >= 0], shares[plan.parts >= 0], plan.n_parts)
+    counted[:] = 0.0
+    for row, numbers in enumerate(published):
+        if not plan.hidden[row]:
+            counted[row, 0] = rounds[row]
+            continue
+        of_part = part_shares if plan.told[row] else part_shares.sum()[None]
+        expected = of_part * rounds[row]
+        said = numbers.sum(axis=1) / answering
+        noise = 2 * numbers.shape[1] * noisy[row] ** 2 / answering**2
+        spread = expected * (1 + expected / max(1.0, rounds[row]))
+        trust = spread / (spread + noise) if noise else np.ones_like(spread)
+        counted[row, : len(said)] = np.maximum(expected + trust * (said - expected), 1.0)
+        unsure[row, : len(said)] = spread * (1 - trust)
+        for part in range(len(said)):
+            whose = np.flatnonzero(plan.parts == part)
+            if len(whose) == 1 and (plan.told[row] or plan.n_parts == 1):
+                coming.published(int(whose[0]), float(said[part]), float(rounds[row]), noise)
+    spoken = [
+        numbers[:, :-1] if hidden else numbers for numbers, hidden in zip(published, plan.hidden, strict=True)
+    ]
+    return spoken, counted, unsure, noisy
+
+
+def _whole(plan: GroupBlock, counted: Floats) -> Floats:
+    """Where a slate does not tell parts apart, all people are of the first."""
+    found = np.zeros_like(counted)
+    found[~plan.told, 0] = counted[~plan.told].sum(axis=1)
+    return found
