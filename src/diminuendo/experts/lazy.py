@@ -2,14 +2,14 @@ r"""Lazy Hedge: an expert that keeps its item, and draws another now and then, b
 
 Between two draws it hears of a batch of B rounds in which item a gains X(a), at most B. Then it keeps its item x with
 probability exp(-rate * (2 B - X(x))), and otherwise draws in proportion to exp(rate * total gains). Whatever the gains,
-its item is at any time distributed as Hedge's would be (docs/maths/lazy.md, Theorem L1): weights count losses 2 - gain,
+its item is at any time distributed as Hedge's would be (docs/maths/lazy.md, Theorem Z1): weights count losses 2 - gain,
 so that all of them shrink, and who is kept is kept by as much as its own weight has shrunk.
 
 It is private for two reasons. A person touches one coin, that of her batch, whose chances are never close to 0
 because every loss is at least 1; and draws, of which there are few, one in 1 / (2 rate) rounds at most.
 
-Regret     that of Hedge with the same rate, for gains that do not depend on its draws (Theorem L3).
-Guarantee  none by itself: a learner counts coins and draws (learners/released/lazy.py, Theorem L2).
+Regret     that of Hedge with the same rate, for gains that do not depend on its draws (Theorem Z5).
+Guarantee  none by itself: a learner counts coins and draws (learners/released/lazy.py, Theorem Z3).
 References Geulen, Vocking & Winkler (2010), COLT, for the shrinking dartboard; Asi, Feldman, Koren & Talwar (2023),
            COLT, and Asi, Koren, Liu & Talwar (2024), NeurIPS 37, for its privacy.
 """
@@ -41,7 +41,7 @@ def keeps(held: int, batch: Ints, rounds: int, ticks: int, rate: float, secret: 
 class Lazy:
     """One lazy expert by itself; all that it learns between two draws is one batch."""
 
-    def __init__(self, n_items: int, rate: float = 0.1) -> None:
+    def __init__(self, n_items: int, rate: float = 0.05) -> None:
         self.n_items = _validate.positive_int(n_items, "n_items")
         self._rate = _validate.positive_float(rate, "rate") / TICKS
         self._totals, self._batch = np.zeros(self.n_items, np.int64), np.zeros(self.n_items, np.int64)

@@ -1,6 +1,6 @@
 """Two numbers in the bounds of Hedge experts on sums: what steps cost them, and how far noise can lead them astray.
 
-Proofs in docs/maths/lazy.md, Lemma L4, and docs/maths/released.md, Theorem R3.
+Proofs in docs/maths/lazy.md, Lemma Z4, and docs/maths/released.md, Theorem R3.
 """
 
 from __future__ import annotations

@@ -9,8 +9,8 @@ there are few draws to pay for, and no noise that grows with the number of items
 
 Regret     at most `LazyPlan.bound`, of order sqrt(k T log N) + k (k T / rho)^(1/3) log N up to factors from batches,
            where rho is about epsilon^2 / (4 log(1 / delta)); for people who do not react to slates (docs/maths/lazy.md,
-           Theorem L3). It grows with log N only, where the noise of `noisy-hedge` grows like sqrt N.
-Guarantee  docs/maths/lazy.md, Theorem L2.
+           Theorem Z5). It grows with log N only, where the noise of `noisy-hedge` grows like sqrt N.
+Guarantee  docs/maths/lazy.md, Theorem Z3.
 Assumes    for regret: people are monotone submodular, with values in [0, 1]. For privacy: nothing.
 References Geulen, Vocking & Winkler (2010), COLT; Asi, Feldman, Koren & Talwar (2023), COLT; Asi, Koren, Liu & Talwar
            (2024), NeurIPS 37; Streeter & Golovin (2008), NIPS 21.
@@ -68,7 +68,7 @@ class LazyExperts:
         return ()
 
     def bound(self, deviations: tuple[float, float], ticks: int) -> float:
-        """Theorem L3."""
+        """Theorem Z5."""
         return self.plan.bound
 
 
@@ -100,7 +100,7 @@ def planned(frame: Frame, budget: Budget, plan: LazyPlan, ledger: Ledger) -> Lea
     return Learner(
         ReleasedPolicy(
             frame, budget, {}, released, LazyExperts(plan), HedgeGains,
-            proof="docs/maths/lazy.md, Theorem L2", purpose="coins and draws of lazy experts",
+            proof="docs/maths/lazy.md, Theorem Z3", purpose="coins and draws of lazy experts",
         )
     )  # fmt: skip
 

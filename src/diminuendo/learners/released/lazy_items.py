@@ -4,7 +4,7 @@ After each batch every expert keeps its item or draws another (experts/lazy.py);
 items they hold, and how often each has drawn, is what is published: drawn once, kept by the ledger, and then seen. An
 expert that has drawn as often as it may keeps its item for good.
 
-Guarantee  docs/maths/lazy.md, Theorem L2. Coins and draws of the whole run are paid for when this is made.
+Guarantee  docs/maths/lazy.md, Theorem Z3. Coins and draws of the whole run are paid for when this is made.
 Assumes    nothing about people: gains are clipped to [0, 1], in whole ticks. Whoever answers after her batch has
            closed has said nothing.
 Excludes   timing, and the memory of the process: totals are what people said.
@@ -40,6 +40,7 @@ class LazyItems(RunningSum):
         clip = Clip("l2", bound=math.sqrt(size) + 1, ticks=ITEM_TICKS)  # longer than anything: it never acts
         super().__init__(size, clip, published_in(plan.schedule), across=plan.slots)
         self.plan, self.event, self._per_tick = plan, plan.event, plan.rate / ITEM_TICKS
+        self._sizes = self.schedule.sizes
         self._totals = np.zeros((plan.slots, plan.n_items), dtype=np.int64)
         self._held, self._drawn = np.full(plan.slots, NOTHING), np.zeros(plan.slots, dtype=np.int64)
         self.last: Floats = np.zeros(size)
@@ -66,7 +67,7 @@ class LazyItems(RunningSum):
     def _next(self, batch: Ints, number: int, secret: SecretRandomness) -> Ints:
         """(2, k): which items experts hold from now on, and how often they have drawn."""
         held, drawn = self._held.copy(), self._drawn.copy()
-        rounds = self.schedule.sizes[number] if number < len(self.schedule) else 0
+        rounds = self._sizes[number]
         for slot, gains in enumerate(batch):
             fixed = drawn[slot] >= self.plan.most  # asked first: then no coin is tossed
             if fixed or (

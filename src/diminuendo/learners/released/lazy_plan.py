@@ -1,8 +1,8 @@
 """What lazy experts run with: how long batches are, how fast they learn, and how often each may draw again.
 
 All of it follows from public facts. For each length of batches there is a largest rate at which coins and draws fit
-into the budget; of these, the length is taken whose bound on the regret is least (docs/maths/lazy.md, Theorems L2 and
-L3).
+into the budget; of these, the length is taken whose bound on the regret is least (docs/maths/lazy.md, Theorems Z3 and
+Z5).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import math
 from dataclasses import dataclass
 from functools import cached_property
 
-from scipy.special import betainc, ndtri
+from scipy.special import betainc, ndtri_exp
 
 from diminuendo.errors import InvalidInput
 from diminuendo.experts.lazy import MOST_LOST
@@ -76,7 +76,7 @@ class LazyPlan:
 
     @property
     def event(self) -> Event:
-        """What the whole run costs (Theorem L2)."""
+        """What the whole run costs (Theorem Z3)."""
         draws = Selections(self.slots * self.most, 2 * self.rate)
         return Composed((Repeated(ContinuousGaussian(self.coin), self.slots), draws))
 
@@ -87,7 +87,7 @@ class LazyPlan:
 
     @property
     def bound(self) -> float:
-        """On the expected regret to (1 - 1/e) of the best slate (Theorem L3)."""
+        """On the expected regret to (1 - 1/e) of the best slate (Theorem Z5)."""
         k, (least, longest) = self.slots, self.sizes
         many = self.rounds - least * self.n_batches  # batches that have a round more
         squares = many * longest**2 + (self.n_batches - many) * least**2
@@ -101,8 +101,8 @@ class LazyPlan:
 
 
 def coin_mu(rate: float, least: int) -> float:
-    """How far two coins are apart that survive losses of `least` and of one more, in deviations (Lemma L5)."""
-    closer, farther = (float(ndtri(-math.expm1(-rate * loss))) for loss in (least, least + 1))
+    """How far two coins are apart that survive losses of `least` and of one more, in deviations (Lemma Z2)."""
+    closer, farther = (-float(ndtri_exp(-rate * loss)) for loss in (least, least + 1))
     return (farther - closer) * SAFE
 
 

@@ -8,8 +8,7 @@ that are fixed beforehand; what comes after its batch has closed has said nothin
 from __future__ import annotations
 
 import math
-from contextlib import AbstractContextManager
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
@@ -19,14 +18,17 @@ from diminuendo.learners.released.contribution import NARROW, Contribution, new_
 from diminuendo.objectives.family import Table
 from diminuendo.objectives.person import Person, largest_state
 from diminuendo.privacy.budget import Budget
-from diminuendo.privacy.events import Event
 from diminuendo.privacy.process_guard import said_by
 from diminuendo.randomness.words import SecretRandomness
 from diminuendo.streams.people import People
 from diminuendo.sums.batch import BatchView
 from diminuendo.sums.clip import Clip
+from diminuendo.sums.private_sum import PrivateSum
 from diminuendo.sums.schedule import Schedule, equal
 from diminuendo.types import Floats, Ints, Items, Objective
+
+if TYPE_CHECKING:
+    from diminuendo.learners.released.lazy_items import LazyItems
 
 GAIN_TICKS = 1 << 12
 """Whole numbers to one unit of gain."""
@@ -77,52 +79,6 @@ class Gains(Protocol):
         ...
 
 
-class Published(Protocol):
-    """A running sum of which something is published when a batch is closed: the sum with noise, or items."""
-
-    size: int
-    clip: Clip
-    schedule: Schedule
-    last: Floats
-    """What was published last, `size` numbers."""
-
-    @property
-    def batch(self) -> int:
-        """The open batch, which is published next."""
-        ...
-
-    @property
-    def event(self) -> Event:
-        """What all releases together cost."""
-        ...
-
-    def release(self, secret: SecretRandomness) -> Floats:
-        """Close the batch and publish; each release is drawn once and kept before it is seen."""
-        ...
-
-    def deviation(self, release: int) -> float:
-        """The deviation of the noise in every entry of that release, from 1 on."""
-        ...
-
-    def add(self, values: Any, indices: Any = None, *, batch: int | None = None) -> None:
-        """One person's contribution."""
-        ...
-
-    def compiled_access(
-        self, people: int, *, batch: int | None = None
-    ) -> AbstractContextManager[BatchView | None]:
-        """The batch, for compiled code; None, if it has closed."""
-        ...
-
-    def snapshot(self) -> bytes:
-        """What was added and released so far."""
-        ...
-
-    def restore(self, snapshot: bytes) -> None:
-        """Go on from a snapshot."""
-        ...
-
-
 def published_in(schedule: Schedule) -> Schedule:
     """The batches that may be published: all but the last, after which nobody comes."""
     return Schedule(schedule.ends[:-1] or schedule.ends)
@@ -131,7 +87,7 @@ def published_in(schedule: Schedule) -> Schedule:
 class ReleasedSum:
     """What is published of a private sum when a batch of rounds is over; of the last batch nothing is."""
 
-    def __init__(self, n_items: int, schedule: Schedule, private: Published) -> None:
+    def __init__(self, n_items: int, schedule: Schedule, private: PrivateSum | LazyItems) -> None:
         self.n_items, self.size, self.schedule, self.clip = n_items, private.size, schedule, private.clip
         self.sum, size = private, private.size
         self.n_releases = np.zeros(1, dtype=np.int64)
