@@ -27,6 +27,7 @@ from diminuendo.learners.released.variants import Boosted, NoisyHedge
 from diminuendo.objectives.rows import Matrix
 from diminuendo.randomness import SecretRandomness, rounded_normal
 from diminuendo.sums.batch import OpenBatch
+from diminuendo.sums.private_sum import PrivateSum
 from diminuendo.types import Ints, Items
 from tests.kit.slow_rows import boosted_rows, hedge_rows
 

@@ -144,7 +144,8 @@ def law_of(stream: Stream, n: int, k: int, plan: LazyPlan, late: frozenset[int] 
     law: Law = {}
     ends, todo = plan.schedule.ends, list[tuple[int, ...]]([()])
     while todo:
-        tree, learner, seen, waiting = Tree(todo.pop()), made(n, k, plan), [], []
+        tree, learner = Tree(todo.pop()), made(n, k, plan)
+        seen, waiting = list[Any](), list[tuple[Any, Oracle]]()
         with tree.falling(), np.errstate(all="ignore"):
             for t, person in enumerate(stream):
                 decision = learner.choose()

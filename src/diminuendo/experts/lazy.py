@@ -38,6 +38,11 @@ def keeps(held: int, batch: Ints, rounds: int, ticks: int, rate: float, secret: 
     return survives(rate, int(batch[held]) - MOST_LOST * rounds * ticks, secret)
 
 
+def another(totals: Ints, rate: float, secret: SecretRandomness) -> int:
+    """An item in proportion to exp(rate * total), totals in ticks and the rate per tick."""
+    return select(totals, rate, secret)
+
+
 class Lazy:
     """One lazy expert by itself; all that it learns between two draws is one batch."""
 
@@ -54,7 +59,7 @@ class Lazy:
         """The item that it holds, or another, if it was told anything since it was asked last."""
         held, rounds = self._marks.tolist()
         if held == NOTHING or not keeps(held, self._batch, rounds, TICKS, self._rate, secret):
-            held = select(self._totals + self._batch, self._rate, secret)
+            held = another(self._totals + self._batch, self._rate, secret)
         self._totals += self._batch
         self._batch[:] = 0
         self._marks[:] = held, 0

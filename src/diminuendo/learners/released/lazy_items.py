@@ -18,8 +18,7 @@ from typing import Any
 import numpy as np
 
 from diminuendo.errors import InvalidInput, OverBudget, refuse_copies
-from diminuendo.experts import lazy
-from diminuendo.experts.lazy import NOTHING
+from diminuendo.experts.lazy import NOTHING, another, keeps
 from diminuendo.learners.released.lazy_plan import ITEM_TICKS, LazyPlan
 from diminuendo.learners.released.released_sum import published_in
 from diminuendo.privacy.ledger import Ledger
@@ -72,10 +71,10 @@ class LazyItems(RunningSum):
             fixed = drawn[slot] >= self.plan.most  # asked first: then no coin is tossed
             if fixed or (
                 held[slot] != NOTHING
-                and lazy.keeps(int(held[slot]), gains, rounds, ITEM_TICKS, self._per_tick, secret)
+                and keeps(int(held[slot]), gains, rounds, ITEM_TICKS, self._per_tick, secret)
             ):
                 continue
-            held[slot] = lazy.select(self._totals[slot] + gains, self._per_tick, secret)
+            held[slot] = another(self._totals[slot] + gains, self._per_tick, secret)
             drawn[slot] += 1
         return np.stack([held, drawn])
 
