@@ -384,7 +384,7 @@ def test_a_snapshot_with_items_that_there_are_not_is_refused() -> None:
     for array, wrong in (
         (items._held, 8),
         (items._held, -1),
-        (items._drawn, items.plan.most + 1),
+        (items._drawn, items.most + 1),
         (items._totals, -1),
     ):
         right = array.copy()

@@ -34,7 +34,7 @@ certain, and one person could be seen by its leaving."""
 
 
 def keeps(held: int, batch: Ints, rounds: int, ticks: int, rate: float, secret: SecretRandomness) -> bool:
-    """Whether an expert keeps its item after a batch of so many rounds; gains are in ticks, the rate is per tick."""
+    """Whether an expert keeps its item after a batch of `rounds` rounds; gains are in ticks, the rate is per tick."""
     return survives(rate, int(batch[held]) - MOST_LOST * rounds * ticks, secret)
 
 

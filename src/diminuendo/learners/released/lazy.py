@@ -21,17 +21,17 @@ from __future__ import annotations
 import numpy as np
 
 from diminuendo import _validate
+from diminuendo.experts.lazy_items import LazyItems
 from diminuendo.learners.base.entry import Advice, Entry
 from diminuendo.learners.base.feedback import Objectives
 from diminuendo.learners.base.frame import Frame
 from diminuendo.learners.base.learner import Learner
 from diminuendo.learners.base.patience import Patient
-from diminuendo.learners.released.lazy_items import LazyItems
 from diminuendo.learners.released.lazy_plan import LazyPlan, lazy_plan
 from diminuendo.learners.released.menu import ExpertsInTurn
 from diminuendo.learners.released.noisy_hedge_people import HedgeGains
 from diminuendo.learners.released.policy import ReleasedPolicy
-from diminuendo.learners.released.released_sum import ReleasedSum
+from diminuendo.learners.released.released_sum import ReleasedSum, published_in
 from diminuendo.privacy.budget import Budget
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.randomness.coins import Coins
@@ -96,7 +96,12 @@ def lazy_hedge(
 
 def planned(frame: Frame, budget: Budget, plan: LazyPlan, ledger: Ledger) -> Learner:
     """k lazy Hedge experts by that plan."""
-    released = ReleasedSum(frame.n_items, plan.schedule, LazyItems(plan, ledger, frame.name))
+    schedule = plan.schedule
+    items = LazyItems(
+        frame.n_items, frame.slots, schedule=published_in(schedule), rate=plan.rate, most=plan.most, event=plan.event,
+        ledger=ledger, name=frame.name,
+    )  # fmt: skip
+    released = ReleasedSum(frame.n_items, schedule, items)
     return Learner(
         ReleasedPolicy(
             frame, budget, {}, released, LazyExperts(plan), HedgeGains,

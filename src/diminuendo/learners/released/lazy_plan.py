@@ -15,6 +15,7 @@ from scipy.special import betainc, ndtri_exp
 
 from diminuendo.errors import InvalidInput
 from diminuendo.experts.lazy import MOST_LOST
+from diminuendo.experts.lazy_items import ITEM_TICKS
 from diminuendo.learners.released.hedge_bound import curvature
 from diminuendo.learners.released.released_sum import MOST_WAITING
 from diminuendo.privacy.budget import Budget
@@ -23,11 +24,8 @@ from diminuendo.privacy.rounding import lowered
 from diminuendo.randomness.shares import FINE
 from diminuendo.sums.schedule import Schedule, equal
 
-ITEM_TICKS = 1 << 16
-"""Whole numbers to one unit of gain."""
-
-MOST_RELEASES = 1 << 16
-"""Each is kept by the ledger, in memory or as a file."""
+MOST_RELEASES = 1 << 17
+"""Each is kept by the ledger: all together in less than 100 megabytes of memory, or as files."""
 
 CLOSE = 1 - 2.0**-30
 """How close to the budget a rate is sought: floats err by less."""
@@ -38,7 +36,7 @@ SAFE = 1 + 2.0**-30
 
 @dataclass(frozen=True)
 class LazyPlan:
-    """So many batches, as equal as may be, of `rounds` rounds in all, and experts of that rate, per unit of gain."""
+    """Batches as equal as may be, of `rounds` rounds in all, and experts of that rate, per unit of gain."""
 
     n_items: int
     slots: int
@@ -107,7 +105,7 @@ def coin_mu(rate: float, least: int) -> float:
 
 
 def binomial_cap(count: int, chance: float, tail: float) -> int:
-    """The least number that so many coins exceed with probability at most `tail`."""
+    """The least number that `count` coins exceed with probability at most `tail`."""
     low, high = -1, count
     while high - low > 1:
         middle = (low + high) // 2

@@ -8,12 +8,13 @@ that are fixed beforehand; what comes after its batch has closed has said nothin
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import numpy as np
 
 from diminuendo import _validate
 from diminuendo._validate import as_floats
+from diminuendo.experts.lazy_items import LazyItems
 from diminuendo.learners.released.contribution import NARROW, Contribution, new_contribution
 from diminuendo.objectives.family import Table
 from diminuendo.objectives.person import Person, largest_state
@@ -26,9 +27,6 @@ from diminuendo.sums.clip import Clip
 from diminuendo.sums.private_sum import PrivateSum
 from diminuendo.sums.schedule import Schedule, equal
 from diminuendo.types import Floats, Ints, Items, Objective
-
-if TYPE_CHECKING:
-    from diminuendo.learners.released.lazy_items import LazyItems
 
 GAIN_TICKS = 1 << 12
 """Whole numbers to one unit of gain."""

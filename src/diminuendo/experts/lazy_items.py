@@ -19,14 +19,17 @@ import numpy as np
 
 from diminuendo.errors import InvalidInput, OverBudget, refuse_copies
 from diminuendo.experts.lazy import NOTHING, another, keeps
-from diminuendo.learners.released.lazy_plan import ITEM_TICKS, LazyPlan
-from diminuendo.learners.released.released_sum import published_in
+from diminuendo.privacy.events import Event
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.privacy.process_guard import all_or_nothing
 from diminuendo.randomness.words import SecretRandomness
 from diminuendo.sums.clip import Clip
 from diminuendo.sums.private_sum import RunningSum
+from diminuendo.sums.schedule import Schedule
 from diminuendo.types import Floats, Ints
+
+ITEM_TICKS = 1 << 16
+"""Whole numbers to one unit of gain."""
 
 
 class LazyItems(RunningSum):
@@ -34,18 +37,33 @@ class LazyItems(RunningSum):
 
     __getstate__ = refuse_copies
 
-    def __init__(self, plan: LazyPlan, ledger: Ledger, name: str) -> None:
-        size = plan.slots * plan.n_items
+    def __init__(
+        self,
+        n_items: int,
+        slots: int,
+        *,
+        schedule: Schedule,
+        rate: float,
+        most: int,
+        event: Event,
+        ledger: Ledger,
+        name: str,
+    ) -> None:
+        size = slots * n_items
         clip = Clip("l2", bound=math.sqrt(size) + 1, ticks=ITEM_TICKS)  # longer than anything: it never acts
-        super().__init__(size, clip, published_in(plan.schedule), across=plan.slots)
-        self.plan, self.event, self._per_tick = plan, plan.event, plan.rate / ITEM_TICKS
-        self._sizes = self.schedule.sizes
-        self._totals = np.zeros((plan.slots, plan.n_items), dtype=np.int64)
-        self._held, self._drawn = np.full(plan.slots, NOTHING), np.zeros(plan.slots, dtype=np.int64)
+        super().__init__(size, clip, schedule, across=slots)
+        self.n_items, self.rate, self.event = n_items, rate, event
+        self.most = most
+        """How often each expert may draw."""
+        self._per_tick, self._sizes = rate / ITEM_TICKS, schedule.sizes
+        self._totals = np.zeros((slots, n_items), dtype=np.int64)
+        self._held, self._drawn = np.full(slots, NOTHING), np.zeros(slots, dtype=np.int64)
         self.last: Floats = np.zeros(size)
         """1 where an expert holds an item, else 0; as it was published last."""
-        about = f"{plan.slots} of {plan.n_items} items, {plan.n_batches} batches of {plan.rounds} rounds, "
-        self._paid = ledger.buy(self.event, name, about + f"rate {plan.rate!r}")
+        about = (
+            f"items of {slots} experts among {n_items}, {len(schedule)} times in {schedule.rounds} rounds, "
+        )
+        self._paid = ledger.buy(event, name, about + f"rate {rate!r}, {most} draws each")
 
     def release(self, secret: SecretRandomness) -> Floats:
         """Close the batch and publish what experts hold from now on. If it fails, nothing has happened."""
@@ -68,7 +86,7 @@ class LazyItems(RunningSum):
         held, drawn = self._held.copy(), self._drawn.copy()
         rounds = self._sizes[number]
         for slot, gains in enumerate(batch):
-            fixed = drawn[slot] >= self.plan.most  # asked first: then no coin is tossed
+            fixed = drawn[slot] >= self.most  # asked first: then no coin is tossed
             if fixed or (
                 held[slot] != NOTHING
                 and keeps(int(held[slot]), gains, rounds, ITEM_TICKS, self._per_tick, secret)
@@ -89,12 +107,12 @@ class LazyItems(RunningSum):
         """What follows from the items that are held."""
         self.last = np.zeros(self.size)
         if (self._held != NOTHING).all():
-            self.last[np.arange(len(self._held)) * self.plan.n_items + self._held] = 1.0
+            self.last[np.arange(len(self._held)) * self.n_items + self._held] = 1.0
 
     def _could_be(self, held: Ints, drawn: Ints) -> bool:
-        """Whether experts could hold these items after so many draws."""
-        items = ((held >= NOTHING) & (held < self.plan.n_items)).all()
-        return bool(items and ((drawn >= 0) & (drawn <= self.plan.most)).all())
+        """Whether experts could hold these items after that many draws."""
+        items = ((held >= NOTHING) & (held < self.n_items)).all()
+        return bool(items and ((drawn >= 0) & (drawn <= self.most)).all())
 
     def deviation(self, release: int) -> float:
         """None: items are published as they are."""
@@ -103,14 +121,14 @@ class LazyItems(RunningSum):
     def restore(self, snapshot: bytes) -> None:
         """Go on from a snapshot of one that was made with the same arguments."""
         super().restore(snapshot)
-        totals = ((self._totals >= 0) & (self._totals <= self.plan.rounds * ITEM_TICKS)).all()
+        totals = ((self._totals >= 0) & (self._totals <= self.schedule.rounds * ITEM_TICKS)).all()
         begun = (self._held != NOTHING).all() if self.batch else (self._held == NOTHING).all()
         if not (totals and begun and self._could_be(self._held, self._drawn)):
             raise InvalidInput("The snapshot holds items that could not have been drawn; it was altered.")
         self._show()
 
     def _facts(self) -> tuple[Any, ...]:
-        return (*super()._facts(), self.plan.rate, self._paid.name)
+        return (*super()._facts(), self.rate, self._paid.name)
 
     def _arrays(self) -> list[Any]:
         return [self._totals, self._held, self._drawn]
