@@ -39,6 +39,11 @@ def bound_of(name: str, n_items: int, people: int) -> float:
     return bound / people
 
 
+def bounds() -> dict[int, dict[str, list[float]]]:
+    """Of all learners, for all numbers of items and people."""
+    return {n: {name: [bound_of(name, n, people) for people in PEOPLE] for name in LOOKS} for n in ITEMS}
+
+
 def draw(found: dict[int, dict[str, list[float]]], path: Path) -> None:
     """The picture: one panel for each number of items."""
     figure, panels = plt.subplots(1, len(found), figsize=(10.5, 4.6), layout="constrained", sharey=True)
@@ -67,7 +72,7 @@ def draw(found: dict[int, dict[str, list[float]]], path: Path) -> None:
 
 
 def main(path: Path) -> None:
-    found = {n: {name: [bound_of(name, n, people) for people in PEOPLE] for name in LOOKS} for n in ITEMS}
+    found = bounds()
     draw(found, path)
     at = PEOPLE.index(100_000)
     for n_items, lines in found.items():

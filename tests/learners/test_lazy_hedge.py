@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -309,6 +310,30 @@ def test_the_bound_by_hand() -> None:
         while slower.rho > plan.rho:
             slower = LazyPlan(n, k, rounds, other, 0.999 * slower.rate)
         assert slower.bound > plan.bound
+
+
+PAGE = Path(__file__).parents[2] / "docs" / "maths" / "lazy.md"
+ROW = re.compile(r"^\| ([\d,]+) \| ([\d,]+) \| ([\d.]+) \| (.*) \|$", re.MULTILINE)
+COMPARED = ("lazy-hedge", "noisy-hedge", "boosted", "fi-dp", "fi-dp-paper")
+
+
+def test_the_table_of_bounds() -> None:
+    """What the page says of all of them, to the digits that it says."""
+    rows = ROW.findall(PAGE.read_text())
+    assert len(rows) == 10
+    for items, people, epsilon, said in rows:
+        n_items, rounds = (int(number.replace(",", "")) for number in (items, people))
+        setting = dim.Setting(n_items, 5, rounds, "full", float(epsilon), 1e-6)
+        found = []
+        for name in COMPARED:
+            bound = dim.LEARNERS[name].for_setting(setting, coins=SeededCoins(1)).regret_bound(rounds)
+            assert bound is not None
+            found.append(bound / rounds)
+        best = min(found)
+        shown = [f"{one:.3f}"[1:] if one < 1 else f"{one:.2g}" for one in found]
+        assert said == " | ".join(
+            f"**{text}**" if one == best else text for one, text in zip(found, shown, strict=True)
+        )
 
 
 def test_the_limit_of_draws_is_a_quantile() -> None:
