@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy.special import log_ndtr
+import scipy
 
 STEPS = 1 << 15
 """Of the sum that stands for an integral; with fewer it would still be right to six digits."""
@@ -27,7 +27,8 @@ def curvature(slots: int, step: float) -> float:
 def largest_of(count: int) -> float:
     """The mean of the largest of `count` standard normal numbers, rounded up in the sixth digit."""
     x = np.linspace(0.0, 12.0, STEPS + 1)
-    above, below = -np.expm1(count * log_ndtr(x)), np.exp(count * log_ndtr(-x))
+    logs = scipy.special.log_ndtr
+    above, below = -np.expm1(count * logs(x)), np.exp(count * logs(-x))
     return float(np.trapezoid(above - below, x)) + 1e-6
 
 

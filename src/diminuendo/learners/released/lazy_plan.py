@@ -11,7 +11,7 @@ import math
 from dataclasses import dataclass
 from functools import cached_property
 
-from scipy.special import betainc, ndtri_exp
+import scipy
 
 from diminuendo.errors import InvalidInput
 from diminuendo.experts.lazy import MOST_LOST
@@ -100,7 +100,7 @@ class LazyPlan:
 
 def coin_mu(rate: float, least: int) -> float:
     """How far two coins are apart that survive losses of `least` and of one more, in deviations (Lemma Z2)."""
-    closer, farther = (-float(ndtri_exp(-rate * loss)) for loss in (least, least + 1))
+    closer, farther = (-float(scipy.special.ndtri_exp(-rate * loss)) for loss in (least, least + 1))
     return (farther - closer) * SAFE
 
 
@@ -109,7 +109,7 @@ def binomial_cap(count: int, chance: float, tail: float) -> int:
     low, high = -1, count
     while high - low > 1:
         middle = (low + high) // 2
-        if betainc(middle + 1.0, count - middle, chance) <= tail:
+        if scipy.special.betainc(middle + 1.0, count - middle, chance) <= tail:
             high = middle
         else:
             low = middle
