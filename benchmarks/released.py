@@ -27,6 +27,7 @@ from diminuendo.learners.released.variants import Boosted, NoisyHedge
 from diminuendo.objectives.rows import Matrix
 from diminuendo.randomness import SecretRandomness, rounded_normal
 from diminuendo.sums.batch import OpenBatch
+from diminuendo.sums.private_sum import PrivateSum
 from diminuendo.types import Ints, Items
 from tests.kit.slow_rows import boosted_rows, hedge_rows
 
@@ -278,9 +279,12 @@ def _whole_competitors(kind: Any, people: People, made: dict[str, Any]) -> Itera
         learner, people, slates, slow_rows(learner, people, slates, words) if kind is Boosted else None
     )
 
+    noisy = released.sum
+    assert isinstance(noisy, PrivateSum)
+
     def noise(_: Any) -> None:
         for _release in range(releases):
-            rounded_normal.rounded_normal(batch, released.sum.scale, secret)
+            rounded_normal.rounded_normal(batch, noisy.scale, secret)
 
     def follow(coders: tuple[Any, Any]) -> None:
         encoder, decoder = coders
@@ -289,7 +293,7 @@ def _whole_competitors(kind: Any, people: People, made: dict[str, Any]) -> Itera
             policy.follower = policy.follower.following(released.published, published)
             policy._choosing_in(0, policy.follower)
 
-    strategy = released.sum.strategy
+    strategy = noisy.strategy
     yield Competitor("ours", lambda _: _fresh(kind, people, made), lambda one: one.replay(people))
     yield Competitor("additions", lambda _: None, lambda _: add())
     yield Competitor("noise", lambda _: None, noise)

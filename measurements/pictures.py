@@ -11,6 +11,7 @@ from pathlib import Path
 
 from PIL import Image, PngImagePlugin
 
+from examples import bounds as proved
 from examples import continuous as budgets
 from examples import paper_constants
 from measurements.results import ROOT, Results, digest
@@ -114,6 +115,11 @@ def audit(path: Path, results: Results) -> None:
     shutil.copyfile(OUT / "audit" / "audit.png", path)
 
 
+def bounds(path: Path, results: Results) -> None:
+    """What is proved of regret: formulas, so nothing is measured."""
+    proved.draw(proved.bounds(), path)
+
+
 def planning(path: Path, results: Results) -> None:
     """The command draws it where it belongs."""
 
@@ -125,6 +131,7 @@ PICTURES = {
     "payoff.png": Picture(("demo",), payoff, from_runs=True),
     "report.png": Picture(("demo",), report, from_runs=True),
     "audit.png": Picture(("audit",), audit, from_runs=True),
+    "bounds.png": Picture((), bounds),
     "planning.png": Picture(("planning",), planning, from_runs=True),
 }
 """By their names in docs."""

@@ -22,6 +22,7 @@ WATCHED = [
     "bandit-direct",
     "bandit-presampled",
     "epoch-greedy",
+    "lazy-hedge",
     "boosted",
     "slate-clicks",
     "random",

@@ -11,10 +11,11 @@ Value = TypeVar("Value")
 
 MECHANISMS = (
     *("random", "fi-dp", "fi-pure", "overlap-greedy", "epoch-greedy", "boosted", "bandit-blocks"),
-    "slate-clicks",
+    *("slate-clicks", "lazy-hedge"),
 )
 """One learner for each way to be private: nothing learned, draws, noise on leaders, overlaps that are counted, epochs,
-released sums, blocks of probes, slates that are counted. The others differ in constants, or in what they read."""
+released sums, blocks of probes, slates that are counted, coins and few draws. The others differ in constants, or in
+what they read."""
 
 VARIANTS = ("-paper", "-open")
 """How the names of learners end that differ from another one in constants or in noise only."""

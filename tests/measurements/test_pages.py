@@ -15,6 +15,7 @@ from measurements.tables import BLOCKS, mean, number
 from tests.kit.pages import FENCE, RUN
 
 BY_OTHER_MEANS = {
+    "docs/maths/lazy.md": "bounds, which are formulas; compared by tests/learners/test_lazy_hedge.py",
     "docs/planning.md": "forecasts beside single real runs, held against each other by tests/test_plan_forecast.py "
     "and tests/test_plan_slates.py",
     "docs/maths/private-greedy.md": "bounds, computed from formulas",

@@ -1,6 +1,6 @@
 """Taps: the few functions through which anything private passes on its way out, watched while an audit runs.
 
-Noise is added, and items are drawn from secret scores, in six functions. While the taps are open each call is written
+Noise is added, and items are drawn from secret scores, in eight functions. While the taps are open each call is written
 down as a crossing: what was about to be covered, by which law (laws.py), and what came out. A second run can be made to
 let out what the first one let out: then both runs are the same in all that is seen, and how much more likely one of
 them is follows from what was covered. Compiled draws are led to the wanted item by words that fall on it, so that it is
@@ -11,6 +11,7 @@ This looks at secrets. It is for learners that no person has ever told anything,
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from unittest import mock
 
 import numpy as np
 
+from diminuendo.experts import lazy
 from diminuendo.experts.hedge import HedgeState
 from diminuendo.learners import epoch_greedy
 from diminuendo.learners.hedge import exploring, full
@@ -93,6 +95,8 @@ class Taps:
             for law, (module, name) in NOISE.items():
                 self._watch(stack, module, name, partial(self._noise, law))
             self._watch(stack, epoch_greedy, "select", self._select)
+            self._watch(stack, lazy, "select", self._select)
+            self._watch(stack, lazy, "survives", self._coin)
             self._watch(stack, full, "draw_slate", self._slate)
             self._watch(stack, exploring, "draw_round", self._round)
             yield
@@ -135,19 +139,31 @@ class Taps:
     def _select(self, real: Callable[..., int]) -> Callable[..., int]:
         def tap(scores: Ints, rate: float, secret: SecretRandomness) -> int:
             weights = np.exp(rate * (np.asarray(scores) - np.max(scores)))
-            covered = (weights / weights.sum())[None, :]
-            out, words, pushed = self._wanted(DRAWN, (1,)), list[int](), None
-            if out is None:
-                pushed = self._push(covered.shape)
-                with _noting(secret, words):
-                    if pushed is None:
-                        out = np.array([real(scores, rate, secret)])
-                    else:
-                        out = _draw_tilted(covered, pushed, int(secret.take(1)[0]))
-            self.crossings.append(Crossing(DRAWN, covered, 1.0, out, tuple(words), pushed))
-            return int(out[0])
+            return self._one(weights / weights.sum(), secret, lambda: real(scores, rate, secret))
 
         return tap
+
+    def _coin(self, real: Callable[..., bool]) -> Callable[..., bool]:
+        def tap(rate: float, difference: int, secret: SecretRandomness) -> bool:
+            yes = math.exp(rate * difference)
+            chances = np.array([1 - yes, yes])
+            return bool(self._one(chances, secret, lambda: int(real(rate, difference, secret))))
+
+        return tap
+
+    def _one(self, chances: Floats, secret: SecretRandomness, real: Callable[[], int]) -> int:
+        """One draw by these chances."""
+        covered = chances[None, :]
+        out, words, pushed = self._wanted(DRAWN, (1,)), list[int](), None
+        if out is None:
+            pushed = self._push(covered.shape)
+            with _noting(secret, words):
+                if pushed is None:
+                    out = np.array([real()])
+                else:
+                    out = _draw_tilted(covered, pushed, int(secret.take(1)[0]))
+        self.crossings.append(Crossing(DRAWN, covered, 1.0, out, tuple(words), pushed))
+        return int(out[0])
 
     def _slate(self, real: Callable[..., bool]) -> Callable[..., bool]:
         def tap(

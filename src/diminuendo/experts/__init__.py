@@ -8,6 +8,7 @@ from typing import Any, Protocol
 from numpy.typing import NDArray
 
 from diminuendo.experts.hedge import Hedge
+from diminuendo.experts.lazy import Lazy
 from diminuendo.randomness.words import SecretRandomness
 from diminuendo.types import Floats
 
@@ -41,8 +42,8 @@ class Expert(Protocol):
         ...
 
 
-EXPERTS: dict[str, Callable[[int], Expert]] = {"hedge": Hedge}
+EXPERTS: dict[str, Callable[[int], Expert]] = {"hedge": Hedge, "lazy": Lazy}
 """Every kind of expert by name: what makes one for a number of items. An entry brings contract tests, and
 `OrderedExperts(..., expert=name)`."""
 
-__all__ = ["EXPERTS", "Expert", "Hedge"]
+__all__ = ["EXPERTS", "Expert", "Hedge", "Lazy"]

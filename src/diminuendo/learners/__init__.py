@@ -40,6 +40,7 @@ from diminuendo.learners.probing.variants import (
 )
 from diminuendo.learners.random_slates import RandomSlates
 from diminuendo.learners.recommend import preferred
+from diminuendo.learners.released.lazy import LazyHedge
 from diminuendo.learners.released.variants import Boosted, NoisyHedge
 from diminuendo.learners.slates.clicks import OpenSlateClicks, SlateClicks
 from diminuendo.learners.slates.totals import OpenSlateTotals, SlateTotals
@@ -73,6 +74,7 @@ LEARNERS: dict[str, AnyEntry] = {
         EpochGreedy,
         Boosted,
         NoisyHedge,
+        LazyHedge,
         BanditBlocks,
         OpenBanditBlocks,
         BanditBlocksFull,
@@ -231,6 +233,7 @@ __all__ = [
     "Boosted",
     "EpochGreedy",
     "ExploreExploit",
+    "LazyHedge",
     "Learner",
     "NoisyHedge",
     "OrderedExperts",

@@ -6,7 +6,8 @@ bound, and keeps the item if the residual, made continuous by a uniform fraction
 item is kept with probability exactly weight / sum of bounds per try, whatever the bounds are (Theorem E1 of
 docs/maths/exponential.md). A float decides `keep` where rounding cannot matter; otherwise exact arithmetic does.
 
-`select` draws once from fresh scores. Where scores are kept and grow, see score_classes.py.
+`select` draws once from fresh scores; `survives` tosses one coin by the same comparison. Where scores are kept and
+grow, see score_classes.py.
 
 Cost       a person who moves differences of scores by at most D makes the draw (rate * D)-bounded-range
            (Theorem E2): one `Selections(1, rate * D)` event, or count draws together.
@@ -43,6 +44,9 @@ WIDER = 4
 bounds on weights, may be off on the way."""
 
 LARGEST_SCORE = 1 << 61
+
+COIN_BITS = 60
+"""A single coin compares a number of this many bits, and of as many more as it takes."""
 
 
 @kernel  # called from Python too, where what is inline would be compiled by every process anew
@@ -96,6 +100,28 @@ def select(scores: Ints, rate: float, secret: SecretRandomness) -> int:
         while (item := int(_select(row, float(rate), bounds, secret.view))) == UNFINISHED:
             secret.resume()
     return item
+
+
+def survives(rate: float, difference: int, secret: SecretRandomness) -> bool:
+    """A coin that says yes with probability exactly exp(rate * difference), for a whole number `difference` <= 0."""
+    require_secret(secret)
+    if not -LARGEST_SCORE <= difference <= 0:
+        raise InvalidInput("What a coin survives must be a whole number from -2^61 to 0.")
+    _validate.positive_float(rate, "rate")
+    with secret.lock:
+        while (kept := int(_survives(float(rate), int(difference), secret.view))) == UNFINISHED:
+            secret.resume()
+    return kept == KEPT
+
+
+@kernel
+def _survives(rate: float, difference: int, secret: SecretWords) -> int:
+    begin(secret)
+    residual = below(1 << COIN_BITS, secret)
+    kept = UNFINISHED if residual == UNFINISHED else keep(residual, rate, difference, COIN_BITS, secret)
+    if kept == UNFINISHED:
+        undo(secret)
+    return kept
 
 
 @kernel

@@ -1,1 +1,1 @@
-"""One noisy sum of what people want, with a bound whatever they want."""
+"""Hedge and a leader on sums of what people want, noisy or seldom looked at, with a bound whatever they want."""

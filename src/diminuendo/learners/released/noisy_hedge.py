@@ -19,6 +19,7 @@ import math
 
 import numpy as np
 
+from diminuendo.learners.released.hedge_bound import curvature, noise_cost
 from diminuendo.learners.released.menu import ExpertsInTurn
 from diminuendo.randomness.shares import softmax
 from diminuendo.sums.schedule import Schedule
@@ -74,13 +75,12 @@ class NoisyExperts:
 
     def bound(self, deviations: tuple[float, float], ticks: int) -> float:
         """Theorem R3."""
-        logarithm, sizes = math.log(max(2, self.n_items)), self.schedule.sizes
-        step = self.rate * max(sizes)
-        curve = (math.expm1(step) - step) / step**2
-        noise = deviations[1] * math.sqrt(2 * logarithm)
+        logarithm, longest = math.log(max(2, self.n_items)), self.rate * max(self.schedule.sizes)
+        squares = sum(size**2 for size in self.schedule.sizes)
+        noise = noise_cost(self.rate, deviations[1], self.n_items)
         rounding = (self.slots + 3 * self.rate) * self.schedule.rounds / ticks
         return float(
             self.slots * (logarithm / self.rate + noise)
-            + self.rate * curve * sum(size**2 for size in sizes)
+            + self.rate * curvature(self.slots, longest) * squares
             + rounding
         )

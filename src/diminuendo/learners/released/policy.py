@@ -69,21 +69,23 @@ class ReleasedPolicy(MenuPolicy):
     """Follows one released sum, as its follower says; `gains`: what people contribute, by the menu of their batch."""
 
     reader = Objectives()
-    purpose = "releases of one running sum"
     budget: Budget
 
     def __init__(
         self,
         frame: Frame,
         budget: Budget,
-        clip: float | None,
+        options: dict[str, Any],
         released: ReleasedSum,
         follower: Follower,
         gains: Callable[[Any], Gains],
+        *,
+        proof: str = "docs/maths/released.md, Theorem R1",
+        purpose: str = "releases of one running sum",
     ) -> None:
-        self.frame, self.budget = frame, budget
+        self.frame, self.budget, self._proof, self.purpose = frame, budget, proof, purpose
         self.released, self.follower, self._gains_by = released, follower, gains
-        self._clip = None if clip is None else float(clip)  # as it was asked for
+        self._options = options  # besides the budget, as they were asked for
         self._words = np.zeros(frame.decisions.remembered, dtype=np.int64)  # public coins of open decisions
         self._chooser = self._choosing_in(0, follower)
         # First rounds of menus, and what people contribute from there on.
@@ -96,8 +98,8 @@ class ReleasedPolicy(MenuPolicy):
         """What is proved for the whole run."""
         frame, budget = self.frame, self.budget
         found = ACCOUNTANTS[budget.accountant].epsilon(self.events, budget.delta, frame.visits)
-        proof, epsilon = "docs/maths/released.md, Theorem R1", min(found, budget.epsilon)
-        return Guarantee(epsilon, budget.delta, str(frame.unit), proof, frame.coins.secure)
+        epsilon = min(found, budget.epsilon)
+        return Guarantee(epsilon, budget.delta, str(frame.unit), self._proof, frame.coins.secure)
 
     @property
     def events(self) -> Event:
@@ -185,8 +187,8 @@ class ReleasedPolicy(MenuPolicy):
     # What a snapshot holds: the sum too, as private as what people said.
 
     def config(self) -> dict[str, Any]:
-        """The budget, and the clip that was asked for."""
-        return {"epsilon": self.budget.epsilon, "delta": self.budget.delta, "clip": self._clip}
+        """The budget, and the options that were asked for."""
+        return {"epsilon": self.budget.epsilon, "delta": self.budget.delta} | self._options
 
     def state(self) -> Any:
         """What was published, the public coins of open decisions, and what the follower keeps."""

@@ -14,11 +14,11 @@ import numpy as np
 
 from diminuendo import _validate
 from diminuendo._validate import as_floats
+from diminuendo.experts.lazy_items import LazyItems
 from diminuendo.learners.released.contribution import NARROW, Contribution, new_contribution
 from diminuendo.objectives.family import Table
 from diminuendo.objectives.person import Person, largest_state
 from diminuendo.privacy.budget import Budget
-from diminuendo.privacy.ledger import Ledger
 from diminuendo.privacy.process_guard import said_by
 from diminuendo.randomness.words import SecretRandomness
 from diminuendo.streams.people import People
@@ -77,33 +77,17 @@ class Gains(Protocol):
         ...
 
 
-class ReleasedSum:
-    """A private sum of `size` entries, published when a batch of rounds is over; the last batch is not."""
+def published_in(schedule: Schedule) -> Schedule:
+    """The batches that may be published: all but the last, after which nobody comes."""
+    return Schedule(schedule.ends[:-1] or schedule.ends)
 
-    def __init__(
-        self,
-        n_items: int,
-        *,
-        size: int,
-        schedule: Schedule,
-        clip: Clip,
-        budget: Budget,
-        ledger: Ledger,
-        strategy: str,
-        name: str,
-    ) -> None:
-        self.n_items, self.size, self.schedule, self.clip = n_items, size, schedule, clip
-        ends = schedule.ends  # after the last batch nobody comes, so it is not released
-        self.sum = PrivateSum(
-            size,
-            schedule=Schedule(ends[:-1] or ends),
-            cost=budget.share(),
-            ledger=ledger,
-            strategy=strategy,
-            clip=clip,
-            name=name,
-            across=size // n_items,
-        )
+
+class ReleasedSum:
+    """What is published of a private sum when a batch of rounds is over; of the last batch nothing is."""
+
+    def __init__(self, n_items: int, schedule: Schedule, private: PrivateSum | LazyItems) -> None:
+        self.n_items, self.size, self.schedule, self.clip = n_items, private.size, schedule, private.clip
+        self.sum, size = private, private.size
         self.n_releases = np.zeros(1, dtype=np.int64)
         """How often the sum was published."""
         self.published: Floats = np.zeros(size)

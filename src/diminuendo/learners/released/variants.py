@@ -15,10 +15,17 @@ from diminuendo.learners.released.boosted_people import BoostedGains
 from diminuendo.learners.released.noisy_hedge import NoisyExperts, hedge_rate, people_in_a_batch
 from diminuendo.learners.released.noisy_hedge_people import HedgeGains
 from diminuendo.learners.released.policy import ReleasedPolicy
-from diminuendo.learners.released.released_sum import ReleasedSum, batches, gain_clip, noise_level
+from diminuendo.learners.released.released_sum import (
+    ReleasedSum,
+    batches,
+    gain_clip,
+    noise_level,
+    published_in,
+)
 from diminuendo.privacy.budget import Budget
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.randomness.coins import Coins
+from diminuendo.sums.private_sum import PrivateSum
 
 
 def boosted(
@@ -43,12 +50,13 @@ def boosted(
     gains = gain_clip(frame.n_items, clip)
     people = math.ceil(LENGTH * noise_level(frame.n_items, gains, budget))
     schedule = batches(horizon, people, frame.patience.ahead)
-    released = ReleasedSum(
-        frame.n_items, size=frame.n_items, schedule=schedule, clip=gains, budget=budget, strategy="independent",
+    noisy = PrivateSum(
+        frame.n_items, schedule=published_in(schedule), cost=budget.share(), strategy="independent", clip=gains,
         ledger=Ledger(budget) if ledger is None else ledger, name=frame.name,
     )  # fmt: skip
+    released = ReleasedSum(frame.n_items, schedule, noisy)
     follower = BoostedLeader(frame.n_items, frame.slots, schedule)
-    return Learner(ReleasedPolicy(frame, budget, clip, released, follower, BoostedGains))
+    return Learner(ReleasedPolicy(frame, budget, _as_asked(clip), released, follower, BoostedGains))
 
 
 def noisy_hedge(
@@ -72,13 +80,20 @@ def noisy_hedge(
     budget, size = Budget(epsilon, delta, frame.unit, "continuous-gaussian"), frame.slots * frame.n_items
     gains, people = gain_clip(size, clip), people_in_a_batch(size, horizon)
     schedule = batches(horizon, people, frame.patience.ahead)
-    released = ReleasedSum(
-        frame.n_items, size=size, schedule=schedule, clip=gains, budget=budget, strategy="blt",
+    noisy = PrivateSum(
+        size, schedule=published_in(schedule), cost=budget.share(), strategy="blt", clip=gains, across=frame.slots,
         ledger=Ledger(budget) if ledger is None else ledger, name=frame.name,
     )  # fmt: skip
-    rate = hedge_rate(frame.n_items, frame.slots, schedule)
-    follower = NoisyExperts(frame.n_items, frame.slots, schedule, rate)
-    return Learner(ReleasedPolicy(frame, budget, clip, released, follower, HedgeGains))
+    released = ReleasedSum(frame.n_items, schedule, noisy)
+    follower = NoisyExperts(
+        frame.n_items, frame.slots, schedule, hedge_rate(frame.n_items, frame.slots, schedule)
+    )
+    return Learner(ReleasedPolicy(frame, budget, _as_asked(clip), released, follower, HedgeGains))
+
+
+def _as_asked(clip: float | None) -> dict[str, float | None]:
+    """The option of both, for snapshots."""
+    return {"clip": None if clip is None else float(clip)}
 
 
 Boosted = Entry(
