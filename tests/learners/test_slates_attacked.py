@@ -30,7 +30,6 @@ from diminuendo.learners.slates.clicks import FirstClicks, SlateClicks
 from diminuendo.learners.slates.contexts import groups
 from diminuendo.learners.slates.contexts.blocks import GroupBlock
 from diminuendo.learners.slates.contexts.groups import Group
-from diminuendo.learners.slates.open_blocks import OpenBlock
 from diminuendo.learners.slates.policy import SlatePolicy
 from diminuendo.learners.slates.totals import SlateTotals, Totals
 from diminuendo.objectives import BestMatch
@@ -367,28 +366,6 @@ def test_a_visit_that_is_given_back_is_found(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr(MenuPolicy, "leave_out", noticed)
     monkeypatch.setattr(Learner, "_choose_one", given_back)
     assert leaks(worlds(1, 2, 3, exclusions=(True,)), tmp_path, monkeypatch)
-
-
-def test_divisors_by_who_was_shown_the_plan_are_found(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    leave_out, answerable = MenuPolicy.leave_out, OpenBlock.answerable
-    burned: dict[int, set[int]] = {}
-
-    def noticed(self: MenuPolicy, slates: Items, types: Ints) -> None:
-        before = slates.copy()
-        leave_out(self, slates, types)
-        if (before != slates).any():
-            burned.setdefault(id(self.frame), set()).add(self.frame.rounds)
-
-    def fewer(self: OpenBlock, frame: Any) -> Ints:
-        gone = [number - self.menu.first for number in burned.get(id(frame), set())]
-        here = self.menu.assigned[[turn for turn in gone if 0 <= turn < len(self.menu.assigned)]]
-        return answerable(self, frame) - np.bincount(here, minlength=len(self.block.sizes))
-
-    monkeypatch.setattr(MenuPolicy, "leave_out", noticed)
-    monkeypatch.setattr(OpenBlock, "answerable", fewer)
-    assert leaks(worlds(1, 2, 3, contexts=(None,), exclusions=(True,)), tmp_path, monkeypatch)
 
 
 # What was found.
