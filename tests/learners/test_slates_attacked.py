@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from diminuendo import Contexts, Learner, SeededCoins
+from diminuendo import Contexts, Learner, SeededCoins, SlateRules
 from diminuendo.errors import DiminuendoError, InvalidInput
 from diminuendo.learners.base.entry import Entry
 from diminuendo.learners.base.menu import Menu
@@ -437,3 +437,57 @@ def test_a_replay_goes_on_when_all_segments_have_left_a_group() -> None:
     )
     tastes = (np.arange(200) % 3 - 1)[:, None]
     learner.replay(people, contexts=tastes, exclude=[[0]] * 200)
+
+
+def test_items_that_are_gone_stand_in_for_nothing_after_a_restart() -> None:
+    for contexts in (None, Contexts(taste=["a", "b"])):
+        learner = SlateTotals(
+            4, 2, horizon=60, epsilon=1.0, coins=SeededCoins(5), exclusions=True, contexts=contexts
+        )
+        learner.retire([3])
+        again = SlateTotals.restore(learner.snapshot(), coins=SeededCoins(6))
+        decision = again.choose(exclude=[0, 1], release=False)
+        assert decision.slate == (2,)
+        assert decision.propensity is None, "as of everybody"
+
+
+def test_a_plan_by_other_rules_is_not_shown(tmp_path: Path) -> None:
+    """Before a crash any item might be in any slot; the learner of after it has a slot for items of its own."""
+    budget = Budget(1.0, 0.0, Unit(), "pure")
+    with Ledger.open(tmp_path / "ledger", budget) as ledger:
+        SlateTotals(4, 2, horizon=60, epsilon=1.0, ledger=ledger).choose()
+    with Ledger.open(tmp_path / "ledger", budget) as ledger:
+        rules = SlateRules(eligible=[[0], [1, 2, 3]])
+        learner = SlateTotals(4, 2, horizon=60, epsilon=1.0, ledger=ledger, rules=rules)
+        assert {learner.choose().slate[0] for _ in range(20)} == {0}
+
+
+class Rude(float):
+    """A payoff that raises when it is compared."""
+
+    def __le__(self, other: object) -> bool:
+        raise RuntimeError("a secret")
+
+    __lt__ = __gt__ = __ge__ = __le__
+
+
+def test_answers_that_cannot_be_read_leave_those_of_others_alone() -> None:
+    learner = SlateTotals(4, 2, horizon=60, epsilon=1.0, coins=SeededCoins(5))
+    decisions = learner.choose_many(3)
+    with pytest.raises(InvalidInput, match="Number 1: what was said cannot be read") as said:
+        learner.observe_many(decisions, [1.0, Rude(0.5), 1.0])
+    assert "secret" not in str(said.value)
+    assert learner._frame.decisions.waiting[:3].tolist() == [False, True, False], "the others have answered"
+
+
+class Large(int):
+    """A number that is another one when it is asked again."""
+
+    def __int__(self) -> int:
+        return 10**30
+
+
+def test_numbers_that_are_other_numbers_exclude_nothing() -> None:
+    learner = SlateTotals(4, 2, horizon=60, epsilon=1.0, coins=SeededCoins(5), exclusions=True)
+    assert len(learner.choose(exclude=[Large(1), 2]).slate) == 2
+    assert learner.rounds == 1

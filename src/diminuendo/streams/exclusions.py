@@ -88,5 +88,5 @@ def _items(given: Any, n_items: int) -> Items:
         for item in islice(many, READ + READ * n_items):
             number = isinstance(item, (int, float, np.integer, np.floating)) and not isinstance(item, bool)
             if number and 0 <= item < n_items and item == int(item):
-                found.add(int(item))
-    return np.array(sorted(found), dtype=np.int32)
+                found.add(int(f"{int(item)}"))  # a plain number, whatever else it can do
+    return np.array(sorted(item for item in found if item < n_items), dtype=np.int32)

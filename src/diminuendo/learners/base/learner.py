@@ -236,7 +236,7 @@ class Learner:
         counts = frame.counts(person) and ready
         while ready and not policy.draw(row, probe):
             policy.resume()
-        propensity = policy.propensity(row) if ready else 1.0
+        propensity = policy.propensity(row) if ready else None if frame.exclusions else 1.0
         frame.count(person)
         decision = frame.decisions.add(row, probe, counts, propensity, frame.coming)
         if frame.contexts is not None:
@@ -265,8 +265,9 @@ class Learner:
         for number, (decision, feedback) in enumerate(zip(decisions, feedbacks, strict=True)):
             try:
                 answers.append(self._read(decision, feedback))
-            except DiminuendoError as error:
-                refused.append(f"Number {number}: {error}")
+            except Exception as error:  # foreign objects may raise whatever they like
+                said = error if isinstance(error, DiminuendoError) else "what was said cannot be read."
+                refused.append(f"Number {number}: {said}")
         guard = self._frame.guard
         with guard.answers, guard.lock, guard.defer_interrupt():
             for answer in answers:
@@ -419,9 +420,7 @@ class Learner:
         """Begin with the arrays of a snapshot of a learner that was made with the same arguments."""
         frame, policy = self._frame, self.policy
         if frame.rounds:
-            raise InvalidInput(
-                "A learner that has chosen does not go back to a snapshot; restore() a new one."
-            )
+            raise InvalidInput("A learner that has chosen does not go back to a snapshot; restore() another.")
         extra = _snapshots.taken(found, "extra")
         if frame.visit_limit is not None:
             frame.visit_limit.take(_snapshots.taken(found, "visits"))

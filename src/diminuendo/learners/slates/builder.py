@@ -121,6 +121,8 @@ class SlateBuilder:
         """Whether all items of one slate, or of several, are there, and those that are pinned are in their slots."""
         pins = self.items.pinned
         stays = (self.items.kept(slates) == slates) & ((pins == EMPTY_SLOT) | (slates == pins))
+        if (eligible := self.items.fitted.eligible) is not None:
+            stays &= (slates == EMPTY_SLOT) | eligible[np.arange(self.items.slots), slates]
         return bool(stays.all())
 
     def _empty(self) -> Items:

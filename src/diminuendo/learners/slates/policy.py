@@ -328,11 +328,12 @@ class SlatePolicy(MenuPolicy):
         self._counts.take(counts, self.frame.rounds)
 
     def restored(self) -> None:
-        """Refuse plans that could not have been made."""
+        """Refuse plans that could not have been made; what stands in is made of the items there are."""
         shown = self._blocks[-1].block if self._blocks else no_block(self.frame.slots)
         self.planner.check(self.frame.rounds, shown)
         if self._blocks:
             self._blocks[-1] = self._blocks[-1]._replace(leading=self.planner.leading)
+        self._items_changed()
 
 
 def slate_learner(

@@ -402,6 +402,7 @@ class GroupedSlatePolicy(MenuPolicy):
         if found:
             raise InvalidInput("The snapshot holds more than this learner keeps; it was altered.")
         self._counts.take(counts, frame.rounds)
+        self._deal()
 
 
 def _altered() -> InvalidInput:
