@@ -92,13 +92,13 @@ def test_what_can_be_read_once_is(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "setting", "option", "able"),
     [
-        ("private", CLICK, {"prior": [0.1] * N_ITEMS}, "overlap-greedy"),
+        ("ranked-clicks", CLICK, {"prior": [0.1] * N_ITEMS}, "slate-clicks"),
         ("epoch-greedy", FULL, {"absent": [1]}, "overlap-sums"),
         ("overlap-greedy", FULL, {"epoch": 3}, "epoch-greedy"),
         ("overlap-greedy", FULL, {"exploring": 0.1}, "hedge-bandit"),
         ("private", FULL, {"proir": [0.1] * N_ITEMS}, "No learner"),
-        ("private", CLICK, {"rules": dim.SlateRules(pinned=[2])}, "overlap-greedy"),
-        ("private", CLICK, {"exclusions": True}, "overlap-greedy"),
+        ("ranked-clicks", CLICK, {"rules": dim.SlateRules(pinned=[2])}, "private"),
+        ("ranked-clicks", CLICK, {"exclusions": True}, "slate-clicks"),
     ],
 )
 def test_what_a_learner_does_not_take_names_one_that_does(

@@ -68,7 +68,7 @@ class _Uniform:
 
 
 def slowly(sigma: float, next_digit: Callable[[], int], bits: int = WORD) -> int:
-    """One number from fresh digits of so many bits."""
+    """One number from fresh digits, each of that number of bits."""
 
     def half_power() -> bool:
         last, even = _Uniform(next_digit), True

@@ -178,7 +178,7 @@ def _measure(
     rates: Floats,
     variances: Floats,
 ) -> None:
-    """The rate of each cell, and its variance: of noise, and, for each item, of `chances` among so many people of a
+    """The rate of each cell, and its variance: of noise, and, for each item, of `chances` among the people of a
     value; infinite where noise is not below `most`, or no share of people is known."""
     for g in range(rates.shape[0]):
         for a in range(rates.shape[1]):
