@@ -49,6 +49,8 @@ class Finding:
     uncharged: str = ""
     """In words, what the charge does not cover, where the finding is about that: then `shown` is what it is worth, and
     the promise has lost its proof; epsilon itself may still be smaller (docs/maths/audit-paths.md, Theorem W4)."""
+    silent: bool = False
+    """Whether nothing was let out that depends on people, however long the runs: then nothing was tried."""
 
     @property
     def violation(self) -> bool:
@@ -56,6 +58,8 @@ class Finding:
         return not self.shown <= self.claimed + EPSILON_ROUNDING * max(1.0, self.claimed)
 
     def __str__(self) -> str:
+        if self.silent and not self.violation:
+            return f"claimed {self.claimed:.2f}, but nothing was released: nothing was tried"
         verdict = "VIOLATION" if self.violation else "no violation"
         sure = "certain" if self.confidence == 1 else f"{100 * self.confidence:.8g} % confidence"
         if self.uncharged:
@@ -75,6 +79,7 @@ class Finding:
             "confidence": self.confidence,
             "runs": self.runs,
             "uncharged": self.uncharged,
+            "silent": self.silent,
             "detail": self.detail,
         }
 

@@ -58,6 +58,8 @@ SHAPES: dict[FeedbackKind, tuple[Shape, ...]] = {
     "click": ((3, 2, 40), (2, 1, 40)),
 }
 """Items, slots and rounds of the worlds that are tried."""
+LONGER = (1, 8, 32)
+"""How many times as long worlds are tried, one after the other, as long as a learner lets nothing out."""
 WIDE: Shape = (60, 2, 16)
 """For people whose wishes grow: the more items, the more."""
 RUNS = 12
@@ -209,6 +211,11 @@ class Scout:
         return min(self.found.largest, _worth(self.found.spread, self.promise.delta))
 
     @property
+    def said_something(self) -> bool:
+        """Whether anything was let out that may depend on people."""
+        return self.found.crossings > 0 or bool(self.found.diverged)
+
+    @property
     def share(self) -> float:
         """The epsilon that it makes one expect, as a share of what is promised."""
         return share(self.worth, self.promise.epsilon)
@@ -219,9 +226,12 @@ def pathwise(subject: Subject, epsilon: float, delta: float, effort: Effort, see
     random = np.random.default_rng(seed)
     scouts: list[Scout] = []
     try:
-        for n, k, rounds in SHAPES[subject.feedback]:
-            setting = Setting(n, k, rounds, subject.feedback, epsilon, delta)
-            scouts += _scouts(subject, setting, victims(setting, random, effort.paths), random)
+        for longer in LONGER:
+            for n, k, rounds in SHAPES[subject.feedback]:
+                setting = Setting(n, k, longer * rounds, subject.feedback, epsilon, delta)
+                scouts += _scouts(subject, setting, victims(setting, random, effort.paths), random)
+            if any(scout.said_something or scout.promise.epsilon == 0 for scout in scouts):
+                break
         if subject.feedback == "full":
             setting = Setting(*WIDE, subject.feedback, epsilon, delta)
             scouts += _scouts(subject, setting, [growing(setting)], random)
@@ -268,6 +278,7 @@ def pathwise(subject: Subject, epsilon: float, delta: float, effort: Effort, see
             "passages_without_secret_words": without_words,
             "passages_scaled_by_answers": scaled,
         },
+        silent=promise.epsilon > 0 and not any(scout.said_something for scout in scouts),
     )
     worth = math.inf if scaled else _worth(worst.found.squared, promise.delta)
     charged = dataclasses.replace(

@@ -75,14 +75,20 @@ class Audit:
         return [subject for subject in self.subjects if subject in broken]
 
     @property
+    def silent(self) -> list[str]:
+        """Subjects that let nothing out while they were watched, though they promise something: nothing was tried."""
+        quiet = {finding.subject for finding in self.findings if finding.silent and not finding.violation}
+        return [subject for subject in self.subjects if subject in quiet and subject not in self.violators]
+
+    @property
     def overlooked(self) -> list[str]:
         """Planted faults that were not found."""
         return [subject for subject in self.subjects if subject not in self.violators] if self.faults else []
 
     @property
     def passed(self) -> bool:
-        """Nobody leaks more than promised; or, of planted faults, none was overlooked."""
-        return not (self.overlooked if self.faults else self.violators)
+        """Nobody leaks more than promised, and nobody was silent; or, of planted faults, none was overlooked."""
+        return not (self.overlooked if self.faults else self.violators + self.silent)
 
     @property
     def confidence(self) -> float:
@@ -100,6 +106,7 @@ class Audit:
             "passed": self.passed,
             "confidence": self.confidence,
             "violations": self.violators,
+            "silent": self.silent,
             "overlooked": self.overlooked,
             "promise_nothing": list(self.promise_nothing),
             "findings": [finding.as_json() for finding in self.findings],

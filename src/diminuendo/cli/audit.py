@@ -93,7 +93,7 @@ def show_audit(found: Audit) -> None:
     for name in ("claimed", *methods):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("verdict", no_wrap=True)
-    remarkable = found.overlooked if found.faults else found.violators
+    remarkable = found.overlooked if found.faults else found.violators + found.silent
     for subject in found.subjects:
         style = "bold" if subject in remarkable else None
         table.add_row(subject, *_cells(found, subject, methods), style=style)
@@ -110,6 +110,7 @@ def _cells(found: Audit, subject: str, methods: tuple[str, ...]) -> list[str]:
         verdict = "found" if broken else "OVERLOOKED"
     else:
         verdict = "VIOLATION" if broken else "no violation" if math.isfinite(claimed) else "promises nothing"
+        verdict = "NOTHING TRIED" if subject in found.silent else verdict
     return [_number(claimed), *(_shown(by_method.get(method), claimed) for method in methods), verdict]
 
 
@@ -135,7 +136,12 @@ def _sentences(found: Audit) -> list[str]:
             lines.append(f"NOT FOUND: {', '.join(found.overlooked)}. This audit cannot be relied on.")
     elif found.violators:
         lines.append(f"BROKEN: {', '.join(found.violators)}: more can be shown than was promised.")
-    else:
+    if found.silent and not found.faults:
+        lines.append(
+            f"NOTHING TRIED: {', '.join(found.silent)}: nothing was released, however long people came. An audit says "
+            "something of a learner only if worlds are long enough for its releases."
+        )
+    elif not found.faults and not found.violators:
         tried = found.learners
         who = tried[0] if len(tried) == 1 else f"any of {len(tried)} learners"
         more = f", tried in {count} ways" if count > len(tried) else ""
