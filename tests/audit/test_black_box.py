@@ -270,7 +270,7 @@ def test_an_attacker_sees_what_she_is_shown_unless_that_is_hers_alone(variant: s
 
 
 def test_people_of_an_attack_from_outside_are_known_as_the_subject_says() -> None:
-    subject, random = tried_subject("overlap-greedy, private contexts, exclusions"), np.random.default_rng(4)
+    subject, random = tried_subject("overlap-greedy, private, exclusions"), np.random.default_rng(4)
     pairs = candidates(
         "overlap-greedy", "full", 1.0, 1e-6, lambda setting, victim: subject.knows(setting, victim, random)
     )

@@ -42,7 +42,7 @@ VARIANTS = {
     "contexts": Variant(PUBLIC),
     "private contexts": Variant(PRIVATE),
     "exclusions": Variant(None, exclusions=True),
-    "private contexts, exclusions": Variant(PRIVATE, exclusions=True),
+    "private, exclusions": Variant(PRIVATE, exclusions=True),
 }
 """Besides people of whom nothing is known; by what is said behind the name of the learner."""
 BEHIND = ", "

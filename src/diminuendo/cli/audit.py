@@ -86,6 +86,7 @@ def _players(names: list[str]) -> list[str]:
 def show_audit(found: Audit) -> None:
     """Print a line for each learner, and then what it comes to."""
     from diminuendo.audit import METHODS
+    from diminuendo.audit.variants import BEHIND
 
     methods = tuple(reversed(METHODS))  # the one that shows most comes first
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
@@ -94,9 +95,12 @@ def show_audit(found: Audit) -> None:
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("verdict", no_wrap=True)
     remarkable = found.overlooked if found.faults else found.violators + found.silent
-    for subject in found.subjects:
+    whose = [subject.partition(BEHIND)[0] for subject in found.subjects]
+    together = sorted(found.subjects, key=lambda subject: whose.index(subject.partition(BEHIND)[0]))
+    for subject in found.subjects if found.faults else together:
         style = "bold" if subject in remarkable else None
-        table.add_row(subject, *_cells(found, subject, methods), style=style)
+        variant = "" if found.faults else subject.partition(BEHIND)[2]
+        table.add_row(f"  {variant}" if variant else subject, *_cells(found, subject, methods), style=style)
     console.print(table)
     for line in _sentences(found):
         say(line)
