@@ -421,7 +421,9 @@ def test_a_snapshot_is_read_where_a_block_was_shown_to_nobody_while_another_wait
     learner.release()  # the next block is open, and the first waits for answers
     learner.retire([0])
     learner.retire([1])
-    SlateTotals.restore(learner.snapshot(), coins=SeededCoins(6))
+    again = SlateTotals.restore(learner.snapshot(), coins=SeededCoins(6))
+    assert again.rounds == learner.rounds
+    assert set(again.choose().slate) == {2, 3}
 
 
 def test_items_that_are_gone_stand_in_for_nothing() -> None:
@@ -436,7 +438,9 @@ def test_a_replay_goes_on_when_all_segments_have_left_a_group() -> None:
         4, 2, horizon=200, epsilon=1.0, coins=SeededCoins(5), contexts=contexts, exclusions=True, patience=9
     )
     tastes = (np.arange(200) % 3 - 1)[:, None]
-    learner.replay(people, contexts=tastes, exclude=[[0]] * 200)
+    slates = learner.replay(people, contexts=tastes, exclude=[[0]] * 200)
+    assert learner.rounds == len(slates) == 200
+    assert not (slates == 0).any()
 
 
 def test_items_that_are_gone_stand_in_for_nothing_after_a_restart() -> None:
