@@ -8,13 +8,13 @@ error, which somebody else might see: what is no item is left out.
 
 from __future__ import annotations
 
-from contextlib import suppress
 from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from diminuendo.errors import InvalidInput
+from diminuendo.privacy.process_guard import said_by
 from diminuendo.types import Ints, Items
 
 READ = 16
@@ -79,7 +79,8 @@ def _of_matrix(given: Any, people: int, n_items: int) -> Exclusions:
 def _items(given: Any, n_items: int) -> Items:
     """What one person excludes, as far as it is items. Nothing is refused: foreign objects may raise what they like."""
     found = set[int]()
-    with suppress(Exception):
+
+    def read() -> None:
         if isinstance(given, np.ndarray):
             mask = given.dtype == np.bool_ and given.shape == (n_items,)
             many = np.flatnonzero(given).tolist() if mask else given.ravel().tolist()
@@ -89,4 +90,6 @@ def _items(given: Any, n_items: int) -> Items:
             number = isinstance(item, (int, float, np.integer, np.floating)) and not isinstance(item, bool)
             if number and 0 <= item < n_items and item == int(item):
                 found.add(int(f"{int(item)}"))  # a plain number, whatever else it can do
+
+    said_by(read)
     return np.array(sorted(item for item in found if item < n_items), dtype=np.int32)
