@@ -10,10 +10,10 @@ unexport PYTHONDONTWRITEBYTECODE
 
 FIND_BROWSER := command -v chromium || command -v chromium-browser || command -v google-chrome || command -v google-chrome-stable
 
-.PHONY: help demo test test-slow check style kernels browser browser-for-tests bench numbers docs clean
+.PHONY: help demo test test-slow check style kernels browser browser-for-tests bench numbers paper-figures docs clean
 
 help:  ## what can be made
-	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 14
+	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 15
 
 demo: .venv/installed  ## set-up and main job: choose 5 of 294 things for 32,711 real visitors
 	$(BIN)/diminuendo demo --out out/demo
@@ -72,6 +72,9 @@ bench: .venv-bench/installed  ## ours, the peers and the floor in one run, as ra
 # Interrupted, it goes on where it stopped. Real streams that are not ours to hand on are in the folder DIMINUENDO_DATA.
 numbers: .venv/developing  ## every measured table and picture of README and docs, over 100 seeds; about an hour on two cores
 	$(BIN)/python -m measurements
+
+paper-figures: .venv/developing  ## every figure as PDF, SVG and PNG, with its numbers as JSON, in out/paper-figures; measures nothing
+	$(BIN)/python -m measurements.paper_figures
 
 docs: .venv/developing  ## docs/reference.md from the program, and the site in out/docs; a broken link fails
 	$(BIN)/python -m diminuendo.cli.reference docs

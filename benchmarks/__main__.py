@@ -27,6 +27,9 @@ from benchmarks.released import released
 from benchmarks.replay import replay
 from benchmarks.report import HOLDS, Disagreement, Part
 from benchmarks.selection import selection
+from benchmarks.service import service
+from benchmarks.service_payoff import payoff
+from benchmarks.service_releases import releases
 from benchmarks.sweeps import sweeps
 from benchmarks.threads import threads
 from benchmarks.waiting import waiting
@@ -51,6 +54,9 @@ PARTS: dict[str, Callable[[], Iterator[Part]]] = {
     "threads": threads,
     "waiting": waiting,
     "one-by-one": one_by_one,
+    "service": service,
+    "releases": releases,
+    "payoff": payoff,
     "memory": memory,
     "import": entry,
 }

@@ -154,7 +154,7 @@ def drawn(learner: Learner, n_people: int) -> tuple[Items, Ints]:
     policy, words, done = policy_of(learner), np.zeros(n_people, dtype=np.int64), 0
     while done < n_people:
         count = policy.draw_rows(slates[done:])
-        words[done : done + count] = policy.chooser.words[:count]
+        words[done : done + count] = policy._chooser.words[:count]
         done += count
         policy.resume()
     return slates, words
@@ -164,7 +164,9 @@ def slow_rows(learner: Learner, people: People, slates: Items, words: Ints) -> M
     """What people contribute, by the slow way, a row each."""
     leaves = people.family.leaves
     if learner.name == "boosted":
-        return boosted_rows(people.table, 0, len(people), leaves, policy_of(learner).chooser.menu.ends, words)
+        return boosted_rows(
+            people.table, 0, len(people), leaves, policy_of(learner)._chooser.menu.ends, words
+        )
     return hedge_rows(people.table, 0, len(people), leaves, slates, learner.n_items)
 
 

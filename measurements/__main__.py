@@ -33,7 +33,7 @@ def main() -> None:
     asked = parser.parse_args()
     results = read_results()
     if asked.write:
-        write([name for name, picture in PICTURES.items() if not picture.from_runs], results)
+        write([name for name, picture in PICTURES.items() if not picture.screenshot], results)
         return
     chosen = [entry for entry in ENTRIES.values() if not asked.only or entry.name in asked.only]
     skipped, failed = [], []

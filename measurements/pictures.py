@@ -1,4 +1,8 @@
-"""Pictures of what was measured. Each carries a digest of the numbers that it shows, so that an old one is noticed."""
+"""Pictures of what was measured. Each carries a digest of the numbers that it shows, so that an old one is noticed.
+
+First comes what a picture shows, in plain numbers; it is drawn from these alone, so that they can be handed on with it
+(`make paper-figures`).
+"""
 
 from __future__ import annotations
 
@@ -8,12 +12,17 @@ import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from PIL import Image, PngImagePlugin
 
+from diminuendo.audit.figure import AuditShares, plot_audit
+from diminuendo.simulate.figures.earned import Curves, plot_payoff
+from diminuendo.simulate.figures.prices import PriceCurve, plot_prices
+from diminuendo.simulate.figures.seeds import plot_seeds
 from examples import bounds as proved
 from examples import continuous as budgets
-from examples import paper_constants
+from examples import one_release, paper_constants
 from measurements.results import ROOT, Results, digest
 from measurements.run import OUT
 from measurements.tables import LESS, WAYS
@@ -24,6 +33,9 @@ BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stab
 REPORT = (1140, 1520)
 """How much of the report is shown, in pixels."""
 
+Shown = dict[str, Any]
+"""What a picture shows, as JSON can hold it."""
+
 
 class CannotDraw(Exception):
     """Something that the picture needs is not on this machine."""
@@ -31,18 +43,17 @@ class CannotDraw(Exception):
 
 @dataclass(frozen=True)
 class Picture:
-    """A picture in docs, and the entries whose numbers it shows."""
+    """A picture in docs: the entries whose numbers it shows, these numbers, and how they are drawn into a file."""
 
     entries: tuple[str, ...]
-    draw: Callable[[Path, Results], None]
-    from_runs: bool = False
-    """Whether it shows more than is kept, so that it can be drawn only where the runs were made."""
+    shown: Callable[[Results], Shown]
+    draw: Callable[[Shown, Path], object]
+    screenshot: bool = False
+    """Whether it is a picture of a page that a browser shows, so that there are no numbers to hand on."""
 
 
-def seeds(path: Path, results: Results) -> None:
-    """Every run of `private` from payoffs and clicks as a dot."""
-    from diminuendo.simulate.figures.seeds import plot_seeds
-
+def seeds(results: Results) -> Shown:
+    """Every run of `private` from payoffs and clicks, to be drawn as a dot."""
     groups = {}
     for name, said in LESS.items():
         cells = results[name].cells
@@ -50,46 +61,50 @@ def seeds(path: Path, results: Results) -> None:
             ", all items renamed at half time (best *fixed* slate = 1)", " renamed"
         )
         groups[row] = {"epsilon 1": cells["private 1"], "epsilon .1": cells["private 0.1"]}
-    plot_seeds(groups, path)
+    return groups
 
 
-def constants(path: Path, results: Results) -> None:
-    """Payoff against epsilon with the paper's constants and tight ones."""
+def constants(results: Results) -> Shown:
+    """Payoff for each epsilon with the paper's constants and tight ones."""
     cells = results["paper-constants"].cells
     at = [f"{epsilon:g}" for epsilon in paper_constants.EPSILONS]
-    paper_constants.draw(
-        {
-            "tight": [cells[f"fi-dp {epsilon}"] for epsilon in at],
-            "paper": [cells[f"paper {epsilon}"] for epsilon in at],
-            "not private": [cells["streeter-golovin"]],
-            "random": [cells["random"]],
-        },
-        path,
-    )
+    return {
+        "epsilons": list(paper_constants.EPSILONS),
+        "tight": [cells[f"fi-dp {epsilon}"] for epsilon in at],
+        "paper": [cells[f"paper {epsilon}"] for epsilon in at],
+        "not private": [cells["streeter-golovin"]],
+        "random": [cells["random"]],
+    }
 
 
-def continuous(path: Path, results: Results) -> None:
-    """Payoff against epsilon for continuous learners."""
+def continuous(results: Results) -> Shown:
+    """Payoff for each epsilon for continuous learners."""
     cells = results["continuous"].cells
     found = {way: [cells[f"{way} {epsilon:g}"] for epsilon in budgets.EPSILONS] for way in WAYS}
-    budgets.draw(path, found, cells["boosted, not private"])
+    return {"epsilons": list(budgets.EPSILONS), "ways": found, "not private": cells["boosted, not private"]}
 
 
-def payoff(path: Path, results: Results) -> None:
-    """Payoff and regret over time in the demo, from the runs themselves."""
-    from diminuendo.cli.simulate import DEMO_EPSILONS, DEMO_LEARNERS
-    from diminuendo.simulate.figures.earned import plot_payoff
-    from diminuendo.simulate.sweeps import simulate
-    from diminuendo.streams import msweb
-
-    how_many = results["demo"].seeds
-    found = simulate(
-        msweb(), slots=5, learners=DEMO_LEARNERS, epsilon=DEMO_EPSILONS, seeds=how_many, out=OUT / "demo"
-    )
-    plot_payoff(found, path)
+def bounds(results: Results) -> Shown:
+    """What is proved of regret: formulas, so nothing is measured."""
+    by_items = {str(n_items): lines for n_items, lines in proved.bounds().items()}
+    return {"people": list(proved.PEOPLE), "by items": by_items}
 
 
-def report(path: Path, results: Results) -> None:
+def drawn_of(entry: str) -> Callable[[Results], Shown]:
+    """What was kept with an entry for its picture."""
+
+    def shown(results: Results) -> Shown:
+        if not results[entry].drawn:
+            raise CannotDraw(
+                f"The numbers of the picture of {entry!r} were not kept when it was measured last: run "
+                f"`python -m measurements --only {entry}`."
+            )
+        return results[entry].drawn
+
+    return shown
+
+
+def report(shown: Shown, path: Path) -> None:
     """The beginning of the report of the demo, as a browser shows it."""
     browser = next((found for name in BROWSERS if (found := shutil.which(name))), None)
     if browser is None:
@@ -110,29 +125,30 @@ def report(path: Path, results: Results) -> None:
     )
 
 
-def audit(path: Path, results: Results) -> None:
-    """The picture that the audit drew."""
-    shutil.copyfile(OUT / "audit" / "audit.png", path)
-
-
-def bounds(path: Path, results: Results) -> None:
-    """What is proved of regret: formulas, so nothing is measured."""
-    proved.draw(proved.bounds(), path)
-
-
-def planning(path: Path, results: Results) -> None:
-    """The command draws it where it belongs."""
-
-
 PICTURES = {
-    "seeds.png": Picture(tuple(LESS), seeds),
-    "paper-constants.png": Picture(("paper-constants",), constants),
-    "continuous.png": Picture(("continuous",), continuous),
-    "payoff.png": Picture(("demo",), payoff, from_runs=True),
-    "report.png": Picture(("demo",), report, from_runs=True),
-    "audit.png": Picture(("audit",), audit, from_runs=True),
-    "bounds.png": Picture((), bounds),
-    "planning.png": Picture(("planning",), planning, from_runs=True),
+    "seeds.png": Picture(tuple(LESS), seeds, plot_seeds),
+    "paper-constants.png": Picture(("paper-constants",), constants, paper_constants.draw),
+    "continuous.png": Picture(
+        ("continuous",),
+        continuous,
+        lambda shown, path: budgets.draw(path, shown["ways"], shown["not private"]),
+    ),
+    "payoff.png": Picture(
+        ("demo",), drawn_of("demo"), lambda shown, path: plot_payoff(Curves(**shown), path)
+    ),
+    "report.png": Picture(("demo",), lambda results: {}, report, screenshot=True),
+    "audit.png": Picture(
+        ("audit",), drawn_of("audit"), lambda shown, path: plot_audit(AuditShares(**shown), path)
+    ),
+    "bounds.png": Picture(
+        (),
+        bounds,
+        lambda shown, path: proved.draw({int(n): lines for n, lines in shown["by items"].items()}, path),
+    ),
+    "planning.png": Picture(
+        ("planning",), drawn_of("planning"), lambda shown, path: plot_prices(PriceCurve(**shown), path)
+    ),
+    "one-release.png": Picture((), lambda results: one_release.release(), one_release.draw),
 }
 """By their names in docs."""
 
@@ -140,7 +156,7 @@ PICTURES = {
 def draw(name: str, results: Results) -> Path:
     """Draw it into docs, with its digest."""
     picture, path = PICTURES[name], ROOT / "docs" / name
-    picture.draw(path, results)
+    picture.draw(picture.shown(results), path)
     carried = PngImagePlugin.PngInfo()
     carried.add_text(CARRIES, digest(results, picture.entries))
     with Image.open(path) as image:

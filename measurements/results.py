@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from diminuendo.types import Floats
 
@@ -29,6 +30,8 @@ class Kept:
     """Single numbers, such as what greedy earns."""
     rows: dict[str, list[str]] = field(default_factory=dict)
     """Rows of a table as they are printed, where there are no seeds to average over."""
+    drawn: dict[str, Any] = field(default_factory=dict)
+    """What its picture shows, where that is more than the rest says."""
 
 
 Results = dict[str, Kept]
@@ -46,7 +49,7 @@ def write_results(results: Results, path: Path = RESULTS) -> None:
     entries = []
     for name, kept in results.items():
         parts = [f'    "command": {json.dumps(kept.command)}', f'    "seeds": {kept.seeds}']
-        for part in ("cells", "facts", "rows"):
+        for part in ("cells", "facts", "rows", "drawn"):
             if held := getattr(kept, part):
                 lines = [f"      {json.dumps(key)}: {json.dumps(value)}" for key, value in held.items()]
                 parts.append(f'    "{part}": {{\n' + ",\n".join(lines) + "\n    }")

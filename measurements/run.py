@@ -14,20 +14,30 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from math import inf
 from pathlib import Path
 from typing import Any
 
+from diminuendo.audit.figure import AuditShares
+from diminuendo.audit.finding import share
+from diminuendo.cli.simulate import DEMO_EPSILONS, DEMO_LEARNERS
+from diminuendo.simulate.figures.earned import curves
+from diminuendo.simulate.figures.prices import PriceCurve
 from diminuendo.simulate.store import read_rows
+from diminuendo.simulate.sweeps import simulate
+from diminuendo.streams import msweb
 from measurements import continuous
 from measurements.entries import Entry, Kind
-from measurements.results import ROOT, Kept, rounded
+from measurements.results import DIGITS, ROOT, Kept, rounded
 from measurements.streams import write_stream
 
 OUT = ROOT / "out" / "measurements"
 """Finished runs, in a folder for each entry."""
 METHODS = ("exact", "pathwise", "black box")
 """The columns of an audit."""
+FAR = 100.0
+"""Shares of what is claimed are kept up to this; pictures draw what is far less as an arrow."""
 
 Say = Callable[[str], None]
 
@@ -55,7 +65,8 @@ def _simulated(entry: Entry, seeds: int, jobs: int, say: Say) -> Kept:
             say(f"{entry.name}: seed 0 earns something else than it did; all its runs are done again.")
             shutil.rmtree(folder)
     typed(entry.command(seeds), "--out", str(folder), jobs=jobs)
-    return simulation(folder, entry.command(seeds), seeds)
+    found = simulation(folder, entry.command(seeds), seeds)
+    return replace(found, drawn=over_time(folder, seeds)) if entry.name == "demo" else found
 
 
 def simulation(folder: Path, command: str, seeds: int) -> Kept:
@@ -66,6 +77,14 @@ def simulation(folder: Path, command: str, seeds: int) -> Kept:
         payoffs.setdefault(cell(run), {})[run["seed"]] = run["mean_payoff"] / greedy
     cells = {key: rounded(runs[seed] for seed in range(seeds)) for key, runs in payoffs.items()}
     return Kept(command, seeds, cells, {"greedy": round(greedy, 4)})
+
+
+def over_time(folder: Path, seeds: int) -> dict[str, Any]:
+    """What learners of the demo had earned by and by, from its finished runs."""
+    found = simulate(msweb(), slots=5, learners=DEMO_LEARNERS, epsilon=DEMO_EPSILONS, seeds=seeds, out=folder)
+    plain = curves(found)._asdict()
+    lines = {part: {name: rounded(line) for name, line in plain[part].items()} for part in ("mean", "half")}
+    return plain | lines
 
 
 def cell(run: Mapping[str, Any]) -> str:
@@ -129,19 +148,40 @@ def _audited(entry: Entry, seeds: int, jobs: int, say: Say) -> Kept:
         say(f"{entry.name}: THE AUDIT FAILED. {', '.join(found['overlooked'] or found['violations'])}.")
     runs = sum(finding["runs"] for finding in found["findings"])
     facts = {"runs": runs, "passed": int(found["passed"])}
-    return Kept(entry.command(seeds), 0, rows=audit_rows(found["findings"]), facts=facts)
+    rows, drawn = audit_rows(found["findings"]), audit_drawn(found)
+    return Kept(entry.command(seeds), 0, rows=rows, facts=facts, drawn=drawn)
 
 
-def audit_rows(findings: list[dict[str, Any]]) -> dict[str, list[str]]:
-    """For each learner or fault: what is claimed, and what each method shows; bold where that is more."""
+def closest(findings: list[dict[str, Any]]) -> dict[str, dict[str, dict[str, Any]]]:
+    """For each learner or fault, by method, the finding that comes closest to what is claimed, or exceeds it most."""
     subjects: dict[str, dict[str, dict[str, Any]]] = {}
     for finding in findings:
         by_method = subjects.setdefault(finding["learner"], {})
         best = by_method.setdefault(finding["method"], finding)
         if _margin(finding) > _margin(best):
             by_method[finding["method"]] = finding
+    return subjects
+
+
+def audit_drawn(found: dict[str, Any]) -> dict[str, Any]:
+    """What the picture of an audit shows; of planted faults there is none."""
+    if found["faults_planted"]:
+        return {}
+    shares = {
+        subject: {
+            method: round(min(share(_shown_epsilon(one), float(one["epsilon_claimed"])), FAR), DIGITS)
+            for method, one in by_method.items()
+        }
+        for subject, by_method in closest(found["findings"]).items()
+    }
+    setting = found["epsilon"], found["delta"], found["effort"]
+    return AuditShares(False, *setting, shares, found["violations"])._asdict()
+
+
+def audit_rows(findings: list[dict[str, Any]]) -> dict[str, list[str]]:
+    """For each learner or fault: what is claimed, and what each method shows; bold where that is more."""
     rows = {}
-    for subject, by_method in subjects.items():
+    for subject, by_method in closest(findings).items():
         claimed = max(float(finding["epsilon_claimed"]) for finding in by_method.values())
         rows[subject] = [
             f"{claimed:.2f}",
@@ -152,8 +192,12 @@ def audit_rows(findings: list[dict[str, Any]]) -> dict[str, list[str]]:
 
 def _margin(finding: dict[str, Any]) -> float:
     """By how much more was shown than claimed."""
+    return _shown_epsilon(finding) - float(finding["epsilon_claimed"])
+
+
+def _shown_epsilon(finding: dict[str, Any]) -> float:
     shown = finding["epsilon_shown"]
-    return (inf if shown == "infinite" else float(shown)) - float(finding["epsilon_claimed"])
+    return inf if shown == "infinite" else float(shown)
 
 
 def _shown(finding: dict[str, Any] | None, claimed: str) -> str:
@@ -166,8 +210,23 @@ def _shown(finding: dict[str, Any] | None, claimed: str) -> str:
 
 
 def _planned(entry: Entry, seeds: int, jobs: int, say: Say) -> Kept:
-    typed(entry.command(seeds))
-    return Kept(entry.command(seeds), 0)
+    found = OUT / f"{entry.name}.json"
+    typed(entry.command(seeds), "--json", str(found))
+    return Kept(entry.command(seeds), 0, drawn=plan_drawn(json.loads(found.read_text())))
+
+
+def plan_drawn(found: dict[str, Any]) -> dict[str, Any]:
+    """What the picture of a plan shows."""
+    setting, forecast = found["setting"], found["forecast"]
+    return PriceCurve(
+        f"{found['recommended']}: {setting['slots']} of {setting['n_items']:,} things for "
+        f"{setting['rounds']:,} people",
+        forecast["model"],
+        setting["epsilon"],
+        [price["epsilon"] for price in forecast["prices"]],
+        [rounded(price["losses"]) for price in forecast["prices"]],
+        forecast["random_loss"],
+    )._asdict()
 
 
 _MEASURED: dict[Kind, Callable[[Entry, int, int, Say], Kept]] = {

@@ -8,7 +8,9 @@ import pkgutil
 import re
 import runpy
 import sys
+import tomllib
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,17 +18,29 @@ import pytest
 import diminuendo
 from diminuendo.cli.reference import reference
 from tests.kit.pages import RUN, SHOWN, Block, blocks, check_shown, run_console, run_page, run_python
+from tests.kit.plugins import plugins_forgotten
+from tests.kit.shell import Shell, missing
 from tests.kit.slow import mostly_slow
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 BLOCKS = [block for page in PAGES for block in blocks(page)]
 RUNNABLE = sorted({block.page for block in BLOCKS if block.language in RUN})
-LONG_PAGES = {ROOT / "docs" / "how-to" / "sweep.md"}
+LONG_PAGES = {
+    ROOT / "docs" / "how-to" / f"{name}.md"
+    for name in (
+        "sweep",
+        "choose-epsilon",
+        "contexts",
+        "first-deployment",
+        "from-an-export",
+        "read-the-report",
+    )
+}
 """Pages that take seconds as a whole; blocks that do are marked on their page."""
 EXAMPLES = set(ROOT.glob("examples/[!_]*.py"))
-LONG_EXAMPLES = {ROOT / "examples" / "places.py", ROOT / "examples" / "seeds.py"}
-"""One compiles kernels for a family of objectives that nothing else in the quick suite needs, one plays many seeds."""
+LONG_EXAMPLES = {ROOT / "examples" / f"{name}.py" for name in ("places", "own_objective", "seeds")}
+"""Two compile kernels for families of objectives that nothing else in the quick suite needs, one plays many seeds."""
 LONG = sorted({block.page for block in BLOCKS if block.slow})
 MODULES = [
     module.name
@@ -42,11 +56,13 @@ def test_there_is_something_to_test() -> None:
 
 
 @pytest.fixture
-def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """An empty folder and a screen of 80 columns."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)  # commands set their own; put it back
+    with plugins_forgotten():
+        yield
 
 
 @pytest.mark.usefixtures("elsewhere")
@@ -54,6 +70,7 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     "page", mostly_slow(RUNNABLE, set(RUNNABLE) - LONG_PAGES), ids=lambda page: str(page.relative_to(ROOT))
 )
 def test_what_pages_show_runs_and_prints_what_they_say(page: Path) -> None:
+    _skip_where_a_program_is_missing(page)
     assert run_page(page) > 0
 
 
@@ -61,7 +78,14 @@ def test_what_pages_show_runs_and_prints_what_they_say(page: Path) -> None:
 @pytest.mark.usefixtures("elsewhere")
 @pytest.mark.parametrize("page", LONG, ids=lambda page: str(page.relative_to(ROOT)))
 def test_what_takes_long_on_pages_runs_too(page: Path) -> None:
+    _skip_where_a_program_is_missing(page)
     assert run_page(page, slow=True) > 0
+
+
+def _skip_where_a_program_is_missing(page: Path) -> None:
+    shown = "".join(block.text for block in blocks(page) if block.language == "console")
+    if name := missing(shown):
+        pytest.skip(f"no {name} on PATH, which {page.name} shows")
 
 
 def test_blocks_are_of_known_kinds_and_their_commands_exist() -> None:
@@ -100,6 +124,22 @@ def test_a_page_that_says_something_else_is_noticed(language: str, text: str, wr
     run(text)
     with pytest.raises(AssertionError):
         run(wrong)
+
+
+def test_a_shell_remembers_fails_and_ends_what_it_began(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with Shell() as shell:
+        assert shell.run("WORD=tea; sleep 60 & echo $! > pid") == (0, "", "")
+        assert shell.run('echo "$WORD" && printf end') == (0, "tea\nend", "")
+        assert shell.run("echo so >&2; false") == (1, "", "so\n")
+        assert shell.run("diminuendo version | wc -l")[:2] == (0, "1\n")
+    process = Path("/proc") / (tmp_path / "pid").read_text().strip()
+    assert not process.exists() or "Z" in (process / "stat").read_text()
+    monkeypatch.setenv("PATH", "")
+    assert missing("curl -sS there") == "curl"
+    assert missing("echo so") is None
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
@@ -142,3 +182,15 @@ def test_the_readme_names_commands_that_exist() -> None:
     for target in set(re.findall(r"`?make ([a-z-]+)", readme)):
         assert f"\n{target}:" in makefile, target
     assert (ROOT / ".ci" / "run").read_text().strip().endswith("make test")
+
+
+def test_how_to_cite_says_what_the_package_says() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    cited, readme = (ROOT / "CITATION.cff").read_text(), (ROOT / "README.md").read_text()
+    named = {"title": project["name"], "version": project["version"], "license": project["license"]}
+    assert dict(re.findall(r"^(title|version|license): (.+)$", cited, flags=re.M)) == named
+    assert f'abstract: "{project["description"]}"' in cited
+    assert re.findall(r"^  - ([a-z ]+)$", cited, flags=re.M) == project["keywords"]
+    assert f"version = {{{project['version']}}}" in readme
+    assert "Perez-Salazar" in cited
+    assert "Perez-Salazar, Sebastian" in readme

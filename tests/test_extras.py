@@ -12,7 +12,7 @@ import pytest
 import diminuendo
 from diminuendo._extras import EXTRAS, extra
 from diminuendo.errors import DiminuendoError, MissingExtra
-from tests.kit.slow import rows_mostly_slow
+from tests.kit.slow import mostly_slow, rows_mostly_slow
 
 ROOT = Path(diminuendo.__file__).parent
 PROJECT = ROOT.parents[1] / "pyproject.toml"
@@ -71,7 +71,9 @@ ALSO_NEEDED = [
 ]
 
 
-@pytest.mark.parametrize(("hidden", "program", "brings"), rows_mostly_slow([*NEEDED, *ALSO_NEEDED], NEEDED))
+@pytest.mark.parametrize(
+    ("hidden", "program", "brings"), rows_mostly_slow([*NEEDED, *ALSO_NEEDED], NEEDED[:2])
+)
 def test_what_is_missing_is_said(hidden: str, program: str, brings: str) -> None:
     caught = f"""
 from diminuendo.errors import DiminuendoError
@@ -90,7 +92,7 @@ except DiminuendoError as error:
     ("hidden", "typed", "brings"),
     [
         ("typer", ["--version"], "cli"),
-        ("rich", ["learners"], "cli"),
+        pytest.param("rich", ["learners"], "cli", marks=pytest.mark.slow),
         pytest.param("joblib", ["audit", "--quick"], "simulate", marks=pytest.mark.slow),
         ("pyarrow", ["simulate", "msweb"], "simulate"),
         pytest.param(
@@ -110,7 +112,7 @@ def test_commands_say_it_in_one_sentence(hidden: str, typed: list[str], brings: 
     assert said.endswith(f"error {hidden} is not installed; try `pip install 'diminuendo[{brings}]'`.")
 
 
-@pytest.mark.parametrize("typed", [["--help"], ["learners"], ["plan", "--help"]])
+@pytest.mark.parametrize("typed", mostly_slow([["--help"], ["learners"], ["plan", "--help"]], [["learners"]]))
 def test_commands_that_simulate_nothing_need_no_more_than_their_own_extra(typed: list[str]) -> None:
     ran = without(
         list(EXTRAS["simulate"]),
@@ -130,8 +132,11 @@ def test_other_failures_are_left_as_they_are() -> None:
 @pytest.mark.skipif(not PROJECT.exists(), reason="not in a clone")
 def test_extras_bring_what_they_are_said_to() -> None:
     project = tomllib.loads(PROJECT.read_text())["project"]
+    imported_as = {"pynacl": "nacl"}
     for name, packages in EXTRAS.items():
-        assert [line.partition(">")[0] for line in project["optional-dependencies"][name]] == list(packages)
+        brought = [line.partition(">")[0] for line in project["optional-dependencies"][name]]
+        own = [imported_as.get(each, each) for each in brought if not each.startswith("diminuendo[")]
+        assert own == list(packages)
     assert [line.partition(">")[0] for line in project["dependencies"]] == [
         "numpy",
         "scipy",

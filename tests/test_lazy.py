@@ -12,10 +12,11 @@ from pathlib import Path
 import pytest
 
 import diminuendo
+import diminuendo.privacy
 import diminuendo.streams
 from diminuendo._lazy import lazily
 from diminuendo.cli import simulate as names
-from diminuendo.streams.builtin import BUILTIN, FROM_ROWS
+from diminuendo.streams.builtin import BUILTIN, from_rows
 from diminuendo.streams.clicks import MODELS
 from diminuendo.types import FEEDBACKS
 
@@ -72,7 +73,7 @@ print()"""
     assert loaded(program) <= {"rich", "typer"}
 
 
-@pytest.mark.parametrize("package", [diminuendo, diminuendo.streams])
+@pytest.mark.parametrize("package", [diminuendo, diminuendo.privacy, diminuendo.streams])
 def test_what_type_checkers_read_is_what_is_there(package: object) -> None:
     source = Path(str(package.__file__))  # type: ignore[attr-defined]
     tree = ast.parse(source.read_text())
@@ -112,7 +113,7 @@ def test_a_name_that_its_home_lacks_is_refused() -> None:
 
 def test_help_names_what_there_is() -> None:
     assert tuple(BUILTIN) == names.STREAMS
-    assert tuple(FROM_ROWS) == names.FROM_ROWS
+    assert tuple(from_rows()) == names.FROM_ROWS
     assert names.FEEDBACKS == FEEDBACKS
     assert names.CLICKS == MODELS
 

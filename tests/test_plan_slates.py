@@ -162,7 +162,8 @@ def way(found: list[float], low: float, high: float) -> float:
     return (float(np.mean(found)) - low) / (high - low)
 
 
-@pytest.mark.parametrize("feedback", mostly_slow(TAKEN, ["bandit"]))
+@pytest.mark.slow
+@BOTH
 def test_how_far_a_run_comes_with_too_few_people_and_with_enough(feedback: FeedbackKind) -> None:
     """As first_look.py says: little with half a first look, much with four."""
     model, made = PublicModel(60, 3.0), {}
@@ -244,7 +245,8 @@ def test_what_slates_are_worth_is_what_people_get() -> None:
     assert abs((1 - loss) * greedy(people, 4).value - wrong.mean()) > spread, "a little less would be noticed"
 
 
-@pytest.mark.parametrize("feedback", mostly_slow(TAKEN, ["bandit"]))
+@pytest.mark.slow
+@BOTH
 def test_forecasts_improve_with_epsilon_and_with_people(feedback: FeedbackKind) -> None:
     sizes = {"little epsilon": (2_000, 0.05), "few people": (150, 2.0), "enough": (2_000, 2.0)}
     losses = {

@@ -17,7 +17,7 @@ import pytest
 import diminuendo
 
 ROOT = Path(__file__).parents[1]
-NOT_FOR_USERS = {"cli"}
+NOT_FOR_USERS = {"cli", "service"}
 PACKAGES = [
     package.name
     for package in pkgutil.iter_modules(diminuendo.__path__)

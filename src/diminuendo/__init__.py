@@ -22,6 +22,7 @@ from diminuendo.errors import DiminuendoError
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from diminuendo.extend import register
     from diminuendo.learners import (
         LEARNERS,
         ExploreExploit,
@@ -74,6 +75,7 @@ __getattr__, __dir__ = lazily(
     {
         "learners": "LEARNERS ExploreExploit Learner OrderedExperts OverlapGreedy Patience RandomSlates Setting "
         "SlateClicks SlateTotals budget_for make restore",
+        "extend": "register",
         "learners.base.replay": "replay",
         "objectives": "FAMILIES BestMatch Concave Coverage Mixture NoisyOr Oracle Person",
         "objectives.check": "check",
@@ -85,8 +87,8 @@ __getattr__, __dir__ = lazily(
         "streams": "Contexts Functions People from_places from_ratings from_table grid msweb open_stream read",
         "types": "Decision Objective",
     },
-    packages="audit continuous evaluate experts learners objectives offline paper plan privacy randomness simulate "
-    "streams sums types",
+    packages="audit continuous evaluate experts extend learners objectives offline paper plan privacy randomness "
+    "simulate streams sums types",
 )
 
 __all__ = [
@@ -135,6 +137,7 @@ __all__ = [
     "optimum",
     "person",
     "read",
+    "register",
     "replay",
     "restore",
 ]

@@ -15,6 +15,7 @@ from diminuendo.errors import MissingExtra
 
 EXTRAS = {
     "cli": ("typer", "rich"),
+    "serve": ("starlette", "msgspec", "uvicorn", "uvloop", "httptools", "prometheus_client", "nacl"),
     "simulate": ("matplotlib", "joblib", "cloudpickle", "pyarrow"),
 }
 """The packages that each extra brings, as in pyproject.toml."""

@@ -50,6 +50,22 @@ class LedgerInUse(DiminuendoError, RuntimeError):
     """Another process, or a forked copy of this one, holds the ledger."""
 
 
+class ServiceUnreachable(DiminuendoError, ConnectionError):
+    """A service did not answer, or could not store anything, for as long as the client was told to try."""
+
+
+class ServiceRefused(DiminuendoError, RuntimeError):
+    """A service refused a request; to send it again would change nothing."""
+
+
+class Superseded(DiminuendoError, RuntimeError):
+    """Another trainer leads by now: nothing was written, and whoever hears this stops."""
+
+
+class StoreUnavailable(DiminuendoError, RuntimeError):
+    """The store cannot be asked or written to now: its disk is full, it is held, or away. Nothing was written."""
+
+
 def refuse_copies(what: object) -> NoReturn:
     """What may be in one process once is not pickled, nor copied by Python's copy: its `__getstate__` is this."""
     raise InvalidInput(

@@ -11,9 +11,10 @@ import pytest
 
 from diminuendo.audit import EFFORTS, METHODS, Audit, Finding, audit
 from diminuendo.audit.effort import FALSE_ALARM
-from diminuendo.audit.figure import plot_audit
+from diminuendo.audit.figure import audit_shares, plot_audit
 from diminuendo.audit.run import promised
 from diminuendo.audit.subjects import Subject
+from diminuendo.audit.variants import learner_of, tried
 from diminuendo.errors import InvalidInput
 from diminuendo.learners import LEARNERS, Setting
 from tests.kit.slow import MECHANISMS, mostly_slow
@@ -21,6 +22,9 @@ from tests.kit.slow import MECHANISMS, mostly_slow
 QUICK = EFFORTS["quick"]
 FEW = dataclasses.replace(QUICK, training=100, scored=100, paths=1, views=200)
 PROMISING = [name for name in LEARNERS if math.isfinite(promised(name, 1.0, 1e-6, faults=False))]
+VARIANTS = [variant for name in PROMISING for variant in tried(name)]
+QUICK_VARIANTS = ("slate-clicks, private, exclusions",)
+"""Variants that every run tries; overlap-greedy with private contexts is tried in test_pathwise.py."""
 
 
 def finding(subject: str, shown: float, claimed: float = 1.0, method: str = "exact") -> Finding:
@@ -32,9 +36,14 @@ def audited(*findings: Finding, faults: bool = False) -> Audit:
     return Audit(1.0, 1e-6, "quick", 5, faults, subjects, findings, ())
 
 
-@pytest.mark.parametrize("name", mostly_slow(PROMISING, MECHANISMS))
-def test_a_quick_audit_clears_every_shipped_learner(name: str) -> None:
+@pytest.mark.parametrize("name", mostly_slow([*PROMISING, *VARIANTS], [*MECHANISMS, *QUICK_VARIANTS]))
+def test_a_quick_audit_clears_every_shipped_learner(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Variants one by one: an audit of a learner is about all of them."""
+    monkeypatch.setattr("diminuendo.audit.run.tried", lambda learner: [])
+    monkeypatch.setattr("diminuendo.audit.run.LEARNERS", {name: LEARNERS[learner_of(name)]})
+    monkeypatch.setattr("diminuendo.audit.run.why_unfit", lambda learner: "")  # asked of plugins alone
     found = audit([name], effort=QUICK, seed=1)
+    assert found.subjects == (name,)
     assert found.passed, [str(one) for one in found.findings]
     assert "black box" in {one.method for one in found.findings}
     assert all(math.isfinite(one.claimed) for one in found.findings)
@@ -129,7 +138,9 @@ def test_findings_are_plain_json() -> None:
 def test_unknown_names_and_numbers_are_refused_before_any_work() -> None:
     with pytest.raises(InvalidInput, match="no learner called 'nobody'"):
         audit(["nobody"], effort=QUICK, seed=1)
-    with pytest.raises(InvalidInput, match="no planted fault called 'fi-dp'"):
+    with pytest.raises(InvalidInput, match="no planted fault called 'nobody'"):
+        audit(["nobody"], effort=QUICK, seed=1, faults=True)
+    with pytest.raises(InvalidInput, match="'fi-dp' adds no noise"):
         audit(["fi-dp"], effort=QUICK, seed=1, faults=True)
     with pytest.raises(InvalidInput, match="got 0"):
         audit(["random"], effort=QUICK, seed=1, jobs=0)
@@ -139,4 +150,7 @@ def test_unknown_names_and_numbers_are_refused_before_any_work() -> None:
 
 def test_it_draws_what_was_found(tmp_path: Path) -> None:
     found = audited(*(finding("a", 0.4, method=method) for method in METHODS), finding("b", math.inf))
-    assert plot_audit(found, tmp_path / "new" / "audit.png").stat().st_size > 5_000
+    shares = audit_shares(found)
+    assert shares.shares == {"a": dict.fromkeys(METHODS, 0.4), "b": {"exact": math.inf}}
+    assert shares.violators == ["b"]
+    assert plot_audit(shares, tmp_path / "new" / "audit.png").stat().st_size > 5_000

@@ -130,6 +130,7 @@ def test_what_is_not_charged_is_said_in_its_own_words() -> None:
 # Learners.
 
 
+@pytest.mark.slow
 def test_all_that_counts_promise_is_shown() -> None:
     """Laplace noise gives away all that it is paid for, in one view of two; so the promise is met exactly."""
     (found,) = pathwise(shipped("slate-clicks"), 1.0, 1e-6, QUICK, 1)

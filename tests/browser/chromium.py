@@ -77,9 +77,9 @@ class Browser:
         return found
 
     def open(
-        self, page: Path, width: int, height: int = 844, scheme: Literal["light", "dark"] = "light"
+        self, page: Path | str, width: int, height: int = 844, scheme: Literal["light", "dark"] = "light"
     ) -> None:
-        """Show a file in a window of that size; returns when it is loaded."""
+        """Show a file, or what is at an address, in a window of that size; returns when it is loaded."""
         self.call(
             "Emulation.setDeviceMetricsOverride",
             width=width,
@@ -89,7 +89,7 @@ class Browser:
         )
         self.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
         self.events.clear()
-        self.call("Page.navigate", url=page.resolve().as_uri())
+        self.call("Page.navigate", url=page if isinstance(page, str) else page.resolve().as_uri())
         while not any(event.get("method") == "Page.loadEventFired" for event in self.events):
             self.events.append(self._next())
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,8 @@ from matplotlib.image import imread
 
 from diminuendo.simulate import Sweep
 from diminuendo.simulate.report import write_report
+from diminuendo.simulate.today import Today
+from diminuendo.streams.per_day import PerDay
 from diminuendo.types import Floats
 from tests.browser.chromium import HOW_TO_GET_IT, Browser, browser, find
 from tests.simulate.specimens import small, tiny
@@ -34,7 +37,8 @@ INK = 0.005
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_report(Sweep([small(), tiny()]), tmp_path_factory.mktemp("report"))
+    a_day = replace(tiny(), today=Today((0, 1), 0.2), per_day=PerDay(5_000, "sales"))
+    return write_report(Sweep([small(), a_day]), tmp_path_factory.mktemp("report"))
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +63,7 @@ def test_the_page_looks_right(tab: Browser, page: Path, tmp_path: Path, width: i
     assert tab.ask("document.documentElement.scrollWidth") == width, "the page does not scroll sideways"
     assert tab.ask(WIDEST) <= width, "nothing but tables, in boxes of their own, is wider than the window"
     boxes = tab.ask(BOXES)
-    assert len(boxes) == 10 + 6
+    assert len(boxes) == 10 + 7
     seen = imread(tab.screenshot(tmp_path / "page.png"))
     assert seen.shape[1] == width
     for left, top, wide, high, natural in boxes:
@@ -108,6 +112,7 @@ def test_what_is_looked_for_is_found(tab: Browser, tmp_path: Path) -> None:
     assert tab.ask("window.hacked") == 1
 
 
+@pytest.mark.slow
 def test_slates_of_types_need_no_scrolling_on_a_phone(tab: Browser, tmp_path: Path) -> None:
     tab.open(write_report(Sweep([with_contexts()]), tmp_path), 390)
     assert tab.ask("document.documentElement.scrollWidth") == 390

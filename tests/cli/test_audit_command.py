@@ -47,6 +47,7 @@ def test_a_learner_is_cleared_and_all_is_written(tmp_path: Path) -> None:
     assert (tmp_path / "audit.png").stat().st_size > 5_000
 
 
+@pytest.mark.slow
 def test_a_planted_fault_is_found(tmp_path: Path) -> None:
     fault = next(name for name in FAULTS if "fi-dp" in name)
     result = typed("--faults", "--learner", fault, "--seed", "3", "--json", str(tmp_path / "new" / "a.json"))

@@ -101,7 +101,7 @@ def test_ties_share_alike() -> None:
 
 def test_the_radius_is_reached_or_a_bound() -> None:
     rng = np.random.default_rng(7)
-    for domain in some_domains(15, seed=4):
+    for domain in some_domains(8, seed=4):
         longest = 0.0
         for direction in rng.normal(size=(60, domain.n)):  # vertices, found by linear programs
             longest = max(longest, float(np.linalg.norm(domain.maximise(np.abs(direction) ** 3))))
@@ -112,7 +112,7 @@ def test_the_radius_is_reached_or_a_bound() -> None:
 
 def test_nothing_is_further_from_the_centre_than_the_spread() -> None:
     rng = np.random.default_rng(9)
-    for domain in some_domains(15, seed=6):
+    for domain in some_domains(8, seed=6):
         corners = [domain.maximise(c) for c in (*rng.normal(size=(60, domain.n)), np.ones(domain.n))]
         furthest = max(float(np.linalg.norm(corner - domain.centre)) for corner in corners)
         assert furthest <= domain.spread * (1 + 1e-9)

@@ -475,12 +475,13 @@ def test_regret_grows_like_the_root_of_the_rounds() -> None:
 # Private versions.
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "how",
     [
         {"noise": "gaussian", "epsilon": 0.3},
-        pytest.param({"noise": "gamma", "epsilon": 5.0}, marks=pytest.mark.slow),
-        pytest.param({"noise": "gamma", "epsilon": 2.0, "calibration": "paper"}, marks=pytest.mark.slow),
+        {"noise": "gamma", "epsilon": 5.0},
+        {"noise": "gamma", "epsilon": 2.0, "calibration": "paper"},
     ],
     ids=str,
 )

@@ -27,6 +27,7 @@ from diminuendo.continuous import (
     Quadratic,
     multilinear,
 )
+from diminuendo.contract.case import N_ITEMS, Case
 from diminuendo.errors import DiminuendoError
 from diminuendo.evaluate import Log
 from diminuendo.experts import EXPERTS
@@ -43,8 +44,9 @@ from diminuendo.sums.chains.weights import running_weights
 from diminuendo.sums.gamma_tree import GammaTree
 from diminuendo.sums.private_counts import PrivateCounts
 from diminuendo.types import Decision
-from tests.contracts.test_learner_contract import N_ITEMS, Case, cases
+from tests.contracts.test_learner_contract import cases
 from tests.kit.families import specimens
+from tests.kit.slow import VARIANTS
 
 NUMBER, WHOLE, TEXT = 17.123456789, 17123456789, "prawns-in-aspic"
 TELLING = ("17.12", "1712345", "17123", TEXT)
@@ -178,7 +180,14 @@ def test_what_tells_is_found() -> None:
         tried(warnings.warn, TEXT)
 
 
-@pytest.mark.parametrize("case", list(cases()), ids=repr)
+@pytest.mark.parametrize(
+    "case",
+    [
+        pytest.param(case, marks=pytest.mark.slow if case.kind.name.endswith(VARIANTS) else [])
+        for case in cases()
+    ],
+    ids=repr,
+)
 def test_learners(case: Case) -> None:
     learner, refused = case.fresh(rounds=2000), 0
     for answer in [*ANSWERS, *objectives()]:

@@ -51,7 +51,7 @@ class Follower:
             raise InvalidInput("The snapshot holds totals that could not have come about; it was altered.")
 
 
-KINDS: dict[str, Callable[[int], Expert]] = EXPERTS | {"follower": Follower}
+KINDS: dict[str, Callable[[int], Expert]] = dict(EXPERTS) | {"follower": Follower}
 every_kind = pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
 
 

@@ -84,10 +84,8 @@ WAYS: list[tuple[str, Interval]] = [
 ]
 
 
-ONE_OF_EACH = [
-    pytest.param(*way, marks=[] if way in (WAYS[1], WAYS[4]) else [pytest.mark.slow]) for way in WAYS
-]
-"""One way with either interval in every run, since each takes seconds."""
+ONE_OF_EACH = [pytest.param(*way, marks=[] if way == WAYS[1] else [pytest.mark.slow]) for way in WAYS]
+"""One way in every run, since each takes seconds; what is always right is held against exact laws in test_exact.py."""
 
 
 @pytest.mark.parametrize(("method", "interval"), ONE_OF_EACH)
@@ -123,6 +121,7 @@ def certain(log: Log) -> Log:
     return Log.from_arrays(log.slates, np.ones(len(log)), log.payoffs)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mistake", [wrong_chances, certain])
 def test_wrong_propensities_are_found_out(
     mistake: Callable[[Log], Log], random_logs: tuple[People, list[Log]], monkeypatch: pytest.MonkeyPatch
@@ -160,6 +159,7 @@ def reacting_logs() -> tuple[Floats, list[Log]]:
     return worths, [greedy_log(worths, np.random.default_rng(seed)) for seed in range(150)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("method", "interval"), WAYS[:4])
 def test_after_a_log_that_reacts_fast(
     method: str, interval: Interval, reacting_logs: tuple[Floats, list[Log]]
@@ -195,7 +195,8 @@ def truth_of(name: str, people: People, slate: Slate) -> float:
 LOGGING = ("noisy-hedge", "boosted", "bandit-blocks", "ranked-clicks", "slate-totals", "slate-clicks")
 
 
-@pytest.mark.parametrize("name", mostly_slow(["noisy-hedge", "bandit-blocks"], ["noisy-hedge"]))
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["noisy-hedge", "bandit-blocks"])
 def test_after_learners(name: str) -> None:
     """Whatever the learner could not show, and however often one looks, `always` holds."""
     people = people_of(100)

@@ -163,6 +163,7 @@ def test_nothing_to_look_at_costs_nothing() -> None:
     assert paid.spent() == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("most_weight", [None, 2.0])
 def test_its_interval_covers(most_weight: float | None) -> None:
     """With noise, with people who differ, and where weights are cut off."""

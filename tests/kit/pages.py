@@ -2,8 +2,10 @@
 
 A page is run from top to bottom in a folder of its own: `python` blocks share their names, `console` blocks are
 commands after `$ ` with what they print below. In Python, lines that begin with `#>` are what the statement above
-them prints. In both, `...` stands for anything. Other blocks are not run; the commands in them must at least be
-understood. A block below the comment `<!-- slow -->` waits for `make test-slow`.
+them prints. In both, `...` stands for anything. Commands that are more than one of ours are run by one bash per page
+(tests/kit/shell.py), and port 8080 is one that is free. Other blocks are not run; the commands in them must at least be
+understood. A block below the comment `<!-- slow -->` waits for `make test-slow`; one below `<!-- file: NAME -->` is
+saved under that name, and not run.
 """
 
 from __future__ import annotations
@@ -14,8 +16,8 @@ import io
 import re
 import shlex
 from collections.abc import Iterator
-from contextlib import redirect_stderr, redirect_stdout, suppress
-from dataclasses import dataclass
+from contextlib import ExitStack, redirect_stderr, redirect_stdout, suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 from unittest.mock import patch
@@ -25,8 +27,9 @@ from typer.main import get_command
 
 from diminuendo.cli import main
 from diminuendo.cli.app import app
+from tests.kit.shell import PORT, Shell, free_port
 
-FENCE = re.compile(r"^(<!-- slow -->\n\n?)?```(\w*)\n(.*?)^```$", re.M | re.S)
+FENCE = re.compile(r"^(?:<!-- (slow|file: \S+) -->\n\n?)?```(\w*)\n(.*?)^```$", re.M | re.S)
 RUN, SHOWN = ("python", "console"), ("sh", "text", "yaml", "toml", "")
 """Languages of blocks that are run, and of those that are only shown."""
 PRINTS = "#>"
@@ -41,6 +44,8 @@ class Block:
     language: str
     text: str
     slow: bool = False
+    file: str = ""
+    """Under which name it is saved; "" where it is run."""
 
     def __str__(self) -> str:
         return f"{self.page.name}, line {self.line}"
@@ -50,7 +55,14 @@ def blocks(page: Path) -> list[Block]:
     """The fenced blocks of a page, in order."""
     text = page.read_text()
     return [
-        Block(page, text.count("\n", 0, found.start(2)) + 1, found[2], found[3], slow=bool(found[1]))
+        Block(
+            page,
+            text.count("\n", 0, found.start(2)) + 1,
+            found[2],
+            found[3],
+            slow=found[1] == "slow",
+            file=(found[1] or "").removeprefix("file: ").replace("slow", ""),
+        )
         for found in FENCE.finditer(text)
     ]
 
@@ -58,15 +70,22 @@ def blocks(page: Path) -> list[Block]:
 def run_page(page: Path, *, slow: bool = False) -> int:
     """Run what can be run; what is printed must be what the page says is printed. How many blocks that were."""
     names: dict[str, object] = {"__name__": "__main__"}
-    ran = 0
-    for block in blocks(page):
-        if block.slow and not slow:
-            continue
-        if block.language == "python":
-            run_python(block, names)
-        elif block.language == "console":
-            run_console(block)
-        ran += block.language in ("python", "console")
+    ran, port = 0, free_port()
+    with ExitStack() as until_then:
+        shell: Shell | None = None
+        for block in blocks(page):
+            if block.slow and not slow:
+                continue
+            block = replace(block, text=block.text.replace(PORT, port))
+            if block.file:
+                Path(block.file).write_text(block.text)
+            elif block.language == "python":
+                run_python(block, names)
+            elif block.language == "console":
+                if shell is None and not all(ours_alone(command) for command, _ in commands(block)):
+                    shell = until_then.enter_context(Shell())
+                run_console(block, shell)
+            ran += block.language in ("python", "console")
     return ran
 
 
@@ -87,15 +106,21 @@ def run_python(block: Block, names: dict[str, object]) -> None:
             compare("\n".join(said), printed.getvalue(), f"{block}: {ast.unparse(statement)}")
 
 
-def run_console(block: Block) -> None:
+def run_console(block: Block, shell: Shell | None = None) -> None:
     """Run the commands of a block."""
     for command, said in commands(block):
-        printed, complained = io.StringIO(), io.StringIO()
-        with redirect_stdout(printed), redirect_stderr(complained):
-            status = _run(command)
-        assert status == 0, f"{block}: {command}\n{complained.getvalue()}"
+        if shell is not None and not ours_alone(command):
+            status, printed, complained = shell.run(command)
+        else:
+            status, printed, complained = _run(command)
+        assert status == 0, f"{block}: {command}\n{printed}\n{complained}"
         if said.strip():
-            compare(said, printed.getvalue(), f"{block}: {command}")
+            compare(said, printed, f"{block}: {command}")
+
+
+def ours_alone(command: str) -> bool:
+    """Whether it is one command of ours, without a pipe, a variable or anything else that takes a shell."""
+    return command.startswith("diminuendo ") and not re.search(r"[|<>&$;]", command)
 
 
 def commands(block: Block) -> Iterator[tuple[str, str]]:
@@ -107,15 +132,16 @@ def commands(block: Block) -> Iterator[tuple[str, str]]:
         yield command, said
 
 
-def _run(command: str) -> int:
+def _run(command: str) -> tuple[int, str, str]:
     words = shlex.split(command, comments=True)
-    assert words[0] == "diminuendo", f"Only diminuendo is run, not {words[0]}; show other commands as `sh`."
-    with patch("sys.argv", words):
+    assert words[0] == "diminuendo", f"Only diminuendo is run without a shell, not {words[0]}."
+    printed, complained, status = io.StringIO(), io.StringIO(), 0
+    with redirect_stdout(printed), redirect_stderr(complained), patch("sys.argv", words):
         try:
             main()
         except SystemExit as end:
-            return int(end.code or 0)
-    return 0
+            status = int(end.code or 0)
+    return status, printed.getvalue(), complained.getvalue()
 
 
 def check_shown(block: Block) -> None:

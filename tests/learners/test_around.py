@@ -86,7 +86,8 @@ STREAMS = {
 }
 
 
-@pytest.mark.parametrize("name", mostly_slow(STREAMS, ["coverage"]))
+@pytest.mark.slow
+@pytest.mark.parametrize("name", STREAMS)
 def test_swaps_mend_where_greedy_went_wrong(name: str) -> None:
     """Greedy takes the item that covers most, and keeps it; around its slate both others are seen to be better."""
     people, ledger = STREAMS[name](), Ledger(WIDE)
@@ -107,6 +108,7 @@ def test_swaps_mend_where_greedy_went_wrong(name: str) -> None:
     )
 
 
+@pytest.mark.slow
 def test_where_people_want_next_to_nothing_slates_are_not_asked_around() -> None:
     """What the slate earns does not stand out from the noise; with ten times the wishes it does."""
     found = {}

@@ -90,6 +90,7 @@ def test_every_cell_is_probed_equally_often_in_every_block_but_the_last(kind: An
         assert found == cells
 
 
+@pytest.mark.slow
 def test_all_placements_are_equally_likely() -> None:
     blocks, length = 6_000, 4
     learner = opened(OpenBanditBlocks, 2, 1, blocks, length)

@@ -95,7 +95,7 @@ def neighbours_of(blocks: int) -> list[list[Person]]:
 
 
 @pytest.mark.parametrize("blocks", [2, 3])
-@pytest.mark.parametrize("epsilon", [1.0, 2.0])
+@pytest.mark.parametrize("epsilon", mostly_slow([1.0, 2.0], [1.0]))
 def test_the_whole_law_is_private(blocks: int, epsilon: float) -> None:
     found = worst(lambda stream: run_law(stream, epsilon), neighbours_of(blocks), [epsilon, epsilon / 2])
     assert found.epsilon <= epsilon + CUT
@@ -103,7 +103,9 @@ def test_the_whole_law_is_private(blocks: int, epsilon: float) -> None:
     assert found.delta[epsilon / 2] > 0.01, "people matter"
 
 
-@pytest.mark.parametrize("mistake", ["half the noise", "published if answered", "asked again"])
+@pytest.mark.parametrize(
+    "mistake", mostly_slow(["half the noise", "published if answered", "asked again"], ["half the noise"])
+)
 def test_what_is_not_private_is_noticed(mistake: str) -> None:
     choices = neighbours_of(3)
     choices[1] = choices[2] = [None]  # so that it is up to her whether anybody answered

@@ -104,7 +104,7 @@ def chains_and_shares(patch: pytest.MonkeyPatch, seed: int, types: int, n: int, 
 
 
 @pytest.mark.parametrize("private", [False, True])
-@pytest.mark.parametrize("seed", mostly_slow(range(200), range(6)))
+@pytest.mark.parametrize("seed", mostly_slow(range(200), range(3)))
 def test_hostile_people_move_no_more_than_is_charged(
     seed: int, private: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -274,7 +274,7 @@ def test_a_release_for_everybody_publishes_nothing_of_columns() -> None:
 
 
 @pytest.mark.parametrize("private", [False, True])
-@pytest.mark.parametrize("after", [30, 310])
+@pytest.mark.parametrize("after", mostly_slow([30, 310], [310]))
 def test_a_snapshot_goes_on_as_it_was(after: int, private: bool, tmp_path: Path) -> None:
     """With a ledger on disk: what was published after the snapshot is published again, not drawn again."""
     people, group = groups_of_taste(500)

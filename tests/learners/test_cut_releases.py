@@ -121,7 +121,11 @@ def ledger_of(learner: Learner) -> Ledger:
 
 def published(learner: Learner) -> dict[str, list[int]]:
     ledger = ledger_of(learner)
-    return {drawn.name: ledger._kept._kept[drawn.name].tolist() for drawn in ledger.drawn}
+    return {drawn.name: ledger._kept.once(drawn.name, no_draw).tolist() for drawn in ledger.drawn}
+
+
+def no_draw() -> Ints:
+    raise AssertionError("it was drawn before")
 
 
 def run(name: str, patience: int | None, release: int, statement: int) -> tuple[Any, int]:

@@ -29,7 +29,7 @@ from diminuendo.privacy.ledger import Ledger
 from diminuendo.randomness.exponential import select
 from diminuendo.randomness.ticks import TICKS
 from diminuendo.streams import taste_groups
-from diminuendo.streams.walks import ScoreWalk, segments_of
+from diminuendo.streams.walks import ScoreWalk, Segment, segments_of
 from diminuendo.types import Floats, Ints
 from tests.kit.enumeration import Law, Person, Stream, all_people, covering_people, mask, unit, worst
 from tests.kit.families import families, specimens
@@ -309,6 +309,7 @@ def test_hostile_people_on_any_path(seed: int) -> None:
     assert -k * inside(learner).rate - ROUNDING <= ratio <= inside(learner).rate + ROUNDING
 
 
+@pytest.mark.slow
 def test_draws_follow_the_law() -> None:
     """The learner's own draws, not scripted: epochs of the same two people, three items, two slots."""
     stream: Stream = ((0.0, 1.0, 0.0, 1.0, 0.0, 1.0, 0.0, 1.0), (0.0, 0.5, 1.0, 1.0, 0.0, 0.5, 1.0, 1.0))
@@ -389,7 +390,8 @@ def test_compiled_people_have_one_unit_too(value: Callable[[frozenset[int]], flo
     person = Oracle(lambda s: float(value(s)), 4)
     for chain in itertools.permutations(range(4), 3):
         taped, plain = StoredObjectives(4), StoredObjectives(4)
-        taped.add_rows(dim.NoisyOr(), record(person, chain), [0], 0)
+        taped.segments.append(Segment(dim.NoisyOr(), record(person, chain), [0]))
+        taped.batches.append(0)
         plain.add(person, 0)
         one, other, heard = taped.score_walk(0), plain.score_walk(0), 0
         for item in chain:

@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from diminuendo import LEARNERS, Learner, SeededCoins, Setting
+from diminuendo import LEARNERS, Learner, SeededCoins, Setting, restore
 from diminuendo.errors import InvalidInput, OutOfRange
 from diminuendo.learners.base.patience import Patience
 from diminuendo.learners.base.policy import MenuPolicy
 from diminuendo.learners.base.replay import loop, replay
 from diminuendo.streams import taste_groups
 from diminuendo.types import FEEDBACKS, NEVER, Decision, FeedbackKind, Ints, Items
-from tests.kit.slow import MECHANISMS, mostly_slow
+from tests.kit.slow import mostly_slow
 
 N_ITEMS, SLOTS, ROUNDS = 8, 3, 600
 PEOPLE = taste_groups(ROUNDS, N_ITEMS, groups=3, items_per_group=4, seed=4)
@@ -34,6 +34,8 @@ BATCHED = [
     name for name in LEARNERS if isinstance(fresh(name, None)[0].policy, MenuPolicy) and name != "random"
 ]
 """Learners that publish in batches, blocks or epochs."""
+QUICK = ("overlap-greedy", "boosted", "slate-clicks")
+"""Of these every run tries one that keeps people, one that adds them up and one that counts slates."""
 
 
 def lateness(kind: str) -> Ints:
@@ -51,14 +53,14 @@ def looped(name: str, patience: Any, late: Ints | None) -> Items:
 
 
 @pytest.mark.parametrize("kind", mostly_slow(["all alike", "out of order", "some never"], ["some never"]))
-@pytest.mark.parametrize("name", mostly_slow(BATCHED, MECHANISMS))
+@pytest.mark.parametrize("name", mostly_slow(BATCHED, QUICK))
 def test_a_replay_with_late_answers_is_the_loop(name: str, kind: str) -> None:
     late = lateness(kind)
     learner, feedback = fresh(name, 40)
     np.testing.assert_array_equal(replay(learner, PEOPLE, feedback, late=late), looped(name, 40, late))
 
 
-@pytest.mark.parametrize("name", mostly_slow(BATCHED, MECHANISMS))
+@pytest.mark.parametrize("name", mostly_slow(BATCHED, QUICK))
 def test_when_people_answer_makes_no_difference_before_the_deadline(name: str) -> None:
     at_once = looped(name, 40, None)
     np.testing.assert_array_equal(looped(name, 40, np.random.default_rng(1).integers(0, 40, ROUNDS)), at_once)
@@ -66,7 +68,7 @@ def test_when_people_answer_makes_no_difference_before_the_deadline(name: str) -
     np.testing.assert_array_equal(too_late, looped(name, 40, np.full(ROUNDS, NEVER)))
 
 
-@pytest.mark.parametrize("name", mostly_slow(BATCHED, MECHANISMS))
+@pytest.mark.parametrize("name", mostly_slow(BATCHED, QUICK))
 def test_somebody_waits(name: str) -> None:
     """What is published about the first rounds is published later, so slates differ; and not before."""
     at_once, waiting = looped(name, None, None), looped(name, 40, None)
@@ -74,7 +76,7 @@ def test_somebody_waits(name: str) -> None:
     assert (looped(name, 1, None) == at_once).all(), "to wait until the next round is not to wait"
 
 
-@pytest.mark.parametrize("name", mostly_slow(BATCHED, MECHANISMS))
+@pytest.mark.parametrize("name", mostly_slow(BATCHED, QUICK))
 def test_a_snapshot_between_slate_and_answer(name: str) -> None:
     """Decisions that are out stay open, and what is published later is the same."""
     whole, feedback = fresh(name, 40)
@@ -111,7 +113,7 @@ class Clock:
         return self.now
 
 
-@pytest.mark.parametrize("name", mostly_slow(BATCHED, MECHANISMS))
+@pytest.mark.parametrize("name", mostly_slow(BATCHED, QUICK))
 def test_a_deadline_in_seconds_is_one_in_rounds_when_rounds_are_a_second_apart(name: str) -> None:
     clock, shown = Clock(), []
     learner, feedback = fresh(name, Patience(seconds=39.5, in_flight=40, clock=clock))
@@ -135,7 +137,7 @@ def test_time_that_goes_backwards_settles_nothing_twice() -> None:
     assert learner.policy._counts.exact().sum() == 0, "too late, whatever the clock says now"  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize("name", mostly_slow(BATCHED, MECHANISMS))
+@pytest.mark.parametrize("name", mostly_slow(BATCHED, QUICK))
 def test_an_answer_does_not_move_the_clock(name: str) -> None:
     """Time leaps, somebody answers or does not, and the clock is set back: nobody can tell by what happens next."""
 
@@ -179,7 +181,7 @@ def test_a_clock_that_fails_gives_nobody_a_second_answer() -> None:
     assert decisions.find(first) is None
 
 
-@pytest.mark.parametrize("name", mostly_slow(BATCHED, MECHANISMS))
+@pytest.mark.parametrize("name", mostly_slow(BATCHED, QUICK))
 def test_a_snapshot_may_be_read_long_after_it_was_written(name: str) -> None:
     """By then every deadline has passed, and what was not due is."""
     clock = Clock()
@@ -191,6 +193,12 @@ def test_a_snapshot_may_be_read_long_after_it_was_written(name: str) -> None:
     assert again.due()
     for t in range(ROUNDS // 2, ROUNDS):
         _answered(again, feedback, t)
+
+
+def test_a_snapshot_that_waits_in_seconds_asks_for_a_clock() -> None:
+    learner, _ = fresh("slate-clicks", Patience(seconds=10, clock=Clock()))
+    with pytest.raises(InvalidInput, match=r"restore\(snapshot, clock=time.time\)"):
+        restore(learner.snapshot())
 
 
 def test_more_in_flight_than_was_said_settles_the_oldest() -> None:

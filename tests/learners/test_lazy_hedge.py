@@ -33,6 +33,7 @@ from diminuendo.privacy.ledger import Ledger
 from diminuendo.streams import taste_groups
 from diminuendo.types import Ints
 from tests.kit.enumeration import Law, Person, Stream, all_people, covering_people, mask, unit, worst
+from tests.kit.slow import rows_mostly_slow
 
 ROUNDING = 1e-12
 """Laws of a few coins and draws in floats: probabilities that differ by less are equal."""
@@ -186,8 +187,12 @@ def random_people(count: int, n: int, seed: int) -> list[Person]:
     return [people[place] for place in random.permutation(count)]
 
 
+QUICK_LAWS = [(2, 1, 4, 4), (3, 1, 5, 3), (2, 2, 6, 3)]
+
+
 @pytest.mark.parametrize(
-    ("n", "k", "rounds", "batches"), [(2, 1, 4, 4), (3, 1, 5, 3), (2, 2, 4, 4), (2, 2, 6, 3)]
+    ("n", "k", "rounds", "batches"),
+    rows_mostly_slow([*QUICK_LAWS, (2, 2, 4, 4)], QUICK_LAWS),
 )
 def test_the_learner_has_the_law_of_its_definition(n: int, k: int, rounds: int, batches: int) -> None:
     for seed in range(3):
@@ -428,6 +433,7 @@ def regret_of(learner: Learner, people: People) -> float:
     return float(gains.sum(axis=0).max() - gains[np.arange(len(slates)), slates].sum())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", [1.0, 100.0])
 def test_streams_that_turn_are_held_to_the_bound(epsilon: float) -> None:
     """In every batch people want the item that earned less so far: whoever follows the leader is wrong."""

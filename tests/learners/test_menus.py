@@ -107,7 +107,7 @@ def menus_beside(name: str, silent: Sequence[int], patience: int | None = None) 
     return found
 
 
-@pytest.mark.parametrize("patience", [None, 25])
+@pytest.mark.parametrize("patience", mostly_slow([None, 25], [25]))
 @pytest.mark.parametrize(
     "name",
     mostly_slow([name for name in WITH_MENUS if LEARNERS[name].private or name == "random"], MECHANISMS),
@@ -116,6 +116,7 @@ def test_nothing_private_is_in_a_menu(name: str, patience: int | None) -> None:
     assert all(menus_beside(name, (0, 7, 150), patience))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["slate-clicks", "overlap-greedy", "boosted", "epoch-greedy"])
 def test_to_count_as_settled_who_has_answered_would_tell(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Planted: in flight is issued minus answered, so that a batch closes when everybody in it has answered."""
@@ -132,6 +133,7 @@ def test_to_count_as_settled_who_has_answered_would_tell(name: str, monkeypatch:
         assert not all(menus_beside(name, (0, 7, 150), 25))
 
 
+@pytest.mark.slow
 def test_that_test_can_tell() -> None:
     """Counts that are published as they are pass no tap, and menus follow them."""
     assert not all(menus_beside("slate-totals-open", range(8)))

@@ -349,6 +349,7 @@ def ratios(people: People, epsilon: float, seeds: int, slots: int = 5) -> Floats
     return np.array(found)
 
 
+@pytest.mark.slow
 def test_it_earns_nearly_what_hindsight_does() -> None:
     """With 6 seeds the mean is within .004; .98 leaves five times that below what was measured (.990)."""
     assert ratios(dim.msweb(), 1.0, 6).mean() > 0.98
@@ -382,6 +383,7 @@ def test_who_came_before_the_change_is_forgotten_and_not_divided_by(monkeypatch:
     assert 0.45 < shares[3] < 0.501
 
 
+@pytest.mark.slow
 def test_functions_are_learned_from_too() -> None:
     people = taste_groups(400, 8, groups=2, items_per_group=3, seed=2)
     functions = Functions([lambda s, t=t: people[t].value(sorted(s)) for t in range(400)], 8)  # type: ignore[misc]

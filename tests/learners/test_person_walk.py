@@ -9,9 +9,10 @@ from diminuendo import People
 from diminuendo.learners.overlap.person_walk import PersonWalk
 from diminuendo.objectives import FAMILIES
 from diminuendo.types import EMPTY_SLOT, Floats, Ints, Items
+from tests.kit.families import QUICK
 
 SPECIMENS = [
-    pytest.param(People(family, matrices, n_items), id=name)
+    pytest.param(People(family, matrices, n_items), id=name, marks=[] if name in QUICK else pytest.mark.slow)
     for name, kind in FAMILIES.items()
     for family, n_items, matrices in [next(kind.specimens())]  # each further one would be compiled anew
 ]

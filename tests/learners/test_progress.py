@@ -15,6 +15,7 @@ from diminuendo.errors import OutOfRange
 from diminuendo.learners.base.policy import MenuPolicy
 from diminuendo.privacy.budget import Budget
 from diminuendo.privacy.ledger import Ledger
+from tests.kit.slow import mostly_slow
 
 ROUNDS = 60_000
 
@@ -60,7 +61,7 @@ def test_some_draw_secretly() -> None:
     assert {"fi-dp", "fi-pure", "bandit-dp", "bandit-direct"} <= set(SECRETLY)
 
 
-@pytest.mark.parametrize("on_ledger", [False, True])
+@pytest.mark.parametrize("on_ledger", mostly_slow([False, True], [True]))
 @pytest.mark.parametrize("name", SECRETLY)
 def test_progress_says_nothing_of_what_was_said_or_drawn(name: str, on_ledger: bool) -> None:
     """Where secret words run out depends on scores, and so on the first answer; what is reported does not."""

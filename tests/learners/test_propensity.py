@@ -58,7 +58,7 @@ def saved(learner: Learner) -> Callable[[], None]:
 
     def undo() -> None:
         policy._probes_left[:], policy._probes[:] = left, probes
-        policy.chooser.count()
+        policy._chooser.count()
 
     return undo
 
@@ -139,10 +139,10 @@ def test_probes_are_part_of_the_law(name: str) -> None:
     assert_rejects(draws, np.array(experts))
     probes = policy._probes.copy()
     policy._probes[:] = policy._probes[0]  # as if one cell were all that is left
-    policy.chooser.count()
+    policy._chooser.count()
     wrong = law(learner)
     policy._probes[:] = probes
-    policy.chooser.count()
+    policy._chooser.count()
     assert_rejects(draws, wrong)
 
 

@@ -35,6 +35,7 @@ def test_only_the_item_that_was_put_in_counts_and_only_where_it_was_put() -> Non
         assert added.sum() == added[slot * 4 + item] == own * PAYOFF_TICKS
 
 
+@pytest.mark.slow
 def test_clicks_measure_what_items_add() -> None:
     """Of people who click by chance: not a twentieth less, nor, behind another item, what an item is worth alone."""
     n, k, length, blocks = 3, 2, 6, 4_000

@@ -24,7 +24,7 @@ from diminuendo.learners.slates.totals import SlateTotals
 from diminuendo.privacy.events import Laplace
 from diminuendo.streams import Contexts, taste_groups
 from diminuendo.types import EMPTY_SLOT, Decision, Items
-from tests.kit.slow import rows_mostly_slow
+from tests.kit.slow import mostly_slow, rows_mostly_slow
 from tests.kit.statistics import ALPHA
 from tests.learners.test_item_availability import drawn
 from tests.learners.test_overlap_greedy import shown_of
@@ -119,7 +119,7 @@ def test_every_slate_keeps_to_the_rules(name: str, rules: str) -> None:
     check(kept_to, again.replay(PEOPLE[half:]))
 
 
-@pytest.mark.parametrize("rules", ["both", "all"])
+@pytest.mark.parametrize("rules", mostly_slow(["both", "all"], ["all"]))
 @pytest.mark.parametrize("name", COMING_AND_GOING)
 def test_slates_keep_to_the_rules_while_items_come_and_go(name: str, rules: str) -> None:
     kept_to = RULES[rules]
@@ -161,6 +161,7 @@ def test_slates_of_every_type_keep_to_the_rules(
     check(kept_to, getattr(learner.menu, "slates", slates), (12,))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", KINDS)
 def test_by_rules_nearly_as_good_as_greedy_by_rules(name: str) -> None:
     chance = np.random.default_rng(4)

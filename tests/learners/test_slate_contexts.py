@@ -156,14 +156,19 @@ def worst_ratio(name: str, private: bool, patch: pytest.MonkeyPatch) -> float:
     return worst
 
 
-@BOTH
+@pytest.mark.parametrize(
+    ("name", "private"),
+    rows_mostly_slow(itertools.product(LEARNING, (False, True)), [("slate-clicks", False)]),
+    ids=str,
+)
 def test_what_others_see_is_private(name: str, private: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     quick_splits(monkeypatch)
     worst = worst_ratio(name, private, monkeypatch)
     assert 0.99 * EPSILON < worst <= EPSILON * (1 + 1e-12)
 
 
-@pytest.mark.parametrize("name", mostly_slow(LEARNING, ["slate-totals"]))
+@pytest.mark.slow
+@pytest.mark.parametrize("name", LEARNING)
 def test_hidden_cells_need_twice_the_noise(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Under private contexts with the noise that is enough for public ones, twice as much gets out."""
     quick_splits(monkeypatch)
@@ -172,7 +177,8 @@ def test_hidden_cells_need_twice_the_noise(name: str, monkeypatch: pytest.Monkey
     assert worst_ratio(name, True, monkeypatch) > 1.9 * EPSILON
 
 
-@pytest.mark.parametrize("name", mostly_slow(LEARNING, ["slate-totals"]))
+@pytest.mark.slow
+@pytest.mark.parametrize("name", LEARNING)
 def test_the_next_card_of_a_deck_would_tell_everything(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Were the place in the deck the number of people of the group so far, her context would move others."""
     quick_splits(monkeypatch)
@@ -190,6 +196,7 @@ def test_the_next_card_of_a_deck_would_tell_everything(name: str, monkeypatch: p
         worst_ratio(name, True, monkeypatch)
 
 
+@pytest.mark.slow
 def test_divisors_by_who_came_would_tell(monkeypatch: pytest.MonkeyPatch) -> None:
     """Were private contexts counted as they come, plans would follow from them."""
     quick_splits(monkeypatch)
@@ -257,7 +264,7 @@ def test_a_private_context_is_never_refused(name: str) -> None:
 
 
 @BOTH
-@pytest.mark.parametrize("patience", [None, 40])
+@pytest.mark.parametrize("patience", mostly_slow([None, 40], [40]))
 def test_replay_is_the_loop(
     name: str, private: bool, patience: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -62,7 +62,8 @@ def test_it_learns_nothing_where_nobody_says_anything(name: str) -> None:
     assert late_payoffs(slates.astype(np.int32)).mean() < (random + GREEDY) / 2
 
 
-@pytest.mark.parametrize("name", mostly_slow(NOISY, ["slate-clicks"]))
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NOISY)
 def test_steady_people_are_not_forgotten_and_changed_ones_are(name: str) -> None:
     """From half time on people want the other half of the items, and nothing else."""
     one = sparse.csr_array(taste_groups(T, N // 2, groups=6, items_per_group=5, seed=11).matrices[0])

@@ -290,6 +290,7 @@ def test_the_prior_is_what_it_says_when_nothing_was_published() -> None:
     assert (np.abs(batch.mean(axis=1) - expected - [1.0, 0.4, 0.2]) > limit).all()
 
 
+@pytest.mark.slow
 def test_the_likeness_is_what_it_says_when_nothing_was_published() -> None:
     """And appeals are that much like those of others."""
     coins, evidence = np.random.default_rng(8), Observations(3, 2).evidence()

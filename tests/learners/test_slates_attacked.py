@@ -278,8 +278,14 @@ def worlds(
     return [World(*each) for each in itertools.product(ENTRIES, contexts, exclusions, seeds)]
 
 
+KNOWN: list[tuple[str | None, bool]] = [(None, False), ("public", True), ("private", False)]
+FEW = [World(name, contexts, excludes, 1) for name in ENTRIES for contexts, excludes in KNOWN]
+MANY = worlds(1) + worlds(2, exclusions=(True,))
+
+
+@pytest.mark.parametrize("tried", [FEW, pytest.param(MANY, marks=pytest.mark.slow)], ids=["few", "many"])
 def test_others_see_the_same_whatever_one_person_does(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tried: list[World], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     happened: Counter[str] = Counter()
 
@@ -299,10 +305,7 @@ def test_others_see_the_same_whatever_one_person_does(
         (SlatePolicy, "fill"),
     ):
         count(owner, name)
-    worst = {
-        world: worst_ratio(world, tmp_path, monkeypatch)
-        for world in worlds(1) + worlds(2, exclusions=(True,))
-    }
+    worst = {world: worst_ratio(world, tmp_path, monkeypatch) for world in tried}
     assert max(worst.values()) <= EPSILON * (1 + 1e-12)
     for name, hides in itertools.product(ENTRIES, (False, True)):
         reached = max(ratio for world, ratio in worst.items() if (world.name, world.hides) == (name, hides))
@@ -348,6 +351,7 @@ def test_a_card_that_is_given_back_is_found(tmp_path: Path, monkeypatch: pytest.
     assert leaks(worlds(1, 2, 3, contexts=(None,), exclusions=(True,)), tmp_path, monkeypatch)
 
 
+@pytest.mark.slow
 def test_a_visit_that_is_given_back_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     leave_out, choose_one, changed = MenuPolicy.leave_out, Learner._choose_one, list[bool]()
 

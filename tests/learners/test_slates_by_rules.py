@@ -23,6 +23,7 @@ from diminuendo.privacy.budget import Budget, Unit
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.streams import taste_groups
 from diminuendo.types import EMPTY_SLOT, Floats, Items
+from tests.kit.slow import rows_mostly_slow
 from tests.learners.test_slate_contexts import quick_splits
 from tests.learners.test_slate_policy import small_blocks
 
@@ -216,8 +217,16 @@ def test_a_slate_while_a_release_is_waited_for_is_without_what_she_excludes(name
     assert decision.round in learner.policy.frame.silent
 
 
-@pytest.mark.parametrize("name", LEARNING)
-@pytest.mark.parametrize("contexts", [None, Contexts(kind=2), Contexts(kind=2, private=True)])
+PUBLIC, PRIVATE = Contexts(kind=2), Contexts(kind=2, private=True)
+
+
+@pytest.mark.parametrize(
+    ("name", "contexts"),
+    rows_mostly_slow(
+        itertools.product(LEARNING, [None, PUBLIC, PRIVATE]),
+        [("slate-clicks", None), ("slate-clicks", PUBLIC), ("slate-totals", PRIVATE)],
+    ),
+)
 def test_items_come_and_go(name: str, contexts: Contexts | None, monkeypatch: pytest.MonkeyPatch) -> None:
     """At once, also in the midst of a block; replay and choose agree, and so do snapshots that go on."""
     quick_splits(monkeypatch)

@@ -38,6 +38,7 @@ from diminuendo.types import Decision
 from tests.kit.enumeration import Law, Stream, all_people, bandit_law, full_information_law, mask
 from tests.kit.families import families, specimens
 from tests.kit.inside import inside
+from tests.kit.slow import mostly_slow
 
 N_ITEMS, SLOTS, ROUNDS = 12, 3, 300
 PEOPLE = taste_groups(ROUNDS, N_ITEMS, groups=4, items_per_group=5, seed=1)
@@ -225,7 +226,7 @@ def test_two_rounds_of_algorithm_2_keep_the_promise_and_would_break_one_for_one_
     assert found[2] <= 1.0 < found[1]
 
 
-@pytest.mark.parametrize("resample", ["all", "own", "every"])
+@pytest.mark.parametrize("resample", mostly_slow(["all", "own", "every"], ["every"]))
 def test_two_rounds_of_algorithm_3_keep_the_promise_and_would_break_one_for_one_round(resample: Any) -> None:
     rounds, found, at = 5, {}, 0.1
     people = [(0.0, 0.0, 0.0, 0.0), (0.0, 1.0, 0.0, 0.0), (0.0, 0.0, 1.0, 0.0)]
@@ -473,7 +474,7 @@ def hedge_header() -> Any:
 
 
 @some_private
-@pytest.mark.parametrize("visits", [1, 2])
+@pytest.mark.parametrize("visits", mostly_slow([1, 2], [2]))
 def test_replay_is_the_loop_with_names_too(kind: Any, visits: int) -> None:
     quick, slow, parts, open_ = (made(kind, visits) for _ in range(4))
     slates = replay(quick, PEOPLE, persons=PERSONS)

@@ -99,7 +99,7 @@ def test_a_number_that_is_typed_by_hand_is_noticed(typed: str) -> None:
 @pytest.mark.parametrize("name", PICTURES)
 def test_pictures_show_what_is_kept(name: str) -> None:
     results, picture = read_results(), PICTURES[name]
-    again = "make numbers" if picture.from_runs else "python -m measurements --write"
+    again = "make numbers" if picture.screenshot else "python -m measurements --write"
     assert carried(ROOT / "docs" / name) == digest(results, picture.entries), f"docs/{name}: run `{again}`"
 
 

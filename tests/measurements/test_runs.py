@@ -145,20 +145,24 @@ def test_the_worst_finding_of_each_method_is_shown() -> None:
             "violation": violation,
         }
 
-    rows = run.audit_rows(
-        [
-            finding("pathwise", 1.0, 0.5),
-            finding("pathwise", 1.0, "infinite", violation=True),
-            finding("black box", 0.69, 0.2),
-            finding("black box", 0.69, 0.1),
-        ]
-    )
-    assert rows == {"one": ["1.00", "-", "**infinite**", "0.20 of 0.69"]}
+    findings = [
+        finding("pathwise", 1.0, 0.5),
+        finding("pathwise", 1.0, "infinite", violation=True),
+        finding("black box", 0.69, 0.2),
+        finding("black box", 0.69, 0.1),
+    ]
+    assert run.audit_rows(findings) == {"one": ["1.00", "-", "**infinite**", "0.20 of 0.69"]}
+    found = {"epsilon": 1.0, "delta": 0.0, "effort": "full", "violations": ["one"], "findings": findings}
+    drawn = run.audit_drawn(found | {"faults_planted": False})
+    assert drawn["shares"] == {"one": {"pathwise": run.FAR, "black box": 0.2899}}
+    assert drawn["violators"] == ["one"]
+    assert run.audit_drawn(found | {"faults_planted": True}) == {}
 
 
 def test_an_audit_that_fails_is_kept_as_it_is_and_said(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     entry, said = ENTRIES["audit-faults"], list[str]()
     found: dict[str, Any] = {"findings": [], "passed": False, "overlooked": ["one"], "violations": []}
+    found["faults_planted"] = True
 
     def fails(command: str, *more: str, jobs: int | None = None) -> None:
         (folder / entry.name).mkdir(exist_ok=True)

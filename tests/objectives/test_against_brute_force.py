@@ -17,8 +17,10 @@ from diminuendo.objectives import Oracle, check
 from diminuendo.types import Floats, SlateLike
 from tests.kit import brute, examples
 from tests.kit.brute import KINDS, PERSON_ROUNDING, RELATIVE_ROUNDING, UNDERFLOW, Crowd, Set, crowds
+from tests.kit.slow import mostly_slow
 
-EVERY_KIND = pytest.mark.parametrize("kind", KINDS)
+EVERY_KIND = pytest.mark.parametrize("kind", mostly_slow(KINDS, set(KINDS) - {"nested"}))
+"""Mixtures of mixtures wait for the slow suite: a type of their own, for which all is compiled again."""
 FEW, MANY = 5, 14
 """Items in objectives that are checked on every set, and on random chains."""
 

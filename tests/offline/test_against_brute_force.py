@@ -23,7 +23,8 @@ from tests.kit.brute import KINDS, Crowd, Leaf, Set, crowds, tossed_crowds
 from tests.kit.families import QUICK
 from tests.kit.slow import mostly_slow
 
-EVERY_KIND = pytest.mark.parametrize("kind", KINDS)
+EVERY_KIND = pytest.mark.parametrize("kind", mostly_slow(KINDS, set(KINDS) - {"nested"}))
+"""Mixtures of mixtures wait for the slow suite: a type of their own, for which all is compiled again."""
 SOME_KINDS = pytest.mark.parametrize("kind", mostly_slow(KINDS, QUICK))
 """Kernels are compiled for each kind, which takes longer than the test: two in every run."""
 

@@ -204,7 +204,8 @@ def test_the_pure_price_is_attained(k: int) -> None:
     assert found == pytest.approx(k + 1, abs=1e-9)  # the odds are e^-39
 
 
-@pytest.mark.parametrize("rate", mostly_slow([0.1, 0.8, 2.0], [0.8]))
+@pytest.mark.slow
+@pytest.mark.parametrize("rate", [0.1, 0.8, 2.0])
 def test_the_telescoping_curve_is_attained_by_long_slates(rate: float) -> None:
     """One person wants item a, the other item b, and k of a great many other picks pass before either comes."""
     chance, k = 0.004, 4000  # both come sooner or later, and rarely
@@ -402,7 +403,7 @@ class Loose(Stream):
         return self.people.values(slates)
 
 
-@pytest.mark.parametrize("kind", mostly_slow(KINDS, [*QUICK, "mixture"]))
+@pytest.mark.parametrize("kind", mostly_slow(KINDS, QUICK))
 @examples(15)
 @given(data=st.data())
 def test_scores_of_every_family_are_whole_gains_added_up(kind: str, data: st.DataObject) -> None:
@@ -428,6 +429,7 @@ def keeps(k: int) -> float:
     return 1 - (1 - 1 / k) ** k
 
 
+@pytest.mark.slow
 def test_the_expected_value_is_what_the_theorem_says() -> None:
     """Exactly, over all slates, on small streams and at every rate; and a third of the allowance would not do."""
     rng, worst = np.random.default_rng(5), 0.0

@@ -322,6 +322,7 @@ def test_the_price_of_algorithm_2_has_a_factor_k() -> None:
     assert divergences(*arranged(0, after), rate)[1] < second  # unless she is prepared for
 
 
+@pytest.mark.slow
 def test_who_draws_again_matters_to_payoffs_not_to_the_bound() -> None:
     """Two items, two slots, four people who all want the second item."""
     earned: dict[Any, float] = {}

@@ -21,6 +21,7 @@ from diminuendo.offline import ONE_MINUS_1_OVER_E, optimum
 from diminuendo.paper import bounds
 from diminuendo.simulate.benchmarks import expert_regrets
 from diminuendo.types import Floats
+from tests.kit.slow import mostly_slow
 from tests.kit.statistics import ALPHA
 
 Likes = Callable[[np.random.Generator, int], NDArray[Any]]
@@ -95,7 +96,7 @@ LEARNERS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
 }
 
 
-@pytest.mark.parametrize("hard", HARD)
+@pytest.mark.parametrize("hard", mostly_slow(HARD, list(HARD)[:1]))
 @pytest.mark.parametrize("name", LEARNERS)
 def test_regret_stays_below_the_proved_bound(name: str, hard: str) -> None:
     n, k = (4, 2) if "bandit" not in name else (3, 1)

@@ -139,6 +139,7 @@ def test_no_accountant_claims_less_than_the_truth_for_draws(case: tuple[int, int
     assert exact_delta(pairs, ACCOUNTANTS["pure"].epsilon(event, 0.0)) == 0.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", [(2, 1, 4), (2, 2, 3)])
 def test_half_the_price_would_be_noticed(case: tuple[int, int, int]) -> None:
     _, k, rounds = case

@@ -294,6 +294,7 @@ def test_who_does_not_answer_is_like_whom_nothing_pleases() -> None:
         assert all(laws[0][seen] == pytest.approx(laws[1][seen], rel=1e-12) for seen in laws[0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("mistake", "setting"),
     [

@@ -53,6 +53,7 @@ def test_nothing_drifts_over_many_charges() -> None:
         held.charge(Laplace(5e-324))
 
 
+@pytest.mark.slow
 def test_a_charge_takes_no_longer_as_the_ledger_grows() -> None:
     def seconds(held: Ledger) -> float:
         begun = time.perf_counter()

@@ -24,7 +24,8 @@ from diminuendo.errors import (
     LedgerInUse,
     OverBudget,
 )
-from diminuendo.privacy import curves, ledger, ledger_file
+from diminuendo.privacy import curves, ledger
+from diminuendo.privacy.books import ledger_file
 from diminuendo.privacy.budget import Budget
 from diminuendo.privacy.events import Columns, Event, Gaussian, Laplace, Repeated, Selections
 from diminuendo.privacy.ledger import Ledger
@@ -201,7 +202,7 @@ total = PrivateSum(2, schedule=equal(6, 3), cost=budget.share(), ledger=held)
 drawn, draw = [], lambda: drawn.append(1) or np.arange(2)
 if sys.argv[2] == "same":  # as in containers, where every process is number 1
     os.getpid = lambda: 1
-    held._file._owner = 1
+    held._books.lines._owner = 1
 if os.fork() == 0:
     refused = 0
     for tried in (lambda: total._paid.once("000000", draw, secret), lambda: total.release(secret)):

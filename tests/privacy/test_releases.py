@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from diminuendo.errors import InvalidInput, LedgerDamaged
-from diminuendo.privacy import durable
-from diminuendo.privacy.releases import Releases
+from diminuendo.privacy.books import durable
+from diminuendo.privacy.books.releases import Releases
 from diminuendo.types import Ints
 
 
@@ -70,7 +70,7 @@ def test_a_draw_that_fails_publishes_nothing(tmp_path: Path) -> None:
 WRITER = """
 import os, sys
 from pathlib import Path
-from diminuendo.privacy import durable
+from diminuendo.privacy.books import durable
 os.link = lambda *_: os._exit(9)  # it dies before what it wrote has its name
 durable.write_once(Path(sys.argv[1]) / "a.npy", b"secret")
 """

@@ -17,10 +17,10 @@ from diminuendo import LEARNERS, Learner, Setting
 from diminuendo.errors import LedgerDamaged, LedgerInUse
 from diminuendo.learners import EpochGreedy
 from diminuendo.learners.base.visits import hashed
-from diminuendo.privacy import visit_file
+from diminuendo.privacy.books import visit_file
+from diminuendo.privacy.books.visit_file import VisitFile
 from diminuendo.privacy.budget import Budget, Unit
 from diminuendo.privacy.ledger import Ledger
-from diminuendo.privacy.visit_file import VisitFile
 from diminuendo.streams import taste_groups
 from tests.kit.slow import mostly_slow
 
@@ -324,7 +324,7 @@ for seed in range(lives):  # a child each: it is killed, and what it has not wri
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no children to kill here")
 @pytest.mark.parametrize("visits", mostly_slow([1, 3], [3]))
-@pytest.mark.parametrize("lives", mostly_slow([10, 200], [10]))
+@pytest.mark.parametrize("lives", mostly_slow([5, 200], [5]))
 def test_nobody_counts_more_often_however_often_it_is_killed(path: Path, visits: int, lives: int) -> None:
     """Sixty people come back again and again, over lives that go on from old snapshots: each counts `visits` times."""
     log = path.with_name("counted")

@@ -18,7 +18,7 @@ from diminuendo.simulate.task import Run
 from diminuendo.streams import taste_groups
 
 PEOPLE = taste_groups(60, 8, groups=3, items_per_group=4, seed=1)
-SEEDS = 2
+SEEDS = 1
 
 
 def small(out: Path) -> None:

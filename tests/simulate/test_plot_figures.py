@@ -14,7 +14,7 @@ from matplotlib.colors import to_hex
 from matplotlib.patches import Rectangle
 
 from diminuendo.simulate import Shown, Simulation
-from diminuendo.simulate.figures.earned import payoff_figure, plot_payoff, price_figure, regret_figure
+from diminuendo.simulate.figures.earned import curves, payoff_figure, plot_payoff, price_figure, regret_figure
 from diminuendo.simulate.figures.slates import NOT_KEPT, chosen_items, shares_of, slates_figure
 from diminuendo.simulate.figures.spending import arrival_figure, average, spending_figure, varies
 from diminuendo.simulate.figures.style import line_styles, style
@@ -136,5 +136,5 @@ def test_who_shows_everything_alike_does_not_choose_the_items() -> None:
 
 
 def test_the_picture_of_the_read_me(tmp_path: Path) -> None:
-    drawn = plot_payoff(small(), tmp_path / "deep" / "payoff.png")
+    drawn = plot_payoff(curves(small()), tmp_path / "deep" / "payoff.png")
     assert drawn.read_bytes().startswith(b"\x89PNG")

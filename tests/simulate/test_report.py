@@ -23,8 +23,9 @@ from diminuendo.simulate import Shown, Simulation, Sweep, simulate
 from diminuendo.simulate.report import write_report
 from diminuendo.simulate.report.figures import plates
 from diminuendo.simulate.report.html import escaped
-from diminuendo.simulate.report.text import COLUMNS, command, headlines, main_learner, table_rows
+from diminuendo.simulate.report.text import COLUMNS, command, headlines, table_rows
 from diminuendo.simulate.result import items_kept
+from diminuendo.simulate.table import main_learner
 from diminuendo.streams import taste_groups
 from tests.simulate.specimens import small, tiny
 

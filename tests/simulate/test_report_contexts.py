@@ -17,6 +17,7 @@ from diminuendo.simulate.report.html import table
 from diminuendo.simulate.report.text import command
 from diminuendo.streams import People, taste_groups
 from diminuendo.streams.contexts import Contexts
+from tests.kit.slow import mostly_slow
 
 HOSTILE = ["<b>DE</b>", '"><script>x</script>', "FR & co"]
 
@@ -120,7 +121,7 @@ def test_names_stay_names(tmp_path: Path) -> None:
     assert "<script" not in page
 
 
-@pytest.mark.parametrize("private", [False, True])
+@pytest.mark.parametrize("private", mostly_slow([False, True], [True]))
 def test_the_page_says_whether_contexts_are_hidden(private: bool, tmp_path: Path) -> None:
     found = simulate(crowd(private=private), slots=2, learners=["private", "random"], seeds=1)
     page = write_report(Sweep([found]), tmp_path).read_text()

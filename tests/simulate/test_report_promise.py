@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from diminuendo.learners import Setting, make
 from diminuendo.privacy.budget import Guarantee, Unit, no_privacy, perfect_privacy
+from diminuendo.privacy.sentence import chance, factor, upwards
 from diminuendo.randomness import SeededCoins, SystemCoins
 from diminuendo.simulate.report import guarantee_sentence
-from diminuendo.simulate.report.text import chance, factor, seeded_note
-from diminuendo.simulate.table import upwards
+from diminuendo.simulate.report.text import seeded_note
 
 ONE = (
     "Whatever any one person answers in one round, and whether she answers at all: the probability of anything that "

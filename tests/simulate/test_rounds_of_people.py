@@ -11,6 +11,7 @@ import diminuendo as dim
 from diminuendo.learners import Setting
 from diminuendo.learners.base.replay import replay
 from diminuendo.simulate import task
+from diminuendo.simulate.report.page import lead
 from diminuendo.simulate.sweeps import describe, simulate
 from diminuendo.simulate.task import Baseline, Run, StreamSlice, fingerprint, whose
 
@@ -82,6 +83,12 @@ def test_private_learners_learn_from_as_many_rounds_of_a_person_as_are_asked_for
         (run,) = simulate(stream, slots=1, learners="private", seeds=1, visits=2, epsilon=10.0).results
         shown.append(np.array(run.shown).tolist())
     assert (shown[0] == shown[1]) == named, "who comes without a name is somebody else"
+
+
+@pytest.mark.parametrize("persons", [[0, 1, 0, 1], None])
+def test_the_report_says_where_people_in_its_pictures_are_rounds(persons: list[int] | None) -> None:
+    found = simulate(people(persons), slots=1, learners="random", seeds=1)
+    assert ("count every round as a person" in lead(found)) == (persons is not None)
 
 
 def test_what_was_read_is_in_the_record() -> None:

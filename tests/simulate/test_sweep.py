@@ -21,6 +21,7 @@ from diminuendo.simulate.workers import do, packed
 from diminuendo.streams import taste_groups
 from diminuendo.streams.people import Stream
 from diminuendo.types import Progress
+from tests.kit.slow import mostly_slow
 
 ONE = taste_groups(300, 15, groups=4, items_per_group=5, seed=2)
 OTHER = taste_groups(200, 12, groups=3, items_per_group=5, seed=3)
@@ -123,27 +124,25 @@ def planned(stream: Stream, **how: Any) -> list[Run]:
     return [task for task in planned.value.args[0] if isinstance(task, Run)]
 
 
-def test_warnings_of_workers_are_heard() -> None:
-    for jobs in (1, 2):
-        with pytest.warns(UserWarning, match="not a probability"):
-            sweep([ONE, OTHER], slots=2, learners="bandit-dp-paper", feedback="bandit", seeds=1, jobs=jobs)
+@pytest.mark.parametrize("jobs", mostly_slow([1, 2], [2]))
+def test_warnings_of_workers_are_heard(jobs: int) -> None:
+    with pytest.warns(UserWarning, match="not a probability"):
+        sweep([ONE, OTHER], slots=2, learners="bandit-dp-paper", feedback="bandit", seeds=1, jobs=jobs)
 
 
-def test_work_and_only_work_advances_the_bar() -> None:
-    for jobs in (1, 2):
-        told: list[tuple[str, int]] = []
-        done: list[int] = []
+@pytest.mark.parametrize("jobs", mostly_slow([1, 2], [1]))
+def test_work_and_only_work_advances_the_bar(jobs: int) -> None:
+    told: list[tuple[str, int]] = []
+    done: list[int] = []
 
-        def tell(
-            what: str, size: int, told: list[tuple[str, int]] = told, done: list[int] = done
-        ) -> Progress:
-            told.append((what, size))
-            return done.append
+    def tell(what: str, size: int) -> Progress:
+        told.append((what, size))
+        return done.append
 
-        sweep([ONE, OTHER], slots=2, seeds=2, jobs=jobs, progress=tell)
-        assert len(told) == 1, "one bar"
-        assert sum(done) == told[0][1]
-        assert told[0][0].startswith("8 runs")
+    sweep([ONE, OTHER], slots=2, seeds=2, jobs=jobs, progress=tell)
+    assert len(told) == 1, "one bar"
+    assert sum(done) == told[0][1]
+    assert told[0][0].startswith("8 runs")
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,8 @@ from diminuendo.streams import taste_groups
 from diminuendo.streams.clicks import MODELS, NO_CLICK, click_words_of, mixed, uniform
 from diminuendo.types import EMPTY_SLOT, Floats, Items
 from tests.kit.brute import KINDS, Crowd, tossed_crowds
+from tests.kit.families import QUICK
+from tests.kit.slow import mostly_slow
 from tests.kit.statistics import ALPHA, assert_follows, assert_rejects
 
 COPIES = 20_000
@@ -84,7 +86,7 @@ def repeated(crowd: Crowd) -> People:
 
 
 @pytest.mark.parametrize("model", MODELS)
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", mostly_slow(KINDS, QUICK))
 def test_clicks_follow_their_law(kind: str, model: str) -> None:
     crowd, slate, wrong = telling_case(kind, model)
     people = repeated(crowd).clicking(model, seed=9)
@@ -163,7 +165,7 @@ def one_by_one(people: People | Functions, rows: Items, first: int = 0) -> list[
 
 
 @pytest.mark.parametrize("model", MODELS)
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", mostly_slow(FAMILIES, QUICK))
 def test_compiled_clicks_are_those_one_by_one(family: str, model: str) -> None:
     seen = set()
     for specimen, n_items, matrices in FAMILIES[family].specimens():

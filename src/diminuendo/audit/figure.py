@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import NamedTuple
 
 from diminuendo._extras import extra
 from diminuendo.audit.finding import share
@@ -22,16 +23,49 @@ BEYOND = 2.0
 """Shares of the promise are drawn up to here; what is more is drawn as an arrow."""
 
 
-def plot_audit(found: Audit, path: Path) -> Path:
-    """Write a PNG: one row for each learner, shares of the epsilon that it claims."""
-    rows = list(reversed(found.subjects))
+class AuditShares(NamedTuple):
+    """What is drawn of an audit, in plain numbers."""
+
+    faults: bool
+    epsilon: float
+    delta: float
+    effort: str
+    shares: dict[str, dict[str, float]]
+    """For each subject, by method: epsilon that can be shown, as a share of what is claimed."""
+    violators: list[str]
+
+
+def audit_shares(found: Audit) -> AuditShares:
+    """How much of what is claimed each method could show."""
+    return AuditShares(
+        found.faults,
+        found.epsilon,
+        found.delta,
+        found.effort,
+        {
+            subject: {
+                method: share(finding.shown, finding.claimed)
+                for method, finding in found.about(subject).items()
+            }
+            for subject in found.subjects
+        },
+        list(found.violators),
+    )
+
+
+def plot_audit(found: AuditShares, path: Path) -> Path:
+    """Write a picture: one row for each learner, shares of the epsilon that it claims."""
+    rows = list(reversed(found.shares))
     figure, axis = plt.subplots(figsize=(9, 1.6 + 0.29 * len(rows)), layout="constrained")
     edge = 1.08 * BEYOND if found.violators else 1.2
     axis.axvspan(1, edge, color=BROKEN, alpha=0.07, linewidth=0)
     axis.axvline(1, color=INK, linewidth=1.2)
     for method in METHODS:
-        found_by = [(found.about(subject).get(method), place) for place, subject in enumerate(rows)]
-        shares = [(share(finding.shown, finding.claimed), place) for finding, place in found_by if finding]
+        shares = [
+            (found.shares[row][method], place)
+            for place, row in enumerate(rows)
+            if method in found.shares[row]
+        ]
         for far, mark, size, name in ((False, MARKS[method], 8, method), (True, ">", 11, None)):
             points = [(min(shown, BEYOND), place) for shown, place in shares if (shown > BEYOND) == far]
             axis.plot(
@@ -56,12 +90,8 @@ def plot_audit(found: Audit, path: Path) -> Path:
     axis.text(1.01, len(rows) - 0.45, "more than promised", color=BROKEN, fontsize=9, va="bottom")
     axis.legend(frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.6 / len(rows) - 0.03), ncols=3)
     what = "Planted faults" if found.faults else "Promises"
-    axis.set_title(
-        f"{what} at epsilon {found.epsilon:g}, delta {found.delta:g} ({found.effort} audit)\n",
-        loc="left",
-        color=INK,
-        fontsize=12,
-    )
+    title = f"{what} at epsilon {found.epsilon:g}, delta {found.delta:g} ({found.effort} audit)\n"
+    axis.set_title(title, loc="left", color=INK, fontsize=12)
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=130, bbox_inches="tight")
     plt.close(figure)

@@ -12,7 +12,7 @@ from rich import box
 from rich.table import Table
 
 from diminuendo.cli import loading
-from diminuendo.cli.screen import console, make_room, progress_bars, say, say_plainly, write_json
+from diminuendo.cli.screen import Plugins, console, make_room, progress_bars, say, say_plainly, write_json
 
 if TYPE_CHECKING:
     from diminuendo.audit import Audit, Finding
@@ -24,7 +24,8 @@ def audit_command(
     learner: Annotated[
         list[str] | None,
         typer.Option(
-            help="Whose promise, or with --faults which fault; give it again for more. Default: all."
+            help="Whose promise, or with --faults which fault, or who without noise; give it again for more. "
+            "Default: all."
         ),
     ] = None,
     epsilon: Annotated[float, typer.Option(help="What learners are asked to promise.")] = 1.0,
@@ -39,6 +40,7 @@ def audit_command(
     seed: Annotated[
         int | None, typer.Option(help="Repeat the audit that printed this seed. Default: a new one.")
     ] = None,
+    plugin: Plugins = None,
 ) -> None:
     """Try to break what learners promise. Exit code 1 where one leaks more, or where a planted fault is overlooked."""
     with loading():
@@ -67,9 +69,10 @@ def audit_command(
         raise typer.Exit(130) from None
     show_audit(found)
     if out is not None:
-        from diminuendo.audit.figure import plot_audit  # here, because matplotlib takes its time to load
+        # Here, because matplotlib takes its time to load.
+        from diminuendo.audit.figure import audit_shares, plot_audit
 
-        say(f"Plot: {plot_audit(found, out / PLOT)}")
+        say(f"Plot: {plot_audit(audit_shares(found), out / PLOT)}")
         json_file = json_file or out / "audit.json"
     write_json("Findings", json_file, found.as_json())
     if not found.passed:
@@ -101,6 +104,8 @@ def show_audit(found: Audit) -> None:
         style = "bold" if subject in remarkable else None
         variant = "" if found.faults else subject.partition(BEHIND)[2]
         table.add_row(f"  {variant}" if variant else subject, *_cells(found, subject, methods), style=style)
+    for name in found.unfit:
+        table.add_row(name, *["-"] * (1 + len(methods)), "UNFIT", style="bold")
     console.print(table)
     for line in _sentences(found):
         say(line)
@@ -140,21 +145,23 @@ def _sentences(found: Audit) -> list[str]:
             lines.append(f"NOT FOUND: {', '.join(found.overlooked)}. This audit cannot be relied on.")
     elif found.violators:
         lines.append(f"BROKEN: {', '.join(found.violators)}: more can be shown than was promised.")
+    lines += [f"UNFIT: {name} was not attacked: {why}." for name, why in found.unfit.items()]
     if found.silent and not found.faults:
         lines.append(
             f"NOTHING TRIED: {', '.join(found.silent)}: nothing was released, however long people came. An audit says "
             "something of a learner only if worlds are long enough for its releases."
         )
-    elif not found.faults and not found.violators:
+    elif not found.faults and not found.violators and found.subjects:
         tried = found.learners
         who = tried[0] if len(tried) == 1 else f"any of {len(tried)} learners"
         more = f", tried in {count} ways" if count > len(tried) else ""
         lines.append(f"Nothing was found against {who}{more}.")
-    sure = min((finding.confidence for finding in found.findings), default=1.0)
-    lines.append(
-        f"Each number is a lower bound, right with {100 * sure:.5g} % confidence or more; all of them together with "
-        f"{100 * found.confidence:.5g} %. Seed {found.seed}, {found.effort}, {runs:,} runs."
-    )
+    if found.findings:
+        sure = min(finding.confidence for finding in found.findings)
+        lines.append(
+            f"Each number is a lower bound, right with {100 * sure:.5g} % confidence or more; all of them together "
+            f"with {100 * found.confidence:.5g} %. Seed {found.seed}, {found.effort}, {runs:,} runs."
+        )
     if found.promise_nothing:
         lines.append(f"Left out, because they promise nothing: {', '.join(found.promise_nothing)}.")
     return lines

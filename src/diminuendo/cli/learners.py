@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from diminuendo.cli import loading
-from diminuendo.cli.screen import console, make_room, say
+from diminuendo.cli.screen import Plugins, console, make_room, say
 
 FACTS = ("learner", "feedback", "privacy", "regret", "keeps")
 """What is said of each learner in a word or two."""
@@ -25,6 +25,7 @@ def learners_command(
     json_file: Annotated[
         Path | None, typer.Option("--json", help="Write the catalogue to this file; - for the screen.")
     ] = None,
+    plugin: Plugins = None,
 ) -> None:
     """What learners there are, what each promises, proves and keeps, and when to take it."""
     make_room(json_file)

@@ -23,9 +23,9 @@ def ledger_command(
 ) -> None:
     """Check a privacy ledger line by line and say what was spent on what."""
     with loading():
+        from diminuendo.privacy.books.ledger_file import load
         from diminuendo.privacy.events import to_json
         from diminuendo.privacy.ledger import audit
-        from diminuendo.privacy.ledger_file import load
 
     make_room(json_file)
     found = audit(file, expect=head)
@@ -36,9 +36,10 @@ def ledger_command(
     for number, charge in list(enumerate(found.charges, start=1))[-last:] if last > 0 else []:
         alone = budget.counting.epsilon(charge.event, budget.delta, budget.unit.rounds)
         table.add_row(f"{number} {to_json(charge.event)['kind']}", escape(charge.note) or "-", f"{alone:.4g}")
+    charged = f"{len(found.charges)} charge{'' if len(found.charges) == 1 else 's'}"
     lines = [
         f"Budget   {budget}",
-        f"Spent    epsilon {found.spent():.6g} of {budget.epsilon:g}, in {len(found.charges)} charges:",
+        f"Spent    epsilon {found.spent():.6g} of {budget.epsilon:g}, in {charged}:",
         "         the most that one person has paid, not a share of the people; much is charged for beforehand.",
         "         A learner that was begun fits to the end of its run, unless others spend on this ledger.",
         f"Drawn    {len(found.drawn)} releases"

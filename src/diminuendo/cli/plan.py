@@ -13,14 +13,15 @@ from rich.table import Table
 from rich.text import Text
 
 from diminuendo.cli import loading
-from diminuendo.cli.screen import console, make_room, progress_bars, say, write_json
-from diminuendo.cli.simulate import FEEDBACKS, numbers_in
+from diminuendo.cli.screen import Plugins, console, make_room, progress_bars, say, write_json
+from diminuendo.cli.simulate import FEEDBACKS
+from diminuendo.cli.typed import HITS, a_day, numbers_in
 from diminuendo.errors import InvalidInput
 
 if TYPE_CHECKING:
     from diminuendo.learners import Setting
     from diminuendo.learners.base.entry import Advice
-    from diminuendo.plan import Candidate, FirstLook, Plan
+    from diminuendo.plan import Candidate, DayForecast, FirstLook, Plan
     from diminuendo.privacy.budget import Guarantee
     from diminuendo.types import FeedbackKind
 
@@ -56,20 +57,31 @@ def plan_command(
         bool,
         typer.Option("--private-context", help="Hide contexts, too, from everybody but the person herself."),
     ] = False,
+    per_day: Annotated[
+        float | None, typer.Option(help="How many people come in a day: forecasts in hits a day, too.")
+    ] = None,
+    today_earns: Annotated[
+        float | None, typer.Option(help="How many hits a day there are now, with the slate of today.")
+    ] = None,
+    hits: Annotated[str, typer.Option(help="What hits are called; as clicks or sales.")] = HITS,
     plot: Annotated[
         Path | None, typer.Option(help="Draw loss against epsilon into this file, .png or .svg.")
     ] = None,
     json_file: Annotated[
         Path | None, typer.Option("--json", help="Write all of it to this file; - for the screen.")
     ] = None,
+    plugin: Plugins = None,
 ) -> None:
     """Which learner to take, what it promises, and what a budget will cost; from public facts alone."""
     with loading():
         from diminuendo import _validate
-        from diminuendo.plan import plan
+        from diminuendo.plan import day_forecast, plan
 
     kind = cast("FeedbackKind", _validate.one_of(feedback, FEEDBACKS, "--feedback"))
     sizes = None if contexts is None else numbers_in(contexts, int, "--contexts")
+    day = a_day(per_day, hits)
+    if day is None and today_earns is not None:
+        raise InvalidInput("--today-earns is about a day; say how many people come in it, as --per-day 1000.")
     found = plan(
         items,
         slots,
@@ -86,25 +98,30 @@ def plan_command(
         contexts=sizes,
         private_context=private_context,
     )
+    if day is not None:
+        day_forecast(found, day, today_earns)  # refused before any work is done, as is the plot
     if plot is not None:
-        plottable(found, plot)  # refused before any work is done
+        plottable(found, plot)
     make_room(plot, json_file)
     with progress_bars() as bars:
         found = found.with_prices(progress=bars)
     if plot is not None:
-        from diminuendo.simulate.figures.prices import plot_prices  # here: matplotlib takes its time to load
+        # Here, because matplotlib takes its time to load.
+        from diminuendo.simulate.figures.prices import plot_prices, price_curve
 
-        plot_prices(found, plot)
+        plot_prices(price_curve(found), plot)
+    daily = None if day is None else day_forecast(found, day, today_earns)
+    content = found.as_json() | ({} if daily is None else {"per_day": daily.as_json()})
     if str(json_file) == "-":
-        print(json.dumps(found.as_json(), indent=2, allow_nan=False))
+        print(json.dumps(content, indent=2, allow_nan=False))
         return
-    show_plan(found)
+    show_plan(found, daily)
     if plot is not None:
         say(f"Plot: {plot}")
-    write_json("Numbers", json_file, found.as_json())
+    write_json("Numbers", json_file, content)
 
 
-def show_plan(found: Plan) -> None:
+def show_plan(found: Plan, daily: DayForecast | None = None) -> None:
     """The answer first, then the numbers behind it."""
     setting = found.setting
     say(
@@ -117,6 +134,8 @@ def show_plan(found: Plan) -> None:
     if found.prices:
         say("What epsilon buys, by forecast")
         console.print(_price_table(found))
+    if daily is not None:
+        _show_day(found, daily)
     if found.half_way is not None or found.prices:
         say(found.model, style="dim")
         console.print()
@@ -263,6 +282,31 @@ def _price_table(found: Plan) -> Table:
     for row, *cells in zip(rows, *columns.values(), strict=True):
         table.add_row(*cells, style="bold" if row is found.price else None)
     return table
+
+
+def _show_day(found: Plan, daily: DayForecast) -> None:
+    """One row for every epsilon, in hits a day, and what they are compared with."""
+    day, said, here = daily.day, daily.day.said, found.setting.epsilon
+    names = ["epsilon", f"{day.hits} a day", "below hindsight", "over chance"]
+    compared = None if daily.unlike else daily.today
+    table = Table(box=box.SIMPLE_HEAD)
+    for name in names if compared is None else [*names, "over today"]:
+        table.add_column(Text(name), justify="right", no_wrap=True)
+    for epsilon, hits in daily.hits.items():
+        cells = [("→ " if epsilon == here else "") + f"{epsilon:g}", said(hits)]
+        cells += [said(daily.hindsight - hits), day.signed(hits - daily.chance)]
+        cells += [] if compared is None else [day.signed(hits - compared)]
+        table.add_row(*cells, style="bold" if epsilon == here else None)
+    if daily.hits:
+        say(f"The same in {day.hits} a day")
+        console.print(table)
+    now = "" if daily.today is None else f", today's slate {said(daily.today)}"
+    say(
+        f"Of {day.people:,.10g} people, on average over the whole run: hindsight earns {said(daily.hindsight)}, random "
+        f"choice {said(daily.chance)}{now}."
+    )
+    if daily.unlike is not None:
+        say(f"Note: {daily.unlike}")
 
 
 def _few(people: float) -> str:

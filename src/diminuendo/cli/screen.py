@@ -7,8 +7,9 @@ import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+import typer
 from rich.console import Console
 from rich.progress import (
     BarColumn,
@@ -22,6 +23,28 @@ from rich.progress import (
 from rich.text import Text
 
 from diminuendo._compile_progress import Reporter, reported_by
+from diminuendo.cli import loading
+
+
+def _load_plugins(context: typer.Context, said: list[str] | None) -> list[str] | None:
+    """Import the plugins that were named, before the command looks anything up."""
+    if not context.resilient_parsing:
+        for each in said or ():
+            with loading():
+                from diminuendo._plugins import load
+            load(each)
+    return said
+
+
+Plugins = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--plugin",
+        callback=_load_plugins,
+        help="A file or module that registers learners or streams of your own; give it again for more.",
+    ),
+]
+"""An option of every command that looks up names."""
 
 console = Console()
 errors = Console(stderr=True)

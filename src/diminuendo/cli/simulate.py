@@ -6,25 +6,34 @@ import shlex
 import sys
 import warnings
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 from rich import box
 from rich.table import Table
+from rich.text import Text
 
 from diminuendo.cli import loading
-from diminuendo.cli.screen import console, errors, make_room, progress_bars, say, say_plainly, write_json
+from diminuendo.cli.screen import (
+    Plugins,
+    console,
+    errors,
+    make_room,
+    progress_bars,
+    say,
+    say_plainly,
+    write_json,
+)
+from diminuendo.cli.typed import HITS, compared_with, how_to_read, numbers_in, rules_of
 from diminuendo.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from diminuendo.simulate.result import Sweep
+    from diminuendo.simulate.result import Simulation, Sweep
     from diminuendo.simulate.sweeps import Tell
     from diminuendo.streams import People
+    from diminuendo.streams.per_day import PerDay
     from diminuendo.types import FeedbackKind, Progress
-
-Number = TypeVar("Number", int, float)
 
 # Names that help texts list, written down once more, because the tables they come from take long to load. A test
 # compares them with the tables.
@@ -89,6 +98,24 @@ def simulate_command(
         ),
     ] = "0",
     answering: Annotated[float, typer.Option(help="The share of people who answer at all.")] = 1.0,
+    pinned: Annotated[
+        str | None,
+        typer.Option(help="What the first slots always show: names or numbers of items, as tea,soap."),
+    ] = None,
+    cap: Annotated[
+        list[str] | None,
+        typer.Option(help="How many of some items are shown at most; as 2:tea,soap,jam. May be given again."),
+    ] = None,
+    today: Annotated[
+        str | None,
+        typer.Option(
+            help="The slate that everybody is shown now, to compare with: names or numbers, as tea,soap,jam."
+        ),
+    ] = None,
+    per_day: Annotated[
+        float | None, typer.Option(help="How many people come in a day: the answer in hits a day, too.")
+    ] = None,
+    hits: Annotated[str, typer.Option(help="What hits are called; as clicks or sales.")] = HITS,
     seeds: Annotated[int, typer.Option(help="Runs of each learner with each budget.")] = 5,
     rounds: Annotated[
         str | None, typer.Option(help="Only the first so many people; as 1000 or 1000,10000.")
@@ -154,6 +181,7 @@ def simulate_command(
         Path | None, typer.Option(help="Keep finished runs, numbers and a report in this folder.")
     ] = None,
     json_file: Annotated[Path | None, typer.Option("--json", help="Write the numbers to this file.")] = None,
+    plugin: Plugins = None,
 ) -> None:
     """Run learners against streams and compare them with hindsight; several slots, budgets and rounds make a sweep."""
     with loading():
@@ -165,7 +193,7 @@ def simulate_command(
         raise InvalidInput(
             "--private-context says how contexts are treated; name them too, as --context country."
         )
-    how = _how(columns, scale)
+    how = how_to_read(columns, scale)
     how |= {
         "keep_last": keep_last,
         "time": time,
@@ -175,6 +203,7 @@ def simulate_command(
     }
     how |= {"people_without": people_without, "context": context, "private_context": private_context}
     counts = numbers_in(slots, int, "--slots")
+    compared = compared_with(today, per_day, hits)
     cuts = None if rounds is None else numbers_in(rounds, int, "--rounds")
     budgets = numbers_in(epsilon, float, "--epsilon")
     make_room(json_file)
@@ -189,7 +218,8 @@ def simulate_command(
             reading = bars(f"reading {path.name}", path.stat().st_size) if path.is_file() else None
             people.append(open_stream(source, objective, n_items=items, **how, progress=reading))
     _say_what_was_read(people, visits)
-    names = _names(learners, feedback)
+    rules = rules_of(pinned, cap or [], people)
+    names = _names(learners, feedback, ruled=rules is not None)
     if learners is None and context is not None:
         names = _compared(names, people[0], feedback, delta, late.split(","), answering)
     _run(
@@ -206,6 +236,8 @@ def simulate_command(
         clicks=clicks,
         late=late.split(","),
         answering=answering,
+        rules=rules,
+        **compared,
         seeds=seeds,
         jobs=jobs,
         ray=ray,
@@ -213,7 +245,7 @@ def simulate_command(
     )
 
 
-def streams_command() -> None:
+def streams_command(plugin: Plugins = None) -> None:
     """What streams have a name, and what files can be read."""
     with loading():
         from diminuendo.streams import BUILTIN
@@ -250,30 +282,14 @@ def _say_what_was_read(streams: list[People], visits: int) -> None:
             )
 
 
-def _how(columns: str | None, scale: str | None) -> dict[str, Any]:
-    """How a table is to be read, where that is said."""
-    found: dict[str, Any] = {}
-    if columns is not None:
-        found["columns"] = tuple(name.strip() for name in columns.split(","))
-        if len(found["columns"]) not in (2, 3):
-            raise InvalidInput(
-                "--columns takes the columns of person, item and value, as user,film,stars, or of person and item; got "
-                f"{columns!r}."
-            )
-    if scale is not None:
-        found["scale"] = tuple(numbers_in(scale, float, "--scale"))
-        if len(found["scale"]) != 2:
-            raise InvalidInput(
-                f"--scale takes the rating that means nothing and the one that means everything, as 1,5; got {scale!r}."
-            )
-    return found
-
-
-def _names(given: str | None, feedback: str) -> list[str]:
-    from diminuendo.learners import ROLES
+def _names(given: str | None, feedback: str, *, ruled: bool = False) -> list[str]:
+    """Whom to simulate: who is named, or the usual ones, of whom rules leave those that keep to them."""
+    from diminuendo.learners import ROLES, learner_class
 
     if given is None:
-        return [role for role in ("private", "nonprivate") if feedback in ROLES[role]] + ["random"]
+        kind = cast("FeedbackKind", feedback)
+        usual = [role for role in ("private", "nonprivate") if feedback in ROLES[role]] + ["random"]
+        return [name for name in usual if not ruled or learner_class(name, kind).takes_rules]
     return [name.strip() for name in given.split(",") if name.strip()]
 
 
@@ -290,17 +306,6 @@ def _compared(
     setting = Setting(people.n_items, 1, len(people), kind, delta=delta)
     at_once = not any(as_lateness(said, answering).said() for said in late)
     return comparison(names, setting, people.contexts, at_once=at_once)
-
-
-def numbers_in(given: str, kind: Callable[[str], Number], option: str) -> list[Number]:
-    """The numbers that were given to an option, separated by commas."""
-    try:
-        return [kind(part) for part in given.split(",")]
-    except ValueError:
-        whole = "whole numbers" if kind is int else "numbers"
-        raise InvalidInput(
-            f"{option} takes {whole} separated by commas, as 1 or 1,10; got {given!r}."
-        ) from None
 
 
 def _run(streams: Any, out: Path | None, json_file: Path | None = None, **asked: Any) -> None:
@@ -342,7 +347,7 @@ def _typed() -> str:
 
 
 def _show(found: Sweep, out: Path | None, json_file: Path | None) -> None:
-    from diminuendo.simulate.table import tables, worth_of_contexts
+    from diminuendo.simulate.table import rules_said, tables, worth_of_contexts
 
     for one, table in zip(found.simulations, tables(found), strict=True):
         console.print()
@@ -350,8 +355,31 @@ def _show(found: Sweep, out: Path | None, json_file: Path | None) -> None:
         labels, slate = one.stream.get("labels"), one.benchmarks.greedy.slate
         names = [str(item) if labels is None else labels[item] for item in slate]
         say(f"Greedy's slate in hindsight: {'; '.join(names)}")
+        if one.rules is not None:
+            say(rules_said(one))
         if one.contexts is not None:
             say(worth_of_contexts(one))
+        if one.per_day is not None:
+            _show_hits(one, one.per_day)
+    _write(found, out, json_file)
+
+
+def _show_hits(simulation: Simulation, day: PerDay) -> None:
+    """What is earned in a day, as a table."""
+    from diminuendo.simulate.hits import hits_said, hits_table
+
+    table = Table(box=box.SIMPLE_HEAD)
+    names, rows = hits_table(simulation, day)
+    for name in names:
+        table.add_column(Text(name), justify="left" if not table.columns else "right", no_wrap=True)
+    for row in rows:
+        table.add_row(*(Text(cell) for cell in row))
+    console.print(table)
+    say(hits_said(simulation, day), style="dim")
+
+
+def _write(found: Sweep, out: Path | None, json_file: Path | None) -> None:
+    """Files, where they are asked for."""
     if out is not None:
         from diminuendo.simulate.report import write_report  # here, because matplotlib takes its time to load
 

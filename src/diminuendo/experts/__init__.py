@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 from numpy.typing import NDArray
 
+from diminuendo._plugins import Table
 from diminuendo.experts.hedge import Hedge
 from diminuendo.experts.lazy import Lazy
 from diminuendo.randomness.words import SecretRandomness
@@ -42,8 +43,8 @@ class Expert(Protocol):
         ...
 
 
-EXPERTS: dict[str, Callable[[int], Expert]] = {"hedge": Hedge, "lazy": Lazy}
-"""Every kind of expert by name: what makes one for a number of items. An entry brings contract tests, and
-`OrderedExperts(..., expert=name)`."""
+EXPERTS = Table[Callable[[int], Expert]]("expert", {"hedge": Hedge, "lazy": Lazy})
+"""Every kind of expert by name, those of plugins included: what makes one for a number of items. An entry brings
+contract tests, and `OrderedExperts(..., expert=name)`."""
 
 __all__ = ["EXPERTS", "Expert", "Hedge", "Lazy"]

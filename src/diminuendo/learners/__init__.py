@@ -8,6 +8,7 @@ from difflib import get_close_matches
 from typing import Any
 
 from diminuendo import _snapshots, _validate
+from diminuendo._plugins import Table
 from diminuendo.errors import InvalidInput, UnknownName
 from diminuendo.learners.base.entry import AnyEntry
 from diminuendo.learners.base.learner import Learner
@@ -51,44 +52,48 @@ from diminuendo.randomness.coins import Coins
 from diminuendo.streams.contexts import Contexts
 from diminuendo.types import FeedbackKind, Floats
 
-LEARNERS: dict[str, AnyEntry] = {
-    learner.name: learner
-    for learner in (
-        RandomSlates,
-        OrderedExperts,
-        ExploreExploit,
-        FiDp,
-        FiDpPaper,
-        FiPure,
-        FiPurePaper,
-        BanditDp,
-        BanditDpPaper,
-        DirectBandit,
-        DirectBanditPaper,
-        PresampledBandit,
-        PresampledBanditPaper,
-        StreeterGolovin,
-        StreeterGolovinBandit,
-        OverlapGreedy,
-        OverlapSums,
-        EpochGreedy,
-        Boosted,
-        NoisyHedge,
-        LazyHedge,
-        BanditBlocks,
-        OpenBanditBlocks,
-        BanditBlocksFull,
-        OpenBanditBlocksFull,
-        RankedClicks,
-        OpenRankedClicks,
-        CascadeThompson,
-        SlateTotals,
-        OpenSlateTotals,
-        SlateClicks,
-        OpenSlateClicks,
-    )
-}
-"""Every learner by the name users type. A line here brings contract tests, a CLI name and its documentation."""
+LEARNERS = Table[AnyEntry](
+    "learner",
+    {
+        learner.name: learner
+        for learner in (
+            RandomSlates,
+            OrderedExperts,
+            ExploreExploit,
+            FiDp,
+            FiDpPaper,
+            FiPure,
+            FiPurePaper,
+            BanditDp,
+            BanditDpPaper,
+            DirectBandit,
+            DirectBanditPaper,
+            PresampledBandit,
+            PresampledBanditPaper,
+            StreeterGolovin,
+            StreeterGolovinBandit,
+            OverlapGreedy,
+            OverlapSums,
+            EpochGreedy,
+            Boosted,
+            NoisyHedge,
+            LazyHedge,
+            BanditBlocks,
+            OpenBanditBlocks,
+            BanditBlocksFull,
+            OpenBanditBlocksFull,
+            RankedClicks,
+            OpenRankedClicks,
+            CascadeThompson,
+            SlateTotals,
+            OpenSlateTotals,
+            SlateClicks,
+            OpenSlateClicks,
+        )
+    },
+)
+"""Every learner by the name users type, those of plugins included. A line here brings contract tests, a CLI name and
+its documentation."""
 
 ROLES: dict[str, dict[FeedbackKind, str]] = {
     "private": {"full": "overlap-greedy", "bandit": "slate-totals", "click": "slate-clicks"},
@@ -107,8 +112,8 @@ ABOUT = {
 
 def learner_class(name: str, feedback: FeedbackKind) -> AnyEntry:
     """The learner of that name, or the one that plays that role under `feedback`."""
-    known = [*ROLES, *LEARNERS]
-    if name not in known:
+    if name not in ROLES and name not in LEARNERS:
+        known = [*ROLES, *LEARNERS]
         meant = "".join(f" Did you mean {close!r}?" for close in get_close_matches(name, known, 1))
         raise UnknownName(f"There is no learner called {name!r}.{meant} There are: {', '.join(known)}.")
     if name in ROLES and feedback not in ROLES[name]:

@@ -32,7 +32,6 @@ from diminuendo.learners.base.learner import Learner
 from diminuendo.learners.base.patience import Patient
 from diminuendo.learners.base.policy import Policy
 from diminuendo.objectives.family import Table
-from diminuendo.privacy.budget import Guarantee, no_privacy
 from diminuendo.randomness.coins import Coins
 from diminuendo.randomness.words import SHORT, USED, PublicWords, begin
 from diminuendo.streams.clicks import click_all, mixed, uniform
@@ -52,11 +51,6 @@ class CascadePolicy(Policy):
         self.frame = frame
         self._seen: Ints = np.zeros((frame.n_items, 2), dtype=np.int64)
         self._chances = np.empty(frame.slots)  # scratch
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """Nothing is promised."""
-        return no_privacy(self.frame.coins.secure)
 
     def state(self) -> Any:
         """What was seen of each item."""

@@ -39,7 +39,7 @@ from diminuendo.learners.base.feedback import Objectives
 from diminuendo.learners.base.frame import Frame
 from diminuendo.learners.base.items import ItemAvailability
 from diminuendo.learners.base.learner import Learner
-from diminuendo.learners.base.menu import Chooser, Menu, OneSlate
+from diminuendo.learners.base.menu import Menu, OneSlate
 from diminuendo.learners.base.patience import Patient
 from diminuendo.learners.base.policy import MenuPolicy
 from diminuendo.learners.base.stored_objectives import StoredObjectives
@@ -89,6 +89,7 @@ class EpochPolicy(MenuPolicy):
     """Private greedy, epoch by epoch."""
 
     reader = Objectives()
+    elsewhere = True
     purpose = "the slate drawn after her epoch"
     budget: Budget
 
@@ -135,11 +136,6 @@ class EpochPolicy(MenuPolicy):
         )
 
     # Public: the slate of the last epoch; in the first, random ones.
-
-    @property
-    def chooser(self) -> Chooser:
-        """Of the running epoch."""
-        return self._chooser
 
     def _next_menu(self) -> Menu:
         """What is shown until the running epoch is over, from what was drawn."""
@@ -197,6 +193,25 @@ class EpochPolicy(MenuPolicy):
         if epoch >= self._made[0]:
             with self.frame.guard.all_or_broken():
                 self._people.add(answer, epoch)
+
+    def learn_all(self, places: Ints, answers: Sequence[Objective] | People) -> None:
+        """As `learn`, each with the round in which she came."""
+        rounds = self.frame.decisions.rounds_at(places)
+        epochs = np.array([self.epochs.of(number) for number in rounds.tolist()])
+        for epoch in np.unique(epochs[epochs >= self._made[0]]).tolist():
+            (which,) = np.nonzero(epochs == epoch)
+            with self.frame.guard.all_or_broken():
+                if isinstance(answers, People):
+                    theirs = answers[which]
+                    self._people.add_rows(theirs.family, theirs.table, list(range(len(which))), epoch)
+                else:
+                    for each in which.tolist():
+                        self._people.add(answers[each], epoch)
+                self._people.mark(rounds[which].tolist())
+
+    def erase(self, rounds: Ints) -> None:
+        """The slate that is drawn after their epoch does not depend on the people of these rounds."""
+        self._people.erase(rounds)
 
     def replay(self, people: People, slates: Items, done: int) -> int:
         """To the end of the epoch, or until the next slate is drawn: everybody before is counted by then."""

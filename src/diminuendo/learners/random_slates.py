@@ -8,11 +8,11 @@ from __future__ import annotations
 from diminuendo.learners.base.entry import Advice, Entry
 from diminuendo.learners.base.feedback import Anything
 from diminuendo.learners.base.frame import Frame
+from diminuendo.learners.base.items import ItemAvailability
 from diminuendo.learners.base.learner import Learner
-from diminuendo.learners.base.menu import Chooser
-from diminuendo.learners.base.menu import RandomSlates as RandomMenu
 from diminuendo.learners.base.patience import Patient
 from diminuendo.learners.base.policy import MenuPolicy
+from diminuendo.offline.rules import SlateRules
 from diminuendo.privacy.budget import Guarantee, perfect_privacy
 from diminuendo.randomness.coins import Coins
 from diminuendo.streams.people import People
@@ -24,14 +24,11 @@ class RandomPolicy(MenuPolicy):
 
     reader = Anything()
 
-    def __init__(self, frame: Frame) -> None:
+    def __init__(self, frame: Frame, rules: SlateRules | None = None) -> None:
         self.frame = frame
-        self._chooser = RandomMenu(frame.n_items, frame.slots, first=0, end=None, words=0).chooser()
-
-    @property
-    def chooser(self) -> Chooser:
-        """Draws k distinct items."""
-        return self._chooser
+        self._chooser = (
+            ItemAvailability(frame.n_items, frame.slots, rules=rules).random_menu(0, None, 0).chooser()
+        )
 
     @property
     def guarantee(self) -> Guarantee:

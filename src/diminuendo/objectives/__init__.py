@@ -1,5 +1,6 @@
 """Objectives: what one person feels about a slate. Monotone, submodular, in [0, 1]."""
 
+from diminuendo._plugins import Table
 from diminuendo.objectives.best_match import BestMatch
 from diminuendo.objectives.check import Violation, check
 from diminuendo.objectives.concave import Concave
@@ -10,10 +11,12 @@ from diminuendo.objectives.noisy_or import NoisyOr
 from diminuendo.objectives.oracle import Oracle
 from diminuendo.objectives.person import Person, person
 
-FAMILIES: dict[str, type[Family]] = {
-    family.name: family for family in (NoisyOr, BestMatch, Coverage, Concave, Mixture)
-}
-"""Every compiled family by the name users type. A line here brings contract tests and a CLI name."""
+FAMILIES = Table[type[Family]](
+    "family of objectives",
+    {family.name: family for family in (NoisyOr, BestMatch, Coverage, Concave, Mixture)},
+)
+"""Every compiled family by the name users type, those of plugins included. A line here brings contract tests and a CLI
+name."""
 
 __all__ = [
     "FAMILIES",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from diminuendo.errors import InvalidInput
@@ -33,7 +34,7 @@ def same_family(one: Family, other: Family) -> bool:
         return False
 
 
-def _registered() -> dict[str, type[Family]]:
+def _registered() -> Mapping[str, type[Family]]:
     from diminuendo.objectives import FAMILIES  # here: the table names families, which write themselves
 
     return FAMILIES

@@ -8,7 +8,20 @@ proved from them is forecast from a stated model of people who do not exist (mod
 from diminuendo.plan.contexts import ContextPlan
 from diminuendo.plan.first_look import FirstLook
 from diminuendo.plan.noise import Noise
+from diminuendo.plan.per_day import DayForecast, day_forecast
 from diminuendo.plan.planner import Candidate, Plan, candidate, pick, plan
 from diminuendo.plan.price import Price
 
-__all__ = ["Candidate", "ContextPlan", "FirstLook", "Noise", "Plan", "Price", "candidate", "pick", "plan"]
+__all__ = [
+    "Candidate",
+    "ContextPlan",
+    "DayForecast",
+    "FirstLook",
+    "Noise",
+    "Plan",
+    "Price",
+    "candidate",
+    "day_forecast",
+    "pick",
+    "plan",
+]

@@ -1,5 +1,8 @@
 """Privacy: what is asked, what is proved, what is spent."""
 
+from typing import TYPE_CHECKING
+
+from diminuendo._lazy import lazily
 from diminuendo.privacy.accountants import ACCOUNTANTS
 from diminuendo.privacy.budget import Budget, Guarantee, Unit
 from diminuendo.privacy.events import (
@@ -13,9 +16,16 @@ from diminuendo.privacy.events import (
     Repeated,
     Selections,
 )
-from diminuendo.privacy.ledger import Ledger
-from diminuendo.privacy.releases import Releases
-from diminuendo.privacy.tokens import Tokens
+
+if TYPE_CHECKING:
+    from diminuendo.privacy.books.releases import Releases
+    from diminuendo.privacy.ledger import Ledger
+    from diminuendo.privacy.tokens import Tokens
+
+# Whoever reads a ledger need not load what draws: front ends of the service do without.
+__getattr__, __dir__ = lazily(
+    __name__, {"books.releases": "Releases", "ledger": "Ledger", "tokens": "Tokens"}
+)
 
 __all__ = [
     "ACCOUNTANTS",

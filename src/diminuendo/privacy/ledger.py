@@ -9,7 +9,8 @@ whatever the moment of a crash, what was spent is never less than what could hav
 beside the ledger, and entered with its hash: after a crash it is published as it was, and if it was lost, it is not
 drawn again. A file cut back to an older state looks like an older file: keep `head` elsewhere and hand it to `open`.
 
-Beside it, too, is who has had which of her rounds (`visits_of`), for learners that limit them.
+Beside it, too, is who has had which of her rounds (`visits_of`), for learners that limit them. Files are one kind of
+books; `Ledger.on` takes any other (privacy/books).
 
 One process holds a ledger at a time, and its forked children may not charge. A charge takes no longer as the ledger
 grows. Theorem A7 of docs/maths/accounting.md: events may be chosen in the light of everything released before.
@@ -21,19 +22,18 @@ from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, Self, TypeAlias
-from urllib.parse import quote
 
 from diminuendo.errors import InvalidInput, LedgerDamaged, LedgerInUse, OverBudget, refuse_copies
-from diminuendo.privacy import durable as _disk
-from diminuendo.privacy import ledger_file
 from diminuendo.privacy.accountants import BatchCosts
+from diminuendo.privacy.books import Books, KeptReleases, ledger_file
+from diminuendo.privacy.books.files import FileBooks
+from diminuendo.privacy.books.ledger_file import Charge, Drawn
+from diminuendo.privacy.books.releases import Releases, digest
+from diminuendo.privacy.books.visit_file import VisitFile
 from diminuendo.privacy.budget import Budget, Guarantee
 from diminuendo.privacy.events import Composed, Event, renamed
-from diminuendo.privacy.ledger_file import Charge, Drawn
 from diminuendo.privacy.process_guard import ProcessGuard
-from diminuendo.privacy.releases import Releases, digest
 from diminuendo.privacy.rounding import rounded_up
-from diminuendo.privacy.visit_file import VisitFile
 from diminuendo.randomness.words import SecretRandomness, require_secret
 from diminuendo.types import Ints
 
@@ -42,7 +42,7 @@ Place: TypeAlias = str | Path
 
 
 class Ledger:
-    """A budget and what was done with it, in memory; `Ledger.open` keeps it in a file."""
+    """A budget and what was done with it, in memory; `Ledger.open` keeps it in a file, `Ledger.on` in other books."""
 
     __getstate__ = refuse_copies
 
@@ -58,9 +58,8 @@ class Ledger:
         self._latest: dict[str, Paid] = {}
         self._seeded = False  # whether seeded draws were charged for
         self._limit, self._tally = budget.limit, BatchCosts()
-        self._kept = Releases()
-        self._file: _disk.AppendOnly | None = None
-        self._visits: dict[str, VisitFile] = {}
+        self._kept: KeptReleases = Releases()
+        self._books: Books | None = None  # it is in memory alone
         self._guard, self._half_written = ProcessGuard(), False
 
     def __repr__(self) -> str:
@@ -72,19 +71,26 @@ class Ledger:
 
         `expect` is a `head` noted earlier: the file must still contain it.
         """
-        file = _disk.AppendOnly(Path(path), create=budget is not None)
+        return cls.on(FileBooks(Path(path), create=budget is not None), budget, expect=expect)
+
+    @classmethod
+    def on(cls, books: Books, budget: Budget | None = None, *, expect: str | None = None) -> Self:
+        """The ledger in these books; begun if they are empty and a budget is given. They are closed with it.
+
+        `expect` is a `head` noted earlier: the books must still contain it.
+        """
         try:
-            content = file.read()
+            content, where = books.lines.read(), books.lines.path
             if b"\n" in content:
-                ledger = cls._continued(file, content, budget, expect)
+                ledger = cls._continued(books, content, budget, expect)
             elif budget is None:
-                raise InvalidInput(f"{path} holds no ledger; give a budget to begin one.")
+                raise InvalidInput(f"{where} holds no ledger; give a budget to begin one.")
             elif expect is not None:
-                raise LedgerDamaged(f"{path} is empty, but its head was noted once: the ledger was lost.")
+                raise LedgerDamaged(f"{where} is empty, but its head was noted once: the ledger was lost.")
             else:
-                ledger = cls._begun(file, content, budget)
+                ledger = cls._begun(books, content, budget)
         except BaseException:
-            file.close()
+            books.close()
             raise
         return ledger
 
@@ -97,45 +103,43 @@ class Ledger:
             return cls.open(path, budget())
 
     @classmethod
-    def _begun(cls, file: _disk.AppendOnly, content: bytes, budget: Budget) -> Self:
+    def _begun(cls, books: Books, content: bytes, budget: Budget) -> Self:
         ledger = cls(budget)
         first = ledger_file.line(ledger_file.header(budget), ledger.head)
         if not first.startswith(content):  # more than the beginning of a first line that a crash cut short
-            raise InvalidInput(f"{file.path} is a file of another kind; give a ledger a file of its own.")
-        ledger._hold(file)
-        file.cut(0)
-        file.append(first)
+            raise InvalidInput(
+                f"{books.lines.path} is a file of another kind; give a ledger a file of its own."
+            )
+        ledger._hold(books)
+        books.lines.cut(0)
+        books.lines.append(first)
         return ledger
 
     @classmethod
-    def _continued(
-        cls, file: _disk.AppendOnly, content: bytes, budget: Budget | None, expect: str | None
-    ) -> Self:
-        found = ledger_file.parse(content, str(file.path))
+    def _continued(cls, books: Books, content: bytes, budget: Budget | None, expect: str | None) -> Self:
+        where = str(books.lines.path)
+        found = ledger_file.parse(content, where)
         if budget is not None and budget != found.budget:
-            raise InvalidInput(
-                f"{file.path} was opened for {found.budget}; got {budget}. Budgets do not change."
-            )
-        ledger = cls._of(found, str(file.path), expect)
-        ledger._hold(file)
+            raise InvalidInput(f"{where} was opened for {found.budget}; got {budget}. Budgets do not change.")
+        ledger = cls._of(found, where, expect)
+        ledger._hold(books)
         if found.torn:
-            file.cut(content.rindex(b"\n") + 1)
+            books.lines.cut(content.rindex(b"\n") + 1)
             ledger.charge(Composed(()), "an unfinished line was dropped: nothing had been drawn on it")
         elif not content.endswith(b"\n"):
-            file.append(b"\n")
+            books.lines.append(b"\n")
         return ledger
 
-    def _hold(self, file: _disk.AppendOnly) -> None:
-        """Go on in that file, with what was released on it; all of that must have been paid for."""
-        kept = Releases(Path(f"{file.path}.releases"))
-        for name in kept.names():
+    def _hold(self, books: Books) -> None:
+        """Go on in these books, with what was released on them; all of that must have been paid for."""
+        for name in books.releases.names():
             if not any(name[:end] in self._bought for end, letter in enumerate(name) if letter == "."):
                 raise LedgerDamaged(
-                    f"{file.path} does not say who paid for the release {name} that lies beside it: the ledger was "
-                    "lost or cut back, and what was spent is not known. Restore it from a copy; or, for other people "
-                    "and a new budget, give a ledger another path."
+                    f"{books.lines.path} does not say who paid for the release {name} that lies beside it: the ledger "
+                    "was lost or cut back, and what was spent is not known. Restore it from a copy; or, for other "
+                    "people and a new budget, give a ledger another path."
                 )
-        self._file, self._kept = file, kept
+        self._books, self._kept = books, books.releases
 
     @classmethod
     def _of(cls, found: ledger_file.Record, name: str, expect: str | None) -> Self:
@@ -154,14 +158,14 @@ class Ledger:
     def charge(self, event: Event, note: str = "", *, secure: bool = True) -> None:
         """Spend, or refuse with OverBudget. When this returns the charge is durable, and only then may one draw.
 
-        `secure=False`: what is drawn on it is seeded, for simulation; a ledger in a file does not take that.
+        `secure=False`: what is drawn on it is seeded, for simulation; only a ledger in memory takes that.
         """
         price = self.budget.counting.tally(event)
         if not isinstance(note, str) or len(note) > 200 or not note.isprintable():
             raise InvalidInput("note must be one public line of at most 200 characters.")
-        if not secure and self._file is not None:
+        if not secure and self._books is not None:
             raise InvalidInput(
-                "A ledger in a file is for people; seeded coins are for simulation. Use SystemCoins."
+                "A ledger that is written down is for people; seeded coins are for simulation. Use SystemCoins."
             )
         with self._guard.lock:
             self._check_hold()
@@ -170,7 +174,7 @@ class Ledger:
             self._write(Charge(event, note), price)
             self._seeded |= not secure
 
-    def named(self, name: str) -> Ledger:
+    def named(self, name: str) -> _Named:
         """The same ledger for one of several learners: the budget is shared, names are its own.
 
             front = learners.OverlapGreedy(..., ledger=ledger.named("front-page"))
@@ -274,11 +278,9 @@ class Ledger:
         return Guarantee(self.spent(), self.budget.delta, str(unit), proof, secure, view=unit.view)
 
     def close(self) -> None:
-        """Let another process have the file."""
-        for visits in self._visits.values():
-            visits.close()
-        if self._file is not None:
-            self._file.close()
+        """Let another process have the books."""
+        if self._books is not None:
+            self._books.close()
 
     def __enter__(self) -> Self:
         return self
@@ -289,31 +291,29 @@ class Ledger:
     def visits_of(self, learner: str) -> VisitFile | None:
         """Where it is kept, in a folder beside the file, how many rounds of whom counted for the learner of that name.
 
-        None where the ledger is in memory: then a learner keeps that itself.
+        None where the ledger is in memory, then a learner keeps that itself; and in a store, where the service counts
+        visits before a learner hears of them.
         """
-        if self._file is None:
+        if self._books is None:
             return None
         with self._guard.lock:
             self._check_hold()
-            if learner not in self._visits:
-                path = Path(f"{self._file.path}.visits") / quote(learner, safe="")
-                self._visits[learner] = VisitFile(path, learner)
-            return self._visits[learner]
+            return self._books.visits_of(learner)
 
     def _check_hold(self) -> None:
-        """Refuse where nothing can be entered: in a forked copy, after a close, in a file that is not ours any more."""
+        """Refuse where nothing can be entered: in a forked copy, after a close, in books that are not ours any more."""
         self._guard.check()
         if self._half_written:
             raise LedgerInUse("The last entry was interrupted; open the ledger again.")
-        if self._file is not None:
-            self._file.check()
+        if self._books is not None:
+            self._books.lines.check()
 
     def _write(self, entry: Charge | Drawn, price: BatchCosts | None = None) -> None:
-        """Enter it; in a file, first there."""
-        self._half_written = self._file is not None
+        """Enter it; where there are books, first there."""
+        self._half_written = self._books is not None
         head = ledger_file.chained(self.head, entry.body())
-        if self._file is not None:
-            self._file.append(ledger_file.line(entry.body(), head))
+        if self._books is not None:
+            self._books.lines.append(ledger_file.line(entry.body(), head))
         self._enter(entry, price)
         self.head, self._half_written = head, False
 
@@ -363,6 +363,12 @@ class _Named(Ledger):
     def hold(self, name: str) -> None:
         self._whole.hold(self._mine(name))
 
+    def let_go(self) -> None:
+        """Whoever held names here is gone, and whatever it had bought draws no more once they are bought again."""
+        self._whole._check_hold()
+        mine = self._mine("")
+        self._whole._in_use -= {name for name in self._whole._in_use if name.endswith(mine)}
+
     def buy(self, event: Event, name: str, about: str) -> Paid:
         return self._whole.buy(renamed(event, self._mine), self._mine(name), about)
 
@@ -402,17 +408,16 @@ class Paid:
     def has(self, part: str) -> bool:
         """Whether that release was drawn already, before a crash perhaps."""
         name = f"{self.name}.{part}"
-        return name in self._ledger._drawn or self._ledger._kept.has(
-            name
-        )  # kept, if not entered: it was drawn
+        # Kept, if not entered: it was drawn.
+        return name in self._ledger._drawn or self._ledger._kept.has(name)
 
     def once(self, part: str, draw: Callable[[], Ints], secret: SecretRandomness) -> Ints:
         """The release `part`: drawn now, kept, entered and returned; or as it was drawn before."""
         require_secret(secret)
         name, ledger = f"{self.name}.{part}", self._ledger
-        if ledger._file is not None and not secret.secure:
+        if ledger._books is not None and not secret.secure:
             raise InvalidInput(
-                "A ledger in a file is for people, and seeded coins protect nobody. "
+                "A ledger that is written down is for people, and seeded coins protect nobody. "
                 "Use SecretRandomness(SystemCoins()), or simulate with a ledger in memory: Ledger(budget)."
             )
         with ledger._guard.lock:

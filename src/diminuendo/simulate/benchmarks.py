@@ -12,9 +12,12 @@ import numpy as np
 
 from diminuendo._numba import kernel
 from diminuendo.learners import RandomSlates
+from diminuendo.learners.base.frame import Frame
+from diminuendo.learners.base.learner import Learner
 from diminuendo.learners.base.replay import replay
+from diminuendo.learners.random_slates import RandomPolicy
 from diminuendo.objectives.family import GainBuffer, Table, add, gains, new_gain_buffer, start
-from diminuendo.offline import Bracket, Hindsight, greedy, optimum
+from diminuendo.offline import Bracket, Hindsight, SlateRules, greedy, optimum
 from diminuendo.randomness import SeededCoins
 from diminuendo.simulate.contexts import ContextBenchmarks, context_benchmarks
 from diminuendo.streams.people import People, Stream, shown_before
@@ -57,15 +60,18 @@ class Benchmarks:
         return cls(Hindsight(**parts[0]), Bracket(**parts[1]), record["random"], contexts)
 
 
-def benchmarks(stream: Stream, slots: int, *, time_limit: float = 20.0) -> Benchmarks:
-    """Hindsight greedy, bounds on the optimum, random choice, and what contexts could be worth."""
-    chance = [
-        stream.values(replay(RandomSlates(stream.n_items, slots, coins=SeededCoins(seed)), stream)).mean()
-        for seed in range(RANDOM_RUNS)
-    ]
+def benchmarks(
+    stream: Stream, slots: int, *, time_limit: float = 20.0, rules: SlateRules | None = None
+) -> Benchmarks:
+    """Hindsight greedy, bounds on the optimum and random choice, all by the rules; and what contexts could be worth."""
+    chance = []
+    for seed in range(RANDOM_RUNS):
+        frame = Frame(RandomSlates.name, stream.n_items, slots, coins=SeededCoins(seed))
+        slates = replay(Learner(RandomPolicy(frame, rules)), stream)
+        chance.append(stream.values(slates).mean())
     return Benchmarks(
-        greedy(stream, slots),
-        optimum(stream, slots, time_limit=time_limit),
+        greedy(stream, slots, rules=rules),
+        optimum(stream, slots, time_limit=time_limit, rules=rules),
         float(np.mean(chance)),
         context_benchmarks(stream, slots),
     )

@@ -14,8 +14,11 @@ import numpy as np
 
 import diminuendo
 from diminuendo.learners.base.replay import as_lateness
+from diminuendo.offline import SlateRules
 from diminuendo.simulate.benchmarks import Benchmarks
 from diminuendo.simulate.contexts import ContextBenchmarks
+from diminuendo.simulate.today import Today
+from diminuendo.streams.per_day import PerDay
 from diminuendo.types import EMPTY_SLOT, FeedbackKind, Floats, Items
 
 NOTE = "Payoffs and regret are for evaluation; they are not private."
@@ -100,6 +103,12 @@ class Simulation:
     stream: dict[str, Any]
     benchmarks: Benchmarks
     results: list[Result]
+    today: Today | None = None
+    """The slate that everybody is shown now; None where nobody said."""
+    per_day: PerDay | None = None
+    """How many people come in a day; None where nobody said."""
+    rules: SlateRules | None = None
+    """What slates had to keep to, hindsight's and random ones too; None: nothing."""
 
     @property
     def slots(self) -> int:
@@ -165,6 +174,9 @@ class Sweep:
                 "results": [result.as_json() for result in one.results],
             }
             | ({} if one.contexts is None else {"contexts": one.contexts.as_json()})
+            | ({} if one.rules is None else {"rules": one.rules.config()})
+            | ({} if one.today is None else {"today": vars(one.today)})
+            | ({} if one.per_day is None else {"per_day": vars(one.per_day)})
             for one in self.simulations
         ]
         found = listed[0] if len(listed) == 1 else {"simulations": listed}

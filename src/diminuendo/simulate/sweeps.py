@@ -19,6 +19,7 @@ from diminuendo import _validate
 from diminuendo.errors import DiminuendoError, InvalidInput
 from diminuendo.learners import Setting, learner_class, make
 from diminuendo.learners.base.replay import Lateness, as_lateness
+from diminuendo.offline.rules import SlateRules, as_rules
 from diminuendo.randomness import SeededCoins
 from diminuendo.simulate.contexts import given, plain_name
 from diminuendo.simulate.result import Simulation, Sweep
@@ -34,9 +35,11 @@ from diminuendo.simulate.task import (
     measured,
     whose,
 )
+from diminuendo.simulate.today import Today, today_on
 from diminuendo.simulate.workers import Outcome, how_many, on_cores, on_ray, one_by_one
 from diminuendo.streams.clicks import MODELS
 from diminuendo.streams.people import People, Stream
+from diminuendo.streams.per_day import PerDay
 from diminuendo.types import FEEDBACKS, FeedbackKind, Floats, Progress
 
 Tell = Callable[[str, int], Progress]
@@ -56,6 +59,9 @@ def sweep(
     clicks: str = "cascade",
     late: str | int | Sequence[str | int] = 0,
     answering: float = 1.0,
+    rules: SlateRules | None = None,
+    today: Sequence[str | int] | None = None,
+    per_day: PerDay | float | None = None,
     seeds: int = 5,
     jobs: int = -1,
     ray: str | None = None,
@@ -68,10 +74,12 @@ def sweep(
     `slots`: how many items each person is shown. `visits`: of how many rounds of one person private learners learn;
     where a stream does not say whose a round is (`people.persons`), everybody comes once. `clicks`: by which model they
     click (streams/clicks.py), where feedback is "click". `late`: by how many rounds people answer late, as 1000, or
-    exponential:1000 where that is the mean and chance decides; `answering`: the share of people who answer. `jobs`:
-    runs at the same time, -1 for one per core. `ray`: the address of a Ray cluster to do the work instead; "local"
-    starts one. `time_limit`: seconds for each exact optimum. Learners that do not listen to epsilon are run once for
-    all of them.
+    exponential:1000 where that is the mean and chance decides; `answering`: the share of people who answer. `rules`:
+    what slates must keep to, those of hindsight and chance too. `today`:
+    names or numbers of the items that everybody is shown now, to compare with; `per_day`: how many people come in a
+    day, for hits a day; neither changes any run. `jobs`: runs at the same time, -1 for one per core. `ray`: the address
+    of a Ray cluster to do the work instead; "local" starts one. `time_limit`: seconds for each exact optimum. Learners
+    that do not listen to epsilon are run once for all of them.
 
     Where something is known of the people of a stream, learners that take contexts are given them;
     `private-no-contexts` and `private-separate` are learners to compare them with (contexts.py).
@@ -85,6 +93,10 @@ def sweep(
     names = _several(learners, "learner; see `diminuendo learners`")
     budgets = _several(epsilons, "epsilon")
     waits = [as_lateness(said, answering) for said in _several(late, "lateness")]
+    day = per_day if per_day is None or isinstance(per_day, PerDay) else PerDay(per_day)
+    ruled = as_rules(rules)
+    if ruled is not None and any(stream.contexts is not None for stream in crowds):
+        raise InvalidInput("Hindsight by type knows no rules; leave out contexts, or rules.")
     how_many(jobs, 1)
     for name in names:
         learner_class(plain_name(name), feedback)  # a wrong name is refused before any work is done
@@ -99,11 +111,14 @@ def sweep(
             for e, d in asked:
                 sizes = people.n_items, k, stream_slice.rounds
                 setting = given(
-                    name, Setting(*sizes, feedback, e, d, visits, lateness.patience), people.contexts
+                    name,
+                    Setting(*sizes, feedback, e, d, visits, lateness.patience, rules=ruled),
+                    people.contexts,
                 )
                 runs += [Run(stream_slice, name, seed, setting, how, lateness) for seed in numbers]
-        baseline = Baseline(stream_slice, _validate.slots(k, people.n_items), limit)
-        return _Cell(describe(people), baseline, runs)
+        baseline = Baseline(stream_slice, _validate.slots(k, people.n_items), limit, ruled)
+        now = None if today is None else today_on(people, today, k)
+        return _Cell(describe(people), baseline, runs, now, day, ruled)
 
     cells = [
         cell(number, _first(stream, wanted), k, lateness)
@@ -139,6 +154,9 @@ def simulate(
     clicks: str = "cascade",
     late: str | int = 0,
     answering: float = 1.0,
+    rules: SlateRules | None = None,
+    today: Sequence[str | int] | None = None,
+    per_day: PerDay | float | None = None,
     seeds: int = 5,
     rounds: int | None = None,
     jobs: int = 1,
@@ -162,6 +180,9 @@ def simulate(
         clicks=clicks,
         late=[late],
         answering=answering,
+        rules=rules,
+        today=today,
+        per_day=per_day,
         seeds=seeds,
         jobs=jobs,
         out=out,
@@ -197,10 +218,14 @@ class _Cell:
     stream: dict[str, Any]
     baseline: Baseline
     runs: list[Run]
+    today: Today | None
+    per_day: PerDay | None
+    rules: SlateRules | None
 
     def simulation(self, store: ResultStore) -> Simulation:
         base = store[self.baseline]
-        return Simulation(self.stream, base, [measured(store[run], base) for run in self.runs])
+        results = [measured(store[run], base) for run in self.runs]
+        return Simulation(self.stream, base, results, self.today, self.per_day, self.rules)
 
 
 def _outcomes(
@@ -211,9 +236,9 @@ def _outcomes(
         return iter(())
     runs, count = sum(isinstance(task, Run) for task in tasks), how_many(jobs, len(tasks))
     where = "Ray" if ray is not None else "1 core" if count == 1 else f"{count} cores"
-    tick = tell(
-        f"{runs:,} {'run' if runs == 1 else 'runs'} on {where}, people", sum(task.size for task in tasks)
-    )
+    compared = "" if runs == len(tasks) else ", hindsight and random slates"
+    told = f"{runs:,} {'run' if runs == 1 else 'runs'}{compared} on {where}, rounds"
+    tick = tell(told, sum(task.size for task in tasks))
     if ray is not None:
         return on_ray(tasks, streams, tick, count, ray)
     return one_by_one(tasks, streams, tick) if count == 1 else on_cores(tasks, streams, tick, count)

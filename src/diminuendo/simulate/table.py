@@ -7,7 +7,6 @@ true.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from decimal import ROUND_CEILING, Context, Decimal
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,20 +14,27 @@ from numpy.typing import ArrayLike
 from scipy.special import stdtrit
 
 from diminuendo._extras import extra
-from diminuendo.privacy import Unit
+from diminuendo.privacy.sentence import EVERYBODY, as_written, rounded_up, upwards
 from diminuendo.simulate.result import NOTE, Result, Simulation, Sweep
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-DIGITS = 3
-"""How many digits numbers have that people read."""
 BY_TYPE, SHUFFLED = "greedy by type", "  labels shuffled"
 """Hindsight with a slate for each type of people, and with labels that say nothing."""
-EVERYBODY = Unit().view
-"""Whose view is protected where contexts are public, or where there are none."""
+TODAY = "today's slate"
+"""The fixed slate that everybody is shown now."""
+MOST_NAMED = 6
+"""Items of a rule that are named."""
 LITTLE = 0.02
 """Where contexts know less, as a share of greedy's payoff, learners do not reach it."""
+
+
+def main_learner(simulation: Simulation) -> str:
+    """Whom the report is about: `private`, or the first learner that promises something, or the first one."""
+    names = list(simulation.by_learner())
+    promising = [run.learner for run in simulation.results if run.epsilon is not None and run.epsilon > 0]
+    return "private" if "private" in names else (promising or names)[0]
 
 
 def mean_and_band(values: ArrayLike) -> tuple[Any, Any]:
@@ -80,8 +86,11 @@ def as_table(simulation: Simulation) -> Table:
     hindsight = {bounds: best.lower, "greedy": reference}
     if known is not None:
         hindsight |= {BY_TYPE: known.greedy, SHUFFLED: known.shuffled}
+    if simulation.today is not None:
+        hindsight[TODAY] = simulation.today.value
     for name, value in hindsight.items():
-        cells = f"{value:.4f}", "", share_of(value, reference), "", "", "hindsight"
+        whose = "fixed" if name == TODAY else "hindsight"
+        cells = f"{value:.4f}", "", share_of(value, reference), "", "", whose
         table.add_row(name, *cells, style="dim", end_section=name == list(hindsight)[-1])
     for name, runs in _best_first(simulation):
         first, promise = runs[0], "none"
@@ -112,6 +121,9 @@ def by_epsilon(simulation: Simulation) -> Table:
             spread = f"±{half / reference:.3f}".replace("±0.", "±.") if known else ""
             cells.append(share_of(mean, reference) + spread)
         table.add_row(name, *cells)
+    if simulation.today is not None:
+        same = share_of(simulation.today.value, reference)
+        table.add_row(TODAY, *[same] * len(simulation.epsilons), style="dim")
     return table
 
 
@@ -152,6 +164,24 @@ def worth_of_contexts(simulation: Simulation) -> str:
     )
 
 
+def rules_said(simulation: Simulation) -> str:
+    """The rules that slates kept to, in a sentence; nothing where there are none."""
+    rules, labels = simulation.rules, simulation.stream.get("labels")
+    if rules is None:
+        return ""
+
+    def named(items: Sequence[int]) -> str:
+        names = [str(item) if labels is None else labels[item] for item in items[:MOST_NAMED]]
+        return "; ".join(names) + (
+            f" and {len(items) - MOST_NAMED:,} others" if len(items) > MOST_NAMED else ""
+        )
+
+    said = [f"{named([item])} always in slot {slot + 1}" for slot, item in rules.pinned]
+    said += [f"at most {most} of {named(items)}" for items, most in rules.caps]
+    said += ["slots with items of their own"] if rules.eligible else []
+    return f"Slates keep to rules, as do those of hindsight and chance: {', '.join(said)}."
+
+
 def _empty(simulation: Simulation, caption: str) -> Table:
     with extra("cli"):
         from rich import box
@@ -183,27 +213,6 @@ def share_of(value: float, reference: float) -> str:
     return f"{value / reference:.3f}" if reference > 0 else "-"
 
 
-def upwards(value: float) -> str:
-    """A number in a few digits that is not less than it, as 0.000001."""
-    return plain(rounded_up(as_written(value)))
-
-
 def upwards_short(value: float) -> str:
     """A number in a few digits that is not less than it, where there is little room, as 1e-6."""
     return f"{float(rounded_up(as_written(value))):g}".replace("e-0", "e-")
-
-
-def as_written(value: float) -> Decimal:
-    """The number as people write it: .1 is a tenth, though the float is a little more."""
-    return Decimal(repr(float(value)))
-
-
-def rounded_up(value: Decimal, digits: int = DIGITS) -> Decimal:
-    """A number of `digits` digits that is not less than `value`."""
-    return Context(prec=digits, rounding=ROUND_CEILING).plus(value)
-
-
-def plain(value: Decimal) -> str:
-    """The number without an exponent, and without zeros that say nothing."""
-    text = f"{value:,f}"
-    return text.rstrip("0").rstrip(".") if "." in text else text

@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 
 import diminuendo
-from diminuendo.learners import Setting, learner_class, make
+from diminuendo.learners import LEARNERS, Setting, learner_class, make
 from diminuendo.learners.base.replay import AT_ONCE, Lateness, replay
-from diminuendo.offline import ONE_MINUS_1_OVER_E
+from diminuendo.objectives import FAMILIES
+from diminuendo.offline import ONE_MINUS_1_OVER_E, SlateRules
 from diminuendo.randomness import SeededCoins
 from diminuendo.simulate.benchmarks import RANDOM_RUNS, Benchmarks, benchmarks, expert_regrets
 from diminuendo.simulate.contexts import SEPARATE, for_each_type, plain_name, replay_separately
@@ -73,6 +74,8 @@ class Run:
             facts += (setting.rules, setting.exclusions)
         if self.stream_slice.whose:  # baselines are the same, whoever comes
             facts += (self.stream_slice.whose,)
+        # What a plugin does, its source says.
+        facts += tuple(filter(None, [LEARNERS.fingerprint(played_by(self.learner, setting.feedback))]))
         return self.stream_slice.key(*facts)
 
     @property
@@ -139,12 +142,14 @@ class Baseline:
     stream_slice: StreamSlice
     slots: int
     time_limit: float
+    rules: SlateRules | None = None
 
     @property
     def key(self) -> str:
         """The name of the outcome, by which it is kept."""
         # Files on disk are named by this key, so the word in it stays.
-        return self.stream_slice.key("look", self.slots, self.time_limit)
+        ruled = () if self.rules is None else (self.rules,)
+        return self.stream_slice.key("look", self.slots, self.time_limit, *ruled)
 
     @property
     def size(self) -> int:
@@ -153,7 +158,7 @@ class Baseline:
 
     def work(self, stream: Stream, progress: Progress | None = None) -> Benchmarks:
         """Find the baseline."""
-        found = benchmarks(stream, self.slots, time_limit=self.time_limit)
+        found = benchmarks(stream, self.slots, time_limit=self.time_limit, rules=self.rules)
         if progress:
             progress(self.size)
         return found
@@ -166,6 +171,11 @@ Found = Result | Benchmarks
 def heeds_budget(learner: str, feedback: FeedbackKind) -> bool:
     """Whether what it does depends on the epsilon asked for: if not, one run serves all of them."""
     return learner_class(plain_name(learner), feedback).heeds_budget
+
+
+def played_by(learner: str, feedback: FeedbackKind) -> str:
+    """The name of the learner itself, where a role was named, or what to compare it with."""
+    return learner_class(plain_name(learner), feedback).name
 
 
 def measured(result: Result, base: Benchmarks) -> Result:
@@ -183,6 +193,7 @@ def fingerprint(stream: Stream) -> str:
         return ""
     digest = hashlib.sha256(f"{stream.name} {stream.family_name} {stream.n_items} {len(stream)}".encode())
     _absorb(stream.table, digest)
+    digest.update(FAMILIES.fingerprint(stream.family_name).encode())
     return digest.hexdigest()
 
 
@@ -214,8 +225,12 @@ _compiled: set[tuple[str, str, bool, bool]] = set()
 
 def _compile(name: str, setting: Setting, stream: Stream) -> None:
     """Meet one person first, once in every process, so that seconds are the learner's own."""
-    learner = learner_class(plain_name(name), setting.feedback).name
-    known = (learner, stream.family_name, setting.visits > 1, setting.contexts is not None)
+    known = (
+        played_by(name, setting.feedback),
+        stream.family_name,
+        setting.visits > 1,
+        setting.contexts is not None,
+    )
     if isinstance(stream, People) and known not in _compiled:
         replay(
             make(plain_name(name), setting, coins=SeededCoins(0)), stream[:1], setting.feedback, persons=[0]

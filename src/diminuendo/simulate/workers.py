@@ -31,6 +31,7 @@ from cloudpickle import dumps
 from joblib import Parallel, delayed, effective_n_jobs
 
 from diminuendo._compile_progress import report_to, reported_by_workers
+from diminuendo._plugins import Carried
 from diminuendo.errors import DiminuendoError, InvalidInput
 from diminuendo.simulate.task import Found, StreamSlice, Task
 from diminuendo.streams.people import Stream
@@ -114,7 +115,10 @@ def _in_pool(
         initargs=(os.getpid(), folder, compiling),
         idle_worker_timeout=IDLE_SECONDS,
     )
-    outcomes = pool(delayed(_do_there)(task, Path(folder, str(task.stream_slice.stream))) for task in tasks)
+    plugins = Carried.packed()
+    outcomes = pool(
+        delayed(_do_there)(task, Path(folder, str(task.stream_slice.stream)), plugins) for task in tasks
+    )
     try:
         for outcome in outcomes:
             tick(outcome.task.size)
@@ -157,13 +161,16 @@ def on_ray(
     try:
         sent = [ray.put(stream) for stream in packed(streams)]
         there = ray.remote(num_cpus=1, max_retries=RETRIES)(_do_there)
+        plugins = Carried.packed()
         left = iter(tasks)
         room = IN_FLIGHT * max(1, int(ray.cluster_resources().get("CPU", 1)))
-        waiting = [there.remote(task, sent[task.stream_slice.stream]) for task in islice(left, room)]
+        waiting = [there.remote(task, sent[task.stream_slice.stream], plugins) for task in islice(left, room)]
         while waiting:
             ready, waiting = ray.wait(waiting)
             outcome: Outcome = ray.get(ready[0])
-            waiting += [there.remote(task, sent[task.stream_slice.stream]) for task in islice(left, 1)]
+            waiting += [
+                there.remote(task, sent[task.stream_slice.stream], plugins) for task in islice(left, 1)
+            ]
             tick(outcome.task.size)
             yield outcome
     finally:
@@ -180,8 +187,9 @@ def _ray() -> Any:
     return ray
 
 
-def _do_there(task: Task, stream: bytes | Path) -> Outcome:
+def _do_there(task: Task, stream: bytes | Path, plugins: Carried) -> Outcome:
     """Do a task in a worker: `stream` is packed, or a file that holds it."""
+    plugins.unpack()
     return do(task, _people(task.stream_slice, stream))
 
 

@@ -13,6 +13,7 @@ from typing import Unpack
 import numpy as np
 
 from diminuendo import _validate
+from diminuendo._plugins import Table
 from diminuendo.errors import InvalidInput
 from diminuendo.objectives import FAMILIES, NoisyOr
 from diminuendo.objectives.family import Family
@@ -60,22 +61,27 @@ def taste_labels() -> People:
     return taste_groups(right=0.9)
 
 
-BUILTIN: dict[str, Callable[[], People]] = {
-    "msweb": msweb,
-    "msweb-drift": msweb_drift,
-    "msweb-entry": msweb_entry,
-    "taste-groups": taste_groups,
-    "taste-labels": taste_labels,
-    "adversary": adversary,
-}
-"""Streams by the name users type; a line here brings contract tests and a CLI name."""
+BUILTIN = Table[Callable[[], People]](
+    "stream",
+    {
+        "msweb": msweb,
+        "msweb-drift": msweb_drift,
+        "msweb-entry": msweb_entry,
+        "taste-groups": taste_groups,
+        "taste-labels": taste_labels,
+        "adversary": adversary,
+    },
+)
+"""Streams by the name users type, those of plugins included. A line here brings contract tests and a CLI name."""
 
-FROM_ROWS: dict[str, Callable[[], Family]] = {
-    name: family
-    for name, family in FAMILIES.items()
-    if all(part.default is not part.empty for part in signature(family).parameters.values())
-}
-"""Objectives that need no public parameters beyond their defaults, so that a name is enough."""
+
+def from_rows() -> dict[str, Callable[[], Family]]:
+    """Objectives that need no public parameters beyond their defaults, so that a name is enough."""
+    return {
+        name: family
+        for name, family in FAMILIES.items()
+        if all(part.default is not part.empty for part in signature(family).parameters.values())
+    }
 
 
 def open_stream(
@@ -92,7 +98,7 @@ def open_stream(
     """
     family: Family | None = None
     if objective is not None:
-        family = _validate.lookup(FROM_ROWS, objective, "objective for rows of a file")()
+        family = _validate.lookup(from_rows(), objective, "objective for rows of a file")()
     if str(source) not in BUILTIN:
         return read(source, family, n_items=n_items, progress=progress, **how)
     read_as = ReadAs(**how)

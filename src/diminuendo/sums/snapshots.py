@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from diminuendo import _snapshots
 from diminuendo.errors import InvalidInput
-
-if TYPE_CHECKING:
-    from diminuendo.sums.private_sum import RunningSum
 
 
 def packed(facts: dict[str, Any], arrays: Sequence[NDArray[Any]]) -> bytes:
@@ -47,15 +44,28 @@ def fill(arrays: Sequence[NDArray[Any]], found: Sequence[NDArray[Any]]) -> None:
         old[...] = new
 
 
-def sum_as_extra(kept: RunningSum) -> dict[str, NDArray[Any]]:
-    """A sum as the snapshot of a learner holds it, whose people are in that one sum."""
-    return {"sum": np.frombuffer(kept.snapshot(), dtype=np.uint8)}
+class Kept(Protocol):
+    """What a learner keeps of people that can be written down and read back: a sum."""
+
+    def snapshot(self) -> bytes:
+        """All of it, as private as what people said."""
+        ...
+
+    def restore(self, snapshot: bytes) -> None:
+        """Go on from a snapshot; refuses one that is of something else."""
+        ...
 
 
-def take_sum(kept: RunningSum, found: dict[str, NDArray[Any]]) -> None:
-    """Go on from what `sum_as_extra` wrote; refuse what it could not have written."""
+def sums_as_extra(kept: Mapping[str, Kept]) -> dict[str, NDArray[Any]]:
+    """Sums as the snapshot of a learner holds them, by name."""
+    return {name: np.frombuffer(one.snapshot(), dtype=np.uint8) for name, one in kept.items()}
+
+
+def take_sums(kept: Mapping[str, Kept], found: dict[str, NDArray[Any]]) -> None:
+    """Go on from what `sums_as_extra` wrote; refuse what it could not have written."""
     try:
-        kept.restore(found.pop("sum").tobytes())
+        for name, one in kept.items():
+            one.restore(found.pop(name).tobytes())
     except (KeyError, AttributeError) as error:
         raise InvalidInput(f"The snapshot's sum cannot be read: {error}.") from error
     if found:

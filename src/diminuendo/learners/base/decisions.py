@@ -84,6 +84,11 @@ class OpenDecisions:
         last = self.rounds - 1
         return last - (last - place) % self.remembered
 
+    def rounds_at(self, places: Ints) -> Ints:
+        """The rounds whose decisions lie at these places."""
+        last = self.rounds - 1
+        return np.asarray(last - (last - places) % self.remembered)
+
     def add(
         self,
         row: Items,
@@ -112,6 +117,35 @@ class OpenDecisions:
         self.waiting[place] = counts
         return decision
 
+    def issue(self, count: int, at: float) -> None:
+        """Hand out the next decisions, which others make: what they show is told with their answers.
+
+        `at`: the time from which answers to them are waited for, where patience is in seconds.
+        """
+        last = self.rounds + count
+        places = np.arange(max(self.rounds, last - self.remembered), last) % self.remembered
+        self.waiting[places] = False
+        self.rows[places], self.probes[places], self.lives[places] = EMPTY_SLOT, NO_PROBE, self.life
+        if len(self.types):
+            self.types[places] = 0
+        if len(self.times):
+            self.times[places] = at
+        self.issued[0] = last
+        self.waiting[places] = True
+
+    def passed(self) -> int:
+        """How many rounds, from the first on, cannot be answered any more. Nothing remembers that it was asked."""
+        seconds = self.patience.seconds
+        return max(0, self.rounds - self.remembered) if seconds is None else self._time(seconds)[1]
+
+    def open_rounds(self, rounds: Ints) -> NDArray[np.bool_]:
+        """Which of these rounds may still be answered; of a round that is there twice, the first."""
+        found: NDArray[np.bool_] = (rounds >= self.passed()) & (rounds < self.rounds)
+        found &= self.waiting[rounds % self.remembered]
+        first = np.zeros(len(rounds), dtype=np.bool_)
+        first[np.unique(rounds, return_index=True)[1]] = True
+        return found & first
+
     def recall(self, ticket: Ticket) -> Decision:
         """The decision of a ticket, with the slate that was shown.
 
@@ -127,8 +161,8 @@ class OpenDecisions:
     def find(self, decision: Decision) -> int | None:
         """The place of a decision that may still be answered; None where it was answered already, has expired, or is of
         a life that is not known here. What is said does not depend on who answered."""
-        number, seconds = decision.round, self.patience.seconds
-        if 0 <= number < (self.rounds - self.remembered if seconds is None else self._time(seconds)[1]):
+        number = decision.round
+        if 0 <= number < self.passed():
             return None
         place = number % self.remembered
         life = self.lives.item(place) if 0 <= number < self.rounds else self.life

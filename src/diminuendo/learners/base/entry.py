@@ -182,6 +182,11 @@ class Entry(Generic[P]):
                 "The learner of this snapshot was paid for on a ledger: restore(snapshot, ledger=...) with the same "
                 "one. Without it nobody would know what was drawn since."
             )
+        if clock is None and _waits_in_seconds(header.get("config")):
+            raise InvalidInput(
+                "The learner of this snapshot waits for answers in seconds, so it needs a clock: "
+                "restore(snapshot, clock=time.time), or the one that it had."
+            )
         make: Callable[..., Learner] = self.make
         try:
             config = dict(header["config"])
@@ -219,3 +224,8 @@ def waiting(setting: Setting) -> dict[str, Any]:
 
 AnyEntry: TypeAlias = Entry[...]
 """An entry whatever its options."""
+
+
+def _waits_in_seconds(config: Any) -> bool:
+    waits = config.get("patience") if isinstance(config, dict) else None
+    return isinstance(waits, dict) and waits.get("seconds") is not None

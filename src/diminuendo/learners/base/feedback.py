@@ -9,13 +9,15 @@ from typing import Any, ClassVar, Protocol, TypeAlias
 
 import numpy as np
 
+from diminuendo._validate import as_floats
 from diminuendo.errors import InvalidInput, WrongFeedback
 from diminuendo.objectives.family import Table
 from diminuendo.objectives.oracle import Oracle
 from diminuendo.objectives.person import Person, compiled
 from diminuendo.privacy.process_guard import said_by
 from diminuendo.streams.clicks import NO_CLICK
-from diminuendo.types import FEEDBACKS, Decision, FeedbackKind, Objective
+from diminuendo.streams.people import Stream
+from diminuendo.types import FEEDBACKS, Decision, FeedbackKind, Floats, Objective, Slate
 
 
 class Named(Protocol):
@@ -68,6 +70,18 @@ class CompiledObjectives:
         return said or compiled(Oracle(lambda chosen: 0.0, frame.n_items), decision.slate)
 
 
+class Singles:
+    """Full information, of which only what each item by itself gives is learned: a vector of as many numbers."""
+
+    kinds: ClassVar[frozenset[FeedbackKind]] = frozenset({"full"})
+
+    def __call__(self, frame: Named, decision: Decision, feedback: Any) -> Floats:
+        """What each item adds to nothing; zeros where she says anything else than a number for each item."""
+        objective = checked_objective(frame, feedback)
+        found = said_by(lambda: as_floats(objective.gains(())))
+        return np.zeros(frame.n_items) if found is None or found.shape != (frame.n_items,) else found
+
+
 class Payoffs:
     """Bandit feedback: one number, the payoff of the slate that was shown."""
 
@@ -95,6 +109,13 @@ class Anything:
 
     def __call__(self, frame: Named, decision: Decision, feedback: Any) -> None:
         """Whatever was said counts as nothing."""
+
+
+def said_to(stream: Stream, person: int, slate: Slate, kind: FeedbackKind) -> Any:
+    """What a person of a stream says to a slate, by the kind of feedback."""
+    if kind == "click":
+        return stream.click(person, slate)
+    return stream[person] if kind == "full" else stream[person].value(slate)
 
 
 def read_payoff(frame: Named, feedback: Any) -> float:

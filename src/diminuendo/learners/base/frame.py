@@ -162,6 +162,15 @@ class Frame:
             dtype=np.int64,
         )
 
+    def silence(self, rounds: Ints) -> None:
+        """Answers to these rounds do not count; a round that was silent before stays so."""
+        if len(rounds):
+            last = self.silent[-1] if self.silent else -1
+            self.silent += np.unique(rounds).tolist()
+            if rounds.min() <= last:
+                self.silent = sorted(set(self.silent))
+            self.decisions.waiting[rounds % self.decisions.remembered] = False
+
     def count_all(
         self, persons: Sequence[Identity] | NDArray[Any] | None, rounds: int
     ) -> NDArray[np.bool_] | None:

@@ -138,6 +138,10 @@ class OneSlate(Menu):
 
     def __post_init__(self) -> None:
         check_lists(self)
+        if self.slate.shape != (self.slots,) or not all_items(self.slate, self.n_items):
+            raise InvalidInput(
+                f"A menu of one slate holds {self.slots} items, one for each slot, -1 for an empty one."
+            )
         if self.ranking is not None and not all_items(self.ranking, self.n_items):
             raise InvalidInput("The menu holds items that there are not; it was altered.")
 
@@ -275,6 +279,24 @@ class _DrawsFromLists(Chooser):
 
     def propensity(self, number: int, row: Items) -> None:
         """Is not said."""
+
+
+LASTING: tuple[type[Menu], ...] = (OneSlate, SlateByType, RandomSlates, RandomFromLists)
+"""Kinds of menus that are the same in all their rounds: whoever reads one goes on as if nothing had happened."""
+
+
+def read_lasting(written: Any, n_items: int, slots: int) -> Menu:
+    """The menu of these sizes, of a lasting kind, that `to_bytes` wrote, as an array of bytes."""
+    if not isinstance(written, np.ndarray) or written.dtype != np.uint8:
+        raise InvalidInput("The snapshot lacks the menu that was shown; it was altered.")
+    facts, arrays = _snapshots.unpacked(written.tobytes(), "a menu")
+    kind = next((each for each in LASTING if each.kind == facts.get("menu")), None)
+    menu = None
+    if kind is not None:
+        menu = kind.from_parts({name: fact for name, fact in facts.items() if name != "menu"}, arrays)
+    if menu is None or (menu.n_items, menu.slots) != (n_items, slots):
+        raise InvalidInput("The snapshot holds a menu that was never shown; it was altered.")
+    return menu
 
 
 @inline

@@ -32,6 +32,8 @@ class Patience:
     """An answer counts for this long after its slate was chosen."""
     in_flight: int = REMEMBERED
     """Where patience is not in rounds: how many decisions are remembered. Older ones are settled, however recent."""
+    usually: int | None = field(default=None, repr=False)  # runs that were kept are named by the rest
+    """Where patience is in seconds: how many are in flight at a time, about; as many as are remembered, unless said."""
     answering: float = 1.0
     """The share of people who answer at all; a guess that was not made from what these people said."""
     clock: Callable[[], float] | None = field(default=None, compare=False, repr=False)
@@ -43,6 +45,8 @@ class Patience:
         checked: dict[str, Any] = {"in_flight": _validate.positive_int(self.in_flight, "in_flight")}
         if self.rounds is not None:
             checked["rounds"] = _validate.positive_int(self.rounds, "patience")
+        if self.usually is not None:
+            checked["usually"] = _validate.positive_int(self.usually, "usually")
         if self.seconds is not None:
             checked["seconds"] = _validate.positive_float(self.seconds, "patience in seconds")
         checked["answering"] = _validate.positive_float(self.answering, "answering")
@@ -65,7 +69,7 @@ class Patience:
     def ahead(self) -> int:
         """How many rounds are handed out, about, between the last round of a batch and what is published of it."""
         if self.seconds is not None:
-            return self.in_flight
+            return self.in_flight if self.usually is None else self.usually
         return 0 if self.rounds is None else self.rounds - 1
 
     def config(self) -> int | dict[str, Any] | None:
@@ -74,7 +78,9 @@ class Patience:
             return None
         if self == Patience(rounds=self.rounds):
             return self.rounds
-        parts = {name: getattr(self, name) for name in ("rounds", "seconds", "in_flight", "answering")}
+        parts = {
+            name: getattr(self, name) for name in ("rounds", "seconds", "in_flight", "usually", "answering")
+        }
         return {name: value for name, value in parts.items() if value is not None}
 
 

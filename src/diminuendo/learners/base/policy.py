@@ -9,25 +9,32 @@ between the two sides: it is paid for, drawn once and durable before anybody see
 releases and public facts alone.
 
 *Policies that draw from secret scores*, as the paper's do: every slate passes through the door, and is paid for.
+
+Where a policy says nothing else, it is replayed round by round, in Python; a snapshot holds its sums, and the menu that
+it shows; and it promises what its sums cost.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from diminuendo.errors import InvalidInput, refuse_copies
-from diminuendo.learners.base.feedback import Reader
+from diminuendo.learners.base.feedback import Reader, said_to
 from diminuendo.learners.base.frame import Frame
-from diminuendo.learners.base.menu import Chooser, Menu
-from diminuendo.privacy.budget import Budget, Guarantee
-from diminuendo.privacy.events import Event
+from diminuendo.learners.base.menu import LASTING, Chooser, Menu, read_lasting
+from diminuendo.privacy.budget import Budget, Guarantee, no_privacy
+from diminuendo.privacy.events import Composed, Event
 from diminuendo.streams.people import People
-from diminuendo.types import Ints, Items
+from diminuendo.sums.snapshots import Kept, sums_as_extra, take_sums
+from diminuendo.types import FEEDBACKS, Ints, Items
+
+ROUNDED_UP = 1 + 1e-9
+"""Costs are rounded up: what was bought with a whole budget may seem to cost this much more than it."""
 
 
 class Policy(ABC):
@@ -40,6 +47,12 @@ class Policy(ABC):
     """What was asked for; None where nothing is promised."""
     purpose: str = "everything that it lets out"
     """What its budget is spent on, in a few words."""
+    proof: str = ""
+    """Where it is proved that `events` are all that it costs."""
+    sums: Mapping[str, Kept] = {}
+    """What people are added to, by names of its own: a snapshot holds it."""
+    options: Mapping[str, Any] = {}
+    """What its recipe was told besides what the frame and the budget know: a snapshot holds it."""
 
     def __getstate__(self) -> dict[str, Any]:
         if self.frame.limited:
@@ -49,9 +62,20 @@ class Policy(ABC):
     # What is promised.
 
     @property
-    @abstractmethod
     def guarantee(self) -> Guarantee:
-        """What is proved about everything that is let out."""
+        """What is proved about everything that is let out: what its events cost; nothing where there is no budget."""
+        frame, budget, events = self.frame, self.budget, self.events
+        if budget is None:
+            return no_privacy(frame.coins.secure)
+        if events is None or not self.proof:
+            raise InvalidInput(
+                f"The policy of {frame.name!r} has a budget and does not say what it costs: give it `sums` that are "
+                "paid for, or its own `events`; and `proof`, where that is proved."
+            )
+        spent = budget.counting.epsilon(events, budget.delta, frame.visits)
+        epsilon = min(spent, budget.epsilon) if spent < budget.epsilon * ROUNDED_UP else spent
+        secure, view = frame.coins.secure, frame.unit.view
+        return Guarantee(epsilon, budget.delta, str(frame.unit), self.proof, secure, view=view)
 
     @property
     def claim(self) -> Guarantee | None:
@@ -60,8 +84,12 @@ class Policy(ABC):
 
     @property
     def events(self) -> Event | None:
-        """What the whole run costs; None where nobody is asked, or nothing is promised."""
-        return None
+        """What the whole run costs, which is what its sums cost; None where nobody is asked, or nothing is promised."""
+        costs: list[Any] = [getattr(kept, "event", None) for kept in self.sums.values()]
+        if self.budget is None or not costs or None in costs:
+            return None
+        found: Event = costs[0] if len(costs) == 1 else Composed(tuple(costs))
+        return found
 
     def purposes(self) -> dict[str, Event]:
         """What the budget is spent on, and the cost of each; all together they cost `events`."""
@@ -122,9 +150,25 @@ class Policy(ABC):
     def learn(self, place: int, answer: Any) -> None:
         """Learn from the answer to the decision at that place of the open decisions."""
 
-    @abstractmethod
     def replay(self, people: People, slates: Items, done: int) -> int:
-        """Play from round `done` on, compiled; returns how far it came before it must be resumed: a public fact."""
+        """Play from round `done` on; returns how far it came before it must be resumed: a public fact.
+
+        Here one round, as it is chosen and answered one by one: right for every policy, and slow. Others play many
+        rounds at once, compiled.
+        """
+        frame, decisions = self.frame, self.frame.decisions
+        row, probe = frame.blank()
+        if not self.draw(row, probe):
+            return done
+        slates[done] = row
+        if frame.heard is None or frame.heard[0]:
+            decision = decisions.add(row, probe, coming=frame.coming)
+            kind = next(kind for kind in FEEDBACKS if kind in self.reader.kinds)
+            answer = self.reader(frame, decision, said_to(people, done, decision.slate, kind))
+            decisions.close(place := decision.round % decisions.remembered)
+            self.learn(place, answer)
+            decisions.issued[0] -= 1  # whoever called counts the rounds that were played
+        return done + 1
 
     # The items change.
 
@@ -139,8 +183,11 @@ class Policy(ABC):
     # What a snapshot holds.
 
     def config(self) -> dict[str, Any]:
-        """The arguments that it was made with, besides those of the frame."""
-        return {}
+        """The arguments that it was made with, besides those of the frame: what was asked for, and its options."""
+        asked = {} if self.budget is None else {"epsilon": self.budget.epsilon, "delta": self.budget.delta}
+        if self.budget is not None and self.budget.accountant == "pure":
+            del asked["delta"]
+        return asked | dict(self.options)
 
     def parameters(self) -> dict[str, Any]:
         """The public numbers that it was made with, for people to read."""
@@ -151,13 +198,12 @@ class Policy(ABC):
         return ()
 
     def extra(self) -> dict[str, NDArray[Any]]:
-        """Arrays of no fixed size that belong to what was learned; restored by `take_extra`."""
-        return {}
+        """Arrays of no fixed size that belong to what was learned, here its sums; restored by `take_extra`."""
+        return sums_as_extra(self.sums)
 
     def take_extra(self, found: dict[str, NDArray[Any]]) -> None:
         """Read what `extra` wrote; refuse what could not have been written."""
-        if found:
-            raise InvalidInput("The snapshot holds more than this learner keeps; it was altered.")
+        take_sums(self.sums, found)
 
     def restored(self) -> None:  # noqa: B027  some have nothing to check
         """Check `state` after it was read from a snapshot, and rebuild what follows from it.
@@ -169,10 +215,47 @@ class Policy(ABC):
 class MenuPolicy(Policy):
     """A policy whose slates follow from what was published: whoever holds its menu can choose."""
 
+    elsewhere: ClassVar[bool] = False
+    """Whether what was shown, to whom and what she said is all that it must be told of rounds chosen elsewhere."""
+    _chooser: Chooser
+    _shows: bool = False  # whether `show` says what is shown; then a snapshot holds it
+
     @property
-    @abstractmethod
     def chooser(self) -> Chooser:
         """What draws the slates of the rounds that the present menu is for."""
+        return self._chooser
+
+    def show(self, kind: type[Menu], *parts: Any, end: int | None) -> None:
+        """From now on slates are by a menu of that kind, until the rounds before `end` are published; None: for good.
+
+            self.show(OneSlate, items, end=2_000)
+
+        `parts`: what such a menu has besides sizes and rounds: of `OneSlate` the items, an int32 for each slot.
+        """
+        if kind not in LASTING:
+            kinds = ", ".join(each.__name__ for each in LASTING)
+            raise InvalidInput(
+                f"show() takes a kind of menu that is the same in all its rounds: {kinds}; "
+                f"got {kind!r}. For others keep a chooser, and what it has left, in the policy itself."
+            )
+        frame = self.frame
+        with frame.guard.lock:
+            last = None if end is None else frame.published_at(end)
+            menu = kind(frame.n_items, frame.slots, frame.rounds, last, frame.public.passed, *parts)
+            self._chooser, self._shows = menu.chooser(), True
+
+    def extra(self) -> dict[str, NDArray[Any]]:
+        """Its sums, and the menu that it shows."""
+        menu = {"menu": np.frombuffer(self.menu.to_bytes(), dtype=np.uint8)} if self._shows else {}
+        return sums_as_extra(self.sums) | menu
+
+    def take_extra(self, found: dict[str, NDArray[Any]]) -> None:
+        """Read what `extra` wrote; refuse what could not have been written."""
+        if self._shows:
+            self._chooser = read_lasting(
+                found.pop("menu", None), self.frame.n_items, self.frame.slots
+            ).chooser()
+        take_sums(self.sums, found)
 
     @property
     def menu(self) -> Menu:
@@ -201,6 +284,14 @@ class MenuPolicy(Policy):
     def stop(self, people: People, done: int, *marks: int | None) -> int:
         """How far a replay that has come to `done` may go in one go: to the first of these rounds."""
         return min(len(people), *(done + mark - self.frame.rounds for mark in marks if mark is not None))
+
+    def learn_all(self, places: Ints, answers: Sequence[Any] | People) -> None:
+        """As `learn`, for several people at once; of a table, whose people said this."""
+        for place, answer in zip(places.tolist(), answers, strict=True):
+            self.learn(place, answer)
+
+    def erase(self, rounds: Ints) -> None:
+        """Nothing that is published later uses what single people said in these rounds, where people are kept."""
 
     def propensity(self, row: Items) -> float | None:
         """As the menu says; nothing where people may exclude items, since what she excludes has a part in it."""

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from diminuendo.errors import InvalidInput
+from diminuendo.learners.base.feedback import said_to
 from diminuendo.learners.base.learner import Learner
 from diminuendo.learners.base.patience import NO_PATIENCE, Patience
 from diminuendo.learners.base.visits import Identity
@@ -56,7 +57,8 @@ def loop(
     exclude: Any = None,
 ) -> Items:
     """Choose and observe round by round, as a service would: for streams of functions, and to check `replay`."""
-    kind = feedback or next(kind for kind in FEEDBACKS if kind in learner.reads)
+    usual: FeedbackKind = next(kind for kind in FEEDBACKS if kind in learner.reads)
+    kind = feedback or usual
     slates = np.full((len(stream), learner.slots), EMPTY_SLOT, dtype=np.int32)
     on_the_way: dict[int, list[tuple[Decision, Any]]] = {}  # answers, by the round after which they come
     columns, types = learner.contexts, learner.types_of(stream, contexts)
@@ -65,12 +67,7 @@ def loop(
         context = None if columns is None else columns.said(types.item(t))
         own = None if exclude is None else excluded.of(t)
         decision = learner.choose(None if persons is None else persons[t], context=context, exclude=own)
-        row, person = learner.row_of(decision), stream[t]
-        said: Any = person if kind == "full" else None
-        if kind == "bandit":
-            said = person.value(decision.slate)
-        elif kind == "click":
-            said = stream.click(t, decision.slate)
+        row, said = learner.row_of(decision), said_to(stream, t, decision.slate, kind)
         after = 0 if late is None else int(late[t])
         if after != NEVER:
             on_the_way.setdefault(t + after, []).append((decision, said))

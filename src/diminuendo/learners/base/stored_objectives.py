@@ -10,6 +10,7 @@ into snapshots.
 from __future__ import annotations
 
 import json
+from array import array
 from dataclasses import replace
 from typing import Any
 
@@ -31,6 +32,9 @@ FEWEST, SHARE = 256, 32
 A person is copied a few dozen times, however many come, and those who wait take little room beside the others.
 """
 
+NO_ROUND = -1
+"""In place of a round, where it was not said in which one a person came."""
+
 
 class StoredObjectives:
     """People in the order in which they came, each with her batch."""
@@ -38,8 +42,11 @@ class StoredObjectives:
     def __init__(self, n_items: int) -> None:
         self.n_items = n_items
         self.batches: list[int] = []
+        self._rounds = array("q")  # of the people that came first, NO_ROUND where it was not said
         self._segments: list[Segment] = []
-        self._waiting: list[tuple[Family, Table, int]] = []  # all of one family, after those of the segments
+        # All of one family, after those of the segments: rows of a table from one number to before another.
+        self._waiting: list[tuple[Family, Table, int, int]] = []
+        self._who_wait = 0
 
     def __repr__(self) -> str:
         return f"<StoredObjectives, {self.n_items} items>"
@@ -57,35 +64,64 @@ class StoredObjectives:
     def add(self, person: Objective, batch: int = 0) -> None:
         """Keep one more person."""
         if type(person) is Person:  # foreign code may say that it is one
-            if self._waiting and not same_family(self._waiting[0][0], person.family):
-                self._gather()
-            self._waiting.append((person.family, person.table, person.index))
-            if len(self._waiting) >= max(FEWEST, len(self) // SHARE):
-                self._gather()
+            self._wait(person.family, person.table, person.index, person.index + 1)
         else:
             self.segments.append(one_person(person))
         self.batches.append(batch)
 
+    def _wait(self, family: Family, table: Table, first: int, end: int) -> None:
+        if self._waiting and not same_family(self._waiting[0][0], family):
+            self._gather()
+        self._waiting.append((family, table, first, end))
+        self._who_wait += end - first
+        if self._who_wait >= max(FEWEST, len(self) // SHARE):
+            self._gather()
+
     def add_rows(self, family: Family, table: Table, rows: list[int], batch: int = 0) -> None:
-        """Keep several people of one table and one batch."""
-        if rows:
+        """Keep several people of one table and one batch. A few who are the whole table are as those who come alone."""
+        if 0 < len(rows) < FEWEST and len(rows) == family.rows(table, self.n_items)[0].shape[0]:
+            self._wait(family, table, 0, len(rows))
+            self.batches += [batch] * len(rows)
+        elif rows:
             segments = self.segments
             if not (segments and segments[-1].table is table and table is not None):
                 segments.append(Segment(family, table))
             segments[-1].rows.extend(rows)
             self.batches += [batch] * len(rows)
 
+    def mark(self, rounds: list[int]) -> None:
+        """Those who were kept last came in these rounds, by which they can be erased."""
+        self._rounds.extend([NO_ROUND] * (len(self) - len(rounds) - len(self._rounds)))
+        self._rounds.extend(rounds)
+
+    def _rounds_of_all(self) -> Ints:
+        self.mark([])
+        return np.array(self._rounds, dtype=np.int64)
+
+    def erase(self, rounds: Ints) -> NDArray[np.bool_]:
+        """Drop everybody who came in these rounds; who stays, of those who were there."""
+        stays: NDArray[np.bool_] = ~np.isin(self._rounds_of_all(), rounds)
+        if not stays.all():
+            self._keep(stays)
+        return stays
+
     def forget(self, before: int) -> None:
         """Drop everybody of batches before that one."""
-        left = self._segments_of(np.array(self.batches, dtype=np.int64) >= before)
+        self._keep(np.array(self.batches, dtype=np.int64) >= before)
+
+    def _keep(self, stays: NDArray[np.bool_]) -> None:
+        """These people alone; rows of the others are gone from tables of ours, not from those that people came in."""
+        left = self._segments_of(stays)
         segments = [
             self._gathered(part.family, part.table, [self._rows(part.family, part)])
             if part.gathered and part.family is not None
             else part
             for part in left
         ]
-        batches = [batch for batch in self.batches if batch >= before]
-        self._segments, self.batches = segments, batches  # in one go: they stay in step, whatever fails
+        batches = [batch for batch, one in zip(self.batches, stays.tolist(), strict=True) if one]
+        rounds = array("q", self._rounds_of_all()[stays].tolist())
+        # In one go: they stay in step, whatever fails.
+        self._segments, self.batches, self._rounds = segments, batches, rounds
 
     def _gather(self) -> None:
         """Let those who wait join the people of their family who came one by one right before them."""
@@ -93,8 +129,8 @@ class StoredObjectives:
             return
         family, last = self._waiting[0][0], self._segments[-1] if self._segments else None
         parts = [
-            tuple(rows.between(row, row + 1) for rows in each.rows(table, self.n_items))
-            for each, table, row in self._waiting
+            tuple(rows.between(first, end) for rows in each.rows(table, self.n_items))
+            for each, table, first, end in self._waiting
         ]
         if (
             last is not None
@@ -106,7 +142,8 @@ class StoredObjectives:
             segments = [*self._segments[:-1], joined]
         else:
             segments = [*self._segments, self._gathered(family, self._waiting[0][1], parts)]
-        self._segments, self._waiting = segments, []  # in one go: nobody is there twice, whatever fails
+        # In one go: nobody is there twice, whatever fails.
+        self._segments, self._waiting, self._who_wait = segments, [], 0
 
     def _gathered(self, family: Family, table: Table, parts: list[tuple[SparseRows, ...]]) -> Segment:
         """These people, one after the other, in a table of their own that is like `table`."""
@@ -173,13 +210,16 @@ class StoredObjectives:
                     arrays[f"{number}.{part}.{name}"] = getattr(whole, name).astype(dtype)
         arrays["families"] = np.frombuffer(json.dumps(families).encode(), dtype=np.uint8)
         which = np.array(kept, dtype=np.bool_)
+        if self._rounds:
+            arrays["rounds"] = self._rounds_of_all()[which]
         return which, arrays | {"batches": np.array(self.batches, dtype=np.int64)[which]}
 
     def read(self, arrays: dict[str, NDArray[Any]]) -> None:
         """Keep everybody who was written down; refuse what could not have been."""
-        self._segments, self._waiting, self.batches = [], [], []
+        self._segments, self._waiting, self.batches, self._rounds = [], [], [], array("q")
+        self._who_wait = 0
         try:
-            batches = arrays.pop("batches")
+            batches, rounds = arrays.pop("batches"), arrays.pop("rounds", None)
             for number, record in enumerate(json.loads(arrays["families"].tobytes())):
                 family = from_record(record)
                 matrices = [
@@ -193,6 +233,12 @@ class StoredObjectives:
         if batches.dtype != np.int64 or batches.shape != (len(self),):
             raise InvalidInput("The snapshot holds other people than it says; it was altered.")
         self.batches = [int(batch) for batch in batches]
+        if rounds is not None:
+            if rounds.dtype != np.int64 or rounds.shape != batches.shape or (rounds < NO_ROUND).any():
+                raise InvalidInput(
+                    "The snapshot holds rounds that could not have been chosen; it was altered."
+                )
+            self.mark(rounds.tolist())
 
 
 def _matrix(arrays: dict[str, NDArray[Any]], name: str, width: int) -> scipy.sparse.csr_array:

@@ -8,7 +8,7 @@ what was said or whether it was: a round counts when it is chosen, answered or n
 Guarantee  every draw and every release depends on at most `visits` rounds of one person
            (docs/maths/accounting.md, Theorem A9).
            Where the ledger is a file that holds after a crash too, whichever snapshot the learner goes on from: a round
-           that counts is on disk before its slate is shown (privacy/visit_file.py), and is not given back.
+           that counts is on disk before its slate is shown (privacy/books/visit_file.py), and is not given back.
 Assumes    that identities are right: who comes under two names is two people. Where the ledger is in memory, after a
            crash the count is that of the last snapshot.
 Memory     16 bytes of a hash per person, as long as the learner lives, in its snapshots and beside its ledger. The hash
@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from diminuendo import _validate
 from diminuendo.errors import InvalidInput
-from diminuendo.privacy.visit_file import HASHED, VisitFile
+from diminuendo.privacy.books.visit_file import HASHED, VisitFile
 from diminuendo.streams.people import People
 from diminuendo.types import Ints
 

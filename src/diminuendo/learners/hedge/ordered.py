@@ -34,7 +34,6 @@ from diminuendo.objectives.family import Table, new_gain_buffer
 from diminuendo.objectives.person import largest_state
 from diminuendo.randomness.coins import Coins
 from diminuendo.randomness.words import UNFINISHED, SecretWords, begin, below, undo
-from diminuendo.streams.people import People
 from diminuendo.types import EMPTY_SLOT, Items
 
 
@@ -80,14 +79,6 @@ class AnyExpertsPolicy(SecretScoresPolicy):
         find_gains_of_slots(table, person, row, state, new_gain_buffer(n_items, n_matrices), found)
         for expert, row_of_gains, drawn in zip(self._experts, found, row.tolist(), strict=True):
             expert.learn(row_of_gains, drawn)
-
-    def replay(self, people: People, slates: Items, done: int) -> int:
-        """Draw and learn, round by round, in Python."""
-        _, probe = self.frame.blank()
-        for number in range(done, len(slates)):
-            self.draw(slates[number], probe)
-            self._learn(people.table, number, people.family.leaves, slates[number])
-        return len(slates)
 
     # What a snapshot holds.
 

@@ -54,6 +54,12 @@ class Memory(Protocol):
     def keep_rows(self, people: People, low: int, high: int, batch: int, types: Ints) -> None:
         """The people from `low` to `high` - 1, all of one batch; where there are contexts, their types or NOT_HEARD."""
 
+    def mark(self, rounds: list[int]) -> None:
+        """Those who were kept last came in these rounds."""
+
+    def erase(self, rounds: Ints) -> None:
+        """Drop everybody who came in these rounds, where people are kept; sums stay as they are."""
+
     def forget(self, before: int) -> None:
         """Tastes have changed: drop everybody of batches before that one."""
 

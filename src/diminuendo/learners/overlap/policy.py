@@ -8,7 +8,7 @@ which tells whether tastes have changed (drift.py): then memory begins anew.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -34,6 +34,7 @@ from diminuendo.privacy.accountants import ACCOUNTANTS
 from diminuendo.privacy.budget import Budget, Guarantee
 from diminuendo.privacy.events import Composed, Event
 from diminuendo.privacy.process_guard import all_or_nothing, said_by
+from diminuendo.streams.contexts import NOBODY
 from diminuendo.streams.people import People
 from diminuendo.types import Ints, Items, Objective
 
@@ -95,6 +96,7 @@ class OverlapPolicy(MenuPolicy):
     """Publishes what `memory` keeps, release by release, and shows what follows from it."""
 
     reader = Objectives()
+    elsewhere = True
     budget: Budget
 
     def __init__(self, public: PublicParts, memory: Memory, payoffs: PayoffMemory, shown: Shown) -> None:
@@ -154,7 +156,10 @@ class OverlapPolicy(MenuPolicy):
 
     def came(self, first: int, types: Ints, counts: NDArray[np.bool_]) -> None:
         """People of these types came; those whose answers count are counted by type, where that is public."""
-        self._memory.came(self.plan.schedule.batch_of(first), types[counts])
+        ends = np.array(self.plan.schedule.ends)
+        batches = np.searchsorted(ends, first + np.flatnonzero(counts), side="right")
+        for batch in np.unique(batches).tolist():
+            self._memory.came(batch, types[counts][batches == batch])
 
     def _ask_about(self, asks: Asks, release: int) -> None:
         """Everybody of batches that begin from now on is asked so, until that release is made."""
@@ -254,16 +259,51 @@ class OverlapPolicy(MenuPolicy):
 
     def learn(self, place: int, answer: Objective) -> None:
         """Add up her payoff, and remember what she wants, unless her batch is forgotten."""
+        self._learn(place, answer)
+
+    def _learn(self, place: int, answer: Objective) -> bool:
+        """As `learn`; whether she is remembered."""
         decisions = self.frame.decisions
         batch = self.plan.schedule.batch_of(decisions.round_at(place))
         row, first_batch = decisions.rows[place], self.items.first_batch
         kind = int(decisions.types[place]) if len(decisions.types) else 0
         said = said_by(lambda: self._walk.along(answer, row, first_batch, batch))
-        if said is not None:
-            self._payoffs.add(said.payoff, batch)
-            if batch >= self._position.memory_begins:
-                with self.frame.guard.all_or_broken():
-                    self._memory.keep(answer, said, batch, kind)
+        if said is None:
+            return False
+        self._payoffs.add(said.payoff, batch)
+        if batch < self._position.memory_begins:
+            return False
+        with self.frame.guard.all_or_broken():
+            self._memory.keep(answer, said, batch, kind)
+        return True
+
+    def learn_all(self, places: Ints, answers: Sequence[Objective] | People) -> None:
+        """As `learn`, each with the round in which she came; many people of one table and batch together."""
+        rounds = self.frame.decisions.rounds_at(places)
+        if not isinstance(answers, People):
+            for place, number, answer in zip(places.tolist(), rounds.tolist(), answers, strict=True):
+                if self._learn(place, answer):
+                    self._memory.mark([number])
+            return
+        order = np.argsort(rounds)
+        people, places, rounds = answers[order], places[order], rounds[order]
+        batches = np.searchsorted(self.plan.schedule.ends, rounds, side="right")
+        for batch in np.unique(batches).tolist():
+            low, high = np.searchsorted(batches, (batch, batch + 1)).tolist()
+            self._learn_rows(places[low:high], rounds[low:high], people[low:high], batch)
+
+    def _learn_rows(self, places: Ints, rounds: Ints, people: People, batch: int) -> None:
+        decisions = self.frame.decisions
+        self._payoffs.add_rows(people.values_of(decisions.rows[places]), batch)
+        if batch >= self._position.memory_begins:
+            types = decisions.types[places] if len(decisions.types) else NOBODY
+            with self.frame.guard.all_or_broken():
+                self._memory.keep_rows(people, 0, len(people), batch, types)
+                self._memory.mark(rounds.tolist())
+
+    def erase(self, rounds: Ints) -> None:
+        """Releases that are not begun do not ask the people of these rounds."""
+        self._memory.erase(rounds)
 
     def replay(self, people: People, slates: Items, done: int) -> int:
         """To the end of the batch, or to the next release: should it fail, everybody before it has been counted."""

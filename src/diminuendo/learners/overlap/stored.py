@@ -86,6 +86,14 @@ class PeopleMemory:
         self._values.add_rows(worth, batch=batch, kinds=kinds if len(types) else None)
         self._people.add_rows(people.family, people.table, rows, batch)
 
+    def mark(self, rounds: list[int]) -> None:
+        """Those who were kept last came in these rounds."""
+        self._people.mark(rounds)
+
+    def erase(self, rounds: Ints) -> None:
+        """Drop everybody who came in these rounds: as if they had said nothing, for releases that are not begun."""
+        self._values.keep_only(self._people.erase(rounds))
+
     def forget(self, before: int) -> None:
         """Tastes have changed: drop everybody of batches before that one."""
         self._values.forget(before)

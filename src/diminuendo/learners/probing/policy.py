@@ -32,13 +32,12 @@ from diminuendo.learners.base.frame import Frame
 from diminuendo.learners.base.policy import MenuPolicy
 from diminuendo.learners.probing.menu import ChoosesWithProbes, ExpertsWithProbes
 from diminuendo.learners.probing.schedule import Plan, Theorem
-from diminuendo.privacy.budget import Budget, Guarantee, no_privacy
-from diminuendo.privacy.events import Event
+from diminuendo.privacy.budget import Budget
 from diminuendo.privacy.process_guard import all_or_nothing
 from diminuendo.randomness.shares import softmax
 from diminuendo.streams.people import People
 from diminuendo.sums.private_sum import ExactSum, PrivateSum
-from diminuendo.sums.snapshots import sum_as_extra, take_sum
+from diminuendo.sums.snapshots import sums_as_extra
 from diminuendo.types import ONE_MINUS_1_OVER_E, Floats, Items
 
 
@@ -86,6 +85,8 @@ class ProbingPolicy(MenuPolicy):
     """
 
     purpose = "one probe of each person"
+    proof = "docs/maths/blocks.md, Theorem K1"
+    _chooser: ChoosesWithProbes
 
     def __init__(
         self,
@@ -99,6 +100,7 @@ class ProbingPolicy(MenuPolicy):
         self.frame, self.budget, self.reader = frame, budget, way.worth.reader
         self.plan, self.schedule = plan, plan.schedule
         self._way, self._cells, self._options = way, cells, options
+        self.sums = {"sum": cells}
         self._blocks_published = np.zeros(1, dtype=np.int64)
         self._sums: Floats = np.zeros(frame.slots * frame.n_items)  # of all cells, as published
         kind = np.int32 if plan.block_probes <= np.iinfo(np.int32).max else np.int64
@@ -108,21 +110,6 @@ class ProbingPolicy(MenuPolicy):
         self._chooser = self._choosing_in(block=0)
 
     # What is promised.
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """What is proved for the whole run."""
-        frame, budget = self.frame, self.budget
-        if budget is None or self.events is None:
-            return no_privacy(frame.coins.secure)
-        found = budget.counting.epsilon(self.events, budget.delta, frame.visits)
-        epsilon, proof = min(found, budget.epsilon), "docs/maths/blocks.md, Theorem K1"
-        return Guarantee(epsilon, budget.delta, str(frame.unit), proof, frame.coins.secure)
-
-    @property
-    def events(self) -> Event | None:
-        """What the whole run costs; None where nothing is promised."""
-        return self._cells.event if isinstance(self._cells, PrivateSum) else None
 
     @property
     def spread(self) -> float:
@@ -149,11 +136,6 @@ class ProbingPolicy(MenuPolicy):
         return self.bound_to_aim() + (ONE_MINUS_1_OVER_E - aim) * self.plan.horizon
 
     # Public: experts' shares, from what was published; probes, from public coins.
-
-    @property
-    def chooser(self) -> ChoosesWithProbes:
-        """Of the running block."""
-        return self._chooser
 
     def _choosing_in(self, block: int) -> ChoosesWithProbes:
         """From this round on, to the end of the block: by what was published, and with the probes that are left."""
@@ -262,11 +244,7 @@ class ProbingPolicy(MenuPolicy):
         """The sum of cells."""
         if self._under_way:
             raise InvalidInput("A release is under way; call choose() again before a snapshot.")
-        return sum_as_extra(self._cells)
-
-    def take_extra(self, found: dict[str, NDArray[Any]]) -> None:
-        """Go on with the sum of cells."""
-        take_sum(self._cells, found)
+        return sums_as_extra(self.sums)
 
     def restored(self) -> None:
         """Refuse blocks that could not have come about; the menu follows, from this round on."""

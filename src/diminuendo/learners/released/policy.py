@@ -25,12 +25,10 @@ from diminuendo.learners.base.frame import Frame
 from diminuendo.learners.base.policy import MenuPolicy
 from diminuendo.learners.released.menu import DrawsFromPoint, DrawsInTurn, ExpertsInTurn, PointMenu
 from diminuendo.learners.released.released_sum import Gains, ReleasedSum
-from diminuendo.privacy.accountants import ACCOUNTANTS
-from diminuendo.privacy.budget import Budget, Guarantee
-from diminuendo.privacy.events import Event
+from diminuendo.privacy.budget import Budget
 from diminuendo.privacy.process_guard import all_or_nothing
 from diminuendo.streams.people import People
-from diminuendo.sums.snapshots import sum_as_extra, take_sum
+from diminuendo.sums.snapshots import sums_as_extra
 from diminuendo.types import Floats, Items, Objective
 
 AT_ONCE = 1 << 12
@@ -70,6 +68,7 @@ class ReleasedPolicy(MenuPolicy):
 
     reader = Objectives()
     budget: Budget
+    _chooser: Chooses
 
     def __init__(
         self,
@@ -83,28 +82,15 @@ class ReleasedPolicy(MenuPolicy):
         proof: str = "docs/maths/released.md, Theorem R1",
         purpose: str = "releases of one running sum",
     ) -> None:
-        self.frame, self.budget, self._proof, self.purpose = frame, budget, proof, purpose
+        self.frame, self.budget, self.proof, self.purpose = frame, budget, proof, purpose
         self.released, self.follower, self._gains_by = released, follower, gains
-        self._options = options  # besides the budget, as they were asked for
+        self.sums, self.options = {"sum": released.sum}, options
         self._words = np.zeros(frame.decisions.remembered, dtype=np.int64)  # public coins of open decisions
         self._chooser = self._choosing_in(0, follower)
         # First rounds of menus, and what people contribute from there on.
         self._laws: list[tuple[int, Gains]] = [(frame.rounds, gains(self._chooser.menu))]
 
     # What is promised.
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """What is proved for the whole run."""
-        frame, budget = self.frame, self.budget
-        found = ACCOUNTANTS[budget.accountant].epsilon(self.events, budget.delta, frame.visits)
-        epsilon = min(found, budget.epsilon)
-        return Guarantee(epsilon, budget.delta, str(frame.unit), self._proof, frame.coins.secure)
-
-    @property
-    def events(self) -> Event:
-        """What the whole run costs."""
-        return self.released.sum.event
 
     def regret_bound(self, rounds: int | None = None) -> float | None:
         """What is proved of the expected regret of the whole run to (1 - 1/e) of the best slate.
@@ -117,11 +103,6 @@ class ReleasedPolicy(MenuPolicy):
         return self.follower.bound((deviation(1), deviation(last)), self.released.clip.ticks)
 
     # Public: the law of slates, from what was published.
-
-    @property
-    def chooser(self) -> Chooses:
-        """Of the running batch."""
-        return self._chooser
 
     def _choosing_in(self, batch: int, follower: Follower) -> Chooses:
         """From this round on, to the end of the batch: draws by what the follower makes of releases."""
@@ -186,10 +167,6 @@ class ReleasedPolicy(MenuPolicy):
 
     # What a snapshot holds: the sum too, as private as what people said.
 
-    def config(self) -> dict[str, Any]:
-        """The budget, and the options that were asked for."""
-        return {"epsilon": self.budget.epsilon, "delta": self.budget.delta} | self._options
-
     def state(self) -> Any:
         """What was published, the public coins of open decisions, and what the follower keeps."""
         return self.released.n_releases, self.released.published, self._words, *self.follower.arrays()
@@ -198,11 +175,7 @@ class ReleasedPolicy(MenuPolicy):
         """The sum, as private as what people said."""
         if self.released.under_way:
             raise InvalidInput("A release is under way; call choose() again before a snapshot.")
-        return sum_as_extra(self.released.sum)
-
-    def take_extra(self, found: dict[str, NDArray[Any]]) -> None:
-        """Go on with the sum."""
-        take_sum(self.released.sum, found)
+        return sums_as_extra(self.sums)
 
     def restored(self) -> None:
         """Refuse releases that could not have been made; the menu follows, from this round on."""

@@ -62,7 +62,7 @@ from diminuendo.types import Floats, Ints, Items
 class SlatePolicy(MenuPolicy):
     """Plans blocks, assigns rounds to their slates, and publishes what people said; `asked` is what was asked for."""
 
-    purpose = "one question to each person"
+    purpose, elsewhere = "one question to each person", True
 
     def __init__(
         self, frame: Frame, asked: Budget, counts: Counts, questions: Questions, known: KnownBeforehand
@@ -245,15 +245,16 @@ class SlatePolicy(MenuPolicy):
         """The leading slate of the last block; where none leads, its first; before there is a block, any items."""
         if not self._shown_out():
             return False
-        last, builder = self._last, self._builder
-        leading = None if last is None else last.block.slates[max(0, int(last.leading[0]))]
-        row[:] = (
-            builder.any_slate()
-            if leading is None
-            else builder.mended(leading, self.planner.posterior.appeals)
-        )
+        row[:] = self.filler()
         self.leave_out(row[None, :], self.frame.coming[:1])
         return True
+
+    def filler(self) -> Items:
+        """What is shown where no round of a block can be had."""
+        last, builder = self._last, self._builder
+        if last is None:
+            return builder.any_slate()
+        return builder.mended(last.block.slates[max(0, int(last.leading[0]))], self.planner.posterior.appeals)
 
     # Private: answers become ticks in the cells of the open block.
 

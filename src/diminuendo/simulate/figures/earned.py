@@ -7,7 +7,7 @@ one nearest to 1 is drawn over time.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -28,7 +28,7 @@ from diminuendo.simulate.figures.style import (
     write,
 )
 from diminuendo.simulate.result import NOTE, Simulation, curve_rounds
-from diminuendo.simulate.table import mean_and_band
+from diminuendo.simulate.table import TODAY, mean_and_band
 from diminuendo.types import Floats
 
 POINTS = 120
@@ -39,36 +39,69 @@ SETTLED = 0.05
 """The share of rounds before which averages jump with every single person; axes are not scaled to these."""
 
 
+class Curves(NamedTuple):
+    """What is drawn over time, in plain numbers: what was earned by the time that `at` people had come."""
+
+    title: str
+    about: str
+    at: list[float]
+    mean: dict[str, list[float]]
+    """For each learner, over its runs."""
+    half: dict[str, list[float]]
+    """Half the width of the interval of that mean; not a number for a single run."""
+    greedy: float
+    """Payoff per person of greedy in hindsight."""
+    random: float
+    today: float | None = None
+    """Payoff per person of the slate that everybody is shown today, where there is one."""
+
+
+def curves(simulation: Simulation) -> Curves:
+    """What a simulation came to over time."""
+    stream, base, runs = (
+        simulation.stream,
+        simulation.benchmarks,
+        simulation.by_learner(simulation.middle_epsilon),
+    )
+    at = np.array(curve_rounds(stream["rounds"]), dtype=np.float64)
+    drawn = np.unique(np.linspace(0, len(at) - 1, POINTS).astype(int))
+    found = {name: mean_and_band([run.curve for run in group]) for name, group in runs.items()}
+    return Curves(
+        f"{short(stream['name'])}: {len(base.greedy.slate)} of {stream['items']:,} things shown to "
+        f"{stream['rounds']:,} people",
+        f"{about(simulation)} {NOTE}",
+        at[drawn].tolist(),
+        {name: mean[drawn].tolist() for name, (mean, _) in found.items()},
+        {name: half[drawn].tolist() for name, (_, half) in found.items()},
+        base.greedy.value,
+        base.random,
+        None if simulation.today is None else simulation.today.value,
+    )
+
+
 def payoff_figure(simulation: Simulation) -> Figure:
     """Payoff per person so far."""
     figure, axes = panel()
-    _draw_payoff(axes, simulation)
+    _draw_payoff(axes, curves(simulation))
     return figure
 
 
 def regret_figure(simulation: Simulation) -> Figure:
     """Lost so far to hindsight greedy."""
     figure, axes = panel()
-    _draw_regret(axes, simulation)
+    _draw_regret(axes, curves(simulation))
     return figure
 
 
-def plot_payoff(simulation: Simulation, path: Path) -> Path:
-    """Write a PNG: left the payoff per person so far, right what was lost to greedy so far."""
-    stream, base = simulation.stream, simulation.benchmarks
+def plot_payoff(found: Curves, path: Path) -> Path:
+    """Write a picture: left the payoff per person so far, right what was lost to greedy so far."""
     with style():
         figure = Figure(figsize=(2.2 * WIDTH, 4.2), layout="constrained")
         left, right = figure.subplots(1, 2)
-        _draw_payoff(left, simulation)
-        _draw_regret(right, simulation)
-        figure.suptitle(
-            f"{short(stream['name'])}: {len(base.greedy.slate)} of {stream['items']:,} things shown to "
-            f"{stream['rounds']:,} people",
-            x=0.01,
-            ha="left",
-            fontsize=13,
-        )
-        figure.supxlabel(f"{about(simulation)} {NOTE}", x=0.01, ha="left", fontsize=8.5, color=FAINT)
+        _draw_payoff(left, found)
+        _draw_regret(right, found)
+        figure.suptitle(found.title, x=0.01, ha="left", fontsize=13)
+        figure.supxlabel(found.about, x=0.01, ha="left", fontsize=8.5, color=FAINT)
         return write(figure, path)
 
 
@@ -82,27 +115,27 @@ def about(simulation: Simulation) -> str:
     return f"Mean of {seeds} runs; band: its 95 % interval (Student's t).{asked}"
 
 
-def _draw_payoff(axes: Axes, simulation: Simulation) -> None:
-    base = simulation.benchmarks
-    at, lines = _lines(simulation)
-    settled = int(SETTLED * len(at))
-    means, ends = _draw(axes, at, {name: curves / at for name, curves in lines.items()})
-    ends += _draw_yardsticks(axes, base.greedy.value, None if "random" in lines else base.random)
-    highest = max(base.greedy.value, float(means[:, settled:].max()))
+def _draw_payoff(axes: Axes, found: Curves) -> None:
+    at, settled = np.array(found.at), int(SETTLED * len(found.at))
+    bands = {name: (mean / at, half / at) for name, (mean, half) in _bands(found).items()}
+    means, ends = _draw(axes, at, bands)
+    ends += _draw_yardsticks(axes, found.greedy, None if "random" in bands else found.random, found.today)
+    highest = max(found.greedy, float(means[:, settled:].max()))
     axes.set(xlabel="people so far", title="payoff per person so far", xlim=(0, at[-1]))
     axes.set_ylim(0, 1.12 * highest or 1)
     thousands(axes)
     name_lines(axes, ends)
 
 
-def _draw_regret(axes: Axes, simulation: Simulation) -> None:
+def _draw_regret(axes: Axes, found: Curves) -> None:
     """With logarithmic axes where everybody loses; a learner that follows changing tastes may gain instead."""
-    at, lines = _lines(simulation)
-    lost = {name: simulation.benchmarks.greedy.value * at - curves for name, curves in lines.items()}
-    settled = int(SETTLED * len(at))
-    logarithmic = len(at) > 2 and all((runs.mean(axis=0)[settled:] > 0).all() for runs in lost.values())
+    at, settled = np.array(found.at), int(SETTLED * len(found.at))
+    lost = {name: (found.greedy * at - mean, half) for name, (mean, half) in _bands(found).items()}
+    logarithmic = len(at) > 2 and all((mean[settled:] > 0).all() for mean, _ in lost.values())
     first = 1 if logarithmic else 0  # one person alone would take up half of a logarithmic axis
-    means, ends = _draw(axes, at[first:], {name: runs[:, first:] for name, runs in lost.items()})
+    means, ends = _draw(
+        axes, at[first:], {name: (mean[first:], half[first:]) for name, (mean, half) in lost.items()}
+    )
     axes.set(xlabel="people so far", title="regret so far, in people's payoffs")
     if logarithmic:
         lowest = max(float(means[means > 0].min()), float(means.max()) / DECADES)
@@ -117,19 +150,14 @@ def _draw_regret(axes: Axes, simulation: Simulation) -> None:
     name_lines(axes, ends)
 
 
-def _lines(simulation: Simulation) -> tuple[Floats, dict[str, Floats]]:
-    """After how many people, and the cumulative payoffs of each learner's runs then."""
-    runs = simulation.by_learner(simulation.middle_epsilon)
-    at = np.array(curve_rounds(simulation.stream["rounds"]), dtype=np.float64)
-    drawn = np.unique(np.linspace(0, len(at) - 1, POINTS).astype(int))
-    return at[drawn], {name: np.array([run.curve for run in group])[:, drawn] for name, group in runs.items()}
+def _bands(found: Curves) -> dict[str, tuple[Floats, Floats]]:
+    return {name: (np.array(mean), np.array(found.half[name])) for name, mean in found.mean.items()}
 
 
-def _draw(axes: Axes, at: Floats, lines: dict[str, Floats]) -> tuple[Floats, list[LineEnd]]:
+def _draw(axes: Axes, at: Floats, bands: dict[str, tuple[Floats, Floats]]) -> tuple[Floats, list[LineEnd]]:
     """A line and a band for each learner's runs; returns the means, and where the lines end."""
-    looks, means, ends = line_styles(lines), [], []
-    for number, (name, runs) in enumerate(lines.items()):
-        mean, half = mean_and_band(runs)
+    looks, means, ends = line_styles(bands), [], []
+    for number, (name, (mean, half)) in enumerate(bands.items()):
         # Markers of two learners whose lines are one stand beside each other.
         _draw_line(axes, at, mean, half, looks[name], markevery=(0.03 * number, 0.2))
         means.append(mean)
@@ -163,7 +191,8 @@ def _curves(simulation: Simulation) -> Figure:
         ends.append((name, means[-1], look.colour))
         highest = max(highest, *means)
     chance = "random" not in everybody and base.greedy.value > 0
-    ends += _draw_yardsticks(axes, 1.0, base.random / base.greedy.value if chance else None)
+    today = simulation.today.value / base.greedy.value if simulation.today and base.greedy.value > 0 else None
+    ends += _draw_yardsticks(axes, 1.0, base.random / base.greedy.value if chance else None, today)
     axes.set(
         xscale="log",
         xlabel="epsilon asked for (more private to the left)",
@@ -210,11 +239,16 @@ def _draw_line(axes: Axes, at: Any, mean: Floats, half: Floats, look: LineStyle,
         axes.fill_between(at, mean - half, mean + half, color=look.colour, alpha=0.2, linewidth=0)
 
 
-def _draw_yardsticks(axes: Axes, greedy: float, random: float | None = None) -> list[LineEnd]:
-    """What hindsight reaches, and chance where that is given, as lines to measure against; returns their ends."""
+def _draw_yardsticks(
+    axes: Axes, greedy: float, random: float | None = None, today: float | None = None
+) -> list[LineEnd]:
+    """What hindsight reaches, chance and today's slate where given, as lines to measure against; returns their ends."""
     ends = [("greedy in hindsight", greedy, INK)]
     axes.axhline(greedy, color=INK, linestyle="--", linewidth=1)
     if random is not None:
         axes.axhline(random, color=FAINT, linestyle=":", linewidth=1.2)
         ends.append(("random", random, FAINT))
+    if today is not None:
+        axes.axhline(today, color=INK, linestyle="-.", linewidth=1)
+        ends.append((TODAY, today, INK))
     return ends

@@ -102,13 +102,14 @@ def write(figure: Figure, path: Path, **how: Any) -> Path:
     return path
 
 
-def save(figure: Figure, stem: Path) -> tuple[Path, Path]:
-    """Write stem.png and stem.svg."""
-    png, svg = (stem.with_name(f"{stem.name}.{kind}") for kind in ("png", "svg"))
+def save(figure: Figure, stem: Path) -> Path:
+    """Write stem.png, stem.pdf and stem.svg; returns the last."""
+    png, pdf, svg = (stem.with_name(f"{stem.name}.{kind}") for kind in ("png", "pdf", "svg"))
     write(figure, png)
     figure.set_layout_engine("none")  # it is laid out now
+    figure.savefig(pdf, metadata={"CreationDate": None})
     figure.savefig(svg, metadata={"Date": None})
-    return png, svg
+    return svg
 
 
 def thousands(axes: Axes, *, y: bool = False) -> None:

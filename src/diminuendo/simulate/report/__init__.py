@@ -1,6 +1,6 @@
 """The report: what simulations found, as one page for people. It is not private, and says so.
 
-`write_report` writes `report.html`, which holds everything it shows, and the figures as PNG and SVG beside it.
+`write_report` writes `report.html`, which holds everything it shows, and the figures as PNG, SVG and PDF beside it.
 """
 
 from __future__ import annotations
@@ -11,13 +11,14 @@ from pathlib import Path
 import diminuendo
 from diminuendo._extras import extra
 from diminuendo.errors import InvalidInput
+from diminuendo.privacy.sentence import guarantee_sentence
 from diminuendo.simulate.result import Simulation, Sweep
 
 with extra("simulate"):
     from diminuendo.simulate.report.figures import plates
     from diminuendo.simulate.report.html import escaped
     from diminuendo.simulate.report.page import again, heading, page, section
-    from diminuendo.simulate.report.text import guarantee_sentence, headlines
+    from diminuendo.simulate.report.text import headlines
 
 __all__ = ["guarantee_sentence", "write_report"]
 

@@ -11,10 +11,12 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from diminuendo.simulate.figures.earned import about, payoff_figure, price_figure, regret_figure
+from diminuendo.simulate.figures.hits import hits_figure
 from diminuendo.simulate.figures.seeds import seeds_figure
 from diminuendo.simulate.figures.slates import MARK, chosen_items, label, shares_of, slates_figure
 from diminuendo.simulate.figures.spending import SIGNS, arrival_figure, average, spending_figure, varies
 from diminuendo.simulate.figures.style import WIDTH, LineStyle, line_styles, save, style
+from diminuendo.simulate.hits import hits_a_day, hits_said
 from diminuendo.simulate.result import Result, Simulation
 
 WHOLE = 200
@@ -46,11 +48,11 @@ class Plate:
 
 def plates(simulation: Simulation, folder: Path, prefix: str) -> Iterator[Plate]:
     """Draw everything into `folder`, one figure after the other."""
-    for make in (_over_time, _price, _budget, _slates):
+    for make in (_hits, _over_time, _price, _budget, _slates):
         with style():
             heading, caption, drawn = make(simulation)
             pictures = [
-                Picture(save(figure, folder / f"{prefix}-{name}")[1], alt) for name, alt, figure in drawn
+                Picture(save(figure, folder / f"{prefix}-{name}"), alt) for name, alt, figure in drawn
             ]
         if pictures:
             yield Plate(make.__name__.strip("_").replace("_", "-"), heading, caption, pictures)
@@ -58,6 +60,16 @@ def plates(simulation: Simulation, folder: Path, prefix: str) -> Iterator[Plate]
 
 DrawnPlate = tuple[str, str, list[tuple[str, str, Figure]]]
 """Heading, caption, and pictures: name of the file, what can be seen, figure."""
+
+
+def _hits(simulation: Simulation) -> DrawnPlate:
+    rows, day = hits_a_day(simulation), simulation.per_day
+    if day is None:
+        return "", "", []
+    heading = f"{day.hits[:1].upper()}{day.hits[1:]} a day"
+    seen = f"{heading}: " + ", ".join(f"{one.who} {day.said(one.hits)}" for one in rows) + "."
+    dashed = "" if simulation.today is None else " Dashed: today's slate."
+    return heading, hits_said(simulation, day) + dashed, [("hits", seen, hits_figure(rows, day))]
 
 
 def _over_time(simulation: Simulation) -> DrawnPlate:

@@ -13,21 +13,21 @@ from math import nan
 from string import Template
 
 import diminuendo
+from diminuendo.learners import LEARNERS
+from diminuendo.privacy.sentence import factor, guarantee_sentence
+from diminuendo.simulate.hits import hits_table
 from diminuendo.simulate.report.contexts import contexts_section
 from diminuendo.simulate.report.figures import Plate
 from diminuendo.simulate.report.html import escaped, table
 from diminuendo.simulate.report.text import (
     COLUMNS,
     command,
-    factor,
-    guarantee_sentence,
     headlines,
-    main_learner,
     seeded_note,
     table_rows,
 )
 from diminuendo.simulate.result import Result, Simulation
-from diminuendo.simulate.table import comers
+from diminuendo.simulate.table import comers, main_learner, rules_said
 from diminuendo.streams.builtin import BUILTIN
 
 CAME_BACK = {
@@ -71,12 +71,13 @@ def page(title: str, body: str, version: str) -> str:
 def section(simulation: Simulation, plates: Iterable[Plate], anchor: str, *, alone: bool, notice: str) -> str:
     """One simulation, `alone` on its page or not. The notice is put before the guarantee."""
     level = "h1" if alone else "h2"
-    figures = "".join(_figure(plate, anchor) for plate in plates)
+    figures = {plate.key: _figure(plate, anchor) for plate in plates}
+    day = figures.pop("hits", "") + in_a_day(simulation)
     numbers = table("Means over runs, per person.", COLUMNS, table_rows(simulation))
     return (
         f'<section id="{anchor}"><{level}>{escaped(heading(simulation))}</{level}>'
-        f"<p>{escaped(lead(simulation))}</p>{was_read(simulation)}{answer(simulation)}{notice}{promises(simulation)}"
-        f"{contexts_section(simulation)}{figures}"
+        f"<p>{escaped(lead(simulation))}</p>{was_read(simulation)}{answer(simulation)}{notice}{day}"
+        f"{promises(simulation)}{contexts_section(simulation)}{''.join(figures.values())}"
         f"<h3>The numbers</h3>{numbers}</section>"
     )
 
@@ -102,6 +103,8 @@ def lead(simulation: Simulation) -> str:
         f"({stream['objective']}). {CAME_BACK[simulation.feedback]} {len(groups)} learners did the choosing, "
         f"{seeds} {'time' if seeds == 1 else 'times'} each"
         + (f", at epsilon {asked}." if asked else ".")
+        + (" Pictures and means count every round as a person." if "people" in stream else "")
+        + (f" {rules_said(simulation)}" if simulation.rules else "")
         + (
             f" It was known of each person beforehand: {simulation.contexts.said}."
             if simulation.contexts
@@ -127,6 +130,12 @@ def answer(simulation: Simulation) -> str:
         f'<ul class="numbers">{cards}</ul><p class="soft">Payoff, as a share of what greedy earns in hindsight, when '
         "it knows all people beforehand and shows one slate to everybody. ±: 95 % interval over runs.</p>"
     )
+
+
+def in_a_day(simulation: Simulation) -> str:
+    """What is earned in a day, in numbers; nothing where nobody said how many people come."""
+    day = simulation.per_day
+    return "" if day is None else table(f"The same {day.hits} in numbers.", *hits_table(simulation, day))
 
 
 def promises(simulation: Simulation) -> str:
@@ -161,7 +170,11 @@ def _who(run: Result) -> str:
     """A line that says whose promise follows."""
     asked = "" if run.asked_epsilon is None else f", asked for epsilon {run.asked_epsilon:g}"
     own = "" if run.played_by == run.learner else f" (played by {escaped(run.played_by)})"
-    return f"<b>{escaped(run.learner)}</b>{own}{asked}:"
+    origin = LEARNERS.origins.get(run.played_by)
+    plugin = (
+        "" if origin is None else f"; from the plugin {escaped(origin.module)}, whose author answers for it"
+    )
+    return f"<b>{escaped(run.learner)}</b>{own}{asked}{plugin}:"
 
 
 def _quoted(run: Result) -> str:

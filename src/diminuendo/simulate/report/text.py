@@ -1,40 +1,36 @@
 """What a report says, in plain text: the answer in three numbers, all numbers in a table, the guarantee, the command.
 
-The guarantee is put into words that can be quoted: who is protected, of what, from whom, how much, and on which
-conditions. (epsilon, delta)-differential privacy says of everything that may be seen: its probability under one answer
-is at most e^epsilon times its probability under another, plus delta. The words say just that, with numbers rounded
-upwards. (That odds move by no more than e^epsilon *except with probability delta* is often said, and is not the same.)
+The guarantee in words is that of privacy/sentence.py.
 """
 
 from __future__ import annotations
 
-import math
 import shlex
 from collections.abc import Iterator, Mapping
-from decimal import ROUND_FLOOR, Context, Decimal
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from diminuendo._plugins import Origin
+from diminuendo.learners import LEARNERS
 from diminuendo.learners.base.replay import AT_ONCE
-from diminuendo.objectives import NoisyOr
+from diminuendo.objectives import FAMILIES, NoisyOr
+from diminuendo.privacy.sentence import upwards
 from diminuendo.simulate.result import Result, Simulation
 from diminuendo.simulate.table import (
     BY_TYPE,
-    DIGITS,
-    EVERYBODY,
     SHUFFLED,
-    as_written,
+    TODAY,
     earned,
+    main_learner,
     mean_and_band,
-    plain,
-    rounded_up,
     share_of,
     speed,
-    upwards,
     upwards_short,
 )
-from diminuendo.streams.builtin import FROM_ROWS
+from diminuendo.simulate.today import joined
+from diminuendo.streams.builtin import BUILTIN, from_rows
+from diminuendo.streams.per_day import HITS
 
 COLUMNS = (
     "learner",
@@ -58,13 +54,6 @@ class Headline(NamedTuple):
     whose: str
 
 
-def main_learner(simulation: Simulation) -> str:
-    """Whom the report is about: `private`, or the first learner that promises something, or the first one."""
-    names = list(simulation.by_learner())
-    promising = [run.learner for run in simulation.results if run.epsilon is not None and run.epsilon > 0]
-    return "private" if "private" in names else (promising or names)[0]
-
-
 def headlines(simulation: Simulation) -> Iterator[Headline]:
     """What the main learner earns, what one without privacy does, what chance does."""
     groups, about = simulation.by_learner(simulation.middle_epsilon), main_learner(simulation)
@@ -78,6 +67,10 @@ def headlines(simulation: Simulation) -> Iterator[Headline]:
         base = simulation.benchmarks
         share = base.random / base.greedy.value if base.greedy.value else 1.0
         yield Headline(_percent(share), "random choice")
+    if simulation.today is not None:
+        base = simulation.benchmarks
+        share = simulation.today.value / base.greedy.value if base.greedy.value else 1.0
+        yield Headline(_percent(share), TODAY)
 
 
 def table_rows(simulation: Simulation) -> Iterator[list[str]]:
@@ -92,6 +85,8 @@ def table_rows(simulation: Simulation) -> Iterator[list[str]]:
             f"{BY_TYPE}, in hindsight": known.greedy,
             f"{SHUFFLED.strip()}, in hindsight": known.shuffled,
         }
+    if simulation.today is not None:
+        hindsight[TODAY] = simulation.today.value
     for name, value in hindsight.items():
         yield [name, *nothing, f"{value:.4f}", "", share_of(value, reference), "", "", ""]
     groups: dict[tuple[str, float | None], list[Result]] = {}
@@ -122,53 +117,6 @@ def _give_or_take(half: float) -> str:
     return " (±\N{NO-BREAK SPACE}" + (f"{half:.0f})" if half >= 9.5 else f"{half:.1g})")
 
 
-SMALL = Decimal("0.1")
-"""Below, what e^epsilon is more than 1 gets all the digits: 1.01 would say ten times what epsilon 0.001 means."""
-
-
-def guarantee_sentence(guarantee: Mapping[str, Any], *, visits: int = 1) -> str:
-    """What a guarantee (as `Guarantee.as_json()` writes it) promises to a person who has up to `visits` rounds."""
-    epsilon, delta = guarantee["epsilon"], guarantee["delta"]
-    if epsilon is None:
-        return "Nothing is promised: what is shown may reveal what any one person answered."
-    if epsilon == 0 and delta == 0:
-        return (
-            "What is shown does not depend on what anybody answered, so nobody can learn anything about an answer from "
-            "it: (0, 0)-differential privacy."
-        )
-    rounds, names = "in one round", ""
-    if visits > 1:
-        rounds = f"in up to {visits:,} rounds together"
-        names = ", where everybody comes under one name of her own"
-    plus = f", plus at most {chance(delta)}" if delta > 0 else ""
-    real = "" if guarantee["exact"] else ", for real numbers, which the numbers computed with only resemble"
-    jointly = guarantee.get("view", EVERYBODY) != EVERYBODY
-    whatever, other, joint = f"Whatever any one person answers {rounds}", "had she answered anything else", ""
-    every = "Others are all who see every slate and every released number of the whole run"
-    shown: list[str] = []
-    if jointly:
-        whatever = f"Whatever is known of any one person, and whatever she answers, {rounds}"
-        other, joint = "had anything else been known of her, or had she answered anything else", "joint "
-        every = (
-            "Others are all but herself, together: all who see every slate but hers and every released number"
-        )
-        shown = ["Her own slates follow from what is known of her; whoever sees them may learn it."]
-    return " ".join(
-        [
-            f"{whatever}, and whether she answers at all: the probability of anything that others may come to see is "
-            f"at most {factor(epsilon)} times what it would be {other}, or nothing{plus}.",
-            f"{every}, whatever else they know and however long they compute.",
-            *shown,
-            "That she came is not hidden.",
-            f"This is {joint}({upwards(epsilon)}, {upwards(delta)})-differential privacy ({guarantee['neighbours']}), "
-            f"proved in {guarantee['proof']} of diminuendo{real}.",
-            "It holds where random numbers come from the operating system and stay secret, where every answer is given "
-            f"to the decision that it answers{names}, and where nothing else that depends on answers, such as payoffs "
-            "or click rates, is published.",
-        ]
-    )
-
-
 def seeded_note(guarantee: Mapping[str, Any]) -> str:
     """What must be said beside the sentence where the coins were seeded, as in every simulation; otherwise nothing."""
     if guarantee["secure_coins"] or not guarantee["epsilon"]:
@@ -179,33 +127,12 @@ def seeded_note(guarantee: Mapping[str, Any]) -> str:
     )
 
 
-def factor(epsilon: float) -> str:
-    """e^epsilon, as a power and as a number that is not less."""
-    power = f"e^{upwards(epsilon)}"
-    if epsilon > math.log(1e9):
-        return f"{power} (more than a billion)"
-    grown = rounded_up(as_written(epsilon)).exp()
-    if grown - 1 < SMALL:
-        return f"{power} = {plain(1 + rounded_up(grown - 1))}"
-    return f"{power} = {plain(rounded_up(grown, max(DIGITS, grown.adjusted() + 1)))}"
-
-
-def chance(delta: float) -> str:
-    """A small probability in words that is not less than it."""
-    times = math.floor(1 / as_written(delta))
-    for name, size in (("billion", 10**9), ("million", 10**6)):
-        if times >= size:
-            many = Context(prec=DIGITS, rounding=ROUND_FLOOR).plus(Decimal(times) / size)
-            return f"one in {'a' if many == 1 else plain(many)} {name}"
-    return f"one in {times:,}"
-
-
 def command(simulation: Simulation) -> str:
     """What to type to run it again."""
     first, stream = simulation.results[0], simulation.stream
     private = [run for run in simulation.results if run.asked_epsilon is not None]
     words = ["diminuendo", "simulate", stream["name"]]
-    if stream["objective"] != NoisyOr.name and stream["objective"] in FROM_ROWS:
+    if stream["objective"] != NoisyOr.name and stream["objective"] in from_rows():
         words += ["--objective", stream["objective"]]
     words += ["--slots", str(first.slots), "--rounds", str(first.rounds), "--feedback", first.feedback]
     if first.clicks:
@@ -223,8 +150,30 @@ def command(simulation: Simulation) -> str:
         words += ["--late", first.late]
     if first.answering < 1:
         words += ["--answering", _written(first.answering)]
+    if (
+        simulation.rules is not None
+    ):  # slots of their own, and pins elsewhere than in the first slots, have no option
+        pinned = tuple(item for _, item in simulation.rules.pinned)
+        words += ["--pinned", joined(pinned, stream.get("labels"))] if pinned else []
+        for items, most in simulation.rules.caps:
+            words += ["--cap", f"{most}:{joined(items, stream.get('labels'))}"]
+    if simulation.today is not None:
+        words += ["--today", joined(simulation.today.slate, stream.get("labels"))]
+    if simulation.per_day is not None:
+        words += ["--per-day", _written(simulation.per_day.people)]
+        words += [] if simulation.per_day.hits == HITS else ["--hits", simulation.per_day.hits]
     words += ["--seeds", str(len({run.seed for run in simulation.results}))]
+    for origin in outsiders(simulation):
+        words += ["--plugin", origin.file or origin.module]
     return shlex.join(str(word) for word in words)
+
+
+def outsiders(simulation: Simulation) -> list[Origin]:
+    """The plugins that its learners, its people and their objective came from."""
+    stream = simulation.stream
+    found = [BUILTIN.origins.get(stream["name"]), FAMILIES.origins.get(stream["objective"])]
+    found += [LEARNERS.origins.get(run.played_by) for run in simulation.results]
+    return list(dict.fromkeys(origin for origin in found if origin is not None))
 
 
 def _written(number: float) -> str:

@@ -111,8 +111,7 @@ class StoredPeople:
         kind = _validate.whole(kind, 0, self.n_types - 1, "type")
         self._room(1, batch)
         self._waiting.append((int(batch), kind, places, row.copy()))
-        if len(self._waiting) >= max(FEWEST, len(self) // SHARE):
-            self._put_together()
+        self._gather()
 
     def add_rows(self, rows: Any, *, batch: int, kinds: Ints | None = None) -> None:
         """Many people of one batch at once: one per row of a scipy CSR matrix; `kinds`: their types."""
@@ -122,13 +121,26 @@ class StoredPeople:
         if types.shape != (people,) or ((types < 0) | (types >= self.n_types)).any():
             raise InvalidInput(f"Types are from 0 to {self.n_types - 1}, one for each of {people} people.")
         self._room(people, batch)
-        self._put_together()
-        self._append(np.full(people, batch), types, starts, places, values)
+        if people < FEWEST:
+            ends = starts.tolist()
+            self._waiting += [
+                (int(batch), kind, places[low:high], values[low:high])
+                for kind, low, high in zip(types.tolist(), ends, ends[1:], strict=False)
+            ]
+            self._gather()
+        else:
+            self._put_together()
+            self._append(np.full(people, batch), types, starts, places, values)
 
     def forget(self, before: int) -> None:
         """Drop everybody of batches before that one. What they paid for is not given back."""
         self._put_together()
         self._keep(self._some(self._batches >= before))
+
+    def keep_only(self, stays: NDArray[np.bool_]) -> None:
+        """Drop the others. What they paid for is not given back, nor may somebody else come in their place."""
+        self._put_together()
+        self._keep(self._some(stays))
 
     def sigmas(
         self, weights: Ints, cost: Gaussian | ContinuousGaussian, singles: float = 0.5
@@ -324,6 +336,10 @@ class StoredPeople:
         if self._added + people > self.schedule.rounds:
             raise InvalidInput(f"More than the {self.schedule.rounds} people that there was room for.")
         self._added += people
+
+    def _gather(self) -> None:
+        if len(self._waiting) >= max(FEWEST, len(self) // SHARE):
+            self._put_together()
 
     def _put_together(self) -> None:
         if self._waiting:

@@ -86,6 +86,12 @@ class TypedSumsMemory:
         """How to ask people who are not kept."""
         return lambda starts, items: GainWalk(self._frame.n_items, [passing], starts, items).after
 
+    def mark(self, rounds: list[int]) -> None:
+        """Need not be known: nobody is kept."""
+
+    def erase(self, rounds: Ints) -> None:
+        """Nobody is kept, and nothing is taken off sums."""
+
     def forget(self, before: int) -> None:
         """Tastes have changed: every batch but the open one is dropped, which is number `before`."""
         self._sums.forget()

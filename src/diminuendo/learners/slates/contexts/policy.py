@@ -53,7 +53,7 @@ MOST_GROUPS = 64
 class GroupedSlatePolicy(MenuPolicy):
     """Plans blocks for groups, deals their decks, and publishes what people said; `asked` is what was asked for."""
 
-    purpose = "one question to each person"
+    purpose, elsewhere = "one question to each person", True
 
     def __init__(
         self, frame: Frame, asked: Budget, counts: Counts, questions: Questions, known: KnownBeforehand
@@ -312,16 +312,18 @@ class GroupedSlatePolicy(MenuPolicy):
         """The leading slate of her group's last block; where none leads, its first; before there is one, any items."""
         if not self._shown_out():
             return False
-        segment = self.coming.segment_of[self.frame.coming[0] if len(self.frame.coming) else 0]
-        group = int(self.group_of[segment])
-        shown, builder = self._shown.get(group, self._shown.get(0)), self._builder
-        if shown is None:
-            row[:] = builder.any_slate()
-        else:
-            leading = shown.plan.block.slates[max(0, int(shown.leading[0]))]
-            row[:] = builder.mended(leading, self.groups[group].planner.posterior.appeals)
+        row[:] = self.filler(int(self.frame.coming[0]) if len(self.frame.coming) else 0)
         self.leave_out(row[None, :], self.frame.coming[:1])
         return True
+
+    def filler(self, kind: int = 0) -> Items:
+        """What somebody of the type `kind` is shown where no round of a deck can be had."""
+        group = int(self.group_of[self.coming.segment_of[kind]])
+        shown, builder = self._shown.get(group, self._shown.get(0)), self._builder
+        if shown is None:
+            return builder.any_slate()
+        leading = shown.plan.block.slates[max(0, int(shown.leading[0]))]
+        return builder.mended(leading, self.groups[group].planner.posterior.appeals)
 
     # Private: answers become ticks in the cells of open blocks.
 

@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from diminuendo.errors import InvalidInput, LedgerDamaged, refuse_copies
-from diminuendo.privacy import durable
+from diminuendo.privacy.books import durable
 from diminuendo.types import Ints
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}(@[A-Za-z0-9][A-Za-z0-9._-]{0,79})*")
@@ -29,6 +29,28 @@ def digest(values: Ints) -> str:
     found = hashlib.sha256(repr((values.shape, values.dtype.str)).encode())
     found.update(np.ascontiguousarray(values).reshape(-1).view(np.uint8).data)
     return found.hexdigest()
+
+
+def check_name(name: str) -> None:
+    """Refuse names that could not be those of files."""
+    if not isinstance(name, str) or not NAME.fullmatch(name):
+        raise InvalidInput(f"Names are up to 80 letters, digits, dots, dashes and underscores; got {name!r}.")
+
+
+def packed(values: Ints) -> bytes:
+    """A released vector as it is kept."""
+    out = io.BytesIO()
+    np.save(out, np.asarray(values), allow_pickle=False)
+    return out.getvalue()
+
+
+def unpacked(content: bytes, where: object) -> Ints:
+    """A vector from what was kept there."""
+    try:
+        found: Ints = np.load(io.BytesIO(content), allow_pickle=False)
+    except (ValueError, EOFError) as error:
+        raise LedgerDamaged(f"{where} is not a release that was kept whole: {error}.") from error
+    return found
 
 
 class Releases:
@@ -52,10 +74,7 @@ class Releases:
 
     def check(self, name: str) -> None:
         """Refuse names that could not be those of files."""
-        if not isinstance(name, str) or not NAME.fullmatch(name):
-            raise InvalidInput(
-                f"Names are up to 80 letters, digits, dots, dashes and underscores; got {name!r}."
-            )
+        check_name(name)
 
     def has(self, name: str) -> bool:
         """Whether there is a release of that name."""
@@ -84,15 +103,12 @@ class Releases:
         if path.exists():
             durable.sync_folder(path.parent)  # whoever wrote it may not have come that far
         else:
-            out = io.BytesIO()
-            np.save(out, np.asarray(draw()), allow_pickle=False)
-            durable.write_once(path, out.getvalue())  # if somebody was faster, theirs is the release
+            durable.write_once(path, packed(draw()))  # if somebody was faster, theirs is the release
         try:
-            with path.open("rb") as file:
-                found: Ints = np.load(file, allow_pickle=False)
-        except (ValueError, EOFError, OSError) as error:
+            content = path.read_bytes()
+        except OSError as error:
             raise LedgerDamaged(f"{path} is not a release that was kept whole: {error}.") from error
-        return found
+        return unpacked(content, path)
 
     def _path(self, name: str) -> Path:
         return Path(self._folder or "") / f"{name}.npy"

@@ -100,19 +100,28 @@ def parse(content: bytes, name: str) -> Record:
     budget = None
     for number, text in enumerate(lines, start=1):
         try:
-            body = json.loads(text)
-            head = body.pop("hash")
-            if head != chained(heads[-1] if heads else "", body):
-                raise LedgerDamaged("its hash does not fit")
-            if number == 1:
-                budget = _budget(body)
-            else:
-                entries.append(_entry(body))
-        except (ValueError, KeyError, TypeError, AttributeError, DiminuendoError) as error:
+            found, head = read_line(text, heads[-1] if heads else "")
+        except LedgerDamaged as error:
             raise LedgerDamaged(f"{name}, line {number}: {error}. Restore the file from a copy.") from error
         heads.append(head)
+        if isinstance(found, Budget):
+            budget = found
+        else:
+            entries.append(found)
     assert budget is not None
     return Record(budget, tuple(entries), tuple(heads), torn)
+
+
+def read_line(text: bytes, before: str) -> tuple[Budget | Charge | Drawn, str]:
+    """What one line says, checked against the head of the line before, and its own head. The first has none before."""
+    try:
+        body = json.loads(text)
+        head = body.pop("hash")
+        if head != chained(before, body):
+            raise LedgerDamaged("its hash does not fit")
+        return _entry(body) if before else _budget(body), head
+    except (ValueError, KeyError, TypeError, AttributeError, DiminuendoError) as error:
+        raise LedgerDamaged(str(error)) from error
 
 
 def _breaks_off(line: bytes) -> bool:

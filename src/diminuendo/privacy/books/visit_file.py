@@ -18,7 +18,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from diminuendo.errors import LedgerDamaged, LedgerInUse
-from diminuendo.privacy import durable
+from diminuendo.privacy.books import durable
 
 FORMAT = 1
 

@@ -109,6 +109,15 @@ def write_once(path: Path, content: bytes) -> bool:
     return True
 
 
+def replaced(path: Path, content: bytes) -> None:
+    """Put the content at `path`, whole and on disk, in place of what is there."""
+    fresh = path.with_name(f"{path.name}.new")
+    fresh.unlink(missing_ok=True)
+    write_once(fresh, content)
+    os.replace(fresh, path)
+    sync_folder(path.parent)
+
+
 def sweep(folder: Path) -> None:
     """Remove what was left unfinished; to be called by the one process that may write into the folder."""
     for left in folder.glob(f"{UNFINISHED}*"):

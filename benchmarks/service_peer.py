@@ -1,0 +1,125 @@
+"""The service as it is timed: our app beside an echo, the floor, and answers committed one by one, the peer.
+
+    python -m benchmarks.service_peer FOLDER
+
+The port that it listens on is printed first. `/cpu` says how many seconds of the processor the process has used.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import sys
+import time
+from collections.abc import Sequence
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, cast
+
+import msgspec
+import uvicorn
+from nacl.bindings import crypto_box_keypair
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from diminuendo.service.api import ApiConfig, create_app
+from diminuendo.service.api.app import Api
+from diminuendo.service.api.wire import JSON, reply
+from diminuendo.service.front.writer import Writer
+from diminuendo.service.log import Log
+from diminuendo.service.records import PlacementFacts, PopulationFacts, PublicMenu
+from diminuendo.service.store import AnswerRow, Counted, Publication, open_store
+
+KEY, ITEMS, SLOTS = "key", 294, 5
+
+
+def site(folder: Path) -> Api:
+    """A store with one placement, and a front end."""
+    store = open_store(f"sqlite:{folder / 'store.db'}")
+    store.add_population("people", msgspec.json.encode(PopulationFacts(1.0, 1e-6)))
+    names = tuple(f"item-{number}" for number in range(ITEMS))
+    facts = PlacementFacts("people", names, SLOTS, "click", 100_000_000)
+    number = store.add_placement("shop", "people", msgspec.json.encode(facts))
+    deck = tuple(place % 7 for place in range(2_000_000))
+    slates = tuple(tuple(range(first, first + SLOTS)) for first in range(7))
+    menu = PublicMenu(
+        1,
+        "rounds",
+        SLOTS,
+        0,
+        len(deck),
+        slates[0],
+        slates,
+        deck,
+        head="00",
+        seal=f"1:{crypto_box_keypair()[0].hex()}",
+    )
+    body = msgspec.json.encode(menu)
+    store.publish(
+        store.lead("nobody"), Publication(number, body, 1, 0, len(deck), len(deck), store.now(), b"", 0)
+    )
+    keys = {"serve": [sha256(KEY.encode()).hexdigest()]}
+    config = ApiConfig({1: bytes(32)}, bytes(32), cast(Any, keys))
+    return create_app(store, config, Log())
+
+
+class OneByOne:
+    """Keeps each answer in a transaction of its own, as a service does that was not thought about."""
+
+    def __init__(self, writer: Writer) -> None:
+        self._writer = writer
+
+    def keep(self, answers: Sequence[AnswerRow], visits: Sequence[Any] = ()) -> asyncio.Future[list[Counted]]:
+        """One commit for one answer."""
+        loop = asyncio.get_running_loop()
+        return loop.run_in_executor(None, self._writer._store.put, answers, visits)
+
+
+async def _echo(request: Request) -> Response:
+    """What any service does at least, written as its framework wants it."""
+    await request.body()
+    return Response(b"{}", media_type="application/json")
+
+
+class Timed:
+    """Our app, and what it is compared with."""
+
+    def __init__(self, api: Api) -> None:
+        self._api = api
+        self._echo = Starlette(routes=[Route("/echo", _echo, methods=["POST"])])
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        path = scope.get("path", "")
+        if path == "/bare":
+            await receive()
+            await reply(send, 200, JSON, b"{}")
+        elif path == "/echo":
+            await self._echo(scope, receive, send)
+        elif path == "/cpu":
+            await reply(send, 200, JSON, b"%.6f" % time.process_time())
+        elif path in ("/grouped", "/one-by-one"):
+            front = self._api.front
+            if isinstance(front.writer, Writer):
+                self._grouped = front.writer
+            writer = self._grouped if path == "/grouped" else OneByOne(self._grouped)
+            front.writer = cast(Writer, writer)
+            await reply(send, 200, JSON, b"{}")
+        else:
+            await self._api(scope, receive, send)
+
+
+def main() -> None:
+    """Serve until killed."""
+    listening = socket.socket()
+    listening.bind(("127.0.0.1", 0))
+    listening.listen(1024)
+    print(listening.getsockname()[1], flush=True)
+    app = Timed(site(Path(sys.argv[1])))
+    config = uvicorn.Config(app, loop="uvloop", http="httptools", access_log=False, log_level="error")
+    uvicorn.Server(config).run(sockets=[listening])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,99 @@
+"""What was typed, as values: numbers and names between commas, how tables are read, rules, the people of a day."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from diminuendo.cli import loading
+from diminuendo.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from diminuendo.offline import SlateRules
+    from diminuendo.streams import People
+    from diminuendo.streams.per_day import PerDay
+
+Number = TypeVar("Number", int, float)
+HITS = "hits"
+"""What is counted in a day, unless there is a better word; as in streams.per_day."""
+
+
+def numbers_in(given: str, kind: Callable[[str], Number], option: str) -> list[Number]:
+    """The numbers that were given to an option, separated by commas."""
+    try:
+        return [kind(part) for part in given.split(",")]
+    except ValueError:
+        whole = "whole numbers" if kind is int else "numbers"
+        raise InvalidInput(
+            f"{option} takes {whole} separated by commas, as 1 or 1,10; got {given!r}."
+        ) from None
+
+
+def how_to_read(columns: str | None, scale: str | None) -> dict[str, Any]:
+    """How a table is to be read, where that is said."""
+    found: dict[str, Any] = {}
+    if columns is not None:
+        found["columns"] = tuple(name.strip() for name in columns.split(","))
+        if len(found["columns"]) not in (2, 3):
+            raise InvalidInput(
+                "--columns takes the columns of person, item and value, as user,film,stars, or of person and item; got "
+                f"{columns!r}."
+            )
+    if scale is not None:
+        found["scale"] = tuple(numbers_in(scale, float, "--scale"))
+        if len(found["scale"]) != 2:
+            raise InvalidInput(
+                f"--scale takes the rating that means nothing and the one that means everything, as 1,5; got {scale!r}."
+            )
+    return found
+
+
+def compared_with(today: str | None, per_day: float | None, hits: str) -> dict[str, Any]:
+    """Today's slate and the people of a day, where they are said."""
+    found: dict[str, Any] = {"today": None, "per_day": a_day(per_day, hits)}
+    if today is not None:
+        with loading():
+            from diminuendo.simulate.today import split
+        found["today"] = split(today)
+    return found
+
+
+def a_day(per_day: float | None, hits: str) -> PerDay | None:
+    """The people of a day, where it is said how many come."""
+    if per_day is not None:
+        with loading():
+            from diminuendo.streams.per_day import PerDay
+        return PerDay(per_day, hits)
+    if hits != HITS:
+        raise InvalidInput(
+            "--hits names what is counted in a day; say how many people come, as --per-day 1000."
+        )
+    return None
+
+
+def rules_of(pinned: str | None, caps: list[str], streams: list[People]) -> SlateRules | None:
+    """What slates must keep to, by names or numbers of items; None where nothing is said."""
+    if pinned is None and not caps:
+        return None
+    from diminuendo.offline import SlateRules
+    from diminuendo.simulate.today import item_called, split
+
+    if len(streams) > 1:
+        raise InvalidInput(
+            "--pinned and --cap are about the items of one stream; simulate streams one by one."
+        )
+
+    def items(text: str, option: str) -> list[int]:
+        return [
+            item_called(name, streams[0].labels, streams[0].n_items, option) for name in split(text, option)
+        ]
+
+    found = []
+    for text in caps:
+        most, colon, names = text.partition(":")
+        if not (colon and most.strip().isdecimal()):
+            raise InvalidInput(
+                f"--cap takes how many are shown at most, and of which items, as 2:tea,soap,jam; got {text!r}."
+            )
+        found.append((items(names, "--cap"), int(most)))
+    return SlateRules(pinned=[] if pinned is None else items(pinned, "--pinned"), caps=found)

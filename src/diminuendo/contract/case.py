@@ -1,0 +1,71 @@
+"""A case: a learner with one kind of feedback, fresh ones of it, and people who answer them."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from diminuendo.errors import OutOfRange
+from diminuendo.learners import Learner, Setting
+from diminuendo.learners.base.entry import AnyEntry
+from diminuendo.learners.base.feedback import Anything, said_to
+from diminuendo.randomness import SeededCoins
+from diminuendo.streams.synthetic import taste_groups
+from diminuendo.types import Decision, FeedbackKind
+
+N_ITEMS, SLOTS = 12, 3
+PEOPLE = taste_groups(300, N_ITEMS, groups=4, items_per_group=5, seed=1)
+
+
+class Case:
+    """A learner with one kind of feedback, and fresh learners of it."""
+
+    def __init__(self, kind: AnyEntry, feedback: FeedbackKind) -> None:
+        self.kind, self.feedback = kind, feedback
+        self.found: dict[str, Any] = {}
+        """What one check found out, for others."""
+
+    def __repr__(self) -> str:
+        return f"{self.kind.name}, {self.feedback}"
+
+    def fresh(self, seed: int = 3, n_items: int = N_ITEMS, slots: int = SLOTS, rounds: int = 600) -> Learner:
+        """A new one, with coins of that seed."""
+        return self.made(Setting(n_items, slots, rounds, self.feedback), SeededCoins(seed))
+
+    def made(self, setting: Setting, coins: SeededCoins | None = None) -> Learner:
+        """A new one for a setting."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", OutOfRange)  # the paper's constants for so few rounds
+            return self.kind.for_setting(setting, coins=coins)
+
+    @property
+    def hears_nothing(self) -> bool:
+        """Whether whatever is said to it counts as nothing, so that nothing said can be wrong."""
+        return isinstance(self.fresh().policy.reader, Anything)
+
+    def answer(self, decision: Decision, t: int) -> Any:
+        """What person t of the people here says to a decision."""
+        return said_to(PEOPLE, t, decision.slate, self.feedback)
+
+    def trained(self, rounds: int = 50) -> Learner:
+        """One that has met the first people."""
+        learner = self.fresh()
+        for t in range(rounds):
+            decision = learner.choose()
+            learner.observe(decision, self.answer(decision, t))
+        return learner
+
+
+@contextmanager
+def raises(kinds: type[Exception] | tuple[type[Exception], ...], match: str = "") -> Iterator[None]:
+    """What is done in here must raise such an error, with words that match."""
+    try:
+        yield
+    except kinds as error:
+        if not re.search(match, str(error)):
+            raise AssertionError(f"expected an error that says {match!r}; it says: {error}") from error
+        return
+    raise AssertionError(f"expected {kinds}, and nothing was raised")

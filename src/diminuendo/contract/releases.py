@@ -1,0 +1,113 @@
+"""What is learned: something is published, early enough to be of use, and a snapshot holds it.
+
+Worlds are made longer, and budgets larger, until what is shown in the midst of a run depends on what people said: then
+something was published. Whoever is silent, or publishes at the end alone, never gets there.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from diminuendo.contract.case import N_ITEMS, SLOTS, Case
+from diminuendo.learners import Learner, Setting
+from diminuendo.objectives import NoisyOr
+from diminuendo.randomness import SeededCoins
+from diminuendo.randomness.words import PublicCoins, SecretRandomness
+from diminuendo.streams.people import People
+
+LENGTHS = (200, 800, 3200)
+"""Rounds of the worlds, one after the other."""
+EPSILONS = (1.0, 30.0)
+"""A learner that follows nobody for the first may be too careful for so few people."""
+EARLY, LATE = 0.25, 0.75
+"""The midst of a run, as shares of its rounds."""
+
+
+class World(NamedTuple):
+    """A setting, and people to whom other slates are shown in the midst of it than to others, of another taste."""
+
+    setting: Setting
+    people: People
+    others: People
+
+
+def crowd(rounds: int, first: int) -> People:
+    """People who want every second item, from the first or from the second on, each a little differently."""
+    rng = np.random.default_rng(first)
+    wants = rng.random((rounds, N_ITEMS)) * (np.arange(N_ITEMS) % 2 == first)
+    return People(NoisyOr(), (wants,), N_ITEMS)
+
+
+def world_in_which_it_learns(case: Case) -> World | None:
+    """The shortest world in which what is shown, in the midst of it, depends on people; None where there is none."""
+    if "world" not in case.found:
+        case.found["world"] = _look_for_world(case)
+    found: World | None = case.found["world"]
+    return found
+
+
+def _look_for_world(case: Case) -> World | None:
+    for rounds in LENGTHS:
+        for epsilon in EPSILONS:
+            setting = Setting(N_ITEMS, SLOTS, rounds, case.feedback, epsilon)
+            crowds = [crowd(rounds, first) for first in (0, 1)]
+            midst = slice(int(EARLY * rounds), int(LATE * rounds))
+            one, other = (case.made(setting, SeededCoins(3)).replay(people)[midst] for people in crowds)
+            if not np.array_equal(one, other):
+                return World(setting, *crowds)
+    return None
+
+
+def check_something_is_learned_in_time(case: Case) -> None:
+    """What is shown depends on what people said, before a run is nearly over."""
+    learner = case.fresh()
+    if learner.guarantee.epsilon == 0:
+        return  # promises that nothing does
+    assert world_in_which_it_learns(case) is not None, (
+        f"nothing that {case.kind.name!r} shows before three quarters of a run are over depends on what people said, "
+        f"in up to {LENGTHS[-1]:,} rounds and at epsilons up to {EPSILONS[-1]:g}: it releases nothing, or too late"
+    )
+
+
+def check_what_is_restored_goes_on_as_the_learner_would(case: Case) -> None:
+    """With the same random words from then on it shows the same slates; one without a menu, only by the same law."""
+    found = world_in_which_it_learns(case)
+    if found is None or case.fresh().menu is None:
+        return
+    rounds, half = found.setting.rounds, found.setting.rounds // 2
+    learner = case.made(found.setting, SeededCoins(3))
+    learner.replay(found.people[:half])
+    twin = case.kind.restore(learner.snapshot(), coins=SeededCoins(9))
+    _give_coins(learner, SeededCoins(9))
+    same = (learner.replay(found.people[half:]) == twin.replay(found.people[half:])).all(axis=1)
+    assert same.all(), (
+        f"restored from a snapshot after {half} of {rounds} rounds, {case.kind.name!r} shows other slates than the "
+        f"learner itself does with the same random words, first in round {half + int(np.argmin(same))}: the snapshot "
+        "lacks something"
+    )
+
+
+def check_a_snapshot_holds_what_was_learned(case: Case) -> None:
+    """What is shown after restoring depends on who came before."""
+    found = world_in_which_it_learns(case)
+    if found is None:
+        return  # which is said by another check
+    rounds, half = found.setting.rounds, found.setting.rounds // 2
+    shown = []
+    for before in (found.people, found.others):
+        learner = case.made(found.setting, SeededCoins(3))
+        learner.replay(before[:half])
+        twin = case.kind.restore(learner.snapshot(), coins=SeededCoins(9))
+        shown.append(twin.replay(found.people[half:]))
+    assert not np.array_equal(shown[0], shown[1]), (
+        f"restored from a snapshot after {half} of {rounds} rounds, {case.kind.name!r} shows the same, whatever people "
+        "said before: the snapshot does not hold what was learned"
+    )
+
+
+def _give_coins(learner: Learner, coins: SeededCoins) -> None:
+    """From now on its random words come from these."""
+    frame = learner._frame
+    frame.coins, frame.public, frame.secret = coins, PublicCoins(coins), SecretRandomness(coins)

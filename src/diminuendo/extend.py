@@ -1,0 +1,120 @@
+"""Extend: everything that a learner, an expert, an objective or a stream of your own is made of, and `register`.
+
+    from diminuendo.extend import Entry, Frame, Learner, MenuPolicy, OneSlate, PrivateSum, register
+
+A learner is a *policy* on a *frame*: it says what is shown (`draw`, or a menu by `show`), when something is published
+(`due`, `release`), and what becomes of an answer (`learn`). What it does not say has a default: it is replayed round by
+round, a snapshot holds its `sums`, its `options` and the menu that it shows, and it promises what its sums cost. A
+*recipe* puts the parts together, and an `Entry` gives it a name (docs/how-to/your-own-learner.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from diminuendo import _plugins
+from diminuendo.errors import InvalidInput
+from diminuendo.experts import EXPERTS, Expert
+from diminuendo.learners import LEARNERS, ROLES
+from diminuendo.learners.base.entry import Advice, AnyEntry, Entry
+from diminuendo.learners.base.feedback import Anything, Clicks, Objectives, Payoffs, Reader, Singles
+from diminuendo.learners.base.frame import Frame
+from diminuendo.learners.base.learner import Learner
+from diminuendo.learners.base.menu import Chooser, Menu, OneSlate, RandomSlates, SlateByType
+from diminuendo.learners.base.policy import MenuPolicy, Policy
+from diminuendo.learners.base.setting import Setting
+from diminuendo.objectives import FAMILIES
+from diminuendo.objectives.family import Family, Kernels
+from diminuendo.objectives.family import register as register_kernels
+from diminuendo.objectives.rows import checked_rows
+from diminuendo.privacy.budget import Budget, Guarantee
+from diminuendo.privacy.events import Gaussian, Laplace
+from diminuendo.privacy.ledger import Ledger
+from diminuendo.streams.builtin import BUILTIN
+from diminuendo.streams.people import People
+from diminuendo.sums.clip import Clip
+from diminuendo.sums.private_counts import ExactCounts, PrivateCounts
+from diminuendo.sums.private_sum import ExactSum, PrivateSum
+from diminuendo.sums.schedule import Schedule, equal, geometric
+
+
+def register(
+    *learners: AnyEntry,
+    families: Iterable[type[Family]] = (),
+    experts: Mapping[str, Callable[[int], Expert]] | None = None,
+    streams: Mapping[str, Callable[[], People]] | None = None,
+) -> None:
+    """Make learners, families of objectives, experts and streams known by their names, as if they were ours.
+
+        register(Entry("mine", mine, ...))
+
+    Call it in a module, which is then a plugin: workers import it by themselves. A name that somebody else has is
+    refused, and nothing is registered then; the same module may register again.
+    """
+    origin, wanted = _plugins.caller(1), list[tuple[_plugins.Table[Any], str, Any]]()
+    for entry in learners:
+        if not isinstance(entry, Entry):
+            raise InvalidInput(f"A learner is registered as an Entry; got {entry!r}.")
+        if entry.name in ROLES:
+            raise InvalidInput(
+                f"{entry.name!r} is a role, which no learner can be called. Take another name."
+            )
+        wanted.append((LEARNERS, entry.name, entry))
+    for family in families:
+        if not (isinstance(family, type) and issubclass(family, Family)):
+            raise InvalidInput(f"An objective is registered as a class derived from Family; got {family!r}.")
+        wanted.append((FAMILIES, family.name, family))
+    for table, named in ((EXPERTS, experts), (BUILTIN, streams)):
+        for name, make in (named or {}).items():
+            if not callable(make):
+                raise InvalidInput(f"What makes the {table.kind} {name!r} must be a function; got {make!r}.")
+            wanted.append((table, name, make))
+    if not wanted:
+        raise InvalidInput("There is nothing to register: give an Entry, or families=, experts= or streams=.")
+    for table, name, _ in wanted:
+        table.refuse(name, origin)
+    for table, name, thing in wanted:
+        table.register(name, thing, origin)
+
+
+__all__ = [
+    "Advice",
+    "Anything",
+    "Budget",
+    "Chooser",
+    "Clicks",
+    "Clip",
+    "Entry",
+    "ExactCounts",
+    "ExactSum",
+    "Expert",
+    "Family",
+    "Frame",
+    "Gaussian",
+    "Guarantee",
+    "Kernels",
+    "Laplace",
+    "Learner",
+    "Ledger",
+    "Menu",
+    "MenuPolicy",
+    "Objectives",
+    "OneSlate",
+    "Payoffs",
+    "People",
+    "Policy",
+    "PrivateCounts",
+    "PrivateSum",
+    "RandomSlates",
+    "Reader",
+    "Schedule",
+    "Setting",
+    "Singles",
+    "SlateByType",
+    "checked_rows",
+    "equal",
+    "geometric",
+    "register",
+    "register_kernels",
+]

@@ -1,0 +1,63 @@
+"""A plan in hits a day: what each epsilon would earn from the people of one day, by forecast, next to chance and today.
+
+Forecasts are for made-up people (model.py), who may find more or less to their taste than yours. So today's hits, which
+real people brought, can only be compared with them where they lie between chance and hindsight of the model; elsewhere
+the made-up people are not like yours, and nothing is said.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from diminuendo.errors import InvalidInput
+from diminuendo.plan.model import PublicModel
+from diminuendo.plan.planner import Plan
+from diminuendo.streams.per_day import PerDay
+
+
+@dataclass(frozen=True)
+class DayForecast:
+    """What the people of one day would bring, on average over the whole run."""
+
+    day: PerDay
+    hindsight: float
+    chance: float
+    hits: dict[float, float]
+    """For every epsilon of the plan."""
+    today: float | None
+    """What today's slate brings in a day, as was said."""
+
+    @property
+    def unlike(self) -> str | None:
+        """That today's hits cannot be compared with these forecasts, and what to do; or None."""
+        if self.today is None or self.chance <= self.today <= self.hindsight:
+            return None
+        best, than, more = "hindsight", "more", "larger"
+        if self.today < self.chance:
+            best, than, more = "random choice", "less", "smaller"
+        return (
+            f"Today's slate earns {than} than {best} does with these made-up people, so they are not like yours, and "
+            f"gains over today are not forecast. Say how many things one person cares about (--cares-about, a {more} "
+            "number), or simulate people of the past (diminuendo simulate --today)."
+        )
+
+    def as_json(self) -> dict[str, Any]:
+        """The forecast as plain values, as it is written to files."""
+        hits = [{"epsilon": epsilon, "hits": hits} for epsilon, hits in self.hits.items()]
+        return vars(self) | {"day": vars(self.day), "hits": hits, "unlike": self.unlike}
+
+
+def day_forecast(found: Plan, day: PerDay | float, today: float | None = None) -> DayForecast:
+    """A plan with prices, in hits a day. `today`: how many the slate of today brings in a day, where that is known."""
+    day = day if isinstance(day, PerDay) else PerDay(day)
+    if today is not None and not 0 <= today <= day.people:
+        raise InvalidInput(
+            f"today must be {day.hits} of one day, from 0 to the {day.people:,.10g} people who come; got {today:g}. A "
+            "person brings one at most."
+        )
+    model, slots = PublicModel(found.setting.n_items, found.cares_about), found.setting.slots
+    best = day.people * model.greedy(slots)
+    chance = best if slots == found.setting.n_items else day.people * model.random(slots)
+    hits = {price.epsilon: (1 - price.loss) * best for price in found.prices}
+    return DayForecast(day, best, chance, hits, today)

@@ -1,0 +1,101 @@
+"""The processes of a site, one each: python -m diminuendo.service prepare | trainer | front."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from diminuendo.errors import DiminuendoError, Superseded
+from diminuendo.service.api.keys import ROLES
+from diminuendo.service.keys import TRAINER, read_keys
+from diminuendo.service.processes import end_with_parent
+from diminuendo.service.site import read_site
+from diminuendo.service.store import open_store
+
+GIVES_WAY = 5
+"""How nice the trainer is: where processors are few, whoever waits for a decision or an answer goes first."""
+
+
+def prepare(path: Path) -> None:
+    """Make the site known to its store."""
+    from diminuendo.service.prepare import prepared
+
+    for line in prepared(read_site(path)):
+        print(line)
+
+
+def trainer(path: Path) -> None:
+    """Train until somebody asks to stop, or the process that started this one is gone."""
+    from diminuendo.service.trainer.trainer import Trainer
+
+    os.nice(GIVES_WAY)
+    site, over = read_site(path), _over()
+    with open_store(site.store) as store:
+        Trainer(store, site.keys / TRAINER).run(lambda: not over())
+
+
+def _over() -> Callable[[], bool]:
+    """Whether somebody asked to stop, or the process that started this one is gone. Nothing is cut off by that."""
+    stopped, orphaned = list[int](), end_with_parent()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stopped.append(1))
+    return lambda: bool(stopped) or orphaned()
+
+
+def front(path: Path, handed: int, name: str) -> None:
+    """Serve on a socket that was handed down."""
+    import asyncio
+    import socket
+
+    import uvicorn
+    import uvloop
+
+    from diminuendo.service.api.app import ApiConfig, create_app
+
+    site, over = read_site(path), _over()  # uvicorn raises signals once more when it is done
+    keys = read_keys(site.keys)
+    access = {role: [each.hex() for each in site.access.get(role, ())] for role in ROLES}
+    config = ApiConfig(keys.tokens, keys.names, access, keys.signing, f"front-{name}", site.open_menus)
+
+    async def end_with(server: uvicorn.Server) -> None:
+        while not over():
+            await asyncio.sleep(0.5)
+        server.should_exit = True
+
+    async def serve() -> None:
+        settings = uvicorn.Config(
+            create_app(store, config), access_log=False, log_config=None, lifespan="on", server_header=False,
+            timeout_graceful_shutdown=5, log_level="critical",  # what goes wrong is in our own log, without values
+        )  # fmt: skip
+        server = uvicorn.Server(settings)
+        watching = asyncio.create_task(end_with(server))
+        await server.serve([socket.socket(fileno=handed)])
+        watching.cancel()
+
+    with open_store(site.store) as store:
+        uvloop.run(serve())
+
+
+def main(words: list[str]) -> None:
+    """One process, by its name."""
+    try:
+        match words:
+            case ["prepare", path]:
+                prepare(Path(path))
+            case ["trainer", path]:
+                trainer(Path(path))
+            case ["front", path, handed, name]:
+                front(Path(path), int(handed), name)
+            case _:
+                sys.exit("Use `diminuendo serve`.")
+    except Superseded:
+        sys.exit("Another trainer leads.")
+    except DiminuendoError as error:
+        sys.exit(str(error))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

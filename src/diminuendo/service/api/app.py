@@ -1,0 +1,208 @@
+"""The app: routes put together around one front end."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from starlette.applications import Starlette
+from starlette.routing import Route, Router
+
+from diminuendo.service.api import bodies, hot, metrics, openapi
+from diminuendo.service.api.keys import Keys, Role
+from diminuendo.service.api.operators import Asked, plan_of
+from diminuendo.service.api.problems import Problem
+from diminuendo.service.api.routes import OPERATIONS, Operation
+from diminuendo.service.api.wire import JSON, NOTHING, Receive, Scope, Send, guarded, header, reply
+from diminuendo.service.front.front import Front
+from diminuendo.service.front.names import Names
+from diminuendo.service.front.tokens import Tokens
+from diminuendo.service.log import Log
+from diminuendo.service.store import Store
+
+DECISIONS, ANSWERS = "/decisions", "/v1/answers"
+PLACEMENTS = "/v1/placements/"
+SCRIPT = Path(__file__).parents[1] / "browser" / "diminuendo.js"
+
+
+@dataclass(frozen=True)
+class ApiConfig:
+    """What a front end is told. All front ends of a site are told the same, but for their names."""
+
+    token_keys: Mapping[int, bytes] = field(repr=False)
+    """Keys of 32 bytes that tokens are sealed with, by number."""
+    name_key: bytes = field(repr=False)
+    """32 bytes; people's names are hashed with it. It is not in the store, and is never changed."""
+    keys: Mapping[Role, Sequence[str]] = field(repr=False)
+    """By role the SHA-256 of its keys, in hexadecimal digits."""
+    sign_with: int | None = None
+    """Which of the token keys seals; needed where there are several."""
+    name: str = "front-0"
+    menus_open: bool = True
+    """Whether anybody may read menus, as browsers do, or only who serves."""
+
+
+def create_app(store: Store, config: ApiConfig, log: Log | None = None) -> Api:
+    """One front end as an ASGI app. It begins and ends with the server's lifespan."""
+    front = Front(
+        store, Tokens(config.token_keys, config.sign_with), Names(config.name_key), config.name, log or Log()
+    )
+    return Api(front, Keys(config.keys), config.menus_open)
+
+
+class Api:
+    """The ASGI app: what people wait for is found at once, everything else by its route."""
+
+    def __init__(self, front: Front, keys: Keys, menus_open: bool) -> None:
+        self.front = front
+        self._keys, self._menus_open = keys, menus_open
+        self._metrics = metrics.registry(front)
+        self._document = msgspec.json.encode(openapi.document(OPERATIONS))
+        self._script = SCRIPT.read_bytes()
+        self._menus: dict[str, tuple[int, bytes]] = {}
+        self._pages: dict[str, Callable[[Asked, Send], Awaitable[None]]] = {
+            "/v1/openapi.json": self._openapi,
+            "/diminuendo.js": self._browser,
+            "/healthz": partial(self._health, False),
+            "/readyz": partial(self._health, True),
+            "/metrics": self._numbers,
+            PLACEMENTS + "{placement}/menu": self._menu,
+        }
+        by_path: dict[str, dict[str, Operation]] = {}
+        for each in OPERATIONS:
+            by_path.setdefault(each.path, {})[each.method] = each
+        routes = [Route(path, endpoint=_Path(self, methods)) for path, methods in by_path.items()]
+        self._dashboard: Router | None = None
+        self._rest = Starlette(routes=routes, lifespan=self._lifespan)
+        self._rest.router.redirect_slashes = False
+        self._rest.router.default = self._elsewhere
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """One request, or the server's lifespan."""
+        if scope["type"] == "http":
+            await guarded(self._http(scope, receive, send), send, self.front.log)
+        elif scope["type"] == "lifespan":
+            await self._rest(scope, receive, send)  # type: ignore[arg-type]
+        else:
+            await send({"type": "websocket.close", "code": 1000})
+
+    async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
+        path = scope["path"]
+        if scope["method"] == "POST":
+            if path == ANSWERS:
+                self._keys.check(header(scope, b"authorization"), ("serve",))
+                return await hot.answers(self.front, scope, receive, send)
+            if path.endswith(DECISIONS) and path.startswith(PLACEMENTS):
+                self._keys.check(header(scope, b"authorization"), ("serve",))
+                name = path[len(PLACEMENTS) : -len(DECISIONS)]
+                return await hot.decisions(self.front, name, scope, receive, send)
+        await self._rest.router(scope, receive, send)  # type: ignore[arg-type]
+        return None
+
+    async def work(
+        self, operation: Operation, named: dict[str, str], scope: Scope, receive: Receive, send: Send
+    ) -> None:
+        """One operation of the table, for whoever may."""
+        page = self._pages.get(operation.path)
+        open_menu = page == self._menu and self._menus_open
+        self._keys.check(header(scope, b"authorization"), () if open_menu else operation.roles)
+        asked = Asked(self.front, scope, receive, named)
+        if page is not None:
+            return await page(asked, send)
+        assert operation.work is not None
+        found = await operation.work(asked)
+        if found is None:
+            return await reply(send, operation.status, NOTHING, b"")
+        return await reply(send, operation.status, JSON, msgspec.json.encode(found))
+
+    async def _menu(self, asked: Asked, send: Send) -> None:
+        """The menu in effect; it may be kept by anybody who asks again whether it is still so."""
+        place = asked.place()
+        found = place.in_effect()
+        if found is None:
+            raise Problem("busy")
+        row, chooser = found
+        tag = f'"{row.version}-{chooser.menu.head}"'.encode()
+        headers = [
+            (b"etag", tag),
+            (b"cache-control", b"public, no-cache"),
+            (b"access-control-allow-origin", b"*"),
+        ]
+        if header(asked.scope, b"if-none-match") == tag:
+            return await reply(send, 304, headers, b"")
+        version, written = self._menus.get(place.name, (0, b""))
+        if version != row.version:
+            told = bodies.MenuBody(
+                **msgspec.structs.asdict(chooser.menu),
+                items=place.facts.items,
+                columns=list(place.facts.contexts.items()),
+            )
+            written = msgspec.json.encode(told)
+            self._menus[place.name] = row.version, written
+        return await reply(send, 200, [JSON[0], *headers], written)
+
+    async def _browser(self, asked: Asked, send: Send) -> None:
+        headers = [(b"content-type", b"text/javascript"), (b"cache-control", b"public, max-age=3600")]
+        await reply(send, 200, headers, self._script)
+
+    async def _openapi(self, asked: Asked, send: Send) -> None:
+        await reply(send, 200, JSON, self._document)
+
+    async def _numbers(self, asked: Asked, send: Send) -> None:
+        await reply(send, 200, [(b"content-type", metrics.MEDIA)], metrics.page(self._metrics))
+
+    async def _health(self, to_serve: bool, asked: Asked, send: Send) -> None:
+        front = self.front
+        ready = {name: place.ready and place.in_effect() is not None for name, place in front.by_name.items()}
+        shows = any(ready.values()) or not ready  # a placement that is new keeps no other from being served
+        well = not front.away and front.sang_at is not None and shows
+        if to_serve and not well:
+            raise Problem("busy")
+        said = bodies.Health(well, not front.away, front.sang_at, ready)
+        await reply(send, 200, JSON, msgspec.json.encode(said))
+
+    async def _elsewhere(self, scope: Any, receive: Any, send: Any) -> None:
+        """The dashboard, which is loaded when somebody looks at it: until then front ends are small."""
+        if scope["path"].startswith("/v1/"):
+            raise Problem("path")
+        if self._dashboard is None:
+            self._dashboard = await asyncio.to_thread(self._load_dashboard)
+        await self._dashboard(scope, receive, send)
+
+    def _load_dashboard(self) -> Router:
+        from diminuendo.service.dashboard import dashboard_routes
+
+        routes = dashboard_routes(self.front.store, self._keys.role_of, partial(plan_of, self.front))
+        return Router(routes, redirect_slashes=False, default=_nothing_here)
+
+    @asynccontextmanager
+    async def _lifespan(self, app: Any) -> AsyncIterator[None]:
+        await self.front.start()
+        try:
+            yield
+        finally:
+            await self.front.stop()
+
+
+async def _nothing_here(scope: Any, receive: Any, send: Any) -> None:
+    raise Problem("path")
+
+
+class _Path:
+    """All that can be done at one path."""
+
+    def __init__(self, api: Api, methods: Mapping[str, Operation]) -> None:
+        self._api, self._methods = api, methods
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        method = scope["method"]
+        found = self._methods.get("GET" if method == "HEAD" else method)
+        if found is None:
+            raise Problem("method", allow=", ".join(self._methods))
+        await self._api.work(found, scope["path_params"], scope, receive, send)

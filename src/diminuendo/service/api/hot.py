@@ -1,0 +1,187 @@
+"""What people wait for: decisions and answers. Plain ASGI, so that little is done beside them."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from diminuendo.errors import InvalidInput, InvalidToken
+from diminuendo.service.api.bodies import MOST_AT_ONCE, Answer, AskDecisions
+from diminuendo.service.api.problems import Problem
+from diminuendo.service.api.wire import JSON, NOTHING, Receive, Scope, Send, body, decoded, header, reply
+from diminuendo.service.front.front import Front
+from diminuendo.service.front.placement import Placement
+from diminuendo.service.front.serving import Decision, NotReady, Serving
+from diminuendo.service.records import Said
+from diminuendo.service.store import AnswerRow
+
+ASKED = msgspec.json.Decoder(AskDecisions)
+ANSWER = msgspec.json.Decoder(Answer)
+ROWS = msgspec.json.Decoder(list[msgspec.Raw])
+ENCODE = msgspec.json.Encoder().encode
+FIELD_OF = {"full": "wants", "bandit": "payoff", "click": "click"}
+"""By feedback the field of an answer that holds it."""
+LONGEST_KEY = 200
+MARKS = re.compile(rb'"(?:[^"\\]|\\.)*+"|[\[\]{},]', re.DOTALL)
+"""In JSON: texts, and what is between values."""
+
+
+async def decisions(front: Front, name: str, scope: Scope, receive: Receive, send: Send) -> None:
+    """POST /v1/placements/{placement}/decisions: what to show."""
+    written, place = await body(scope, receive), front.by_name.get(name)
+    asked = _asked(written, place)
+    if place is None:
+        raise Problem("placement")
+    if asked.exclude is not None and not place.facts.exclusions:
+        raise Problem("field", "/exclude")
+    types = _types(place, asked)
+    excluded = () if asked.exclude is None else place.excluded(asked.exclude)
+    found: Decision | dict[str, list[Decision]]
+    try:
+        if asked.person is not None:
+            if asked.count is not None or asked.contexts is not None:
+                raise Problem("field", "/person")  # one visit is one decision
+            key = _idempotency_key(scope)
+            found = await front.serving.decide_for(place, asked.person, key, types[0], excluded)
+        elif asked.count is None and asked.contexts is None:
+            found = await front.serving.decide(place, types[0], excluded)
+        else:
+            many = len(types)
+            found = {
+                "decisions": [
+                    await front.serving.decide(place, type_, excluded, many - at)
+                    for at, type_ in enumerate(types)
+                ]
+            }
+    except NotReady:
+        raise Problem("busy") from None
+    await reply(send, 201, JSON, ENCODE(found))
+
+
+def _asked(written: bytes, place: Placement | None) -> AskDecisions:
+    """The request. What is private in it is never why it is refused: it would use no round, which others could see."""
+    try:
+        return decoded(ASKED, written)
+    except Problem:
+        if place is None or not place.facts.hidden:
+            raise
+        try:  # numbers too large, half a letter: in contexts and exclusions anything may be
+            text = written.decode(errors="surrogateescape")
+            found = msgspec.convert(json.loads(text, parse_int=_number), AskDecisions)
+            (found.person or "").encode()
+        except (ValueError, RecursionError):
+            found = None
+        if found is None:
+            raise
+        return found
+
+
+def _number(digits: str) -> int | str:
+    return int(digits) if len(digits) < 20 else digits
+
+
+def _types(place: Placement, asked: AskDecisions) -> list[int]:
+    """The type of each person that is asked for."""
+    if not place.types:
+        for given, field in ((asked.context, "/context"), (asked.contexts, "/contexts")):
+            if given is not None:
+                raise Problem("field", field)
+        return [0] * (asked.count or 1)
+    if asked.contexts is None:
+        return [_type(place, asked.context, "/context")] * (asked.count or 1)
+    if asked.context is not None or len(asked.contexts) != (asked.count or len(asked.contexts)):
+        raise Problem("field", "/contexts")
+    return [_type(place, context, f"/contexts/{at}") for at, context in enumerate(asked.contexts)]
+
+
+def _type(place: Placement, context: Any, field: str) -> int:
+    try:
+        return place.types.of(context)
+    except InvalidInput:
+        raise Problem("field", field) from None
+
+
+def _idempotency_key(scope: Scope) -> str:
+    key = header(scope, b"idempotency-key")
+    if len(key) > LONGEST_KEY:
+        raise Problem("size")
+    return key.decode("latin-1")
+
+
+async def answers(front: Front, scope: Scope, receive: Receive, send: Send) -> None:
+    """POST /v1/answers: what people said; the reply is the same for all, once what counts is durable.
+
+    In a list each row stands for itself: one that is refused keeps no other from being stored.
+    """
+    written = await body(scope, receive)
+    refused: list[str] = []
+    if written.lstrip()[:1] == b"[":
+        many = _rows(written)
+        if len(many) > MOST_AT_ONCE:
+            raise Problem("size")
+        rows: list[AnswerRow] = []
+        for at, each in enumerate(many):
+            try:
+                rows += _row(front.serving, each)
+            except (Problem, InvalidToken) as problem:
+                pointer = problem.pointer or "" if isinstance(problem, Problem) else "/token"
+                refused.append(f"/{at}{pointer}")
+    else:
+        rows = _row(front.serving, written)
+    await front.writer.keep(rows)
+    if refused:
+        raise Problem("rows", refused=refused)
+    await reply(send, 202, NOTHING, b"")
+
+
+def _rows(written: bytes) -> Sequence[bytes | msgspec.Raw]:
+    """The rows of a list. Where it cannot be read as a whole, for what is inside one of them, it is cut at commas."""
+    try:
+        return decoded(ROWS, written)
+    except Problem:
+        rows, depth, first = list[bytes](), 0, 0
+        for mark in MARKS.finditer(written):
+            opens, closes = mark[0] in (b"[", b"{"), mark[0] in (b"]", b"}")
+            depth += opens - closes
+            if (opens and depth == 1) or (mark[0] == b"," and depth == 1) or (closes and depth == 0):
+                rows.append(written[first : mark.start()])
+                first = mark.end()
+            if depth <= 0:
+                break
+        if depth or written[first:].strip() or len(rows) < 2:
+            raise
+        return rows[1:]
+
+
+def _row(serving: Serving, written: bytes | msgspec.Raw) -> list[AnswerRow]:
+    """One answer, checked and sealed."""
+    answer = decoded(ANSWER, written)
+    place, shown = serving.shown(answer.token)
+    asked = FIELD_OF[place.facts.feedback]
+    for field in FIELD_OF.values():
+        if (getattr(answer, field) is not msgspec.UNSET) != (field == asked):
+            raise Problem("field", f"/{field}")
+    said: Said
+    if isinstance(answer.wants, (list, dict)):
+        said = Said(shown, wants=_wants(place, answer.wants))
+    elif isinstance(answer.payoff, float):
+        said = Said(shown, payoff=min(max(answer.payoff, 0.0), 1.0))
+    elif isinstance(answer.click, int):
+        if not 0 <= answer.click < len(shown.slate) or shown.slate[answer.click] < 0:
+            raise Problem("field", "/click")
+        said = Said(shown, click=answer.click)
+    else:
+        said = Said(shown)
+    return serving.row(place, said)
+
+
+def _wants(place: Placement, wants: list[str] | dict[str, float]) -> dict[int, float]:
+    weights = wants if isinstance(wants, dict) else dict.fromkeys(wants, 1.0)
+    try:
+        return {place.items[name]: weight for name, weight in weights.items() if weight > 0}
+    except KeyError:
+        raise Problem("field", "/wants") from None

@@ -1,0 +1,236 @@
+"""What operators and auditors ask: placements, populations, items, releases, ledgers, plans. All of it is public."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any, Literal
+
+import msgspec
+
+from diminuendo.errors import InvalidInput
+from diminuendo.service.api import bodies
+from diminuendo.service.api.planning import planned
+from diminuendo.service.api.problems import Problem
+from diminuendo.service.api.wire import Receive, Scope, after, body, decoded, header
+from diminuendo.service.front.front import Front
+from diminuendo.service.front.placement import Placement
+from diminuendo.service.records import PlacementFacts, PlanQuestion, PopulationFacts, PublicMenu
+from diminuendo.service.store import EventRow, MenuRow
+
+ENCODE = msgspec.json.encode
+ERASURE = msgspec.json.Decoder(bodies.Erasure)
+LONGEST_KEY = 200
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One request of an operator."""
+
+    front: Front
+    scope: Scope
+    receive: Receive
+    named: dict[str, str]
+    """What the path names."""
+
+    async def said(self, kind: type[Any]) -> Any:
+        """The body, as that kind; refused where its Idempotency-Key came with another one."""
+        written = await body(self.scope, self.receive)
+        found = decoded(msgspec.json.Decoder(kind), written)
+        if key := header(self.scope, b"idempotency-key"):
+            if len(key) > LONGEST_KEY:
+                raise Problem("size")
+            digest = sha256(self.scope["path"].encode() + b"\0" + written).digest()
+            remember = self.front.store.remember_request
+            first, _ = await self.front.ask(remember, key.decode("latin-1"), digest, b"")
+            if first != digest:
+                raise Problem("reused")
+        return found
+
+    @property
+    def again(self) -> bool:
+        """Whether this may be a request that was sent before."""
+        return bool(header(self.scope, b"idempotency-key"))
+
+    def place(self) -> Placement:
+        """The placement that the path names."""
+        found = self.front.by_name.get(self.named["placement"])
+        if found is None:
+            raise Problem("placement")
+        return found
+
+
+async def placements(asked: Asked) -> bodies.PlacementList:
+    """All placements."""
+    await asked.front.look()
+    return bodies.PlacementList([bodies.Made(name) for name in asked.front.by_name])
+
+
+async def placement(asked: Asked) -> bodies.PlacementBody:
+    """One placement, and how it stands."""
+    place, front = asked.place(), asked.front
+    found = place.in_effect()
+    events = await front.ask(front.store.events, place.number)
+    menu = None if found is None else _release(found[0], place)
+    return bodies.PlacementBody(place.name, place.row.made_at, place.facts, menu, sorted(gone(events)))
+
+
+def gone(events: list[EventRow]) -> set[str]:
+    """Items that are not shown, by what operators did."""
+    found = set[str]()
+    for event in events:
+        if event.kind == "items":
+            change = msgspec.json.decode(event.body, type=bodies.ItemChange)
+            found = (found | set(change.retire)) - set(change.appear)
+    return found
+
+
+async def items(asked: Asked) -> None:
+    """Items appear or retire. What is so already is not written down again."""
+    place, front = asked.place(), asked.front
+    change: bodies.ItemChange = await asked.said(bodies.ItemChange)
+    for field, names in (("appear", change.appear), ("retire", change.retire)):
+        if not place.items.keys() >= set(names):
+            raise Problem("field", f"/{field}")
+    if set(change.appear) & set(change.retire):
+        raise Problem("field", "/retire")
+    absent = gone(await front.ask(front.store.events, place.number))
+    appear = sorted(set(change.appear) & absent)
+    retire = sorted(set(change.retire) - absent)
+    if len(place.items) - len(absent) + len(appear) - len(retire) < place.facts.slots:
+        raise Problem("field", "/retire")
+    if appear or retire:
+        what = ENCODE(bodies.ItemChange(appear, retire, change.why))
+        await front.ask(front.store.add_event, place.number, "items", what, "operate")
+        front.log.say("operator", front=front.name, placement=place.name, did="items")
+
+
+async def new_population(asked: Asked) -> bodies.Made:
+    """A new population, with a ledger of its own."""
+    front, said = asked.front, await asked.said(bodies.NewPopulation)
+    facts = ENCODE(PopulationFacts(said.epsilon, said.delta, said.visits))
+    await _made(asked, front.store.add_population, said.name, (facts,))
+    kept = (await front.ask(front.store.populations)).get(said.name)
+    if kept != facts:
+        raise Problem("taken")
+    front.log.say("operator", front=front.name, population=said.name, did="population")
+    return bodies.Made(said.name)
+
+
+async def new_placement(asked: Asked) -> bodies.Made:
+    """A new placement; refused, before anything is paid, where no learner can be made for it."""
+    front, said = asked.front, await asked.said(bodies.NewPlacement)
+    _check(said.facts)
+    question = await _question(front, said.name, said.facts)
+    if question.population is None:
+        raise Problem("population")
+    if said.name not in front.by_name and (await planned(question)).refused is not None:
+        raise Problem("plan")
+    facts = ENCODE(said.facts)
+    await _made(asked, front.store.add_placement, said.name, (said.facts.population, facts))
+    await front.look()
+    found = front.by_name.get(said.name)
+    if found is None or found.row.facts != facts:
+        raise Problem("taken")
+    front.log.say("operator", front=front.name, placement=said.name, did="placement")
+    return bodies.Made(said.name)
+
+
+async def _question(front: Front, name: str, facts: PlacementFacts) -> PlanQuestion:
+    """Whether there can be such a placement beside those that its population has."""
+    await front.look()
+    kept = (await front.ask(front.store.populations)).get(facts.population)
+    others = {
+        place.name: place.facts
+        for place in front.by_name.values()
+        if place.facts.population == facts.population and place.name != name
+    }
+    population = None if kept is None else msgspec.json.decode(kept, type=PopulationFacts)
+    return PlanQuestion(facts, name, population, others)
+
+
+def _check(facts: PlacementFacts) -> None:
+    """What can be told at once to be wrong; the rest is said by the plan."""
+    known = set(facts.items)
+    if len(known) < len(facts.items) or not 1 <= facts.slots <= len(facts.items):
+        raise Problem("field", "/facts/items")
+    if not known >= set(facts.pinned.values()) or not all(0 <= slot < facts.slots for slot in facts.pinned):
+        raise Problem("field", "/facts/pinned")
+    if not all(known >= set(names) for names, _ in facts.caps):
+        raise Problem("field", "/facts/caps")
+
+
+async def _made(asked: Asked, make: Callable[..., Any], name: str, given: tuple[Any, ...]) -> None:
+    """Make it; where there is one of that name, that is fine for a request that may have been sent before."""
+    try:
+        await asked.front.ask(make, name, *given)
+    except InvalidInput:
+        if not asked.again:
+            raise Problem("taken") from None
+
+
+async def releases(asked: Asked) -> bodies.ReleaseList:
+    """Menus in effect now or before, by version."""
+    place, front, seen = asked.place(), asked.front, after(asked.scope)
+    rows = await front.ask(front.store.menus, place.number, seen)
+    now = front.clock()
+    found = [_release(row, place) for row in rows if row.effective_at <= now]
+    return bodies.ReleaseList(found, found[-1].version if found else seen)
+
+
+def _release(row: MenuRow, place: Placement) -> bodies.ReleaseBody:
+    menu = msgspec.json.decode(row.body, type=PublicMenu)
+    leading = [None if item < 0 else place.facts.items[item] for item in menu.filler]
+    return bodies.ReleaseBody(
+        row.version, row.effective_at, menu.releases, menu.head, leading, len(menu.slates)
+    )
+
+
+async def ledger(asked: Asked) -> bodies.LedgerBody:
+    """The lines of a population's ledger."""
+    front, seen, name = asked.front, after(asked.scope), asked.named["population"]
+    if name not in await front.ask(front.store.populations):
+        raise Problem("population")
+    lines = [line.decode().rstrip("\n") for line in await front.ask(front.store.ledger, name, seen)]
+    return bodies.LedgerBody(lines, seen + len(lines))
+
+
+async def guarantee(asked: Asked) -> bodies.GuaranteeBody:
+    """What is promised, as a sentence to quote."""
+    found = await plan_of(asked.front, "guarantee", asked.place().facts)
+    if found.plan is None:
+        raise Problem("busy")
+    rest = {name: fact for name, fact in found.plan.items() if name != "sentence"}
+    return bodies.GuaranteeBody(found.plan["sentence"], rest)
+
+
+async def plans(asked: Asked) -> bodies.PlanBody:
+    """A dry run: what one more placement of these facts would be. Nothing is made, and nothing paid."""
+    facts: PlacementFacts = await asked.said(PlacementFacts)
+    _check(facts)
+    return await plan_of(asked.front, "plan", facts)
+
+
+async def plan_of(front: Front, what: Literal["plan", "guarantee"], facts: PlacementFacts) -> bodies.PlanBody:
+    """What one more placement of these facts would be, beside those of its population; or only what it promises."""
+    if what == "guarantee":
+        return await planned(PlanQuestion(facts, promise_only=True))
+    return await planned(await _question(front, "planned", facts))
+
+
+async def erasures(asked: Asked) -> None:
+    """Somebody's answers go, by a token or by her name; the reply is the same whatever there was."""
+    front = asked.front
+    said = decoded(ERASURE, await body(asked.scope, asked.receive))
+    if (said.token is None) == (said.person is None):
+        raise Problem("field", "/token")
+    if said.token is not None:
+        place, shown = front.serving.shown(said.token)
+        rounds = [shown.round] if shown.round >= 0 else []
+    else:
+        if said.person is None or said.placement is None or said.placement not in front.by_name:
+            raise Problem("placement")
+        place = front.by_name[said.placement]
+        rounds = await front.ask(front.store.rounds_of, place.number, front.serving.person(said.person))
+    await front.ask(front.store.erase, place.number, rounds)

@@ -1,0 +1,109 @@
+"""The wire: a request as far as it matters here, its body read with a limit, and replies; plain ASGI."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+from urllib.parse import parse_qs
+
+import msgspec
+
+from diminuendo.errors import InvalidToken, StoreUnavailable
+from diminuendo.service.api import problems
+from diminuendo.service.api.bodies import FIELDS
+from diminuendo.service.api.problems import Problem
+from diminuendo.service.log import Log
+
+Scope = dict[str, Any]
+Receive = Callable[[], Awaitable[dict[str, Any]]]
+Send = Callable[[dict[str, Any]], Awaitable[None]]
+T = TypeVar("T")
+
+MOST_BYTES = 4 << 20
+"""Of a body."""
+JSON = [(b"content-type", b"application/json"), (b"cache-control", b"no-store")]
+NOTHING = [(b"cache-control", b"no-store")]
+
+
+def header(scope: Scope, name: bytes) -> bytes:
+    """A header of the request; nothing where there is none."""
+    for key, value in scope["headers"]:
+        if key == name:
+            found: bytes = value
+            return found
+    return b""
+
+
+def query(scope: Scope, name: str) -> str | None:
+    """A parameter of the address; None where there is none."""
+    try:
+        found = parse_qs(scope["query_string"].decode("ascii"), max_num_fields=20).get(name)
+    except ValueError:
+        raise Problem("field", f"/{name}") from None
+    return found[-1] if found else None
+
+
+def after(scope: Scope) -> int:
+    """The cursor of a list: what follows this number."""
+    given = query(scope, "after") or "0"
+    if not (given.isascii() and given.isdecimal() and len(given) < 16):
+        raise Problem("field", "/after")
+    return int(given)
+
+
+async def body(scope: Scope, receive: Receive) -> bytes:
+    """The body of a request; refused where it is too large, or not JSON."""
+    media = header(scope, b"content-type")
+    if media != b"application/json" and media.partition(b";")[0].strip().lower() != b"application/json":
+        raise Problem("media")
+    message = await receive()
+    found: bytes = message.get("body", b"")
+    if message.get("more_body"):
+        parts, size = [found], len(found)
+        while message.get("more_body"):
+            message = await receive()
+            parts.append(message.get("body", b""))
+            size += len(parts[-1])
+            if size > MOST_BYTES:
+                raise Problem("size")
+        found = b"".join(parts)
+    if len(found) > MOST_BYTES:
+        raise Problem("size")
+    return found
+
+
+def decoded(decoder: msgspec.json.Decoder[T], written: bytes | msgspec.Raw) -> T:
+    """What a body says, or a problem that names the field."""
+    try:
+        return decoder.decode(written)
+    except msgspec.ValidationError as error:
+        raise Problem("field", problems.pointer(error, FIELDS)) from None
+    except (msgspec.DecodeError, RecursionError, ValueError):
+        raise Problem("json") from None
+
+
+async def reply(send: Send, status: int, headers: list[tuple[bytes, bytes]], written: bytes) -> None:
+    """A whole reply."""
+    sized = [*headers, (b"content-length", b"%d" % len(written))]
+    await send({"type": "http.response.start", "status": status, "headers": sized})
+    await send({"type": "http.response.body", "body": written})
+
+
+async def guarded(work: Awaitable[None], send: Send, log: Log) -> None:
+    """Whatever goes wrong becomes a problem of the closed list. Replies are sent whole, so none has begun by then."""
+    trace = None
+    try:
+        await work
+        return
+    except Problem as problem:
+        found = problem
+    except InvalidToken:
+        found = Problem("token")
+    except StoreUnavailable:
+        found = Problem("busy")
+    except Exception as error:
+        trace = secrets.token_hex(8)
+        log.fault(error, trace)
+        found = Problem("fault")
+    await reply(send, *problems.written(found, trace))

@@ -1,0 +1,244 @@
+"""The dashboard: what may leave, and nothing else, as pages for people. Plain HTML, refreshed every few seconds."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import hashlib
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+from typing import Any, Literal, Protocol
+from urllib.parse import parse_qs
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.routing import Route
+
+from diminuendo.privacy.sentence import guarantee_sentence
+from diminuendo.service.dashboard import frame, overview, placement, plan, population
+from diminuendo.service.dashboard.html import Html, fill
+from diminuendo.service.public import PlacementView, Public, Reads
+from diminuendo.service.records import PlacementFacts
+
+Auth = Callable[[str], str | None]
+"""The role of whoever has that key; None where it has none. Without a key it is asked for ""."""
+
+
+class Planned(Protocol):
+    """What a planner says: a plan or a guarantee, or why there is none."""
+
+    @property
+    def plan(self) -> Mapping[str, Any] | None: ...  # noqa: D102
+    @property
+    def refused(self) -> str | None: ...  # noqa: D102
+
+
+Planner = Callable[[Literal["plan", "guarantee"], PlacementFacts], Awaitable[Planned]]
+"""Whoever plans for the API: from facts to what the placement would be, with its `guarantee`."""
+
+ROLES = ("operate", "audit")
+COOKIE = "diminuendo-key"
+HOURS = 12
+PAUSE = 60.0
+"""Seconds until something is asked for again that was not to be had."""
+MOST_BYTES = 4096
+"""No form is longer."""
+STATIC = Path(__file__).parent / "static"
+KINDS = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml", ".txt": "text/plain"}
+SAFE = {
+    "content-security-policy": (
+        "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; object-src 'none'"
+    ),
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cross-origin-opener-policy": "same-origin",
+}
+
+
+def dashboard_routes(store: Reads, auth: Auth, planner: Planner | None = None) -> list[Route]:
+    """All pages, to be mounted at /. They need a key for `operate` or `audit`; whose key is which, `auth` says."""
+    pages = _Pages(Public(store), auth, planner)
+    return [
+        Route("/", pages.overview),
+        Route("/placements/{name:path}", pages.placement),
+        Route("/populations", pages.populations),
+        Route("/populations/{name:path}", pages.population),
+        Route("/plan", pages.plan, methods=["GET", "POST"]),
+        Route("/login", pages.login, methods=["GET", "POST"]),
+        Route("/logout", pages.logout, methods=["POST"]),
+        Route("/static/{name}", static),
+    ]
+
+
+class _Pages:
+    def __init__(self, public: Public, auth: Auth, planner: Planner | None) -> None:
+        self._public, self._auth, self._planner = public, auth, planner
+        self._promises: dict[str, str] = {}
+        self._asking: dict[str, asyncio.Task[None]] = {}
+
+    async def overview(self, request: Request) -> Response:
+        return await self._show(request, "Placements", lambda: overview.overview(self._public))
+
+    async def populations(self, request: Request) -> Response:
+        return await self._show(request, "Populations", lambda: overview.populations(self._public))
+
+    async def placement(self, request: Request) -> Response:
+        name = request.path_params["name"]
+
+        def body() -> Html | None:
+            if (view := self._public.placement(name)) is None:
+                return None
+            loop.call_soon_threadsafe(self._ask, view)
+            return placement.placement(self._public, view, self._promises.get(name))
+
+        loop = asyncio.get_running_loop()
+        return await self._show(request, name, body)
+
+    def _ask(self, view: PlacementView) -> None:
+        """Have it worked out what is promised, once, while nobody waits; whoever looks again sees it."""
+        name = view.row.name
+        if self._planner is not None and name not in self._promises and name not in self._asking:
+            self._asking[name] = asyncio.ensure_future(self._promise(self._planner, view))
+
+    async def _promise(self, planner: Planner, view: PlacementView) -> None:
+        name = view.row.name
+        try:
+            found = await planner("guarantee", view.facts)
+            promised = (
+                None
+                if found.plan is None
+                else guarantee_sentence(found.plan["guarantee"], visits=view.facts.visits)
+            )
+            self._promises[name] = promised or found.refused or ""
+        except Exception:  # it was not to be had; it is asked for again, but not at once
+            await asyncio.sleep(PAUSE)
+        finally:
+            del self._asking[name]
+
+    async def population(self, request: Request) -> Response:
+        name, page = request.path_params["name"], request.query_params.get("page", "0")
+
+        def body() -> Html | None:
+            known = name in self._public.populations()
+            number = int(page) if page.isascii() and page.isdigit() and len(page) < 9 else 0
+            return population.population(self._public, name, number) if known else None
+
+        return await self._show(request, name, body)
+
+    async def plan(self, request: Request) -> Response:
+        if not self._may(request):
+            return _to_the_door(request)
+        form, result = {}, Html("")
+        if request.method == "POST":
+            form = await _form(request)
+            try:
+                if self._planner is None:
+                    raise ValueError("Here are no plans to be had; POST /v1/plans makes them.")
+                if self._role(request) != "operate":
+                    raise ValueError("Plans are made for whoever has a key to operate.")
+                found = await self._planner("plan", plan.asked(form))
+                if found.plan is None:
+                    raise ValueError(found.refused or "There is no plan.")
+                result = plan.forecast(found.plan)
+            except ValueError as error:
+                result = fill('<p class="warning" role="alert">{}</p>', error)
+            except Exception:
+                result = Html(
+                    '<p class="warning" role="alert">The planner is busy. Try again in a minute.</p>'
+                )
+        return _whole(request, "Plan", plan.plan_page(form, result), live=False)
+
+    async def login(self, request: Request) -> Response:
+        wrong = False
+        if request.method == "POST":
+            key = (await _form(request)).get("key", "")
+            if key and self._auth(key) in ROLES:
+                reply = RedirectResponse("/", 303, headers=SAFE)
+                secure = request.url.scheme == "https"
+                reply.set_cookie(
+                    COOKIE, key, max_age=3600 * HOURS, httponly=True, samesite="strict", secure=secure
+                )
+                return reply
+            wrong = True
+        body = frame.login(wrong)
+        return _whole(request, "Sign in", body, live=False, signed_in=False, status=403 if wrong else 200)
+
+    async def logout(self, request: Request) -> Response:
+        reply = RedirectResponse("/login", 303, headers=SAFE)
+        reply.delete_cookie(COOKIE, httponly=True, samesite="strict")
+        return reply
+
+    def _role(self, request: Request) -> str | None:
+        return self._auth(request.cookies.get(COOKIE, ""))
+
+    def _may(self, request: Request) -> bool:
+        return self._role(request) in ROLES
+
+    async def _show(self, request: Request, title: str, body: Callable[[], Html | None]) -> Response:
+        """A page, or the part of it that is refreshed; the store is read in a thread of its own."""
+        if not self._may(request):
+            return _to_the_door(request)
+        try:
+            found = await run_in_threadpool(body)
+        except Exception:  # whatever a store raises when it is away; what it says may hold anything
+            said = frame.trouble(
+                "The store does not answer", "Decisions go on meanwhile. This page tries again."
+            )
+            return _whole(request, title, said, status=503)
+        if found is None:
+            said = frame.trouble("There is none of that name", "Names are as they were when it was made.")
+            return _whole(request, "Not found", said, live=False, status=404)
+        if request.headers.get("hx-request"):
+            return HTMLResponse(found, headers=SAFE | {"cache-control": "no-store"})
+        return _whole(request, title, found)
+
+
+def _whole(
+    request: Request, title: str, body: Html, *, live: bool = True, signed_in: bool = True, status: int = 200
+) -> Response:
+    query = f"?{request.url.query}" if request.url.query else ""
+    made = frame.page(
+        title, body, path=request.url.path + query, version=VERSION, live=live, signed_in=signed_in
+    )
+    return HTMLResponse(made, status, headers=SAFE | {"cache-control": "no-store"})
+
+
+def _to_the_door(request: Request) -> Response:
+    if request.headers.get("hx-request"):
+        return Response(status_code=401, headers=SAFE | {"hx-redirect": "/login"})
+    return RedirectResponse("/login", 303, headers=SAFE)
+
+
+async def _form(request: Request) -> dict[str, str]:
+    """What a short form says; of a field that comes twice, the last."""
+    body = b""
+    async for piece in request.stream():
+        body += piece
+        if len(body) > MOST_BYTES:
+            return {}
+    found = parse_qs(body.decode("utf-8", "replace"), keep_blank_values=True)
+    return {name: values[-1] for name, values in found.items()}
+
+
+async def static(request: Request) -> Response:
+    """One of our files."""
+    found = FILES.get(request.path_params["name"])
+    if found is None:
+        return Response(status_code=404, headers=SAFE)
+    plain, packed, kind = found
+    headers = SAFE | {"cache-control": "public, max-age=31536000, immutable", "vary": "accept-encoding"}
+    if "gzip" in request.headers.get("accept-encoding", ""):
+        return Response(packed, media_type=kind, headers=headers | {"content-encoding": "gzip"})
+    return Response(plain, media_type=kind, headers=headers)
+
+
+def _packed(path: Path) -> tuple[bytes, bytes, str]:
+    content = path.read_bytes()
+    return content, gzip.compress(content, 9, mtime=0), KINDS[path.suffix]
+
+
+FILES = {path.name: _packed(path) for path in sorted(STATIC.iterdir()) if path.suffix in KINDS}
+"""By name: each file, the same compressed, and what it is."""
+VERSION = hashlib.sha256(b"".join(content for content, _, _ in FILES.values())).hexdigest()[:12]
+"""Of all files together, so that browsers may keep them for good."""

@@ -1,0 +1,112 @@
+"""The overview: every placement with what it shows now and what that has cost."""
+
+from __future__ import annotations
+
+from diminuendo.service.dashboard import parts
+from diminuendo.service.dashboard.html import Html, fill, joined
+from diminuendo.service.dashboard.words import count, percent, span, when
+from diminuendo.service.public import PlacementView, Public
+
+FEEDBACK = {"full": "full feedback", "bandit": "payoffs", "click": "clicks"}
+NOTHING = Html(
+    '<section class="empty"><h2>No placement yet</h2><p>A placement is a place with a few slots that are filled for '
+    "each visitor: a front page, a basket, a letter.</p>"
+    '<p><a class="button" href="/plan">Plan the first one</a></p></section>'
+)
+
+
+def overview(public: Public) -> Html:
+    """All placements."""
+    views, now = public.placements(), public.now()
+    rounds = sum(view.rounds for view in views)
+    said = f"{count(rounds, 'decision')} in {count(len(views), 'placement')}"
+    cards = joined(_card(public, view, now) for view in views)
+    return fill(
+        '<header class="head"><div><h1>Placements</h1><p class="soft">{}</p></div>{}</header>{}',
+        said,
+        parts.dots(public.health()),
+        fill('<div class="cards">{}</div>', cards) if views else NOTHING,
+    )
+
+
+def populations(public: Public) -> Html:
+    """All populations, with what is spent of each."""
+    placed = public.placements()
+    cards = []
+    for name in public.populations():
+        account = public.account(name)
+        mine = [view for view in placed if view.row.population == name]
+        where = joined((parts.link("placements", view.row.name) for view in mine), ", ")
+        cards.append(
+            fill(
+                '<article class="card"><header><h2>{}</h2><p class="soft">{}</p></header>{}<p class="under">'
+                "<span>{}</span><span>{} left</span></p></article>",
+                parts.link("populations", name),
+                where or "no placement yet",
+                parts.budget_bar(account),
+                parts.spent_of(account),
+                percent(1 - account.part),
+            )
+        )
+    body = fill('<div class="cards">{}</div>', joined(cards))
+    empty = Html(
+        '<section class="empty"><h2>No population yet</h2><p>People who share a budget are one.</p></section>'
+    )
+    return fill(
+        '<header class="head"><div><h1>Populations</h1><p class="soft">People who share one budget, and its ledger'
+        "</p></div>{}</header>{}",
+        parts.dots(public.health()),
+        body if cards else empty,
+    )
+
+
+def now_shown(view: PlacementView) -> Html:
+    """What is shown now, in a few words where it is no single slate."""
+    menu = view.menu
+    if view.waits:
+        late = Html(
+            '<p class="warning">Something went wrong here: the trainer tries again. Decisions go on.</p>'
+        )
+        return late if menu is None else joined([late, parts.slate(view, view.slate)])
+    if menu is None:
+        return Html('<p class="none">Nothing is shown yet: the trainer is making the learner.</p>')
+    if menu.kind == "random":
+        people = f"about {menu.end:,} people" if menu.end else "the first people"
+        return fill(
+            '<p class="none">Random slates of {} items. Nothing is published yet: the first release comes after {}.'
+            "</p>",
+            f"{len(view.facts.items):,}",
+            people,
+        )
+    note = ""
+    if len(view.shares) > 1:
+        first = next((share for row, share in view.shares if row == view.slate), 0.0)
+        note = f"In {percent(first)} of rounds; {count(len(view.shares) - 1, 'other slate')} in turn."
+    elif len(view.segments) > 1:
+        note = f"Leading; {count(len(view.segments), 'segment')} with slates of their own."
+    return joined(
+        [parts.slate(view, view.slate), fill('<p class="soft note">{}</p>', note) if note else Html("")]
+    )
+
+
+def _card(public: Public, view: PlacementView, now: float) -> Html:
+    account, since = public.account(view.row.population), view.shown_since
+    facts = [("Decisions", fill("{:,}", view.rounds))]
+    if since is not None and view.menu is not None and view.menu.kind != "random":
+        shown = max(0, view.rounds - since.first)
+        facts += [
+            ("Shown for", fill("{:,}<small>rounds, {}</small>", shown, span(now - since.effective_at))),
+            (
+                "Menu",
+                fill("{}<small>{}</small>", view.menu.version, when(view.history[-1].effective_at, now)),
+            ),
+        ]
+    return fill(
+        '<article class="card"><header><h2>{}</h2><p class="soft">{}, {}</p></header>{}<dl class="facts">{}</dl>'
+        '<div class="foot">{}<p class="under"><span>{} spent</span><span>{}</span></p></div></article>',
+        parts.link("placements", view.row.name), parts.link("populations", view.row.population),
+        FEEDBACK[view.facts.feedback], now_shown(view),
+        joined(fill("<div><dt>{}</dt><dd>{}</dd></div>", name, value) for name, value in facts),
+        parts.budget_bar(account, view.row.name), parts.spent_of(account),
+        f"{percent(account.part_of(view.row.name))} of the budget here",
+    )  # fmt: skip

@@ -1,0 +1,241 @@
+"""The page of a placement: slates now and over time, by segment; what was published, what is promised, what changed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from itertools import accumulate
+from typing import Any
+
+from diminuendo.service.accounts import Account
+from diminuendo.service.dashboard import parts
+from diminuendo.service.dashboard.html import Html, fill, joined, table
+from diminuendo.service.dashboard.overview import FEEDBACK, now_shown
+from diminuendo.service.dashboard.words import count, epsilon, percent, span, when
+from diminuendo.service.public import Change, PlacementView, Public, worded
+
+MOST, FEW, MOST_POINTS = 12, 4, 200
+"""Of long lists the last ones are shown."""
+
+
+def placement(public: Public, view: PlacementView, promise: str | None) -> Html:
+    """All of it. `promise`: the sentence to quote, once it is known."""
+    now, account = public.now(), public.account(view.row.population)
+    items = len(view.facts.items) - len(view.retired)
+    sections = [
+        _section("now", "Shown now", _now(view, now)),
+        _section("time", "Over time", _over_time(view, now)),
+        _section("segments", "By segment", _segments(view)) if view.facts.contexts else Html(""),
+        _section("promise", "What is promised", _promise(promise)),
+        _section("published", "What was published", _published(public, view, account)),
+        _section("catalogue", "What was changed, and by whom", _events(view, now)),
+        _section("facts", "What it was made with", _made_with(view, now)),
+    ]
+    return fill(
+        '<header class="head"><div><p class="crumb">{}</p><h1>{}</h1><p class="soft">{}</p></div>{}</header>{}',
+        parts.link("populations", view.row.population), view.row.name,
+        f"{count(view.facts.slots, 'slot')} of {count(items, 'item')}, {FEEDBACK[view.facts.feedback]}",
+        parts.dots(public.health()), joined(sections),
+    )  # fmt: skip
+
+
+def _section(identity: str, title: str, body: Html) -> Html:
+    return fill(
+        '<section aria-labelledby="{0}"><h2 id="{0}">{1}</h2>{2}</section>', Html(identity), title, body
+    )
+
+
+def _now(view: PlacementView, now: float) -> Html:
+    since = view.shown_since
+    at, why = view.next_menu(now)
+    facts: list[tuple[str, object, object]] = [("Decisions", f"{view.rounds:,}", "rounds handed out")]
+    if since is not None and view.menu is not None and view.menu.kind != "random":
+        facts += [
+            (
+                "Shown for",
+                f"{max(0, view.rounds - since.first):,}",
+                fill("rounds, since {}", when(since.effective_at, now)),
+            ),
+            ("Menu", view.menu.version, fill("{}", when(view.history[-1].effective_at, now))),
+        ]
+    coming = when(at, now) if at is not None else _not_yet(view)
+    facts.append(("Next menu", coming, why))
+    if (heard := view.heard) is not None:
+        of = f"of the first {heard.rounds:,} rounds, give or take {2 * heard.deviation:,.0f}"
+        facts.append(("Answers, about", f"{max(0.0, heard.answers):,.0f}", of))
+    numbers = joined(fill("<div><dt>{}</dt><dd>{}<small>{}</small></dd></div>", *fact) for fact in facts)
+    shares = table(
+        "Slates that take turns in this block",
+        ("Slate", "Of rounds"),
+        [
+            (worded([view.named(item) for item in row], 9), percent(share))
+            for row, share in view.shares[:MOST]
+        ],
+    )
+    return fill('<div class="now"><div>{}</div><dl class="facts tall">{}</dl></div>{}', now_shown(view), numbers,
+                shares if len(view.shares) > 1 else Html(""))  # fmt: skip
+
+
+def _not_yet(view: PlacementView) -> str:
+    """The next menu, where its time is not known."""
+    if view.over:
+        return "at the end"
+    return f"after {view.to_go:,}" if view.to_go else "not announced"
+
+
+def _over_time(view: PlacementView, now: float) -> Html:
+    if len(view.history) < 2:
+        return Html('<p class="none">From the second menu on, this shows which item stood where.</p>')
+    known = {(moment.effective_at, moment.first) for moment in view.history} | set(view.points)
+    found = [*sorted(known)[:: 1 + len(known) // MOST_POINTS], (now, view.rounds)]
+    changes = joined(_change(view, change, now) for change in view.changes[:MOST])
+    still = fill('<p class="soft">All {} led with the same slate.</p>', count(len(view.history), "menu"))
+    return joined(
+        [
+            parts.timeline(view, now),
+            fill('<ol class="changes" reversed>{}</ol>', changes) if changes else still,
+            parts.chart("rounds", "Decisions so far"),
+            parts.points(
+                "rounds", [at for at, _ in found], list(accumulate((many for _, many in found), max))
+            ),
+        ]
+    )
+
+
+def _change(view: PlacementView, change: Change, now: float) -> Html:
+    said = [
+        fill('<span class="{}">{} {}</span>', Html(kind), word, parts.names(view, items))
+        for kind, word, items in (
+            ("came", "in", change.came),
+            ("left", "out", change.left),
+            ("moved", "moved", change.moved),
+        )
+        if items and not (kind == "moved" and change.came)
+    ]
+    at = change.moment
+    return fill(
+        "<li><span>menu {}, {}</span>{}</li>", at.version, when(at.effective_at, now), joined(said, " ")
+    )
+
+
+def _segments(view: PlacementView) -> Html:
+    if not view.segments:
+        return Html('<p class="none">Everybody is shown the same so far.</p>')
+    if len(view.segments) == 1:
+        return Html('<p class="none">All types of people are shown the same slate.</p>')
+    rows = [
+        (
+            _people(one.people),
+            parts.slate(view, one.slate, one.own),
+            parts.names(view, one.own) or Html("nothing"),
+        )
+        for one in view.segments[:50]
+    ]
+    return table(
+        "Types that are shown the same are one segment", ("People", "Slate", "What differs"), rows, words=3
+    )
+
+
+def _people(types: Sequence[str]) -> Html:
+    more = [fill('<span class="soft">and {} more</span>', len(types) - FEW)] if len(types) > FEW else []
+    return fill(
+        '<div class="types">{}</div>', joined([*(fill("<span>{}</span>", one) for one in types[:FEW]), *more])
+    )
+
+
+def _promise(sentence: str | None) -> Html:
+    if sentence is None:
+        return Html('<p class="none">It is being worked out, and comes by itself.</p>')
+    return fill(
+        '<blockquote><p id="sentence">{}</p></blockquote><button data-copy="sentence">Copy the sentence</button>',
+        sentence,
+    )
+
+
+def _published(public: Public, view: PlacementView, account: Account) -> Html:
+    rows: list[tuple[object, ...]] = []
+    for release, charge in account.releases(view.row.name):
+        if len(rows) == MOST:
+            break
+        size = public.size_of(view.row.population, release.release)
+        noise = "" if charge.noise is None else f"{charge.noise:,.3g}"
+        rows.append((release.name, charge.about, release.number, "" if size is None else f"{size:,}", noise))
+    if not rows:
+        end = view.menu.end if view.menu is not None else None
+        after = f"about {end:,} people" if end else "its first batch of people"
+        return fill('<p class="none">Nothing is published yet: the first release comes after {}.</p>', after)
+    shown = table(
+        "The last releases, the newest first",
+        ("Release", "Of what", "Line", "Numbers", "Noise, in people"),
+        rows,
+        words=2,
+    )
+    total = sum(1 for _ in account.releases(view.row.name))
+    return fill(
+        '{}<p class="soft">{} in all. Noise: its standard deviation, at least, in people: that many would have to '
+        "answer otherwise, each as strongly as one can, to move a number as much. Line: in {}.</p>",
+        shown, count(total, "release"), parts.link("populations", view.row.population, "the ledger", "#ledger"),
+    )  # fmt: skip
+
+
+def _events(view: PlacementView, now: float) -> Html:
+    if not view.events:
+        return Html('<p class="none">No item appeared or retired, and nothing else was changed.</p>')
+    rows = [
+        (when(event.at, now), event.kind, _said(json.loads(event.body or b"{}")), event.by)
+        for event in reversed(view.events[-MOST:])
+    ]
+    return table("The newest first", ("When", "What", "How", "Who"), rows, words=4)
+
+
+def _made_with(view: PlacementView, now: float) -> Html:
+    facts = view.facts
+    limit = (
+        ""
+        if facts.people is None
+        else f", made for {count(facts.people, 'person').replace('persons', 'people')}"
+    )
+    rows: list[tuple[str, object]] = [
+        ("Made", fill("{}{}", when(view.row.made_at, now), limit)),
+        (
+            "Learner",
+            f"{facts.learner}, {facts.objective if facts.feedback == 'full' else FEEDBACK[facts.feedback]}",
+        ),
+        (
+            "May spend",
+            f"ε {epsilon(facts.epsilon)} at δ {epsilon(facts.delta)}; {count(facts.visits, 'visit')} of a person count",
+        ),
+        ("Answers count for", span(facts.deadline)),
+        (
+            "Menus take effect",
+            f"every {facts.tick:g} s at most, {facts.allowance:g} s or more after what they are made of was settled",
+        ),
+        (
+            "Contexts",
+            ", ".join(f"{name} ({len(values)} values)" for name, values in facts.contexts.items()) or "none",
+        ),
+        ("Retired", ", ".join(sorted(view.retired)) or "none"),
+        ("Rules", "; ".join(_rules(view)) or "none"),
+    ]
+    return fill('<dl class="plain">{}</dl>', joined(fill("<dt>{}</dt><dd>{}</dd>", *row) for row in rows))
+
+
+def _rules(view: PlacementView) -> list[str]:
+    facts = view.facts
+    found = [f"slot {slot + 1} always shows {name}" for slot, name in facts.pinned.items()]
+    found += [f"at most {most} of {worded(names)}" for names, most in facts.caps]
+    return found + (["people may exclude items"] if facts.exclusions else [])
+
+
+def _said(body: Any) -> Html:
+    """What an event says, whatever its fields."""
+    if not isinstance(body, dict):
+        return fill("{}", body)
+    return joined(
+        (
+            fill("{} <b>{}</b>", key, ", ".join(map(str, value)) if isinstance(value, list) else value)
+            for key, value in body.items()
+            if value
+        ),
+        "; ",
+    )

@@ -1,0 +1,121 @@
+"""The page for a plan: what a placement would do with a budget, before it is made. Public facts only go in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from diminuendo.privacy.sentence import guarantee_sentence
+from diminuendo.service.dashboard.html import Html, fill, joined
+from diminuendo.service.records import PlacementFacts
+
+MOST_ITEMS = 100_000
+USUAL = {"items": "300", "slots": "5", "people": "30000", "epsilon": "1", "feedback": "click"}
+NUMBERS = (
+    ("items", "Items", "how many there are to choose from", "1"),
+    ("slots", "Slots", "how many are shown together", "1"),
+    ("people", "People", "how many will come, about", "1"),
+    ("epsilon", "ε", "what may be spent on one person", "any"),
+)
+FEEDBACKS = (
+    ("full", "everything she wants"),
+    ("click", "which slot she clicks first"),
+    ("bandit", "one number for the slate"),
+)
+
+
+def asked(form: Mapping[str, str]) -> PlacementFacts:
+    """What a form says, as the planner is asked; ValueError says what is wrong with it."""
+    try:
+        items, slots, people = (int(form[name]) for name in ("items", "slots", "people"))
+        epsilon, feedback = float(form["epsilon"]), form["feedback"]
+    except (KeyError, ValueError):
+        raise ValueError("Items, slots and people are whole numbers, and epsilon is a number.") from None
+    if not (
+        1 <= slots <= items <= MOST_ITEMS and people >= 1 and epsilon > 0 and feedback in dict(FEEDBACKS)
+    ):
+        raise ValueError(
+            f"There are 1 slot or more, as many items or more, up to {MOST_ITEMS:,}, and people."
+        )
+    facts = {"population": "plan", "items": [f"item {item + 1}" for item in range(items)], "slots": slots}
+    return msgspec.convert(
+        facts | {"feedback": feedback, "people": people, "epsilon": epsilon}, PlacementFacts
+    )
+
+
+def plan_page(form: Mapping[str, str], result: Html) -> Html:
+    """The form, filled in as it was sent, and what came of it."""
+    filled = {**USUAL, **form}
+    fields = joined(
+        fill(
+            '<p><label for="{0}">{1}</label><input id="{0}" name="{0}" type="number" min="0" step="{2}" required '
+            'value="{3}" aria-describedby="{0}-note"><small id="{0}-note">{4}</small></p>',
+            Html(name), said, step, filled[name], note,
+        )
+        for name, said, note, step in NUMBERS
+    )  # fmt: skip
+    kinds = joined(
+        fill(
+            '<option value="{}"{}>{}</option>',
+            kind,
+            Html(" selected" if kind == filled["feedback"] else ""),
+            said,
+        )
+        for kind, said in FEEDBACKS
+    )
+    return fill(
+        '<header class="head"><div><h1>Plan</h1><p class="soft">What a placement would do with a budget, before it is '
+        "made. Nothing is spent, and nobody is asked.</p></div></header>"
+        '<form class="plan" method="post" action="/plan">{}<p><label for="feedback">What people say</label>'
+        '<select id="feedback" name="feedback">{}</select><small>after they were shown a slate</small></p>'
+        '<p class="go"><button>Forecast</button></p></form>{}',
+        fields,
+        kinds,
+        result,
+    )
+
+
+def forecast(found: Mapping[str, Any], visits: int = 1) -> Html:
+    """What the planner says: the main numbers and words first, then all of it."""
+    expected = found.get("expected") or {}
+    look, guess = expected.get("first_look") or {}, expected.get("forecast") or {}
+    numbers = [
+        (found.get("learner"), "is the learner to take"),
+        (look.get("took"), "people are shown the first slates, at random"),
+        (guess.get("half_way"), "people until half the way from chance to hindsight is made: a forecast"),
+        (look.get("enough"), "people would be enough to make half the way on average: a forecast"),
+        (found.get("in_flight"), "decisions may wait for an answer at once"),
+    ]
+    words = [expected.get("too_few"), expected.get("why"), guess.get("model")]
+    promise = guarantee_sentence(found["guarantee"], visits=visits) if "guarantee" in found else ""
+    return fill(
+        '<section aria-labelledby="forecast"><h2 id="forecast">Forecast</h2><ul class="numbers">{}</ul>{}'
+        "<blockquote><p>{}</p></blockquote><details><summary>All that the planner says</summary>{}</details></section>",
+        joined(fill("<li><b>{}</b>{}</li>", _shown(value), what) for value, what in numbers if value),
+        joined(fill("<p>{}</p>", one) for one in words if one),
+        promise,
+        _shown(expected),
+    )
+
+
+def _shown(value: Any) -> Html:
+    if isinstance(value, Mapping):
+        rows = joined(
+            fill("<dt>{}</dt><dd>{}</dd>", _title(key), _shown(inner))
+            for key, inner in value.items()
+            if inner not in (None, "", [], {})
+        )
+        return fill('<dl class="plain">{}</dl>', rows)
+    if isinstance(value, list):
+        return fill("<ul>{}</ul>", joined(fill("<li>{}</li>", _shown(inner)) for inner in value))
+    if isinstance(value, bool):
+        return Html("yes" if value else "no")
+    if isinstance(value, int):
+        return fill("{:,}", value)
+    return fill("{}", f"{value:.4g}" if isinstance(value, float) else value)
+
+
+def _title(key: str) -> str:
+    return key.replace("_", " ").capitalize()

@@ -1,0 +1,132 @@
+"""The page of a population: what is spent of its budget, on what, what is left, and the ledger line by line."""
+
+from __future__ import annotations
+
+from diminuendo.service.accounts import Account, Line
+from diminuendo.service.dashboard import parts
+from diminuendo.service.dashboard.html import Html, fill, joined, table
+from diminuendo.service.dashboard.words import count, epsilon, percent
+from diminuendo.service.public import Public
+
+PAGE, MOST_POINTS = 25, 200
+"""Lines of the ledger on a page, and points on a chart."""
+
+
+def population(public: Public, name: str, page: int) -> Html:
+    """All of it; `page` is that of the ledger, 0 the newest."""
+    account = public.account(name)
+    return fill(
+        '<header class="head"><div><p class="crumb"><a href="/populations">Population</a></p><h1>{}</h1>'
+        '<p class="soft">{}</p></div>{}</header>{}{}{}',
+        name,
+        _budget(account),
+        parts.dots(public.health()),
+        _warning(account),
+        _spending(public, name, account) if account.budget else Html(""),
+        _ledger(name, account, page),
+    )
+
+
+def _budget(account: Account) -> str:
+    """What may be spent, on whom."""
+    if account.budget is None:
+        return "Its ledger is not begun yet."
+    budget, rounds = account.budget, account.budget.unit.rounds
+    whom = "one round" if rounds == 1 else f"a person's {rounds} rounds"
+    return (
+        f"ε {epsilon(budget.epsilon)} at δ {epsilon(budget.delta)} for {whom}, counted as {budget.accountant}"
+    )
+
+
+def _warning(account: Account) -> Html:
+    if not account.damaged:
+        return Html("")
+    return fill(
+        '<p class="warning" role="alert"><b>The ledger is damaged:</b> {}. What was spent is not known. Stop the '
+        "trainer and restore the ledger from a copy.</p>",
+        account.damaged,
+    )
+
+
+def _spending(public: Public, name: str, account: Account) -> Html:
+    numbers = (
+        (
+            f"ε {epsilon(account.spent)}",
+            f"spent, of ε {epsilon(account.budget.epsilon if account.budget else 0)}",
+        ),
+        (percent(1 - account.part), "of the budget is left"),
+        (f"{sum(line.kind == 'release' for line in account.lines):,}", "releases"),
+    )
+    rows = []
+    for whole in account.placements():
+        several = account.purposes(whole.placement)
+        who = parts.link("placements", whole.placement) if whole.placement else "everybody"
+        for number, one in enumerate(several if len(several) == 1 else [whole, *several]):
+            rows.append(
+                (
+                    who if number == 0 else "",
+                    one.purpose or "all",
+                    one.charges,
+                    epsilon(one.epsilon),
+                    percent(one.part),
+                )
+            )
+    moments = [m for view in public.placements() if view.row.population == name for m in view.history]
+    known = {
+        (moment.effective_at, worth)
+        for moment in sorted(moments, key=lambda one: one.effective_at)[:: 1 + len(moments) // MOST_POINTS]
+        if (worth := account.spent_at(moment.head)) is not None
+    }
+    found = [*sorted(known), (public.now(), account.spent)]
+    return joined(
+        [
+            fill('<ul class="numbers">{}</ul>', joined(fill("<li><b>{}</b>{}</li>", *one) for one in numbers)),
+            parts.budget_bar(account),
+            fill(
+                '<p class="soft">Parts of the budget add up; epsilons do not: two that cost ε 1 each cost less than 2 '
+                "together, where noise is Gaussian. It is the most that any one person has paid, and may be nearly all "
+                "of it early: who came first is asked again and again, and much is charged for beforehand. A placement "
+                "that has begun fits to the end of its run.</p>"
+            ),
+            table("What it was spent on", ("Placement", "Purpose", "Charges", "ε by itself", "Of the budget"), rows, 2)
+            if rows
+            else Html('<p class="none">Nothing is spent yet.</p>'),
+            parts.chart("spent", "Epsilon spent, from menu to menu") if len(found) > 1 else Html(""),
+            parts.points(
+                "spent", [at for at, _ in found], [worth for _, worth in found],
+                account.budget.epsilon if account.budget else None,
+            ) if len(found) > 1 else Html(""),
+        ]
+    )  # fmt: skip
+
+
+def _ledger(name: str, account: Account, page: int) -> Html:
+    if not account.lines:
+        return Html('<section><h2 id="ledger">Ledger</h2><p class="none">It has no line yet.</p></section>')
+    pages = -(-len(account.lines) // PAGE)
+    page = min(max(page, 0), pages - 1)
+    newest = account.lines[::-1][page * PAGE : (page + 1) * PAGE]
+    turn = [
+        fill('<a href="?page={}#ledger" rel="{}">{}</a>', to, Html(rel), said)
+        for to, rel, said in ((page - 1, "prev", "Newer"), (page + 1, "next", "Older"))
+        if 0 <= to < pages
+    ]
+    return fill(
+        '<section aria-labelledby="ledger"><h2 id="ledger">Ledger</h2><p>Every line carries a hash over itself and the '
+        "line before. Note the last one, the head, elsewhere: a ledger that was cut back does not contain it any more."
+        "</p>"
+        '<p class="hash"><code id="head">{}</code><button data-copy="head">Copy the head</button></p>{}'
+        '<nav class="pages" aria-label="Pages of the ledger"><span class="soft">{}</span>{}</nav></section>',
+        account.head,
+        table("The newest line first", ("Line", "What", "For", "Name", "About", "ε by itself", "Hash"),
+              [_row(account, line) for line in newest], words=5),
+        f"{count(len(account.lines), 'line')}, page {page + 1} of {pages}",
+        joined(turn, " "),
+    )  # fmt: skip
+
+
+def _row(account: Account, line: Line) -> tuple[object, ...]:
+    worth = "" if line.cost is None else epsilon(account.worth(line.cost))
+    about = line.about if line.kind != "release" else ""
+    short = fill('<code title="{}">{}</code>', line.head, line.head[:10])
+    return (line.number, line.kind, line.placement, line.name, about, worth, short)

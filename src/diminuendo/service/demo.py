@@ -1,0 +1,174 @@
+"""The demo: a site on a store of its own, and real visitors who play against it over HTTP.
+
+32,711 visitors of microsoft.com, by the areas that they looked at in a week of 1998. On the page `home` each says
+afterwards all that she wanted; on the page `offers` she clicks on the first thing that she wanted, or on nothing.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import diminuendo
+from diminuendo.client import Client
+from diminuendo.errors import DiminuendoError
+from diminuendo.service.keys import new_access_key
+
+SLOTS = 5
+PER_SECOND = 300.0
+"""Visitors of each page, about."""
+THREADS = 4
+"""Of each page."""
+
+SITE = """\
+# A site as `diminuendo serve --demo` made it. `diminuendo serve {name}` goes on with it.
+store = "site.db"
+keys = "keys"
+listen = "{listen}"
+open_menus = true
+
+[access]
+serve = ["{serves}"]
+operate = ["{operates}"]
+
+[populations.readers]
+epsilon = 1.0
+delta = 1e-6
+
+[populations.clickers]
+epsilon = 1.0
+delta = 0.0
+
+[placements.home]
+population = "readers"
+items = "areas.txt"
+slots = {slots}
+feedback = "full"
+people = {people}
+epsilon = 1.0
+delta = 1e-6
+deadline = "2 s"
+per_second = {per_second}
+allowance = "1 s"
+
+[placements.offers]
+population = "clickers"
+items = "areas.txt"
+slots = {slots}
+feedback = "click"
+people = {people}
+epsilon = 1.0
+delta = 0.0
+deadline = "2 s"
+per_second = {per_second}
+allowance = "1 s"
+"""
+
+
+def write_site(folder: Path, listen: str) -> tuple[Path, str, str]:
+    """A site for the demo in that folder; the key of visitors, and the operator's."""
+    folder.mkdir(parents=True, exist_ok=True)
+    people, (key, serves), (operator, operates) = diminuendo.msweb(), new_access_key(), new_access_key()
+    (folder / "areas.txt").write_text("".join(f"{name}\n" for name in area_names(people.labels or ())))
+    site = folder / "site.toml"
+    site.write_text(
+        SITE.format(
+            name=site.name,
+            listen=listen,
+            serves=serves,
+            operates=operates,
+            slots=SLOTS,
+            people=len(people),
+            per_second=2 * PER_SECOND,
+        )
+    )
+    return site, key, operator
+
+
+def area_names(labels: Sequence[str]) -> list[str]:
+    """The names of areas; of those that are called the same, the second and later ones with a number."""
+    times = Counter[str]()
+    names = list[str]()
+    for label in labels:
+        times[label] += 1
+        names.append(label if times[label] == 1 else f"{label} ({times[label]})")
+    return names
+
+
+class Visitors:
+    """Play both pages until they are asked to stop, or everybody was there."""
+
+    def __init__(self, address: str, key: str, *, per_second: float = PER_SECOND) -> None:
+        people = diminuendo.msweb()
+        self._names, rows = area_names(people.labels or ()), people.matrices[0]
+        self._wants = [
+            [self._names[item] for item in rows.indices[start:end]]
+            for start, end in zip(rows.indptr[:-1], rows.indptr[1:], strict=True)
+        ]
+        self._address, self._key, self._rate = address, key, per_second
+        self.pleased = {"home": 0, "offers": 0}
+        """How many were shown something that they wanted. The demo may know: it plays all of them."""
+        self.came = {"home": 0, "offers": 0}
+        self._stop, self._lock = threading.Event(), threading.Lock()
+        self._threads = [
+            threading.Thread(target=self._play, args=(page, order), daemon=True)
+            for page, order in (("home", self._coming()), ("offers", self._coming()))
+            for _ in range(THREADS)
+        ]
+
+    def start(self) -> None:
+        """Let them come."""
+        for thread in self._threads:
+            thread.start()
+
+    def stop(self) -> None:
+        """No more of them."""
+        self._stop.set()
+        for thread in self._threads:
+            thread.join(5.0)
+
+    @property
+    def over(self) -> bool:
+        """Whether everybody was there."""
+        return not any(thread.is_alive() for thread in self._threads)
+
+    def _coming(self) -> Iterator[list[str]]:
+        return iter(self._wants)
+
+    def _play(self, page: str, coming: Iterator[list[str]]) -> None:
+        with Client(self._address, self._key) as shop:
+            while not self._stop.is_set():
+                with self._lock:
+                    wants = next(coming, None)
+                if wants is None:
+                    return
+                self._stop.wait(random.expovariate(self._rate / THREADS))
+                try:
+                    self._visit(shop, page, wants)
+                except DiminuendoError:  # the service is restarted, or busy: she was not there
+                    time.sleep(0.5)
+
+    def _visit(self, shop: Client, page: str, wants: list[str]) -> None:
+        shown = shop.decide(page)
+        clicked = next((slot for slot, item in enumerate(shown.slate) if item in wants), None)
+        if page == "home":
+            shop.answer(shown.token, wants=wants)
+        else:
+            shop.answer(shown.token, click=clicked)
+        with self._lock:
+            self.came[page] += 1
+            self.pleased[page] += clicked is not None
+
+
+def wait_until(ready: Callable[[], bool], seconds: float) -> bool:
+    """Whether it was ready in time."""
+    until = time.monotonic() + seconds
+    while not ready():
+        if time.monotonic() > until:
+            return False
+        time.sleep(0.05)
+    return True

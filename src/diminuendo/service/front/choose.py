@@ -1,0 +1,127 @@
+"""A menu ready to choose by: which slate a round shows to whom, and with what chance.
+
+The chance of a slate is that inside a lease (docs/decisions/0020-the-service.md): among the rounds of the lease that
+are left, those that show the same slate.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Sequence
+
+import msgspec
+
+from diminuendo.service.front import stand_ins
+from diminuendo.service.records import Lists, PublicMenu
+
+Slate = tuple[int, ...]
+
+
+class Chooser:
+    """Chooses by one menu."""
+
+    def __init__(self, menu: PublicMenu, names: Sequence[str], hidden: bool) -> None:
+        """`names`: the shop's, of its items. `hidden`: slates are hers alone, and no chance is said."""
+        self.menu = menu
+        self._names = names
+        self._says = menu.propensities and not hidden
+        self._written: dict[Slate, msgspec.Raw] = {}
+        same: dict[Slate, int] = {}
+        self._same = [same.setdefault(slate, len(same)) for slate in menu.slates]
+        self._random_chance = _random_chance(menu) if self._says and menu.kind == "random" else None
+
+    def row(self, number: int, type_: int) -> int:
+        """The row of `slates` that is shown in a round to somebody of that type."""
+        menu = self.menu
+        if menu.kind == "one":
+            return 0
+        if menu.kind == "types":
+            return type_
+        if menu.kind == "rounds":
+            return menu.shown[number - menu.first]
+        return menu.decks[menu.groups[type_]][number - menu.first]
+
+    def slate(self, number: int, type_: int, excluded: Collection[int] = ()) -> Slate:
+        """What is shown in a round to somebody of that type, without what she excludes."""
+        menu = self.menu
+        if menu.kind == "random":
+            assert menu.lists is not None
+            found = stand_ins.drawn(menu.lists, menu.slots)
+        else:
+            found = menu.slates[self.row(number, type_)]
+        return self._without(found, type_, excluded) if excluded else found
+
+    def filler(self, type_: int, excluded: Collection[int] = ()) -> Slate:
+        """What is shown where there is no round; nor may that be what she excludes."""
+        return self._without(self.menu.filler, type_, excluded) if excluded else self.menu.filler
+
+    def _without(self, slate: Slate, type_: int, excluded: Collection[int]) -> Slate:
+        menu = self.menu
+        lists = menu.lists or Lists((0, 0), ())  # no stand-ins are known: slots stay empty
+        own: Slate = ()
+        if menu.own:
+            place = menu.groups[type_] if menu.kind == "groups" else type_
+            own = menu.own[place if len(menu.own) > 1 else 0]
+        return stand_ins.without(lists, own, menu.ranking, slate, excluded)
+
+    def written(self, slate: Slate) -> msgspec.Raw:
+        """A slate in the shop's names, as JSON; null for a slot that is empty."""
+        found = self._written.get(slate)
+        if found is None:
+            names = [None if item < 0 else self._names[item] for item in slate]
+            found = msgspec.Raw(msgspec.json.encode(names))
+            if len(self._written) < 1000:
+                self._written[slate] = found
+        return found
+
+    def bag(self, first: int, end: int) -> Bag:
+        """The chances of the rounds of a lease."""
+        return Bag(self, first, end)
+
+    def chances(self, first: int, end: int, group: int) -> list[float]:
+        """Of each round of a lease, with what chance it shows what it shows to people of a group."""
+        menu, low, high = self.menu, first - self.menu.first, end - self.menu.first
+        deck = menu.shown if menu.kind == "rounds" else menu.decks[group]
+        left: dict[int, int] = {}
+        found = []
+        for many, row in enumerate(reversed(deck[low:high]), start=1):
+            slate = self._same[row]
+            left[slate] = left.get(slate, 0) + 1
+            found.append(left[slate] / many)
+        return found[::-1]
+
+    def certain(self) -> float | None:
+        """The chance of every slate, where it does not depend on what is left of a lease; None where none is said."""
+        return (1.0 if self.menu.kind in ("one", "types") else self._random_chance) if self._says else None
+
+    @property
+    def dealt(self) -> bool:
+        """Whether chances depend on what is left of a lease."""
+        return self._says and self.menu.kind in ("rounds", "groups")
+
+
+class Bag:
+    """What the rounds of one lease show, and so with what chance each does."""
+
+    def __init__(self, chooser: Chooser, first: int, end: int) -> None:
+        self._chooser, self._first, self._end = chooser, first, end
+        self._certain = chooser.certain()
+        self._chances: dict[int, list[float]] = {}
+
+    def chance(self, number: int, type_: int) -> float | None:
+        """With what chance that round shows what it shows to somebody of that type; None where it is not said."""
+        chooser = self._chooser
+        if not chooser.dealt:
+            return self._certain
+        group = chooser.menu.groups[type_] if chooser.menu.kind == "groups" else 0
+        if group not in self._chances:
+            self._chances[group] = chooser.chances(self._first, self._end, group)
+        return self._chances[group][number - self._first]
+
+
+def _random_chance(menu: PublicMenu) -> float | None:
+    """One among all ordered choices, where all slots have one list and no rule is in the way; else it is not said."""
+    lists = menu.lists
+    if lists is None or len(lists.starts) > 2 or lists.pinned or lists.most or len(lists.items) < menu.slots:
+        return None
+    return 1 / math.perm(len(lists.items), menu.slots)

@@ -1,0 +1,203 @@
+"""Leases: rounds that a front end may show, fetched before they are needed, and what it says became of them.
+
+A lease is as large as about half a second of traffic, and lasts somewhat longer, by the store's clock: until it has
+expired none of its rounds is settled, so what lasts long is learned from late. Where none can be had, because the block
+is shown out or the store is away, there is no round, and nobody waits long to hear so.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Executor
+from contextlib import suppress
+from datetime import UTC, datetime
+
+from diminuendo.service.front.choose import Bag, Chooser
+from diminuendo.service.records import LEASE_HOLDS, LEASE_LASTS, Report
+from diminuendo.service.store import Lease, Store
+
+MOST, FEWEST_AHEAD = 500, 8
+"""Rounds of a lease at most; a lease is fetched ahead where the last one was at least as large as this."""
+AHEAD = 0.5
+"""The next lease is fetched once no more than this share of the last one is left."""
+PATIENCE = 0.25
+"""Seconds: whoever needs a lease that is not there waits this long for it at most."""
+PAUSE = 0.1
+"""Seconds for which the store is not asked again, after it had no round."""
+
+Find = Callable[[Lease], Chooser | None]
+"""From a lease to what chooses by its menu; None where its menu is older than one that was seen: it is not used."""
+
+
+class Taken:
+    """One lease, while its rounds are shown."""
+
+    def __init__(self, lease: Lease, chooser: Chooser, asked: float, deadline: float) -> None:
+        self.lease, self.chooser = lease, chooser
+        self.bag: Bag = chooser.bag(lease.first, lease.end)
+        self.next = lease.first
+        self.until = asked + (lease.expires_at - lease.at)
+        """By this process's clock, which began to count before the store's did."""
+        self.answer_before = datetime.fromtimestamp(lease.expires_at + deadline, UTC).isoformat(
+            timespec="milliseconds"
+        )
+        self.waiting = 0
+        """People who are being counted: what became of their rounds is not known yet."""
+        self._silent: list[int] = []
+        self._types: list[int] = []
+
+    def open(self, now: float) -> bool:
+        """Whether there is a round left to show."""
+        return self.next < self.lease.end and now < self.until
+
+    def take(self, type_: int) -> int:
+        """The next round, for somebody of that type."""
+        number = self.next
+        self.next = number + 1
+        self._types.append(type_)
+        return number
+
+    def silence(self, number: int) -> None:
+        """Nobody answers to that round."""
+        self._silent.append(number)
+
+    def report(self, types: bool) -> Report:
+        """What became of it."""
+        used = self.next - self.lease.first
+        return Report(
+            self.lease.first, used, tuple(sorted(self._silent)), tuple(self._types) if types else ()
+        )
+
+
+class Rounds:
+    """The rounds of one placement that this front end may show."""
+
+    def __init__(
+        self, store: Store, placement: int, deadline: float, types: bool, find: Find, pool: Executor
+    ) -> None:
+        """`types`: whether types are public, and reported. `pool`: where calls of the store may block."""
+        self._store, self._placement, self._find, self._pool = store, placement, find, pool
+        self._deadline, self._types = deadline, types
+        self._taken: Taken | None = None
+        self._ahead: Taken | None = None
+        self._ended: deque[Taken] = deque()
+        self._asking: asyncio.Task[None] | None = None
+        self._not_before = 0.0
+        self._size, self._counted, self._since = 1, 0, time.monotonic()
+        self._waiting = 0  # rounds that somebody waits for
+        self.leases = self.shown = self.lost = 0
+        """How many leases there were, rounds of theirs that were shown, and that never will be."""
+
+    def current(self) -> Taken | None:
+        """A lease with a round left; None where none is at hand."""
+        taken, now = self._taken, time.monotonic()
+        if taken is None or not taken.open(now):
+            taken = self._turn(now)
+            if taken is None:
+                return None
+        if (
+            self._ahead is None
+            and self._asking is None
+            and self._size >= FEWEST_AHEAD
+            and taken.lease.end - taken.next <= AHEAD * self._size
+        ):
+            self._ask(now)
+        return taken
+
+    async def wait(self, wanted: int = 1) -> Taken | None:
+        """A lease with a round left, fetched if need be; None where none can be had soon."""
+        until = time.monotonic() + PATIENCE
+        self._waiting += wanted
+        try:
+            while (taken := self.current()) is None:
+                now = time.monotonic()
+                asking = self._asking or self._ask(now)
+                if asking is None or now >= until:
+                    return None
+                await asyncio.wait({asking}, timeout=until - now)
+            return taken
+        finally:
+            self._waiting -= wanted
+
+    async def tidy(self) -> None:
+        """End what has expired, and say what became of leases even where nobody comes any more."""
+        now = time.monotonic()
+        if self._taken is None or not self._taken.open(now):
+            self._turn(now)
+        while self._asking is None and (over := self._told()) is not None:
+            if not await self._call(0, over):
+                break
+
+    async def close(self) -> None:
+        """Show no more rounds, and say so."""
+        if self._asking is not None:
+            await asyncio.wait({self._asking}, timeout=1.0)
+        for taken in (self._taken, self._ahead):
+            if taken is not None:
+                self._end(taken)
+        self._taken = self._ahead = None
+        with suppress(Exception):
+            await self.tidy()
+
+    def _turn(self, now: float) -> Taken | None:
+        """From a lease that is over to the one that was fetched ahead."""
+        if self._taken is not None:
+            self._end(self._taken)
+        self._taken, self._ahead = self._ahead, None
+        if self._taken is not None and not self._taken.open(now):
+            self._end(self._taken)
+            self._taken = None
+        return self._taken
+
+    def _end(self, taken: Taken) -> None:
+        self._ended.append(taken)
+        self.shown += taken.next - taken.lease.first
+        self.lost += taken.lease.end - taken.next
+
+    def _told(self) -> Taken | None:
+        """The first lease that is over and of which everything is known."""
+        for taken in self._ended:
+            if not taken.waiting:
+                self._ended.remove(taken)
+                return taken
+        return None
+
+    def _ask(self, now: float) -> asyncio.Task[None] | None:
+        """Fetch a lease of about half a second of traffic, unless there was none a moment ago."""
+        if now < self._not_before:
+            return None
+        used = self.shown + (self._taken.next - self._taken.lease.first if self._taken else 0)
+        many = round(LEASE_HOLDS * (used - self._counted) / max(now - self._since, 1e-3))
+        self._since, self._counted = now, used
+        self._size = min(max(many, self._waiting, 1), max(2 * self._size, self._waiting, FEWEST_AHEAD), MOST)
+        self._asking = asyncio.create_task(self._fetch(self._size))
+        return self._asking
+
+    async def _fetch(self, count: int) -> None:
+        try:
+            if not await self._call(count, self._told()):
+                self._not_before = time.monotonic() + PAUSE
+        finally:
+            self._asking = None
+
+    async def _call(self, count: int, over: Taken | None) -> bool:
+        """Ask the store for rounds, and say what became of a lease that is over; whether it went well."""
+        asked, loop = time.monotonic(), asyncio.get_running_loop()
+        report = None if over is None else over.report(self._types)
+        try:
+            lease, chooser = await loop.run_in_executor(self._pool, self._leased, count, report)
+        except Exception:  # whatever is wrong with the store, people are shown fillers
+            if over is not None:
+                self._ended.appendleft(over)
+            return False
+        if count and lease is not None and chooser is not None:
+            self._ahead = Taken(lease, chooser, asked, self._deadline)
+            self.leases += 1
+        return count == 0 or self._ahead is not None
+
+    def _leased(self, count: int, report: Report | None) -> tuple[Lease | None, Chooser | None]:
+        lease = self._store.lease(self._placement, count, LEASE_LASTS, report)
+        return lease, None if lease is None else self._find(lease)

@@ -1,0 +1,97 @@
+"""What a front end knows of one placement: facts, menus and rounds; all of it public."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from concurrent.futures import Executor
+from threading import Lock
+from typing import Any
+
+import msgspec
+
+from diminuendo.service.front.choose import Chooser
+from diminuendo.service.front.contexts import Types
+from diminuendo.service.front.leases import Rounds
+from diminuendo.service.records import PlacementFacts, PublicMenu
+from diminuendo.service.seal import Sealer
+from diminuendo.service.store import Lease, MenuRow, PlacementRow, Store
+
+KEPT = 4
+"""Menus that are kept, the last ones: for leases that are still out, and for requests that are sent again."""
+
+
+class Placement:
+    """One placement at one front end. `refresh` may block; everything else is memory alone."""
+
+    def __init__(self, store: Store, row: PlacementRow, pool: Executor, clock: Callable[[], float]) -> None:
+        """`clock`: what the store's clock says, or a little less."""
+        self.number, self.name, self.row = row.number, row.name, row
+        self.facts = msgspec.json.decode(row.facts, type=PlacementFacts)
+        self.items = {name: number for number, name in enumerate(self.facts.items)}
+        self.types = Types(self.facts.contexts, self.facts.private_contexts)
+        self.went_back = False
+        """Whether the store was seen with an older menu than before: it was restored, and nothing of it is shown."""
+        self.decisions = self.fillers = 0
+        self._store, self._clock, self._lock = store, clock, Lock()
+        self._menus: list[tuple[MenuRow, Chooser]] = []
+        self._sealer: tuple[str, Sealer] | None = None
+        self._highest = 0
+        types = bool(self.types) and not self.facts.private_contexts
+        self.rounds = Rounds(store, row.number, self.facts.deadline, types, self._find, pool)
+
+    def refresh(self) -> None:
+        """Look for new menus."""
+        with self._lock:
+            seen = self._menus[-1][0].version if self._menus else 0
+            for row in self._store.menus(self.number, seen)[-KEPT:]:
+                menu = msgspec.json.decode(row.body, type=PublicMenu)
+                if menu.seal and (self._sealer is None or self._sealer[0] != menu.seal):
+                    number, key = menu.seal.split(":")
+                    self._sealer = menu.seal, Sealer(bytes.fromhex(key), int(number))
+                chooser = Chooser(menu, self.facts.items, self.facts.hidden)
+                self._menus = [*self._menus, (row, chooser)][-KEPT:]
+
+    @property
+    def ready(self) -> bool:
+        """Whether there is something to show, and a key to seal answers to."""
+        return bool(self._menus) and self._sealer is not None and not self.went_back
+
+    def in_effect(self) -> tuple[MenuRow, Chooser] | None:
+        """The menu that is shown now. One that takes effect later is nobody's business: it tells how long it took."""
+        now = self._clock()
+        effective = [each for each in self._menus if each[0].effective_at <= now]
+        return effective[-1] if effective else None
+
+    def filler(self) -> Chooser | None:
+        """What fillers are shown by."""
+        found = self.in_effect()
+        return None if found is None else found[1]
+
+    def covering(self, number: int) -> Chooser | None:
+        """The latest menu in effect that has that round; None where it is not kept any more."""
+        now = self._clock()
+        for row, chooser in reversed(self._menus):
+            end = chooser.menu.end
+            if row.effective_at <= now and chooser.menu.first <= number and (end is None or number < end):
+                return chooser
+        return None
+
+    def sealed(self, said: bytes) -> bytes:
+        """An answer, sealed to the trainer."""
+        assert self._sealer is not None
+        return self._sealer[1].seal(said)
+
+    def excluded(self, names: Any) -> Collection[int]:
+        """What a person excludes, as far as it is items; nothing of it is ever refused."""
+        if not isinstance(names, list):
+            return ()
+        return {self.items[name] for name in names if isinstance(name, str) and name in self.items}
+
+    def _find(self, lease: Lease) -> Chooser | None:
+        """What chooses by a lease's menu. A store that hands out older menus than before was restored from a copy."""
+        if not self._menus or lease.version > self._menus[-1][0].version:
+            self.refresh()
+        self.went_back = self.went_back or lease.version < self._highest
+        self._highest = max(self._highest, lease.version)
+        found = [chooser for row, chooser in self._menus if row.version == lease.version]
+        return found[0] if found and not self.went_back else None

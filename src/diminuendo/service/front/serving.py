@@ -1,0 +1,133 @@
+"""Serving: decisions out, answers in. What is public it knows, and what is said passes through sealed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection
+from datetime import UTC, datetime
+
+import msgspec
+
+from diminuendo.errors import InvalidToken, StoreUnavailable
+from diminuendo.service.front.names import Names
+from diminuendo.service.front.placement import Placement
+from diminuendo.service.front.tokens import NO_ROUND, Tokens
+from diminuendo.service.front.writer import Writer
+from diminuendo.service.records import Said, Shown
+from diminuendo.service.store import AnswerRow, VisitRow
+
+PADDED = 128
+"""Bytes: what is sealed is as long as a multiple of this. Less than 256, so that one byte says how much is added."""
+
+
+class Decision(msgspec.Struct, frozen=True):
+    """One decision, as the shop is told of it."""
+
+    slate: msgspec.Raw
+    """The shop's names of the items, by slot."""
+    propensity: float | None
+    token: str
+    answer_before: str
+
+
+class NotReady(Exception):
+    """There is no menu yet: the trainer has not made one."""
+
+
+class Serving:
+    """Decides for people and takes what they say."""
+
+    def __init__(self, tokens: Tokens, names: Names, writer: Writer) -> None:
+        self._tokens, self._names, self.writer = tokens, names, writer
+        self.placements: dict[int, Placement] = {}
+
+    async def decide(
+        self, place: Placement, type_: int, excluded: Collection[int], wanted: int = 1
+    ) -> Decision:
+        """For somebody without a name. No call of the store, but for one lease in hundreds."""
+        taken = place.rounds.current() or await place.rounds.wait(wanted)
+        if taken is None:
+            return self._filler(place, type_, excluded)
+        number, chooser = taken.take(type_), taken.chooser
+        place.decisions += 1
+        slate = chooser.slate(number, type_, excluded)
+        shown = Shown(place.number, number, chooser.menu.version, True, slate, type_)
+        chance = taken.bag.chance(number, type_)
+        return Decision(chooser.written(slate), chance, self._tokens.seal(shown), taken.answer_before)
+
+    async def decide_for(
+        self, place: Placement, person: str, key: str, type_: int, excluded: Collection[int]
+    ) -> Decision:
+        """For somebody with a name: her visit is counted, durably, before she is shown anything.
+
+        A request that is sent again by its key has her round of before, and that of this lease is shown to nobody.
+        """
+        taken = place.rounds.current() or await place.rounds.wait()
+        if taken is None:
+            return self._filler(place, type_, excluded)
+        number, chooser = taken.take(type_), taken.chooser
+        chance = taken.bag.chance(number, type_)
+        visit = VisitRow(
+            place.number, self._names.of(person), place.facts.visits, number, self._names.request(key)
+        )
+        taken.waiting += 1
+        try:
+            (counted,) = await self.writer.keep((), (visit,))
+        except StoreUnavailable:
+            taken.silence(number)
+            return self._filler(place, type_, excluded)
+        finally:
+            taken.waiting -= 1
+        if counted.round != number or not counted.counts:
+            taken.silence(number)
+        if counted.round != number:
+            before = place.covering(counted.round)
+            if before is None:
+                return self._filler(place, type_, excluded)
+            chooser, chance = before, None
+        place.decisions += 1
+        slate = chooser.slate(counted.round, type_, excluded)
+        shown = Shown(place.number, counted.round, chooser.menu.version, counted.counts, slate, type_)
+        return Decision(chooser.written(slate), chance, self._tokens.seal(shown), taken.answer_before)
+
+    def _filler(self, place: Placement, type_: int, excluded: Collection[int]) -> Decision:
+        """Where no round can be had: the leading slate, with a token that counts for nothing."""
+        chooser = place.filler()
+        if chooser is None:
+            raise NotReady
+        place.decisions += 1
+        place.fillers += 1
+        slate = chooser.filler(type_, excluded)
+        shown = Shown(place.number, NO_ROUND, chooser.menu.version, False, slate, type_)
+        until = datetime.fromtimestamp(time.time() + place.facts.deadline, UTC).isoformat(
+            timespec="milliseconds"
+        )
+        return Decision(chooser.written(slate), None, self._tokens.seal(shown), until)
+
+    def shown(self, token: str) -> tuple[Placement, Shown]:
+        """What a token is about; refused before anything is looked up, unless a key of ours sealed it."""
+        shown = self._tokens.open(token)
+        place = self.placements.get(shown.placement)
+        if place is None:
+            raise InvalidToken("None of the placements that are here showed this.")
+        return place, shown
+
+    def row(self, place: Placement, said: Said) -> list[AnswerRow]:
+        """An answer, sealed, to be kept; nothing where it counts for nothing, which takes as long to find out."""
+        shown = said.shown
+        if not place.ready:
+            raise StoreUnavailable("There is no key to seal answers to.")
+        sealed = place.sealed(padded(said))
+        return [AnswerRow(place.number, shown.round, sealed)] if shown.counts else []
+
+    def person(self, name: str) -> bytes:
+        """What stands for a person in the store."""
+        return self._names.of(name)
+
+
+def padded(said: Said) -> bytes:
+    """An answer as it is sealed: as long as many others, whatever it says. The padding is its last field."""
+    plain = msgspec.msgpack.encode(said)
+    assert plain[-2:] == b"\xc4\x00"  # no bytes so far
+    missing = -len(plain) % PADDED
+    return plain[:-1] + bytes([missing]) + bytes(missing)

@@ -1,0 +1,117 @@
+"""The writer: one thread that keeps answers and counts visits, all who wait in one transaction.
+
+While one group is being committed the next one gathers, so a busy store is written to seldom and much at once. What one
+entry holds fails no other: where a group cannot be kept for a reason that is not the store's, each is kept by itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from diminuendo.errors import StoreUnavailable
+from diminuendo.service.store import AnswerRow, Counted, Store, VisitRow
+
+MOST_AT_ONCE = 2_000
+"""Entries of one transaction."""
+GATHERS = 0.003
+"""Seconds for which a group waits at most until it is as large as the last one: a commit costs as much as many rows."""
+MOST_WAITING = 20_000
+"""Entries that may wait; whoever comes then is told to come back."""
+
+
+class Entry(NamedTuple):
+    """What one request wants kept; its future becomes what was counted."""
+
+    answers: Sequence[AnswerRow]
+    visits: Sequence[VisitRow]
+    kept: asyncio.Future[list[Counted]]
+
+
+class Writer:
+    """Keeps what is handed to it, in groups."""
+
+    def __init__(self, store: Store, loop: asyncio.AbstractEventLoop) -> None:
+        self._store, self._loop = store, loop
+        self._waiting: list[Entry] = []
+        self._lock, self._ready, self._full = threading.Lock(), threading.Event(), threading.Event()
+        self._enough, self._over = 0, False
+        self._thread = threading.Thread(target=self._work, name="writer", daemon=True)
+        self._thread.start()
+
+    def keep(
+        self, answers: Sequence[AnswerRow], visits: Sequence[VisitRow] = ()
+    ) -> asyncio.Future[list[Counted]]:
+        """Done when all of it is durable; `StoreUnavailable` where it could not be kept. Called on the loop."""
+        kept: asyncio.Future[list[Counted]] = self._loop.create_future()
+        with self._lock:
+            waiting = len(self._waiting)
+            full = self._over or waiting >= MOST_WAITING
+            if not full:
+                self._waiting.append(Entry(answers, visits, kept))
+        if full:
+            kept.set_exception(StoreUnavailable("Too many wait to be kept; try again in a moment."))
+        elif waiting == 0:
+            self._ready.set()
+        elif waiting + 1 == self._enough:
+            self._full.set()
+        return kept
+
+    def close(self) -> None:
+        """Keep what waits, and stop. Futures are done once the loop has run on."""
+        with self._lock:
+            self._over = True
+        self._ready.set()
+        self._full.set()
+        self._thread.join()
+
+    def _work(self) -> None:
+        while True:
+            self._ready.wait()
+            self._ready.clear()
+            while group := self._gathered():
+                for first in range(0, len(group), MOST_AT_ONCE):
+                    part = group[first : first + MOST_AT_ONCE]
+                    found = self._kept(part)
+                    try:
+                        self._loop.call_soon_threadsafe(_tell, part, found)
+                    except RuntimeError:  # the loop is gone, and with it everybody who waited
+                        return
+            if self._over:
+                return
+
+    def _gathered(self) -> list[Entry]:
+        """All who wait; where fewer do than were in the last group, a moment later."""
+        self._full.clear()
+        if 0 < len(self._waiting) < self._enough and not self._over:
+            self._full.wait(GATHERS)
+        with self._lock:
+            group, self._waiting = self._waiting, []
+            self._enough = len(group) or self._enough
+        return group
+
+    def _kept(self, group: list[Entry]) -> list[list[Counted] | None]:
+        """For each entry what was counted; None where it could not be kept."""
+        answers = [row for entry in group for row in entry.answers]
+        visits = [row for entry in group for row in entry.visits]
+        try:
+            counted = iter(self._store.put(answers, visits))
+        except StoreUnavailable:
+            return [None] * len(group)
+        except Exception:
+            if len(group) == 1:
+                return [None]
+            return [self._kept([entry])[0] for entry in group]
+        return [[next(counted) for _ in entry.visits] for entry in group]
+
+
+def _tell(group: list[Entry], found: list[list[Counted] | None]) -> None:
+    for entry, counted in zip(group, found, strict=True):
+        if entry.kept.done():  # whoever asked has gone
+            continue
+        if counted is None:
+            entry.kept.set_exception(StoreUnavailable("The store cannot be written to now."))
+        else:
+            entry.kept.set_result(counted)

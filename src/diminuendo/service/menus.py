@@ -1,0 +1,86 @@
+"""From a learner's menu to the public menu that front ends choose by: the same slates to the same rounds.
+
+Of what a public menu says, only the order of rounds was drawn, with public coins, before it was published; and rounds
+are handed out once, whoever restarts. So the chance of a slate inside a lease is said also of blocks that were planned
+before a restart (docs/maths/late.md, Theorem L2).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from diminuendo.errors import InvalidInput
+from diminuendo.learners.base.learner import Learner
+from diminuendo.learners.base.menu import Menu, OneSlate, RandomFromLists, RandomSlates, SlateByType
+from diminuendo.learners.base.rules.lists import Lists
+from diminuendo.learners.elsewhere import CAN_BE
+from diminuendo.learners.slates.builder import SlateBuilder
+from diminuendo.learners.slates.contexts.menu import SlatesByGroup
+from diminuendo.learners.slates.menu import AssignedSlates
+from diminuendo.service import records
+from diminuendo.service.records import PublicMenu
+from diminuendo.types import Items
+
+
+def public_menu(learner: Learner, version: int, **more: Any) -> PublicMenu:
+    """The learner's present menu; `more`: what else is said with it, such as the ledger's head."""
+    policy: Any = learner.policy
+    menu = learner.menu
+    if menu is None:
+        raise InvalidInput(f"{learner.name!r} has no menu that could be handed out; these have: {CAN_BE}.")
+    lists = None if menu.lists is None else _lists(menu.lists)
+    hidden = learner.contexts is not None and learner.contexts.private
+    says = not (policy.frame.exclusions or hidden)
+    kind: dict[str, Any]
+    sizes: dict[str, Any] = {
+        "version": version,
+        "slots": menu.slots,
+        "first": menu.first,
+        "end": menu.end,
+        "lists": lists,
+    }
+    match menu:
+        case OneSlate():
+            kind, filler = {"kind": "one", "slates": _rows(menu.slate[None, :])}, menu.slate
+        case SlateByType():
+            own = () if menu.own is None else _rows(menu.own)
+            kind, filler = {"kind": "types", "slates": _rows(menu.slates), "own": own}, menu.slates[0]
+        case AssignedSlates():
+            kind = {"kind": "rounds", "slates": _rows(menu.slates), "shown": _row(menu.assigned)}
+            filler = policy.filler()
+        case SlatesByGroup():
+            own = () if menu.rankings is None else _rows(menu.rankings)
+            kind = {"kind": "groups", "slates": _rows(menu.slates), "decks": _rows(menu.decks), "own": own}
+            kind, filler = kind | {"groups": _row(menu.groups)}, policy.filler()
+        case RandomSlates() | RandomFromLists():
+            kind, filler = {"kind": "random", "lists": lists or _all_items(menu)}, _any(policy)
+            says &= isinstance(menu, RandomSlates)
+        case _:
+            raise InvalidInput(f"Menus of kind {menu.kind!r} need coins that the learner has to know.")
+    ranking = _row(found) if (found := getattr(menu, "ranking", None)) is not None else ()
+    return PublicMenu(
+        **sizes | kind | {"ranking": ranking, "filler": _row(filler), "propensities": says} | more
+    )
+
+
+def _any(policy: Any) -> Items:
+    return SlateBuilder(policy.items).any_slate()
+
+
+def _all_items(menu: Menu) -> records.Lists:
+    return records.Lists((0, menu.n_items), tuple(range(menu.n_items)))
+
+
+def _lists(lists: Lists) -> records.Lists:
+    return records.Lists(*(_row(part) for part in lists))
+
+
+def _row(found: NDArray[Any]) -> tuple[int, ...]:
+    return tuple(np.asarray(found).tolist())
+
+
+def _rows(found: NDArray[Any]) -> tuple[tuple[int, ...], ...]:
+    return tuple(map(tuple, found.tolist()))

@@ -1,0 +1,70 @@
+"""Plans and promises of a placement, made in a process of their own: from a `PlanQuestion`, as JSON, to JSON.
+
+    python -m diminuendo.service.plan_worker < question.json
+
+Front ends ask it, since they load nothing that computes (api/planning.py). The learner is made as the trainer will make
+it, so what is refused here would be refused there.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import msgspec
+
+from diminuendo.errors import DiminuendoError
+from diminuendo.learners import make
+from diminuendo.plan import plan
+from diminuendo.service.menus import public_menu
+from diminuendo.service.prepare import check_affordable
+from diminuendo.service.records import PlanQuestion
+from diminuendo.service.trainer.made import asked, in_flight
+
+
+def planned(question: PlanQuestion) -> dict[str, Any]:
+    """What the placement would be; only what it promises, where that is all that is asked for."""
+    facts = question.facts
+    if question.population is not None:
+        whole = question.others | {question.name: facts}
+        check_affordable(facts.population, question.population, whole)
+    name, setting, options = asked(facts, lambda: 0.0)
+    learner = make(name, setting, **options)
+    learner.release()
+    public_menu(learner, 1)  # refused unless others can choose by its menu
+    found: dict[str, Any] = {
+        "sentence": f"All that is shown and published here is {learner.guarantee}.",
+        "guarantee": learner.guarantee.as_json(),
+        "learner": learner.name,
+    }
+    if question.promise_only:
+        return found
+    expected = plan(
+        setting.n_items,
+        setting.slots,
+        setting.rounds,
+        epsilon=facts.epsilon,
+        delta=facts.delta,
+        feedback=facts.feedback,
+        visits=facts.visits,
+        answering=facts.answering,
+        contexts=[len(values) for values in facts.contexts.values()] or None,
+        private_context=facts.private_contexts,
+    ).as_json()
+    expected["setting"] = {name: value for name, value in expected["setting"].items() if name != "rules"}
+    return found | {"in_flight": in_flight(facts), "expected": expected}
+
+
+def main() -> None:
+    """Read a question, and answer it."""
+    question = msgspec.json.decode(sys.stdin.buffer.read(), type=PlanQuestion)
+    said: dict[str, Any]
+    try:
+        said = {"plan": planned(question), "refused": None}
+    except DiminuendoError as error:
+        said = {"plan": None, "refused": str(error)}
+    sys.stdout.buffer.write(msgspec.json.encode(said))
+
+
+if __name__ == "__main__":
+    main()

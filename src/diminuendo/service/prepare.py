@@ -1,0 +1,92 @@
+"""A site made known to its store: keys, populations and placements, if they can be paid for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from diminuendo.errors import DiminuendoError, InvalidInput
+from diminuendo.learners.elsewhere import Elsewhere
+from diminuendo.privacy.events import Composed, Event
+from diminuendo.privacy.ledger import Ledger
+from diminuendo.randomness.coins import SeededCoins
+from diminuendo.service.keys import TRAINER, make_keys, read_keys
+from diminuendo.service.records import PlacementFacts, PopulationFacts
+from diminuendo.service.site import Site
+from diminuendo.service.store import Store, open_store
+from diminuendo.service.store.put_back import refuse_older
+from diminuendo.service.trainer.heard import Heard
+from diminuendo.service.trainer.made import budget_of, made
+
+
+def prepared(site: Site) -> Iterator[str]:
+    """Make the site known, and say what is new. What cannot be paid for is refused before anything is made."""
+    with open_store(site.store) as store:
+        known = {row.name: msgspec.json.decode(row.facts, type=PlacementFacts) for row in store.placements()}
+        refuse_older(store, site.keys / TRAINER)
+        _refuse_changes(store, site, known)
+        for name, facts in site.populations.items():
+            check_affordable(name, facts, _placements_of(name, site.placements | known))
+        if known:
+            read_keys(site.keys)  # with new ones everybody would be somebody new
+        else:
+            make_keys(site.keys)
+        there = store.populations()
+        for name, facts in site.populations.items():
+            if name not in there:
+                store.add_population(name, msgspec.json.encode(facts))
+                yield f"New population {name}: epsilon {facts.epsilon:g}, delta {facts.delta:g}."
+        for name, placed in site.placements.items():
+            if name not in known:
+                store.add_placement(name, placed.population, msgspec.json.encode(placed))
+                yield f"New placement {name}: {placed.slots} of {len(placed.items)} items, {placed.feedback} feedback."
+
+
+def _placements_of(population: str, placements: dict[str, PlacementFacts]) -> dict[str, PlacementFacts]:
+    return {name: facts for name, facts in placements.items() if facts.population == population}
+
+
+def _refuse_changes(store: Store, site: Site, known: dict[str, PlacementFacts]) -> None:
+    populations = {
+        name: msgspec.json.decode(facts, type=PopulationFacts) for name, facts in store.populations().items()
+    }
+    wrong = list[str]()
+    for table, told, before in (
+        ("populations", site.populations, populations),
+        ("placements", site.placements, known),
+    ):
+        for name in told.keys() & before.keys():
+            fields = [
+                field
+                for field in told[name].__struct_fields__
+                if getattr(told[name], field) != getattr(before[name], field)
+            ]
+            if fields:
+                wrong.append(f"{table}.{name} was made with another {', '.join(fields)}.")
+    if wrong:
+        raise InvalidInput(
+            "What was promised to people does not change: give what is new another name, or say it as before.\n  "
+            + "\n  ".join(wrong)
+        )
+
+
+def check_affordable(name: str, population: PopulationFacts, placements: dict[str, PlacementFacts]) -> None:
+    """Refuse placements of a population that cannot be made, or cost more together than it may spend."""
+    if not placements:
+        return
+    budget, costs = budget_of(population, next(iter(placements.values()))), list[Event]()
+    for placed, facts in placements.items():
+        try:
+            learner = made(facts, Ledger(budget).named(placed), lambda: 0.0, SeededCoins(0))
+            Elsewhere(learner)
+            costs += Heard(facts, Ledger(budget)).cost
+        except DiminuendoError as error:
+            raise InvalidInput(f"placements.{placed} cannot be made: {error}") from error
+        costs += [] if learner.policy.events is None else [learner.policy.events]
+    try:
+        Ledger(budget).require(Composed(tuple(costs)))
+    except DiminuendoError as error:
+        raise InvalidInput(
+            f"populations.{name} cannot pay for all its placements together: {error}"
+        ) from error

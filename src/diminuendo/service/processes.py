@@ -1,0 +1,117 @@
+"""Processes of a site: front ends that share one socket, and a trainer; whoever dies is started again.
+
+Nothing private passes through here: each process opens store and keys by itself. To stop, front ends finish what they
+were asked, and the trainer what it is about to publish; after a while they are ended, which loses nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from diminuendo.errors import InvalidInput
+
+GRACE = 10.0
+"""Seconds for which processes may finish what they do."""
+AGAIN = 1.0
+"""Seconds before one that died is started again, at first; doubled each time, up to a minute."""
+
+
+@dataclass
+class Child:
+    """One process of the site."""
+
+    name: str
+    command: list[str]
+    process: subprocess.Popen[bytes] | None = None
+    deaths: int = 0
+    not_before: float = 0.0
+    started: float = field(default=0.0)
+
+
+class Processes:
+    """Starts them, starts them again, and stops them."""
+
+    def __init__(self, site: Path, host: str, port: int, front_ends: int, say: Callable[[str], None]) -> None:
+        self._say, self._stopping = say, False
+        self.socket = listening(host, port)
+        self.port = int(self.socket.getsockname()[1])
+        handed = str(self.socket.fileno())
+        ask = [sys.executable, "-m", "diminuendo.service"]
+        self.children = [Child("trainer", [*ask, "trainer", str(site)])]
+        self.children += [
+            Child(f"front end {number}", [*ask, "front", str(site), handed, str(number)])
+            for number in range(front_ends)
+        ]
+
+    def run(self, until: Callable[[], bool] = lambda: False) -> None:
+        """Until somebody asks to stop, or `until` says so."""
+        before = {number: signal.signal(number, self._stop) for number in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            while not self._stopping and not until():
+                self.watch()
+                time.sleep(0.1)
+        finally:
+            self.stop()
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def watch(self) -> None:
+        """Start whoever is not there."""
+        for child in self.children:
+            if child.process is not None and (code := child.process.poll()) is not None:
+                lasted = time.monotonic() - child.started
+                child.deaths = 1 if lasted > 60 else child.deaths + 1
+                child.not_before = time.monotonic() + min(60.0, AGAIN * 2 ** (child.deaths - 1))
+                child.process = None
+                self._say(f"{child.name} ended ({code}); it is started again.")
+            if child.process is None and time.monotonic() >= child.not_before:
+                child.started = time.monotonic()
+                child.process = subprocess.Popen(
+                    child.command, pass_fds=[self.socket.fileno()], start_new_session=True
+                )
+
+    def stop(self) -> None:
+        """Ask all of them to finish, and wait."""
+        there = [child.process for child in self.children if child.process is not None]
+        for process in there:
+            if process.poll() is None:
+                process.send_signal(signal.SIGTERM)
+        until = time.monotonic() + GRACE
+        for process in there:
+            try:
+                process.wait(max(0.0, until - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+        self.socket.close()
+
+    def _stop(self, *_: object) -> None:
+        self._stopping = True
+
+
+def listening(host: str, port: int) -> socket.socket:
+    """A socket that front ends share."""
+    kind = socket.AF_INET6 if ":" in host else socket.AF_INET
+    found = socket.socket(kind, socket.SOCK_STREAM)
+    found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        found.bind((host, port))
+        found.listen(1024)
+    except OSError as error:
+        found.close()
+        raise InvalidInput(f"Cannot listen on {host}:{port}: {error.strerror}.") from error
+    return found
+
+
+def end_with_parent() -> Callable[[], bool]:
+    """Whether the process that started this one is gone; then it ends too."""
+    parent = os.getppid()
+    return lambda: os.getppid() != parent

@@ -1,0 +1,341 @@
+"""Public: what may leave a store, as typed views, and nothing else. Dashboard and API read through this.
+
+`Reads` is all that is asked of a store, so a type checker sees that nobody looks at answers, snapshots or visits from
+here. What never changes is read once: menus, lines of ledgers, events.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import threading
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise, product
+from typing import TYPE_CHECKING, Any, Protocol
+
+import msgspec
+
+from diminuendo.service.accounts import Account
+from diminuendo.service.records import HeardNote, PlacementFacts, PublicMenu
+from diminuendo.service.store import EventRow, LeaseRow, MenuRow, PlacementRow
+
+if TYPE_CHECKING:
+    from diminuendo.privacy.books import Books
+
+WELL, LATE = 15.0, 60.0
+"""Seconds: until then somebody is well who said so, and until then merely late."""
+POINTS = 400
+"""Of how many moments it is remembered how many rounds had been handed out."""
+NOT_SAID = "not said"
+"""A column of which nothing is known."""
+
+Slate = tuple[int, ...]
+
+
+class Reads(Protocol):
+    """What may be asked of a store by those who show things: all of it is public."""
+
+    def now(self) -> float: ...  # noqa: D102
+    def populations(self) -> dict[str, bytes]: ...  # noqa: D102
+    def placements(self) -> list[PlacementRow]: ...  # noqa: D102
+    def menus(self, placement: int, after: int = 0) -> list[MenuRow]: ...  # noqa: D102
+    def leases(self, placement: int, first: int) -> list[LeaseRow]: ...  # noqa: D102
+    def events(self, placement: int, after: int = 0) -> list[EventRow]: ...  # noqa: D102
+    def beats(self) -> dict[str, tuple[float, str]]: ...  # noqa: D102
+    def books(self, population: str, epoch: int | None) -> Books: ...  # noqa: D102
+
+
+@dataclass(frozen=True)
+class Moment:
+    """One menu of the past, or the one that is shown: what it leads with."""
+
+    version: int
+    effective_at: float
+    first: int
+    slate: Slate
+    releases: int
+    head: str
+
+
+@dataclass(frozen=True)
+class Change:
+    """What differs between the slates that two menus lead with."""
+
+    moment: Moment
+    came: Slate
+    left: Slate
+    moved: Slate
+
+
+@dataclass(frozen=True)
+class Segment:
+    """People who are shown the same."""
+
+    people: tuple[str, ...]
+    """Their types, in words."""
+    slate: Slate
+    own: Slate
+    """What they are shown that the leading slate does not have."""
+
+
+@dataclass
+class PlacementView:
+    """What may be known of a placement."""
+
+    row: PlacementRow
+    facts: PlacementFacts
+    history: list[Moment] = field(default_factory=list)
+    """Menus that are or were in effect, in order."""
+    menu: PublicMenu | None = None
+    """The one that is in effect."""
+    coming: list[Moment] = field(default_factory=list)
+    """Menus that are published and not yet in effect."""
+    rounds: int = 0
+    """How many were handed out."""
+    points: list[tuple[float, int]] = field(default_factory=list)
+    """When how many had been."""
+    last_expires: float = 0.0
+    """When the last lease ends."""
+    events: list[EventRow] = field(default_factory=list)
+    retired: set[str] = field(default_factory=set)
+    """Items that are not shown any more, or not now."""
+    waits: bool = False
+    """Whether something went wrong with it, so that the trainer tries again later."""
+    heard: HeardNote | None = None
+    """How many answered, about, where that is published."""
+
+    def named(self, item: int) -> str:
+        """The shop's name of an item."""
+        return self.facts.items[item] if 0 <= item < len(self.facts.items) else f"item {item}"
+
+    @property
+    def slate(self) -> Slate:
+        """What is led with now."""
+        return self.history[-1].slate if self.history else ()
+
+    @property
+    def shown_since(self) -> Moment | None:
+        """The first menu since which the leading slate is what it is."""
+        found = None
+        for moment in reversed(self.history):
+            if moment.slate != self.slate:
+                break
+            found = moment
+        return found
+
+    @property
+    def over(self) -> bool:
+        """Whether all rounds that it was made for are handed out."""
+        return self.facts.people is not None and self.rounds >= self.facts.people
+
+    @property
+    def to_go(self) -> int:
+        """How many rounds this menu still has to hand out, where it has an end."""
+        end = self.menu.end if self.menu is not None else None
+        return 0 if end is None else max(0, end - self.rounds)
+
+    @property
+    def changes(self) -> list[Change]:
+        """What changed from menu to menu, the last first; menus that lead with the same are left out."""
+        found = []
+        for before, after in pairwise(self.history):
+            if before.slate != after.slate:
+                old, new = (
+                    {item: slot for slot, item in enumerate(one.slate) if item >= 0}
+                    for one in (before, after)
+                )
+                moved = tuple(item for item in new if item in old and old[item] != new[item])
+                came, left = (
+                    tuple(item for item in one if item not in other)
+                    for one, other in ((new, old), (old, new))
+                )
+                found.append(Change(after, came, left, moved))
+        return found[::-1]
+
+    @property
+    def shares(self) -> list[tuple[Slate, float]]:
+        """Where several slates take turns in a block: each with its share of the rounds, the most frequent first."""
+        if self.menu is None or self.menu.kind != "rounds" or not self.menu.shown:
+            return []
+        found = Counter(self.menu.shown).most_common()
+        return [(self.menu.slates[row], many / len(self.menu.shown)) for row, many in found]
+
+    @property
+    def segments(self) -> list[Segment]:
+        """Types of people with what they are shown, those that are shown the same together."""
+        menu = self.menu
+        if menu is None or menu.kind not in ("types", "groups"):
+            return []
+        rows = (
+            list(menu.slates)
+            if menu.kind == "types"
+            else [menu.slates[Counter(menu.decks[group]).most_common(1)[0][0]] for group in menu.groups]
+        )
+        found: dict[Slate, list[str]] = {}
+        for words, row in zip(self._types(), rows, strict=False):
+            found.setdefault(row, []).append(words)
+        whole = set(self.slate)
+        made = [
+            Segment(tuple(people), row, tuple(item for item in row if item >= 0 and item not in whole))
+            for row, people in found.items()
+        ]
+        return sorted(made, key=lambda one: -len(one.people))
+
+    def next_menu(self, now: float) -> tuple[float | None, str]:
+        """When the next menu takes effect at the earliest, if that is known, and why then."""
+        facts, menu = self.facts, self.menu
+        if self.coming:
+            return self.coming[0].effective_at, "It is published already."
+        if self.over:
+            return None, "All rounds that it was made for are handed out; one last menu may come."
+        wait = facts.deadline + facts.allowance
+        if menu is None:
+            return None, "It comes when the trainer has made the learner."
+        if menu.end is None or self.to_go:
+            rounds = f" after {self.to_go:,} more rounds," if self.to_go else ""
+            return (
+                None,
+                f"It comes{rounds} at least {wait:,.0f} seconds after the last round that it learns from.",
+            )
+        earliest = max(now, self.last_expires + wait)
+        return math.ceil(earliest / facts.tick) * facts.tick, (
+            "All rounds of this menu are handed out; their answers count until their time is over."
+        )
+
+    def _types(self) -> list[str]:
+        """All types in words, in the order of their numbers: of each column first that nothing is known."""
+        columns = [
+            [f"{name} {value}" for value in (NOT_SAID, *values)]
+            for name, values in self.facts.contexts.items()
+        ]
+        return [", ".join(values) for values in product(*columns)]
+
+
+@dataclass(frozen=True)
+class Health:
+    """Who was well when."""
+
+    name: str
+    age: float | None
+    """Seconds since it said so; None where it never did."""
+
+    @property
+    def state(self) -> str:
+        """`well`, `late` or `away`."""
+        if self.age is None or self.age > LATE:
+            return "away"
+        return "well" if self.age <= WELL else "late"
+
+
+class Public:
+    """The public side of a store."""
+
+    def __init__(self, store: Reads) -> None:
+        self._store, self._lock = store, threading.Lock()
+        self._accounts: dict[str, Account] = {}
+        self._views: dict[int, PlacementView] = {}
+        self._menus: dict[int, list[MenuRow]] = {}
+        self._lease: dict[int, int] = {}
+
+    def now(self) -> float:
+        """What the store's clock says."""
+        return self._store.now()
+
+    def populations(self) -> dict[str, dict[str, Any]]:
+        """By name, the facts of each."""
+        return {name: json.loads(facts or b"{}") for name, facts in self._store.populations().items()}
+
+    def account(self, population: str) -> Account:
+        """What the ledger of a population says."""
+        content = self._store.books(population, None).lines.read()
+        with self._lock:
+            found = self._accounts.get(population, Account()).read(content)
+            self._accounts[population] = found
+        return found
+
+    def size_of(self, population: str, release: str) -> int | None:
+        """How many numbers were published under that name; None where they are not kept."""
+        kept = self._store.books(population, None).releases
+        return int(kept.once(release, _not_here).size) if kept.has(release) else None
+
+    def placements(self) -> list[PlacementView]:
+        """All of them, in the order in which they were made."""
+        rows, now = self._store.placements(), self.now()
+        with self._lock:
+            return [self._view(row, now) for row in rows]
+
+    def placement(self, name: str) -> PlacementView | None:
+        """The placement of that name, if there is one."""
+        row, now = next((row for row in self._store.placements() if row.name == name), None), self.now()
+        with self._lock:
+            return None if row is None else self._view(row, now)
+
+    def health(self) -> list[Health]:
+        """The trainer, and then every front end: who was well, how long ago."""
+        beats, now = self._store.beats(), self.now()
+        known = [Health(name, max(0.0, now - at)) for name, (at, _) in sorted(beats.items())]
+        trainers = [one for one in known if one.name.startswith("trainer")]
+        trainer = min(trainers, key=lambda one: one.age or 0.0, default=Health("trainer", None))
+        return [trainer, *(one for one in known if one.name.startswith("front"))]
+
+    def _view(self, row: PlacementRow, now: float) -> PlacementView:
+        """What is known of a placement, brought up to date."""
+        number = row.number
+        if number not in self._views:
+            facts = msgspec.json.decode(row.facts, type=PlacementFacts)
+            self._views[number] = PlacementView(row, facts)
+            self._menus[number], self._lease[number] = [], 0
+        view = self._views[number]
+        for event in self._store.events(number, view.events[-1].seq if view.events else 0):
+            view.events.append(event)
+            if event.kind == "items":
+                change = json.loads(event.body)
+                view.retired |= set(change.get("retire", ()))
+                view.retired -= set(change.get("appear", ()))
+        beats = self._store.beats()
+        view.waits = bool(beats.get(f"placement {row.name}", (0.0, ""))[1])
+        if (note := beats.get(f"heard {row.name}")) is not None:
+            view.heard = msgspec.json.decode(note[1], type=HeardNote)
+        self._read_menus(view, now)
+        self._read_leases(view)
+        return view
+
+    def _read_menus(self, view: PlacementView, now: float) -> None:
+        waiting = self._menus[view.row.number]
+        last = waiting[-1].version if waiting else view.history[-1].version if view.history else 0
+        waiting += self._store.menus(view.row.number, last)
+        while waiting and waiting[0].effective_at <= now:
+            row = waiting.pop(0)
+            view.menu = msgspec.json.decode(row.body, type=PublicMenu)
+            view.history.append(_moment(row, view.menu))
+        view.coming = [_moment(row, msgspec.json.decode(row.body, type=PublicMenu)) for row in waiting]
+        if view.menu is not None:
+            view.rounds = max(view.rounds, view.menu.first)
+
+    def _read_leases(self, view: PlacementView) -> None:
+        known = self._lease[view.row.number]
+        for lease in self._store.leases(view.row.number, known):
+            if not view.points or lease.end > view.points[-1][1]:
+                view.points.append((lease.at, lease.end))
+            view.rounds = max(view.rounds, lease.end)
+            view.last_expires = max(view.last_expires, lease.expires_at)
+            self._lease[view.row.number] = lease.first
+        if len(view.points) > 2 * POINTS:
+            view.points[:POINTS] = view.points[:POINTS:2]
+
+
+def _moment(row: MenuRow, menu: PublicMenu) -> Moment:
+    slate = menu.slates[0] if menu.kind == "one" and menu.slates else menu.filler
+    return Moment(row.version, row.effective_at, menu.first, slate, menu.releases, menu.head)
+
+
+def _not_here() -> Any:
+    raise LookupError("It was kept a moment ago.")
+
+
+def worded(names: Sequence[str], most: int = 3) -> str:
+    """A few names, and how many more there are."""
+    more = f" and {len(names) - most:,} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more

@@ -1,0 +1,178 @@
+"""Records: what front ends, trainer and store hand to each other. Whatever is not sealed is public.
+
+Front ends import this and nothing that is compiled, so that they start fast and stay small.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import Struct, field
+
+LEASE_HOLDS, LEASE_LASTS = 0.5, 1.5
+"""Seconds: of traffic that a lease of rounds is for, and for which they are leased."""
+Kind = Literal["one", "types", "rounds", "groups", "random"]
+
+
+class PopulationFacts(Struct, frozen=True, forbid_unknown_fields=True):
+    """What a population was made with: the budget of people who are protected together. Public, and never changed."""
+
+    epsilon: float = 1.0
+    delta: float = 1e-6
+    visits: int = 1
+    """How many rounds one person may have, in each placement."""
+
+
+class PlacementFacts(Struct, frozen=True, forbid_unknown_fields=True):
+    """What a placement was made with. Public, and never changed."""
+
+    population: str
+    items: tuple[str, ...]
+    """The shop's own names of the items; item a is the a-th of them."""
+    slots: int
+    feedback: Literal["full", "bandit", "click"]
+    people: int | None = None
+    """How many rounds it is made for; None where nobody knows."""
+    learner: str = "private"
+    objective: str = "noisy-or"
+    """With full feedback: what wishes mean together, a family that needs no parameters."""
+    epsilon: float = 1.0
+    """What it may spend of its population's budget, as the epsilon of a setting."""
+    delta: float = 1e-6
+    visits: int = 1
+    contexts: dict[str, tuple[str, ...]] = {}
+    """By column its values, listed beforehand."""
+    private_contexts: bool = False
+    exclusions: bool = False
+    pinned: dict[int, str] = {}
+    """By slot the item that it always shows."""
+    caps: tuple[tuple[tuple[str, ...], int], ...] = ()
+    """Sets of items, and how many of each are shown at most."""
+    heard: float = 0.0
+    """The part of the population's budget, from 0 to 1, that is spent on saying how many people answer, about."""
+    answering: float = 1.0
+    """The share of people who answer at all; a guess that was not made from what these people say."""
+    deadline: float = 600.0
+    """Seconds for which an answer counts after its slate was chosen."""
+    per_second: float = 10.0
+    """How many decisions a second are expected at most: blocks and memory are made for that."""
+    tick: float = 1.0
+    """Seconds: menus take effect at whole ticks of the store's clock ..."""
+    allowance: float = 2.0
+    """... at least this long after what they are made of was settled."""
+
+    @property
+    def hidden(self) -> bool:
+        """Whether her slate is hers alone, so that neither it nor her type may travel in the open."""
+        return self.private_contexts or self.exclusions
+
+
+class PlanQuestion(Struct, frozen=True, omit_defaults=True):
+    """What a placement of these facts would be, and whether its population can pay for it beside its others."""
+
+    facts: PlacementFacts
+    name: str = "planned"
+    population: PopulationFacts | None = None
+    others: dict[str, PlacementFacts] = {}
+    promise_only: bool = False
+
+
+class HeardNote(Struct, frozen=True):
+    """How many answered, about: published with noise (trainer/heard.py)."""
+
+    answers: float
+    rounds: int
+    """It is about rounds before this one."""
+    deviation: float
+    """The standard deviation of the noise in it."""
+
+
+class Lists(Struct, frozen=True):
+    """What each slot may show, for random slates and for what stands in (learners/base/rules/lists.py)."""
+
+    starts: tuple[int, ...]
+    items: tuple[int, ...]
+    pinned: tuple[int, ...] = ()
+    inside: tuple[int, ...] = ()
+    parents: tuple[int, ...] = ()
+    most: tuple[int, ...] = ()
+
+
+class PublicMenu(Struct, frozen=True, omit_defaults=True):
+    """What is shown next, to which rounds and with what chance: plain numbers, for front ends and browsers.
+
+    The row of `slates` that is shown in round r to somebody of type t:
+
+        one       row 0
+        types     row t
+        rounds    row shown[r - first]
+        groups    row decks[groups[t]][r - first]
+        random    none: items are drawn, slot by slot from `lists`, nothing twice
+    """
+
+    version: int
+    kind: Kind
+    slots: int
+    first: int
+    """The first round that it is for."""
+    end: int | None
+    """No round from this one on is shown by it; None: it holds until the next menu."""
+    filler: tuple[int, ...]
+    """What is shown where no round can be had; answers to that count for nothing."""
+    slates: tuple[tuple[int, ...], ...] = ()
+    """Rows of items, -1 for a slot that is empty."""
+    shown: tuple[int, ...] = ()
+    groups: tuple[int, ...] = ()
+    decks: tuple[tuple[int, ...], ...] = ()
+    propensities: bool = True
+    """Whether it is said with what chance a slate was shown."""
+    lists: Lists | None = None
+    own: tuple[tuple[int, ...], ...] = ()
+    """By type (of kind groups: by group), what takes the place of what a person excludes, the best first."""
+    ranking: tuple[int, ...] = ()
+    """The same for everybody."""
+    releases: int = 0
+    """How many releases it is made of."""
+    head: str = ""
+    """The head of the ledger that paid for them: whoever has seen it knows an older ledger for what it is."""
+    seal: str = ""
+    """The number of the trainer's key that answers are sealed to, and that key, in hexadecimal digits with a colon."""
+
+
+class Report(Struct, frozen=True, omit_defaults=True):
+    """What became of a lease, as its front end says when it asks for the next. All of it is public."""
+
+    first: int
+    """Which lease: its first round."""
+    used: int
+    """How many of its rounds were shown, from the first on."""
+    silent: tuple[int, ...] = ()
+    """Rounds among them whose people had all their visits before."""
+    types: tuple[int, ...] = ()
+    """The types of the people of these rounds, where contexts are public."""
+
+
+class Shown(Struct, frozen=True, array_like=True):
+    """What a token says, for the trainer: which round showed which slate to somebody of which type."""
+
+    placement: int
+    round: int
+    version: int
+    counts: bool
+    """False: a filler, or a round beyond her visits."""
+    slate: tuple[int, ...]
+    """The row, -1 for a slot that is empty."""
+    type: int = 0
+
+
+class Said(Struct, frozen=True, array_like=True):
+    """One answer as it is sealed: what was shown, and what she said to it, checked at the door."""
+
+    shown: Shown
+    wants: dict[int, float] | None = None
+    """With full feedback: how much she wants which items, from 0 to 1."""
+    payoff: float | None = None
+    click: int | None = field(default=None)
+    """The slot that was clicked first; None where nothing was."""
+    padding: bytes = b""
+    """Nothing: so that the length of what is sealed does not tell how much she wants."""

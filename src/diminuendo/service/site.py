@@ -1,0 +1,236 @@
+"""A site: all that an operator says before the service starts, in one file, checked as a whole.
+
+    store = "site.db"                  # where everything is remembered; beside this file
+    keys = "keys"                      # a folder that only the service may read; made where there is none
+    listen = "127.0.0.1:8080"
+    front_ends = 2
+
+    [access]                           # SHA-256 of keys; `diminuendo serve --new-key operate` makes one
+    serve = ["..."]
+    operate = ["..."]
+
+    [populations.visitors]             # people who are protected together: one budget, one ledger
+    epsilon = 1.0
+
+    [placements.home]
+    population = "visitors"
+    items = "items.txt"                # one name a line; or a list of names
+    slots = 5
+    feedback = "click"
+    people = 1_000_000                 # how many rounds it is made for
+    deadline = "60 s"                  # how long an answer counts
+
+Everything that is wrong with it is said at once, and nothing is started then.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from diminuendo.errors import InvalidInput
+from diminuendo.service.api.keys import ROLES
+from diminuendo.service.records import PlacementFacts, PopulationFacts
+
+UNITS = {"s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
+DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(s|min|h|d)\s*")
+NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}")
+DURATIONS = ("deadline", "tick", "allowance")
+
+
+class _Top(Struct, forbid_unknown_fields=True):
+    """What stands outside of tables."""
+
+    store: str = "site.db"
+    keys: str = "keys"
+    listen: str = "127.0.0.1:8080"
+    front_ends: int = 1
+    open_menus: bool = False
+    access: dict[str, list[str]] = {}
+    populations: dict[str, dict[str, Any]] = {}
+    placements: dict[str, dict[str, Any]] = {}
+
+
+@dataclass(frozen=True)
+class Site:
+    """A site that may be started."""
+
+    store: str
+    """The store's address."""
+    keys: Path
+    """The folder of secret keys."""
+    host: str = "127.0.0.1"
+    port: int = 8080
+    front_ends: int = 1
+    open_menus: bool = False
+    """Whether menus may be read without a key, as by browsers."""
+    access: dict[str, tuple[bytes, ...]] = field(default_factory=dict)
+    """By role, the hashes of its keys."""
+    populations: dict[str, PopulationFacts] = field(default_factory=dict)
+    placements: dict[str, PlacementFacts] = field(default_factory=dict)
+
+
+def read_site(path: Path) -> Site:
+    """The site that a file describes; everything that is wrong with it is in one error."""
+    try:
+        given = tomllib.loads(path.read_text())
+        top = msgspec.convert(given, _Top)
+    except OSError as error:
+        raise InvalidInput(f"Cannot read {path}: {error.strerror}.") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InvalidInput(f"{path} is not TOML: {error}.") from error
+    except msgspec.ValidationError as error:
+        raise InvalidInput(f"{path}: {_place(error)}") from error
+    wrong = list[str]()
+    host, port = _listens(top.listen, wrong)
+    populations = {
+        name: facts
+        for name, told in top.populations.items()
+        if (facts := _facts(f"populations.{name}", name, told, PopulationFacts, wrong)) is not None
+    }
+    placements = {
+        name: facts
+        for name, told in top.placements.items()
+        if (
+            facts := _facts(
+                f"placements.{name}", name, _told(told, path.parent, wrong), PlacementFacts, wrong
+            )
+        )
+        is not None
+    }
+    wrong += list(_unfit(top, populations, placements))
+    access = {role: tuple(_hash(each, role, wrong) for each in keys) for role, keys in top.access.items()}
+    if wrong:
+        raise InvalidInput(f"{path} cannot be started:\n  " + "\n  ".join(wrong))
+    store = top.store if ":" in top.store else str(path.parent / top.store)
+    return Site(
+        store,
+        path.parent / top.keys,
+        host,
+        port,
+        top.front_ends,
+        top.open_menus,
+        access,
+        populations,
+        placements,
+    )
+
+
+def seconds(told: Any) -> float | None:
+    """A duration as a number of seconds, or as 30 s, 10 min, 2 h, 1 d; None if it is none."""
+    if isinstance(told, (int, float)) and not isinstance(told, bool):
+        return float(told)
+    found = DURATION.fullmatch(told) if isinstance(told, str) else None
+    return float(found[1]) * UNITS[found[2]] if found else None
+
+
+def _listens(told: str, wrong: list[str]) -> tuple[str, int]:
+    host, _, port = told.rpartition(":")
+    if host and port.isdecimal() and int(port) < 65536:
+        return host.strip("[]"), int(port)
+    wrong.append(f"listen: expected an address and a port, as 127.0.0.1:8080; got {told!r}.")
+    return "", 0
+
+
+def _told(told: dict[str, Any], folder: Path, wrong: list[str]) -> dict[str, Any]:
+    """A placement as told, with durations as seconds, and items as a list of names."""
+    found = dict(told)
+    for name in DURATIONS:
+        if name in found and (number := seconds(found[name])) is not None:
+            found[name] = number
+    if isinstance(items := found.get("items"), str):
+        try:
+            lines = (folder / items).read_text().splitlines()
+            found["items"] = [line.strip() for line in lines if line.strip()]
+        except (OSError, UnicodeDecodeError) as error:
+            wrong.append(f"items: cannot read {folder / items}: {error}.")
+            found["items"] = []
+    if isinstance(items, int) and not isinstance(items, bool):
+        found["items"] = [str(number) for number in range(items)]
+    if isinstance(pinned := found.get("pinned"), dict):
+        found["pinned"] = {int(slot) if slot.isdecimal() else slot: item for slot, item in pinned.items()}
+    return found
+
+
+def _facts(place: str, name: str, told: dict[str, Any], kind: type[Any], wrong: list[str]) -> Any:
+    if not NAME.fullmatch(name):
+        wrong.append(f"{place}: names are up to 40 small letters, digits, - and _.")
+    try:
+        return msgspec.convert(told, kind)
+    except msgspec.ValidationError as error:
+        wrong.append(f"{place}: {_place(error)}")
+        return None
+
+
+def _place(error: msgspec.ValidationError) -> str:
+    """What is wrong where, as msgspec says it, in our words."""
+    said, _, at = str(error).partition(" - at `$")
+    return f"{at.strip('.`')}: {said}." if at else f"{said}."
+
+
+def _unfit(
+    top: _Top, populations: dict[str, PopulationFacts], placements: dict[str, PlacementFacts]
+) -> Iterator[str]:
+    """What does not fit together."""
+    if top.front_ends < 1:
+        yield f"front_ends: at least one is needed to serve; got {top.front_ends}."
+    for role in top.access:
+        if role not in ROLES:
+            yield f"access: roles are {', '.join(ROLES)}; got {role!r}."
+    for name, facts in populations.items():
+        for what, good in (
+            ("epsilon", facts.epsilon > 0),
+            ("delta", 0 <= facts.delta < 1),
+            ("visits", facts.visits > 0),
+        ):
+            if not good:
+                yield f"populations.{name}: {what} cannot be {getattr(facts, what)}."
+    for name, placed in placements.items():
+        yield from (f"placements.{name}: {said}" for said in _unfit_placement(placed, top.populations))
+
+
+def _unfit_placement(facts: PlacementFacts, populations: dict[str, Any]) -> Iterator[str]:
+    names = set(facts.items)
+    if facts.population not in populations:
+        yield f"there is no population {facts.population!r}; there are: {', '.join(populations) or 'none'}."
+    if len(names) < len(facts.items):
+        yield "items: a name stands there twice."
+    if not 1 <= facts.slots <= max(1, len(names)):
+        yield f"slots: from 1 to the number of items, {len(names)}; got {facts.slots}."
+    if facts.people is not None and facts.people < 1:
+        yield f"people: at least 1; got {facts.people}."
+    for what in ("deadline", "tick", "per_second"):
+        if not getattr(facts, what) > 0:
+            yield f"{what}: more than 0; got {getattr(facts, what)}."
+    if facts.allowance < 0:
+        yield f"allowance: not below 0; got {facts.allowance}."
+    if not 0 < facts.answering <= 1:
+        yield f"answering: a share above 0, at most 1; got {facts.answering}."
+    if not 0 <= facts.heard < 1:
+        yield f"heard: a part of the budget, below 1; got {facts.heard}."
+    for slot, item in facts.pinned.items():
+        if not 0 <= slot < facts.slots or item not in names:
+            yield f"pinned: slot {slot} shows {item!r}; expected a slot below {facts.slots} and one of the items."
+    for several, most in facts.caps:
+        if most < 0 or not set(several) <= names:
+            yield "caps: each is a list of items and how many of them are shown at most."
+
+
+def _hash(told: str, role: str, wrong: list[str]) -> bytes:
+    try:
+        found = bytes.fromhex(told)
+    except ValueError:
+        found = b""
+    if len(found) != 32:
+        wrong.append(
+            f"access.{role}: expected the SHA-256 of a key, 64 hexadecimal digits, as `diminuendo serve --new-key "
+            f"{role}` prints it."
+        )
+    return found

@@ -1,0 +1,289 @@
+"""The store: the one place where something is remembered, and what everybody asks of it.
+
+    with open_store("sqlite:service.db") as store:
+        store.lease(placement, 500, 5.0, None)
+
+Any store passes tests/service/store_contract.py; a new one is one file here and one entry of `STORES`. Calls block, and
+may come from any thread; what a call has written is durable when it returns, or nothing of it happened: then it raised
+`StoreUnavailable`, and may be tried again.
+
+A placement is known by its number. Rounds are counted from 0 on in each placement, and handed out once by `lease`.
+Times are those of the store's clock: once written, by whatever process, none is followed by an earlier one. Answers and
+erasures are written at its time and do not move it: where a wall clock is set back, it goes on from what is public.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol, Self
+
+from diminuendo.errors import InvalidInput
+from diminuendo.service.records import Report
+
+if TYPE_CHECKING:  # front ends open stores, and import nothing that is compiled
+    from diminuendo.privacy.books import Books
+
+
+@dataclass(frozen=True)
+class PlacementRow:
+    """One placement, as it was made."""
+
+    number: int
+    name: str
+    population: str
+    facts: bytes
+    """PlacementFacts as JSON."""
+    made_at: float
+
+
+@dataclass(frozen=True)
+class MenuRow:
+    """One menu, as it was published."""
+
+    version: int
+    body: bytes
+    """PublicMenu as JSON."""
+    effective_at: float
+
+
+@dataclass(frozen=True)
+class Lease:
+    """Rounds from `first` to before `end`, for whoever asked, to be shown by the menu of that version."""
+
+    first: int
+    end: int
+    version: int
+    at: float
+    """When it was taken."""
+    expires_at: float
+    """Rounds that were not shown by then never are."""
+
+
+@dataclass(frozen=True)
+class LeaseRow(Lease):
+    """A lease as the trainer sees it, with what its front end said became of it, if it did."""
+
+    report: Report | None = None
+    reported_at: float | None = None
+    """When it said so: whoever reads leases twice leaves out what was said later than the first time."""
+
+
+@dataclass(frozen=True)
+class VisitRow:
+    """One round of somebody who has a name, to be counted before her slate is shown."""
+
+    placement: int
+    person: bytes
+    """What stands for her: 16 bytes, made with a key that is not in the store."""
+    visits: int
+    """How many rounds of hers count."""
+    round: int
+    key: bytes = b""
+    """What the client calls this request, so that it can be sent again."""
+
+
+@dataclass(frozen=True)
+class Counted:
+    """What became of a visit."""
+
+    counts: bool
+    """Whether her answer in that round counts."""
+    round: int
+    """Her round: that of the visit, or, where its key is that of her last one, the round of before."""
+
+
+@dataclass(frozen=True)
+class AnswerRow:
+    """One answer, sealed to the trainer."""
+
+    placement: int
+    round: int
+    sealed: bytes
+    at: float = 0.0
+    """When it was stored; said by the store."""
+
+
+@dataclass(frozen=True)
+class EventRow:
+    """Something public that an operator did: items that appear or retire."""
+
+    seq: int
+    placement: int
+    at: float
+    kind: str
+    body: bytes
+    by: str
+
+
+@dataclass(frozen=True)
+class Publication:
+    """All that a trainer writes at once."""
+
+    placement: int
+    menu: bytes
+    """PublicMenu as JSON; its version is one more than the last."""
+    version: int
+    first: int
+    end: int | None
+    """Rounds that may be leased are before this; None: no limit but `most`."""
+    most: int
+    """No round from this one on may be leased, whatever the menu says: the horizon, or what memory was made for."""
+    effective_at: float
+    snapshot: bytes
+    """All that was learned, sealed."""
+    forget_before: int
+    """Answers of rounds before this one, and their leases, are in the snapshot or published, and are deleted."""
+
+
+class Store(Protocol):
+    """What everybody asks of a store."""
+
+    def now(self) -> float:
+        """What the store's clock says, in seconds."""
+        ...
+
+    def close(self) -> None:
+        """Let go of it."""
+        ...
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(self, *failure: object) -> None: ...
+
+    # Public facts, by operators.
+
+    def add_population(self, name: str, facts: bytes) -> None:
+        """A new population; refused where there is one of that name."""
+        ...
+
+    def populations(self) -> dict[str, bytes]:
+        """By name, the facts of each."""
+        ...
+
+    def add_placement(self, name: str, population: str, facts: bytes) -> int:
+        """A new placement of a population, and its number; refused where there is one of that name."""
+        ...
+
+    def placements(self) -> list[PlacementRow]:
+        """All of them, in the order in which they were made."""
+        ...
+
+    def add_event(self, placement: int, kind: str, body: bytes, by: str) -> int:
+        """Write down what an operator does; its number."""
+        ...
+
+    def events(self, placement: int, after: int = 0) -> list[EventRow]:
+        """What operators did after the event of that number, in order."""
+        ...
+
+    def remember_request(self, key: str, digest: bytes, reply: bytes) -> tuple[bytes, bytes]:
+        """An operator's request by its Idempotency-Key: digest and reply of the first that came with it."""
+        ...
+
+    # Front ends.
+
+    def menus(self, placement: int, after: int = 0) -> list[MenuRow]:
+        """Menus later than that version, in order; also those that take effect later."""
+        ...
+
+    def lease(self, placement: int, count: int, seconds: float, report: Report | None) -> Lease | None:
+        """The next rounds, at most `count`, for `seconds`; none where the menu in effect has no round left.
+
+        The menu is the latest in effect; rounds before its first one that nobody has leased are never shown.
+        `report`: what became of the lease before; kept in the same transaction. A `count` of 0 hands it over alone.
+        """
+        ...
+
+    def put(self, answers: Sequence[AnswerRow], visits: Sequence[VisitRow] = ()) -> list[Counted]:
+        """Count visits and keep answers, all in one transaction. Of each round the first answer is kept; a second one
+        changes nothing and looks the same. What became of the visits, in order.
+
+        What is no answer or no visit, or is of no placement, or of a round that is forgotten, is left out and takes
+        nothing else along."""
+        ...
+
+    def erase(self, placement: int, rounds: Iterable[int]) -> None:
+        """Answers to these rounds are gone, and none is taken any more: a tombstone stays."""
+        ...
+
+    def rounds_of(self, placement: int, person: bytes) -> list[int]:
+        """The rounds of somebody who has a name: those that count, and her last one."""
+        ...
+
+    # The trainer.
+
+    def lead(self, trainer: str) -> int:
+        """Be the one trainer from now on; its epoch. Whoever led before writes nothing any more."""
+        ...
+
+    def beat(self, name: str, note: str = "") -> float:
+        """Say that somebody is well, with a public note; when that was. Nothing is written earlier after that."""
+        ...
+
+    def beats(self) -> dict[str, tuple[float, str]]:
+        """Who was well when, last."""
+        ...
+
+    def leases(self, placement: int, first: int) -> list[LeaseRow]:
+        """All leases from the one that begins with round `first` on, in order."""
+        ...
+
+    def answers(self, placement: int, first: int, end: int) -> Iterator[AnswerRow]:
+        """What was answered to rounds from `first` to before `end`, in the order of rounds; no tombstones."""
+        ...
+
+    def erased(self, placement: int, first: int, end: int) -> list[tuple[int, float]]:
+        """Rounds with a tombstone, and since when."""
+        ...
+
+    def stop_leases(self, epoch: int, placement: int) -> int:
+        """No further round is handed out until a menu that is published later is in effect; the next one to be."""
+        ...
+
+    def publish(self, epoch: int, publication: Publication) -> None:
+        """Menu, limits, snapshot and deletions, at once; refused (`Superseded`) where another trainer leads.
+
+        Tombstones stay. Refused, too, is a version that is not one more than the last.
+        """
+        ...
+
+    def allow(self, epoch: int, placement: int, past: int) -> None:
+        """Rounds before this one may be leased by the last menu, and by none that was published before it.
+
+        Between two publications rounds are settled, and as many others may be handed out: without this a batch of
+        more rounds than may be in flight would never end. Refused (`Superseded`) where another trainer leads.
+        """
+        ...
+
+    def snapshot(self, placement: int) -> bytes | None:
+        """The last one that was published, sealed; None where there is none."""
+        ...
+
+    def ledger(self, population: str, after: int = 0) -> list[bytes]:
+        """The lines of a population's ledger but for that many, as they stand in it, for whoever only reads."""
+        ...
+
+    def books(self, population: str, epoch: int | None) -> Books:
+        """The ledger of a population and what was released on it; to be read only where there is no epoch."""
+        ...
+
+
+def _sqlite(place: str) -> Store:
+    from diminuendo.service.store.sqlite import SqliteStore
+
+    return SqliteStore(place)
+
+
+STORES: dict[str, Callable[[str], Store]] = {"sqlite": _sqlite}
+"""By the scheme of its address, how a store is opened; a place without a scheme is a file of SQLite."""
+
+
+def open_store(address: str) -> Store:
+    """The store at an address like `sqlite:service.db`; made where there is none yet."""
+    found = re.fullmatch(r"([a-z]+):(.+)", address)
+    scheme, place = found.groups() if found else ("sqlite", address)
+    if scheme not in STORES:
+        raise InvalidInput(f"Addresses of stores begin with {', '.join(STORES)} and a colon; got {scheme!r}.")
+    return STORES[scheme](place)

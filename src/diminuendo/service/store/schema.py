@@ -1,0 +1,119 @@
+"""The tables of the SQLite store, step by step: a file of an older version takes the steps that it has not taken.
+
+What people said is sealed (`answers.sealed`, `snapshot_parts.sealed`), and whoever has a name is a keyed hash
+(`visits.person`): these columns are opaque. Private as well is which rows `answers` and `visits` have, and how long a
+snapshot is: that somebody answered, and which rounds are one person's. Everything else is public.
+"""
+
+from __future__ import annotations
+
+APPLICATION = 0x64696D69
+"""By this number SQLite files of ours are known: "dimi"."""
+
+STEPS = (
+    """
+CREATE TABLE clock (one INTEGER PRIMARY KEY CHECK (one = 1), at REAL NOT NULL);
+INSERT INTO clock VALUES (1, 0);
+CREATE TABLE trainer (one INTEGER PRIMARY KEY CHECK (one = 1), epoch INTEGER NOT NULL, name TEXT NOT NULL);
+INSERT INTO trainer VALUES (1, 0, '');
+CREATE TABLE beats (name TEXT PRIMARY KEY, at REAL NOT NULL, note TEXT NOT NULL) WITHOUT ROWID;
+
+CREATE TABLE populations (number INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, facts BLOB NOT NULL);
+CREATE TABLE placements (
+    number INTEGER PRIMARY KEY,
+    name TEXT NOT NULL UNIQUE,
+    population TEXT NOT NULL REFERENCES populations (name),
+    facts BLOB NOT NULL,
+    made_at REAL NOT NULL
+);
+CREATE TABLE counters (
+    placement INTEGER PRIMARY KEY REFERENCES placements,
+    next INTEGER NOT NULL DEFAULT 0,       -- the next round to be leased
+    stopped INTEGER NOT NULL DEFAULT 0,    -- menus up to this version lease nothing
+    forgotten INTEGER NOT NULL DEFAULT 0   -- answers to rounds before this one are not taken any more
+);
+CREATE TABLE events (
+    seq INTEGER PRIMARY KEY AUTOINCREMENT,
+    placement INTEGER NOT NULL REFERENCES placements,
+    at REAL NOT NULL,
+    kind TEXT NOT NULL,
+    body BLOB NOT NULL,
+    by TEXT NOT NULL
+);
+CREATE INDEX events_of ON events (placement, seq);
+CREATE TABLE requests (key TEXT PRIMARY KEY, digest BLOB NOT NULL, reply BLOB NOT NULL, at REAL NOT NULL);
+
+CREATE TABLE menus (
+    placement INTEGER NOT NULL REFERENCES placements,
+    version INTEGER NOT NULL,
+    first INTEGER NOT NULL,
+    past INTEGER NOT NULL,                 -- no round from this one on is leased by it
+    effective_at REAL NOT NULL,
+    body BLOB NOT NULL,
+    PRIMARY KEY (placement, version)
+);
+CREATE TABLE leases (
+    placement INTEGER NOT NULL REFERENCES placements,
+    first INTEGER NOT NULL,
+    past INTEGER NOT NULL,
+    version INTEGER NOT NULL,
+    at REAL NOT NULL,
+    expires_at REAL NOT NULL,
+    report BLOB,
+    reported_at REAL,
+    PRIMARY KEY (placement, first)
+) WITHOUT ROWID;
+
+CREATE TABLE answers (
+    placement INTEGER NOT NULL REFERENCES placements,
+    round INTEGER NOT NULL,
+    at REAL NOT NULL,                      -- since when it is there, or gone
+    sealed BLOB,                           -- opaque; NULL is a tombstone
+    PRIMARY KEY (placement, round)
+) WITHOUT ROWID;
+CREATE TABLE visits (
+    placement INTEGER NOT NULL REFERENCES placements,
+    person BLOB NOT NULL,                  -- opaque
+    rounds TEXT NOT NULL,                  -- those that count, as JSON
+    last INTEGER NOT NULL,                 -- her last round, counted or not ...
+    key BLOB NOT NULL,                     -- ... and what the client called its request
+    PRIMARY KEY (placement, person)
+) WITHOUT ROWID;
+CREATE TABLE snapshots (
+    placement INTEGER PRIMARY KEY REFERENCES placements,
+    sealed BLOB NOT NULL                   -- opaque
+);
+
+CREATE TABLE ledger (
+    population TEXT NOT NULL REFERENCES populations (name),
+    seq INTEGER NOT NULL,
+    line BLOB NOT NULL,
+    PRIMARY KEY (population, seq)
+) WITHOUT ROWID;
+CREATE TABLE releases (
+    population TEXT NOT NULL REFERENCES populations (name),
+    name TEXT NOT NULL,
+    body BLOB NOT NULL,
+    PRIMARY KEY (population, name)
+)
+""",
+    """
+CREATE TABLE snapshot_parts (
+    placement INTEGER NOT NULL REFERENCES placements,
+    version INTEGER NOT NULL,              -- the menu that it was published with, or is to be
+    part INTEGER NOT NULL,
+    sealed BLOB NOT NULL,                  -- opaque
+    PRIMARY KEY (placement, version, part)
+);
+INSERT INTO snapshot_parts SELECT placement, max(version), 0, sealed
+    FROM snapshots JOIN menus USING (placement) GROUP BY placement;
+DROP TABLE snapshots
+""",
+)
+"""What leads from each version to the next; a file's version is the number of steps it took."""
+
+
+def statements(step: str) -> list[str]:
+    """The statements of a step."""
+    plain = "\n".join(line.partition("--")[0] for line in step.splitlines())
+    return [statement for statement in plain.split(";") if statement.strip()]

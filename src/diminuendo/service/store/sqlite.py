@@ -1,0 +1,399 @@
+"""The embedded store: one SQLite file, and nothing else to run."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+import msgspec
+
+from diminuendo.errors import InvalidInput, refuse_copies
+from diminuendo.service.records import Report
+from diminuendo.service.store import (
+    AnswerRow,
+    Counted,
+    EventRow,
+    Lease,
+    LeaseRow,
+    MenuRow,
+    PlacementRow,
+    Publication,
+    VisitRow,
+)
+from diminuendo.service.store.sqlite_file import SqliteFile
+
+if TYPE_CHECKING:
+    from diminuendo.privacy.books import Books
+
+DAY = 86_400.0
+"""Seconds for which an operator's request is remembered."""
+
+AT_ONCE = 10_000
+"""Answers that are read at a time; others may write in between."""
+
+LARGEST = 2**24
+"""Bytes: no sealed answer is longer."""
+
+PART = 2**19
+"""Bytes of a snapshot that are written at a time."""
+
+PERSON = 16
+"""Bytes that stand for a person."""
+
+
+class SqliteStore:
+    """A store in the file of that path. `wall` is the clock that it starts from."""
+
+    __getstate__ = refuse_copies
+
+    def __init__(self, path: str | Path, wall: Callable[[], float] = time.time) -> None:
+        self._file = SqliteFile(path, wall)
+
+    def __repr__(self) -> str:
+        return f"<SqliteStore {self._file.path}>"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the file, when whoever writes has done so."""
+        self._file.close()
+
+    def now(self) -> float:
+        """What the store's clock says, in seconds."""
+        return self._file.now()
+
+    # Public facts, by operators.
+
+    def add_population(self, name: str, facts: bytes) -> None:
+        """A new population."""
+        with self._file.writing():
+            if not self._file.execute(
+                "INSERT OR IGNORE INTO populations (name, facts) VALUES (?, ?)", name, facts
+            ):
+                raise InvalidInput(f"There is a population {name!r} already; give this one another name.")
+
+    def populations(self) -> dict[str, bytes]:
+        """By name, the facts of each."""
+        return dict(self._file.rows("SELECT name, facts FROM populations ORDER BY number"))
+
+    def add_placement(self, name: str, population: str, facts: bytes) -> int:
+        """A new placement of a population, and its number."""
+        with self._file.writing() as at:
+            if self._file.rows("SELECT 1 FROM placements WHERE name = ?", name):
+                raise InvalidInput(f"There is a placement {name!r} already; give this one another name.")
+            if not self._file.rows("SELECT 1 FROM populations WHERE name = ?", population):
+                raise InvalidInput(f"There is no population {population!r}; make it first.")
+            ((number,),) = self._file.rows(
+                "INSERT INTO placements (name, population, facts, made_at) VALUES (?, ?, ?, ?) RETURNING number",
+                *(name, population, facts, at),
+            )
+            self._file.execute("INSERT INTO counters (placement) VALUES (?)", number)
+            return int(number)
+
+    def placements(self) -> list[PlacementRow]:
+        """All of them, in the order in which they were made."""
+        columns = "number, name, population, facts, made_at"
+        return [
+            PlacementRow(*row) for row in self._file.rows(f"SELECT {columns} FROM placements ORDER BY number")
+        ]
+
+    def add_event(self, placement: int, kind: str, body: bytes, by: str) -> int:
+        """Write down what an operator does; its number."""
+        with self._file.writing() as at:
+            self._counter(placement)
+            ((seq,),) = self._file.rows(
+                "INSERT INTO events (placement, at, kind, body, by) VALUES (?, ?, ?, ?, ?) RETURNING seq",
+                *(placement, at, kind, body, by),
+            )
+            return int(seq)
+
+    def events(self, placement: int, after: int = 0) -> list[EventRow]:
+        """What operators did after the event of that number, in order."""
+        columns, which = "seq, placement, at, kind, body, by", "placement = ? AND seq > ?"
+        found = self._file.rows(f"SELECT {columns} FROM events WHERE {which} ORDER BY seq", placement, after)
+        return [EventRow(*row) for row in found]
+
+    def remember_request(self, key: str, digest: bytes, reply: bytes) -> tuple[bytes, bytes]:
+        """An operator's request by its Idempotency-Key: digest and reply of the first of this day."""
+        with self._file.writing() as at:
+            self._file.execute("DELETE FROM requests WHERE at < ?", at - DAY)
+            self._file.execute("INSERT OR IGNORE INTO requests VALUES (?, ?, ?, ?)", key, digest, reply, at)
+            ((first, said),) = self._file.rows("SELECT digest, reply FROM requests WHERE key = ?", key)
+            return first, said
+
+    # Front ends.
+
+    def menus(self, placement: int, after: int = 0) -> list[MenuRow]:
+        """Menus later than that version, in order; also those that take effect later."""
+        columns, which = "version, body, effective_at", "placement = ? AND version > ?"
+        found = self._file.rows(
+            f"SELECT {columns} FROM menus WHERE {which} ORDER BY version", placement, after
+        )
+        return [MenuRow(*row) for row in found]
+
+    def lease(self, placement: int, count: int, seconds: float, report: Report | None) -> Lease | None:
+        """The next rounds, at most `count`, for `seconds`, by the latest menu in effect."""
+        if count < 0 or not seconds > 0:
+            raise InvalidInput(f"A lease is of some rounds, for some time; got {count} and {seconds}.")
+        if report is None and (count == 0 or self._left(placement, self.now()) is None):
+            return None  # nothing to write
+        with self._file.writing() as at:
+            if report is not None:
+                self._file.execute(
+                    "UPDATE leases SET report = ?, reported_at = ? "
+                    "WHERE placement = ? AND first = ? AND report IS NULL",
+                    *(msgspec.json.encode(report), at, placement, report.first),
+                )
+            if count == 0 or (left := self._left(placement, at)) is None:
+                return None
+            version, first, past = left
+            found = Lease(first, min(first + count, past), version, at, at + seconds)
+            self._file.execute("UPDATE counters SET next = ? WHERE placement = ?", found.end, placement)
+            self._file.execute(
+                "INSERT INTO leases (placement, first, past, version, at, expires_at) VALUES (?, ?, ?, ?, ?, ?)",
+                *(placement, found.first, found.end, found.version, found.at, found.expires_at),
+            )
+            return found
+
+    def _left(self, placement: int, at: float) -> tuple[int, int, int] | None:
+        """The version of the menu in effect, its next round, and the one before which it ends; None: no round left."""
+        found = self._file.rows(
+            "SELECT version, max(first, next), past, stopped FROM menus JOIN counters USING (placement) "
+            "WHERE placement = ? AND effective_at <= ? ORDER BY version DESC LIMIT 1",
+            *(placement, at),
+        )
+        if not found:
+            self._counter(placement)
+            return None
+        ((version, first, past, stopped),) = found
+        return (version, first, past) if version > stopped and first < past else None
+
+    def _counter(self, placement: int, column: str = "next") -> int:
+        found = self._file.rows(f"SELECT {column} FROM counters WHERE placement = ?", placement)
+        if not found:
+            raise InvalidInput(f"There is no placement of number {placement}.")
+        return int(found[0][0])
+
+    def put(self, answers: Sequence[AnswerRow], visits: Sequence[VisitRow] = ()) -> list[Counted]:
+        """Count visits and keep answers; a second answer to a round takes as long, and changes nothing."""
+        told = [row for row in answers if _is_number(row.placement, row.round) and _is_sealed(row.sealed)]
+        with self._file.writing(public=False) as at:
+            wanted = {row.placement for row in told}
+            taken = {number: self._taken_from(number) for number in wanted}
+            self._file.execute_all(
+                "INSERT OR IGNORE INTO answers (placement, round, at, sealed) VALUES (?, ?, ?, ?)",
+                [
+                    (row.placement, row.round, at, row.sealed)
+                    for row in told
+                    if row.round >= taken[row.placement]
+                ],
+            )
+            return [self._count(visit) for visit in visits]
+
+    def _taken_from(self, placement: int) -> float:
+        """The first round to which answers are taken."""
+        found = self._file.rows("SELECT forgotten FROM counters WHERE placement = ?", placement)
+        return float(found[0][0]) if found else float("inf")
+
+    def _count(self, visit: VisitRow) -> Counted:
+        whole = _is_number(visit.placement, visit.round, visit.visits) and isinstance(visit.key, bytes)
+        if not (whole and isinstance(visit.person, bytes) and len(visit.person) == PERSON):
+            return Counted(False, visit.round)
+        if self._taken_from(visit.placement) == float("inf"):
+            return Counted(False, visit.round)
+        who = "placement = ? AND person = ?"
+        found = self._file.rows(
+            f"SELECT rounds, last, key FROM visits WHERE {who}", visit.placement, visit.person
+        )
+        rounds, last, key = (json.loads(found[0][0]), *found[0][1:]) if found else ([], -1, b"")
+        before = last if visit.key and visit.key == key else visit.round
+        if before in (*rounds, last):
+            return Counted(before in rounds, before)
+        if counts := len(rounds) < visit.visits:
+            rounds.append(visit.round)
+        self._file.execute(
+            "INSERT OR REPLACE INTO visits (placement, person, rounds, last, key) VALUES (?, ?, ?, ?, ?)",
+            *(visit.placement, visit.person, json.dumps(rounds), visit.round, visit.key),
+        )
+        return Counted(counts, visit.round)
+
+    def erase(self, placement: int, rounds: Iterable[int]) -> None:
+        """Answers to these rounds are gone, and none is taken any more: a tombstone stays."""
+        asked = [(placement, number) for number in rounds if _is_number(number)]
+        with self._file.writing(public=False) as at:
+            self._counter(placement)
+            self._file.execute_all(
+                "INSERT INTO answers (placement, round, at, sealed) VALUES (?, ?, ?, NULL) ON CONFLICT DO UPDATE "
+                "SET sealed = NULL, at = excluded.at WHERE sealed IS NOT NULL",
+                [(*which, at) for which in asked],
+            )
+
+    def rounds_of(self, placement: int, person: bytes) -> list[int]:
+        """The rounds of somebody who has a name: those that count, and her last one."""
+        found = self._file.rows(
+            "SELECT rounds, last FROM visits WHERE placement = ? AND person = ?", placement, person
+        )
+        return sorted({*json.loads(found[0][0]), found[0][1]}) if found else []
+
+    # The trainer.
+
+    def lead(self, trainer: str) -> int:
+        """Be the one trainer from now on; its epoch."""
+        self._file.tidies()
+        with self._file.writing():
+            ((epoch,),) = self._file.rows(
+                "UPDATE trainer SET epoch = epoch + 1, name = ? RETURNING epoch", trainer
+            )
+            return int(epoch)
+
+    def beat(self, name: str, note: str = "") -> float:
+        """Say that somebody is well, with a public note; when that was."""
+        with self._file.writing() as at:
+            self._file.execute(
+                "INSERT OR REPLACE INTO beats (name, at, note) VALUES (?, ?, ?)", name, at, note
+            )
+            return at
+
+    def beats(self) -> dict[str, tuple[float, str]]:
+        """Who was well when, last."""
+        return {name: (at, note) for name, at, note in self._file.rows("SELECT name, at, note FROM beats")}
+
+    def leases(self, placement: int, first: int) -> list[LeaseRow]:
+        """All leases from the one that begins with round `first` on, in order."""
+        found = self._file.rows(
+            "SELECT first, past, version, at, expires_at, report, reported_at FROM leases "
+            "WHERE placement = ? AND first >= ? ORDER BY first",
+            *(placement, first),
+        )
+        return [
+            LeaseRow(first, end, version, at, expires_at, _report(said), reported_at)
+            for first, end, version, at, expires_at, said, reported_at in found
+        ]
+
+    def answers(self, placement: int, first: int, end: int) -> Iterator[AnswerRow]:
+        """What was answered to rounds from `first` to before `end`, in the order of rounds; no tombstones."""
+        which = "placement = ? AND round >= ? AND round < ? AND sealed IS NOT NULL"
+        query = (
+            f"SELECT placement, round, sealed, at FROM answers WHERE {which} ORDER BY round LIMIT {AT_ONCE}"
+        )
+        while found := self._file.rows(query, placement, first, end):
+            yield from (AnswerRow(*row) for row in found)
+            first = found[-1][1] + 1
+
+    def erased(self, placement: int, first: int, end: int) -> list[tuple[int, float]]:
+        """Rounds with a tombstone, and since when."""
+        which = "placement = ? AND round >= ? AND round < ? AND sealed IS NULL"
+        return self._file.rows(
+            f"SELECT round, at FROM answers WHERE {which} ORDER BY round", placement, first, end
+        )
+
+    def stop_leases(self, epoch: int, placement: int) -> int:
+        """No further round is handed out until a menu that is published later is in effect; the next one to be."""
+        with self._file.writing(epoch):
+            self._file.execute(
+                "UPDATE counters SET stopped = ? WHERE placement = ?", self._version(placement), placement
+            )
+            return self._counter(placement)
+
+    def _version(self, placement: int) -> int:
+        """The version of the last menu that was published."""
+        ((version,),) = self._file.rows("SELECT max(version) FROM menus WHERE placement = ?", placement)
+        return version or 0
+
+    def publish(self, epoch: int, publication: Publication) -> None:
+        """Menu, limits, snapshot and deletions, at once."""
+        new, number, before = publication, publication.placement, publication.forget_before
+        rest = self._put_snapshot(epoch, new)
+        with self._file.writing(epoch):
+            forgotten = self._counter(number, "forgotten")
+            if new.version != (last := self._version(number)) + 1:
+                raise InvalidInput(
+                    f"Menu {new.version} does not follow {last}, the last one; publish {last + 1}."
+                )
+            past = new.most if new.end is None else min(new.end, new.most)
+            self._file.execute(
+                "INSERT INTO menus (placement, version, first, past, effective_at, body) VALUES (?, ?, ?, ?, ?, ?)",
+                *(number, new.version, new.first, past, new.effective_at, new.menu),
+            )
+            self._file.execute("INSERT INTO snapshot_parts VALUES (?, ?, ?, ?)", number, new.version, *rest)
+            self._file.execute(
+                "DELETE FROM answers WHERE placement = ? AND round < ? AND sealed IS NOT NULL", number, before
+            )
+            self._file.execute("DELETE FROM leases WHERE placement = ? AND past <= ?", number, before)
+            self._file.execute(
+                "UPDATE counters SET forgotten = ? WHERE placement = ?", max(before, forgotten), number
+            )
+        self._drop_snapshots(epoch, number, new.version)
+
+    def _put_snapshot(self, epoch: int, new: Publication) -> tuple[int, bytes]:
+        """All of a snapshot but for its last part, which is returned with its number; nobody reads it yet.
+
+        Part by part: nobody else writes meanwhile, and whoever answers waits.
+        """
+        there = self._version(new.placement)
+        self._drop_snapshots(epoch, new.placement, there)  # of one who was killed
+        firsts = range(0, max(1, len(new.snapshot)), PART)
+        for number, first in enumerate(firsts[:-1] if new.version == there + 1 else ()):
+            with self._file.gently(), self._file.writing(epoch):
+                self._file.execute(
+                    "INSERT INTO snapshot_parts VALUES (?, ?, ?, ?)",
+                    *(new.placement, new.version, number, new.snapshot[first : first + PART]),
+                )
+        return len(firsts) - 1, new.snapshot[firsts[-1] :]
+
+    def _drop_snapshots(self, epoch: int, placement: int, but: int) -> None:
+        """Drop snapshots of all versions but one, part by part."""
+        which = "placement = ? AND version <> ?"
+        for (row,) in self._file.rows(f"SELECT rowid FROM snapshot_parts WHERE {which}", placement, but):
+            with self._file.gently(), self._file.writing(epoch):
+                self._file.execute("DELETE FROM snapshot_parts WHERE rowid = ?", row)
+
+    def allow(self, epoch: int, placement: int, past: int) -> None:
+        """Rounds before this one may be leased by the last menu."""
+        with self._file.writing(epoch):
+            self._file.execute(
+                "UPDATE menus SET past = ? WHERE placement = ? AND version = ?",
+                *(past, placement, self._version(placement)),
+            )
+
+    def snapshot(self, placement: int) -> bytes | None:
+        """The last one that was published, sealed; None where there is none."""
+        found = self._file.rows(
+            "SELECT sealed FROM snapshot_parts WHERE placement = ? AND version = ? ORDER BY part",
+            *(placement, self._version(placement)),
+        )
+        return b"".join(part for (part,) in found) if found else None
+
+    def ledger(self, population: str, after: int = 0) -> list[bytes]:
+        """The lines of a ledger but for the first `after`."""
+        which = "population = ? AND seq >= ?"
+        found = self._file.rows(f"SELECT line FROM ledger WHERE {which} ORDER BY seq", population, after)
+        return [line for (line,) in found]
+
+    def books(self, population: str, epoch: int | None) -> Books:
+        """The ledger of a population and what was released on it; to be read only where there is no epoch."""
+        from diminuendo.service.store.sqlite_books import SqliteBooks
+
+        if not self._file.rows("SELECT 1 FROM populations WHERE name = ?", population):
+            raise InvalidInput(f"There is no population {population!r}; make it first.")
+        return SqliteBooks(self._file, population, epoch)
+
+
+def _is_number(*given: object) -> bool:
+    """Whether these are whole numbers that SQLite can hold, 0 or more."""
+    return all(type(number) is int and 0 <= number < 2**63 for number in given)
+
+
+def _is_sealed(given: object) -> bool:
+    return isinstance(given, bytes) and len(given) <= LARGEST
+
+
+def _report(said: bytes | None) -> Report | None:
+    return None if said is None else msgspec.json.decode(said, type=Report)

@@ -1,0 +1,206 @@
+"""A SQLite file that any number of processes of one machine write to, one at a time, in whole transactions.
+
+A process has one connection. What it has written is synced before the call returns, and where it is public together
+with the latest time, so that the clock goes on from there when a wall clock is set back: it never goes backwards, and
+never stands still. What SQLite complains of becomes `StoreUnavailable`, with fixed words.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from diminuendo.errors import InvalidInput, StoreUnavailable, Superseded, refuse_copies
+from diminuendo.service.store.schema import APPLICATION, STEPS, statements
+
+PATIENCE = 5.0
+"""Seconds for which one process waits until another has written."""
+
+SETTINGS = (
+    "journal_mode = WAL",
+    "synchronous = FULL",
+    "foreign_keys = ON",
+    "secure_delete = ON",  # what is deleted is overwritten
+    "journal_size_limit = 67108864",
+    "wal_autocheckpoint = 16384",  # pages: whoever leads does it earlier, so that nobody who answers waits for it
+)
+TIDIES = "wal_autocheckpoint = 1000"
+AGAIN = 0.0005
+"""Seconds after which a process that waits until another has written asks again; SQLite's own pauses grow to 100 ms."""
+RESTS = 3.0
+"""How many times as long as a large write took there is room for others before the next."""
+
+WORDS = {
+    "SQLITE_FULL": "its disk is full; make room and try again",
+    "SQLITE_BUSY": "another process has held it for too long; try again",
+    "SQLITE_READONLY": "it may not be written to; check who owns the file",
+    "SQLITE_CANTOPEN": "its file cannot be opened; check its folder",
+    "SQLITE_NOTADB": "its file is of another kind; give the store a file of its own",
+    "SQLITE_CORRUPT": "its file is damaged; restore it from a copy",
+    "SQLITE_TOOBIG": "what was to be kept has more than a billion bytes",
+}
+"""What is said of SQLite's own errors."""
+
+
+class SqliteFile:
+    """The file of that path, with tables of ours; made if there is none. `wall` is the clock that it starts from."""
+
+    __getstate__ = refuse_copies
+
+    def __init__(self, path: str | Path, wall: Callable[[], float] = time.time) -> None:
+        self.path = Path(path)
+        self._lock, self._owner = threading.RLock(), os.getpid()
+        self._wall, self._latest, self._ahead = wall, 0.0, 0.0
+        try:
+            os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))
+        except OSError as error:
+            raise InvalidInput(f"Cannot open {path}: {error.strerror}.") from error
+        self._db = sqlite3.connect(
+            self.path, timeout=PATIENCE, isolation_level=None, check_same_thread=False, cached_statements=256
+        )
+        try:
+            with self._alone():
+                self._prepare()
+        except BaseException:
+            self._db.close()
+            raise
+
+    def __repr__(self) -> str:
+        return f"<SqliteFile {self.path}>"
+
+    def close(self) -> None:
+        """Let go of it, when whoever writes has done so."""
+        with self._lock:
+            self._db.close()
+
+    def _prepare(self) -> None:
+        """Make the tables, or bring them up to date; refuse what others have made."""
+        db = self._db
+        version, application, tables = db.execute(  # at once: somebody may be making them now
+            "SELECT user_version, application_id, (SELECT count(*) FROM sqlite_master) "
+            "FROM pragma_user_version, pragma_application_id"
+        ).fetchone()
+        if application != APPLICATION and (tables or application or version):
+            raise InvalidInput(f"{self.path} is a file of another kind; give the store a file of its own.")
+        if version > len(STEPS):
+            raise InvalidInput(
+                f"{self.path} was written by a newer diminuendo (tables of version {version}); this one knows "
+                f"{len(STEPS)}. Install that version."
+            )
+        for setting in SETTINGS:
+            db.execute(f"PRAGMA {setting}").fetchall()
+        if version < len(STEPS):
+            with self._transaction():
+                (version,) = db.execute("PRAGMA user_version").fetchone()  # somebody may have been faster
+                for step in STEPS[version:]:
+                    for statement in statements(step):
+                        db.execute(statement)
+                db.execute(f"PRAGMA user_version = {len(STEPS)}")
+                db.execute(f"PRAGMA application_id = {APPLICATION}")
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """No other thread uses the connection; what SQLite complains of is said in our words."""
+        if os.getpid() != self._owner:
+            raise StoreUnavailable(f"{self.path} was opened before this process was forked; open it here.")
+        with self._lock:
+            try:
+                yield
+            except sqlite3.Error as error:
+                name = getattr(error, "sqlite_errorname", "") or ""
+                known = [words for code, words in WORDS.items() if name.startswith(code)]
+                words = known[0] if known else "it is closed, or its file cannot be used"
+                raise StoreUnavailable(f"The store {self.path} is not available: {words}.") from None
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        self._begin()
+        try:
+            yield
+            self._db.execute("COMMIT")
+        except BaseException:
+            if self._db.in_transaction:  # not where SQLite has rolled back itself
+                self._db.execute("ROLLBACK")
+            raise
+
+    def _begin(self) -> None:
+        """Be the one who writes; patiently."""
+        until = time.monotonic() + PATIENCE
+        self._db.execute("PRAGMA busy_timeout = 0")
+        try:
+            while True:
+                try:
+                    self._db.execute("BEGIN IMMEDIATE")
+                    return
+                except sqlite3.OperationalError as error:
+                    if not error.sqlite_errorname.startswith("SQLITE_BUSY") or time.monotonic() > until:
+                        raise
+                time.sleep(AGAIN)
+        finally:
+            self._db.execute(f"PRAGMA busy_timeout = {1000 * PATIENCE:.0f}")
+
+    @contextmanager
+    def gently(self) -> Iterator[None]:
+        """For one write of many: afterwards there is room for others."""
+        began = time.monotonic()
+        yield
+        time.sleep(RESTS * (time.monotonic() - began))
+
+    def tidies(self) -> None:
+        """Whoever has this connection moves what was written from the log into the file."""
+        with self._alone():
+            self._db.execute(f"PRAGMA {TIDIES}")
+
+    @contextmanager
+    def writing(self, epoch: int | None = None, *, public: bool = True) -> Iterator[float]:
+        """One transaction, at the time that it gives; with an epoch, refused unless its trainer still leads.
+
+        The clock goes on from what is public alone: else, once a wall clock is set back, all times would tell when
+        somebody answered last.
+        """
+        with self._alone(), self._transaction():
+            if epoch is not None:
+                self.check_leads(epoch)
+            at = self._time(public)
+            if public:
+                self.execute("UPDATE clock SET at = ?", at)
+            yield at
+
+    def rows(self, query: str, *values: Any) -> list[Any]:
+        """What a query finds."""
+        with self._alone():
+            return self._db.execute(query, values).fetchall()
+
+    def execute(self, statement: str, *values: Any) -> int:
+        """One statement of a transaction; how many rows it changed."""
+        return self._db.execute(statement, values).rowcount
+
+    def execute_all(self, statement: str, values: Iterable[tuple[Any, ...]]) -> None:
+        """One statement of a transaction, again and again."""
+        self._db.executemany(statement, values)
+
+    def check_leads(self, epoch: int) -> None:
+        """Refuse where another trainer leads."""
+        ((leading,),) = self.rows("SELECT epoch FROM trainer")
+        if epoch != leading:
+            raise Superseded(f"Epoch {epoch} is over: a trainer of epoch {leading} leads. Stop this one.")
+
+    def _time(self, public: bool = True) -> float:
+        ((kept,),) = self.rows("SELECT at FROM clock")
+        wall = self._wall()
+        ahead = max(self._ahead, kept - wall, self._latest - wall)
+        found: float = max(kept, self._latest, wall + ahead)  # the sum was rounded
+        if public:
+            self._ahead, self._latest = ahead, found
+        return found
+
+    def now(self) -> float:
+        """What the store's clock says, in seconds."""
+        with self._alone():
+            return self._time()

@@ -1,0 +1,105 @@
+"""What people said, opened and checked: what is no answer to its round counts as nothing, and raises nothing."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+import scipy
+
+from diminuendo.objectives import FAMILIES, Family, person
+from diminuendo.service.records import PlacementFacts, Said, Shown
+from diminuendo.service.store import AnswerRow
+from diminuendo.service.trainer.keys import Keys
+from diminuendo.streams.people import People
+from diminuendo.types import EMPTY_SLOT, Items
+
+
+class Answers(NamedTuple):
+    """Answers as `Elsewhere.answered` takes them."""
+
+    rounds: list[int]
+    rows: Items
+    types: list[int]
+    said: Sequence[Any] | People
+
+
+class AnswerReader:
+    """Opens the answers of one placement."""
+
+    def __init__(self, placement: int, facts: PlacementFacts, keys: Keys) -> None:
+        self._placement, self._facts, self._keys = placement, facts, keys
+        self._decode = msgspec.msgpack.Decoder(Said).decode
+        self._family = FAMILIES[facts.objective]() if facts.feedback == "full" else None
+
+    def read(self, rows: Iterable[AnswerRow]) -> Answers:
+        """All of these that can be read."""
+        return self.answers(said for row in rows if (said := self._opened(row)) is not None)
+
+    def answers(self, opened: Iterable[Said]) -> Answers:
+        """All of these that are answers."""
+        found = [(said.shown, answer) for said in opened for answer in self._answer(said)]
+        slots = self._facts.slots
+        shown: list[Shown] = [each for each, _ in found]
+        return Answers(
+            [each.round for each in shown],
+            np.array([each.slate for each in shown], dtype=np.int32).reshape(len(shown), slots),
+            [each.type for each in shown],
+            [answer for _, answer in found]
+            if self._family is None
+            else self._people([each for _, each in found]),
+        )
+
+    def _opened(self, row: AnswerRow) -> Said | None:
+        plain = self._keys.open(self._placement, row.sealed)
+        try:
+            said = None if plain is None else self._decode(plain)
+        except (msgspec.MsgspecError, ValueError, OverflowError, RecursionError):
+            return None
+        if said is None or not said.shown.counts:
+            return None
+        shown = said.shown
+        whole = len(shown.slate) == self._facts.slots and all(-1 <= item < 2**31 for item in shown.slate)
+        here = shown.placement == self._placement and shown.round == row.round
+        return said if here and whole and 0 <= shown.type < 2**31 else None
+
+    def _answer(self, said: Said) -> list[Any]:
+        """What she said, alone in a list; nothing where it is none, or of another kind."""
+        feedback, row = self._facts.feedback, said.shown.slate
+        if feedback == "bandit":
+            return [] if said.payoff is None or math.isnan(said.payoff) else [said.payoff]
+        if feedback == "click":
+            if said.click is None:
+                return [None]
+            there = 0 <= said.click < len(row) and row[said.click] != EMPTY_SLOT
+            return [sum(item != EMPTY_SLOT for item in row[: said.click])] if there else []
+        return [said.wants] if said.wants is not None and self._can_want(said.wants) else []
+
+    def _can_want(self, wants: dict[int, float]) -> bool:
+        most = len(self._facts.items)
+        if not all(0 <= item < most and 0.0 <= worth <= 1.0 for item, worth in wants.items()):
+            return False
+        assert self._family is not None
+        return self._family.name == "noisy-or" or _accepted(self._family, wants, most)
+
+    def _people(self, wants: list[dict[int, float]]) -> People:
+        """All of them in one table."""
+        assert self._family is not None
+        ordered = [sorted(each.items()) for each in wants]
+        starts = np.cumsum([0, *map(len, ordered)])
+        items = np.array([item for each in ordered for item, _ in each], dtype=np.int64)
+        worth = np.array([worth for each in ordered for _, worth in each], dtype=np.float64)
+        shape = (len(wants), len(self._facts.items))
+        return People(self._family, scipy.sparse.csr_array((worth, items, starts), shape=shape), shape[1])
+
+
+def _accepted(family: Family, wants: dict[int, float], n_items: int) -> bool:
+    """Whether the family takes such a person: one that it refuses must not take others along."""
+    try:
+        person(family, wants, n_items)
+    except Exception:
+        return False
+    return True

@@ -1,0 +1,78 @@
+"""How many people answer, about: for operators who ask whether answers arrive. Published with noise, and paid for.
+
+Who answers is as private as what she says, so it is not counted in the open. Where a placement sets a part of its
+population's budget aside (`heard`), everybody who answers adds one to a sum, which is published a few times
+(sums/private_sum.py), beside how many rounds could have been answered. What is left of the budget is the learner's.
+"""
+
+from __future__ import annotations
+
+import msgspec
+import numpy as np
+import scipy
+
+from diminuendo.learners.base.frame import LONGEST
+from diminuendo.privacy.events import Event
+from diminuendo.privacy.ledger import Ledger
+from diminuendo.randomness.words import SecretRandomness
+from diminuendo.service.records import HeardNote, PlacementFacts
+from diminuendo.sums.clip import Clip
+from diminuendo.sums.private_sum import PrivateSum
+from diminuendo.sums.schedule import Schedule, equal, geometric
+from diminuendo.types import Ints
+
+TIMES, FIRST, GROWTH = 24, 256, 1.5
+"""How often it is published, where it is known how many come; else the first time, in rounds, and how they grow."""
+
+
+class Heard:
+    """The sum of one placement; nothing at all where no budget was set aside for it."""
+
+    def __init__(self, facts: PlacementFacts, ledger: Ledger) -> None:
+        self._sum: PrivateSum | None = None
+        if facts.heard:
+            self._sum = PrivateSum(
+                1, schedule=_schedule(facts.people), cost=ledger.budget.share(facts.heard), ledger=ledger,
+                clip=Clip("l1" if ledger.budget.delta == 0 else "l2", ticks=1), name="heard",
+            )  # fmt: skip
+
+    def add(self, rounds: Ints) -> None:
+        """These rounds were answered, each told of once, before it is published."""
+        if self._sum is not None:
+            batches = np.searchsorted(self._sum.schedule.ends, rounds, side="right")
+            for batch in np.unique(batches).tolist():
+                if batch < len(self._sum.schedule):
+                    many = int((batches == batch).sum())
+                    self._sum.add_rows(scipy.sparse.csr_array(np.ones((many, 1))), batch=batch)
+
+    def published(self, settled: int, secret: SecretRandomness) -> HeardNote | None:
+        """What is published now that `settled` rounds are settled; None where nothing is due."""
+        found, total = None, self._sum
+        while total is not None and total.left and total.batch < total.schedule.closed_by(settled):
+            end = total.schedule.ends[total.batch]
+            about = float(total.release(secret)[0])
+            found = HeardNote(round(about, 1), end, round(total.deviation(total.batch), 1))
+        return found
+
+    def snapshot(self) -> bytes:
+        """What was added so far; as private as who answered."""
+        return b"" if self._sum is None else self._sum.snapshot()
+
+    def restore(self, snapshot: bytes) -> None:
+        """Go on from a snapshot."""
+        if self._sum is not None and snapshot:
+            self._sum.restore(snapshot)
+
+    @property
+    def cost(self) -> list[Event]:
+        """What it costs, for who adds up costs beforehand."""
+        return [] if self._sum is None else [self._sum.event]
+
+
+def _schedule(people: int | None) -> Schedule:
+    return equal(people, min(people, TIMES)) if people else geometric(LONGEST, FIRST, GROWTH)
+
+
+def noted(note: HeardNote) -> str:
+    """As it is written down for everybody."""
+    return msgspec.json.encode(note).decode()

@@ -1,0 +1,67 @@
+"""Learners made from the facts of a placement, and ledgers from those of a population."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from diminuendo.learners import budget_for, make
+from diminuendo.learners.base.learner import Learner
+from diminuendo.learners.base.patience import Patience
+from diminuendo.learners.base.setting import Setting
+from diminuendo.offline.rules import SlateRules
+from diminuendo.privacy.budget import Budget
+from diminuendo.privacy.ledger import Ledger
+from diminuendo.randomness.coins import Coins
+from diminuendo.service.records import LEASE_HOLDS, LEASE_LASTS, PlacementFacts, PopulationFacts
+from diminuendo.streams.contexts import Contexts
+
+BEHIND = 10.0
+"""Seconds: leases that are out and a trainer that is busy together take no longer, or people are shown fillers."""
+UNKNOWN = 1_000_000
+"""Rounds that learners are chosen for where nobody knows how many there will be."""
+
+
+def in_flight(facts: PlacementFacts) -> int:
+    """How many rounds may be handed out and not settled: as many as are expected at most."""
+    return max(16, math.ceil(facts.per_second * (facts.deadline + BEHIND)))
+
+
+def usually_in_flight(facts: PlacementFacts) -> int:
+    """How many are, where all goes well: from when a lease is asked for until what is made of it is shown."""
+    lasts = LEASE_HOLDS + LEASE_LASTS + facts.deadline + facts.allowance + facts.tick
+    return min(in_flight(facts), math.ceil(facts.per_second * lasts))
+
+
+def asked(facts: PlacementFacts, clock: Callable[[], float]) -> tuple[str, Setting, dict[str, Any]]:
+    """What `make` and `budget_for` are asked for."""
+    number = {name: item for item, name in enumerate(facts.items)}
+    pinned = {slot: number[name] for slot, name in facts.pinned.items()}
+    caps = [([number[name] for name in names], most) for names, most in facts.caps]
+    patience = Patience(
+        seconds=facts.deadline, in_flight=in_flight(facts), usually=usually_in_flight(facts),
+        answering=facts.answering, clock=clock,
+    )  # fmt: skip
+    setting = Setting(
+        len(facts.items), facts.slots, facts.people or UNKNOWN, facts.feedback, facts.epsilon, facts.delta,
+        facts.visits, patience, Contexts(facts.contexts, private=facts.private_contexts) if facts.contexts else None,
+        SlateRules(pinned=pinned, caps=caps) if pinned or caps else None, facts.exclusions,
+    )  # fmt: skip
+    return facts.learner, setting, {} if facts.people else {"horizon": None}
+
+
+def made(facts: PlacementFacts, ledger: Ledger, clock: Callable[[], float], coins: Coins | None) -> Learner:
+    """The learner of a placement, as it begins; or begins again, where nothing was published yet."""
+    name, setting, options = asked(facts, clock)
+    return make(name, setting, ledger=ledger, coins=coins, **options)
+
+
+def budget_of(population: PopulationFacts, first: PlacementFacts) -> Budget:
+    """What the ledger of a population begins with; how it counts, and what it hides, as its first placement needs."""
+    name, setting, options = asked(first, lambda: 0.0)
+    found = budget_for(name, setting, **options)
+    delta = 0.0 if found.accountant == "pure" else population.delta
+    unit = replace(found.unit, rounds=population.visits)
+    return replace(found, epsilon=population.epsilon, delta=delta, unit=unit)

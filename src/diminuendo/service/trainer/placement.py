@@ -1,0 +1,319 @@
+"""One placement in the trainer: its learner moves from one public time to the next, and every step can be repeated.
+
+What happens, and when: a lease is taken; all rounds up to the end of a lease are settled, when it has expired and its
+deadline has passed; something is due and is released. The learner's clock is moved to each of these times in order, by
+what the store says of them, however late the trainer looks. So which answers count for which release does not depend on
+when the trainer runs, nor on how often it was killed: after a crash it begins with the last snapshot, does the same
+again, and finds what was drawn under its name.
+"""
+
+from __future__ import annotations
+
+import math
+import zlib
+from collections import deque
+from contextlib import suppress
+from typing import Any, Protocol
+
+import msgspec
+import numpy as np
+
+from diminuendo.errors import InvalidInput
+from diminuendo.learners import restore
+from diminuendo.learners.base.learner import Learner
+from diminuendo.learners.elsewhere import Elsewhere
+from diminuendo.privacy.ledger import Ledger
+from diminuendo.randomness.coins import Coins
+from diminuendo.service.menus import public_menu
+from diminuendo.service.records import PlacementFacts
+from diminuendo.service.store import EventRow, LeaseRow, PlacementRow, Publication, Store
+from diminuendo.service.trainer.answers import AnswerReader
+from diminuendo.service.trainer.heard import Heard, noted
+from diminuendo.service.trainer.keys import Keys
+from diminuendo.service.trainer.made import in_flight, made
+from diminuendo.service.trainer.rehearsal import rehearse
+
+STALE = 60.0
+"""Seconds for which a front end may go on sealing to a key after there is a newer one; later answers are not read."""
+REFRESHED = 3600.0
+"""Seconds after which a snapshot is written though nothing was released; after a restart at once. What was erased is
+not in it, and answers that are in it are deleted."""
+
+
+class Marks(Protocol):
+    """Is told of every point between which a trainer may be killed; for tests."""
+
+    def reached(self, point: str) -> None:
+        """This point was reached."""
+
+
+class NoMarks:
+    """Nobody looks."""
+
+    def reached(self, point: str) -> None:
+        """Go on."""
+
+
+class Clock:
+    """The learner's clock: it stands still between public times."""
+
+    now = 0.0
+
+    def __call__(self) -> float:
+        """The last public time that the learner was moved to."""
+        return self.now
+
+
+class Kept(msgspec.Struct, array_like=True):
+    """What is sealed with each publication: all that the next trainer goes on from."""
+
+    learner: bytes = b""
+    version: int = 0
+    events: int = 0
+    """The last operator's event that it knows."""
+    erased: float = 0.0
+    """Tombstones up to this time have been heeded."""
+    keys: list[tuple[int, float]] = []
+    """Keys that answers may be sealed to, and since when each is not in the newest menu."""
+    heard: bytes = b""
+    """How many answered, where that is published."""
+
+
+class ItemChange(msgspec.Struct):
+    """An operator's event: items, by the shop's names."""
+
+    appear: list[str] = []
+    retire: list[str] = []
+    why: str = ""
+
+
+class Placement:
+    """The learner of one placement, on the ledger of its population."""
+
+    def __init__(
+        self,
+        row: PlacementRow,
+        store: Store,
+        epoch: int,
+        keys: Keys,
+        ledger: Ledger,
+        marks: Marks,
+        coins: Coins | None = None,
+    ) -> None:
+        self.number, self._name, self.beats_as = row.number, row.name, f"placement {row.name}"
+        self._store, self._epoch, self._keys, self._ledger, self._marks = store, epoch, keys, ledger, marks
+        self.facts = msgspec.json.decode(row.facts, type=PlacementFacts)
+        self._reader, self._clock = AnswerReader(row.number, self.facts, keys), Clock()
+        self._kept, sealed = Kept(), store.snapshot(row.number)
+        if sealed is None:
+            self.learner: Learner = made(self.facts, ledger, self._clock, coins)
+        else:
+            plain = zlib.decompress(keys.open_snapshot(row.number, sealed))
+            self._kept = msgspec.msgpack.decode(plain, type=Kept)
+            self.learner = restore(self._kept.learner, ledger=ledger, coins=coins, clock=self._clock)
+        self._door, self._heard = Elsewhere(self.learner), Heard(self.facts, ledger)
+        self._heard.restore(self._kept.heard)
+        self._waits = deque[LeaseRow]()  # leases that are registered and not settled
+        self._past = self._settles = self._refreshed = 0.0
+        self._restored = sealed is not None  # what is released may have been drawn before
+        self.overruns = 0
+        """How often a release took longer than its allowance: who looks at the clock may learn something from that."""
+
+    # One step: everything that has happened by now, in the order of time.
+
+    def step(self) -> None:
+        """Do all that is to be done by now."""
+        if not self._kept.version:
+            self.learner.release()
+            self._publish(self._store.now(), drew=False)
+            rehearse(self.facts, self._reader)
+        events = self._store.events(self.number, self._kept.events)
+        if events:
+            self._store.stop_leases(self._epoch, self.number)
+            self._marks.reached("leases stopped")
+        if self.learner.due():  # it was due before a crash, and is due without anything else happening
+            self._release(self._store.now())
+        leases, until = self._known_by_now()
+        self._follow(leases, until)
+        if events:
+            for lease in leases:  # of moments ago: an event is after all rounds that were handed out
+                self._register(lease)
+            self._change(events)
+        self._allow()
+
+    def _known_by_now(self) -> tuple[deque[LeaseRow], float]:
+        """Leases that are not registered yet, and the time up to which all is known of all of them.
+
+        Where something is settled by now, a time is written down first, before which nothing is written later; then all
+        leases are read, those that wait once more: what became of them was said after they were taken.
+        """
+        until = self._store.now()  # once: what is settled a moment later is for the next time
+        if not self._waits or self._moment(self._waits[0]) >= until:
+            first = self._waits[-1].end if self._waits else self._door.settled
+            leases = deque(self._store.leases(self.number, first))
+            if self._waits or not leases:
+                return leases, until
+        until, first = (
+            self._store.beat(self.beats_as),
+            self._waits[0].first if self._waits else leases[0].first,
+        )
+        found, many = self._store.leases(self.number, first), len(self._waits)
+        self._waits = deque(found[:many])
+        return deque(found[many:]), until
+
+    def _moment(self, lease: LeaseRow) -> float:
+        """When all rounds up to the end of that lease, which is the oldest, are settled."""
+        return max(self._settles, lease.expires_at + self.facts.deadline)
+
+    def _follow(self, leases: deque[LeaseRow], until: float) -> None:
+        """Leases that were taken, and rounds that are settled, before `until`."""
+        known = self.learner.rounds
+        while True:
+            taken = leases[0].at if leases else math.inf
+            settles = self._moment(self._waits[0]) if self._waits else math.inf
+            if min(taken, settles) >= until:
+                return
+            if taken <= settles:
+                lease = leases.popleft()
+                if lease.first < known:  # it is in the snapshot already
+                    self._waits.append(lease)
+                else:
+                    self._register(lease)
+            else:
+                self._settle(settles)
+            self._release(min(taken, settles))
+
+    def _register(self, lease: LeaseRow) -> None:
+        if lease.first != self.learner.rounds:
+            raise InvalidInput(
+                f"Leases have a gap before round {lease.first}; {self.learner.rounds} are known."
+            )
+        self._door.chosen(lease.end - lease.first, at=lease.expires_at)
+        self._waits.append(lease)
+
+    def _settle(self, at: float) -> None:
+        """Take in all rounds that are settled at that time, and then move the learner's clock to it."""
+        while self._waits and self._waits[0].expires_at + self.facts.deadline <= at:
+            self._take_in(self._waits.popleft())
+        self._settles = self._clock.now = at
+        if (note := self._heard.published(self._door.settled, self.learner.policy.frame.secret)) is not None:
+            self._store.beat(f"heard {self._name}", noted(note))
+
+    def _take_in(self, lease: LeaseRow) -> None:
+        """All that is known of a lease whose deadline has passed: who came, and what was said in time."""
+        deadline, many = lease.expires_at + self.facts.deadline, lease.end - lease.first
+        report, counts = lease.report, np.ones(many, dtype=np.bool_)
+        types = np.full(many, -1)
+        if report is not None and (lease.reported_at or 0.0) <= deadline:
+            counts[max(0, report.used) :] = False
+            silent = np.array(report.silent, dtype=np.int64) - lease.first
+            counts[silent[(silent >= 0) & (silent < many)]] = False
+            types[: min(many, len(report.types))] = report.types[:many]
+        self._door.came(lease.first, counts, types)
+        rows = self._store.answers(self.number, lease.first, lease.end)
+        answers = self._reader.read(row for row in rows if row.at <= deadline)
+        self._marks.reached("answers read")
+        self._door.answered(*answers)
+        numbers = np.array(answers.rounds, dtype=np.int64)
+        self._heard.add(numbers[counts[numbers - lease.first]])
+        self._marks.reached("learned")
+
+    def _release(self, at: float) -> None:
+        """Publish what is due at that time; or, now and then, a snapshot alone."""
+        if self.learner.due():
+            self._erase(at)
+            before = len(self._ledger.drawn)
+            self._marks.reached("due")
+            self.learner.release()
+            self._marks.reached("drawn")
+            new = self._ledger.drawn[before:]
+            drew = self._restored or any(not each.name.endswith(".plan") for each in new)
+            self._restored &= not new  # as long as nothing is drawn, all of it is found
+            self._publish(at, drew=drew)
+        elif at >= self._refreshed + REFRESHED:
+            self._erase(at)
+            self._publish(at, drew=False)
+
+    def _erase(self, at: float) -> None:
+        """Who asked for it before that time is in no later release; nothing that was added up is taken off."""
+        gone = self._store.erased(self.number, 0, self._door.settled)
+        new = [number for number, since in gone if self._kept.erased < since <= at]
+        if new:
+            self._door.erase(new)
+        self._kept.erased = max(at, self._kept.erased)
+
+    # What operators do.
+
+    def _change(self, events: list[EventRow]) -> None:
+        """Items appear or retire, after all rounds that were handed out."""
+        numbers = {name: item for item, name in enumerate(self.facts.items)}
+        for event in events:
+            if event.kind == "items":
+                change = msgspec.json.decode(event.body, type=ItemChange)
+                with suppress(InvalidInput):  # of a learner whose items are always the same
+                    self.learner.appear([numbers[name] for name in change.appear if name in numbers])
+                    self.learner.retire([numbers[name] for name in change.retire if name in numbers])
+            self._kept.events = event.seq
+        self._marks.reached("changed")
+        now = self._store.now()
+        self._erase(now)
+        self.learner.release()
+        self._publish(now, drew=True)
+
+    # Publishing.
+
+    def _publish(self, at: float, *, drew: bool) -> None:
+        """Menu, limits, snapshot and deletions at once; `drew`: it is made of something that people said since."""
+        learner, settled, version = self.learner, self._door.settled, self._kept.version + 1
+        key = self._keys.new(self.number)
+        self._marks.reached("key made")
+        now = self._store.now()
+        kept = [(number, min(since, now)) for number, since in self._kept.keys]
+        self._kept.keys = [*(each for each in kept if each[1] >= self._oldest(at)), (key.number, math.inf)]
+        self._kept.version, self._kept.learner = version, learner.snapshot()
+        self._kept.heard = self._heard.snapshot()
+        sealed = self._keys.seal_snapshot(
+            self.number, key, zlib.compress(msgspec.msgpack.encode(self._kept), level=1)
+        )
+        mine = sum(f"@{self._name}." in each.name for each in self._ledger.drawn)
+        menu = public_menu(learner, version, releases=mine, head=self._ledger.head, seal=str(key))
+        self._past = self._limit()
+        publication = Publication(
+            self.number, msgspec.json.encode(menu), version, menu.first, menu.end, int(self._past),
+            self._effective(at, drew), sealed, settled,
+        )  # fmt: skip
+        self._keys.note(self.facts.population, menu.head)
+        self._marks.reached("sealed")
+        before = self._keys.of(self.number)  # of whoever leads after this trainer none is among them
+        self._store.publish(self._epoch, publication)
+        self._marks.reached("published")
+        self._refreshed, self._kept.learner = at, b""
+        for number in before - {number for number, _ in self._kept.keys}:
+            self._keys.drop(self.number, number)
+        self._marks.reached("keys dropped")
+
+    def _oldest(self, at: float) -> float:
+        """Answers that are not read yet were sealed after this: to rounds that wait, or were leased after that time."""
+        waits = self._waits or self._store.leases(self.number, self._door.settled)
+        return min(at, waits[0].at if waits else at) - STALE
+
+    def _effective(self, at: float, drew: bool) -> float:
+        """The first whole tick after the allowance: a function of public times; where that is over, the next tick."""
+        tick, now = self.facts.tick, self._store.now()
+        planned = math.ceil((at + self.facts.allowance if drew else now) / tick) * tick
+        if planned >= now:
+            return planned
+        self.overruns += drew
+        return math.ceil(now / tick) * tick
+
+    def _limit(self) -> int:
+        """No round from this one on may be handed out: by the menu, the horizon, and what memory was made for."""
+        menu: Any = self.learner.menu
+        ends = (self._door.settled + in_flight(self.facts), menu.end, self.learner.horizon)
+        return min(end for end in ends if end is not None)
+
+    def _allow(self) -> None:
+        """Let more rounds be handed out, since others are settled."""
+        if (limit := self._limit()) >= self._past + max(1, in_flight(self.facts) // 8):
+            self._store.allow(self._epoch, self.number, limit)
+            self._past = limit

@@ -1,0 +1,215 @@
+"""Kill -9, at random, of front ends and trainer while people come: nothing acknowledged is lost, nothing counts twice.
+
+A site whose noise is far below one (epsilon 100,000: nobody is protected here) publishes exact totals. Everybody who
+answers says 1, so all that was published adds up to the number of answers that counted. It is compared with what
+clients were told. Run by itself it prints what it saw:
+
+    python -m tests.service.chaos FOLDER KILLS PEOPLE
+"""
+
+from __future__ import annotations
+
+import random
+import signal
+import sys
+import threading
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import msgspec
+import numpy as np
+
+from diminuendo.client import Client
+from diminuendo.errors import DiminuendoError
+from diminuendo.privacy.ledger import Ledger
+from diminuendo.service.front.tokens import Tokens
+from diminuendo.service.keys import new_access_key, read_keys
+from diminuendo.service.prepare import prepared
+from diminuendo.service.processes import Child, Processes
+from diminuendo.service.records import PublicMenu
+from diminuendo.service.site import read_site
+from diminuendo.service.store import MenuRow, Store, open_store
+
+SETTLES = 15.0
+"""Seconds after the last lease has expired, when all is settled and released."""
+TICKS = 1 << 10
+"""What one answer adds to a total that is published (learners/slates/totals.py)."""
+SITE = """
+store = "site.db"
+keys = "keys"
+listen = "127.0.0.1:0"
+front_ends = 2
+[access]
+serve = ["{hashed}"]
+[populations.everybody]
+epsilon = 100000.0
+delta = 0.0
+[placements.home]
+population = "everybody"
+items = 12
+slots = 2
+feedback = "bandit"
+people = {people}
+epsilon = 100000.0
+delta = 0.0
+deadline = "{deadline} s"
+tick = 0.2
+allowance = 0.2
+per_second = 400
+"""
+
+
+@dataclass
+class Seen:
+    """What clients were told, and what the store says afterwards."""
+
+    kills: int = 0
+    decisions: list[str] = field(default_factory=list)
+    """Tokens."""
+    acknowledged: list[tuple[str, bool]] = field(default_factory=list)
+    """Tokens of answers that were acknowledged, and whether surely in time."""
+    twice: int = 0
+    """How many rounds were handed out twice."""
+    in_time: int = 0
+    """Acknowledged answers that count, surely in time."""
+    late: int = 0
+    """Those that were acknowledged too late to be sure."""
+    published: float = 0.0
+    """What all totals add up to."""
+    releases: int = 0
+    fillers: int = 0
+
+
+class Load:
+    """People who come, are shown something, and most of whom answer, some of them twice."""
+
+    def __init__(self, address: str, key: str, threads: int = 6) -> None:
+        self._address, self._key, self.seen = address, key, Seen()
+        self.stopped, self._lock = threading.Event(), threading.Lock()
+        self._threads = [threading.Thread(target=self._come, args=(each,)) for each in range(threads)]
+
+    def start(self) -> None:
+        for thread in self._threads:
+            thread.start()
+
+    def stop(self) -> None:
+        self.stopped.set()
+        for thread in self._threads:
+            thread.join()
+
+    def _come(self, number: int) -> None:
+        coins = random.Random(number)
+        with Client(self._address, self._key, pause=0.0, timeout=2.0) as shop:
+            while not self.stopped.is_set():
+                try:
+                    shown = shop.decide_many("home", 8)
+                    with self._lock:
+                        self.seen.decisions += [each.token for each in shown]
+                    answering = [each for each in shown if coins.random() < 0.9]
+                    if coins.random() < 0.2:
+                        time.sleep(coins.random())
+                    for each in [*answering, *answering[:1]]:
+                        shop.answer(each.token, payoff=1.0)
+                    shop.flush()
+                    now = time.time()
+                    with self._lock:
+                        self.seen.acknowledged += [
+                            (each.token, now <= each.answer_before) for each in answering
+                        ]
+                except DiminuendoError:
+                    time.sleep(0.05)
+
+
+def played(folder: Path, kills: int, people: int, *, pause: float, deadline: float, seed: int = 0) -> Seen:
+    """A site in that folder, killed that many times; then it goes on until its horizon, and everything is compared."""
+    key, hashed = new_access_key()
+    path = folder / "site.toml"
+    path.write_text(SITE.format(hashed=hashed, people=people, deadline=deadline))
+    site, coins = read_site(path), random.Random(seed)
+    list(prepared(site))
+    processes = Processes(path, site.host, site.port, site.front_ends, lambda line: None)
+    load = Load(f"http://127.0.0.1:{processes.port}", key)
+    store = open_store(site.store)
+    try:
+        processes.watch()
+        load.start()
+        while load.seen.kills < kills:
+            time.sleep(coins.uniform(0.2, 2 * pause))
+            load.seen.kills += kill(coins.choice(processes.children))
+            processes.watch()
+        until = time.monotonic() + 600
+        while not over(store, people) and time.monotonic() < until:
+            processes.watch()
+            time.sleep(0.2)
+        load.stop()
+    finally:
+        load.stopped.set()
+        processes.stop()
+    seen = load.seen
+    compare(seen, store, Tokens(read_keys(site.keys).tokens, 1))
+    store.close()
+    return seen
+
+
+def kill(child: Child) -> int:
+    """Kill -9, and let it be started again at once."""
+    if child.process is None or child.process.poll() is not None:
+        return 0
+    child.process.send_signal(signal.SIGKILL)
+    child.process.wait()
+    child.process = None
+    return 1
+
+
+def over(store: Store, people: int) -> bool:
+    """Whether all rounds were handed out, and those of all blocks but the last are settled."""
+    menus, leases = store.menus(1), store.leases(1, 0)
+    handed_out = bool(leases) and leases[-1].end == people
+    return (
+        handed_out
+        and store.now() > leases[-1].expires_at + SETTLES
+        and leases[0].first >= first_of(menus[-1])
+    )
+
+
+def first_of(menu: MenuRow) -> int:
+    """The round that a block begins with."""
+    return msgspec.json.decode(menu.body, type=PublicMenu).first
+
+
+def compare(seen: Seen, store: Store, tokens: Tokens) -> None:
+    """Fill in what the store says, and what clients were told, of all blocks that were published."""
+    books = store.books("everybody", None)
+    names = [drawn.name for drawn in Ledger.on(books).drawn]
+    assert len(names) == len(set(names)), "a release was entered twice"
+    totals = [name for name in names if ".plan" not in name]
+    seen.releases = len(totals)
+    published = [books.releases.once(name, lambda: np.zeros(0, dtype=np.int64)) for name in totals]
+    seen.published = sum(int(each.sum()) for each in published) / TICKS
+    blocks = sorted({first_of(menu) for menu in store.menus(1)})
+    shown = [tokens.open(token) for token in seen.decisions]
+    rounds = [each.round for each in shown if each.counts]
+    seen.twice = len(rounds) - len(set(rounds))
+    seen.fillers = len(shown) - len(rounds)
+    for token, sure in seen.acknowledged:
+        answered = tokens.open(token)
+        if answered.counts and answered.round < blocks[len(totals)]:
+            seen.in_time, seen.late = seen.in_time + sure, seen.late + (not sure)
+
+
+def main() -> None:
+    """Play, and print what was seen."""
+    folder, kills, people = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
+    folder.mkdir(parents=True)
+    began = time.monotonic()
+    seen = played(folder, kills, people, pause=1.5, deadline=4.0)
+    print(
+        f"{seen.kills} kills in {time.monotonic() - began:.0f} s; {len(seen.decisions):,} decisions, of them "
+        f"{seen.fillers:,} fillers; {seen.twice} rounds twice; {seen.in_time:,} answers acknowledged in time and "
+        f"{seen.late:,} later; {seen.releases} releases, of {seen.published:,.3f} answers in all"
+    )
+
+
+if __name__ == "__main__":
+    main()

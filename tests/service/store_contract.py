@@ -1,0 +1,543 @@
+"""What any store must do. A new one subclasses `StoreContract` in a file of its own and says where its stores are."""
+
+from __future__ import annotations
+
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from diminuendo import SeededCoins, SystemCoins
+from diminuendo.errors import (
+    InvalidInput,
+    LedgerDamaged,
+    LedgerInUse,
+    OverBudget,
+    StoreUnavailable,
+    Superseded,
+)
+from diminuendo.privacy import Budget, Ledger
+from diminuendo.privacy.events import Gaussian
+from diminuendo.randomness import SecretRandomness
+from diminuendo.service.records import Report
+from diminuendo.service.store import AnswerRow, Counted, Publication, Store, VisitRow, open_store
+from diminuendo.types import Ints
+from tests.kit.slow import mostly_slow
+
+BUDGET = Budget(1.0, 1e-6)
+SECRET = SecretRandomness(SystemCoins())
+ANNA, BERTA = b"a" * 16, b"b" * 16
+OpenLedger = Callable[[Budget | None, str | None], Ledger]
+FIRST_MENU = Publication(1, b"{}", 1, 0, None, 10**9, 0.0, b"sealed", 0)
+
+LEASING = """
+import sys
+from diminuendo.service.store import open_store
+with open_store(sys.argv[1]) as store:
+    print("ready", flush=True)
+    sys.stdin.readline()
+    for _ in range(int(sys.argv[2])):
+        lease = store.lease(1, 7, 5.0, None)
+        print(lease.first, lease.end, flush=True)
+"""
+
+PUTTING = """
+import sys
+from diminuendo.service.store import AnswerRow, open_store
+with open_store(sys.argv[1]) as store, open(sys.argv[2], "ab", buffering=0) as log:
+    while True:
+        lease = store.lease(1, 5, 5.0, None)
+        rounds = range(lease.first, lease.end)
+        store.put([AnswerRow(1, number, b"said %d" % number) for number in rounds])
+        log.write(b"".join(b"%d\\n" % number for number in rounds))  # acknowledged
+"""
+
+
+def placement(store: Store, name: str = "front") -> int:
+    if "people" not in store.populations():
+        store.add_population("people", b"{}")
+    return store.add_placement(name, "people", b"{}")
+
+
+def begun(store: Store) -> int:
+    """A placement that leases rounds; the epoch of its trainer."""
+    assert placement(store) == 1
+    epoch = store.lead("one")
+    store.publish(epoch, FIRST_MENU)
+    return epoch
+
+
+def said(store: Store, number: int = 1) -> dict[int, bytes]:
+    return {row.round: row.sealed for row in store.answers(number, 0, 10**9)}
+
+
+def answered(*rounds: int) -> list[AnswerRow]:
+    return [AnswerRow(1, number, b"said %d" % number) for number in rounds]
+
+
+class StoreContract:
+    @pytest.fixture
+    def address(self, tmp_path: Path) -> str:
+        """Where there is no store yet."""
+        raise NotImplementedError
+
+    @pytest.fixture
+    def store(self, address: str) -> Iterator[Store]:
+        with open_store(address) as store:
+            yield store
+
+    def check_whole(self, address: str) -> None:
+        """Fail where the store is damaged."""
+        raise NotImplementedError
+
+    # Public facts.
+
+    def test_populations_and_placements_have_names_of_their_own(self, store: Store, address: str) -> None:
+        store.add_population("b", b"1")
+        store.add_population("a", b"2")
+        assert [store.add_placement(name, "a", name.encode()) for name in ("x", "y")] == [1, 2]
+        for refused in (
+            lambda: store.add_population("a", b"3"),
+            lambda: store.add_placement("x", "b", b""),
+            lambda: store.add_placement("z", "nobody", b""),
+            lambda: store.add_event(9, "retire", b"", "me"),
+            lambda: store.lease(9, 1, 1.0, None),
+            lambda: store.books("nobody", None),
+        ):
+            with pytest.raises(InvalidInput):
+                refused()
+        with open_store(address) as another:
+            assert list(another.populations().items()) == [("b", b"1"), ("a", b"2")]
+            found = another.placements()
+        assert [(row.number, row.name, row.population, row.facts) for row in found] == [
+            (1, "x", "a", b"x"),
+            (2, "y", "a", b"y"),
+        ]
+        assert 0 < found[0].made_at <= found[1].made_at <= store.now()
+
+    def test_events_are_read_in_order(self, store: Store) -> None:
+        number, other = placement(store), placement(store, "other")
+        seen = [store.add_event(number, "appear", b"%d" % j, "me") for j in range(3)]
+        store.add_event(other, "retire", b"", "you")
+        assert seen == sorted(set(seen))
+        assert min(seen) > 0
+        assert [row.body for row in store.events(number)] == [b"0", b"1", b"2"]
+        (last,) = store.events(number, after=seen[1])
+        assert (last.seq, last.placement, last.kind, last.by) == (seen[2], number, "appear", "me")
+
+    def test_the_first_request_of_a_key_is_remembered(self, store: Store) -> None:
+        assert store.remember_request("k", b"digest", b"reply") == (b"digest", b"reply")
+        assert store.remember_request("k", b"other", b"again") == (b"digest", b"reply")
+        assert store.remember_request("l", b"other", b"again") == (b"other", b"again")
+
+    def test_who_is_well(self, store: Store) -> None:
+        first = store.beat("trainer", "well")
+        second = store.beat("trainer", "better")
+        assert first <= second == store.beats()["trainer"][0] <= store.now()
+        assert store.beats()["trainer"][1] == "better"
+
+    # Leases.
+
+    def test_each_round_is_handed_out_once_and_within_limits(self, store: Store) -> None:
+        placement(store)
+        assert store.lease(1, 5, 1.0, None) is None
+        epoch = store.lead("one")
+        store.publish(epoch, replace(FIRST_MENU, end=8))
+        first, second = store.lease(1, 5, 2.0, None), store.lease(1, 5, 2.0, None)
+        assert first is not None
+        assert second is not None
+        assert (first.first, first.end, first.version) == (0, 5, 1)
+        assert (second.first, second.end) == (5, 8)
+        assert first.expires_at == first.at + 2.0
+        assert store.lease(1, 5, 2.0, None) is None
+        store.publish(epoch, replace(FIRST_MENU, version=2, first=11, end=100, most=13))
+        third = store.lease(1, 5, 2.0, None)  # rounds from 8 to 10 have no menu
+        assert third is not None
+        assert (third.first, third.end, third.version) == (11, 13, 2)
+        assert store.lease(1, 5, 2.0, None) is None
+        assert [(row.first, row.end) for row in store.leases(1, 5)] == [(5, 8), (11, 13)]
+        for count, seconds in ((-1, 1.0), (1, 0.0), (1, float("nan"))):
+            with pytest.raises(InvalidInput):
+                store.lease(1, count, seconds, None)
+
+    def test_a_menu_that_takes_effect_later_is_used_then(self, store: Store) -> None:
+        epoch = begun(store)
+        later = store.now() + 0.05
+        store.publish(epoch, replace(FIRST_MENU, version=2, effective_at=later))
+        store.publish(epoch, replace(FIRST_MENU, version=3, effective_at=later + 3600))
+        assert [menu.version for menu in store.menus(1)] == [1, 2, 3]
+        second, _ = store.menus(1, after=1)
+        assert (second.version, second.body, second.effective_at) == (2, b"{}", later)
+        while (lease := store.lease(1, 1, 1.0, None)) is not None:
+            assert lease.version == (2 if lease.at >= later else 1)
+            if lease.version == 2:
+                break
+
+    def test_leases_that_were_stopped_begin_again_with_a_later_menu(self, store: Store) -> None:
+        epoch = begun(store)
+        store.lease(1, 5, 1.0, None)
+        assert store.stop_leases(epoch, 1) == 5
+        assert store.lease(1, 5, 1.0, None) is None
+        store.publish(epoch, replace(FIRST_MENU, version=2, effective_at=store.now() + 3600))
+        assert store.lease(1, 5, 1.0, None) is None
+        store.publish(epoch, replace(FIRST_MENU, version=3))
+        lease = store.lease(1, 5, 1.0, None)
+        assert lease is not None
+        assert (lease.first, lease.version) == (5, 3)
+
+    def test_what_became_of_a_lease_is_kept_as_it_was_said_first(self, store: Store) -> None:
+        begun(store)
+        report = Report(0, 3, silent=(1,), types=(0, 2, 1))
+        store.lease(1, 5, 1.0, None)
+        store.lease(1, 5, 1.0, report)
+        store.stop_leases(store.lead("two"), 1)
+        assert store.lease(1, 5, 1.0, Report(5, 4)) is None  # and what was said is kept all the same
+        store.lease(1, 5, 1.0, Report(0, 5))
+        store.lease(1, 5, 1.0, Report(77, 5))
+        first, second = store.leases(1, 0)
+        assert first.report == report
+        assert first.reported_at == second.at
+        assert second.report == Report(5, 4)
+
+    def test_a_report_may_come_alone(self, store: Store) -> None:
+        begun(store)
+        store.lease(1, 5, 1.0, None)
+        assert store.lease(1, 0, 1.0, Report(0, 3)) is None
+        assert store.lease(1, 0, 1.0, None) is None
+        (found,) = store.leases(1, 0)
+        assert found.report == Report(0, 3)
+        assert found.reported_at is not None
+        assert found.at <= found.reported_at <= store.now()
+
+    def test_more_rounds_of_the_last_menu_are_allowed(self, store: Store) -> None:
+        epoch = begun(store)
+        store.publish(epoch, replace(FIRST_MENU, version=2, end=5))
+        assert store.lease(1, 9, 1.0, None) is not None
+        assert store.lease(1, 9, 1.0, None) is None
+        store.allow(epoch, 1, 8)
+        more = store.lease(1, 9, 1.0, None)
+        assert more is not None
+        assert (more.first, more.end, more.version) == (5, 8, 2)
+        store.publish(epoch, replace(FIRST_MENU, version=3, end=8, effective_at=store.now() + 3600))
+        store.allow(epoch, 1, 20)  # of the third, which is not in effect
+        assert store.lease(1, 9, 1.0, None) is None
+        assert store.stop_leases(epoch, 1) == 8
+
+    def test_two_processes_never_get_the_same_round(self, store: Store, address: str) -> None:
+        begun(store)
+        many = 40
+        asking = [
+            subprocess.Popen(
+                [sys.executable, "-c", LEASING, address, str(many)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+            )
+            for _ in range(2)
+        ]
+        for process in asking:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "ready\n"
+        for process in asking:
+            assert process.stdin is not None
+            process.stdin.write("go\n")
+            process.stdin.flush()
+        found = [process.communicate(timeout=60)[0].splitlines() for process in asking]
+        got = [tuple(map(int, line.split())) for lines in found for line in lines]
+        assert sorted(got) == [(7 * j, 7 * j + 7) for j in range(2 * many)]
+
+    # Answers and visits.
+
+    def test_of_each_round_the_first_answer_is_kept(self, store: Store, address: str) -> None:
+        begun(store)
+        before = store.now()
+        assert (
+            store.put([AnswerRow(1, 3, b"three"), AnswerRow(1, 1, b"one"), AnswerRow(1, 3, b"again")]) == []
+        )
+        store.put([AnswerRow(1, 1, b"later"), AnswerRow(1, 2, b"two")])
+        with open_store(address) as another:
+            rows = list(another.answers(1, 1, 3))
+            assert said(another) == {1: b"one", 2: b"two", 3: b"three"}
+        assert [(row.round, row.sealed) for row in rows] == [(1, b"one"), (2, b"two")]
+        assert before <= rows[0].at <= rows[1].at <= store.now()
+
+    def test_what_is_no_answer_takes_no_other_along(self, store: Store) -> None:
+        begun(store)
+        bad = [
+            (1, -1, b""),
+            (1, 2**63, b""),
+            (1, "5", b""),
+            (1, 6, "text"),
+            (1, 7, None),
+            (9, 8, b""),
+            (None, 9, b""),
+        ]
+        rows = [AnswerRow(*row) for row in bad]  # type: ignore[arg-type]
+        visits = [VisitRow(1, ANNA, 1, 0), VisitRow(1, "Anna", 1, 0), VisitRow(9, ANNA, 1, 0)]  # type: ignore[arg-type]
+        counted = store.put([*answered(0), *rows, *answered(4)], [*visits, VisitRow(1, BERTA, 1, 1)])
+        assert said(store) == {0: b"said 0", 4: b"said 4"}
+        assert [found.counts for found in counted] == [True, False, False, True]
+
+    def test_of_each_person_so_many_rounds_count(self, store: Store) -> None:
+        begun(store)
+        other = placement(store, "other")
+        visits = [VisitRow(1, ANNA, 2, j) for j in (5, 3)] + [
+            VisitRow(1, BERTA, 1, 4),
+            VisitRow(other, ANNA, 1, 5),
+        ]
+        assert [found.counts for found in store.put([], visits)] == [True] * 4
+        assert store.put([], [VisitRow(1, ANNA, 2, 9)]) == [Counted(False, 9)]
+        assert store.put([], [VisitRow(1, ANNA, 2, 9)]) == [Counted(False, 9)]
+        assert store.rounds_of(1, ANNA) == [3, 5, 9]
+        assert store.rounds_of(1, b"n" * 16) == []
+        assert store.rounds_of(other, ANNA) == [5]
+
+    def test_a_visit_that_is_sent_again_is_counted_once(self, store: Store) -> None:
+        begun(store)
+        first = VisitRow(1, ANNA, 2, 5, b"key")
+        assert store.put([], [first]) == [Counted(True, 5)]
+        assert store.put([], [replace(first, round=6)]) == [Counted(True, 5)]
+        assert store.put([], [replace(first, key=b"")]) == [Counted(True, 5)]
+        assert store.put([], [replace(first, round=7, key=b"other")]) == [Counted(True, 7)]
+        assert store.put([], [replace(first, round=8, key=b"third")]) == [Counted(False, 8)]
+        assert store.put([], [replace(first, round=9, key=b"third")]) == [Counted(False, 8)]
+        assert store.put([], [replace(first, key=b"")]) == [Counted(True, 5)]  # a group that is sent again
+        assert store.rounds_of(1, ANNA) == [5, 7, 8]
+
+    def test_what_is_erased_stays_erased(self, store: Store, address: str) -> None:
+        epoch = begun(store)
+        store.put(answered(1, 2, 3))
+        store.erase(1, [2, 4])  # 4 has not been answered yet
+        with open_store(address) as another:
+            another.put(answered(2, 4))
+        assert said(store) == {1: b"said 1", 3: b"said 3"}
+        erased = store.erased(1, 0, 100)
+        assert [number for number, _ in erased] == [2, 4]
+        store.erase(1, [2])
+        assert store.erased(1, 0, 100) == erased  # since it was asked for first
+        store.publish(epoch, replace(FIRST_MENU, version=2, forget_before=3))
+        store.put(answered(0, 1, 2, 4))
+        assert said(store) == {3: b"said 3"}
+        assert store.erased(1, 0, 100) == erased
+        assert store.erased(1, 3, 4) == []
+
+    def test_threads_share_a_store(self, store: Store) -> None:
+        begun(store)
+        rounds = [range(100 * j, 100 * j + 8) for j in range(4)]
+        threads = [
+            threading.Thread(target=lambda mine=mine: [store.put(answered(j)) for j in mine])
+            for mine in rounds
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert sorted(said(store)) == [number for mine in rounds for number in mine]
+
+    @pytest.mark.parametrize("kills", mostly_slow([8, 100], [8]))
+    def test_kills_lose_no_answer_and_repeat_no_round(
+        self, kills: int, store: Store, address: str, tmp_path: Path
+    ) -> None:
+        begun(store)
+        log, dice = tmp_path / "acknowledged", random.Random(0)
+        for _ in range(kills):
+            before = log.stat().st_size if log.exists() else 0
+            process = subprocess.Popen([sys.executable, "-c", PUTTING, address, log])
+            while not log.exists() or log.stat().st_size == before:
+                assert process.poll() is None, "it ended by itself"
+                time.sleep(0.001)
+            time.sleep(dice.uniform(0, 0.03))
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+        acknowledged = [int(line) for line in log.read_text().split("\n")[:-1]]
+        assert len(set(acknowledged)) == len(acknowledged) >= 5 * kills
+        found = said(store)
+        assert all(found[number] == b"said %d" % number for number in acknowledged)
+        assert all(sealed == b"said %d" % number for number, sealed in found.items())
+        taken = [number for lease in store.leases(1, 0) for number in range(lease.first, lease.end)]
+        assert len(taken) == len(set(taken))
+        self.check_whole(address)
+
+    # The trainer.
+
+    def test_what_is_published_is_there_at_once_and_what_is_in_it_is_gone(self, store: Store) -> None:
+        epoch = begun(store)
+        other = placement(store, "other")
+        for _ in range(3):
+            store.lease(1, 5, 1.0, None)
+        store.put([*answered(*range(15)), AnswerRow(other, 0, b"of others")])
+        for version, before, kept in ((2, 7, 5), (3, 10, 10)):
+            snapshot = b"%d and more" % version * (150_000 if version == 2 else 1)
+            store.publish(
+                epoch, replace(FIRST_MENU, version=version, snapshot=snapshot, forget_before=before)
+            )
+            assert sorted(said(store)) == list(range(before, 15))
+            assert [row.first for row in store.leases(1, 0)] == list(range(kept, 15, 5))
+            assert store.snapshot(1) == snapshot
+        assert said(store, other) == {0: b"of others"}
+        assert store.snapshot(other) is None
+
+    @pytest.mark.parametrize("version", [0, 1, 3])
+    def test_a_menu_that_does_not_follow_the_last_changes_nothing(self, store: Store, version: int) -> None:
+        epoch = begun(store)
+        store.put(answered(1, 2, 3))
+        with pytest.raises(InvalidInput, match="publish 2"):
+            store.publish(epoch, replace(FIRST_MENU, version=version, snapshot=b"new", forget_before=3))
+        assert sorted(said(store)) == [1, 2, 3]
+        assert store.snapshot(1) == b"sealed"
+        assert [menu.version for menu in store.menus(1)] == [1]
+
+    def test_who_led_before_writes_nothing_any_more(self, store: Store, address: str) -> None:
+        old = begun(store)
+        store.put(answered(1, 2, 3))
+        ledger = Ledger.on(store.books("people", old), BUDGET)
+        paid = ledger.buy(Gaussian(1e-3), "sum", "of something")
+        with open_store(address) as another:
+            new = another.lead("two")
+            assert new > old
+
+            def late() -> Ints:
+                pytest.fail("drawn")
+
+            for refused in (
+                lambda: store.publish(old, replace(FIRST_MENU, version=2, snapshot=b"old", forget_before=3)),
+                lambda: store.stop_leases(old, 1),
+                lambda: store.allow(old, 1, 10**6),
+                lambda: ledger.charge(Gaussian(1e-3)),
+                lambda: paid.once("000000", late, SECRET),
+                lambda: store.books("people", old).releases.once("sum.000000", lambda: np.arange(3)),
+                lambda: store.books("people", old).lines.append(b"{}\n"),
+            ):
+                with pytest.raises(Superseded):
+                    refused()
+            assert sorted(said(another)) == [1, 2, 3]
+            assert store.snapshot(1) == b"sealed"
+            assert store.lease(1, 1, 1.0, None) is not None
+            with Ledger.on(another.books("people", new)) as next_one:
+                assert len(next_one.charges) == 1
+                assert not next_one.drawn
+            assert not another.books("people", new).releases.names()
+
+    # Books.
+
+    def test_a_ledger_lives_as_it_does_in_a_file(self, store: Store, tmp_path: Path) -> None:
+        begun(store)
+
+        def life(open_ledger: OpenLedger) -> list[object]:
+            seen: list[object] = []
+            with open_ledger(BUDGET, None) as ledger:
+                ledger.buy(Gaussian(1e-3), "sum", "of something")  # dies before it has drawn
+            with open_ledger(None, ledger.head) as ledger:
+                paid = ledger.buy(Gaussian(1e-3), "sum", "of something")
+                seen += [
+                    len(ledger.charges),
+                    paid.has("0"),
+                    paid.once("0", lambda: np.arange(3), SECRET).tolist(),
+                ]
+                with pytest.raises(OverBudget):
+                    ledger.charge(Gaussian(10.0))
+                with pytest.raises(InvalidInput, match="for people"):
+                    ledger.charge(Gaussian(1e-9), secure=False)
+                with pytest.raises(InvalidInput, match="for people"):
+                    paid.once("1", lambda: np.arange(3), SecretRandomness(SeededCoins(1)))
+                with (
+                    pytest.MonkeyPatch.context() as patch
+                ):  # dies when it has drawn and kept, before it is entered
+                    patch.setattr(ledger, "_write", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+                    with pytest.raises(KeyboardInterrupt):
+                        paid.once("1", lambda: np.array([[1, -(2**62)]]), SECRET)
+            with open_ledger(BUDGET, ledger.head) as ledger:
+                paid = ledger.buy(Gaussian(1e-3), "sum", "of something")
+                drawn = [paid.once(part, lambda: pytest.fail("drawn again"), SECRET) for part in "01"]
+                seen += [paid.has("1"), [(found.tolist(), str(found.dtype)) for found in drawn]]
+                seen += [
+                    ledger.spent(),
+                    ledger.head,
+                    [entry.name for entry in ledger.drawn],
+                    len(ledger.charges),
+                ]
+            with pytest.raises(LedgerInUse, match="closed"):
+                ledger.charge(Gaussian(1e-9))
+            with pytest.raises(LedgerDamaged, match="cut back"):
+                open_ledger(None, "0" * 64)
+            with pytest.raises(InvalidInput, match="Budgets do not change"):
+                open_ledger(Budget(2.0, 1e-6), None)
+            return seen
+
+        epoch = store.lead("two")
+        path = tmp_path / "people.ledger"
+        in_file = life(lambda budget, expect: Ledger.open(path, budget, expect=expect))
+        in_store = life(lambda budget, expect: Ledger.on(store.books("people", epoch), budget, expect=expect))
+        assert in_store == in_file
+        assert store.books("people", None).lines.read() == path.read_bytes()
+        lines = path.read_bytes().splitlines(keepends=True)
+        assert [store.ledger("people", after) for after in (0, 2, 99)] == [lines, lines[2:], []]
+
+    def test_a_ledger_that_was_lost_is_not_begun_anew(self, store: Store) -> None:
+        epoch = begun(store)
+        with pytest.raises(InvalidInput, match="holds no ledger"):
+            Ledger.on(store.books("people", epoch))
+        with pytest.raises(LedgerDamaged, match="lost"):
+            Ledger.on(store.books("people", epoch), BUDGET, expect="0" * 64)
+        store.books("people", epoch).releases.once("sum.0", lambda: np.arange(3))  # nobody has paid for it
+        with pytest.raises(LedgerDamaged, match=r"sum\.0"):
+            Ledger.on(store.books("people", epoch), BUDGET)
+
+    def test_books_without_an_epoch_are_read_only(self, store: Store) -> None:
+        Ledger.on(store.books("people", begun(store)), BUDGET).charge(Gaussian(1e-3), "something")
+        found = Ledger.on(store.books("people", None))
+        assert [charge.note for charge in found.charges] == ["something"]
+        with pytest.raises(LedgerInUse, match="read only"):
+            found.charge(Gaussian(1e-3))
+        with pytest.raises(LedgerInUse, match="read only"):
+            store.books("people", None).releases.once("sum.0", lambda: np.arange(3))
+
+    def test_lines_are_unique_by_their_number_and_releases_by_their_name(self, store: Store) -> None:
+        epoch = begun(store)
+        Ledger.on(store.books("people", epoch), BUDGET).close()
+        first, second = (Ledger.on(store.books("people", epoch)) for _ in range(2))
+        first.charge(Gaussian(1e-3), "first")
+        for _ in range(2):  # nor when it tries again
+            with pytest.raises(LedgerInUse, match="again"):
+                second.charge(Gaussian(1e-3), "second")
+        assert len(Ledger.on(store.books("people", None)).charges) == 1
+        slow, fast = store.books("people", epoch).releases, store.books("people", epoch).releases
+
+        def overtaken() -> Ints:
+            fast.once("sum.0", lambda: np.array([1]))
+            return np.array([2])
+
+        assert slow.once("sum.0", overtaken).tolist() == [1]
+        assert slow.names() == ["sum.0"]
+        with pytest.raises(InvalidInput, match="Names are"):
+            slow.once("../sum", lambda: np.array([1]))
+
+    def test_populations_have_books_of_their_own(self, store: Store) -> None:
+        epoch = begun(store)
+        store.add_population("others", b"{}")
+        for name, epsilon in (("people", 1.0), ("others", 2.0)):
+            ledger = Ledger.on(store.books(name, epoch), Budget(epsilon, 1e-6))
+            paid = ledger.buy(Gaussian(1e-3), "sum", name)
+            paid.once("0", partial(np.full, 3, epsilon, np.int64), SECRET)
+            assert ledger.visits_of("front") is None
+        for name, epsilon in (("people", 1.0), ("others", 2.0)):
+            books = store.books(name, None)
+            ledger = Ledger.on(books)
+            assert (ledger.budget.epsilon, ledger.about("sum")) == (epsilon, name)
+            assert books.releases.once("sum.0", lambda: pytest.fail("drawn")).tolist() == [epsilon] * 3
+
+    def test_a_closed_store_says_so(self, address: str) -> None:
+        with open_store(address) as store:
+            begun(store)
+        for refused in (store.now, lambda: store.put(answered(1)), lambda: store.menus(1)):
+            with pytest.raises(StoreUnavailable, match="closed"):
+                refused()

@@ -1,0 +1,312 @@
+"""Decisions and answers over HTTP: what is shown, what is kept, and that replies to answers tell nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from diminuendo.errors import StoreUnavailable
+from diminuendo.service.records import Lists, PublicMenu, Report
+from tests.service.site import ITEMS, SLATES, Site, block, facts
+
+NAMES = [[ITEMS[item] for item in slate] for slate in SLATES]
+
+
+def test_a_block_is_shown_round_by_round_and_answers_are_kept_sealed(tmp_path: Path) -> None:
+    site = Site(tmp_path, shop=facts())
+    site.publish("shop", block(0, 30))
+
+    async def work() -> None:
+        many = (await site.ask("POST", "/v1/placements/shop/decisions", {"count": 30})).json["decisions"]
+        assert [each["slate"] for each in many] == [NAMES[number % 3] for number in range(30)]
+        assert many[0]["propensity"] == pytest.approx(1 / 3)
+        assert many[-1]["propensity"] == 1.0
+        over = await site.decide("shop")
+        assert over["slate"] == ["quince", "apple"], "the filler"
+        assert over["propensity"] is None
+        assert (await site.answer(many[4]["token"], wants=["plum", "quince"])).status == 202
+        assert (await site.answer(many[5]["token"], wants={"pear": 0.25, "plum": 0})).status == 202
+        rows = [{"token": each["token"], "wants": []} for each in many[6:]]
+        assert (await site.ask("POST", "/v1/answers", rows)).status == 202
+        kept = site.kept("shop")
+        assert kept[4].wants == {2: 1.0, 3: 1.0}
+        assert kept[5].wants == {1: 0.25}
+        assert kept[5].shown.slate == SLATES[2]
+        assert sorted(kept) == list(range(4, 30))
+
+    site.run(work)
+
+
+def test_replies_to_answers_are_the_same_to_the_last_byte(tmp_path: Path) -> None:
+    """First, second, late, over her visits, to a filler, erased: nobody can tell; and only the first counts."""
+    site = Site(tmp_path, shop=facts("click"))
+    site.publish("shop", block(0, 6))
+
+    async def work() -> None:
+        first, late, gone = [(await site.decide("shop"))["token"] for _ in range(3)]
+        hers = [(await site.decide("shop", person="ann"))["token"] for _ in range(3)]
+        filler = (await site.decide("shop"))["token"]
+        assert len({len(token) for token in (first, hers[2], filler)}) == 1
+        assert (await site.ask("POST", "/v1/erasures", {"token": gone})).status == 202
+        replies = [
+            await site.answer(first, click=0),
+            await site.answer(first, click=1),
+            await site.answer(first, click=None),
+            await site.answer(hers[0], click=0),
+            await site.answer(hers[1], click=0),
+            await site.answer(hers[2], click=0),
+            await site.answer(filler, click=0),
+            await site.answer(gone, click=0),
+        ]
+        site.publish("shop", block(6, 12, version=2), forget_before=3)
+        replies.append(await site.answer(late, click=1))
+        replies.append(await site.ask("POST", "/v1/answers", [{"token": late, "click": 1}]))
+        assert len({msgspec.json.encode(reply) for reply in replies}) == 1
+        assert replies[0].status == 202
+        assert replies[0].body == b""
+        assert {number: said.click for number, said in site.kept("shop").items()} == {3: 0}
+
+    site.run(work)
+
+
+def test_sealed_answers_are_as_long_whatever_was_said(tmp_path: Path) -> None:
+    site = Site(tmp_path, shop=facts("click"), wishes=facts(), slates=facts("bandit"))
+    for name in site.numbers:
+        site.publish(name, block(0, 30))
+
+    async def work() -> None:
+        all_said: dict[str, list[dict[str, Any]]] = {
+            "shop": [{"click": None}, {"click": 1}],
+            "wishes": [{"wants": []}, {"wants": list(ITEMS)}, {"wants": {"pear": 0.1}}],
+            "slates": [{"payoff": 0}, {"payoff": 0.123}, {"payoff": 1e300}],
+        }
+        for name, said in all_said.items():
+            for each in said:
+                assert (await site.answer((await site.decide(name))["token"], **each)).status == 202
+            sizes = {len(row.sealed) for row in site.store.answers(site.numbers[name], 0, 99)}
+            assert len(sizes) == 1
+            assert len(site.kept(name)) == len(said)
+        assert [each.payoff for each in site.kept("slates").values()] == [0.0, 0.123, 1.0]
+
+    site.run(work)
+
+
+def test_a_person_is_counted_before_she_is_shown_anything_and_once_for_each_request(tmp_path: Path) -> None:
+    site = Site(tmp_path, shop=facts("click", visits=2))
+    site.publish("shop", block(0, 90))
+
+    async def work() -> None:
+        path, ann = "/v1/placements/shop/decisions", {"person": "ann"}
+        one = (await site.ask("POST", path, ann, idempotency_key="a")).json
+        again = (await site.ask("POST", path, ann, idempotency_key="a")).json
+        assert again["slate"] == one["slate"]
+        tokens = site.app.front.serving.shown
+        assert tokens(again["token"])[1] == tokens(one["token"])[1]
+        rest = [tokens((await site.decide("shop", person="ann"))["token"])[1] for _ in range(3)]
+        assert [shown.counts for shown in rest] == [True, False, False]
+        other = tokens((await site.decide("shop", person="bea"))["token"])[1]
+        assert other.counts
+        whole = site.store.rounds_of(site.numbers["shop"], site.app.front.serving.person("ann"))
+        assert len(whole) == 3, "two that count, and her last"
+        assert (await site.ask("POST", path, ann | {"count": 2})).json["pointer"] == "/person"
+        assert (await site.ask("POST", "/v1/erasures", {"person": "ann", "placement": "shop"})).status == 202
+        assert (await site.answer(one["token"], click=0)).status == 202
+        assert site.kept("shop") == {}
+        await site.app.front.by_name["shop"].rounds.close()
+        reports = [row.report for row in site.store.leases(site.numbers["shop"], 0)]
+        silent = {number for report in reports if report for number in report.silent}
+        assert silent == {1, rest[1].round, rest[2].round}, "sent again, and beyond her visits"
+
+    site.run(work)
+
+
+def test_with_the_store_away_people_are_shown_fillers_and_answers_are_not_acknowledged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site = Site(tmp_path, shop=facts("click"))
+    site.publish("shop", block(0, 90))
+
+    def away(*given: object) -> None:
+        raise StoreUnavailable("away")
+
+    async def work() -> None:
+        token = (await site.decide("shop"))["token"]
+        with monkeypatch.context() as broken:
+            for call in ("put", "lease", "menus", "now", "placements", "beat", "erase"):
+                broken.setattr(site.store, call, away)
+            for _ in range(30):
+                assert len((await site.decide("shop"))["slate"]) == 2
+            named = await site.decide("shop", person="ann")
+            assert named["propensity"] is None
+            reply = await site.answer(token, click=0)
+            assert reply.problem == "busy"
+            assert dict(reply.headers)[b"retry-after"] == b"1"
+            assert (await site.ask("POST", "/v1/erasures", {"token": token})).problem == "busy"
+            await site.app.front.look()
+            assert (await site.ask("GET", "/readyz")).problem == "busy"
+            assert (await site.ask("GET", "/healthz")).json["store"] is False
+        assert (await site.answer(token, click=0)).status == 202
+        assert site.kept("shop")[0].click == 0
+        await site.app.front.look()
+        await site.app.front.sing()
+        assert (await site.ask("GET", "/readyz")).json["well"]
+
+    site.run(work)
+
+
+def test_contexts_and_exclusions(tmp_path: Path) -> None:
+    columns = {"country": ("DE", "FR")}
+    menu = PublicMenu(
+        1,
+        "types",
+        2,
+        0,
+        None,
+        (0, 1),
+        ((0, 1), (1, 2), (2, 3)),
+        lists=Lists((0, 4), (0, 1, 2, 3)),
+        ranking=(3,),
+    )
+    site = Site(
+        tmp_path,
+        open=facts(contexts=columns),
+        hers=facts(contexts=columns, private_contexts=True, exclusions=True),
+        plain=facts(),
+    )
+    for name in ("open", "hers"):
+        site.publish(name, menu)
+    site.publish("plain", block(0, 9))
+
+    async def work() -> None:
+        assert (await site.decide("open", context={"country": "FR"}))["slate"] == ["plum", "quince"]
+        many = await site.decide("open", contexts=[None, "DE", ["FR"]])
+        assert [each["slate"][0] for each in many["decisions"]] == ["apple", "pear", "plum"]
+        assert many["decisions"][0]["propensity"] == 1.0
+        path = "/v1/placements/open/decisions"
+        for body, pointer in (
+            ({"context": "XX"}, "/context"),
+            ({"contexts": ["DE", "XX"]}, "/contexts/1"),
+            ({"contexts": ["DE"], "count": 2}, "/contexts"),
+            ({"exclude": ["pear"]}, "/exclude"),
+        ):
+            assert (await site.ask("POST", path, body)).json["pointer"] == pointer
+        assert (await site.ask("POST", "/v1/placements/plain/decisions", {"context": 1})).json[
+            "pointer"
+        ] == "/context"
+        strange: list[Any] = ["XX", {"strange": []}, [1, 2, 3], {"country": {"a": []}}, 10**400]
+        for context in strange:
+            hers = await site.decide("hers", context=context)
+            assert hers["slate"] == ["apple", "pear"], "never refused"
+            assert hers["propensity"] is None
+        hers = await site.decide("hers", context="DE", exclude=["pear", "kiwi", 7, None])
+        assert hers["slate"] == ["quince", "plum"]
+        await site.decide("hers", exclude={"no": "list"})
+        rounds = site.app.front.by_name["open"].rounds
+        await rounds.close()
+        said = [row.report for row in site.store.leases(site.numbers["open"], 0) if row.report is not None]
+        assert [type_ for report in said for type_ in report.types] == [2, 0, 1, 2]
+        await site.app.front.by_name["hers"].rounds.close()
+        hidden = [row.report for row in site.store.leases(site.numbers["hers"], 0) if row.report is not None]
+        assert sum(report.used for report in hidden) == 7
+        assert all(report == Report(report.first, report.used) for report in hidden), "no types"
+
+    site.run(work)
+
+
+def test_nothing_is_ready_before_its_first_menu_takes_effect(tmp_path: Path) -> None:
+    site = Site(tmp_path, shop=facts("click"))
+    site.publish("shop", block(0, 9), later=0.3)
+
+    async def work() -> None:
+        while site.app.front.sang_at is None:
+            await asyncio.sleep(0.01)
+        asked = await site.ask("POST", "/v1/placements/shop/decisions", {})
+        assert asked.problem == (await site.ask("GET", "/readyz")).problem == "busy"
+        assert (await site.ask("GET", "/healthz")).json["placements"] == {"shop": False}
+        await asyncio.sleep(0.4)
+        assert (await site.ask("GET", "/readyz")).json["placements"] == {"shop": True}
+        assert await site.decide("shop")
+
+    site.run(work)
+
+
+def test_a_menu_takes_effect_at_its_time_and_a_store_that_goes_back_is_not_believed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site = Site(tmp_path, shop=facts("click"))
+    site.publish("shop", block(0, 9))
+
+    async def work() -> None:
+        menu = await site.ask("GET", "/v1/placements/shop/menu", key=None)
+        tag = dict(menu.headers)[b"etag"].decode()
+        assert tag == '"1-0f"'
+        assert menu.json["items"] == ["apple", "pear", "plum", "quince"]
+        assert menu.json["columns"] == []
+        script = await site.ask("GET", "/diminuendo.js", key=None)
+        assert script.body.startswith(b"// Chooses")
+        assert dict(script.headers)[b"content-type"] == b"text/javascript"
+        assert (await site.ask("GET", "/v1/placements/shop/menu", key=None, if_none_match=tag)).status == 304
+        site.publish("shop", block(9, 20, version=2, head="1f"), later=0.3)
+        await site.app.front.look()
+        assert (await site.ask("GET", "/v1/placements/shop/menu", key=None)).json["version"] == 1
+        found = (await site.ask("GET", "/v1/placements/shop/releases", key="audit")).json
+        assert [each["version"] for each in found["releases"]] == [1]
+        assert b"menu_version" in (numbers := (await site.ask("GET", "/metrics", key="operate")).body)
+        assert b'menu_version{front="front-0",placement="shop"} 1.0' in numbers
+        site.store.beat("trainer", '{"people":[0.25,1.0]}')
+        await site.app.front.sing()
+        numbers = (await site.ask("GET", "/metrics", key="operate")).body
+        assert b'diminuendo_ledger_spent_epsilon{population="people"} 0.25' in numbers
+        assert b'diminuendo_ledger_budget_epsilon{population="people"} 1.0' in numbers
+        await asyncio.sleep(0.4)
+        assert (await site.ask("GET", "/v1/placements/shop/menu", key=None)).json["version"] == 2
+        assert (await site.decide("shop"))["slate"] == NAMES[0]
+        found = (await site.ask("GET", "/v1/placements/shop/releases?after=1", key="audit")).json
+        assert [each["version"] for each in found["releases"]] == [2]
+        lease = site.store.lease  # a store restored from a copy: its leases are of an older menu
+
+        def older(*given: object) -> object:
+            found = lease(*given)  # type: ignore[arg-type]
+            return (
+                None if found is None else type(found)(found.first, found.end, 1, found.at, found.expires_at)
+            )
+
+        monkeypatch.setattr(site.store, "lease", older)
+        await site.app.front.by_name["shop"].rounds.close()
+        assert (await site.decide("shop"))["propensity"] is None
+        assert (await site.ask("GET", "/readyz")).problem == "busy"
+
+    site.run(work)
+
+
+def test_a_front_end_loads_nothing_that_computes() -> None:
+    code = (
+        "import sys, diminuendo.service.api, diminuendo.service.store.sqlite\n"
+        "print({name.partition('.')[0] for name in sys.modules} & {'numba', 'numpy', 'scipy', 'llvmlite'})"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "set()"
+    whole = code.replace("import sys,", "import sys, diminuendo.service.__main__,").replace("'numpy', ", "")
+    found = subprocess.run([sys.executable, "-c", whole], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "set()"
+
+
+def test_a_site_is_not_ready_before_its_first_menu_takes_effect(tmp_path: Path) -> None:
+    site = Site(tmp_path, shop=facts("click"))
+    site.publish("shop", block(0, 9), later=0.3)
+
+    async def work() -> None:
+        await site.app.front.sing()
+        assert (await site.ask("GET", "/readyz", key=None)).problem == "busy"
+        assert (await site.ask("POST", "/v1/placements/shop/decisions", {})).problem == "busy"
+        await asyncio.sleep(0.4)
+        assert (await site.ask("GET", "/readyz", key=None)).status == 200
+        assert (await site.ask("POST", "/v1/placements/shop/decisions", {})).status == 201
+
+    site.run(work)

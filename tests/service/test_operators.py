@@ -1,0 +1,225 @@
+"""Operators and auditors: populations, placements, items, plans, what was published; and who may ask for what."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from diminuendo.service.api import operators
+from diminuendo.service.api.bodies import PlanBody
+from diminuendo.service.api.routes import OPERATIONS
+from diminuendo.service.records import PlacementFacts, PlanQuestion
+from tests.service.site import ITEMS, KEYS, Site, block, facts, served
+
+
+@pytest.fixture
+def planning(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Plans without a process: facts for more than 100,000 people are refused."""
+
+    made = PlanBody({"sentence": "a promise", "learner": "x"})  # kept, as the real one is
+
+    async def planned(question: PlanQuestion) -> PlanBody:
+        return PlanBody(None, "too many") if (question.facts.people or 0) > 100_000 else made
+
+    monkeypatch.setattr(operators, "planned", planned)
+
+
+def as_json(given: PlacementFacts) -> Any:
+    return msgspec.to_builtins(given)
+
+
+@pytest.mark.usefixtures("planning")
+def test_populations_and_placements_are_made_once(tmp_path: Path) -> None:
+    site = Site(tmp_path)
+
+    async def work() -> None:
+        async def make(what: str, body: Any, **headers: str) -> Any:
+            return await site.ask("POST", f"/v1/{what}", body, key="operate", **headers)
+
+        assert (await make("populations", {"name": "guests", "epsilon": 2})).json == {"name": "guests"}
+        assert (await make("populations", {"name": "guests", "epsilon": 2})).problem == "taken"
+        assert (await make("populations", {"name": "Guests!"})).json["pointer"] == "/name"
+        new = {"name": "home", "facts": as_json(facts(population="guests"))}
+        other = {"name": "home", "facts": as_json(facts(population="guests", deadline=5.0))}
+        assert (await make("placements", new, idempotency_key="k")).status == 201
+        assert (await make("placements", new, idempotency_key="k")).status == 201, "sent again"
+        assert (await make("placements", other, idempotency_key="k")).problem == "reused"
+        assert (await make("placements", other, idempotency_key="l")).problem == "taken"
+        assert (await make("placements", new)).problem == "taken"
+        for wrong, problem, pointer in (
+            (facts(population="nobody"), "population", None),
+            (facts(items=("a", "a", "b")), "field", "/facts/items"),
+            (facts(slots=5), "field", "/facts/items"),
+            (facts(pinned={0: "kiwi"}), "field", "/facts/pinned"),
+            (facts(caps=((("kiwi",), 1),)), "field", "/facts/caps"),
+            (facts(people=10**6), "plan", None),
+        ):
+            reply = await make("placements", {"name": "other", "facts": as_json(wrong)})
+            assert (reply.problem, reply.json.get("pointer")) == (problem, pointer)
+        found = (await site.ask("GET", "/v1/placements", key="audit")).json
+        assert found == {"placements": [{"name": "home"}]}
+        one = (await site.ask("GET", "/v1/placements/home", key="audit")).json
+        assert one["facts"]["items"] == list(ITEMS)
+        assert one["menu"] is None
+        assert (await site.ask("POST", "/v1/placements/home/decisions", {})).problem == "busy", "no menu yet"
+        plan = await site.ask("POST", "/v1/plans", as_json(facts(people=10**6)), key="operate")
+        assert plan.json == {"plan": None, "refused": "too many"}
+        for _ in range(2):
+            promise = (await site.ask("GET", "/v1/placements/home/guarantee", key="audit")).json
+            assert promise == {"sentence": "a promise", "facts": {"learner": "x"}}
+
+    site.run(work)
+
+
+def test_items_come_and_go_once(tmp_path: Path) -> None:
+    site = Site(tmp_path, shop=facts())
+
+    async def work() -> None:
+        async def change(**body: Any) -> Any:
+            return await site.ask("POST", "/v1/placements/shop/items", body, key="operate")
+
+        assert (await change(retire=["plum"], why="sold out")).status == 202
+        assert (await change(retire=["plum"])).status == 202
+        (event,) = site.store.events(site.numbers["shop"])
+        assert msgspec.json.decode(event.body) == {"appear": [], "retire": ["plum"], "why": "sold out"}
+        assert (await site.ask("GET", "/v1/placements/shop", key="operate")).json["gone"] == ["plum"]
+        assert (await change(retire=["kiwi"])).json["pointer"] == "/retire"
+        assert (await change(appear=["pear"], retire=["pear"])).json["pointer"] == "/retire"
+        assert (await change(retire=["apple", "pear"])).json["pointer"] == "/retire", "too few are left"
+        assert (await change(appear=["plum", "pear"])).status == 202
+        assert (await site.ask("GET", "/v1/placements/shop", key="operate")).json["gone"] == []
+        assert len(site.store.events(site.numbers["shop"])) == 2
+
+    site.run(work)
+
+
+def test_ledgers_are_read_line_by_line(tmp_path: Path) -> None:
+    from diminuendo.privacy.budget import Budget
+    from diminuendo.privacy.ledger import Ledger
+
+    site = Site(tmp_path)
+    books = site.store.books("people", site.epoch)
+    ledger = Ledger.on(books, Budget(1.0, 1e-6))
+    ledger.charge(ledger.budget.share(0.5), "half")
+    whole = books.lines.read().decode().splitlines()
+
+    async def work() -> None:
+        path = "/v1/populations/people/ledger"
+        found = (await site.ask("GET", path, key="audit")).json
+        assert found == {"lines": whole, "after": 2}
+        assert (await site.ask("GET", f"{path}?after=1", key="audit")).json["lines"] == whole[1:]
+        assert (await site.ask("GET", f"{path}?after=2", key="audit")).json == {"lines": [], "after": 2}
+        for wrong in ("-1", "1e3", "x", "%20", "9" * 40, "٣"):
+            assert (await site.ask("GET", f"{path}?after={wrong}", key="audit")).json["pointer"] == "/after"
+        assert (await site.ask("GET", "/v1/populations/nobody/ledger", key="audit")).problem == "population"
+
+    site.run(work)
+
+
+def test_every_route_is_for_its_roles_alone(tmp_path: Path) -> None:
+    site = Site(tmp_path, shop=facts())
+    site.publish("shop", block(0, 9))
+
+    async def work() -> None:
+        for each in OPERATIONS:
+            path = each.path.format(placement="shop", population="people")
+            for role in ("serve", "operate", "audit"):
+                if each.roles and role not in each.roles and not path.endswith("/menu"):
+                    assert (await site.ask(each.method, path, {}, key=role)).problem == "role", (path, role)
+            if each.roles and not path.endswith("/menu"):
+                for key in (None, "", "no such key", "the key to serv", "\xff"):
+                    reply = await site.ask(each.method, path, {}, key=key)
+                    assert reply.problem == "key"
+                    assert dict(reply.headers)[b"www-authenticate"] == b"Bearer"
+                assert (
+                    await site.ask(each.method, path, {}, key=None, authorization="Basic eDp5")
+                ).problem == "key"
+        site.app._menus_open = False
+        assert (await site.ask("GET", "/v1/placements/shop/menu", key=None)).problem == "key"
+        assert (await site.ask("GET", "/v1/placements/shop/menu", key="serve")).status == 200
+
+    site.run(work)
+    assert site.store is not None
+
+
+def test_the_document_tells_of_every_route_and_resolves(tmp_path: Path) -> None:
+    site = Site(tmp_path)
+
+    async def work() -> None:
+        document = (await site.ask("GET", "/v1/openapi.json", key=None)).json
+        assert document["openapi"] == "3.1.0"
+        found = {(method.upper(), path) for path, methods in document["paths"].items() for method in methods}
+        assert found == {(each.method, each.path) for each in OPERATIONS}
+        _resolves(document, document)
+        names = [each["operationId"] for methods in document["paths"].values() for each in methods.values()]
+        assert len(set(names)) == len(names)
+        jsonschema = pytest.importorskip("jsonschema")
+        for schema in document["components"]["schemas"].values():
+            jsonschema.Draft202012Validator.check_schema(schema)
+
+    site.run(work)
+
+
+def _resolves(part: Any, whole: Any) -> None:
+    """Every reference leads somewhere."""
+    if isinstance(part, dict):
+        if "$ref" in part:
+            found = whole
+            for step in part["$ref"].removeprefix("#/").split("/"):
+                found = found[step]
+        for each in part.values():
+            _resolves(each, whole)
+    elif isinstance(part, list):
+        for each in part:
+            _resolves(each, whole)
+
+
+@pytest.mark.slow
+def test_schemathesis_finds_no_fault(tmp_path: Path) -> None:
+    """With keys of all roles, on placements that are there; only where schemathesis is installed."""
+    pytest.importorskip("schemathesis")
+    site = Site(tmp_path, shop=facts("click"))
+    site.publish("shop", block(0, 9000))
+    (tmp_path / "schemathesis.toml").write_text(
+        '[parameters]\n"path.placement" = "shop"\n"path.population" = "people"\n'
+    )
+    with served(site.app) as port:
+        for key in KEYS.values():
+            subprocess.run(
+                [
+                    *(sys.executable, "-m", "schemathesis.cli", "run"),
+                    *("-H", f"Authorization: Bearer {key}", "--checks", "not_a_server_error"),
+                    *("--exclude-path", "/v1/plans", "--max-examples", "30"),
+                    f"http://127.0.0.1:{port}/v1/openapi.json",
+                ],
+                cwd=tmp_path,
+                check=True,
+            )
+    site.store.close()
+
+
+@pytest.mark.slow
+def test_a_plan_is_made_by_a_process_of_its_own(tmp_path: Path) -> None:
+    site = Site(tmp_path, shop=facts())
+
+    async def work() -> None:
+        alone = facts(population="nobody yet")
+        plan = (await site.ask("POST", "/v1/plans", as_json(alone), key="operate")).json["plan"]
+        assert plan["learner"] == "overlap-greedy"
+        assert plan["guarantee"]["epsilon"] == pytest.approx(1.0)
+        for wrong, why in (
+            (facts(learner="fi-dp"), "cannot be made"),
+            (facts(epsilon=0.9), "together"),
+            (facts(visits=2), "visits"),
+        ):
+            refused = (await site.ask("POST", "/v1/plans", as_json(wrong), key="operate")).json
+            assert why in refused["refused"], refused
+        promise = (await site.ask("GET", "/v1/placements/shop/guarantee", key="audit")).json
+        assert "(1, 1e-06)-differentially private" in promise["sentence"]
+
+    site.run(work)

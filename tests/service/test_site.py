@@ -1,0 +1,162 @@
+"""A site's file: read as a whole, and everything that is wrong with it said at once."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from diminuendo.errors import InvalidInput
+from diminuendo.service import keys
+from diminuendo.service.prepare import prepared
+from diminuendo.service.records import PlacementFacts, PopulationFacts
+from diminuendo.service.site import _Top, read_site, seconds
+
+GOOD = f"""
+listen = "127.0.0.1:0"
+front_ends = 2
+[access]
+serve = ["{hashlib.sha256(b"a key").hexdigest()}"]
+[populations.visitors]
+epsilon = 1.0
+[placements.home]
+population = "visitors"
+items = "items.txt"
+slots = 2
+feedback = "click"
+people = 1_000
+deadline = "1 min"
+pinned = {{0 = "up"}}
+caps = [[["up", "alien"], 1]]
+"""
+
+
+def written(folder: Path, text: str) -> Path:
+    (folder / "items.txt").write_text("up\nalien\n\n  heat \n")
+    (folder / "site.toml").write_text(text)
+    return folder / "site.toml"
+
+
+def test_a_site_is_read(tmp_path: Path) -> None:
+    site = read_site(written(tmp_path, GOOD))
+    home = site.placements["home"]
+    assert (site.host, site.port, site.front_ends) == ("127.0.0.1", 0, 2)
+    assert site.store == str(tmp_path / "site.db")
+    assert site.keys == tmp_path / "keys"
+    assert site.access == {"serve": (hashlib.sha256(b"a key").digest(),)}
+    assert home.items == ("up", "alien", "heat")
+    assert (home.deadline, home.pinned, home.caps) == (60.0, {0: "up"}, ((("up", "alien"), 1),))
+    assert site.populations["visitors"].epsilon == 1.0
+    unknown = read_site(written(tmp_path, GOOD.replace("people = 1_000", "")))
+    assert unknown.placements["home"].people is None, "nobody knows how many come"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "said"),
+    [
+        ('listen = "127.0.0.1:0"', 'listen = "here"', "listen: expected an address and a port"),
+        ("front_ends = 2", "front_ends = 0", "front_ends: at least one"),
+        ("front_ends = 2", "front_end = 2", "front_end"),
+        ("[access]\nserve", "[access]\nreign", "access: roles are serve, operate, audit; got 'reign'"),
+        ('serve = ["', 'serve = ["ff', "access.serve: expected the SHA-256 of a key"),
+        ("epsilon = 1.0", "epsilon = 0.0", "populations.visitors: epsilon cannot be 0.0"),
+        ("epsilon = 1.0", 'epsilon = "one"', "populations.visitors: epsilon: Expected `float`, got `str`"),
+        ("[placements.home]", '[placements."HO ME"]', "names are up to 40 small letters"),
+        ('population = "visitors"', 'population = "all"', "there is no population 'all'; there are: visitors"),
+        ('items = "items.txt"', 'items = "none.txt"', "cannot read"),
+        ('items = "items.txt"', 'items = ["up", "alien", "up"]', "items: a name stands there twice"),
+        ("slots = 2", "slots = 4", "slots: from 1 to the number of items, 3; got 4"),
+        ("people = 1_000", "people = 0", "people: at least 1"),
+        ('deadline = "1 min"', 'deadline = "soon"', "deadline: Expected `float`, got `str`"),
+        ('deadline = "1 min"', "deadline = 0", "deadline: more than 0"),
+        ('deadline = "1 min"', "answering = 1.5", "answering: a share above 0"),
+        ('{0 = "up"}', '{2 = "up"}', "pinned: slot 2 shows 'up'"),
+        ('["up", "alien"], 1', '["up", "down"], 1', "caps: each is a list of items"),
+        ("slots = 2", "slots = ", "is not TOML"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_said(tmp_path: Path, before: str, after: str, said: str) -> None:
+    assert before in GOOD
+    with pytest.raises(InvalidInput) as error:
+        read_site(written(tmp_path, GOOD.replace(before, after)))
+    assert said in str(error.value)
+
+
+def test_all_that_is_wrong_is_said_at_once(tmp_path: Path) -> None:
+    text = GOOD.replace("slots = 2", "slots = 9").replace("epsilon = 1.0", "epsilon = -1.0")
+    with pytest.raises(InvalidInput) as error:
+        read_site(written(tmp_path, text))
+    assert all(word in str(error.value) for word in ("slots", "epsilon"))
+
+
+def test_durations() -> None:
+    told = [30, 1.5, "30 s", "2min", "1.5 h", "1 d", "30", "s", None, True]
+    assert [seconds(each) for each in told] == [
+        30.0,
+        1.5,
+        30.0,
+        120.0,
+        5400.0,
+        86400.0,
+        None,
+        None,
+        None,
+        None,
+    ]
+
+
+def test_keys_are_made_once_and_for_the_owner_alone(tmp_path: Path) -> None:
+    folder = tmp_path / "keys"
+    keys.make_keys(folder)
+    first = keys.read_keys(folder)
+    keys.make_keys(folder)
+    assert keys.read_keys(folder) == first
+    assert folder.stat().st_mode & 0o077 == 0
+    assert all(part.stat().st_mode & 0o077 == 0 for part in folder.iterdir())
+
+
+def test_a_new_key_leaves_the_last_one_and_names_as_they_are(tmp_path: Path) -> None:
+    keys.make_keys(tmp_path)
+    first = keys.read_keys(tmp_path)
+    assert keys.rotate(tmp_path) == 2
+    second = keys.read_keys(tmp_path)
+    assert second.signing == 2
+    assert second.tokens[1] == first.tokens[1] != second.tokens[2]
+    assert second.names == first.names
+    assert keys.rotate(tmp_path) == 3
+    assert set(keys.read_keys(tmp_path).tokens) == {2, 3}
+
+
+@pytest.mark.parametrize("content", ["", "{}", '{"sign_with": 2, "keys": {"1": "00"}}', "[1]", '{"keys": 3}'])
+def test_broken_keys_are_refused_without_being_repeated(tmp_path: Path, content: str) -> None:
+    keys.make_keys(tmp_path)
+    (tmp_path / keys.TOKENS).write_text(content)
+    with pytest.raises(InvalidInput, match="Restore the folder"):
+        keys.read_keys(tmp_path)
+
+
+def test_keys_that_are_lost_are_not_made_again(tmp_path: Path) -> None:
+    """With another key everybody would be somebody new, and have all her visits again."""
+    site = read_site(written(tmp_path, GOOD))
+    assert len(list(prepared(site))) == 2
+    assert list(prepared(site)) == []
+    shutil.rmtree(site.keys)
+    with pytest.raises(InvalidInput, match="Restore the folder"):
+        list(prepared(site))
+    assert not site.keys.exists()
+
+
+def test_the_page_tells_every_option_and_its_default() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "how-to" / "serve.md").read_text()
+    tables = page[page.index("## site.toml") :].split("\n\n| option")[1:4]
+    for table, kind in zip(tables, (_Top, PopulationFacts, PlacementFacts), strict=True):
+        told = [
+            name
+            for cells in re.findall(r"^\| (`.*?) \|", table, re.M)
+            for name in re.findall(r"`(\w+)`", cells)
+        ]
+        assert told == sorted(told, key=kind.__struct_fields__.index), "in the order of the code"
+        assert set(told) == set(kind.__struct_fields__)

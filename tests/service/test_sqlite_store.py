@@ -1,0 +1,274 @@
+"""The SQLite store keeps the contract, and what is said of its file."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from diminuendo.errors import InvalidInput, LedgerDamaged, StoreUnavailable
+from diminuendo.privacy import Ledger
+from diminuendo.privacy.events import Gaussian
+from diminuendo.service.store import AnswerRow, VisitRow, open_store, sqlite_file
+from diminuendo.service.store.schema import STEPS
+from diminuendo.service.store.sqlite import SqliteStore
+from tests.service.store_contract import (
+    ANNA,
+    BUDGET,
+    FIRST_MENU,
+    SECRET,
+    StoreContract,
+    answered,
+    begun,
+    said,
+)
+
+
+def changed(path: Path, *statements: str) -> None:
+    """Change the file behind the store's back."""
+    db = sqlite3.connect(path)
+    with db:
+        for statement in statements:
+            db.execute(statement)
+    db.close()
+
+
+class TestSqliteStore(StoreContract):
+    @pytest.fixture
+    def address(self, tmp_path: Path) -> str:
+        return f"sqlite:{tmp_path / 'service.db'}"
+
+    def check_whole(self, address: str) -> None:
+        db = sqlite3.connect(address.removeprefix("sqlite:"))
+        assert db.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+        assert db.execute("PRAGMA foreign_key_check").fetchall() == []
+        db.close()
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "service.db"
+
+
+def test_what_is_acknowledged_is_synced_and_nobody_else_reads_the_file(path: Path) -> None:
+    with open_store(str(path)) as store:
+        assert isinstance(store, SqliteStore)
+        begun(store)
+        assert store._file.rows("PRAGMA synchronous") == [(2,)]
+        assert store._file.rows("PRAGMA journal_mode") == [("wal",)]
+        assert store._file.rows("PRAGMA foreign_keys") == [(1,)]
+        assert {file.stat().st_mode & 0o777 for file in path.parent.glob("service.db*")} == {0o600}
+
+
+def test_addresses(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match="begin with sqlite"):
+        open_store("postgresql://somewhere")
+    with pytest.raises(InvalidInput, match="No such file"):
+        open_store(str(tmp_path / "none" / "service.db"))
+    open_store(str(tmp_path / "a:b.db")).close()
+    assert (tmp_path / "a:b.db").exists()
+
+
+def test_front_ends_import_nothing_that_is_compiled() -> None:
+    program = (
+        "import sys; from diminuendo.service.store import open_store; import diminuendo.service.store.sqlite; "
+        "print([name for name in ('numpy', 'numba') if name in sys.modules])"
+    )
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert ran.stdout == "[]\n"
+
+
+def test_files_of_others_are_left_alone(path: Path) -> None:
+    changed(path, "CREATE TABLE poems (line TEXT)")
+    before = path.read_bytes()
+    with pytest.raises(InvalidInput, match="another kind"):
+        SqliteStore(path)
+    assert path.read_bytes() == before
+    path.write_bytes(b"no database at all, but a poem that goes on for more than a line or two" * 20)
+    with pytest.raises(StoreUnavailable, match="another kind"):
+        SqliteStore(path)
+
+
+def test_a_newer_file_is_refused_and_an_older_one_takes_the_steps_that_it_lacks(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with SqliteStore(path) as store:
+        begun(store)
+        store.put(answered(1))
+    with monkeypatch.context() as patch:
+        patch.setattr(sqlite_file, "STEPS", (*STEPS, "CREATE TABLE more (x); INSERT INTO more VALUES (5)"))
+        for _ in range(2):
+            with SqliteStore(path) as store:
+                assert said(store) == {1: b"said 1"}
+                assert store._file.rows("SELECT x FROM more") == [(5,)]
+    with pytest.raises(InvalidInput, match="newer diminuendo"):
+        SqliteStore(path)
+
+
+def test_stores_are_opened_by_several_at_once(path: Path) -> None:
+    program = "import sys; from diminuendo.service.store import open_store; open_store(sys.argv[1]).beat(sys.argv[2])"
+    running = [subprocess.Popen([sys.executable, "-c", program, path, str(j)]) for j in range(4)]
+    assert [process.wait(timeout=60) for process in running] == [0] * 4
+    with SqliteStore(path) as store:
+        assert set(store.beats()) == set("0123")
+
+
+class Wall:
+    at = 1000.0
+
+    def __call__(self) -> float:
+        return self.at
+
+
+def test_a_clock_that_is_set_back_goes_on_from_where_it_was(path: Path) -> None:
+    wall = Wall()
+    with SqliteStore(path, wall) as store, SqliteStore(path, wall) as another:
+        begun(store)
+        assert store.beat("one") == another.now() == 1000.0
+        wall.at = 1010.0
+        assert store.now() == 1010.0
+        wall.at = 500.0
+        assert store.now() == 1010.0  # also where nothing was written
+        assert store.beat("one") == 1010.0
+        assert another.now() == 1010.0
+        wall.at = 505.0
+        assert store.now() == another.now() == another.beat("two") == 1015.0
+        lease = another.lease(1, 1, 2.0, None)
+        assert lease is not None
+        assert (lease.at, lease.expires_at) == (1015.0, 1017.0)
+    wall.at = 400.0
+    with SqliteStore(path, wall) as again:
+        assert again.now() == 1015.0
+        again.put(answered(1))
+        wall.at = 401.0
+        again.put(answered(2))
+        assert [row.at for row in again.answers(1, 0, 9)] == [1015.0, 1016.0]
+
+
+def test_an_operators_request_is_forgotten_after_a_day(path: Path) -> None:
+    wall = Wall()
+    with SqliteStore(path, wall) as store:
+        store.remember_request("k", b"first", b"1")
+        wall.at += 86_399
+        assert store.remember_request("k", b"second", b"2") == (b"first", b"1")
+        wall.at += 2
+        assert store.remember_request("k", b"second", b"2") == (b"second", b"2")
+
+
+def test_a_full_disk_loses_nothing_and_says_nothing(path: Path) -> None:
+    with SqliteStore(path) as store:
+        epoch = begun(store)
+        ledger = Ledger.on(store.books("people", epoch), BUDGET)
+        store.put(answered(*range(100)))
+        ((pages,),) = store._file.rows("PRAGMA page_count")
+        store._file.rows(f"PRAGMA max_page_count = {pages}")
+        kept, secret = 100, b"prawns in aspic" * 300
+        with pytest.raises(StoreUnavailable, match="disk is full") as refused:  # noqa: PT012
+            for kept in range(100, 200):
+                store.put([AnswerRow(1, kept, secret)], [VisitRow(1, ANNA, 1, kept)])
+        assert "prawns" not in str(refused.value) + repr(refused.value.__context__)
+        with pytest.raises(StoreUnavailable, match="disk is full"):
+            store.publish(epoch, replace(FIRST_MENU, version=2, snapshot=bytes(100_000), forget_before=50))
+        with pytest.raises(StoreUnavailable, match="disk is full"):
+            fill(ledger)
+        assert sorted(said(store)) == list(range(kept))
+        assert [menu.version for menu in store.menus(1)] == [1]
+        assert store.rounds_of(1, ANNA) == ([100, kept - 1] if kept > 101 else [100] * (kept > 100))
+        store._file.rows(f"PRAGMA max_page_count = {pages + 1000}")
+        store.put([AnswerRow(1, kept, secret)])
+        assert sorted(said(store)) == list(range(kept + 1))
+        with Ledger.on(store.books("people", epoch), expect=ledger.head) as again:
+            assert again.charges == ledger.charges
+
+
+def fill(ledger: Ledger) -> None:
+    for number in range(1000):
+        ledger.charge(Gaussian(1e-9), f"{number} ".ljust(200, "x"))
+
+
+def test_a_store_that_is_held_for_too_long_is_not_waited_for(path: Path) -> None:
+    with SqliteStore(path) as store:
+        begun(store)
+        store._file.rows("PRAGMA busy_timeout = 20")
+        other = sqlite3.connect(path, isolation_level=None)
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(StoreUnavailable, match="too long"):
+            store.put(answered(1))
+        assert said(store) == {}  # whoever reads does not wait
+        other.execute("ROLLBACK")
+        other.close()
+        store.put(answered(1))
+        assert said(store) == {1: b"said 1"}
+
+
+def test_a_forked_child_does_not_use_the_connection(path: Path) -> None:
+    with SqliteStore(path) as store:
+        begun(store)
+        if (child := os.fork()) == 0:
+            try:
+                store.put(answered(1))
+            except StoreUnavailable:
+                os._exit(17)
+            os._exit(0)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 17
+        assert said(store) == {}
+
+
+@pytest.mark.parametrize(
+    ("damage", "when"),
+    [
+        ("DELETE FROM ledger WHERE seq = 1", "open"),
+        ("UPDATE ledger SET line = substr(line, 1, 40) WHERE seq = 2", "open"),
+        ("UPDATE releases SET body = substr(body, 1, 130)", "once"),
+        ("UPDATE releases SET body = (SELECT body FROM releases WHERE name = 'sum.1')", "once"),
+        ("DELETE FROM releases", "once"),
+    ],
+)
+def test_damage_is_noticed(path: Path, damage: str, when: str) -> None:
+    with SqliteStore(path) as store:
+        epoch = begun(store)
+        with Ledger.on(store.books("people", epoch), BUDGET) as ledger:
+            paid = ledger.buy(Gaussian(1e-3), "sum", "of something")
+            paid.once("0", lambda: np.arange(3), SECRET)
+            paid.once("1", lambda: np.arange(1, 4), SECRET)
+        changed(path, damage)
+        if when == "open":
+            with pytest.raises(LedgerDamaged):
+                Ledger.on(store.books("people", epoch))
+        else:
+            paid = Ledger.on(store.books("people", epoch)).buy(Gaussian(1e-3), "sum", "of something")
+            with pytest.raises(LedgerDamaged):
+                paid.once("0", lambda: pytest.fail("drawn again"), SECRET)
+
+
+def test_parts_of_a_snapshot_that_was_never_published_are_dropped(path: Path) -> None:
+    with open_store(str(path)) as store:
+        epoch = begun(store)
+        changed(path, *(f"INSERT INTO snapshot_parts VALUES (1, 2, {part}, X'00')" for part in range(5)))
+        assert store.snapshot(1) == b"sealed"
+        store.publish(epoch, replace(FIRST_MENU, version=2, snapshot=b"new"))
+        assert store.snapshot(1) == b"new"
+    db = sqlite3.connect(path)
+    assert db.execute("SELECT version, part FROM snapshot_parts").fetchall() == [(2, 0)]
+    db.close()
+
+
+def test_a_file_of_the_first_version_keeps_its_snapshot(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as older:
+        older.setattr(sqlite_file, "STEPS", STEPS[:1])
+        SqliteStore(path).close()
+    changed(
+        path,
+        "INSERT INTO populations VALUES (1, 'people', X'')",
+        "INSERT INTO placements VALUES (1, 'place', 'people', X'', 0)",
+        *(f"INSERT INTO menus VALUES (1, {version}, 0, 9, 0, X'')" for version in (1, 2)),
+        "INSERT INTO snapshots VALUES (1, X'AB')",
+    )
+    with open_store(str(path)) as store:
+        assert store.snapshot(1) == bytes([0xAB])

@@ -1,0 +1,458 @@
+"""The trainer: what it publishes and when, which answers count, and that one placement does not disturb another."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+
+from diminuendo.errors import LedgerDamaged, Superseded
+from diminuendo.learners.base.learner import Learner
+from diminuendo.service.accounts import Account
+from diminuendo.service.records import PublicMenu, Report, Said, Shown
+from diminuendo.service.store import AnswerRow, put_back
+from diminuendo.service.trainer.answers import AnswerReader
+from diminuendo.service.trainer.made import in_flight
+from diminuendo.service.trainer.placement import Placement
+from diminuendo.service.trainer.rehearsal import rehearse
+from diminuendo.service.trainer.trainer import Trainer
+from tests.kit.slow import mostly_slow
+from tests.service.world import ITEMS, KINDS, PEOPLE, TASTES, TICK, World, facts, repeat_noise
+
+
+@pytest.mark.parametrize("kind", mostly_slow(list(KINDS), ["totals"]))
+def test_people_are_shown_better_slates(kind: str, tmp_path: Path) -> None:
+    world = World(tmp_path, place=KINDS[kind])
+    trainer = world.trainer(world.store)
+    world.play(160, trainer.step)
+    front, menu = world.front[1], world.menu()
+    assert not trainer._failed
+    assert menu.releases > 3
+    assert menu.version > 3
+    assert menu.head == world.audited().head
+    paid = [value_of(world, number) for number in sorted(front.shown)]
+    few = len(paid) // 4
+    assert np.mean(paid[-few:]) > np.mean(paid[:few]) + 0.02
+    assert front.fillers < 0.35 * len(front.shown)
+
+
+def value_of(world: World, number: int) -> float:
+    return float(
+        TASTES[number % PEOPLE].value([item for item in world.front[1].shown[number][1] if item >= 0])
+    )
+
+
+# Which answers count.
+
+
+def learned(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The rounds whose answers are handed to learners."""
+    found = list[int]()
+    take_in = Placement._take_in
+
+    def watched(self: Placement, lease: Any) -> None:
+        answered = self._door.answered
+
+        def seen(rounds: Any, rows: Any, types: Any, said: Any) -> None:
+            found.extend(rounds)
+            answered(rounds, rows, types, said)
+
+        monkeypatch.setattr(self._door, "answered", seen)
+        take_in(self, lease)
+        monkeypatch.setattr(self._door, "answered", answered)
+
+    monkeypatch.setattr(Placement, "_take_in", watched)
+    return found
+
+
+def test_answers_in_time_are_read_once_and_others_never(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = learned(monkeypatch)
+    world = World(tmp_path, place=KINDS["totals"])
+    trainer, leases = world.trainer(world.store), dict[int, float]()
+
+    def step() -> None:
+        for lease in world.store.leases(1, 0):
+            leases.update(dict.fromkeys(range(lease.first, lease.end), lease.expires_at))
+        trainer.step()
+
+    world.play(60, step)
+    deadline = KINDS["totals"].deadline
+    settled = [n for n in leases if leases[n] + deadline < world.time - 2 * TICK]
+    # Put at the first tick after it was said.
+    stored = {n: np.ceil(at / TICK) * TICK for n, (at, _) in world.front[1].said.items()}
+    expected = {n for n in settled if n in stored and stored[n] <= leases[n] + deadline}
+    assert len(found) == len(set(found))
+    assert {n for n in found if n in set(settled)} == expected
+    assert 0 < len(expected) < len([n for n in settled if n in stored]), "some were late"
+
+
+@pytest.mark.parametrize("meanwhile", [False, True])
+def test_rounds_that_nobody_was_shown_are_silent(meanwhile: bool, tmp_path: Path) -> None:
+    """So are those of people beyond their visits; where nothing was reported, or too late, nobody is.
+
+    Whether the trainer looked `meanwhile`, before leases were reported, changes nothing.
+    """
+    world = World(tmp_path, place=KINDS["totals"])
+    trainer = world.trainer(world.store)
+    trainer.step()
+    world.front.clear()
+    world.time += TICK
+    leases = [world.store.lease(1, 10, TICK, None)]
+    for report in (Report(0, 6, silent=(2, 3, 99)), Report(10, 0)):
+        if meanwhile:
+            world.time += TICK / 8
+            trainer.step()
+        leases.append(world.store.lease(1, 10, TICK, report))
+    world.time += 20 * TICK
+    world.store.lease(1, 1, TICK, Report(20, 1))  # its deadline has passed, though nobody has looked yet
+    world.play(2, trainer.step)
+    assert [(lease.first, lease.end) for lease in leases if lease] == [(0, 10), (10, 20), (20, 30)]
+    placement = trainer.placements[1]
+    assert placement._door.settled == 30
+    assert placement.learner._frame.silent == [2, 3, 6, 7, 8, 9, *range(10, 20)]
+
+
+def test_a_longer_lease_settles_those_after_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A lease that was taken later and expired earlier is settled with the one before it; its answers are read."""
+    found = learned(monkeypatch)
+    world = World(tmp_path, place=KINDS["totals"])
+    trainer, front = world.trainer(world.store), world.front[1]
+    trainer.step()
+    world.front.clear()
+    world.time += TICK
+    for row in world.store.menus(1):
+        front.menus[row.version] = msgspec.json.decode(row.body, type=PublicMenu)
+    leases = [world.store.lease(1, 10, seconds, None) for seconds in (8 * TICK, TICK)]
+    for lease in leases:
+        assert lease is not None
+        front.show(lease)
+    world.store.put([AnswerRow(1, number, front.sealed(said)) for _, number, said in front.late])
+    world.play(30, trainer.step)
+    assert sorted(found) == sorted(front.said)
+    policy: Any = trainer.placements[1].learner.policy
+    heard = sum(said.payoff or 0.0 for _, said in front.said.values())
+    assert policy._counts.exact().sum() == pytest.approx(heard, abs=len(found) / 1024)
+
+
+def test_what_is_stored_for_an_answer_may_be_anything(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Other placements, other rounds, cut, foreign or plain bytes: nothing of it counts, and nothing fails."""
+    found = learned(monkeypatch)
+    world = World(tmp_path, place=KINDS["totals"])
+    trainer, front = world.trainer(world.store), world.front[1]
+    world.play(6, trainer.step)
+    front.late.clear()
+    first = max(front.shown) + 1
+    lease = world.store.lease(1, 12, 2 * TICK, None)
+    assert lease is not None
+    assert lease.first <= first + 1
+    shown = front.shown[0][1]
+
+    def said(number: int, **more: Any) -> bytes:
+        given: dict[str, Any] = {
+            "placement": 1,
+            "round": number,
+            "version": 1,
+            "counts": True,
+            "slate": shown,
+        } | more
+        payoff = given.pop("payoff", 0.5)
+        return front.sealed(msgspec.msgpack.encode(Said(Shown(**given), payoff=payoff)))
+
+    n = lease.first
+    hostile = [
+        said(n, placement=2), said(n + 1, round=n), said(n + 2, slate=(1, 2)), said(n + 3, counts=False),
+        said(n + 4)[:-1], b"", bytes(200), front.sealed(b"\xc1"), front.sealed(b""), said(n + 9, payoff=float("nan")),
+        said(n + 10),
+    ]  # fmt: skip
+    world.store.put([AnswerRow(1, n + each, sealed) for each, sealed in enumerate(hostile)])
+    world.front.clear()
+    world.play(20, trainer.step)
+    assert not trainer._failed
+    assert {each - n for each in found if each >= n} == {10}
+
+
+def test_a_lost_key_means_that_nobody_said_anything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = learned(monkeypatch)
+    world = World(tmp_path, place=KINDS["totals"])
+    trainer = world.trainer(world.store)
+    world.play(6, trainer.step)
+    for path in (tmp_path / "keys").iterdir():
+        path.unlink()
+    trainer._keys._agreed.clear()
+    front = dict(world.front)
+    world.front.clear()
+    world.play(20, trainer.step)
+    assert not trainer._failed
+    assert not found
+    world.front.update(front)
+    world.play(30, trainer.step)
+    assert found, "with the next key it goes on"
+
+
+HERS = 30
+
+
+@pytest.mark.parametrize("how", ["missing", "late", "garbage", "another", "erased"])
+def test_her_answer_moves_nothing_but_what_is_published_of_her_block(
+    how: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two runs that differ in one round: leases, menus, their times and all releases before hers are the same."""
+    repeat_noise(monkeypatch)
+    runs = []
+    for name in ("as it was", how):
+        world = World(tmp_path / name, place=KINDS["totals"])
+        trainer, front = world.trainer(world.store), world.front[1]
+
+        def tick(
+            name: str = name, world: World = world, front: Any = front, trainer: Trainer = trainer
+        ) -> None:
+            front.late = [changed(name, world, each) for each in front.late]
+            trainer.step()
+
+        world.play(8, tick)
+        if how == name == "erased":
+            world.store.erase(1, [HERS])
+        world.play(42, tick)
+        menus = [(row, msgspec.json.decode(row.body, type=PublicMenu)) for row in world.store.menus(1)]
+        drawn, bodies = [each.name for each in world.audited().drawn], world.releases()
+        runs.append((drawn, bodies, menus, front.shown))
+    (drawn, one, menus, shown), (drawn_too, other, menus_too, shown_too) = runs
+    first = next(place for place, name in enumerate(drawn) if one[name] != other[name])
+    assert drawn[: first + 1] == drawn_too[: first + 1]
+    assert ".plan" not in drawn[first]
+    told = [
+        [
+            (row.effective_at, msgspec.structs.replace(menu, head="", seal=""))
+            for row, menu in each
+            if menu.releases <= first
+        ]
+        for each in (menus, menus_too)
+    ]
+    assert told[0] == told[1] != []
+    last = told[0][-1][1].version
+    hers = [
+        next(row.effective_at for row, menu in each if menu.version == last + 1)
+        for each in (menus, menus_too)
+    ]
+    assert hers[0] == hers[1], "nor does it tell when that is published"
+    assert {n: x for n, x in shown.items() if x[0] <= last} == {
+        n: x for n, x in shown_too.items() if x[0] <= last
+    }
+
+
+def changed(how: str, world: World, answer: tuple[float, int, bytes]) -> tuple[float, int, bytes]:
+    """What she does instead; in the first run she answers at once."""
+    at, number, said = answer
+    if number != HERS:
+        return answer
+    at = {"missing": 1e12, "late": 1006.0}.get(how, world.time)
+    shown = msgspec.msgpack.decode(said, type=Said).shown
+    instead = Said(shown, payoff=1.0 if how == "as it was" else 0.0)
+    return at, number, b"?" if how == "garbage" else msgspec.msgpack.encode(instead)
+
+
+# Keys, erasure, retention.
+
+
+def test_old_keys_and_answers_are_gone(tmp_path: Path) -> None:
+    import diminuendo.service.trainer.placement as module
+
+    world = World(tmp_path, place=KINDS["totals"])
+    trainer = world.trainer(world.store)
+    before = module.STALE
+    try:
+        module.STALE = 0.5
+        world.play(100, trainer.step)
+    finally:
+        module.STALE = before
+    keys = list((tmp_path / "keys").glob("*.key"))
+    assert 1 <= len(keys) <= 6 < world.menu().version
+    assert all(key.stat().st_mode & 0o777 == 0o600 for key in keys)
+    settled = trainer.placements[1]._door.settled
+    assert settled > 300
+    assert min(row.round for row in world.store.answers(1, 0, 10**9)) > 100
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+def test_who_is_erased_is_forgotten_with_the_next_release(restarted: bool, tmp_path: Path) -> None:
+    world = World(tmp_path, place=KINDS["greedy"])
+    trainer = world.trainer(world.store)
+    world.play(30, trainer.step)
+    kept = people(trainer)
+    assert len(kept) > 100
+    gone = kept[:40:2]
+    world.store.erase(1, gone)
+    world.play(1, trainer.step)
+    made = world.menu().version
+    if restarted:
+        trainer = world.trainer(world.store)
+    while world.menu().version < made + 2:
+        world.play(1, trainer.step)
+    assert not set(gone) & set(people(trainer))
+    assert set(kept[1:40:2]) <= set(people(trainer))
+    again = world.trainer(world.store)
+    again.step()
+    assert not set(gone) & set(people(again)), "nor is she in the snapshot"
+
+
+def people(trainer: Trainer) -> list[int]:
+    policy: Any = trainer.placements[1].learner.policy
+    return list(policy._memory._people._rounds_of_all().tolist())
+
+
+def test_the_trainer_says_what_was_spent(tmp_path: Path) -> None:
+    world = World(tmp_path, place=KINDS["totals"])
+    world.play(30, world.trainer(world.store).step)
+    said = json.loads(world.store.beats()["trainer"][1])
+    account = Account().read(b"".join(world.store.ledger("people")))  # which counts by itself
+    moments = [account.spent_at(line.head) for line in account.lines]
+    assert account.spent > 0
+    assert said["people"][0] in [pytest.approx(spent) for spent in moments if spent]
+    assert said == {"people": [said["people"][0], 20.0]}
+
+
+@pytest.mark.parametrize("kind", mostly_slow(list(KINDS), ["totals", "sums"]))
+def test_a_rehearsal_gets_to_a_release(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    released, drawn = Learner.release, list[int]()
+
+    def release(self: Learner) -> None:
+        released(self)
+        drawn.append(len(self.policy.frame.ledger.drawn))  # type: ignore[union-attr]
+
+    monkeypatch.setattr(Learner, "release", release)
+    rehearse(KINDS[kind], AnswerReader(1, KINDS[kind], None))  # type: ignore[arg-type]
+    assert len(drawn) == 2
+    assert drawn[1] > drawn[0], "it drew from what people said"
+
+
+# Several placements, several trainers.
+
+
+def test_what_fails_is_kept_to_its_placement(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World(
+        tmp_path, good=facts("slate-totals", "bandit", epsilon=4.0), bad=facts("slate-totals", "bandit")
+    )
+    trainer, take_in = world.trainer(world.store), Placement._take_in
+    secret = "what somebody said"
+
+    def fails(self: Placement, lease: Any) -> None:
+        if self.number == 2 and world.time < 1015:
+            raise RuntimeError(secret)
+        take_in(self, lease)
+
+    monkeypatch.setattr(Placement, "_take_in", fails)
+    world.play(40, trainer.step)
+    assert 2 in trainer._failed
+    assert world.menu(1).releases > world.menu(2).releases
+    notes = {name: note for name, (_, note) in world.store.beats().items()}
+    assert notes["placement bad"] == "waits, and is tried again"
+    assert all(secret not in note for note in notes.values())
+    world.play(50, trainer.step)
+    assert not trainer._failed
+    assert world.menu(2).releases > 4
+    assert world.audited()
+
+
+def test_who_does_not_lead_any_more_stops(tmp_path: Path) -> None:
+    world = World(tmp_path, place=KINDS["totals"])
+    first = world.trainer()
+    world.play(20, first.step)
+    second = world.trainer(world.store)
+    with pytest.raises(Superseded):
+        world.play(20, first.step)
+    version = world.menu().version
+    world.play(40, second.step)
+    assert world.menu().version > version
+    assert not second._failed
+
+
+def test_items_retire_and_return(tmp_path: Path) -> None:
+    world = World(tmp_path, place=KINDS["totals"])
+    trainer = world.trainer(world.store)
+    world.play(30, trainer.step)
+    world.store.add_event(1, "items", msgspec.json.encode({"retire": [ITEMS[0], ITEMS[1]]}), "test")
+    world.play(1, trainer.step)
+    changed = world.menu().version
+    world.play(20, trainer.step)
+    assert trainer.placements[1]._kept.events == 1
+    assert world.menu().version < changed + 8, "it is done once"
+    shown = [slate for version, slate in world.front[1].shown.values() if version >= changed]
+    assert len(shown) > 20
+    assert not {0, 1} & {item for slate in shown for item in slate}
+    assert not {0, 1} & set(world.menu().filler)
+    assert not trainer._failed
+
+
+def test_a_store_that_was_put_back_is_refused(tmp_path: Path) -> None:
+    """It lacks the head that was published last: whatever is drawn on it now, people may have seen otherwise."""
+    world = World(tmp_path, place=KINDS["totals"])
+    trainer = world.trainer(world.store)
+    world.play(20, trainer.step)
+    world.store.close()
+    old = (tmp_path / "store.db").read_bytes()
+    world.store = world.opened()
+    trainer = world.trainer(world.store)
+    world.play(40, trainer.step)
+    world.store.close()
+    for path in tmp_path.glob("store.db*"):
+        path.unlink()
+    (tmp_path / "store.db").write_bytes(old)
+    world.store = world.opened()
+    before = world.releases()
+    with pytest.raises(LedgerDamaged, match="put back from a copy"):
+        world.trainer(world.store)
+    (tmp_path / "keys" / put_back.NOTE).unlink()  # the ledger says it as well
+    trainer = world.trainer(world.store)
+    for _ in range(20):
+        world.time += TICK
+        trainer.step()
+    assert trainer.failures[1].startswith("LedgerDamaged")
+    line = json.loads(world.written.getvalue().splitlines()[-1])
+    assert (line["happened"], line["placement"], line["error"]) == ("fault", "place", "LedgerDamaged")
+    assert world.releases() == before
+
+
+# Public times.
+
+
+def test_menus_take_effect_at_ticks_after_the_allowance(tmp_path: Path) -> None:
+    said = facts("overlap-greedy", "full", allowance=4 * TICK, tick=2 * TICK)
+    world = World(tmp_path, place=said)
+    trainer = world.trainer(world.store)
+    found = dict[int, tuple[float, float]]()
+
+    def step() -> None:
+        trainer.step()
+        for row in world.store.menus(1):
+            found.setdefault(row.version, (row.effective_at, trainer.placements[1]._settles))
+
+    world.play(50, step)
+    assert len(found) > 4
+    del found[1]  # before anybody came
+    for effective, settled in found.values():
+        assert effective % said.tick == 0
+        assert settled + said.allowance <= effective < settled + said.allowance + said.tick
+    assert trainer.placements[1].overruns == 0
+    world.time += 60  # nobody looked for a minute
+    trainer.step()
+    assert trainer.placements[1].overruns > 0
+    assert world.store.menus(1)[-1].effective_at >= world.time
+
+
+def test_a_batch_larger_than_what_may_be_in_flight_ends(tmp_path: Path) -> None:
+    world = World(tmp_path, place=facts("overlap-sums", "full", per_second=2.0, epsilon=1.0))
+    trainer = world.trainer(world.store)
+    world.play(90, trainer.step)
+    placement = trainer.placements[1]
+    policy: Any = placement.learner.policy
+    assert in_flight(placement.facts) == 24 < policy.plan.schedule.ends[0]
+    assert placement._door.settled > policy.plan.schedule.ends[1]
+    assert placement.learner.rounds - placement._door.settled <= 24

@@ -1,0 +1,99 @@
+"""A trainer that is killed wherever it may be: what is published is the same, and nothing is drawn twice."""
+
+from __future__ import annotations
+
+import os
+import signal
+import traceback
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from tests.kit.slow import mostly_slow
+from tests.service.world import ITEMS, KINDS, Watched, World, repeat_noise
+
+POINTS = (
+    "leases stopped", "answers read", "learned", "due", "drawn", "key made", "sealed", "published", "keys dropped",
+    "changed", "to be drawn", "entered",
+)  # fmt: skip
+
+
+class KilledAt:
+    """Kills its process when it comes to one of these points, and leaves a note at which."""
+
+    def __init__(self, points: set[str], note: Path) -> None:
+        self.points, self.note = points, note
+
+    def reached(self, point: str) -> None:
+        if point in self.points:
+            self.note.write_text(point)
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+def in_a_child(work: Any) -> int:
+    """Do something in a forked process; how it ended: 0, or the signal that killed it."""
+    child = os.fork()
+    if child == 0:
+        try:
+            work()
+            os._exit(0)
+        except BaseException:
+            traceback.print_exc()
+            os._exit(9)
+    _, status = os.waitpid(child, 0)
+    assert os.WIFSIGNALED(status) or os.WEXITSTATUS(status) == 0, "the trainer failed"
+    return os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
+
+
+def run(folder: Path, kind: str, points: set[str], watched: Watched) -> World:
+    """A run in which now and then a new trainer, a process of its own, does what is due; killed once at each point."""
+    world, note = World(folder, place=KINDS[kind]), folder / "note"
+    for tick in range(61):
+        world.play(1, lambda: None)
+        if tick == 40:
+            body = msgspec.json.encode({"appear": [], "retire": [ITEMS[1]], "why": "test"})
+            world.store.add_event(1, "items", body, "test")
+        if tick % 5:
+            continue
+        watched.marks = marks = KilledAt(points if tick > 20 else set(), note)
+        while in_a_child(lambda marks=marks: world.trainer(marks=marks).step()):
+            points.remove(note.read_text())
+    assert not points, "it never came there"
+    return world
+
+
+@pytest.mark.parametrize("kind", mostly_slow(["totals", "clicks by type"], ["totals"]))
+def test_killed_at_any_point_it_publishes_the_same(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    watched = repeat_noise(monkeypatch)
+    whole = run(tmp_path / "whole", kind, set(), watched)
+    cut = run(tmp_path / "cut", kind, set(POINTS), watched)
+    assert len(whole.releases()) > 3
+    assert cut.releases() == whole.releases()
+    assert cut.audited().drawn == whole.audited().drawn
+    names = Counter(drawn.name for drawn in cut.audited().drawn)
+    assert set(names.values()) == {1}, "something was drawn twice"
+    assert cut.menu().slates == whole.menu().slates
+    assert ledger_rounds(cut) == ledger_rounds(whole)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("points", [set(POINTS[:10]), set(POINTS)], ids=["between", "within"])
+def test_killed_in_a_chain_it_draws_no_further_rows(
+    points: set[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Killed between releases it publishes the same; within one, what was drawn stays and nothing is drawn twice."""
+    watched, within = repeat_noise(monkeypatch), len(points) > 10
+    whole = run(tmp_path / "whole", "greedy", set(), watched)
+    cut = run(tmp_path / "cut", "greedy", set(points), watched)
+    names = [drawn.name for drawn in cut.audited().drawn]
+    assert len(names) == len(set(names)) > 10
+    assert within or cut.releases() == whole.releases()
+
+
+def ledger_rounds(world: World) -> list[tuple[int, int]]:
+    return [(lease.first, lease.end) for lease in world.store.leases(1, 0)]

@@ -1,0 +1,108 @@
+"""Group commit: all who wait are kept at once, nobody is told before it is durable, and no row fails another."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Sequence
+from typing import Any, cast
+
+import pytest
+
+from diminuendo.errors import StoreUnavailable
+from diminuendo.service.front.writer import MOST_WAITING, Writer
+from diminuendo.service.store import AnswerRow, Counted, Store, VisitRow
+
+
+class Slow:
+    """Keeps what it is given once it may; refuses what the test says."""
+
+    def __init__(self) -> None:
+        self.groups: list[list[AnswerRow]] = []
+        self.go = threading.Event()
+        self.away = False
+
+    def put(self, answers: Sequence[AnswerRow], visits: Sequence[VisitRow] = ()) -> list[Counted]:
+        self.go.wait(5)
+        if self.away:
+            raise StoreUnavailable("away")
+        if any(row.sealed == b"hostile" for row in answers):
+            raise OverflowError("a row that no table takes")
+        self.groups.append(list(answers))
+        return [Counted(visit.round % 2 == 0, visit.round) for visit in visits]
+
+
+def run(work: Any) -> None:
+    async def inside() -> None:
+        store = Slow()
+        writer = Writer(cast(Store, store), asyncio.get_running_loop())
+        try:
+            await work(store, writer)
+        finally:
+            store.go.set()
+            await asyncio.get_running_loop().run_in_executor(None, writer.close)
+
+    asyncio.run(inside())
+
+
+def row(number: int, sealed: bytes = b"x") -> AnswerRow:
+    return AnswerRow(1, number, sealed)
+
+
+def test_all_who_wait_are_kept_at_once_and_told_afterwards() -> None:
+    async def work(store: Slow, writer: Writer) -> None:
+        first = writer.keep([row(0)])
+        await asyncio.sleep(0.02)
+        rest = [writer.keep([row(number)], [VisitRow(1, bytes(16), 1, number)]) for number in range(1, 50)]
+        await asyncio.sleep(0.02)
+        assert not first.done()
+        assert not any(each.done() for each in rest)
+        store.go.set()
+        await asyncio.gather(first, *rest)
+        assert [len(group) for group in store.groups] == [1, 49]
+        assert [each.result() for each in rest] == [[Counted(n % 2 == 0, n)] for n in range(1, 50)]
+
+    run(work)
+
+
+def test_a_hostile_row_fails_itself_alone() -> None:
+    async def work(store: Slow, writer: Writer) -> None:
+        kept = [writer.keep([row(number, b"hostile" if number == 3 else b"x")]) for number in range(6)]
+        store.go.set()
+        found = await asyncio.gather(*kept, return_exceptions=True)
+        assert [isinstance(each, StoreUnavailable) for each in found] == [number == 3 for number in range(6)]
+        assert sorted(each.round for group in store.groups for each in group) == [0, 1, 2, 4, 5]
+
+    run(work)
+
+
+def test_with_the_store_away_everybody_is_told_so_and_it_goes_on_afterwards() -> None:
+    async def work(store: Slow, writer: Writer) -> None:
+        store.away = True
+        kept = [writer.keep([row(number)]) for number in range(3)]
+        store.go.set()
+        found = await asyncio.gather(*kept, return_exceptions=True)
+        assert all(isinstance(each, StoreUnavailable) for each in found)
+        store.away = False
+        await writer.keep([row(9)])
+        assert [each.round for group in store.groups for each in group] == [9]
+
+    run(work)
+
+
+def test_more_than_can_wait_are_sent_away_and_what_waits_is_kept_at_the_end() -> None:
+    async def work(store: Slow, writer: Writer) -> None:
+        writer.keep([row(0)])
+        await asyncio.sleep(0.02)
+        kept = [writer.keep([row(number)]) for number in range(MOST_WAITING)]
+        with pytest.raises(StoreUnavailable):
+            await writer.keep([row(1)])
+        kept[0].cancel()  # whoever has gone is kept all the same
+        store.go.set()
+        await asyncio.get_running_loop().run_in_executor(None, writer.close)
+        await asyncio.gather(*kept[1:])
+        assert sum(map(len, store.groups)) == MOST_WAITING + 1
+        with pytest.raises(StoreUnavailable):
+            await writer.keep([row(2)])
+
+    run(work)

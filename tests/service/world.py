@@ -1,0 +1,222 @@
+"""A small world around a trainer: time that tests move, a front end in a few lines, coins that repeat themselves."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+
+from diminuendo.privacy.ledger import Ledger, Paid
+from diminuendo.randomness.words import SecretRandomness
+from diminuendo.service.log import Log
+from diminuendo.service.records import PlacementFacts, PopulationFacts, PublicMenu, Report, Said, Shown
+from diminuendo.service.seal import Sealer
+from diminuendo.service.store import AnswerRow, Lease
+from diminuendo.service.store.sqlite import SqliteStore
+from diminuendo.service.trainer.placement import Marks, NoMarks
+from diminuendo.service.trainer.trainer import Trainer
+from diminuendo.streams import taste_groups
+from diminuendo.types import Ints, Words
+
+N_ITEMS, SLOTS, PEOPLE = 8, 3, 3000
+TASTES = taste_groups(PEOPLE, N_ITEMS, groups=3, items_per_group=4, seed=4)
+ITEMS = tuple(f"item {number}" for number in range(N_ITEMS))
+TICK = 0.25
+
+
+class SameCoins:
+    """Coins that say they are secure, and are not: the noise of a release follows from its name."""
+
+    secure = True
+
+    def __init__(self) -> None:
+        self.begin("")
+
+    def begin(self, name: str) -> None:
+        seed = int.from_bytes(hashlib.sha256(name.encode()).digest()[:8])
+        self._secret = np.random.Philox(seed)
+
+    def public(self, count: int) -> Words:
+        return np.full(count, 12345, dtype=np.uint64)
+
+    def secret(self, count: int) -> Words:
+        return np.asarray(self._secret.random_raw(count), dtype=np.uint64)
+
+
+class Watched:
+    """Who is told before something is drawn, and when it was entered."""
+
+    marks: Marks = NoMarks()
+
+
+def repeat_noise(monkeypatch: pytest.MonkeyPatch) -> Watched:
+    """Let noise follow from the names of releases."""
+    once, watched = Paid.once, Watched()
+
+    def named(self: Paid, part: str, draw: Callable[[], Ints], secret: SecretRandomness) -> Ints:
+        def begun() -> Ints:
+            secret.empty()
+            secret.digits.empty()
+            coins: Any = secret.coins
+            coins.begin(f"{self.name}.{part}")
+            secret.digits.coins = coins
+            watched.marks.reached("to be drawn")
+            return draw()
+
+        found = once(self, part, begun, secret)
+        watched.marks.reached("entered")
+        return found
+
+    monkeypatch.setattr(Paid, "once", named)
+    return watched
+
+
+def facts(learner: str, feedback: Any, **more: Any) -> PlacementFacts:
+    said: dict[str, Any] = {
+        "people": PEOPLE,
+        "epsilon": 8.0,
+        "deadline": 2.0,
+        "per_second": 60.0,
+        "tick": TICK,
+    }
+    return PlacementFacts(
+        "people", ITEMS, SLOTS, feedback, **said | {"learner": learner, "allowance": TICK} | more
+    )
+
+
+CONTEXTS = {"group": ("a", "b", "c")}
+KINDS: dict[str, PlacementFacts] = {
+    "totals": facts("slate-totals", "bandit"),
+    "clicks by type": facts("slate-clicks", "click", contexts=CONTEXTS),
+    "clicks, hidden": facts("slate-clicks", "click", contexts=CONTEXTS, private_contexts=True),
+    "greedy": facts("overlap-greedy", "full"),
+    "greedy by type": facts("overlap-greedy", "full", contexts=CONTEXTS),
+    "sums": facts("overlap-sums", "full"),
+    "epochs": facts("epoch-greedy", "full", delta=0.0),
+}
+
+
+class World:
+    """A store in a folder, one trainer and one front end, in a time of its own."""
+
+    def __init__(self, folder: Path, **placements: PlacementFacts) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self.folder, self.time, self.written = folder, 1000.0, io.StringIO()
+        self.store = self.opened()
+        first = next(iter(placements.values()))
+        budget = PopulationFacts(20.0, first.delta, max(each.visits for each in placements.values()))
+        self.store.add_population("people", msgspec.json.encode(budget))
+        self.facts = {
+            self.store.add_placement(name, "people", msgspec.json.encode(each)): each
+            for name, each in placements.items()
+        }
+        self.front = {number: Front(self, number, each) for number, each in self.facts.items()}
+
+    def opened(self) -> SqliteStore:
+        return SqliteStore(self.folder / "store.db", wall=lambda: self.time)
+
+    def trainer(self, store: SqliteStore | None = None, marks: Marks | None = None) -> Trainer:
+        log = Log(self.written)
+        return Trainer(store or self.opened(), self.folder / "keys", coins=SameCoins, marks=marks, log=log)
+
+    def play(self, ticks: int, step: Callable[[], Any]) -> None:
+        for _ in range(ticks):
+            self.time += TICK
+            for front in self.front.values():
+                front.tick()
+            step()
+
+    def releases(self) -> dict[str, bytes]:
+        books = self.store.books("people", None)
+        return {name: books.releases.once(name, _never).tobytes() for name in books.releases.names()}
+
+    def menu(self, placement: int = 1) -> PublicMenu:
+        return msgspec.json.decode(self.store.menus(placement)[-1].body, type=PublicMenu)
+
+    def audited(self) -> Ledger:
+        """The ledger as it is written, checked line by line."""
+        return Ledger.on(self.store.books("people", None))
+
+
+def _never() -> Ints:
+    raise AssertionError("this was not released")
+
+
+class Front:
+    """Chooses by menus, for a few people at each tick; most answer, some late, some never."""
+
+    def __init__(self, world: World, placement: int, facts: PlacementFacts) -> None:
+        self.world, self.number, self.facts = world, placement, facts
+        self.rng = np.random.default_rng(placement)
+        self.report: Report | None = None
+        self.late: list[tuple[float, int, bytes]] = []
+        self.menus: dict[int, PublicMenu] = {}
+        self.shown: dict[int, tuple[int, tuple[int, ...]]] = {}
+        self.per_tick, self.fillers = 12, 0
+        self.said: dict[int, tuple[float, Said]] = {}
+
+    def tick(self) -> None:
+        store, time = self.world.store, self.world.time
+        for row in store.menus(self.number, max(self.menus, default=0)):
+            self.menus[row.version] = msgspec.json.decode(row.body, type=PublicMenu)
+        due = [each for each in self.late if each[0] <= time]
+        self.late = [each for each in self.late if each[0] > time]
+        store.put([AnswerRow(self.number, number, self.sealed(said)) for _, number, said in due])
+        lease = store.lease(self.number, self.per_tick, 2 * TICK, self.report)
+        self.report = None
+        if lease is None:
+            self.fillers += self.per_tick
+            return
+        self.report = self.show(lease)
+
+    def sealed(self, said: bytes) -> bytes:
+        number, key = self.menus[max(self.menus)].seal.split(":")
+        return Sealer(bytes.fromhex(key), int(number)).seal(said)
+
+    def show(self, lease: Lease) -> Report:
+        """The rounds of a lease but the last, to people whose type is that of their round."""
+        menu, types = self.menus[lease.version], list[int]()
+        used = max(1, lease.end - lease.first - 1)
+        for number in range(lease.first, lease.first + used):
+            types.append(number % 3 + 1 if self.facts.contexts else 0)
+            slate = chosen(menu, number, types[-1], self.rng)
+            self.shown[number] = lease.version, slate
+            if self.rng.random() < 0.9:
+                said = self.say(Shown(self.number, number, lease.version, True, slate, types[-1]))
+                at = self.world.time + float(self.rng.uniform(0, 1.4 * self.facts.deadline))
+                self.late.append((at, number, msgspec.msgpack.encode(said)))
+                self.said[number] = at, said
+        public = bool(self.facts.contexts) and not self.facts.private_contexts
+        return Report(lease.first, used, types=tuple(types) if public else ())
+
+    def say(self, shown: Shown) -> Said:
+        someone, slate = TASTES[shown.round % PEOPLE], [item for item in shown.slate if item >= 0]
+        if self.facts.feedback == "bandit":
+            return Said(shown, payoff=float(someone.value(slate)))
+        if self.facts.feedback == "click":
+            click = TASTES.click(shown.round % PEOPLE, tuple(slate))
+            return Said(shown, click=None if click is None else shown.slate.index(slate[click]))
+        row = TASTES.matrices[0][[shown.round % PEOPLE]]
+        return Said(shown, wants=dict(zip(row.indices.tolist(), row.data.tolist(), strict=True)))
+
+
+def chosen(menu: PublicMenu, number: int, kind: int, rng: np.random.Generator) -> tuple[int, ...]:
+    """The slate of a round, as records.py says it."""
+    match menu.kind:
+        case "one":
+            return menu.slates[0]
+        case "types":
+            return menu.slates[kind]
+        case "rounds":
+            return menu.slates[menu.shown[number - menu.first]]
+        case "groups":
+            return menu.slates[menu.decks[menu.groups[kind]][number - menu.first]]
+        case _:
+            assert menu.lists is not None
+            return tuple(rng.permutation(menu.lists.items)[: menu.slots].tolist())
