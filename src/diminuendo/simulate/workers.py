@@ -115,11 +115,11 @@ def _in_pool(
         initargs=(os.getpid(), folder, compiling),
         idle_worker_timeout=IDLE_SECONDS,
     )
-    plugins = Carried.packed()
-    outcomes = pool(
-        delayed(_do_there)(task, Path(folder, str(task.stream_slice.stream)), plugins) for task in tasks
-    )
-    try:
+    plugins, outcomes = Carried.packed(), None
+    try:  # a worker may be gone as early as tasks are handed out
+        outcomes = pool(
+            delayed(_do_there)(task, Path(folder, str(task.stream_slice.stream)), plugins) for task in tasks
+        )
         for outcome in outcomes:
             tick(outcome.task.size)
             yield outcome
@@ -129,7 +129,8 @@ def _in_pool(
             "given, and the same call goes on from there; fewer jobs at once need less memory."
         ) from error
     finally:
-        outcomes.close()  # interrupted: workers are ended, not waited for
+        if outcomes is not None:
+            outcomes.close()  # interrupted: workers are ended, not waited for
 
 
 def _begin(parent: int, folder: str, compiling: Path) -> None:
