@@ -11,7 +11,7 @@ import math
 import threading
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise, product
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -90,8 +90,6 @@ class PlacementView:
     """Menus that are or were in effect, in order."""
     menu: PublicMenu | None = None
     """The one that is in effect."""
-    coming: list[Moment] = field(default_factory=list)
-    """Menus that are published and not yet in effect."""
     rounds: int = 0
     """How many were handed out."""
     points: list[tuple[float, int]] = field(default_factory=list)
@@ -186,8 +184,6 @@ class PlacementView:
     def next_menu(self, now: float) -> tuple[float | None, str]:
         """When the next menu takes effect at the earliest, if that is known, and why then."""
         facts, menu = self.facts, self.menu
-        if self.coming:
-            return self.coming[0].effective_at, "It is published already."
         if self.over:
             return None, "All rounds that it was made for are handed out; one last menu may come."
         wait = facts.deadline + facts.allowance
@@ -220,13 +216,15 @@ class Health:
     name: str
     age: float | None
     """Seconds since it said so; None where it never did."""
+    busy: float = 0.0
+    """Seconds for which it may be busy and say nothing: how long it takes is nobody's business, nor is its age."""
 
     @property
     def state(self) -> str:
         """`well`, `late` or `away`."""
-        if self.age is None or self.age > LATE:
+        if self.age is None or self.age > LATE + self.busy:
             return "away"
-        return "well" if self.age <= WELL else "late"
+        return "well" if self.age <= WELL + self.busy else "late"
 
 
 class Public:
@@ -275,8 +273,10 @@ class Public:
     def health(self) -> list[Health]:
         """The trainer, and then every front end: who was well, how long ago."""
         beats, now = self._store.beats(), self.now()
+        facts = [msgspec.json.decode(row.facts, type=PlacementFacts) for row in self._store.placements()]
+        busy = max((each.allowance + each.tick for each in facts), default=0.0)
         known = [Health(name, max(0.0, now - at)) for name, (at, _) in sorted(beats.items())]
-        trainers = [one for one in known if one.name.startswith("trainer")]
+        trainers = [replace(one, busy=busy) for one in known if one.name.startswith("trainer")]
         trainer = min(trainers, key=lambda one: one.age or 0.0, default=Health("trainer", None))
         return [trainer, *(one for one in known if one.name.startswith("front"))]
 
@@ -296,8 +296,6 @@ class Public:
                 view.retired -= set(change.get("appear", ()))
         beats = self._store.beats()
         view.waits = bool(beats.get(f"placement {row.name}", (0.0, ""))[1])
-        if (note := beats.get(f"heard {row.name}")) is not None:
-            view.heard = msgspec.json.decode(note[1], type=HeardNote)
         self._read_menus(view, now)
         self._read_leases(view)
         return view
@@ -310,9 +308,8 @@ class Public:
             row = waiting.pop(0)
             view.menu = msgspec.json.decode(row.body, type=PublicMenu)
             view.history.append(_moment(row, view.menu))
-        view.coming = [_moment(row, msgspec.json.decode(row.body, type=PublicMenu)) for row in waiting]
         if view.menu is not None:
-            view.rounds = max(view.rounds, view.menu.first)
+            view.rounds, view.heard = max(view.rounds, view.menu.first), view.menu.heard
 
     def _read_leases(self, view: PlacementView) -> None:
         known = self._lease[view.row.number]

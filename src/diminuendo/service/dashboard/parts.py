@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from diminuendo.service.accounts import Account
 from diminuendo.service.dashboard.html import Html, fill, joined
-from diminuendo.service.dashboard.words import count, epsilon, percent, span, when
+from diminuendo.service.dashboard.words import count, epsilon, percent, when
 from diminuendo.service.public import Health, Moment, PlacementView, Slate
 
 ROW, GAP = 38, 6
@@ -117,7 +117,7 @@ def dots(health: Sequence[Health]) -> Html:
     """Trainer, store and front ends: who is well, in words beside a colour."""
     trainer, *fronts = health
     well = sum(one.state == "well" for one in fronts)
-    said = "never heard of" if trainer.age is None else f"{trainer.state}, {span(trainer.age)} ago"
+    said = "never heard of" if trainer.age is None else trainer.state
     found = [_dot(trainer.state, "Trainer", said), _dot("well", "Store", "answers")]
     if fronts:
         state = "well" if well == len(fronts) else "late" if well else "away"

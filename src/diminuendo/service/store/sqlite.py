@@ -13,6 +13,7 @@ import msgspec
 from diminuendo.errors import InvalidInput, refuse_copies
 from diminuendo.service.records import Report
 from diminuendo.service.store import (
+    DAY,
     AnswerRow,
     Counted,
     EventRow,
@@ -28,9 +29,6 @@ from diminuendo.service.store.sqlite_file import SqliteFile
 if TYPE_CHECKING:
     from diminuendo.privacy.books import Books
 
-DAY = 86_400.0
-"""Seconds for which an operator's request is remembered."""
-
 AT_ONCE = 10_000
 """Answers that are read at a time; others may write in between."""
 
@@ -39,6 +37,9 @@ LARGEST = 2**24
 
 PART = 2**19
 """Bytes of a snapshot that are written at a time."""
+
+IN_EFFECT = "coalesce((SELECT max({}) FROM menus WHERE placement = ? AND effective_at <= ?), -1)"
+"""Of the menus of a placement that are in effect by some time, the largest of a column."""
 
 PERSON = 16
 """Bytes that stand for a person."""
@@ -105,9 +106,10 @@ class SqliteStore:
         ]
 
     def add_event(self, placement: int, kind: str, body: bytes, by: str) -> int:
-        """Write down what an operator does; its number."""
+        """Write down what an operator does, and hand out no further round by any menu so far; its number."""
         with self._file.writing() as at:
             self._counter(placement)
+            self._stop(placement)
             ((seq,),) = self._file.rows(
                 "INSERT INTO events (placement, at, kind, body, by) VALUES (?, ?, ?, ?, ?) RETURNING seq",
                 *(placement, at, kind, body, by),
@@ -165,9 +167,11 @@ class SqliteStore:
     def _left(self, placement: int, at: float) -> tuple[int, int, int] | None:
         """The version of the menu in effect, its next round, and the one before which it ends; None: no round left."""
         found = self._file.rows(
-            "SELECT version, max(first, next), past, stopped FROM menus JOIN counters USING (placement) "
+            "SELECT version, max(first, next), max(past, coalesce((SELECT max(allowed.past) FROM allowed "
+            "WHERE placement = ? AND version = menus.version AND effective_at <= ?), 0)), stopped "
+            "FROM menus JOIN counters USING (placement) "
             "WHERE placement = ? AND effective_at <= ? ORDER BY version DESC LIMIT 1",
-            *(placement, at),
+            *(placement, at, placement, at),
         )
         if not found:
             self._counter(placement)
@@ -269,8 +273,8 @@ class SqliteStore:
         """All leases from the one that begins with round `first` on, in order."""
         found = self._file.rows(
             "SELECT first, past, version, at, expires_at, report, reported_at FROM leases "
-            "WHERE placement = ? AND first >= ? ORDER BY first",
-            *(placement, first),
+            f"WHERE placement = ? AND first >= ? AND past > {IN_EFFECT.format('forgets')} ORDER BY first",
+            *(placement, first, placement, self.now()),
         )
         return [
             LeaseRow(first, end, version, at, expires_at, _report(said), reported_at)
@@ -297,10 +301,13 @@ class SqliteStore:
     def stop_leases(self, epoch: int, placement: int) -> int:
         """No further round is handed out until a menu that is published later is in effect; the next one to be."""
         with self._file.writing(epoch):
-            self._file.execute(
-                "UPDATE counters SET stopped = ? WHERE placement = ?", self._version(placement), placement
-            )
+            self._stop(placement)
             return self._counter(placement)
+
+    def _stop(self, placement: int) -> None:
+        self._file.execute(
+            "UPDATE counters SET stopped = ? WHERE placement = ?", self._version(placement), placement
+        )
 
     def _version(self, placement: int) -> int:
         """The version of the last menu that was published."""
@@ -311,7 +318,7 @@ class SqliteStore:
         """Menu, limits, snapshot and deletions, at once."""
         new, number, before = publication, publication.placement, publication.forget_before
         rest = self._put_snapshot(epoch, new)
-        with self._file.writing(epoch):
+        with self._file.writing(epoch) as at:
             forgotten = self._counter(number, "forgotten")
             if new.version != (last := self._version(number)) + 1:
                 raise InvalidInput(
@@ -319,14 +326,23 @@ class SqliteStore:
                 )
             past = new.most if new.end is None else min(new.end, new.most)
             self._file.execute(
-                "INSERT INTO menus (placement, version, first, past, effective_at, body) VALUES (?, ?, ?, ?, ?, ?)",
-                *(number, new.version, new.first, past, new.effective_at, new.menu),
+                "INSERT INTO menus (placement, version, first, past, effective_at, body, forgets, lines) "
+                "SELECT ?, ?, ?, ?, ?, ?, ?, coalesce(max(seq) + 1, 0) FROM ledger "
+                "WHERE population = (SELECT population FROM placements WHERE number = ?)",
+                *(number, new.version, new.first, past, new.effective_at, new.menu, before, number),
             )
             self._file.execute("INSERT INTO snapshot_parts VALUES (?, ?, ?, ?)", number, new.version, *rest)
             self._file.execute(
                 "DELETE FROM answers WHERE placement = ? AND round < ? AND sealed IS NOT NULL", number, before
             )
-            self._file.execute("DELETE FROM leases WHERE placement = ? AND past <= ?", number, before)
+            self._file.execute(  # of what is in effect: when something was published is nobody's business
+                f"DELETE FROM leases WHERE placement = ? AND past <= {IN_EFFECT.format('forgets')}",
+                *(number, number, at),
+            )
+            self._file.execute(
+                f"DELETE FROM allowed WHERE placement = ? AND version < {IN_EFFECT.format('version')}",
+                *(number, number, at),
+            )
             self._file.execute(
                 "UPDATE counters SET forgotten = ? WHERE placement = ?", max(before, forgotten), number
             )
@@ -355,12 +371,12 @@ class SqliteStore:
             with self._file.gently(), self._file.writing(epoch):
                 self._file.execute("DELETE FROM snapshot_parts WHERE rowid = ?", row)
 
-    def allow(self, epoch: int, placement: int, past: int) -> None:
-        """Rounds before this one may be leased by the last menu."""
+    def allow(self, epoch: int, placement: int, past: int, effective_at: float) -> None:
+        """From that time on rounds before `past` may be leased by the last menu."""
         with self._file.writing(epoch):
             self._file.execute(
-                "UPDATE menus SET past = ? WHERE placement = ? AND version = ?",
-                *(past, placement, self._version(placement)),
+                "INSERT OR REPLACE INTO allowed (placement, version, past, effective_at) VALUES (?, ?, ?, ?)",
+                *(placement, self._version(placement), past, effective_at),
             )
 
     def snapshot(self, placement: int) -> bytes | None:
@@ -372,13 +388,15 @@ class SqliteStore:
         return b"".join(part for (part,) in found) if found else None
 
     def ledger(self, population: str, after: int = 0) -> list[bytes]:
-        """The lines of a ledger but for the first `after`."""
-        which = "population = ? AND seq >= ?"
-        found = self._file.rows(f"SELECT line FROM ledger WHERE {which} ORDER BY seq", population, after)
+        """The lines of a ledger that are shown by now, but for the first `after`."""
+        which, most = "population = ? AND seq >= ? AND seq < ?", self._file.shown(population)
+        found = self._file.rows(
+            f"SELECT line FROM ledger WHERE {which} ORDER BY seq", population, after, most
+        )
         return [line for (line,) in found]
 
     def books(self, population: str, epoch: int | None) -> Books:
-        """The ledger of a population and what was released on it; to be read only where there is no epoch."""
+        """The ledger of a population and what was released on it; without an epoch what is shown by now."""
         from diminuendo.service.store.sqlite_books import SqliteBooks
 
         if not self._file.rows("SELECT 1 FROM populations WHERE name = ?", population):

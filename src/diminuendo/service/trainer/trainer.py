@@ -53,10 +53,7 @@ class Trainer:
         self.failures: dict[int, str] = {}
         """Of those that wait: what kind of error it was, and where. For the operator's eyes."""
         self._failed: dict[int, tuple[float, float]] = {}  # until when each waits, and how long that was
-        self._beat, self._spent = (
-            0.0,
-            dict[str, tuple[str, float]](),
-        )  # by population: at which head, how much
+        self._beat = 0.0
 
     def __repr__(self) -> str:
         return f"<Trainer {self.name}, epoch {self.epoch}>"
@@ -72,7 +69,7 @@ class Trainer:
         """All that is to be done by now."""
         now = self._store.now()
         if now >= self._beat + BEAT:
-            self._beat = self._store.beat(self.name, msgspec.json.encode(self._accounts()).decode())
+            self._beat = self._store.beat(self.name)
             with suppress(OSError):  # no room for it: then an earlier time is noted, and it is tried again
                 put_back.note(self._folder, self._beat)
         for row in self._store.placements():
@@ -89,13 +86,6 @@ class Trainer:
                 where = traceback.extract_tb(error.__traceback__)[-1]
                 self.failures[row.number] = f"{type(error).__name__} in {where.name}, line {where.lineno}"
                 self._begin_again(row, now)
-
-    def _accounts(self) -> dict[str, tuple[float, float]]:
-        """Of each population what was spent and its budget, as epsilons: public, as ledgers are."""
-        for name, ledger in self._ledgers.items():
-            if self._spent.get(name, ("", 0.0))[0] != ledger.head:
-                self._spent[name] = ledger.head, ledger.spent()
-        return {name: (self._spent[name][1], ledger.budget.epsilon) for name, ledger in self._ledgers.items()}
 
     def _of(self, row: PlacementRow) -> Placement:
         if row.number not in self.placements:
