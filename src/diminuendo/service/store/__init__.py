@@ -118,6 +118,26 @@ class EventRow:
 
 
 @dataclass(frozen=True)
+class Leader:
+    """Who leads a population."""
+
+    epoch: int
+    """One more than that of whoever led before."""
+    name: str
+    """Nobody, where it is empty: the last one handed it over."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """The latest that happened to a placement since some time."""
+
+    leased: int = 0
+    """Rounds before this one were leased; 0 where none was since then."""
+    event: int = 0
+    """The number of the last thing an operator did; 0 where it was before."""
+
+
+@dataclass(frozen=True)
 class Publication:
     """All that a trainer writes at once."""
 
@@ -214,8 +234,22 @@ class Store(Protocol):
 
     # The trainer.
 
-    def lead(self, trainer: str) -> int:
-        """Be the one trainer from now on; its epoch. Whoever led before writes nothing any more."""
+    def lead(self, population: str, trainer: str, after: int | None = None) -> int:
+        """Be the one trainer of a population from now on; its epoch, one more than the last, which began with 1.
+
+        Whoever led it before writes nothing of it any more: epochs of `publish`, `stop_leases`, `allow`, `keep_key`,
+        `drop_keys` and `books` are those of the population that it is about. `after`: refused (`Superseded`) unless
+        the last epoch is that one, 0 where nobody led so far. A trainer without a name is nobody: so it is handed over.
+        """
+        ...
+
+    def leaders(self) -> dict[str, Leader]:
+        """By population who leads it; those that nobody ever led are not in it."""
+        ...
+
+    def changed(self, since: float) -> dict[int, Change]:
+        """By number the placements that were made at that time or later, or of which rounds were leased since then, or
+        that operators changed; of each the latest. What costs nothing to ask where nothing happened."""
         ...
 
     def beat(self, name: str, note: str = "") -> float:
@@ -255,6 +289,18 @@ class Store(Protocol):
         Between two publications rounds are settled, and as many others may be handed out: without this a batch of
         more rounds than may be in flight would never end. Refused (`Superseded`) where another trainer leads.
         """
+        ...
+
+    def keep_key(self, epoch: int, placement: int, number: int, sealed: bytes) -> None:
+        """Keep the secret half of a key of the trainer, sealed; in place of what is there under that number."""
+        ...
+
+    def kept_keys(self, placement: int) -> dict[int, bytes]:
+        """By number, the sealed halves of a placement's keys that were not dropped."""
+        ...
+
+    def drop_keys(self, epoch: int, placement: int, numbers: Iterable[int]) -> None:
+        """Throw these halves away; those that are not there are no mistake."""
         ...
 
     def snapshot(self, placement: int) -> bytes | None:

@@ -46,7 +46,10 @@ class Trainer:
         self._store, self._keys, self._coins, self._folder = store, Keys(keys), coins, Path(keys)
         self._marks = NoMarks() if marks is None else marks
         self._log = log or Log()
-        self.name, self.epoch = name, store.lead(name)
+        self.name, self.epochs = (
+            name,
+            {population: store.lead(population, name) for population in store.populations()},
+        )
         self._ledgers: dict[str, Ledger] = {}
         self.placements: dict[int, Placement] = {}
         """Those that are well, by number."""
@@ -59,7 +62,7 @@ class Trainer:
         )  # by population: at which head, how much
 
     def __repr__(self) -> str:
-        return f"<Trainer {self.name}, epoch {self.epoch}>"
+        return f"<Trainer {self.name} of {', '.join(self.epochs)}>"
 
     def run(self, go_on: Callable[[], bool] = lambda: True, poll: float = POLL) -> None:
         """Until another trainer leads, or `go_on` says no. Where the store is away, it is asked again."""
@@ -101,13 +104,21 @@ class Trainer:
         if row.number not in self.placements:
             ledger = self._ledger(row).named(row.name)
             self.placements[row.number] = Placement(
-                row, self._store, self.epoch, self._keys, ledger, self._marks, self._coins()
+                row, self._store, self._epoch(row), self._keys, ledger, self._marks, self._coins()
             )
         return self.placements[row.number]
 
+    def _epoch(self, row: PlacementRow) -> int:
+        if row.population not in self.epochs:
+            self.epochs[row.population] = self._store.lead(row.population, self.name)
+        return self.epochs[row.population]
+
     def _ledger(self, row: PlacementRow) -> Ledger:
         if row.population not in self._ledgers:
-            books, head = self._store.books(row.population, self.epoch), self._keys.noted(row.population)
+            books, head = (
+                self._store.books(row.population, self._epoch(row)),
+                self._keys.noted(row.population),
+            )
             budget = None
             if not books.lines.read():
                 facts = msgspec.json.decode(self._store.populations()[row.population], type=PopulationFacts)
