@@ -58,7 +58,8 @@ def site(folder: Path) -> Api:
     )
     body = msgspec.json.encode(menu)
     store.publish(
-        store.lead("nobody"), Publication(number, body, 1, 0, len(deck), len(deck), store.now(), b"", 0)
+        store.lead("people", "nobody"),
+        Publication(number, body, 1, 0, len(deck), len(deck), store.now(), b"", 0),
     )
     keys = {"serve": [sha256(KEY.encode()).hexdigest()]}
     config = ApiConfig({1: bytes(32)}, bytes(32), cast(Any, keys))

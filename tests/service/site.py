@@ -87,7 +87,7 @@ class Site:
     def __init__(self, path: Path, **placements: PlacementFacts) -> None:
         self.store: Store = SqliteStore(path / "site.db")
         self.store.add_population("people", msgspec.json.encode(PopulationFacts(1.0, 1e-6)))
-        self.epoch = self.store.lead("test")
+        self.epoch = self.store.lead("people", "test")
         self.numbers = {
             name: self.store.add_placement(name, each.population, msgspec.json.encode(each))
             for name, each in placements.items()

@@ -121,7 +121,7 @@ def test_a_clock_that_is_set_back_tells_nobody_when_somebody_answered(tmp_path: 
         with SqliteStore(tmp_path / f"{answers}.db", wall=lambda wall=wall: wall[0]) as store:  # type: ignore[misc]
             store.add_population("people", b"{}")
             store.add_placement("shop", "people", b"{}")
-            store.publish(store.lead("trainer"), Publication(1, b"{}", 1, 0, None, 99, 0.0, b"", 0))
+            store.publish(store.lead("people", "trainer"), Publication(1, b"{}", 1, 0, None, 99, 0.0, b"", 0))
             lease = store.lease(1, 5, 5.0, None)
             wall[0] = 104.0
             if answers:

@@ -12,9 +12,9 @@ Times are those of the store's clock: once written, by whatever process, none is
 erasures are written at its time and do not move it: where a wall clock is set back, it goes on from what is public.
 
 How long a trainer takes depends on what people said, so what it writes is shown at public times and not before. A menu
-is shown once it is in effect, and with it all lines that its population's ledger had when it was published, and what was
-released on them. A line that no menu shows, since whoever wrote it was killed or its placement has failed, is shown at
-the beginning of the second day after it was written. `ledger` and books without an epoch keep to that; whoever reads
+is shown once it is in effect, and with it all lines that its population's ledger had when it was published, and what
+was released on them. A line that no menu shows, since whoever wrote it was killed or its placement has failed, is shown
+at the beginning of the second day after it was written. `ledger` and books without an epoch keep to that; whoever reads
 `menus` leaves out what is to come. Who reads a database by SQL reads views that do so, or is inside the wall.
 """
 
@@ -29,7 +29,7 @@ from diminuendo.errors import InvalidInput
 from diminuendo.service.records import Report
 
 DAY = 86_400.0
-"""Seconds: lines that no menu shows are shown at a whole one of these, and operators' requests are remembered for one."""
+"""Seconds: lines that no menu shows are shown at a whole one of these; operators' requests are remembered as long."""
 
 if TYPE_CHECKING:  # front ends open stores, and import nothing that is compiled
     from diminuendo.privacy.books import Books
@@ -124,6 +124,26 @@ class EventRow:
     kind: str
     body: bytes
     by: str
+
+
+@dataclass(frozen=True)
+class Leader:
+    """Who leads a population."""
+
+    epoch: int
+    """One more than that of whoever led before."""
+    name: str
+    """Nobody, where it is empty: the last one handed it over."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """The latest that happened to a placement since some time."""
+
+    leased: int = 0
+    """Rounds before this one were leased; 0 where none was since then."""
+    event: int = 0
+    """The number of the last thing an operator did; 0 where it was before."""
 
 
 @dataclass(frozen=True)
@@ -224,8 +244,25 @@ class Store(Protocol):
 
     # The trainer.
 
-    def lead(self, trainer: str) -> int:
-        """Be the one trainer from now on; its epoch. Whoever led before writes nothing any more."""
+    def lead(self, population: str, trainer: str, after: int | None = None) -> int:
+        """Be the one trainer of a population from now on; its epoch, one more than the last, which began with 1.
+
+        Whoever led it before writes nothing of it any more: epochs of `publish`, `stop_leases`, `allow`, `keep_key`,
+        `drop_keys` and `books` are those of the population that it is about. `after`: refused (`Superseded`) unless
+        the last epoch is that one, 0 where nobody led so far. A trainer without a name is nobody: so it is handed over.
+        """
+        ...
+
+    def leaders(self) -> dict[str, Leader]:
+        """By population who leads it; those that nobody ever led are not in it."""
+        ...
+
+    def changed(self, since: float) -> tuple[float, dict[int, Change]]:
+        """By number the placements that were made at that time or later, or of which rounds were leased since then, or
+        that operators changed; of each the latest. To ask costs nothing where nothing happened.
+
+        Before it, since when to ask the next time: what is not told of by then is written at that time or later.
+        """
         ...
 
     def beat(self, name: str, note: str = "") -> float:
@@ -268,6 +305,18 @@ class Store(Protocol):
         Between two publications rounds are settled, and as many others may be handed out: without this a batch of
         more rounds than may be in flight would never end. Refused (`Superseded`) where another trainer leads.
         """
+        ...
+
+    def keep_key(self, epoch: int, placement: int, number: int, sealed: bytes) -> None:
+        """Keep the secret half of a key of the trainer, sealed; in place of what is there under that number."""
+        ...
+
+    def kept_keys(self, placement: int) -> dict[int, bytes]:
+        """By number, the sealed halves of a placement's keys that were not dropped."""
+        ...
+
+    def drop_keys(self, epoch: int, placement: int, numbers: Iterable[int]) -> None:
+        """Throw these halves away; those that are not there are no mistake."""
         ...
 
     def snapshot(self, placement: int) -> bytes | None:
