@@ -124,6 +124,11 @@ class Placement:
         self._door, self._heard = Elsewhere(self.learner), Heard(self.facts, ledger)
         self._heard.restore(self._kept.heard)
         self._waits = deque[LeaseRow]()  # leases that are registered and not settled
+        self._leases, self._events = (
+            deque[LeaseRow](),
+            deque[EventRow](),
+        )  # what was read, and is to be followed
+        self._known, self._until = 0, 0.0  # rounds that are in the snapshot; and until when all is known
         self._past = self._settles = self._refreshed = 0.0
         self.overruns = 0
         """How often a menu was ready after its time: who looks at the clock may learn something from that."""
@@ -142,64 +147,73 @@ class Placement:
         """Whether that is no news."""
         return change.leased <= self.learner.rounds and change.event <= self._kept.events
 
-    # One step: everything that has happened by now, in the order of time.
+    # Everything that has happened by now, one thing after the other in the order of time. What several placements of a
+    # population write into its ledger is in that order as well: else it would tell when the trainer got to which.
 
-    def step(self) -> None:
-        """Do all that is to be done by now."""
-        if not self._kept.version:
-            self.learner.release()
-            self._publish(self._made_at)
-            rehearse_once(self.facts, self._reader)
-        if self.learner.due():  # it was due before a crash, and is due without anything else happening
+    def look(self, until: float | None = None) -> None:
+        """Read what has happened. `until`: a time that was written down; unless given, one is, where it is needed."""
+        if self._kept.version and self.learner.due():  # before a crash, and without anything else happening
             self._release(self._store.now())
-        leases, until = self._known_by_now()
-        self._follow(leases, deque(self._store.events(self.number, self._kept.events)), until)
+        self._leases, self._until = self._known_by_now(until)
+        self._events = deque(self._store.events(self.number, self._kept.events))
+        self._known = self.learner.rounds
 
-    def _known_by_now(self) -> tuple[deque[LeaseRow], float]:
+    def _known_by_now(self, until: float | None) -> tuple[deque[LeaseRow], float]:
         """Leases that are not registered yet, and the time up to which all is known of all of them.
 
         Where something is settled by now, a time is written down first, before which nothing is written later; then all
         leases are read, those that wait once more: what became of them was said after they were taken.
         """
-        until = self._store.now()  # once: what is settled a moment later is for the next time
-        if not self._waits or self._moment(self._waits[0]) >= until:
+        now = (
+            self._store.now() if until is None else until
+        )  # what is settled a moment later is for the next time
+        if not self._waits or self._moment(self._waits[0]) >= now:
             first = self._waits[-1].end if self._waits else self._door.settled
             leases = deque(self._store.leases(self.number, first))
             if self._waits or not leases:
-                return leases, until
-        until, first = (
-            self._written(),
-            self._waits[0].first if self._waits else leases[0].first,
-        )
+                return leases, now
+        first = self._waits[0].first if self._waits else leases[0].first
+        now = self._written() if until is None else until
         found, many = self._store.leases(self.number, first), len(self._waits)
         self._waits = deque(found[:many])
-        return deque(found[many:]), until
+        return deque(found[many:]), now
 
     def _moment(self, lease: LeaseRow) -> float:
         """When all rounds up to the end of that lease, which is the oldest, are settled."""
         return max(self._settles, lease.expires_at + self.facts.deadline)
 
-    def _follow(self, leases: deque[LeaseRow], events: deque[EventRow], until: float) -> None:
-        """Leases that were taken, rounds that are settled, and what operators did, before `until`."""
-        known = self.learner.rounds
-        while True:
-            taken = leases[0].at if leases else math.inf
-            settles = self._moment(self._waits[0]) if self._waits else math.inf
-            changes = events[0].at if events else math.inf
-            at = min(taken, settles, changes)
-            if at >= until:
-                return
-            if taken == at:
-                lease = leases.popleft()
-                if lease.first < known:  # it is in the snapshot already
-                    self._waits.append(lease)
-                else:
-                    self._register(lease)
-            elif settles == at:
+    def _times(self) -> tuple[float, float, float]:
+        """When the next lease was taken, the next rounds are settled, an operator did something next."""
+        return (
+            self._leases[0].at if self._leases else math.inf,
+            self._moment(self._waits[0]) if self._waits else math.inf,
+            self._events[0].at if self._events else math.inf,
+        )
+
+    @property
+    def next(self) -> float:
+        """When that happened which is to be followed next; infinity: nothing, of all that is known."""
+        if not self._kept.version:
+            return self._made_at
+        at = min(self._times())
+        return at if at < self._until else math.inf
+
+    def follow(self) -> None:
+        """Do what follows from what happened next."""
+        at, (taken, settles, _) = self.next, self._times()
+        if not self._kept.version:
+            self.learner.release()
+            self._publish(at)
+            rehearse_once(self.facts, self._reader)
+        elif at < min(taken, settles):
+            self._change(self._events.popleft())
+        else:
+            if at < taken:
                 self._settle(at)
+            elif (lease := self._leases.popleft()).first < self._known:  # it is in the snapshot already
+                self._waits.append(lease)
             else:
-                self._change(events.popleft(), leases)
-                continue
+                self._register(lease)
             self._release(at)
             self._allow(at)
 
@@ -260,14 +274,14 @@ class Placement:
 
     # What operators do.
 
-    def _change(self, event: EventRow, leases: deque[LeaseRow]) -> None:
+    def _change(self, event: EventRow) -> None:
         """Items appear or retire, after all rounds that were handed out; since then none is."""
         handed_out = self._store.stop_leases(
             self._epoch, self.number
         )  # also by menus that came after the event
         self._marks.reached("leases stopped")
-        while leases:
-            self._register(leases.popleft())
+        while self._leases:
+            self._register(self._leases.popleft())
         if handed_out > self.learner.rounds:  # by such a menu, where that was too late for it
             for lease in self._store.leases(self.number, self.learner.rounds):
                 self._register(lease)

@@ -120,21 +120,22 @@ class Trainer:
             )
         if now >= self._looked + LOOKS:
             self._look(now)
-        since, changes = self._store.changed(self._since)
-        for number, change in changes.items():
-            placement = self._placement(number)
-            if placement is None or not placement.knows(change):
-                self._put(number)
-        self._since = since
-        for number in self._agenda.due(now):
-            row = self._rows[number]
-            if (population := self.led.get(row.population)) is None or population.stopped:
-                self._agenda.drop(number)
+        due, until = self._due(now), None
+        if any(
+            len(self._numbers[name]) > 1 for name in due
+        ):  # that nobody of them is forgotten who was earlier
+            until = self._write_time()
+            due = self._due(until)
+        noted = {name.removeprefix("placement ") for name, (_, note) in self._notes.items() if note}
+        for name, rows in due.items():
+            if (population := self.led.get(name)) is None or population.stopped:
+                for row in rows:
+                    self._agenda.drop(row.number)
                 continue
             listens = max(population.since + LISTENS, now + POLL) if self._listens(population) else 0.0
-            noted = bool(self._notes.get(f"placement {row.name}", (0.0, ""))[1])
             try:
-                self._agenda.put(number, population.step(row, now, listens, noted))
+                for number, moment in population.step(rows, now, until, listens, noted).items():
+                    self._agenda.put(number, moment)
             except Superseded:
                 self._let_go(population)
 
@@ -149,6 +150,18 @@ class Trainer:
             self._store.beat(self.name)
 
     # What happened.
+
+    def _due(self, now: float) -> dict[str, list[PlacementRow]]:
+        """By population the placements to which something has happened that they do not know, or whose moment it is."""
+        since, changes = self._store.changed(self._since)
+        for number, change in changes.items():
+            placement = self._placement(number)
+            if placement is None or not placement.knows(change):
+                self._put(number)
+        self._since, found = since, dict[str, list[PlacementRow]]()
+        for number in self._agenda.due(now):
+            found.setdefault(self._rows[number].population, []).append(self._rows[number])
+        return found
 
     def _placement(self, number: int) -> Placement | None:
         """A placement that is open."""
