@@ -128,7 +128,7 @@ def played(folder: Path, kills: int, people: int, *, pause: float, deadline: flo
     path.write_text(SITE.format(hashed=hashed, people=people, deadline=deadline))
     site, coins = read_site(path), random.Random(seed)
     list(prepared(site))
-    processes = Processes(path, site.host, site.port, site.front_ends, lambda line: None)
+    processes = Processes(path, site.host, site.port, site.front_ends, lambda line: None, site.trainers)
     load = Load(f"http://127.0.0.1:{processes.port}", key)
     store = open_store(site.store)
     try:
