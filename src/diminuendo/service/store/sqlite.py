@@ -351,6 +351,11 @@ class SqliteStore:
                 *(number, new.version, new.first, past, new.effective_at, new.menu),
             )
             self._file.execute("INSERT INTO snapshot_parts VALUES (?, ?, ?, ?)", number, new.version, *rest)
+            self._file.execute(  # one that is small at once, others part by part
+                "DELETE FROM snapshot_parts WHERE placement = ?1 AND version < ?2 AND "
+                "(SELECT sum(length(sealed)) FROM snapshot_parts WHERE placement = ?1 AND version < ?2) <= ?3",
+                *(number, new.version, PART),
+            )
             self._file.execute(
                 "DELETE FROM answers WHERE placement = ? AND round < ? AND sealed IS NOT NULL", number, before
             )
