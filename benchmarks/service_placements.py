@@ -2,9 +2,9 @@
 
     python -m benchmarks.service_placements PLACEMENTS SECONDS
 
-Each placement has a population of its own. First nobody comes; then another process takes leases of each placement in
-turn, five a second in all, each about a block, and nobody answers, which makes no difference to when something is due.
-Counted are the trainer's seconds of processor, statements of SQL, releases, and overruns of the allowance.
+Each placement has a population of its own. First nobody comes; then another process takes leases of fifty of them in
+turn, ten a second in all, and nobody answers, which makes no difference to when something is due. Counted are the
+trainer's seconds of processor, statements of SQL, releases, and overruns of the allowance.
 """
 
 from __future__ import annotations
@@ -22,9 +22,8 @@ from diminuendo.service.records import PlacementFacts, PopulationFacts
 from diminuendo.service.store import open_store
 from diminuendo.service.trainer.trainer import Trainer
 
-LEASES = 5.0
-"""Leases a second, of all placements together, of that many rounds each:"""
-ROUNDS = 120
+LEASES, ROUNDS, VISITED = 10.0, 60, 50
+"""Leases a second, of how many rounds each, of how many placements in turn."""
 
 COMES = """
 import sys, time
@@ -88,7 +87,13 @@ def main() -> None:
             trainer.leave = lambda: None  # it is run twice
         print(f"nobody comes: {watched(trainer, seconds)}")
         menus = [sum(len(trainer._store.menus(number + 1)) for number in range(placements))]
-        rest = [str(folder / "site.db"), str(placements), str(seconds), str(LEASES), str(ROUNDS)]
+        rest = [
+            str(folder / "site.db"),
+            str(min(placements, VISITED)),
+            str(seconds),
+            str(LEASES),
+            str(ROUNDS),
+        ]
         comes = subprocess.Popen([sys.executable, "-c", COMES, *rest])
         found = watched(trainer, seconds + 6)
         comes.wait()

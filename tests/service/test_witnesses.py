@@ -10,9 +10,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from diminuendo.service.front.front import LOOKS_EVERY, SINGS_EVERY
 from diminuendo.service.store import put_back
 from diminuendo.service.trainer.trainer import Trainer
 from diminuendo.service.trainer.witnesses import LISTENS, STOPPED, Heads, Witnesses
+from tests.kit.slow import mostly_slow
 from tests.service.world import KINDS, TICK, World
 
 
@@ -28,6 +30,7 @@ def waits(world: World, trainer: Trainer, seconds: float) -> None:
         trainer.step()
 
 
+@pytest.mark.slow
 def test_what_front_ends_have_seen_and_the_store_has_changes_nothing(tmp_path: Path) -> None:
     world = World(tmp_path, place=KINDS["totals"])
     trainer = world.trainer(world.store, listens=LISTENS)
@@ -49,12 +52,14 @@ def test_what_front_ends_have_seen_and_the_store_has_changes_nothing(tmp_path: P
     assert not again.led["people"].stopped
 
 
-@pytest.mark.parametrize(
-    "seen", [(99, None), (1, "0" * 64), (99, "0" * 64)], ids=["a later menu", "another head", "both"]
-)
-def test_who_has_seen_what_is_not_there_stops_the_population(
-    seen: tuple[int, str | None], tmp_path: Path
-) -> None:
+SEEN: dict[str, tuple[int, str | None]] = {
+    "a later menu": (99, None), "another head": (1, "0" * 64), "both": (99, "0" * 64)
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", mostly_slow(list(SEEN), ["both"]))
+def test_who_has_seen_what_is_not_there_stops_the_population(what: str, tmp_path: Path) -> None:
+    seen = SEEN[what]
     world = World(tmp_path, place=KINDS["totals"])
     trainer = world.trainer(world.store, listens=LISTENS)
     world.play(20, trainer.step)
@@ -126,6 +131,10 @@ def test_nothing_is_released_before_front_ends_could_speak(tmp_path: Path) -> No
     assert LISTENS <= world.time - began <= LISTENS + 4 * TICK
 
 
+def test_whoever_listens_does_so_for_longer_than_front_ends_are_silent() -> None:
+    assert LISTENS > SINGS_EVERY + LOOKS_EVERY
+
+
 def test_notes_that_are_no_notes_witness_nothing(tmp_path: Path) -> None:
     witnesses = Witnesses()
     witnesses.hear({"trainer": (1.0, '{"place": [9, "x"]}')})
@@ -138,6 +147,7 @@ def test_notes_that_are_no_notes_witness_nothing(tmp_path: Path) -> None:
     assert witnesses.of("place") == {(4, "y")}
 
 
+@pytest.mark.slow
 def test_heads_are_those_of_all_lines(tmp_path: Path) -> None:
     world = World(tmp_path, place=KINDS["totals"])
     trainer = world.trainer(world.store, listens=LISTENS)

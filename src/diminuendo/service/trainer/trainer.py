@@ -23,7 +23,7 @@ from diminuendo.service.trainer.agenda import Agenda
 from diminuendo.service.trainer.halves import read_masters
 from diminuendo.service.trainer.placement import Marks, NoMarks, Placement
 from diminuendo.service.trainer.population import Parts, Population
-from diminuendo.service.trainer.sharing import Sharing
+from diminuendo.service.trainer.sharing import NOBODY, Sharing
 from diminuendo.service.trainer.witnesses import LISTENS, STOPPED, Witnesses
 
 POLL, LOOKS, BEAT = 0.05, 1.0, 2.0
@@ -185,7 +185,8 @@ class Trainer:
 
     def _say_well(self) -> None:
         """Beat, unless the store has forgotten the last one."""
-        self._older = self._older or self._store.beats().get(self.name, (0.0, ""))[0] < self._beat
+        last = self._beat  # first: another thread may beat meanwhile
+        self._older = self._older or self._store.beats().get(self.name, (0.0, ""))[0] < last
         if self._older:
             return
         self._beat = self._store.beat(self.name, self._note)
@@ -209,7 +210,7 @@ class Trainer:
             self._store.leaders()
         )  # after the notes: of what it leads, nobody else published what is in them
         for population in list(self.led.values()):
-            if leaders[population.name].epoch != population.epoch:
+            if leaders.get(population.name, NOBODY).epoch != population.epoch:
                 self._let_go(population)
         own = {name: leader.epoch for name, leader in leaders.items() if leader.name == self.name}
         self._before = own if self._before is None else self._before

@@ -59,9 +59,9 @@ class Heads:
         self._many = 0
 
     def has(self, head: str) -> bool:
-        """Whether the ledger in the store has, or had, that head."""
+        """Whether the ledger in the store has, or had, that head; a menu without one says nothing of it."""
         if head not in self._heads:
             lines = self._store.ledger(self._population, self._many)
             self._many += len(lines)
             self._heads.update(msgspec.json.decode(line)["hash"] for line in lines)
-        return head in self._heads
+        return not head or head in self._heads
