@@ -22,7 +22,7 @@ from diminuendo.service.log import Log
 from diminuendo.service.store import AnswerRow, Store
 
 T = TypeVar("T")
-LOOKS_EVERY, SINGS_EVERY = 0.5, 5.0
+LOOKS_EVERY, SINGS_EVERY = 0.5, 2.0
 """Seconds between looks for menus, and between canaries."""
 CANARIES = 0
 """The placement that canaries belong to: none."""

@@ -27,6 +27,7 @@ from diminuendo.service.store import (
     VisitRow,
 )
 from diminuendo.service.store.sqlite_file import Led, SqliteFile
+from diminuendo.service.store.sqlite_snapshots import SqliteSnapshots
 
 if TYPE_CHECKING:
     from diminuendo.privacy.books import Books
@@ -36,9 +37,6 @@ AT_ONCE = 10_000
 
 LARGEST = 2**24
 """Bytes: no sealed answer is longer."""
-
-PART = 2**19
-"""Bytes of a snapshot that are written at a time."""
 
 IN_EFFECT = "coalesce((SELECT max({}) FROM menus WHERE placement = ? AND effective_at <= ?), -1)"
 """Of the menus of a placement that are in effect by some time, the largest of a column."""
@@ -54,6 +52,7 @@ class SqliteStore:
 
     def __init__(self, path: str | Path, wall: Callable[[], float] = time.time) -> None:
         self._file = SqliteFile(path, wall)
+        self._snapshots = SqliteSnapshots(self._file)
 
     def __repr__(self) -> str:
         return f"<SqliteStore {self._file.path}>"
@@ -345,7 +344,10 @@ class SqliteStore:
         """Menu, limits, snapshot and deletions, at once."""
         new, number, before = publication, publication.placement, publication.forget_before
         led = self._led(epoch, number)
-        rest = self._put_snapshot(led, new)
+        last = self._version(number)
+        self._snapshots.drop(led, number, last)  # of one who was killed
+        if new.version == last + 1:
+            self._snapshots.begin(led, new)
         with self._file.writing(led) as at:
             forgotten = self._counter(number, "forgotten")
             if new.version != (last := self._version(number)) + 1:
@@ -359,7 +361,7 @@ class SqliteStore:
                 "WHERE population = (SELECT population FROM placements WHERE number = ?)",
                 *(number, new.version, new.first, past, new.effective_at, new.menu, before, number),
             )
-            self._file.execute("INSERT INTO snapshot_parts VALUES (?, ?, ?, ?)", number, new.version, *rest)
+            self._snapshots.end(new)
             self._file.execute(
                 "DELETE FROM answers WHERE placement = ? AND round < ? AND sealed IS NOT NULL", number, before
             )
@@ -374,30 +376,7 @@ class SqliteStore:
             self._file.execute(
                 "UPDATE counters SET forgotten = ? WHERE placement = ?", max(before, forgotten), number
             )
-        self._drop_snapshots(led, number, new.version)
-
-    def _put_snapshot(self, led: Led, new: Publication) -> tuple[int, bytes]:
-        """All of a snapshot but for its last part, which is returned with its number; nobody reads it yet.
-
-        Part by part: nobody else writes meanwhile, and whoever answers waits.
-        """
-        there = self._version(new.placement)
-        self._drop_snapshots(led, new.placement, there)  # of one who was killed
-        firsts = range(0, max(1, len(new.snapshot)), PART)
-        for number, first in enumerate(firsts[:-1] if new.version == there + 1 else ()):
-            with self._file.gently(), self._file.writing(led):
-                self._file.execute(
-                    "INSERT INTO snapshot_parts VALUES (?, ?, ?, ?)",
-                    *(new.placement, new.version, number, new.snapshot[first : first + PART]),
-                )
-        return len(firsts) - 1, new.snapshot[firsts[-1] :]
-
-    def _drop_snapshots(self, led: Led, placement: int, but: int) -> None:
-        """Drop snapshots of all versions but one, part by part."""
-        which = "placement = ? AND version <> ?"
-        for (row,) in self._file.rows(f"SELECT rowid FROM snapshot_parts WHERE {which}", placement, but):
-            with self._file.gently(), self._file.writing(led):
-                self._file.execute("DELETE FROM snapshot_parts WHERE rowid = ?", row)
+        self._snapshots.drop(led, number, new.version)
 
     def allow(self, epoch: int, placement: int, past: int, effective_at: float) -> None:
         """From that time on rounds before `past` may be leased by the last menu."""
@@ -428,11 +407,7 @@ class SqliteStore:
 
     def snapshot(self, placement: int) -> bytes | None:
         """The last one that was published, sealed; None where there is none."""
-        found = self._file.rows(
-            "SELECT sealed FROM snapshot_parts WHERE placement = ? AND version = ? ORDER BY part",
-            *(placement, self._version(placement)),
-        )
-        return b"".join(part for (part,) in found) if found else None
+        return self._snapshots.read(placement, self._version(placement))
 
     def ledger(self, population: str, after: int = 0) -> list[bytes]:
         """The lines of a ledger that are shown by now, but for the first `after`."""
