@@ -135,6 +135,8 @@ class Publication:
     """All that was learned, sealed."""
     forget_before: int
     """Answers of rounds before this one, and their leases, are in the snapshot or published, and are deleted."""
+    tick: float = 0.0
+    """Where it is not there by `effective_at`, it takes effect at the next whole one of these; 0: at once."""
 
 
 class Store(Protocol):
@@ -242,10 +244,12 @@ class Store(Protocol):
         """No further round is handed out until a menu that is published later is in effect; the next one to be."""
         ...
 
-    def publish(self, epoch: int, publication: Publication) -> None:
-        """Menu, limits, snapshot and deletions, at once; refused (`Superseded`) where another trainer leads.
+    def publish(self, epoch: int, publication: Publication) -> float:
+        """Menu, limits, snapshot and deletions, at once; when it takes effect. Refused (`Superseded`) where another
+        trainer leads.
 
-        Tombstones stay. Refused, too, is a version that is not one more than the last.
+        A large snapshot takes its time, and a trainer may be held up: a menu that is there too late for its time takes
+        effect at the next tick, and never when it is ready. Tombstones stay. Refused, too, is a version that is not one more than the last.
         """
         ...
 

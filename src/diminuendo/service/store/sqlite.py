@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -307,11 +308,14 @@ class SqliteStore:
         ((version,),) = self._file.rows("SELECT max(version) FROM menus WHERE placement = ?", placement)
         return version or 0
 
-    def publish(self, epoch: int, publication: Publication) -> None:
-        """Menu, limits, snapshot and deletions, at once."""
+    def publish(self, epoch: int, publication: Publication) -> float:
+        """Menu, limits, snapshot and deletions, at once; when it takes effect."""
         new, number, before = publication, publication.placement, publication.forget_before
         rest = self._put_snapshot(epoch, new)
-        with self._file.writing(epoch):
+        with self._file.writing(epoch) as at:
+            effective = new.effective_at
+            if new.tick and effective < at:
+                effective = math.ceil(at / new.tick) * new.tick
             forgotten = self._counter(number, "forgotten")
             if new.version != (last := self._version(number)) + 1:
                 raise InvalidInput(
@@ -320,7 +324,7 @@ class SqliteStore:
             past = new.most if new.end is None else min(new.end, new.most)
             self._file.execute(
                 "INSERT INTO menus (placement, version, first, past, effective_at, body) VALUES (?, ?, ?, ?, ?, ?)",
-                *(number, new.version, new.first, past, new.effective_at, new.menu),
+                *(number, new.version, new.first, past, effective, new.menu),
             )
             self._file.execute("INSERT INTO snapshot_parts VALUES (?, ?, ?, ?)", number, new.version, *rest)
             self._file.execute(
@@ -331,6 +335,7 @@ class SqliteStore:
                 "UPDATE counters SET forgotten = ? WHERE placement = ?", max(before, forgotten), number
             )
         self._drop_snapshots(epoch, number, new.version)
+        return effective
 
     def _put_snapshot(self, epoch: int, new: Publication) -> tuple[int, bytes]:
         """All of a snapshot but for its last part, which is returned with its number; nobody reads it yet.
