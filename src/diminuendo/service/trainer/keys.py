@@ -98,17 +98,32 @@ class Keys:
         except Exception:  # a key that is lost, or whatever somebody put there
             return None
 
-    def note(self, population: str, head: str) -> None:
-        """A ledger's head, before what it paid for is published."""
-        replaced(self._head(population), head.encode())
+    def note(self, population: str, epoch: int, head: str) -> None:
+        """A ledger's head, before what it paid for is published; in the epoch of whoever publishes it.
+
+        Each epoch has a note of its own: who is held up here while another leads takes none of the other's back.
+        """
+        mine = self._folder / f"{_file_of(population)}@{epoch}.head"
+        replaced(mine, head.encode())
+        for before, path in self._notes(population).items():
+            if before < epoch:
+                path.unlink(missing_ok=True)
 
     def noted(self, population: str) -> str | None:
-        """The head that was noted last; None where nothing was published."""
-        path = self._head(population)
-        return path.read_text() if path.exists() else None
+        """The head that was noted in the last epoch; None where nothing was published."""
+        notes = self._notes(population)
+        return notes[max(notes)].read_text() if notes else None
 
-    def _head(self, population: str) -> Path:
-        return self._folder / f"{quote(population, safe='')}.head"
+    def _notes(self, population: str) -> dict[int, Path]:
+        """By epoch where its note is; one without an epoch is of before there were any."""
+        name = _file_of(population)
+        found = {
+            int(path.stem.rpartition("@")[2]): path
+            for path in self._folder.glob("*@*.head")
+            if path.stem.rpartition("@")[0] == name
+        }
+        old = self._folder / f"{name}.head"
+        return found | ({0: old} if old.exists() else {})
 
     def seal_snapshot(self, placement: int, key: Key, plain: bytes) -> bytes:
         """A snapshot, for the trainer itself, with the secret half of that key."""
@@ -134,3 +149,8 @@ class Keys:
     def _own(self, placement: int, number: int) -> bytes:
         secret = self._halves.get(placement, number)
         return hashlib.blake2b(secret, digest_size=32, person=b"snapshot").digest()
+
+
+def _file_of(population: str) -> str:
+    """Its name as that of a file: without slashes, and without an @."""
+    return quote(population, safe="")
