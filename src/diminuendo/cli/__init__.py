@@ -30,6 +30,8 @@ def main() -> None:
             from diminuendo.cli.app import app
             from diminuendo.cli.screen import errors, say_plainly, sentence
     except MissingExtra as error:
+        if sys.argv[1:2] == ["serve"]:
+            return _serve()
         print(f"error {error}", file=sys.stderr)
         sys.exit(2)
 
@@ -39,6 +41,18 @@ def main() -> None:
             app()
     except (DiminuendoError, OSError) as error:
         errors.print(f"[bold red]error[/] {escape(sentence(error))}", highlight=False)
+        sys.exit(2)
+
+
+def _serve() -> None:
+    """The one command that does without typer: a server needs no others."""
+    from diminuendo.cli.options import run
+    from diminuendo.cli.serve import serve_command
+
+    try:
+        run(serve_command, "serve", sys.argv[2:], "Other commands: pip install 'diminuendo[cli]'.")
+    except (DiminuendoError, OSError) as error:
+        print(f"error {error}", file=sys.stderr)
         sys.exit(2)
 
 
