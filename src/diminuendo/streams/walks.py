@@ -14,9 +14,9 @@ the slate; people of compiled families say what they said.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,10 +26,11 @@ from diminuendo._sparse import SparseRows
 from diminuendo._validate import as_floats
 from diminuendo.errors import InvalidInput
 from diminuendo.objectives.family import Family, GainBuffer, Table, add, gains, new_gain_buffer, offset, start
-from diminuendo.objectives.person import Person
+from diminuendo.objectives.person import Person, largest_state
 from diminuendo.privacy.process_guard import all_or_nothing, said_by
 from diminuendo.randomness.ticks import TICKS, to_ticks
 from diminuendo.streams.people import People, Stream
+from diminuendo.sums.chains.answers import Moved
 from diminuendo.types import EMPTY_SLOT, Floats, Ints, Objective, Slate
 
 
@@ -39,7 +40,8 @@ class Segment:
 
     family: Family | None
     table: Table
-    rows: list[int] = field(default_factory=list)
+    rows: Sequence[int] | Ints = ()
+    """Of the table; a range where they lie side by side."""
     function: Callable[[Slate], Floats] | None = None
     """What items would add for her after a slate."""
     gathered: bool = False
@@ -55,11 +57,15 @@ class Segment:
         """Its people before the first item, where they are of a table."""
         return walkers_of(self.table, np.array(self.rows, dtype=np.int64))
 
+    def part(self, first: int, last: int) -> Segment:
+        """Some of them, who come one after the other."""
+        return self if self.function is not None else replace(self, rows=self.rows[first:last])
+
 
 def segments_of(stream: Stream) -> list[Segment]:
     """Everybody of a stream: compiled people in one segment, and anybody else in one of her own."""
     if isinstance(stream, People):
-        return [Segment(stream.family, stream.table, list(range(len(stream))))]
+        return [Segment(stream.family, stream.table, range(len(stream)))]
     return [asking(partial(stream.__getitem__, person)) for person in range(len(stream))]
 
 
@@ -101,6 +107,24 @@ def buffer_for(n_items: int, segments: Sequence[Segment]) -> GainBuffer:
     """One for all of them: people may come one by one, each a segment."""
     leaves = (part.family.leaves for part in segments if part.family is not None)
     return new_gain_buffer(n_items, max(leaves, default=1))
+
+
+class Room:
+    """What kernels need while they ask one person after the other: as long as the list of items, and made once."""
+
+    def __init__(self, n_items: int) -> None:
+        self.n_items = n_items
+        self._made: dict[int, tuple[GainBuffer, Floats]] = {}
+
+    def __repr__(self) -> str:
+        return f"<Room, {self.n_items} items>"
+
+    def taken(self, people: Segment) -> tuple[GainBuffer, Floats]:
+        """A buffer that is large enough for people of this family, and a row of noughts, which stay noughts."""
+        leaves = 1 if people.family is None else people.family.leaves
+        if leaves not in self._made:
+            self._made[leaves] = new_gain_buffer(self.n_items, leaves), np.zeros(self.n_items)
+        return self._made[leaves]
 
 
 class GainWalk:
@@ -152,12 +176,111 @@ class GainWalk:
         return out
 
 
+class TableWalk:
+    """Some people of one table along a growing slate, of whom only those are asked whom an item moves.
+
+    Where columns are items and people lie side by side, they are found by looking for the item among the columns: it
+    moves nobody else. `starts` and `items`: their entries, as in `GainWalk`; they may lie in the midst of others.
+    """
+
+    def __init__(self, room: Room, people: Segment, starts: Ints, items: NDArray[Any]) -> None:
+        if len(starts) != len(people) + 1:  # compiled code trusts that they fit each other
+            raise InvalidInput(f"There are entries of {len(starts) - 1} people, and {len(people)} people.")
+        self._room, self._people, self._starts, self._items = room, people, starts, items
+        self._walk: Walkers | None = None
+
+    def __repr__(self) -> str:
+        return f"<TableWalk, {self._room.n_items} items>"
+
+    def moved_by(self, joining: Ints, types: NDArray[Any]) -> Iterator[Moved]:
+        """Whom her item moves, some after the others; `joining`: of each type, EMPTY_SLOT for none."""
+        if self._walk is None:
+            self._walk = self._people.walkers()
+        walk, (buffer, gained) = self._walk, self._room.taken(self._people)
+        for who in self._may_move(joining, types):
+            sizes = walk.at[who + 1] - walk.at[who]
+            at = np.concatenate([[0], np.cumsum(sizes)])
+            state, before = np.empty(at[-1]), np.empty(int(sizes.max(initial=0)))
+            moved = np.zeros(len(who), dtype=np.bool_)
+            _try(walk, who, joining[types[who]], before, at, state, moved)
+            who, at = who[moved], at[:-1][moved]
+            lengths = self._starts[who + 1] - self._starts[who]
+            begins = np.concatenate([[0], np.cumsum(lengths)])
+            out = np.empty(begins[-1])
+            _ask_some(walk, who, at, state, buffer, self._starts, self._items, gained, begins, out)
+            yield Moved(who, out, (who, at, state))
+
+    def _may_move(self, joining: Ints, types: NDArray[Any]) -> Iterator[Ints]:
+        """Everybody whom it may move, not too many at a time."""
+        rows, family = self._people.rows, self._people.family
+        first = int(joining[0])
+        if (
+            isinstance(rows, range)
+            and family is not None
+            and family.leaves == 1
+            and family.columns_are_items
+            and first != EMPTY_SLOT
+            and (joining == first).all()
+        ):
+            (found,) = family.rows(self._people.table, self._room.n_items)
+            low = rows.start
+            while low < rows.stop:
+                who = np.empty(min(TOGETHER, rows.stop - low), dtype=np.int64)
+                many, low = _who_has(found.indptr, found.indices, first, low, rows.stop, who)
+                if many:
+                    yield who[:many] - rows.start
+        else:
+            asked = np.flatnonzero((joining != EMPTY_SLOT)[types])
+            for low in range(0, len(asked), TOGETHER):
+                yield asked[low : low + TOGETHER]
+
+    def join(self, further: Any) -> None:
+        """Some have come so far."""
+        if self._walk is not None:
+            _go_on(self._walk, *further)
+
+    def around(self, slate: Sequence[int]) -> Iterator[tuple[int, Floats]]:
+        """What people would gain around a slate."""
+        return gains_around(self._room, [self._people], self._starts, self._items, slate)
+
+
+class FunctionWalk:
+    """Somebody who is a Python function, along a growing slate."""
+
+    def __init__(self, room: Room, person: Segment, starts: Ints, items: NDArray[Any]) -> None:
+        if len(starts) != 2 or person.function is None:
+            raise InvalidInput("A function is one person.")
+        self._room, self._person, self._function, self._slate = room, person, person.function, list[int]()
+        self._starts, self._items = starts, items
+
+    def __repr__(self) -> str:
+        return f"<FunctionWalk, {self._room.n_items} items>"
+
+    def moved_by(self, joining: Ints, types: NDArray[Any]) -> Iterator[Moved]:
+        """She is asked whatever joins; what she says then is hers to know."""
+        item = int(joining[types[0]])
+        if item != EMPTY_SLOT:
+            slate = [*self._slate, item]
+            said = _said(self._function, slate, self._room.n_items)
+            yield Moved(
+                np.zeros(1, dtype=np.int64), said[self._items[self._starts[0] : self._starts[1]]], slate
+            )
+
+    def join(self, further: Any) -> None:
+        """She has come so far."""
+        self._slate = further
+
+    def around(self, slate: Sequence[int]) -> Iterator[tuple[int, Floats]]:
+        """What she would gain around a slate."""
+        return gains_around(self._room, [self._person], self._starts, self._items, slate)
+
+
 TOGETHER = 4096
 """People whose gains around a slate are looked at together, so that they take little room."""
 
 
 def gains_around(
-    n_items: int, segments: Sequence[Segment], starts: Ints, items: Ints, slate: Sequence[int]
+    room: Room, segments: Sequence[Segment], starts: Ints, items: NDArray[Any], slate: Sequence[int]
 ) -> Iterator[tuple[int, Floats]]:
     """What people would gain around a slate: the first of some people, and (1 + slots, entries) of theirs.
 
@@ -168,9 +291,9 @@ def gains_around(
         raise InvalidInput(
             f"There are entries of {len(starts) - 1} people, and {sum(map(len, segments))} people."
         )
-    shown, first = np.array(slate, dtype=np.int64), 0
-    buffer, gained = buffer_for(n_items, segments), np.zeros(n_items)
+    shown, first, n_items = np.array(slate, dtype=np.int64), 0, room.n_items
     for part in segments:
+        buffer, gained = room.taken(part)
         for low in range(0, len(part), TOGETHER):
             many = min(TOGETHER, len(part) - low)
             here = starts[first : first + many + 1]
@@ -230,6 +353,26 @@ def _said(function: Callable[[Slate], Floats], slate: list[int], n_items: int) -
     return row if row is not None and row.shape == (n_items,) else np.zeros(n_items)
 
 
+def as_in_their_rows(people: Segment, n_items: int) -> SparseRows | None:
+    """The rows of their table, where people lie side by side and say just that of items by themselves; else None."""
+    family, rows = people.family, people.rows
+    if not isinstance(rows, range) or family is None or family.leaves > 1 or not family.columns_are_items:
+        return None
+    (found,) = family.rows(people.table, n_items)
+    state = np.empty(largest_state(people.table, rows.start, rows.stop))
+    same = _are_rows(
+        people.table,
+        rows.start,
+        rows.stop,
+        state,
+        buffer_for(n_items, [people]),
+        found.indptr,
+        found.indices,
+        found.data,
+    )
+    return found if same else None
+
+
 def singles(people: Segment, n_items: int) -> SparseRows:
     """What each item is worth by itself to each person of a compiled segment."""
     walk, buffer = people.walkers(), buffer_for(n_items, [people])
@@ -260,6 +403,127 @@ def _singles(walk: Walkers, buffer: GainBuffer, starts: Ints, items: Ints, value
         for j in range(min(count, len(items))):
             items[starts[i] + j] = buffer.items[j]
             values[starts[i] + j] = buffer.gains[j]
+
+
+@kernel
+def _are_rows(
+    table: Table,
+    low: int,
+    high: int,
+    state: Floats,
+    buffer: GainBuffer,
+    starts: Ints,
+    columns: NDArray[Any],
+    values: Floats,
+) -> bool:
+    """Whether these people's gains before the first item are these rows, entry by entry."""
+    for person in range(low, high):
+        start(table, person, state, 0)
+        first = starts[person]
+        if gains(table, person, state, 0, buffer, 0) != starts[person + 1] - first:
+            return False
+        for j in range(starts[person + 1] - first):
+            if buffer.items[j] != columns[first + j] or buffer.gains[j] != values[first + j]:
+                return False
+    return True
+
+
+@inline
+def _whose(starts: Ints, person: int, high: int, entry: int) -> int:
+    """Who of the people from `person` to `high` - 1 has this entry."""
+    step = 1
+    while person + step < high and starts[person + step] <= entry:
+        person += step
+        step *= 2
+    high = min(high, person + step)
+    while high - person > 1:
+        middle = (person + high) // 2
+        if starts[middle] <= entry:
+            person = middle
+        else:
+            high = middle
+    return person
+
+
+@kernel
+def _who_has(
+    starts: Ints, columns: NDArray[Any], item: int, low: int, high: int, out: Ints
+) -> tuple[int, int]:
+    """Which of the people from `low` to `high` - 1 have this item among their columns, as many as there is room for.
+
+    How many they are, and who comes next.
+    """
+    count, person, j, end, wanted = 0, low, starts[low], starts[high], np.int32(item)
+    while j < end:
+        stop, found = min(j + 256, end), False
+        for i in range(j, stop):  # several are taken at a time
+            found |= columns[i] == wanted
+        if found:
+            for i in range(j, stop):
+                if columns[i] == item:
+                    person = _whose(starts, person, high, i)
+                    out[count] = person
+                    count += 1
+                    if count == len(out):
+                        return count, person + 1
+        j = stop
+    return count, high
+
+
+@kernel
+def _try(
+    walk: Walkers,
+    who: Ints,
+    joined: Ints,
+    before: Floats,
+    at: Ints,
+    after: Floats,
+    moved: NDArray[np.bool_],
+) -> None:
+    """How far some would come with one item more, in `after`; `moved`: for whom that is another prefix."""
+    table, rows, places, state = walk
+    for number in range(len(who)):
+        i = who[number]
+        first, size = places[i], places[i + 1] - places[i]
+        for j in range(size):
+            before[j] = state[first + j]
+        add(table, rows[i], state, first, joined[number])
+        for j in range(size):
+            moved[number] |= before[j] != state[first + j]
+            after[at[number] + j] = state[first + j]
+            state[first + j] = before[j]
+
+
+@kernel
+def _go_on(walk: Walkers, who: Ints, at: Ints, after: Floats) -> None:
+    """Some have come as far as `_try` said."""
+    places, state = walk.at, walk.state
+    for number in range(len(who)):
+        first = places[who[number]]
+        for j in range(places[who[number] + 1] - first):
+            state[first + j] = after[at[number] + j]
+
+
+@kernel
+def _ask_some(
+    walk: Walkers,
+    who: Ints,
+    at: Ints,
+    state: Floats,
+    buffer: GainBuffer,
+    starts: Ints,
+    items: NDArray[Any],
+    gained: Floats,
+    begins: Ints,
+    out: Floats,
+) -> None:
+    """What the entries of some would add from where they would come to, side by side. `gained` stays 0."""
+    table, rows = walk.table, walk.rows
+    for number in range(len(who)):
+        i = who[number]
+        low, high = starts[i], starts[i + 1]
+        begin = low - begins[number]
+        _write_gains(table, rows[i], state, at[number], buffer, items, low, high, gained, out, begin)
 
 
 @kernel
