@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,17 +12,18 @@ import pytest
 import diminuendo as dim
 from diminuendo import Oracle, OverlapGreedy, People, SeededCoins
 from diminuendo.errors import InvalidInput
-from diminuendo.learners.base import on_ray
-from diminuendo.learners.base.engines import Here, engine_called
-from diminuendo.learners.base.kept import Kept
-from diminuendo.learners.base.on_ray import OnRay
+from diminuendo.learners.base.kept import on_ray
+from diminuendo.learners.base.kept.engines import Here, engine_called
+from diminuendo.learners.base.kept.on_ray import OnRay
+from diminuendo.learners.base.kept.one_place import Kept
+from diminuendo.objectives.person import Person
 from diminuendo.privacy.budget import Budget
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.streams import taste_groups
 from diminuendo.streams.walks import Segment, singles
-from diminuendo.sums.chains.entries import Entries
-from diminuendo.sums.chains.frozen import AskedPeople, PeopleLost
-from diminuendo.sums.chains.parted import PartedPeople
+from diminuendo.sums.chains.people.entries import Entries
+from diminuendo.sums.chains.people.frozen import AskedPeople, PeopleLost
+from diminuendo.sums.chains.people.parted import PartedPeople
 from diminuendo.sums.clip import Clip
 from diminuendo.types import EMPTY_SLOT, Ints
 from tests.kit.fake_ray import FakeRay
@@ -66,11 +68,15 @@ def fill(kept: Any, people: People, *, functions: bool = True) -> None:
         kept.keep(person, *said, 2, int(kinds[number]))
         if functions and number % 4 == 0:
             kept.keep(
-                Oracle(lambda chosen, person=person: person.value(sorted(chosen)), n_items),
+                Oracle(partial(value_of, person), n_items),
                 *said,
                 0,
                 int(kinds[number]),
             )
+
+
+def value_of(person: Person, chosen: frozenset[int]) -> float:
+    return person.value(sorted(chosen))
 
 
 def told(asked: AskedPeople, n_items: int) -> list[Ints]:

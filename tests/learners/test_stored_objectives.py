@@ -19,7 +19,7 @@ from diminuendo.objectives.person import Person
 from diminuendo.privacy.budget import Budget
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.streams import taste_groups
-from diminuendo.sums.chains import entries
+from diminuendo.sums.chains.people import entries
 from diminuendo.sums.chains.stored import StoredPeople
 from diminuendo.sums.schedule import Schedule
 from tests.kit.families import families, specimens

@@ -24,9 +24,9 @@ from diminuendo.randomness import rounded_normal as normal
 from diminuendo.streams import walks
 from diminuendo.streams.walks import Room, Segment, gains_around, one_person, singles
 from diminuendo.sums.chains.around import AroundRelease
-from diminuendo.sums.chains.around_sums import EASE
 from diminuendo.sums.chains.cost import asked_around, cost_of_one, squared_shifts
 from diminuendo.sums.chains.focus import FULL, Focus
+from diminuendo.sums.chains.people.around_sums import EASE
 from diminuendo.sums.chains.release import OtherChain
 from diminuendo.sums.chains.stored import StoredPeople
 from diminuendo.sums.chains.weights import UNIT

@@ -19,7 +19,7 @@ from diminuendo.privacy.ledger import Ledger
 from diminuendo.randomness import SecretRandomness
 from diminuendo.randomness import rounded_normal as normal
 from diminuendo.sums.chains.cost import release_cost, squared_shifts
-from diminuendo.sums.chains.frozen import FrozenPeople
+from diminuendo.sums.chains.people.frozen import FrozenPeople
 from diminuendo.sums.chains.stored import StoredPeople
 from diminuendo.sums.chains.weights import UNIT, gls, power_weights
 from diminuendo.sums.clip import Clip

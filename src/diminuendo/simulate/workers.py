@@ -29,9 +29,9 @@ from pathlib import Path
 from cloudpickle import dumps
 from joblib import Parallel, delayed, effective_n_jobs
 
+from diminuendo._cluster import joined
 from diminuendo._compile_progress import report_to, reported_by_workers
 from diminuendo._plugins import Carried
-from diminuendo._ray import joined
 from diminuendo.errors import DiminuendoError, InvalidInput
 from diminuendo.simulate.task import Found, StreamSlice, Task
 from diminuendo.streams.people import Stream

@@ -26,11 +26,10 @@ from diminuendo._sparse import SparseRows
 from diminuendo._validate import as_floats
 from diminuendo.errors import InvalidInput
 from diminuendo.objectives.family import Family, GainBuffer, Table, add, gains, new_gain_buffer, offset, start
-from diminuendo.objectives.person import Person, largest_state
+from diminuendo.objectives.person import Person
 from diminuendo.privacy.process_guard import all_or_nothing, said_by
 from diminuendo.randomness.ticks import TICKS, to_ticks
 from diminuendo.streams.people import People, Stream
-from diminuendo.sums.chains.answers import Moved
 from diminuendo.types import EMPTY_SLOT, Floats, Ints, Objective, Slate
 
 
@@ -171,108 +170,9 @@ class GainWalk:
                 self.moved[first] = True
                 slate += [joined for joined in items[first : first + 1].tolist() if joined != EMPTY_SLOT]
                 entries = slice(starts[0], starts[1])
-                out[entries] = _said(function, slate, self._n_items)[self._items[entries]]
+                out[entries] = said(function, slate, self._n_items)[self._items[entries]]
                 first += 1
         return out
-
-
-class TableWalk:
-    """Some people of one table along a growing slate, of whom only those are asked whom an item moves.
-
-    Where columns are items and people lie side by side, they are found by looking for the item among the columns: it
-    moves nobody else. `starts` and `items`: their entries, as in `GainWalk`; they may lie in the midst of others.
-    """
-
-    def __init__(self, room: Room, people: Segment, starts: Ints, items: NDArray[Any]) -> None:
-        if len(starts) != len(people) + 1:  # compiled code trusts that they fit each other
-            raise InvalidInput(f"There are entries of {len(starts) - 1} people, and {len(people)} people.")
-        self._room, self._people, self._starts, self._items = room, people, starts, items
-        self._walk: Walkers | None = None
-
-    def __repr__(self) -> str:
-        return f"<TableWalk, {self._room.n_items} items>"
-
-    def moved_by(self, joining: Ints, types: NDArray[Any]) -> Iterator[Moved]:
-        """Whom her item moves, some after the others; `joining`: of each type, EMPTY_SLOT for none."""
-        if self._walk is None:
-            self._walk = self._people.walkers()
-        walk, (buffer, gained) = self._walk, self._room.taken(self._people)
-        for who in self._may_move(joining, types):
-            sizes = walk.at[who + 1] - walk.at[who]
-            at = np.concatenate([[0], np.cumsum(sizes)])
-            state, before = np.empty(at[-1]), np.empty(int(sizes.max(initial=0)))
-            moved = np.zeros(len(who), dtype=np.bool_)
-            _try(walk, who, joining[types[who]], before, at, state, moved)
-            who, at = who[moved], at[:-1][moved]
-            lengths = self._starts[who + 1] - self._starts[who]
-            begins = np.concatenate([[0], np.cumsum(lengths)])
-            out = np.empty(begins[-1])
-            _ask_some(walk, who, at, state, buffer, self._starts, self._items, gained, begins, out)
-            yield Moved(who, out, (who, at, state))
-
-    def _may_move(self, joining: Ints, types: NDArray[Any]) -> Iterator[Ints]:
-        """Everybody whom it may move, not too many at a time."""
-        rows, family = self._people.rows, self._people.family
-        first = int(joining[0])
-        if (
-            isinstance(rows, range)
-            and family is not None
-            and family.leaves == 1
-            and family.columns_are_items
-            and first != EMPTY_SLOT
-            and (joining == first).all()
-        ):
-            (found,) = family.rows(self._people.table, self._room.n_items)
-            low = rows.start
-            while low < rows.stop:
-                who = np.empty(min(TOGETHER, rows.stop - low), dtype=np.int64)
-                many, low = _who_has(found.indptr, found.indices, first, low, rows.stop, who)
-                if many:
-                    yield who[:many] - rows.start
-        else:
-            asked = np.flatnonzero((joining != EMPTY_SLOT)[types])
-            for low in range(0, len(asked), TOGETHER):
-                yield asked[low : low + TOGETHER]
-
-    def join(self, further: Any) -> None:
-        """Some have come so far."""
-        if self._walk is not None:
-            _go_on(self._walk, *further)
-
-    def around(self, slate: Sequence[int]) -> Iterator[tuple[int, Floats]]:
-        """What people would gain around a slate."""
-        return gains_around(self._room, [self._people], self._starts, self._items, slate)
-
-
-class FunctionWalk:
-    """Somebody who is a Python function, along a growing slate."""
-
-    def __init__(self, room: Room, person: Segment, starts: Ints, items: NDArray[Any]) -> None:
-        if len(starts) != 2 or person.function is None:
-            raise InvalidInput("A function is one person.")
-        self._room, self._person, self._function, self._slate = room, person, person.function, list[int]()
-        self._starts, self._items = starts, items
-
-    def __repr__(self) -> str:
-        return f"<FunctionWalk, {self._room.n_items} items>"
-
-    def moved_by(self, joining: Ints, types: NDArray[Any]) -> Iterator[Moved]:
-        """She is asked whatever joins; what she says then is hers to know."""
-        item = int(joining[types[0]])
-        if item != EMPTY_SLOT:
-            slate = [*self._slate, item]
-            said = _said(self._function, slate, self._room.n_items)
-            yield Moved(
-                np.zeros(1, dtype=np.int64), said[self._items[self._starts[0] : self._starts[1]]], slate
-            )
-
-    def join(self, further: Any) -> None:
-        """She has come so far."""
-        self._slate = further
-
-    def around(self, slate: Sequence[int]) -> Iterator[tuple[int, Floats]]:
-        """What she would gain around a slate."""
-        return gains_around(self._room, [self._person], self._starts, self._items, slate)
 
 
 TOGETHER = 4096
@@ -306,7 +206,7 @@ def gains_around(
                 whole, entries = [item for item in slate if item != EMPTY_SLOT], items[here[0] : here[-1]]
                 for place, left_out in enumerate((EMPTY_SLOT, *slate)):
                     others = [item for item in whole if item != left_out]
-                    out[place] = _said(part.function, others, n_items)[entries]
+                    out[place] = said(part.function, others, n_items)[entries]
             yield first, out
             first += many
 
@@ -333,7 +233,7 @@ class ScoreWalk:
         for part in self._tables:
             _score(*part, self._buffer, total)
         for person, function in enumerate(self._functions):
-            _enter(_said(function, self.chosen, self.n_items), self._left[person], self._entered[person])
+            _enter(said(function, self.chosen, self.n_items), self._left[person], self._entered[person])
         self._known = True
         total += self._entered.sum(axis=0, dtype=np.int64)
         return total
@@ -347,30 +247,10 @@ class ScoreWalk:
             self._left, self._known, self.chosen = np.maximum(left, 0), False, [*self.chosen, item]
 
 
-def _said(function: Callable[[Slate], Floats], slate: list[int], n_items: int) -> Floats:
+def said(function: Callable[[Slate], Floats], slate: list[int], n_items: int) -> Floats:
     """One person's gains; zeros if there are none to be had."""
     row = said_by(lambda: as_floats(function(tuple(slate))))
     return row if row is not None and row.shape == (n_items,) else np.zeros(n_items)
-
-
-def as_in_their_rows(people: Segment, n_items: int) -> SparseRows | None:
-    """The rows of their table, where people lie side by side and say just that of items by themselves; else None."""
-    family, rows = people.family, people.rows
-    if not isinstance(rows, range) or family is None or family.leaves > 1 or not family.columns_are_items:
-        return None
-    (found,) = family.rows(people.table, n_items)
-    state = np.empty(largest_state(people.table, rows.start, rows.stop))
-    same = _are_rows(
-        people.table,
-        rows.start,
-        rows.stop,
-        state,
-        buffer_for(n_items, [people]),
-        found.indptr,
-        found.indices,
-        found.data,
-    )
-    return found if same else None
 
 
 def singles(people: Segment, n_items: int) -> SparseRows:
@@ -406,127 +286,6 @@ def _singles(walk: Walkers, buffer: GainBuffer, starts: Ints, items: Ints, value
 
 
 @kernel
-def _are_rows(
-    table: Table,
-    low: int,
-    high: int,
-    state: Floats,
-    buffer: GainBuffer,
-    starts: Ints,
-    columns: NDArray[Any],
-    values: Floats,
-) -> bool:
-    """Whether these people's gains before the first item are these rows, entry by entry."""
-    for person in range(low, high):
-        start(table, person, state, 0)
-        first = starts[person]
-        if gains(table, person, state, 0, buffer, 0) != starts[person + 1] - first:
-            return False
-        for j in range(starts[person + 1] - first):
-            if buffer.items[j] != columns[first + j] or buffer.gains[j] != values[first + j]:
-                return False
-    return True
-
-
-@inline
-def _whose(starts: Ints, person: int, high: int, entry: int) -> int:
-    """Who of the people from `person` to `high` - 1 has this entry."""
-    step = 1
-    while person + step < high and starts[person + step] <= entry:
-        person += step
-        step *= 2
-    high = min(high, person + step)
-    while high - person > 1:
-        middle = (person + high) // 2
-        if starts[middle] <= entry:
-            person = middle
-        else:
-            high = middle
-    return person
-
-
-@kernel
-def _who_has(
-    starts: Ints, columns: NDArray[Any], item: int, low: int, high: int, out: Ints
-) -> tuple[int, int]:
-    """Which of the people from `low` to `high` - 1 have this item among their columns, as many as there is room for.
-
-    How many they are, and who comes next.
-    """
-    count, person, j, end, wanted = 0, low, starts[low], starts[high], np.int32(item)
-    while j < end:
-        stop, found = min(j + 256, end), False
-        for i in range(j, stop):  # several are taken at a time
-            found |= columns[i] == wanted
-        if found:
-            for i in range(j, stop):
-                if columns[i] == item:
-                    person = _whose(starts, person, high, i)
-                    out[count] = person
-                    count += 1
-                    if count == len(out):
-                        return count, person + 1
-        j = stop
-    return count, high
-
-
-@kernel
-def _try(
-    walk: Walkers,
-    who: Ints,
-    joined: Ints,
-    before: Floats,
-    at: Ints,
-    after: Floats,
-    moved: NDArray[np.bool_],
-) -> None:
-    """How far some would come with one item more, in `after`; `moved`: for whom that is another prefix."""
-    table, rows, places, state = walk
-    for number in range(len(who)):
-        i = who[number]
-        first, size = places[i], places[i + 1] - places[i]
-        for j in range(size):
-            before[j] = state[first + j]
-        add(table, rows[i], state, first, joined[number])
-        for j in range(size):
-            moved[number] |= before[j] != state[first + j]
-            after[at[number] + j] = state[first + j]
-            state[first + j] = before[j]
-
-
-@kernel
-def _go_on(walk: Walkers, who: Ints, at: Ints, after: Floats) -> None:
-    """Some have come as far as `_try` said."""
-    places, state = walk.at, walk.state
-    for number in range(len(who)):
-        first = places[who[number]]
-        for j in range(places[who[number] + 1] - first):
-            state[first + j] = after[at[number] + j]
-
-
-@kernel
-def _ask_some(
-    walk: Walkers,
-    who: Ints,
-    at: Ints,
-    state: Floats,
-    buffer: GainBuffer,
-    starts: Ints,
-    items: NDArray[Any],
-    gained: Floats,
-    begins: Ints,
-    out: Floats,
-) -> None:
-    """What the entries of some would add from where they would come to, side by side. `gained` stays 0."""
-    table, rows = walk.table, walk.rows
-    for number in range(len(who)):
-        i = who[number]
-        low, high = starts[i], starts[i + 1]
-        begin = low - begins[number]
-        _write_gains(table, rows[i], state, at[number], buffer, items, low, high, gained, out, begin)
-
-
-@kernel
 def _join(walk: Walkers, before: Floats, joined: Ints, moved: NDArray[np.bool_]) -> None:
     """Everybody's prefix with one item more, if any; `moved`: whose is another one now."""
     table, rows, at, state = walk
@@ -543,7 +302,7 @@ def _join(walk: Walkers, before: Floats, joined: Ints, moved: NDArray[np.bool_])
 
 
 @inline
-def _write_gains(
+def write_gains(
     table: Table,
     person: int,
     state: Floats,
@@ -581,7 +340,7 @@ def _ask(
     for i in range(len(rows)):
         if not asked[i]:
             continue
-        _write_gains(table, rows[i], state, at[i], buffer, items, starts[i], starts[i + 1], gained, out, 0)
+        write_gains(table, rows[i], state, at[i], buffer, items, starts[i], starts[i + 1], gained, out, 0)
 
 
 @kernel
@@ -619,7 +378,7 @@ def _around(
             for item in slate:
                 if item not in (EMPTY_SLOT, left_out):
                     add(table, rows[i], state, at[i], item)
-            _write_gains(table, rows[i], state, at[i], buffer, items, low, high, gained, out[part], begin)
+            write_gains(table, rows[i], state, at[i], buffer, items, low, high, gained, out[part], begin)
 
 
 @inline

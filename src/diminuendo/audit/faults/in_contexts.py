@@ -17,7 +17,7 @@ from diminuendo.learners.overlap.contexts.counts import TypeCounts
 from diminuendo.randomness import rounded_normal as normal
 from diminuendo.streams.contexts import Contexts
 from diminuendo.sums.chains.cells import CellRelease, SharedFocus
-from diminuendo.sums.chains.frozen import FrozenPeople
+from diminuendo.sums.chains.people.frozen import FrozenPeople
 from diminuendo.sums.chains.release import ChainRelease
 from diminuendo.types import Floats, Ints, Objective
 

@@ -18,13 +18,13 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from diminuendo._narrow import Numbers
 from diminuendo._sparse import SparseRows, stacked
 from diminuendo.errors import InvalidInput
 from diminuendo.objectives.family import Family, Table
 from diminuendo.objectives.person import Person
 from diminuendo.objectives.records import from_record, same_family, to_record
 from diminuendo.streams.walks import GainWalk, ScoreWalk, Segment, one_person
+from diminuendo.sums.chains.people.narrow import Numbers
 from diminuendo.types import Ints, Objective
 
 FEWEST, SHARE = 256, 32

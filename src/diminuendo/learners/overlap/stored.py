@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from diminuendo.errors import InvalidInput
-from diminuendo.learners.base.engines import Engine, Here, KeptPeople
 from diminuendo.learners.base.frame import Frame
 from diminuendo.learners.base.items import ItemAvailability
+from diminuendo.learners.base.kept.engines import Engine, Here, KeptPeople
 from diminuendo.learners.overlap.contexts.cells import Asked, ReleasedCells
 from diminuendo.learners.overlap.contexts.counts import TypeCounts
 from diminuendo.learners.overlap.memory import Asks, heard_rows
@@ -34,7 +34,7 @@ from diminuendo.sums.chains.around import AroundRelease
 from diminuendo.sums.chains.cells import CellRelease, SharedFocus, ValueColumn
 from diminuendo.sums.chains.cost import asked_around, asked_from
 from diminuendo.sums.chains.focus import Focus
-from diminuendo.sums.chains.frozen import AskedPeople, PeopleLost
+from diminuendo.sums.chains.people.frozen import AskedPeople, PeopleLost
 from diminuendo.sums.chains.release import ChainRelease, Joined, OtherChain
 from diminuendo.sums.chains.stored import StoredPeople
 from diminuendo.sums.clip import Clip

@@ -20,8 +20,8 @@ from diminuendo.errors import InvalidInput, refuse_copies
 from diminuendo.privacy.ledger import Paid
 from diminuendo.randomness import rounded_normal
 from diminuendo.randomness.words import SecretRandomness
-from diminuendo.sums.chains.answers import Answers
-from diminuendo.sums.chains.frozen import AskedPeople, FrozenPeople
+from diminuendo.sums.chains.people.answers import Answers
+from diminuendo.sums.chains.people.frozen import AskedPeople, FrozenPeople
 from diminuendo.sums.chains.release import OtherChain
 from diminuendo.types import EMPTY_SLOT, Floats, Ints
 

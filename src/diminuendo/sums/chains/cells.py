@@ -22,7 +22,7 @@ from diminuendo.randomness import rounded_normal
 from diminuendo.randomness.words import SecretRandomness
 from diminuendo.sums.chains.cost import shared_deviations
 from diminuendo.sums.chains.focus import SHARES, checked_weights
-from diminuendo.sums.chains.frozen import AskedPeople
+from diminuendo.sums.chains.people.frozen import AskedPeople
 from diminuendo.sums.clip import Clip
 from diminuendo.types import Ints
 

@@ -14,7 +14,7 @@ from diminuendo.errors import InvalidInput, refuse_copies
 from diminuendo.privacy.ledger import Paid
 from diminuendo.randomness import rounded_normal
 from diminuendo.randomness.words import SecretRandomness
-from diminuendo.sums.chains.frozen import AskedPeople, FrozenPeople, PeopleLost
+from diminuendo.sums.chains.people.frozen import AskedPeople, FrozenPeople, PeopleLost
 from diminuendo.sums.chains.sets_by_type import no_items
 from diminuendo.types import EMPTY_SLOT, Floats, Ints
 

@@ -40,8 +40,8 @@ from diminuendo.sums.chains.asked import AskedByType, asked_along, asked_by_type
 from diminuendo.sums.chains.cells import Deviations, SharedFocus, ValueColumn, checked_shares, deviations
 from diminuendo.sums.chains.cost import cost_of_one, partition, release_cost, squared_shifts
 from diminuendo.sums.chains.focus import FULL, checked_weights, clip_focused
-from diminuendo.sums.chains.frozen import add_weighted, fall
 from diminuendo.sums.chains.joined import BatchSums, JoinedSums, no_sums, read_sums
+from diminuendo.sums.chains.people.frozen import add_weighted, fall
 from diminuendo.sums.chains.running import NO_ITEM, Question
 from diminuendo.sums.chains.weights import RunningWeights
 from diminuendo.sums.clip import Clip, gains_row

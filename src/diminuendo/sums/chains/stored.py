@@ -27,7 +27,6 @@ from diminuendo.privacy.ledger import Ledger, Paid
 from diminuendo.randomness.words import SecretRandomness
 from diminuendo.sums import snapshots
 from diminuendo.sums.batch import csr_rows
-from diminuendo.sums.chains.answers import Group
 from diminuendo.sums.chains.around import AroundRelease, checked_slate
 from diminuendo.sums.chains.cells import (
     CellRelease,
@@ -46,9 +45,10 @@ from diminuendo.sums.chains.cost import (
     split_deviations,
     squared_shifts,
 )
-from diminuendo.sums.chains.entries import Entries
 from diminuendo.sums.chains.focus import FULL, Focus, checked_focus
-from diminuendo.sums.chains.frozen import AskedPeople, FrozenPeople
+from diminuendo.sums.chains.people.answers import Group
+from diminuendo.sums.chains.people.entries import Entries
+from diminuendo.sums.chains.people.frozen import AskedPeople, FrozenPeople
 from diminuendo.sums.chains.release import FIRST_ROW, ChainRelease
 from diminuendo.sums.chains.weights import UNIT
 from diminuendo.sums.clip import Clip, gains_row, rising

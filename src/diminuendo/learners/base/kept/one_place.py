@@ -18,12 +18,13 @@ from diminuendo.errors import InvalidInput, refuse_copies
 from diminuendo.learners.base import stored_objectives
 from diminuendo.learners.base.stored_objectives import StoredObjectives
 from diminuendo.objectives.family import Family, Table
-from diminuendo.streams.walks import FunctionWalk, Room, Segment, TableWalk, as_in_their_rows, singles
+from diminuendo.streams.moved import FunctionWalk, TableWalk, as_in_their_rows
+from diminuendo.streams.walks import Room, Segment, singles
 from diminuendo.sums.batch import csr_rows
-from diminuendo.sums.chains.answers import Group, Walk
-from diminuendo.sums.chains.entries import Chunk, Entries
-from diminuendo.sums.chains.frozen import AskedPeople, FrozenPeople
-from diminuendo.sums.chains.parted import PartedPeople
+from diminuendo.sums.chains.people.answers import Group, Walk
+from diminuendo.sums.chains.people.entries import Chunk, Entries
+from diminuendo.sums.chains.people.frozen import AskedPeople, FrozenPeople
+from diminuendo.sums.chains.people.parted import PartedPeople
 from diminuendo.sums.clip import Clip
 from diminuendo.types import Floats, Ints, Objective
 

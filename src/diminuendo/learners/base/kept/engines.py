@@ -11,7 +11,6 @@ learner.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -20,11 +19,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from diminuendo import _validate
+from diminuendo._cluster import cores
 from diminuendo.errors import InvalidInput
-from diminuendo.learners.base.kept import Kept
+from diminuendo.learners.base.kept.one_place import Kept
 from diminuendo.objectives.family import Family, Table
-from diminuendo.sums.chains.entries import Entries
-from diminuendo.sums.chains.frozen import AskedPeople
+from diminuendo.sums.chains.people.entries import Entries
+from diminuendo.sums.chains.people.frozen import AskedPeople
 from diminuendo.sums.clip import Clip
 from diminuendo.types import Floats, Ints, Objective
 
@@ -106,10 +106,9 @@ def engine_called(said: str | Engine | None) -> Engine:
     if said is None or said == "here":
         return Here()
     if said == "threads":
-        cores = os.cpu_count() or 1
-        return Here(cores, cores)
+        return Here(cores(), cores())
     if said == "ray":
-        from diminuendo.learners.base.on_ray import OnRay  # here, because few have it
+        from diminuendo.learners.base.kept.on_ray import OnRay  # here, because few have it
 
         return OnRay()
     if isinstance(said, (str, type)) or not hasattr(said, "room"):

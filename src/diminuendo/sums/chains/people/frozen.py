@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from diminuendo._numba import kernel
 from diminuendo.errors import DiminuendoError, InvalidInput
-from diminuendo.sums.chains.answers import Answers, Group, Moved
-from diminuendo.sums.chains.around_sums import EASE, add_around
 from diminuendo.sums.chains.focus import clip_focused
+from diminuendo.sums.chains.people.answers import Answers, Group, Moved
+from diminuendo.sums.chains.people.around_sums import EASE, add_around
 from diminuendo.sums.clip import Clip
 from diminuendo.types import EMPTY_SLOT, Floats, Ints
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from diminuendo._numba import inline, kernel
-from diminuendo.sums.chains.answers import Answers
+from diminuendo.sums.chains.people.answers import Answers
 from diminuendo.sums.clip import Rule, clip_row
 from diminuendo.types import Floats, Ints
 

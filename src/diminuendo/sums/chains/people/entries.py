@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from diminuendo._narrow import Numbers
-from diminuendo.sums.chains.answers import Answers
+from diminuendo.sums.chains.people.answers import Answers
+from diminuendo.sums.chains.people.narrow import Numbers
 from diminuendo.sums.clip import cut_all
 from diminuendo.types import Floats, Ints
 

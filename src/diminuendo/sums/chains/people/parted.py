@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from typing import Any
 
-from diminuendo.sums.chains.frozen import AskedPeople
+from diminuendo.sums.chains.people.frozen import AskedPeople
 from diminuendo.types import Ints
 
 

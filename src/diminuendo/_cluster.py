@@ -1,4 +1,4 @@
-"""Ray, as we use it: loaded when it is asked for, nothing told to anybody, and little left lying about."""
+"""Cores of this machine, and Ray as we use it: loaded when it is asked for, and little left lying about."""
 
 from __future__ import annotations
 
@@ -10,6 +10,11 @@ from diminuendo.errors import InvalidInput
 
 LOCAL = "local"
 """The address of a cluster that is started here, and ended by whoever started it."""
+
+
+def cores() -> int:
+    """How many this machine has."""
+    return os.cpu_count() or 1
 
 
 def ray_module() -> Any:

@@ -21,17 +21,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from diminuendo import _validate
+from diminuendo._cluster import LOCAL, joined
 from diminuendo._plugins import Carried
-from diminuendo._ray import LOCAL, joined
 from diminuendo._sparse import SparseRows
 from diminuendo.errors import InvalidInput
-from diminuendo.learners.base.kept import Kept
+from diminuendo.learners.base.kept.one_place import Kept
 from diminuendo.learners.base.stored_objectives import together
 from diminuendo.objectives.family import Family, Table
 from diminuendo.objectives.person import Person
-from diminuendo.sums.chains.entries import Entries
-from diminuendo.sums.chains.frozen import AskedPeople, PeopleLost
-from diminuendo.sums.chains.parted import added
+from diminuendo.sums.chains.people.entries import Entries
+from diminuendo.sums.chains.people.frozen import AskedPeople, PeopleLost
+from diminuendo.sums.chains.people.parted import added
 from diminuendo.sums.clip import Clip
 from diminuendo.types import Floats, Ints, Objective
 
