@@ -87,7 +87,7 @@ class PeopleMemory:
         self._values.admit(len(rows), batch)
         missing = self._items.first_batch > batch
         kinds = kinds if len(kinds) else np.zeros(len(rows), dtype=np.int64)
-        self._kept.keep_rows(people.family, people.table, rows, batch, kinds, missing)
+        self._kept.keep_rows(people.family, people.table, rows, batch, kinds, missing, people.again)
 
     def mark(self, rounds: list[int]) -> None:
         """Those who were kept last came in these rounds."""

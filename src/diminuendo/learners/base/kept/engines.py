@@ -11,7 +11,7 @@ learner.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -23,6 +23,7 @@ from diminuendo._cluster import cores
 from diminuendo.errors import InvalidInput
 from diminuendo.learners.base.kept.one_place import Kept
 from diminuendo.objectives.family import Family, Table
+from diminuendo.streams.people import People
 from diminuendo.sums.chains.people.entries import Entries
 from diminuendo.sums.chains.people.frozen import AskedPeople
 from diminuendo.sums.clip import Clip
@@ -48,8 +49,12 @@ class KeptPeople(Protocol):
         batch: int,
         kinds: Ints,
         missing: NDArray[np.bool_],
+        again: Callable[[], People] | None = None,
     ) -> None:
-        """Several people of one table and one batch, and their types; `missing`: items that were not there for them."""
+        """Several people of one table and one batch, and their types; `missing`: items that were not there for them.
+
+        `again`: reads the people of the table once more, where they need not be held.
+        """
         ...
 
     def mark(self, rounds: Sequence[int] | Ints) -> None:

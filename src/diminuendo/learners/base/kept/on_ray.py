@@ -14,6 +14,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import cloudpickle
@@ -29,6 +30,7 @@ from diminuendo.learners.base.kept.one_place import Kept
 from diminuendo.learners.base.stored_objectives import together
 from diminuendo.objectives.family import Family, Table
 from diminuendo.objectives.person import Person
+from diminuendo.streams.people import People
 from diminuendo.sums.chains.people.entries import Entries
 from diminuendo.sums.chains.people.frozen import AskedPeople, PeopleLost
 from diminuendo.sums.chains.people.parted import added
@@ -119,6 +121,7 @@ class KeptOnRay:
         batch: int,
         kinds: Ints,
         missing: NDArray[np.bool_],
+        again: Callable[[], People] | None = None,
     ) -> None:
         """Several people: each actor gets those who come one after the other, so that all have about as many."""
         self._last, first = [], 0
@@ -126,10 +129,10 @@ class KeptOnRay:
             mine, types = rows[first : first + many], kinds[first : first + many]
             first += many
 
-            def given(mine: Any = mine, types: Ints = types) -> tuple[Any, ...]:
-                return family, _rows_of(family, table, mine, self._n_items), batch, types, missing
-
-            self._tell(who, "keep_rows", given, batch)
+            told = family, _rows_of(family, table, mine, self._n_items), batch, types, missing
+            held = table if again is None else None
+            later = partial(_told_again, family, held, again, mine, self._n_items, told[2:])
+            self._tell(who, "keep_rows", told, batch, later)
             self._sizes[who] += many
             self._last.append((who, many))
 
@@ -152,12 +155,21 @@ class KeptOnRay:
                 told[:] = [gift for gift in told if gift.batch is None or gift.batch >= before]
             self._tell(who, "forget", (before,), None)
 
-    def _tell(self, who: int, name: str, given: Any, batch: int | None) -> None:
-        """Something that changes who is kept; an actor that is lost is told with all the rest when it is asked."""
-        gift = Gift(name, given if callable(given) else lambda: given, batch)
+    def _tell(
+        self,
+        who: int,
+        name: str,
+        given: tuple[Any, ...],
+        batch: int | None,
+        later: Callable[[], tuple[Any, ...]] | None = None,
+    ) -> None:
+        """Something that changes who is kept; an actor that is lost is told with all the rest when it is asked.
+
+        `later`: how to have what is given again, where it is not to be held.
+        """
         if self._how.remembers:
-            self._told[who].append(gift)
-        getattr(self._actors[who], name).remote(*gift.given())
+            self._told[who].append(Gift(name, (lambda: given) if later is None else later, batch))
+        getattr(self._actors[who], name).remote(*given)
 
     def _all(self, ask: Callable[[Any], Any]) -> list[Any]:
         """What each actor says, once all are there."""
@@ -378,6 +390,19 @@ def _rows_of(family: Family, table: Table, rows: range | Ints, n_items: int) -> 
     else:
         parts = [part.only(np.asarray(rows)) for part in family.rows(table, n_items)]
     return [SparseRows(part.indptr, part.indices, part.data, part.shape) for part in parts]
+
+
+def _told_again(
+    family: Family,
+    table: Table | None,
+    again: Callable[[], People] | None,
+    rows: range | Ints,
+    n_items: int,
+    others: tuple[Any, ...],
+) -> tuple[Any, ...]:
+    """People of a table that is at hand, or is read again."""
+    found = table if again is None else again().table
+    return family, _rows_of(family, found, rows, n_items), *others
 
 
 def _shared_out(sizes: Sequence[int], more: int) -> list[tuple[int, int]]:

@@ -7,7 +7,7 @@ What is worth to her by itself is clipped at each release and bounds all that is
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -19,6 +19,7 @@ from diminuendo.learners.base import stored_objectives
 from diminuendo.learners.base.stored_objectives import StoredObjectives
 from diminuendo.objectives.family import Family, Table
 from diminuendo.streams.moved import FunctionWalk, TableWalk, as_in_their_rows
+from diminuendo.streams.people import People
 from diminuendo.streams.walks import Room, Segment, singles
 from diminuendo.sums.batch import csr_rows
 from diminuendo.sums.chains.people.answers import Group, Walk
@@ -64,6 +65,7 @@ class Kept:
         batch: int,
         kinds: Ints,
         missing: NDArray[np.bool_],
+        again: Callable[[], People] | None = None,
     ) -> None:
         """Several people of one table and one batch, and their types; `missing`: items that were not there for them."""
         passing = Segment(family, table, rows)
