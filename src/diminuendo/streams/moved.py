@@ -7,6 +7,7 @@ function; what an item that joins would make of them is kept apart until it has 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ from diminuendo.streams.walks import (
     buffer_for,
     gains_around,
     said,
+    walkers_of,
     write_gains,
 )
 from diminuendo.sums.chains.people.answers import Moved
@@ -41,7 +43,10 @@ class TableWalk:
     def __init__(self, room: Room, people: Segment, starts: Ints, items: NDArray[Any]) -> None:
         if len(starts) != len(people) + 1:  # compiled code trusts that they fit each other
             raise InvalidInput(f"There are entries of {len(starts) - 1} people, and {len(people)} people.")
+        if people.family is None:
+            raise InvalidInput("These people are of no table.")
         self._room, self._people, self._starts, self._items = room, people, starts, items
+        self._family = people.family
         self._walk: Walkers | None = None
 
     def __repr__(self) -> str:
@@ -67,17 +72,10 @@ class TableWalk:
 
     def _may_move(self, joining: Ints, types: NDArray[Any]) -> Iterator[Ints]:
         """Everybody whom it may move, not too many at a time."""
-        rows, family = self._people.rows, self._people.family
-        first = int(joining[0])
-        if (
-            isinstance(rows, range)
-            and family is not None
-            and family.leaves == 1
-            and family.columns_are_items
-            and first != EMPTY_SLOT
-            and (joining == first).all()
-        ):
-            (found,) = family.rows(self._people.table, self._room.n_items)
+        rows, first = self._people.rows, int(joining[0])
+        same = first != EMPTY_SLOT and bool((joining == first).all())
+        if same and isinstance(rows, range) and _columns_are_items(self._people):
+            (found,) = self._family.rows(self._people.table, self._room.n_items)
             low = rows.start
             while low < rows.stop:
                 who = np.empty(min(TOGETHER, rows.stop - low), dtype=np.int64)
@@ -94,9 +92,36 @@ class TableWalk:
         if self._walk is not None:
             _go_on(self._walk, *further)
 
-    def around(self, slate: Sequence[int]) -> Iterator[tuple[int, Floats]]:
-        """What people would gain around a slate."""
-        return gains_around(self._room, [self._people], self._starts, self._items, slate)
+    def around(self, slate: Sequence[int]) -> Iterator[tuple[Ints, Floats]]:
+        """What people would gain around a slate: those who want nothing of it gain the same without any item."""
+        rows, buffers = np.asarray(self._people.rows), self._room.taken(self._people)
+        for low in range(0, len(rows), TOGETHER):
+            many = min(TOGETHER, len(rows) - low)
+            cares = self._care(slate, low, many)
+            others = low + np.flatnonzero(~cares)
+            if len(others):
+                walk = walkers_of(self._people.table, rows[others])
+                begins = np.concatenate([[0], np.cumsum(self._starts[others + 1] - self._starts[others])])
+                out = np.empty((1, begins[-1]))
+                beginnings = self._starts[others], self._starts[others + 1]
+                _ask_all(walk, buffers[0], *beginnings, self._items, buffers[1], begins, out[0])
+                yield others, out
+            who = low + np.flatnonzero(cares)
+            if len(who):
+                starts, items = _side_by_side(self._starts, self._items, who)
+                some = replace(self._people, rows=rows[who])
+                for first, found in gains_around(self._room, [some], starts, items, slate):
+                    yield who[first : first + TOGETHER], found
+
+    def _care(self, slate: Sequence[int], low: int, many: int) -> NDArray[np.bool_]:
+        """Who, of so many from number `low` on, may want something of a slate."""
+        cares, rows = np.ones(many, dtype=np.bool_), self._people.rows
+        if isinstance(rows, range) and _columns_are_items(self._people):
+            marks = np.zeros(self._room.n_items, dtype=np.bool_)
+            marks[[item for item in slate if item != EMPTY_SLOT]] = True
+            (found,) = self._family.rows(self._people.table, self._room.n_items)
+            _want(found.indptr, found.indices, marks, rows.start + low, cares)
+        return cares
 
 
 class FunctionWalk:
@@ -125,15 +150,29 @@ class FunctionWalk:
         """She has come so far."""
         self._slate = further
 
-    def around(self, slate: Sequence[int]) -> Iterator[tuple[int, Floats]]:
+    def around(self, slate: Sequence[int]) -> Iterator[tuple[Ints, Floats]]:
         """What she would gain around a slate."""
-        return gains_around(self._room, [self._person], self._starts, self._items, slate)
+        for _, found in gains_around(self._room, [self._person], self._starts, self._items, slate):
+            yield np.zeros(1, dtype=np.int64), found
+
+
+def _columns_are_items(people: Segment) -> bool:
+    """Whether an item that is not among somebody's columns is nothing to her."""
+    family = people.family
+    return family is not None and family.leaves == 1 and family.columns_are_items
+
+
+def _side_by_side(starts: Ints, items: NDArray[Any], who: Ints) -> tuple[Ints, NDArray[Any]]:
+    """The entries of some people, one after the other."""
+    lengths = starts[who + 1] - starts[who]
+    begins = np.concatenate([[0], np.cumsum(lengths)])
+    return begins, items[np.arange(begins[-1]) + np.repeat(starts[who] - begins[:-1], lengths)]
 
 
 def as_in_their_rows(people: Segment, n_items: int) -> SparseRows | None:
     """The rows of their table, where people lie side by side and say just that of items by themselves; else None."""
     family, rows = people.family, people.rows
-    if not isinstance(rows, range) or family is None or family.leaves > 1 or not family.columns_are_items:
+    if family is None or not isinstance(rows, range) or not _columns_are_items(people):
         return None
     (found,) = family.rows(people.table, n_items)
     state = np.empty(largest_state(people.table, rows.start, rows.stop))
@@ -213,6 +252,36 @@ def _who_has(
                         return count, person + 1
         j = stop
     return count, high
+
+
+@kernel
+def _want(
+    starts: Ints, columns: NDArray[Any], marks: NDArray[np.bool_], low: int, out: NDArray[np.bool_]
+) -> None:
+    """Who, from number `low` on, has a marked item among her columns."""
+    for number in range(len(out)):
+        found = False
+        for j in range(starts[low + number], starts[low + number + 1]):
+            found |= marks[columns[j]]
+        out[number] = found
+
+
+@kernel
+def _ask_all(
+    walk: Walkers,
+    buffer: GainBuffer,
+    lows: Ints,
+    highs: Ints,
+    items: NDArray[Any],
+    gained: Floats,
+    begins: Ints,
+    out: Floats,
+) -> None:
+    """What the entries of everybody would add from where she is, side by side. `gained` stays 0."""
+    table, rows, at, state = walk
+    for i in range(len(rows)):
+        low, high = lows[i], highs[i]
+        write_gains(table, rows[i], state, at[i], buffer, items, low, high, gained, out, low - begins[i])
 
 
 @kernel

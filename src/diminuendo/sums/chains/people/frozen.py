@@ -174,7 +174,8 @@ class FrozenPeople:
         for people, walk in self._groups:
             if walk is None:
                 raise InvalidInput("Nobody knows what these people would say; give what items add.")
-            self._add_around(people, walk.around(slate.tolist()), place, total)
+            for who, found in walk.around(slate.tolist()):
+                self._add_around(_only(people, who), [(0, found)], place, total)
         return total
 
     def _add_around(
@@ -187,7 +188,7 @@ class FrozenPeople:
             # Somebody who says nothing may be looked at again; nobody else.
             if not 0 <= first < len(starts) or starts[first] != starts[done]:
                 raise InvalidInput("People come one after the other, each once.")
-            if found.ndim != 2 or len(found) != len(total):
+            if found.ndim != 2 or len(found) not in (1, len(total)):
                 raise InvalidInput(
                     f"Expected {len(total)} parts, the whole slate first; got shape {found.shape}."
                 )
@@ -241,6 +242,12 @@ def clipped(people: Answers, clip: Clip, factors: Floats) -> tuple[NDArray[Any],
     room = np.empty(longest), np.empty(longest, dtype=np.int64)
     clip_focused(clip.rule, people.starts, people.items, people.values, factors, *room, ticks, scales)
     return ticks, scales
+
+
+def _only(people: Answers, who: Ints) -> Answers:
+    """Some people, side by side."""
+    starts, items, values = _of_some(people, who, people.values[people.starts[0] : people.starts[-1]])
+    return Answers(starts, items, values, people.weights[who], people.types[who])
 
 
 def _of_some(people: Answers, who: Ints, left: NDArray[Any]) -> tuple[Ints, NDArray[Any], NDArray[Any]]:
