@@ -28,7 +28,7 @@ def ray_module() -> Any:
 
 
 def joined(address: str, cores: int, *, people: bool = False) -> tuple[Any, Callable[[], None]]:
-    """Ray, connected to the cluster at `address`, or to one of so many cores that is started here; and how to leave it.
+    """Ray, connected to the cluster at `address`, or to one that is started here; and how to leave it.
 
     Without a dashboard. `people`: what people said will be there. Then nothing is written to disk where memory runs
     out, and of others a cluster must want a token: without one, whoever reaches it could read what is kept there.

@@ -13,8 +13,7 @@ import diminuendo as dim
 from diminuendo import Oracle, OverlapGreedy, People, SeededCoins
 from diminuendo.errors import InvalidInput
 from diminuendo.learners.base.kept import on_ray
-from diminuendo.learners.base.kept.engines import Here, engine_called
-from diminuendo.learners.base.kept.on_ray import OnRay
+from diminuendo.learners.base.kept.engines import Here, OnRay, engine_called
 from diminuendo.learners.base.kept.one_place import Kept
 from diminuendo.objectives.person import Person
 from diminuendo.privacy.budget import Budget

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from diminuendo.learners.base.kept.engines import Here
-from diminuendo.learners.base.kept.on_ray import OnRay
+from diminuendo.learners.base.kept.engines import Here, OnRay
 from diminuendo.sums.chains.people.entries import Entries
 from diminuendo.sums.chains.people.frozen import PeopleLost
 from tests.learners.test_engines import (
@@ -31,7 +30,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 
 
 def test_a_cluster_of_our_own_has_no_dashboard_and_writes_no_objects_to_disk() -> None:
-    kept = OnRay(1).room(12, CLIP, Entries(12, 1, CLIP.ceiling))
+    kept: Any = OnRay(1).room(12, CLIP, Entries(12, 1, CLIP.ceiling))
     assert ray._private.worker._global_node.webui_url in (None, "")
     nothing = np.zeros(12, dtype=np.bool_)
     kept.keep_rows(PEOPLE.family, PEOPLE.table, range(900), 0, np.zeros(900, dtype=np.int64), nothing)
@@ -78,7 +77,7 @@ def test_a_learner_on_actors_publishes_the_same_and_survives_a_kill() -> None:
 
 @pytest.mark.usefixtures("cluster")
 def test_a_chain_is_cut_where_an_actor_is_killed() -> None:
-    kept = OnRay(2).room(12, CLIP, Entries(12, 1, CLIP.ceiling))
+    kept: Any = OnRay(2).room(12, CLIP, Entries(12, 1, CLIP.ceiling))
     here = Here().room(12, CLIP, Entries(12, 1, CLIP.ceiling))
     nobody = np.zeros(900, dtype=np.int64), np.zeros(12, dtype=np.bool_)
     for each in (kept, here):

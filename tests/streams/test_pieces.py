@@ -16,7 +16,7 @@ import diminuendo as dim
 from diminuendo import OverlapGreedy, SeededCoins
 from diminuendo.errors import InvalidInput
 from diminuendo.learners.base.kept import on_ray
-from diminuendo.learners.base.kept.on_ray import OnRay
+from diminuendo.learners.base.kept.engines import OnRay
 from diminuendo.learners.base.replay import replay_in_pieces
 from diminuendo.streams.tables.pieces import Pieces
 from tests.kit.fake_ray import FakeRay

@@ -114,7 +114,7 @@ class TableWalk:
                     yield who[first : first + TOGETHER], found
 
     def _care(self, slate: Sequence[int], low: int, many: int) -> NDArray[np.bool_]:
-        """Who, of so many from number `low` on, may want something of a slate."""
+        """Who, of `many` people from number `low` on, may want something of a slate."""
         cares, rows = np.ones(many, dtype=np.bool_), self._people.rows
         if isinstance(rows, range) and _columns_are_items(self._people):
             marks = np.zeros(self._room.n_items, dtype=np.bool_)

@@ -317,7 +317,7 @@ class StoredPeople:
         return {"stored": repr((self.n_items, self.clip, self.schedule.ends, self.name, *known))}
 
     def admit(self, people: int, batch: int) -> None:
-        """So many more come in a batch; refuses more than there was room for."""
+        """`people` more come in a batch; refuses more than there was room for."""
         _validate.whole(batch, 0, len(self.schedule) - 1, "batch")
         if self._added + people > self.schedule.rounds:
             raise InvalidInput(f"More than the {self.schedule.rounds} people that there was room for.")

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from diminuendo import _validate
-from diminuendo._cluster import cores
+from diminuendo._cluster import LOCAL, cores
 from diminuendo.errors import InvalidInput
 from diminuendo.learners.base.kept.one_place import Kept
 from diminuendo.objectives.family import Family, Table
@@ -92,7 +92,7 @@ class Engine(Protocol):
 
 @dataclass(frozen=True)
 class Here:
-    """In this process: people are asked in so many parts, by so many threads. Kernels let go of Python's lock."""
+    """In this process: people are asked in `parts`, by `threads` at the same time. Kernels let go of Python's lock."""
 
     parts: int = 1
     threads: int = 1
@@ -106,6 +106,28 @@ class Here:
         return Kept(n_items, clip, entries, parts=self.parts, threads=self.threads)
 
 
+@dataclass(frozen=True)
+class OnRay:
+    """On `actors` of the Ray cluster at `address`; "local" starts one here, and ends it with the learner.
+
+    `remembers`: whether people are given again to an actor that takes the place of one that was lost; what they came in
+    is held until they are forgotten. Else a lost actor ends the learner: go on from a snapshot.
+    """
+
+    actors: int = 2
+    address: str = LOCAL
+    remembers: bool = True
+
+    def __post_init__(self) -> None:
+        _validate.positive_int(self.actors, "actors")
+
+    def room(self, n_items: int, clip: Clip, entries: Entries) -> KeptPeople:
+        """Room for people on actors."""
+        from diminuendo.learners.base.kept.on_ray import KeptOnRay  # here, because few have it
+
+        return KeptOnRay(self, n_items, clip, entries.n_types)
+
+
 def engine_called(said: str | Engine | None) -> Engine:
     """What was asked for, by name or as an engine; without it, this process."""
     if said is None or said == "here":
@@ -113,8 +135,6 @@ def engine_called(said: str | Engine | None) -> Engine:
     if said == "threads":
         return Here(cores(), cores())
     if said == "ray":
-        from diminuendo.learners.base.kept.on_ray import OnRay  # here, because few have it
-
         return OnRay()
     if isinstance(said, (str, type)) or not hasattr(said, "room"):
         raise InvalidInput(f"engine is 'here', 'threads', 'ray', Here(..) or OnRay(..); got {said!r}.")

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -21,11 +20,11 @@ import cloudpickle
 import numpy as np
 from numpy.typing import NDArray
 
-from diminuendo import _validate
-from diminuendo._cluster import LOCAL, joined
+from diminuendo._cluster import joined
 from diminuendo._plugins import Carried
 from diminuendo._sparse import SparseRows
 from diminuendo.errors import InvalidInput
+from diminuendo.learners.base.kept.engines import OnRay
 from diminuendo.learners.base.kept.one_place import Kept
 from diminuendo.learners.base.stored_objectives import together
 from diminuendo.objectives.family import Family, Table
@@ -38,27 +37,7 @@ from diminuendo.sums.clip import Clip
 from diminuendo.types import Floats, Ints, Objective
 
 SPARSE = 4
-"""Sums of which at most one in so many is not 0 travel as places and numbers."""
-
-
-@dataclass(frozen=True)
-class OnRay:
-    """On so many Ray actors of the cluster at `address`; "local" starts one here, and ends it with the learner.
-
-    `remembers`: whether people are given again to an actor that takes the place of one that was lost; what they came in
-    is held until they are forgotten. Else a lost actor ends the learner: go on from a snapshot.
-    """
-
-    actors: int = 2
-    address: str = LOCAL
-    remembers: bool = True
-
-    def __post_init__(self) -> None:
-        _validate.positive_int(self.actors, "actors")
-
-    def room(self, n_items: int, clip: Clip, entries: Entries) -> KeptOnRay:
-        """Room for people on actors."""
-        return KeptOnRay(self, n_items, clip, entries.n_types)
+"""Sums of which at most one in SPARSE is not 0 travel as places and numbers."""
 
 
 class Gift(NamedTuple):

@@ -112,7 +112,7 @@ class Kept:
         return parts[0] if len(parts) == 1 else PartedPeople(parts, self._pool)
 
     def frozen(self, weights: Ints, factors: Floats, parts: int = 1) -> list[FrozenPeople]:
-        """Everybody as they are now, in so many parts of about the same size."""
+        """Everybody as they are now, in `parts` of about the same size."""
         segments = self.people.frozen()
         ends = np.cumsum([len(segment) for segment in segments], dtype=np.int64)
         self._keep_once(segments, ends)

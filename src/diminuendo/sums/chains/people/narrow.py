@@ -46,7 +46,7 @@ class Numbers:
         self._size += len(more)
 
     def repeat(self, number: int, times: int) -> None:
-        """One number so many times."""
+        """One number, `times` times."""
         self.extend(np.array([number]))
         self._make_room(self._size + times - 1, self._room.dtype)
         self._room[self._size : self._size + times - 1] = number
