@@ -11,9 +11,10 @@ from diminuendo import _snapshots, _validate
 from diminuendo._plugins import Table
 from diminuendo.errors import InvalidInput, UnknownName
 from diminuendo.learners.base.entry import AnyEntry
+from diminuendo.learners.base.kept.engines import Here, OnRay
 from diminuendo.learners.base.learner import Learner
 from diminuendo.learners.base.patience import Patience, Patient
-from diminuendo.learners.base.replay import replay
+from diminuendo.learners.base.replay import replay, replay_in_pieces
 from diminuendo.learners.base.setting import Setting
 from diminuendo.learners.cascade_thompson import CascadeThompson
 from diminuendo.learners.epoch_greedy import EpochGreedy
@@ -238,9 +239,11 @@ __all__ = [
     "Boosted",
     "EpochGreedy",
     "ExploreExploit",
+    "Here",
     "LazyHedge",
     "Learner",
     "NoisyHedge",
+    "OnRay",
     "OrderedExperts",
     "OverlapGreedy",
     "OverlapSums",
@@ -253,5 +256,6 @@ __all__ = [
     "learner_class",
     "make",
     "replay",
+    "replay_in_pieces",
     "restore",
 ]

@@ -248,7 +248,7 @@ class EpochPolicy(MenuPolicy):
             0 <= made <= self.epochs.of(frame.settled)  # fewer, where nobody has released what is due
             and ((self._slate >= EMPTY_SLOT) & (self._slate < frame.n_items)).all()
             and (made == 0 or self._could_be_drawn(self._slate))
-            and all(made <= batch <= running for batch in self._people.batches)
+            and ((self._people.batches >= made) & (self._people.batches <= running)).all()
             and len(self._people) <= frame.rounds
         )
         if not sound:

@@ -12,6 +12,7 @@ from diminuendo.learners.base.entry import Advice, Entry
 from diminuendo.learners.base.feedback import Objectives
 from diminuendo.learners.base.frame import LONGEST, Frame
 from diminuendo.learners.base.items import ItemAvailability
+from diminuendo.learners.base.kept.engines import Engine, engine_called
 from diminuendo.learners.base.learner import Learner
 from diminuendo.learners.base.patience import Patient
 from diminuendo.learners.base.setting import checked_prior
@@ -58,6 +59,7 @@ def overlap_greedy(
     contexts: Contexts | None = None,
     rules: SlateRules | None = None,
     exclusions: bool = False,
+    engine: str | Engine | None = None,
 ) -> Learner:
     """Overlap greedy: keeps people, asks them again at every release, and follows greedy on what they said, with noise.
 
@@ -86,8 +88,10 @@ def overlap_greedy(
     `horizon`: how many people will come, None where nobody knows. `prior`, counting as `prior_people` people: which
     share of people each item pleases. `absent`: items that are not there yet. `rules`: what slates must keep to;
     `eligible`, for each slot its items, is one of them, and may be said by itself. `exclusions`: whether people may
-    exclude items, such as those that they have already.
+    exclude items, such as those that they have already. `engine`: where people are kept and asked, "threads", "ray" or
+    one of learners/base/engines.py; what is published is the same.
     """
+    place = engine_called(engine)
     public = _public_parts(
         "overlap-greedy", n_items, slots, horizon=horizon, epsilon=epsilon, delta=delta, visits=visits, prior=prior,
         prior_people=prior_people, absent=absent, eligible=eligible, ledger=ledger, coins=coins, patience=patience,
@@ -96,7 +100,7 @@ def overlap_greedy(
     paid_on = Ledger(public.budget) if ledger is None else ledger
     plan, items, known = public.plan, public.items, public.frame.contexts
     counts = None if known is None else TypeCounts(known, len(plan.schedule))
-    memory = PeopleMemory(public.frame, plan, items, paid_on, CLIP, counts)
+    memory = PeopleMemory(public.frame, plan, items, paid_on, CLIP, counts, place)
     payoffs = _paid_for(plan, paid_on)
     chains = 1 if known is None else _chains_kept(known.n_types, items)
     common = OneForAll(items, plan, public.prior, memory, around=memory, chains=chains)
