@@ -67,8 +67,8 @@ def test_what_is_acknowledged_is_synced_and_nobody_else_reads_the_file(path: Pat
 
 
 def test_addresses(tmp_path: Path) -> None:
-    with pytest.raises(InvalidInput, match="begin with sqlite"):
-        open_store("postgresql://somewhere")
+    with pytest.raises(InvalidInput, match="begin with sqlite, postgresql"):
+        open_store("mysql://somewhere")
     with pytest.raises(InvalidInput, match="No such file"):
         open_store(str(tmp_path / "none" / "service.db"))
     open_store(str(tmp_path / "a:b.db")).close()

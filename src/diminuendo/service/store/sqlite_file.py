@@ -14,9 +14,10 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from diminuendo.errors import InvalidInput, StoreUnavailable, Superseded, refuse_copies
+from diminuendo.errors import InvalidInput, StoreUnavailable, refuse_copies
+from diminuendo.service.store.led import Led
 from diminuendo.service.store.schema import APPLICATION, STEPS, statements
 
 PATIENCE = 5.0
@@ -46,13 +47,6 @@ WORDS = {
     "SQLITE_TOOBIG": "what was to be kept has more than a billion bytes",
 }
 """What is said of SQLite's own errors."""
-
-
-class Led(NamedTuple):
-    """What somebody writes as the trainer of a population, in its epoch."""
-
-    population: str
-    epoch: int
 
 
 class SqliteFile:
@@ -195,12 +189,7 @@ class SqliteFile:
     def check_leads(self, led: Led) -> None:
         """Refuse where another trainer leads."""
         found = self.rows("SELECT epoch FROM trainers WHERE population = ?", led.population)
-        if found != [(led.epoch,)]:
-            last = found[0][0] if found else 0
-            raise Superseded(
-                f"Epoch {led.epoch} of population {led.population!r} is over: the last one is {last}. Whoever leads it "
-                "now goes on; this trainer writes nothing of it."
-            )
+        led.check(found[0][0] if found else 0)
 
     def _time(self, public: bool = True) -> float:
         ((kept,),) = self.rows("SELECT at FROM clock")
