@@ -309,10 +309,14 @@ def shown(address: str) -> str:
     try:
         parts = urlsplit(address)
         host = f"{parts.hostname or ''}{f':{parts.port}' if parts.port else ''}"
+        whole = not parts.fragment and "@" not in parts.path + parts.query
     except ValueError:
+        whole = False
+    if not whole:  # a password with a / in it, say
         raise InvalidInput(
-            "The address of a PostgreSQL store is postgresql://user@host:port/database; this one cannot be read."
-        ) from None
+            "The address of a PostgreSQL store is postgresql://user@host:port/database, and this one cannot be read. "
+            "In a password write / as %2F, @ as %40, # as %23, ? as %3F and % as %25; or keep it in ~/.pgpass."
+        )
     return f"postgresql://{host}{parts.path}"
 
 
