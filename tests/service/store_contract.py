@@ -474,25 +474,28 @@ class StoreContract:
                 store.books("people", 1).lines.append(b"{}\n")
             assert another.lead("people", "two", after=2) == 3
 
-    def test_what_changed_since_some_time_is_told_by_placement(self, store: Store) -> None:
-        before = store.now()
+    def test_what_changed_since_some_time_is_told_by_placement(self, store: Store, address: str) -> None:
+        assert store.changed(0.0)[1] == {}
         epoch = begun(store)
         other, third = placement(store, "other"), placement(store, "third")
-        assert store.changed(before) == {1: Change(), other: Change(), third: Change()}
-        made = store.beat("somebody")
-        assert set(store.changed(made)) <= {third}  # in one tick of the clock, perhaps
+        since, found = store.changed(0.0)
+        assert found == {1: Change(), other: Change(), third: Change()}
+        assert since <= store.now()
         store.publish(epoch, replace(FIRST_MENU, placement=third))
-        leases = [store.lease(number, 5, 1.0, None) for number in (1, 1, third)]
-        first = store.add_event(other, "items", b"{}", "me")
-        second = store.add_event(other, "items", b"{}", "me")
+        assert [store.lease(number, 5, 1.0, None) is not None for number in (1, 1, third)] == [True] * 3
+        with open_store(address) as another:
+            first, second = (another.add_event(other, "items", b"{}", "me") for _ in range(2))
         assert second > first
-        found = store.changed(made)
+        then, found = store.changed(since)
         assert found == {1: Change(10), third: Change(5), other: Change(0, second)}
-        assert leases[2] is not None
-        assert set(store.changed(leases[2].at)) >= {third, other}
-        store.publish(epoch, replace(FIRST_MENU, version=2, forget_before=10))
-        assert 1 not in store.changed(made)  # its leases are in the snapshot
-        assert store.changed(store.beat("somebody") + 1.0) == {}
+        assert since <= then <= store.now()
+        assert store.changed(then)[1].items() <= found.items()  # the last of it again, perhaps
+        store.lease(1, 5, 1.0, None)
+        assert store.changed(then)[1][1] == Change(15), "whatever is new is told"
+        store.publish(epoch, replace(FIRST_MENU, version=2, forget_before=15))
+        assert 1 not in store.changed(then)[1]  # its leases are in the snapshot
+        later = store.now() + 3600
+        assert store.changed(later)[1] == {}
 
     def test_keys_of_the_trainer_are_kept_as_they_were_sealed_until_they_are_dropped(
         self, store: Store, address: str

@@ -247,9 +247,12 @@ class Store(Protocol):
         """By population who leads it; those that nobody ever led are not in it."""
         ...
 
-    def changed(self, since: float) -> dict[int, Change]:
+    def changed(self, since: float) -> tuple[float, dict[int, Change]]:
         """By number the placements that were made at that time or later, or of which rounds were leased since then, or
-        that operators changed; of each the latest. What costs nothing to ask where nothing happened."""
+        that operators changed; of each the latest. To ask costs nothing where nothing happened.
+
+        Before it, since when to ask the next time: what is not told of by then is written at that time or later.
+        """
         ...
 
     def beat(self, name: str, note: str = "") -> float:

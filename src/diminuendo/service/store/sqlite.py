@@ -244,8 +244,11 @@ class SqliteStore:
         found = self._file.rows("SELECT population, epoch, name FROM trainers")
         return {population: Leader(epoch, name) for population, epoch, name in found}
 
-    def changed(self, since: float) -> dict[int, Change]:
+    def changed(self, since: float) -> tuple[float, dict[int, Change]]:
         """By number the placements to which something happened at that time or later; of each the latest."""
+        ((then,),) = self._file.rows(
+            "SELECT at FROM clock"
+        )  # first: whoever writes later writes no earlier time
         found = self._file.rows(
             "SELECT placement, max(leased), max(event) FROM ("
             "SELECT placement, past AS leased, 0 AS event FROM leases WHERE at >= ? "
@@ -253,7 +256,7 @@ class SqliteStore:
             "UNION ALL SELECT number, 0, 0 FROM placements WHERE made_at >= ?) GROUP BY placement",
             *(since, since, since),
         )
-        return {placement: Change(leased, event) for placement, leased, event in found}
+        return then, {placement: Change(leased, event) for placement, leased, event in found}
 
     def beat(self, name: str, note: str = "") -> float:
         """Say that somebody is well, with a public note; when that was."""
