@@ -128,6 +128,9 @@ CREATE INDEX leases_at ON leases (at);
 CREATE INDEX events_at ON events (at);
 CREATE INDEX placements_made ON placements (made_at)
 """,
+    """
+ALTER TABLE clock ADD COLUMN moved TEXT    -- where all of this was moved to: nothing is written here any more
+""",
 )
 """What leads from each version to the next; a file's version is the number of steps it took."""
 

@@ -221,8 +221,16 @@ class PostgresStore:
         found = self._server.rows("SELECT population, epoch, name FROM diminuendo.trainers")
         return {population: Leader(epoch, name) for population, epoch, name in found}
 
-    def changed(self, since: float) -> dict[int, Change]:
+    def changed(self, since: float) -> tuple[float, dict[int, Change]]:
         """By number the placements to which something happened at that time or later; of each the latest."""
+        found = self._changed(since)
+        if not found:
+            return since, found
+        then = self.now()
+        self._settle()  # what has an earlier time is there now
+        return max(since, then), self._changed(since)
+
+    def _changed(self, since: float) -> dict[int, Change]:
         found = self._server.rows(
             "SELECT placement, max(leased), max(event) FROM ("
             "SELECT placement, past AS leased, 0 AS event FROM diminuendo.leases WHERE at >= $1 "

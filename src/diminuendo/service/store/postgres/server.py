@@ -200,7 +200,9 @@ class PostgresServer:
                     continue
                 known = [words for begins, words in WORDS.items() if code.startswith(begins)]
                 return None, known[0] if known else f"it failed with code {code or 'unknown'}", None
-            except (asyncpg.InterfaceError, OSError, TimeoutError, ValueError):
+            except (asyncpg.InterfaceError, OSError, TimeoutError) as error:
+                if isinstance(error, ValueError) and not isinstance(error, asyncpg.ClientConfigurationError):
+                    return None, WORDS["22"], None
                 if not (left and again):
                     return None, WORDS["08"], None
         raise AssertionError
