@@ -2,26 +2,30 @@
 
 A site whose noise is far below one (epsilon 100,000: nobody is protected here) publishes exact totals. Everybody who
 answers says 1, so all that was published adds up to the number of answers that counted. It is compared with what
-clients were told. Run by itself it prints what it saw:
+clients were told. On PostgreSQL, processes of the server are killed as well. Run by itself it prints what it saw:
 
-    python -m tests.service.chaos FOLDER KILLS PEOPLE
+    python -m tests.service.chaos FOLDER KILLS PEOPLE [postgres]
 """
 
 from __future__ import annotations
 
+import os
 import random
 import signal
 import sys
 import threading
 import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import asyncpg
 import msgspec
 import numpy as np
 
 from diminuendo.client import Client
-from diminuendo.errors import DiminuendoError
+from diminuendo.errors import DiminuendoError, StoreUnavailable
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.service.front.tokens import Tokens
 from diminuendo.service.keys import new_access_key, read_keys
@@ -30,13 +34,15 @@ from diminuendo.service.processes import Child, Processes
 from diminuendo.service.records import PublicMenu
 from diminuendo.service.site import read_site
 from diminuendo.service.store import MenuRow, Store, open_store
+from tests.kit import postgres
+from tests.kit.postgres import Server
 
 SETTLES = 15.0
 """Seconds after the last lease has expired, when all is settled and released."""
 TICKS = 1 << 10
 """What one answer adds to a total that is published (learners/slates/totals.py)."""
 SITE = """
-store = "site.db"
+store = "{store}"
 keys = "keys"
 listen = "127.0.0.1:0"
 front_ends = 2
@@ -121,25 +127,42 @@ class Load:
                     time.sleep(0.05)
 
 
-def played(folder: Path, kills: int, people: int, *, pause: float, deadline: float, seed: int = 0) -> Seen:
-    """A site in that folder, killed that many times; then it goes on until its horizon, and everything is compared."""
+def played(
+    folder: Path,
+    kills: int,
+    people: int,
+    *,
+    pause: float,
+    deadline: float,
+    seed: int = 0,
+    store: str = "site.db",
+    killers: Sequence[Callable[[random.Random], int]] = (),
+) -> Seen:
+    """A site in that folder, killed that many times; then it goes on until its horizon, and everything is compared.
+
+    `killers`: who else kills something, and says how much.
+    """
     key, hashed = new_access_key()
     path = folder / "site.toml"
-    path.write_text(SITE.format(hashed=hashed, people=people, deadline=deadline))
+    path.write_text(SITE.format(hashed=hashed, people=people, deadline=deadline, store=store))
     site, coins = read_site(path), random.Random(seed)
     list(prepared(site))
     processes = Processes(path, site.host, site.port, site.front_ends, lambda line: None)
     load = Load(f"http://127.0.0.1:{processes.port}", key)
-    store = open_store(site.store)
+    kept = open_store(site.store)
     try:
         processes.watch()
         load.start()
         while load.seen.kills < kills:
             time.sleep(coins.uniform(0.2, 2 * pause))
-            load.seen.kills += kill(coins.choice(processes.children))
+            which = coins.randrange(len(processes.children) + len(killers))
+            if which < len(killers):
+                load.seen.kills += killers[which](coins)
+            else:
+                load.seen.kills += kill(processes.children[which - len(killers)])
             processes.watch()
         until = time.monotonic() + 600
-        while not over(store, people) and time.monotonic() < until:
+        while not over(kept, people) and time.monotonic() < until:
             processes.watch()
             time.sleep(0.2)
         load.stop()
@@ -147,8 +170,8 @@ def played(folder: Path, kills: int, people: int, *, pause: float, deadline: flo
         load.stopped.set()
         processes.stop()
     seen = load.seen
-    compare(seen, store, Tokens(read_keys(site.keys).tokens, 1))
-    store.close()
+    compare(seen, kept, Tokens(read_keys(site.keys).tokens, 1))
+    kept.close()
     return seen
 
 
@@ -162,15 +185,48 @@ def kill(child: Child) -> int:
     return 1
 
 
+def killers_of(server: Server, database: str) -> list[Callable[[random.Random], int]]:
+    """Who ends one connection, and who kills its process, after which all of them end and the server recovers."""
+
+    def pick(coins: random.Random) -> int | None:
+        query = (
+            "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        )
+        found = sorted(pid for (pid,) in server.sql(database, query))
+        return coins.choice(found) if found else None
+
+    def end(coins: random.Random) -> int:
+        try:
+            which = pick(coins)
+            return 0 if which is None else len(server.sql(database, f"SELECT pg_terminate_backend({which})"))
+        except (OSError, asyncpg.PostgresError):
+            return 0  # it recovers
+
+    def crash(coins: random.Random) -> int:
+        try:
+            which = pick(coins)
+            if which is None:
+                return 0
+            os.kill(which, signal.SIGKILL)
+            return 1
+        except (OSError, asyncpg.PostgresError):
+            return 0
+
+    return [end, crash]
+
+
 def over(store: Store, people: int) -> bool:
     """Whether all rounds were handed out, and those of all blocks but the last are settled."""
-    menus, leases = store.menus(1), store.leases(1, 0)
-    handed_out = bool(leases) and leases[-1].end == people
-    return (
-        handed_out
-        and store.now() > leases[-1].expires_at + SETTLES
-        and leases[0].first >= first_of(menus[-1])
-    )
+    try:
+        menus, leases = store.menus(1), store.leases(1, 0)
+        handed_out = bool(leases) and leases[-1].end == people
+        return (
+            handed_out
+            and store.now() > leases[-1].expires_at + SETTLES
+            and leases[0].first >= first_of(menus[-1])
+        )
+    except StoreUnavailable:
+        return False
 
 
 def first_of(menu: MenuRow) -> int:
@@ -203,7 +259,13 @@ def main() -> None:
     folder, kills, people = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
     folder.mkdir(parents=True)
     began = time.monotonic()
-    seen = played(folder, kills, people, pause=1.5, deadline=4.0)
+    with ExitStack() as ending:
+        store, killers = "site.db", list[Callable[[random.Random], int]]()
+        if "postgres" in sys.argv:
+            server = ending.enter_context(postgres.running())
+            database = server.database()
+            store, killers = server.address(database), killers_of(server, database)
+        seen = played(folder, kills, people, pause=1.5, deadline=4.0, store=store, killers=killers)
     print(
         f"{seen.kills} kills in {time.monotonic() - began:.0f} s; {len(seen.decisions):,} decisions, of them "
         f"{seen.fillers:,} fillers; {seen.twice} rounds twice; {seen.in_time:,} answers acknowledged in time and "
