@@ -52,5 +52,5 @@ def test_a_key_that_was_thrown_away_opens_nothing(tmp_path: Path) -> None:
     keys.drop(1, key.number)
     assert keys.of(1) == set()
     assert keys.open(1, said) is None
-    with pytest.raises(InvalidInput, match="Restore that folder"):
+    with pytest.raises(InvalidInput, match="Bring that folder back"):
         keys.open_snapshot(1, snapshot)

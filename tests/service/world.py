@@ -121,9 +121,11 @@ class World:
     def opened(self) -> SqliteStore:
         return SqliteStore(self.folder / "store.db", wall=lambda: self.time)
 
-    def trainer(self, store: SqliteStore | None = None, marks: Marks | None = None) -> Trainer:
+    def trainer(self, store: SqliteStore | None = None, marks: Marks | None = None, **more: Any) -> Trainer:
         log = Log(self.written)
-        return Trainer(store or self.opened(), self.folder / "keys", coins=SameCoins, marks=marks, log=log)
+        return Trainer(
+            store or self.opened(), self.folder / "keys", coins=SameCoins, marks=marks, log=log, **more
+        )
 
     def play(self, ticks: int, step: Callable[[], Any]) -> None:
         for _ in range(ticks):

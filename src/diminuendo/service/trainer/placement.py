@@ -12,7 +12,9 @@ from __future__ import annotations
 import math
 import zlib
 from collections import deque
+from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import Any, Protocol
 
 import msgspec
@@ -26,12 +28,12 @@ from diminuendo.privacy.ledger import Ledger
 from diminuendo.randomness.coins import Coins
 from diminuendo.service.menus import public_menu
 from diminuendo.service.records import PlacementFacts
-from diminuendo.service.store import EventRow, LeaseRow, PlacementRow, Publication, Store
+from diminuendo.service.store import Change, EventRow, LeaseRow, PlacementRow, Publication, Store
 from diminuendo.service.trainer.answers import AnswerReader
 from diminuendo.service.trainer.heard import Heard, noted
 from diminuendo.service.trainer.keys import Keys
 from diminuendo.service.trainer.made import in_flight, made
-from diminuendo.service.trainer.rehearsal import rehearse
+from diminuendo.service.trainer.rehearsal import rehearse_once
 
 STALE = 60.0
 """Seconds for which a front end may go on sealing to a key after there is a newer one; later answers are not read."""
@@ -99,8 +101,11 @@ class Placement:
         ledger: Ledger,
         marks: Marks,
         coins: Coins | None = None,
+        written: Callable[[], float] | None = None,
     ) -> None:
-        self.number, self._name, self.beats_as = row.number, row.name, f"placement {row.name}"
+        """`written`: a time that is written down, before which nothing is written later."""
+        self.number, self._name = row.number, row.name
+        self._written = written or partial(store.beat, f"placement {row.name}")
         self._store, self._epoch, self._keys, self._ledger, self._marks = store, epoch, keys, ledger, marks
         self.facts = msgspec.json.decode(row.facts, type=PlacementFacts)
         self._reader, self._clock = AnswerReader(row.number, self.facts, keys), Clock()
@@ -119,6 +124,20 @@ class Placement:
         self.overruns = 0
         """How often a release took longer than its allowance: who looks at the clock may learn something from that."""
 
+    @property
+    def version(self) -> int:
+        """Of the last menu that was published; 0 where there is none."""
+        return self._kept.version
+
+    @property
+    def moment(self) -> float:
+        """When something is to be done next, should nothing be leased or changed before; infinity: nothing."""
+        return self._moment(self._waits[0]) if self._waits else math.inf
+
+    def knows(self, change: Change) -> bool:
+        """Whether that is no news."""
+        return change.leased <= self.learner.rounds and change.event <= self._kept.events
+
     # One step: everything that has happened by now, in the order of time.
 
     def step(self) -> None:
@@ -126,7 +145,7 @@ class Placement:
         if not self._kept.version:
             self.learner.release()
             self._publish(self._store.now(), drew=False)
-            rehearse(self.facts, self._reader)
+            rehearse_once(self.facts, self._reader)
         events = self._store.events(self.number, self._kept.events)
         if events:
             self._store.stop_leases(self._epoch, self.number)
@@ -154,7 +173,7 @@ class Placement:
             if self._waits or not leases:
                 return leases, until
         until, first = (
-            self._store.beat(self.beats_as),
+            self._written(),
             self._waits[0].first if self._waits else leases[0].first,
         )
         found, many = self._store.leases(self.number, first), len(self._waits)
@@ -288,8 +307,7 @@ class Placement:
         self._store.publish(self._epoch, publication)
         self._marks.reached("published")
         self._refreshed, self._kept.learner = at, b""
-        for number in before - {number for number, _ in self._kept.keys}:
-            self._keys.drop(self.number, number)
+        self._keys.drop(self.number, *(before - {number for number, _ in self._kept.keys}))
         self._marks.reached("keys dropped")
 
     def _oldest(self, at: float) -> float:
