@@ -65,18 +65,18 @@ class Server:
     def __init__(self, programs: Path, *settings: str) -> None:
         self._programs, self._settings, self._made = programs, (*SETTINGS, *settings), 0
         self.folder = Path(tempfile.mkdtemp(prefix="dim-pg-", dir="/tmp"))
-        self._lowered: list[str] = []
+        self.lowered: list[str] = []
         if os.getuid() == 0:
             user = next(name for name in ("postgres", "nobody") if _is_user(name))
             shutil.chown(self.folder, user)
-            self._lowered = [
+            self.lowered = [
                 "setpriv",
                 f"--reuid={user}",
                 f"--regid={pwd.getpwnam(user).pw_gid}",
                 "--clear-groups",
             ]
         subprocess.run(
-            [*self._lowered, programs / "initdb", "--no-sync", "-A", "trust", "-U", "owner", "-E", "UTF8",
+            [*self.lowered, programs / "initdb", "--no-sync", "-A", "trust", "-U", "owner", "-E", "UTF8",
              "--no-locale", "-D", self.folder / "data"],
             check=True, stdout=subprocess.DEVNULL, cwd="/",
         )  # fmt: skip
@@ -85,7 +85,7 @@ class Server:
     def start(self) -> None:
         """Start it, and wait until it answers."""
         options = [word for setting in self._settings for word in ("-c", setting)]
-        ends = [*self._lowered, "--pdeathsig", "QUIT"] if self._lowered else []
+        ends = [*self.lowered, "--pdeathsig", "QUIT"] if self.lowered else []
         self.process = subprocess.Popen(
             [*ends, self._programs / "postgres", "-D", self.folder / "data", "-k", self.folder, *options],
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd="/", start_new_session=True,
@@ -161,6 +161,33 @@ def running(*settings: str) -> Iterator[Server]:
         yield server
     finally:
         server.remove()
+
+
+@contextmanager
+def pooled(server: Server, database: str) -> Iterator[str]:
+    """The address of PgBouncer before a database: each transaction may get another of two connections."""
+    program = shutil.which("pgbouncer", path=f"{os.environ['PATH']}:/usr/sbin")
+    if program is None:
+        pytest.skip("no pgbouncer here; Debian has it under that name")
+    settings = server.folder / "pgbouncer.ini"
+    settings.write_text(
+        f"[databases]\n{database} = host={server.folder} dbname={database} user=owner\n"
+        f"[pgbouncer]\npool_mode = transaction\ndefault_pool_size = 2\nauth_type = any\nlisten_addr =\n"
+        f"listen_port = 6432\nunix_socket_dir = {server.folder}\nlogfile = {server.folder}/pgbouncer.log\n"
+    )
+    process = subprocess.Popen(
+        [*server.lowered, program, "-q", settings], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    try:
+        until = time.monotonic() + STARTS
+        while not (server.folder / ".s.PGSQL.6432").exists():
+            assert process.poll() is None, "pgbouncer did not start"
+            assert time.monotonic() < until, "pgbouncer did not get ready"
+            time.sleep(0.02)
+        yield f"{server.address(database)}&port=6432"
+    finally:
+        process.terminate()
+        process.wait(STARTS)
 
 
 def _is_user(name: str) -> bool:

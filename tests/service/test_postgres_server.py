@@ -18,8 +18,10 @@ import pytest
 from diminuendo.errors import InvalidInput, StoreUnavailable, Superseded
 from diminuendo.service.records import Report
 from diminuendo.service.store import AnswerRow, VisitRow, open_store
+from diminuendo.service.store.led import Led
 from diminuendo.service.store.postgres import PostgresStore, server, shown
 from diminuendo.service.store.postgres.schema import FUNCTIONS, STEPS
+from diminuendo.service.store.postgres.server import Db
 from tests.kit import postgres
 from tests.kit.postgres import Server
 from tests.service.store_contract import ANNA, FIRST_MENU, answered, begun, said
@@ -283,15 +285,23 @@ def test_what_changed_is_not_told_before_what_has_an_earlier_time(address: str) 
 
 def test_who_led_before_is_refused_also_in_the_midst_of_something(address: str) -> None:
     """A transaction of the one who led is waited for; what it begins afterwards is refused."""
-    with open_store(address) as store, open_store(address) as another:
-        old = begun(store)
-        fence = "SELECT epoch FROM diminuendo.trainers WHERE population = 'people' FOR SHARE"
-        slow = Holding(address, f"{fence}; INSERT INTO diminuendo.ledger VALUES ('people', 0, 'x')")
+    with PostgresStore(address) as store, open_store(address) as another:
+        old, goes_on, there = begun(store), threading.Event(), threading.Event()
+
+        async def slowly(db: Db) -> None:
+            there.set()
+            await asyncio.get_running_loop().run_in_executor(None, goes_on.wait)
+            await db.execute("INSERT INTO diminuendo.ledger VALUES ('people', 0, 'x')")
+
+        writing = threading.Thread(target=lambda: store._server.writing(slowly, Led("people", old)))
         leading = threading.Thread(target=lambda: another.lead("people", "two"))
+        writing.start()
+        there.wait()
         leading.start()
         leading.join(0.2)
         assert leading.is_alive()
-        slow.end()
+        goes_on.set()
+        writing.join()
         leading.join()
         assert store.ledger("people") == [b"x"]
         calls: list[Callable[[], object]] = [
@@ -301,6 +311,27 @@ def test_who_led_before_is_refused_also_in_the_midst_of_something(address: str) 
         for refused in calls:
             with pytest.raises(Superseded):
                 refused()
+
+
+def test_what_changes_nothing_is_synced_as_well(postgres_server: Server, database: str, address: str) -> None:
+    """Else it would be acknowledged sooner, and tell that it was the second, or too late."""
+
+    def synced() -> int:
+        ((found,),) = postgres_server.sql(database, "SELECT pg_current_wal_flush_lsn() - '0/0'")
+        return int(found)
+
+    with open_store(address) as store:
+        begun(store)
+        store.put(answered(1))
+        for nothing in (answered(1), [AnswerRow(9, 1, b"of no placement")]):
+            postgres_server.sql(database, "CHECKPOINT", "SELECT 1")
+            before = synced()
+            store.put(nothing)
+            assert synced() > before
+        store.erase(1, [1])
+        before = synced()
+        store.erase(1, [1])
+        assert synced() > before
 
 
 @pytest.mark.slow
@@ -333,7 +364,7 @@ def test_an_answer_that_comes_while_its_round_is_forgotten_is_forgotten(address:
 def test_two_who_count_the_same_people_never_wait_for_each_other_both(address: str) -> None:
     with open_store(address) as store, open_store(address) as another:
         begun(store)
-        people = [bytes([each]) * 16 for each in range(40)]
+        people = [bytes([each]) * 16 for each in range(100)]
 
         def count(where: Any, order: list[bytes], first: int) -> None:
             rows = [VisitRow(1, person, 1, first + number) for number, person in enumerate(order)]
@@ -349,6 +380,9 @@ def test_two_who_count_the_same_people_never_wait_for_each_other_both(address: s
         for thread in threads:
             thread.join()
         assert sum(each.counts for each in counted) == len(people)
+        assert time.monotonic() - began < 1.0, (
+            "PostgreSQL looks after a second whether two wait for each other"
+        )
 
 
 # Its clock.
