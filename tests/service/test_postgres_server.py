@@ -361,7 +361,10 @@ def test_an_answer_that_comes_while_its_round_is_forgotten_is_forgotten(address:
         assert said(store) == {}
 
 
-def test_two_who_count_the_same_people_never_wait_for_each_other_both(address: str) -> None:
+def test_two_who_count_the_same_people_never_wait_for_each_other_both(
+    address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server, "UNDONE", ())  # else whoever is undone tries again, and nobody notices
     with open_store(address) as store, open_store(address) as another:
         begun(store)
         people = [bytes([each]) * 16 for each in range(100)]
@@ -380,9 +383,6 @@ def test_two_who_count_the_same_people_never_wait_for_each_other_both(address: s
         for thread in threads:
             thread.join()
         assert sum(each.counts for each in counted) == len(people)
-        assert time.monotonic() - began < 1.0, (
-            "PostgreSQL looks after a second whether two wait for each other"
-        )
 
 
 # Its clock.
