@@ -205,7 +205,7 @@ def killed(path: Path, address: str, mark: str) -> None:
     assert ran.returncode == -signal.SIGKILL
 
 
-@pytest.mark.parametrize("mark", mostly_slow(MARKS, ["source stopped", "ledger copied"]))
+@pytest.mark.parametrize("mark", mostly_slow(MARKS, ["ledger copied"]))
 def test_a_move_that_is_cut_off_is_run_again(mark: str, path: Path, address: str) -> None:
     with open_store(str(path)) as store:
         lived_in(store)

@@ -17,6 +17,7 @@ from diminuendo.service.store import Counted, VisitRow, open_store
 from diminuendo.service.store.postgres.roles import make_roles
 from diminuendo.service.store.postgres.schema import PRIVATE, PUBLIC
 from tests.kit.postgres import Server
+from tests.kit.slow import mostly_slow
 from tests.service.store_contract import ANNA, BUDGET, FIRST_MENU, answered, begun, placement, said
 
 ELSE = ("requests",)
@@ -98,7 +99,7 @@ def test_what_trainers_do_their_role_may(roles: Roles) -> None:
     assert roles.refused("a_trainer", "DROP TABLE diminuendo.ledger")
 
 
-@pytest.mark.parametrize("who", ["a_front", "a_audit"])
+@pytest.mark.parametrize("who", mostly_slow(["a_front", "a_audit"], ["a_front"]))
 def test_private_tables_are_read_and_written_by_trainers_alone(roles: Roles, who: str) -> None:
     with open_store(roles.address("owner")) as store:
         begun(store)
@@ -129,6 +130,7 @@ def said_by_statistics(roles: Roles, who: str) -> list[object]:
     return list(roles.server.sql(roles.database, query, user=who))
 
 
+@pytest.mark.slow
 def test_front_ends_and_auditors_change_nothing_that_is_published(roles: Roles) -> None:
     with open_store(roles.address("owner")) as store:
         begun(store)

@@ -17,7 +17,7 @@ import pytest
 
 from diminuendo.errors import InvalidInput, StoreUnavailable, Superseded
 from diminuendo.service.records import Report
-from diminuendo.service.store import AnswerRow, VisitRow, open_store
+from diminuendo.service.store import AnswerRow, Counted, VisitRow, open_store
 from diminuendo.service.store.led import Led
 from diminuendo.service.store.postgres import PostgresStore, server, shown
 from diminuendo.service.store.postgres.schema import FUNCTIONS, STEPS
@@ -100,6 +100,23 @@ def test_a_role_that_does_not_wait_for_the_disk_is_refused_and_each_write_says_t
         postgres_server.sql(database, f"ALTER DATABASE {database} RESET synchronous_commit", "SELECT 1")
 
 
+def test_a_database_that_shows_those_who_waited_what_was_before_is_refused(
+    postgres_server: Server, database: str, address: str
+) -> None:
+    postgres_server.sql(
+        database,
+        f"ALTER DATABASE {database} SET default_transaction_isolation = 'repeatable read'",
+        "SELECT 1",
+    )
+    try:
+        with pytest.raises(InvalidInput, match="read committed"):
+            open_store(address)
+    finally:
+        postgres_server.sql(
+            database, f"ALTER DATABASE {database} RESET default_transaction_isolation", "SELECT 1"
+        )
+
+
 def test_databases_of_others_are_left_alone(postgres_server: Server, fresh: str) -> None:
     postgres_server.sql(fresh, "CREATE TABLE public.poems (line text)", "SELECT 1")
     try:
@@ -110,15 +127,21 @@ def test_databases_of_others_are_left_alone(postgres_server: Server, fresh: str)
         postgres_server.sql(fresh, "DROP TABLE public.poems", "SELECT 1")
 
 
-def test_newer_tables_are_refused_and_older_ones_take_the_steps_that_they_lack(
-    postgres_server: Server, fresh: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.slow
+def test_stores_are_opened_by_several_at_once(postgres_server: Server, fresh: str) -> None:
     address = postgres_server.address(fresh)
     program = "import sys; from diminuendo.service.store import open_store; open_store(sys.argv[1]).beat(sys.argv[2])"
     running = [subprocess.Popen([sys.executable, "-c", program, address, str(each)]) for each in range(3)]
     assert [process.wait(timeout=60) for process in running] == [0] * 3  # all at once, where there was none
     with open_store(address) as store:
         assert set(store.beats()) == set("012")
+
+
+def test_newer_tables_are_refused_and_older_ones_take_the_steps_that_they_lack(
+    postgres_server: Server, fresh: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    address = postgres_server.address(fresh)
+    with open_store(address) as store:
         begun(store)
     with monkeypatch.context() as patch:
         more = "CREATE TABLE diminuendo.more (x integer); INSERT INTO diminuendo.more VALUES (5)"
@@ -235,6 +258,9 @@ class Holding:
         self._db = self._loop.run_until_complete(asyncpg.connect(address))
         self._loop.run_until_complete(self._db.execute(f"BEGIN; {statement}"))
 
+    def go_on(self, statement: str) -> None:
+        self._loop.run_until_complete(self._db.execute(statement))
+
     def end(self) -> None:
         self._loop.run_until_complete(self._db.execute("COMMIT"))
         self._loop.run_until_complete(self._db.close())
@@ -299,10 +325,11 @@ def test_who_led_before_is_refused_also_in_the_midst_of_something(address: str) 
         there.wait()
         leading.start()
         leading.join(0.2)
-        assert leading.is_alive()
+        waits = leading.is_alive()
         goes_on.set()
         writing.join()
         leading.join()
+        assert waits
         assert store.ledger("people") == [b"x"]
         calls: list[Callable[[], object]] = [
             lambda: store.publish(old, replace(FIRST_MENU, version=2)),
@@ -324,7 +351,6 @@ def test_what_changes_nothing_is_synced_as_well(postgres_server: Server, databas
         begun(store)
         store.put(answered(1))
         for nothing in (answered(1), [AnswerRow(9, 1, b"of no placement")]):
-            postgres_server.sql(database, "CHECKPOINT", "SELECT 1")
             before = synced()
             store.put(nothing)
             assert synced() > before
@@ -361,28 +387,33 @@ def test_an_answer_that_comes_while_its_round_is_forgotten_is_forgotten(address:
         assert said(store) == {}
 
 
-def test_two_who_count_the_same_people_never_wait_for_each_other_both(
-    address: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(server, "UNDONE", ())  # else whoever is undone tries again, and nobody notices
-    with open_store(address) as store, open_store(address) as another:
+ANSWER = "SELECT diminuendo.put('{{1}}', '{{{0}}}', '{{x}}', '{{}}', '{{}}', '{{}}', '{{}}', '{{}}')"
+VISIT = (
+    "SELECT diminuendo.put('{{}}', '{{}}', '{{}}', '{{1}}', ARRAY[decode(repeat('0{0}', 16), 'hex')], '{{1}}', "
+    "'{{{0}}}', ARRAY[''::bytea])"
+)
+
+
+@pytest.mark.parametrize("statement", [ANSWER, VISIT], ids=["answers", "visits"])
+def test_two_who_write_at_once_wait_for_each_other_and_never_both(statement: str, address: str) -> None:
+    """One has written 1 and will write 2. The other is given 2 and 1, and waits for 1 before it has written 2."""
+    with open_store(address) as store:
         begun(store)
-        people = [bytes([each]) * 16 for each in range(100)]
-
-        def count(where: Any, order: list[bytes], first: int) -> None:
-            rows = [VisitRow(1, person, 1, first + number) for number, person in enumerate(order)]
-            counted.extend(where.put([AnswerRow(1, 99 - row.round % 100, b"x") for row in rows], rows))
-
+        rows = answered(2, 1)
+        visits = [VisitRow(1, bytes([number]) * 16, 1, 50 + number) for number in (2, 1)]
         counted = list[Any]()
-        threads = [
-            threading.Thread(target=count, args=(store, people, 0)),
-            threading.Thread(target=count, args=(another, people[::-1], 100)),
-        ]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        assert sum(each.counts for each in counted) == len(people)
+        first = Holding(address, statement.format(1))
+        putting = threading.Thread(
+            target=lambda: counted.append(store.put(rows) if statement == ANSWER else store.put([], visits))
+        )
+        putting.start()
+        putting.join(0.2)
+        waits = putting.is_alive()
+        first.go_on(statement.format(2))  # fails after a second where both wait
+        first.end()
+        putting.join()
+        assert waits
+        assert counted == [[] if statement == ANSWER else [Counted(False, 52), Counted(False, 51)]]
 
 
 # Its clock.

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Self
 
 import msgspec
 
-from diminuendo.errors import InvalidInput, refuse_copies
+from diminuendo.errors import InvalidInput, StoreUnavailable, refuse_copies
 from diminuendo.service.records import Report
 from diminuendo.service.store import (
     AnswerRow,
@@ -202,7 +203,6 @@ class PostgresStore:
         self._check_population(population)
 
         async def lead(db: Db) -> int:
-            await db.execute("SELECT diminuendo.tick()")
             await db.execute(
                 "INSERT INTO diminuendo.trainers VALUES ($1, 0, '') ON CONFLICT DO NOTHING", population
             )
@@ -212,6 +212,7 @@ class PostgresStore:
             await db.execute(
                 f"UPDATE diminuendo.trainers SET epoch = $2, name = $3 {which}", population, epoch, trainer
             )
+            await db.execute("SELECT diminuendo.tick()")
             return epoch
 
         return self._server.writing(lead)
@@ -286,11 +287,13 @@ class PostgresStore:
         """No further round is handed out until a menu that is published later is in effect; the next one to be."""
 
         async def stop(db: Db) -> int:
-            await db.execute("SELECT diminuendo.tick()")
             found = await db.fetchval(
                 "UPDATE diminuendo.counters SET stopped = $2 WHERE placement = $1 RETURNING next",
                 *(placement, await _version(db, placement)),
             )
+            await db.execute(
+                "SELECT diminuendo.tick()"
+            )  # last, here and below: all that is public waits for it
             return int(found)
 
         return self._server.writing(stop, self._led(epoch, placement))
@@ -316,7 +319,6 @@ class PostgresStore:
                 number,
                 new.version,
             )
-            await db.execute("SELECT diminuendo.tick()")
             await db.execute(
                 "INSERT INTO diminuendo.menus (placement, version, first, past, effective_at, body) "
                 "VALUES ($1, $2, $3, $4, $5, $6)",
@@ -330,6 +332,7 @@ class PostgresStore:
                 "DELETE FROM diminuendo.leases WHERE placement = $1 AND past <= $2", number, before
             )
             await forget(db)
+            await db.execute("SELECT diminuendo.tick()")
 
         async def forget(db: Db) -> None:
             await db.execute(
@@ -339,18 +342,19 @@ class PostgresStore:
 
         led = self._led(epoch, number)
         self._server.writing(publish, led)
-        self._settle()  # whoever was storing an answer has not known yet what is forgotten
-        self._server.writing(forget, led)
+        with suppress(StoreUnavailable):  # whoever was storing an answer has not known yet what is forgotten
+            self._settle()
+            self._server.writing(forget, led)
 
     def allow(self, epoch: int, placement: int, past: int) -> None:
         """Rounds before this one may be leased by the last menu."""
 
         async def allow(db: Db) -> None:
-            await db.execute("SELECT diminuendo.tick()")
             await db.execute(
                 "UPDATE diminuendo.menus SET past = $3 WHERE placement = $1 AND version = $2",
                 *(placement, await _version(db, placement), past),
             )
+            await db.execute("SELECT diminuendo.tick()")
 
         self._server.writing(allow, self._led(epoch, placement))
 

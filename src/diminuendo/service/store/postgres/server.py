@@ -74,7 +74,7 @@ LONGEST = 60.0
 """Seconds that one statement may take."""
 TRIES = 3
 """How often a transaction is tried that PostgreSQL has undone because of others."""
-BEGIN = "BEGIN; SET LOCAL idle_in_transaction_session_timeout = '5s'; "
+BEGIN = "BEGIN; SET LOCAL idle_in_transaction_session_timeout = '3s'; "
 WRITE = f"{BEGIN}SELECT {SCHEMA}.writing()"
 LOCK = "SELECT pg_advisory_xact_lock(1684630889, 2)"
 """One at a time makes tables."""
@@ -255,6 +255,11 @@ class PostgresServer:
                     f"{self.name} has {setting} off: what was acknowledged, and what was paid for, could be lost. Set "
                     "it to on, for the server, the database and the role."
                 )
+        if (level := await db.fetchval("SHOW transaction_isolation")) != "read committed":
+            raise InvalidInput(
+                f"{self.name} begins transactions as {level}: whoever has waited for others would not see what they "
+                "wrote. Set default_transaction_isolation to read committed, for the database and the role."
+            )
         if await self._version(db) == len(STEPS):
             return
         await db.execute(BEGIN + LOCK)
