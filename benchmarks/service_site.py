@@ -61,7 +61,7 @@ def site(folder: Path, *, stores: str = 'store = "site.db"', **facts: Any) -> It
     )
     subprocess.run([sys.executable, "-m", "diminuendo.service", "prepare", str(path)], check=True, stdout=-3)
     told = read_site(path)
-    processes = Processes(path, told.host, told.port, told.front_ends, print)
+    processes = Processes(path, told.host, told.port, told.front_ends, print, told.trainers)
     address = f"http://127.0.0.1:{processes.port}"
     try:
         processes.watch()

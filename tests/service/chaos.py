@@ -15,10 +15,11 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 import asyncpg
 import msgspec
@@ -32,7 +33,7 @@ from diminuendo.service.keys import new_access_key, read_keys
 from diminuendo.service.prepare import prepared
 from diminuendo.service.processes import Child, Processes
 from diminuendo.service.records import PublicMenu
-from diminuendo.service.site import read_site
+from diminuendo.service.site import Site, read_site
 from diminuendo.service.store import MenuRow, Store, open_store
 from tests.kit import postgres
 from tests.kit.postgres import Server
@@ -127,6 +128,53 @@ class Load:
                     time.sleep(0.05)
 
 
+class Playing(NamedTuple):
+    """A site that runs, and people who come to it."""
+
+    site: Site
+    processes: Processes
+    load: Load
+    store: Store
+
+
+@contextmanager
+def playing(
+    folder: Path, people: int, deadline: float, trainers: int = 1, more: str = "", store: str = "site.db"
+) -> Iterator[Playing]:
+    """A site in that folder, with people who come from the beginning. `more`: further options, at the top."""
+    key, hashed = new_access_key()
+    path = folder / "site.toml"
+    told = SITE.format(hashed=hashed, people=people, deadline=deadline, store=store)
+    path.write_text(f"trainers = {trainers}\n{more}\n{told}")
+    site = read_site(path)
+    list(prepared(site))
+    processes = Processes(path, site.host, site.port, site.front_ends, lambda line: None, site.trainers)
+    load = Load(f"http://127.0.0.1:{processes.port}", key)
+    kept = open_store(site.store)
+    try:
+        processes.watch()
+        load.start()
+        yield Playing(site, processes, load, kept)
+    finally:
+        load.stopped.set()
+        for child in processes.children:  # one that was stopped does not hear that it should end
+            if child.process is not None and child.process.poll() is None:
+                child.process.send_signal(signal.SIGCONT)
+        processes.stop()
+        kept.close()
+
+
+def finished(playing: Playing, people: int) -> Seen:
+    """Until the horizon; then everything is compared."""
+    until = time.monotonic() + 600
+    while not over(playing.store, people) and time.monotonic() < until:
+        playing.processes.watch()
+        time.sleep(0.2)
+    playing.load.stop()
+    compare(playing.load.seen, playing.store, Tokens(read_keys(playing.site.keys).tokens, 1))
+    return playing.load.seen
+
+
 def played(
     folder: Path,
     kills: int,
@@ -135,6 +183,8 @@ def played(
     pause: float,
     deadline: float,
     seed: int = 0,
+    trainers: int = 1,
+    more: str = "",
     store: str = "site.db",
     killers: Sequence[Callable[[random.Random], int]] = (),
 ) -> Seen:
@@ -142,37 +192,14 @@ def played(
 
     `killers`: who else kills something, and says how much.
     """
-    key, hashed = new_access_key()
-    path = folder / "site.toml"
-    path.write_text(SITE.format(hashed=hashed, people=people, deadline=deadline, store=store))
-    site, coins = read_site(path), random.Random(seed)
-    list(prepared(site))
-    processes = Processes(path, site.host, site.port, site.front_ends, lambda line: None)
-    load = Load(f"http://127.0.0.1:{processes.port}", key)
-    kept = open_store(site.store)
-    try:
-        processes.watch()
-        load.start()
-        while load.seen.kills < kills:
+    coins = random.Random(seed)
+    with playing(folder, people, deadline, trainers, more, store) as site:
+        while site.load.seen.kills < kills:
             time.sleep(coins.uniform(0.2, 2 * pause))
-            which = coins.randrange(len(processes.children) + len(killers))
-            if which < len(killers):
-                load.seen.kills += killers[which](coins)
-            else:
-                load.seen.kills += kill(processes.children[which - len(killers)])
-            processes.watch()
-        until = time.monotonic() + 600
-        while not over(kept, people) and time.monotonic() < until:
-            processes.watch()
-            time.sleep(0.2)
-        load.stop()
-    finally:
-        load.stopped.set()
-        processes.stop()
-    seen = load.seen
-    compare(seen, kept, Tokens(read_keys(site.keys).tokens, 1))
-    kept.close()
-    return seen
+            one = coins.choice([*killers, *site.processes.children])
+            site.load.seen.kills += kill(one) if isinstance(one, Child) else one(coins)
+            site.processes.watch()
+        return finished(site, people)
 
 
 def kill(child: Child) -> int:

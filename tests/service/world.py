@@ -122,10 +122,14 @@ class World:
         return SqliteStore(self.folder / "store.db", wall=lambda: self.time)
 
     def trainer(self, store: SqliteStore | None = None, marks: Marks | None = None, **more: Any) -> Trainer:
-        log = Log(self.written)
-        return Trainer(
-            store or self.opened(), self.folder / "keys", coins=SameCoins, marks=marks, log=log, **more
-        )
+        """One that listens to nobody before it begins, unless something else is said."""
+        told: dict[str, Any] = {
+            "coins": SameCoins,
+            "marks": marks,
+            "log": Log(self.written),
+            "listens": 0.0,
+        } | more
+        return Trainer(store or self.opened(), self.folder / "keys", **told)
 
     def play(self, ticks: int, step: Callable[[], Any]) -> None:
         for _ in range(ticks):

@@ -24,8 +24,8 @@ from diminuendo.service.store import EventRow, LeaseRow, MenuRow, PlacementRow
 if TYPE_CHECKING:
     from diminuendo.privacy.books import Books
 
-WELL, LATE = 15.0, 60.0
-"""Seconds: until then somebody is well who said so, and until then merely late."""
+WELL, LATE, GONE = 15.0, 60.0, 3600.0
+"""Seconds: until then somebody is well who said so, until then merely late, and then not expected any more."""
 POINTS = 400
 """Of how many moments it is remembered how many rounds had been handed out."""
 NOT_SAID = "not said"
@@ -103,6 +103,8 @@ class PlacementView:
     """Items that are not shown any more, or not now."""
     waits: bool = False
     """Whether something went wrong with it, so that the trainer tries again later."""
+    stopped: bool = False
+    """Whether nothing is released in its population any more, since the store was put back."""
     heard: HeardNote | None = None
     """How many answered, about, where that is published."""
 
@@ -273,12 +275,26 @@ class Public:
             return None if row is None else self._view(row, now)
 
     def health(self) -> list[Health]:
-        """The trainer, and then every front end: who was well, how long ago."""
+        """Trainers, then front ends: who was well, how long ago; of each kind those of the last hour, or the last."""
         beats, now = self._store.beats(), self.now()
         known = [Health(name, max(0.0, now - at)) for name, (at, _) in sorted(beats.items())]
-        trainers = [one for one in known if one.name.startswith("trainer")]
-        trainer = min(trainers, key=lambda one: one.age or 0.0, default=Health("trainer", None))
-        return [trainer, *(one for one in known if one.name.startswith("front"))]
+        found = list[Health]()
+        for kind in ("trainer", "front"):
+            those = sorted(
+                (one for one in known if one.name.startswith(kind)), key=lambda one: one.age or 0.0
+            )
+            lately = [one for one in those if (one.age or 0.0) < GONE]
+            found += sorted(lately, key=lambda one: one.name) or those[:1]
+        return found
+
+    def stopped(self) -> dict[str, str]:
+        """By population in which nothing is released any more, why."""
+        kind = "population "
+        return {
+            name.removeprefix(kind): note
+            for name, (_, note) in self._store.beats().items()
+            if name.startswith(kind) and note
+        }
 
     def _view(self, row: PlacementRow, now: float) -> PlacementView:
         """What is known of a placement, brought up to date."""
@@ -296,6 +312,7 @@ class Public:
                 view.retired -= set(change.get("appear", ()))
         beats = self._store.beats()
         view.waits = bool(beats.get(f"placement {row.name}", (0.0, ""))[1])
+        view.stopped = bool(beats.get(f"population {row.population}", (0.0, ""))[1])
         if (note := beats.get(f"heard {row.name}")) is not None:
             view.heard = msgspec.json.decode(note[1], type=HeardNote)
         self._read_menus(view, now)

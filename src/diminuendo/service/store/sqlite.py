@@ -25,9 +25,10 @@ from diminuendo.service.store import (
     Publication,
     VisitRow,
 )
-from diminuendo.service.store.given import AT_ONCE, DAY, PART, is_answer, is_number, is_visit, report_of
+from diminuendo.service.store.given import AT_ONCE, DAY, is_answer, is_number, is_visit, report_of
 from diminuendo.service.store.led import Led, next_epoch
 from diminuendo.service.store.sqlite_file import SqliteFile
+from diminuendo.service.store.sqlite_snapshots import SqliteSnapshots
 
 if TYPE_CHECKING:
     from diminuendo.privacy.books import Books
@@ -40,6 +41,7 @@ class SqliteStore:
 
     def __init__(self, path: str | Path, wall: Callable[[], float] = time.time) -> None:
         self._file = SqliteFile(path, wall)
+        self._snapshots = SqliteSnapshots(self._file)
 
     def __repr__(self) -> str:
         return f"<SqliteStore {self._file.path}>"
@@ -316,7 +318,10 @@ class SqliteStore:
         """Menu, limits, snapshot and deletions, at once."""
         new, number, before = publication, publication.placement, publication.forget_before
         led = self._led(epoch, number)
-        rest = self._put_snapshot(led, new)
+        last = self._version(number)
+        self._snapshots.drop(led, number, last)  # of one who was killed
+        if new.version == last + 1:
+            self._snapshots.begin(led, new)
         with self._file.writing(led):
             forgotten = self._counter(number, "forgotten")
             if new.version != (last := self._version(number)) + 1:
@@ -328,7 +333,7 @@ class SqliteStore:
                 "INSERT INTO menus (placement, version, first, past, effective_at, body) VALUES (?, ?, ?, ?, ?, ?)",
                 *(number, new.version, new.first, past, new.effective_at, new.menu),
             )
-            self._file.execute("INSERT INTO snapshot_parts VALUES (?, ?, ?, ?)", number, new.version, *rest)
+            self._snapshots.end(new)
             self._file.execute(
                 "DELETE FROM answers WHERE placement = ? AND round < ? AND sealed IS NOT NULL", number, before
             )
@@ -336,30 +341,7 @@ class SqliteStore:
             self._file.execute(
                 "UPDATE counters SET forgotten = ? WHERE placement = ?", max(before, forgotten), number
             )
-        self._drop_snapshots(led, number, new.version)
-
-    def _put_snapshot(self, led: Led, new: Publication) -> tuple[int, bytes]:
-        """All of a snapshot but for its last part, which is returned with its number; nobody reads it yet.
-
-        Part by part: nobody else writes meanwhile, and whoever answers waits.
-        """
-        there = self._version(new.placement)
-        self._drop_snapshots(led, new.placement, there)  # of one who was killed
-        firsts = range(0, max(1, len(new.snapshot)), PART)
-        for number, first in enumerate(firsts[:-1] if new.version == there + 1 else ()):
-            with self._file.gently(), self._file.writing(led):
-                self._file.execute(
-                    "INSERT INTO snapshot_parts VALUES (?, ?, ?, ?)",
-                    *(new.placement, new.version, number, new.snapshot[first : first + PART]),
-                )
-        return len(firsts) - 1, new.snapshot[firsts[-1] :]
-
-    def _drop_snapshots(self, led: Led, placement: int, but: int) -> None:
-        """Drop snapshots of all versions but one, part by part."""
-        which = "placement = ? AND version <> ?"
-        for (row,) in self._file.rows(f"SELECT rowid FROM snapshot_parts WHERE {which}", placement, but):
-            with self._file.gently(), self._file.writing(led):
-                self._file.execute("DELETE FROM snapshot_parts WHERE rowid = ?", row)
+        self._snapshots.drop(led, number, new.version)
 
     def allow(self, epoch: int, placement: int, past: int) -> None:
         """Rounds before this one may be leased by the last menu."""
@@ -390,11 +372,7 @@ class SqliteStore:
 
     def snapshot(self, placement: int) -> bytes | None:
         """The last one that was published, sealed; None where there is none."""
-        found = self._file.rows(
-            "SELECT sealed FROM snapshot_parts WHERE placement = ? AND version = ? ORDER BY part",
-            *(placement, self._version(placement)),
-        )
-        return b"".join(part for (part,) in found) if found else None
+        return self._snapshots.read(placement, self._version(placement))
 
     def ledger(self, population: str, after: int = 0) -> list[bytes]:
         """The lines of a ledger but for the first `after`."""

@@ -24,6 +24,7 @@ from diminuendo.service.trainer.halves import FolderHalves, StoreHalves
 from diminuendo.service.trainer.keys import Keys
 from diminuendo.service.trainer.made import budget_of
 from diminuendo.service.trainer.placement import Marks, Placement
+from diminuendo.service.trainer.sharing import NOBODY
 from diminuendo.service.trainer.witnesses import Heads, Witnesses
 
 LONGEST_WAIT = 60.0
@@ -90,7 +91,7 @@ class Population:
         except Superseded:
             raise
         except Exception as error:
-            if self._parts.store.leaders()[self.name].epoch != self.epoch:
+            if self._parts.store.leaders().get(self.name, NOBODY).epoch != self.epoch:
                 raise Superseded(f"Somebody else leads population {self.name!r}.") from None
             self._parts.log.fault(error, placement=row.name)
             where = traceback.extract_tb(error.__traceback__)[-1]

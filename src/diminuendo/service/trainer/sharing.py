@@ -19,6 +19,9 @@ SILENT = 10.0
 NOBODYS = 3.0
 """Seconds after which a population without a leader is taken by whoever sees it."""
 
+NOBODY = Leader(0, "")
+"""Who led a population that nobody ever led."""
+
 Beats = Mapping[str, tuple[float, str]]
 
 
@@ -59,7 +62,7 @@ class Sharing:
         trainers = sorted({*well(beats, now), self._name})
         rank, many = trainers.index(self._name), len(trainers)
         share = len(names) // many + (rank < len(names) % many)
-        before = {name: leaders.get(name, Leader(0, "")) for name in names}
+        before = {name: leaders.get(name, NOBODY) for name in names}
         free = [name for name in names if name not in mine and before[name].name not in trainers]
         self._since = {name: self._since.get(name, now) for name in free}
         first = rank * (len(free) // many) + min(

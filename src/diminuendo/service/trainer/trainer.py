@@ -23,7 +23,7 @@ from diminuendo.service.trainer.agenda import Agenda
 from diminuendo.service.trainer.halves import read_masters
 from diminuendo.service.trainer.placement import Marks, NoMarks, Placement
 from diminuendo.service.trainer.population import Parts, Population
-from diminuendo.service.trainer.sharing import Sharing
+from diminuendo.service.trainer.sharing import NOBODY, Sharing
 from diminuendo.service.trainer.witnesses import LISTENS, STOPPED, Witnesses
 
 POLL, LOOKS, BEAT = 0.05, 1.0, 2.0
@@ -44,12 +44,14 @@ class Trainer:
         *,
         name: str = "trainer",
         in_store: bool = False,
+        listens: float = LISTENS,
         coins: Callable[[], Coins | None] = lambda: None,
         marks: Marks | None = None,
         log: Log | None = None,
     ) -> None:
         """`keys`: the folder of its keys, which is not where the store is. `in_store`: whether their secret halves are
-        in the store, sealed with a master key that lies in the folder. `coins`: for tests."""
+        in the store, sealed with a master key that lies in the folder. `listens`: seconds from when it leads until it
+        pays for anything. `coins`: for tests."""
         put_back.refuse_older(store, Path(keys))
         self.name, self._store, self._folder, self._log = name, store, Path(keys), log or Log()
         self._agenda, self._sharing, self._witnesses = Agenda(), Sharing(name), Witnesses()
@@ -66,7 +68,7 @@ class Trainer:
         self._before: dict[str, int] | None = None  # epochs of whoever had its name before it began
         self._beat, self._looked, self._written, self._older = 0.0, 0.0, 0.0, False
         self._notes: dict[str, tuple[float, str]] = {}  # everybody's, when it looked last
-        self._fronts = False  # whether there are front ends that could have seen something
+        self._pause = listens
         self._note, self._spent = (
             "{}",
             dict[str, tuple[str, float]](),
@@ -135,7 +137,7 @@ class Trainer:
             if (population := self.led.get(row.population)) is None or population.stopped:
                 self._agenda.drop(number)
                 continue
-            listens = max(population.since + LISTENS, now + POLL) if self._listens(population) else 0.0
+            listens = max(population.since + self._pause, now + POLL) if self._listens(population) else 0.0
             noted = bool(self._notes.get(f"placement {row.name}", (0.0, ""))[1])
             try:
                 self._agenda.put(number, population.step(row, now, listens, noted))
@@ -183,7 +185,8 @@ class Trainer:
 
     def _say_well(self) -> None:
         """Beat, unless the store has forgotten the last one."""
-        self._older = self._older or self._store.beats().get(self.name, (0.0, ""))[0] < self._beat
+        last = self._beat  # first: another thread may beat meanwhile
+        self._older = self._older or self._store.beats().get(self.name, (0.0, ""))[0] < last
         if self._older:
             return
         self._beat = self._store.beat(self.name, self._note)
@@ -207,7 +210,7 @@ class Trainer:
             self._store.leaders()
         )  # after the notes: of what it leads, nobody else published what is in them
         for population in list(self.led.values()):
-            if leaders[population.name].epoch != population.epoch:
+            if leaders.get(population.name, NOBODY).epoch != population.epoch:
                 self._let_go(population)
         own = {name: leader.epoch for name, leader in leaders.items() if leader.name == self.name}
         self._before = own if self._before is None else self._before
@@ -257,12 +260,12 @@ class Trainer:
 
     def _listens(self, population: Population) -> bool:
         """Whether a front end may not have said yet what it has seen."""
-        return self._fronts and self._looked < population.since + LISTENS
+        return self._pause > 0 and self._looked < population.since + self._pause
 
     def _compare(self) -> None:
         """Stop populations of which somebody has seen what is not in the store."""
-        self._fronts = self._witnesses.hear(self._notes)
-        for row in self._rows.values() if self._fronts else ():
+        self._witnesses.hear(self._notes)
+        for row in self._rows.values():
             population = self.led.get(row.population)
             if population is not None and not population.stopped and population.lacks(row, self._witnesses):
                 population.stopped = True

@@ -35,8 +35,8 @@ class Witnesses:
         self._read: dict[str, float] = {}
         self._seen: dict[str, Seen] = {}
 
-    def hear(self, beats: Mapping[str, tuple[float, str]]) -> bool:
-        """Read what is new; whether there is a front end at all."""
+    def hear(self, beats: Mapping[str, tuple[float, str]]) -> None:
+        """Read what is new."""
         for name, (at, note) in beats.items():
             if name.startswith(FRONT_ENDS) and self._read.get(name) != at:
                 self._read[name] = at
@@ -44,7 +44,6 @@ class Witnesses:
                     self._seen[name] = msgspec.json.decode(note or "{}", type=Seen)
                 except msgspec.MsgspecError:  # of another version, or no front end of ours
                     self._seen.pop(name, None)
-        return bool(self._read)
 
     def of(self, placement: str) -> set[tuple[int, str]]:
         """Versions and heads of a placement that somebody has seen."""
@@ -60,9 +59,9 @@ class Heads:
         self._many = 0
 
     def has(self, head: str) -> bool:
-        """Whether the ledger in the store has, or had, that head."""
+        """Whether the ledger in the store has, or had, that head; a menu without one says nothing of it."""
         if head not in self._heads:
             lines = self._store.ledger(self._population, self._many)
             self._many += len(lines)
             self._heads.update(msgspec.json.decode(line)["hash"] for line in lines)
-        return head in self._heads
+        return not head or head in self._heads
