@@ -196,8 +196,12 @@ def played(
     with playing(folder, people, deadline, trainers, more, store) as site:
         while site.load.seen.kills < kills:
             time.sleep(coins.uniform(0.2, 2 * pause))
-            one = coins.choice([*killers, *site.processes.children])
-            site.load.seen.kills += kill(one) if isinstance(one, Child) else one(coins)
+            which = coins.randrange(len(killers) + len(site.processes.children))
+            site.load.seen.kills += (
+                killers[which](coins)
+                if which < len(killers)
+                else kill(site.processes.children[which - len(killers)])
+            )
             site.processes.watch()
         return finished(site, people)
 
