@@ -267,7 +267,7 @@ def first_of(menu: MenuRow) -> int:
 
 def compare(seen: Seen, store: Store, tokens: Tokens) -> None:
     """Fill in what the store says, and what clients were told, of all blocks that were published."""
-    books = store.books("everybody", None)
+    books = store.books("everybody", 0)
     names = [drawn.name for drawn in Ledger.on(books).drawn]
     assert len(names) == len(set(names)), "a release was entered twice"
     totals = [name for name in names if ".plan" not in name]

@@ -132,8 +132,8 @@ def test_a_leader_that_slept_writes_nothing_and_lets_go_of_that_population_alone
         world.play(1, two.step)
     assert world.time - died < TAKEOVER
     refused: list[Callable[[], object]] = [
-        lambda: world.store.allow(population.epoch, number, 10**6),
-        lambda: slept._publish(world.time, drew=False),
+        lambda: world.store.allow(population.epoch, number, 10**6, 0.0),
+        lambda: slept._publish(world.time),
         lambda: slept._ledger.charge(Composed(())),
     ]
     for each in refused:

@@ -7,9 +7,6 @@ import msgspec
 from diminuendo.service.records import Report
 from diminuendo.service.store import AnswerRow, VisitRow
 
-DAY = 86_400.0
-"""Seconds for which an operator's request is remembered."""
-
 AT_ONCE = 10_000
 """Answers that are read at a time; others may write in between."""
 

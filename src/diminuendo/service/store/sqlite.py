@@ -13,6 +13,7 @@ import msgspec
 from diminuendo.errors import InvalidInput, refuse_copies
 from diminuendo.service.records import Report
 from diminuendo.service.store import (
+    DAY,
     AnswerRow,
     Change,
     Counted,
@@ -25,13 +26,16 @@ from diminuendo.service.store import (
     Publication,
     VisitRow,
 )
-from diminuendo.service.store.given import AT_ONCE, DAY, is_answer, is_number, is_visit, report_of
+from diminuendo.service.store.given import AT_ONCE, is_answer, is_number, is_visit, report_of
 from diminuendo.service.store.led import Led, next_epoch
 from diminuendo.service.store.sqlite_file import SqliteFile
 from diminuendo.service.store.sqlite_snapshots import SqliteSnapshots
 
 if TYPE_CHECKING:
     from diminuendo.privacy.books import Books
+
+IN_EFFECT = "coalesce((SELECT max({}) FROM menus WHERE placement = ? AND effective_at <= ?), -1)"
+"""Of the menus of a placement that are in effect by some time, the largest of a column."""
 
 
 class SqliteStore:
@@ -95,9 +99,10 @@ class SqliteStore:
         ]
 
     def add_event(self, placement: int, kind: str, body: bytes, by: str) -> int:
-        """Write down what an operator does; its number."""
+        """Write down what an operator does, and hand out no further round by any menu so far; its number."""
         with self._file.writing() as at:
             self._counter(placement)
+            self._stop(placement)
             ((seq,),) = self._file.rows(
                 "INSERT INTO events (placement, at, kind, body, by) VALUES (?, ?, ?, ?, ?) RETURNING seq",
                 *(placement, at, kind, body, by),
@@ -155,9 +160,11 @@ class SqliteStore:
     def _left(self, placement: int, at: float) -> tuple[int, int, int] | None:
         """The version of the menu in effect, its next round, and the one before which it ends; None: no round left."""
         found = self._file.rows(
-            "SELECT version, max(first, next), past, stopped FROM menus JOIN counters USING (placement) "
+            "SELECT version, max(first, next), max(past, coalesce((SELECT max(allowed.past) FROM allowed "
+            "WHERE placement = ? AND version = menus.version AND effective_at <= ?), 0)), stopped "
+            "FROM menus JOIN counters USING (placement) "
             "WHERE placement = ? AND effective_at <= ? ORDER BY version DESC LIMIT 1",
-            *(placement, at),
+            *(placement, at, placement, at),
         )
         if not found:
             self._counter(placement)
@@ -276,8 +283,8 @@ class SqliteStore:
         """All leases from the one that begins with round `first` on, in order."""
         found = self._file.rows(
             "SELECT first, past, version, at, expires_at, report, reported_at FROM leases "
-            "WHERE placement = ? AND first >= ? ORDER BY first",
-            *(placement, first),
+            f"WHERE placement = ? AND first >= ? AND past > {IN_EFFECT.format('forgets')} ORDER BY first",
+            *(placement, first, placement, self.now()),
         )
         return [
             LeaseRow(first, end, version, at, expires_at, report_of(said), reported_at)
@@ -304,10 +311,13 @@ class SqliteStore:
     def stop_leases(self, epoch: int, placement: int) -> int:
         """No further round is handed out until a menu that is published later is in effect; the next one to be."""
         with self._file.writing(self._led(epoch, placement)):
-            self._file.execute(
-                "UPDATE counters SET stopped = ? WHERE placement = ?", self._version(placement), placement
-            )
+            self._stop(placement)
             return self._counter(placement)
+
+    def _stop(self, placement: int) -> None:
+        self._file.execute(
+            "UPDATE counters SET stopped = ? WHERE placement = ?", self._version(placement), placement
+        )
 
     def _version(self, placement: int) -> int:
         """The version of the last menu that was published."""
@@ -322,7 +332,7 @@ class SqliteStore:
         self._snapshots.drop(led, number, last)  # of one who was killed
         if new.version == last + 1:
             self._snapshots.begin(led, new)
-        with self._file.writing(led):
+        with self._file.writing(led) as at:
             forgotten = self._counter(number, "forgotten")
             if new.version != (last := self._version(number)) + 1:
                 raise InvalidInput(
@@ -330,25 +340,34 @@ class SqliteStore:
                 )
             past = new.most if new.end is None else min(new.end, new.most)
             self._file.execute(
-                "INSERT INTO menus (placement, version, first, past, effective_at, body) VALUES (?, ?, ?, ?, ?, ?)",
-                *(number, new.version, new.first, past, new.effective_at, new.menu),
+                "INSERT INTO menus (placement, version, first, past, effective_at, body, forgets, lines) "
+                "SELECT ?, ?, ?, ?, ?, ?, ?, coalesce(max(seq) + 1, 0) FROM ledger "
+                "WHERE population = (SELECT population FROM placements WHERE number = ?)",
+                *(number, new.version, new.first, past, new.effective_at, new.menu, before, number),
             )
             self._snapshots.end(new)
             self._file.execute(
                 "DELETE FROM answers WHERE placement = ? AND round < ? AND sealed IS NOT NULL", number, before
             )
-            self._file.execute("DELETE FROM leases WHERE placement = ? AND past <= ?", number, before)
+            self._file.execute(  # of what is in effect: when something was published is nobody's business
+                f"DELETE FROM leases WHERE placement = ? AND past <= {IN_EFFECT.format('forgets')}",
+                *(number, number, at),
+            )
+            self._file.execute(
+                f"DELETE FROM allowed WHERE placement = ? AND version < {IN_EFFECT.format('version')}",
+                *(number, number, at),
+            )
             self._file.execute(
                 "UPDATE counters SET forgotten = ? WHERE placement = ?", max(before, forgotten), number
             )
         self._snapshots.drop(led, number, new.version)
 
-    def allow(self, epoch: int, placement: int, past: int) -> None:
-        """Rounds before this one may be leased by the last menu."""
+    def allow(self, epoch: int, placement: int, past: int, effective_at: float) -> None:
+        """From that time on rounds before `past` may be leased by the last menu."""
         with self._file.writing(self._led(epoch, placement)):
             self._file.execute(
-                "UPDATE menus SET past = ? WHERE placement = ? AND version = ?",
-                *(past, placement, self._version(placement)),
+                "INSERT OR REPLACE INTO allowed (placement, version, past, effective_at) VALUES (?, ?, ?, ?)",
+                *(placement, self._version(placement), past, effective_at),
             )
 
     def keep_key(self, epoch: int, placement: int, number: int, sealed: bytes) -> None:
@@ -375,13 +394,15 @@ class SqliteStore:
         return self._snapshots.read(placement, self._version(placement))
 
     def ledger(self, population: str, after: int = 0) -> list[bytes]:
-        """The lines of a ledger but for the first `after`."""
-        which = "population = ? AND seq >= ?"
-        found = self._file.rows(f"SELECT line FROM ledger WHERE {which} ORDER BY seq", population, after)
+        """The lines of a ledger that are shown by now, but for the first `after`."""
+        which, most = "population = ? AND seq >= ? AND seq < ?", self._file.shown(population)
+        found = self._file.rows(
+            f"SELECT line FROM ledger WHERE {which} ORDER BY seq", population, after, most
+        )
         return [line for (line,) in found]
 
     def books(self, population: str, epoch: int | None) -> Books:
-        """The ledger of a population and what was released on it; to be read only where there is no epoch."""
+        """The ledger of a population and what was released on it; without an epoch what is shown by now."""
         from diminuendo.service.store.sqlite_books import SqliteBooks
 
         self._check_population(population)

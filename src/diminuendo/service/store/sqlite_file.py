@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from diminuendo.errors import InvalidInput, StoreUnavailable, refuse_copies
+from diminuendo.service.store import DAY
 from diminuendo.service.store.led import Led
 from diminuendo.service.store.schema import APPLICATION, STEPS, statements
 
@@ -203,6 +204,17 @@ class SqliteFile:
     def execute_all(self, statement: str, values: Iterable[tuple[Any, ...]]) -> None:
         """One statement of a transaction, again and again."""
         self._db.executemany(statement, values)
+
+    def shown(self, population: str) -> int:
+        """How many lines of a ledger are shown by now (store/__init__.py)."""
+        now = self.now()
+        ((by_menus, by_days),) = self.rows(
+            "SELECT (SELECT max(lines) FROM menus JOIN placements ON number = placement "
+            "WHERE population = ? AND effective_at <= ?), (SELECT max(seq) FROM ledger "
+            "WHERE population = ? AND at < ?)",
+            *(population, now, population, DAY * (now // DAY - 1)),
+        )
+        return max(by_menus or 0, 0 if by_days is None else by_days + 1)
 
     def check_leads(self, led: Led) -> None:
         """Refuse where another trainer leads."""

@@ -17,6 +17,7 @@ import msgspec
 from diminuendo.errors import InvalidInput, StoreUnavailable, refuse_copies
 from diminuendo.service.records import Report
 from diminuendo.service.store import (
+    DAY,
     AnswerRow,
     Change,
     Counted,
@@ -29,7 +30,7 @@ from diminuendo.service.store import (
     Publication,
     VisitRow,
 )
-from diminuendo.service.store.given import AT_ONCE, DAY, PART, is_answer, is_number, is_visit, report_of
+from diminuendo.service.store.given import AT_ONCE, PART, is_answer, is_number, is_visit, report_of
 from diminuendo.service.store.led import Led, next_epoch
 from diminuendo.service.store.postgres.server import Db, PostgresServer, shown
 
