@@ -31,8 +31,8 @@ STARTS = 60.0
 SETTINGS = ("listen_addresses=", "max_connections=100", "shared_buffers=16MB", "log_min_messages=panic")
 
 TABLES = (
-    "answers", "visits", "snapshot_parts", "trainer_keys", "leases", "menus", "requests", "events", "counters",
-    "ledger", "releases", "trainers", "placements", "populations", "beats",
+    "answers", "visits", "snapshot_parts", "trainer_keys", "leases", "allowed", "menus", "requests", "events",
+    "counters", "ledger", "releases", "trainers", "placements", "populations", "beats",
 )  # fmt: skip
 EMPTIED = (
     "".join(f"DELETE FROM diminuendo.{name};" for name in TABLES)

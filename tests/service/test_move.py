@@ -66,18 +66,21 @@ def lived_in(store: Store) -> None:
     epoch = begun(store)
     placement(store, "other")
     store.add_population("others", b"2")
-    store.add_event(1, "items", b"{}", "me")
     store.remember_request("k", b"digest", b"reply")
     store.lease(1, 5, 1.0, None)
     store.lease(1, 5, 1.0, Report(0, 4, silent=(1,), types=(0, 1)))
     store.put(answered(0, 1, 2, 3), [VisitRow(1, ANNA, 2, 0, b"key"), VisitRow(1, BERTA, 1, 1)])
     store.put([], [VisitRow(1, ANNA, 2, 2)])
     store.erase(1, [1])
+    store.add_event(1, "items", b"{}", "me")
     store.publish(epoch, replace(FIRST_MENU, version=2, snapshot=b"\0large" * 300_000, forget_before=1))
     store.lease(1, 5, 1.0, None)
     store.keep_key(epoch, 1, 7, b"\0sealed")
     with Ledger.on(store.books("people", epoch), BUDGET) as ledger:
         ledger.buy(Gaussian(1e-3), "sum", "of something").once("0", lambda: np.arange(3), SECRET)
+    store.allow(epoch, 1, 10**8, 0.0)
+    store.publish(epoch, replace(FIRST_MENU, version=3, snapshot=b"\0large" * 300_000, forget_before=1))
+    store.allow(epoch, 1, 10**8, store.now() + 3600)
     store.beat("trainer", "well")
 
 
@@ -135,7 +138,7 @@ def test_all_of_it_is_moved_and_goes_on_there(path: Path, address: str) -> None:
         assert store.remember_request("k", b"other", b"other") == (b"digest", b"reply")
         lease = store.lease(1, 5, 1.0, None)
         assert lease is not None
-        assert (lease.first, lease.version) == (15, 2)
+        assert (lease.first, lease.version) == (15, 3)
         assert lease.at >= then - 1e-3
         assert store.add_event(1, "items", b"{}", "me") > before["events"][0][-1].seq
         assert store.add_placement("third", "people", b"") == 3
@@ -146,7 +149,7 @@ def test_all_of_it_is_moved_and_goes_on_there(path: Path, address: str) -> None:
         with Ledger.on(store.books("people", epoch)) as ledger:
             ledger.charge(Gaussian(1e-3), "more")
             assert len(ledger.charges) == 2
-        store.publish(epoch, replace(FIRST_MENU, version=3))
+        store.publish(epoch, replace(FIRST_MENU, version=4))
 
 
 def test_nothing_goes_on_where_it_was(path: Path, address: str) -> None:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import asyncpg
+import numpy as np
 import pytest
 
 from diminuendo.errors import InvalidInput, StoreUnavailable
@@ -15,13 +16,10 @@ from diminuendo.privacy.events import Gaussian
 from diminuendo.service.records import Report
 from diminuendo.service.store import Counted, VisitRow, open_store
 from diminuendo.service.store.postgres.roles import make_roles
-from diminuendo.service.store.postgres.schema import PRIVATE, PUBLIC
+from diminuendo.service.store.postgres.schema import PRIVATE, PUBLIC, SHOWN, WITHIN
 from tests.kit.postgres import Server
 from tests.kit.slow import mostly_slow
-from tests.service.store_contract import ANNA, BUDGET, FIRST_MENU, answered, begun, placement, said
-
-ELSE = ("requests",)
-"""Tables that are neither public nor private: what operators asked for."""
+from tests.service.store_contract import ANNA, BUDGET, FIRST_MENU, SECRET, answered, begun, placement, said
 
 
 class Roles(NamedTuple):
@@ -52,11 +50,11 @@ def roles(postgres_server: Server, database: str) -> Roles:
     return Roles(postgres_server, database)
 
 
-def test_every_table_is_public_or_private(roles: Roles) -> None:
-    found = roles.server.sql(
-        roles.database, "SELECT tablename FROM pg_tables WHERE schemaname = 'diminuendo'"
-    )
-    assert sorted(name for (name,) in found) == sorted((*PUBLIC, *PRIVATE, *ELSE))
+def test_every_table_is_public_within_or_private(roles: Roles) -> None:
+    query = "SELECT {0}name FROM pg_{0}s WHERE schemaname = 'diminuendo'"
+    tables, views = (roles.server.sql(roles.database, query.format(kind)) for kind in ("table", "view"))
+    assert sorted(name for (name,) in tables) == sorted((*PUBLIC, *WITHIN, *PRIVATE))
+    assert sorted(name for (name,) in views) == sorted(SHOWN)
 
 
 def test_what_front_ends_do_their_role_may(roles: Roles) -> None:
@@ -76,11 +74,12 @@ def test_what_front_ends_do_their_role_may(roles: Roles) -> None:
         assert front.remember_request("k", b"1", b"2") == (b"1", b"2")
         assert front.beat("front-0") <= front.now()
         Ledger.on(owner.books("people", epoch), BUDGET).charge(Gaussian(1e-3), "something")
+        assert front.ledger("people") == []  # no menu shows it yet
+        owner.publish(epoch, replace(FIRST_MENU, version=2))
         assert len(Ledger.on(front.books("people", None)).charges) == 1
         for read in (front.menus(1), front.leases(1, 0), front.events(1), front.placements(), front.beats()):
             assert read
         assert front.leaders()
-        assert front.changed(0.0)[1]
 
 
 def test_what_trainers_do_their_role_may(roles: Roles) -> None:
@@ -93,7 +92,7 @@ def test_what_trainers_do_their_role_may(roles: Roles) -> None:
         trainer.stop_leases(epoch, 1)
         trainer.publish(epoch, replace(FIRST_MENU, version=2, snapshot=b"new", forget_before=2))
         assert trainer.snapshot(1) == b"new"
-        trainer.allow(epoch, 1, 50)
+        trainer.allow(epoch, 1, 50, 0.0)
         Ledger.on(trainer.books("people", epoch), BUDGET).charge(Gaussian(1e-3), "something")
         trainer.beat("trainer")
     assert roles.refused("a_trainer", "DROP TABLE diminuendo.ledger")
@@ -134,26 +133,46 @@ def said_by_statistics(roles: Roles, who: str) -> list[object]:
 def test_front_ends_and_auditors_change_nothing_that_is_published(roles: Roles) -> None:
     with open_store(roles.address("owner")) as store:
         begun(store)
+    columns = "SELECT column_name FROM information_schema.columns WHERE table_schema = 'diminuendo'"
     for who in ("a_front", "a_audit"):
-        for table in PUBLIC:
+        for table in (*PUBLIC, *SHOWN):
             assert not roles.refused(who, f"SELECT 1 FROM diminuendo.{table}")
-            assert roles.refused(who, f"DELETE FROM diminuendo.{table}")
-            columns = "SELECT column_name FROM information_schema.columns WHERE table_schema = 'diminuendo'"
+        for table in (*PUBLIC, *WITHIN):
             (column,), *_ = roles.server.sql(roles.database, f"{columns} AND table_name = '{table}'")
-            assert roles.refused(who, f"UPDATE diminuendo.{table} SET {column} = {column}")
-        for table in ("menus", "leases", "ledger", "releases", "trainers", "clock", "store", "beats"):
-            assert roles.refused(who, f"INSERT INTO diminuendo.{table} DEFAULT VALUES")
+            assert roles.refused(who, f"UPDATE diminuendo.{table} SET {column} = {column}"), table
+            if table != "requests":
+                assert roles.refused(who, f"DELETE FROM diminuendo.{table}"), table
+            if table not in ("requests", "populations", "placements", "counters"):
+                assert roles.refused(who, f"INSERT INTO diminuendo.{table} DEFAULT VALUES"), table
         assert roles.refused(who, "INSERT INTO diminuendo.counters (placement, next) VALUES (1, 0)")
         assert roles.refused(
             who, "CREATE FUNCTION diminuendo.mine() RETURNS integer LANGUAGE sql AS 'SELECT 1'"
         )
         assert roles.refused(who, "CREATE TABLE diminuendo.mine (x integer)")
+    for table in WITHIN:
+        assert roles.refused("a_audit", f"SELECT 1 FROM diminuendo.{table}"), table
 
 
-def test_auditors_read_what_is_public_and_call_nothing_that_writes(roles: Roles) -> None:
+def test_auditors_read_what_is_shown_by_now_and_call_nothing_that_writes(roles: Roles) -> None:
+    def shown(view: str) -> int:
+        ((many,),) = roles.server.sql(
+            roles.database, f"SELECT count(*) FROM diminuendo.{view}", user="a_audit"
+        )
+        return int(many)
+
     with open_store(roles.address("owner")) as owner, open_store(roles.address("a_audit")) as audit:
-        begun(owner)
-        assert audit.menus(1)
+        epoch = begun(owner)
+        owner.lease(1, 5, 1.0, None)
+        with Ledger.on(owner.books("people", epoch), BUDGET) as ledger:
+            paid = ledger.buy(Gaussian(1e-3), "sum", "of something")
+            paid.once("0", lambda: np.arange(3), SECRET)
+        later = owner.now() + 3600
+        owner.publish(epoch, replace(FIRST_MENU, version=2, effective_at=later, forget_before=5))
+        assert [shown(view) for view in SHOWN] == [1, 1, 0, 0]
+        owner.publish(epoch, replace(FIRST_MENU, version=3, forget_before=5))
+        assert [shown(view) for view in SHOWN] == [2, 0, len(ledger.charges) + 2, 1]
+        assert len(audit.ledger("people")) == len(ledger.charges) + 2
+        assert audit.books("people", None).releases.names() == ["sum.0"]
         assert audit.now() > 0
         calls: list[Callable[[], object]] = [
             lambda: audit.lease(1, 5, 1.0, None),
@@ -162,7 +181,9 @@ def test_auditors_read_what_is_public_and_call_nothing_that_writes(roles: Roles)
             lambda: audit.rounds_of(1, ANNA),
             lambda: audit.beat("me"),
             lambda: audit.add_population("mine", b""),
+            lambda: audit.add_event(1, "items", b"", "me"),
             lambda: audit.lead("people", "me"),
+            lambda: audit.menus(1),
         ]
         for refused in calls:
             with pytest.raises(StoreUnavailable, match="role may not"):

@@ -22,11 +22,11 @@ def move_command(
     _check(target)
     with loading(), extra("serve"):
         from diminuendo.service.store.move import move
-        from diminuendo.service.store.postgres.schema import PUBLIC
+        from diminuendo.service.store.postgres.schema import PRIVATE
 
     counts = move(source, target)
     for table, many in counts.items():
-        if table in PUBLIC:
+        if table not in PRIVATE:
             typer.echo(f"{table:15}{many:>12,}")
     typer.echo("All of it was moved. Name the new place as `store` in the site's file, and start the site.")
 

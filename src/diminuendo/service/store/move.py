@@ -29,20 +29,21 @@ COPIED = {
     "counters": "placement, next, stopped, forgotten",
     "events": "seq, placement, at, kind, body, by",
     "requests": "key, digest, reply, at",
-    "menus": "placement, version, first, past, effective_at, body",
+    "menus": "placement, version, first, past, effective_at, body, lines, forgets",
+    "allowed": "placement, version, past, effective_at",
     "leases": "placement, first, past, version, at, expires_at, report, reported_at",
     "answers": "placement, round, at, sealed",
     "visits": "placement, person, rounds, last, key",
     "snapshot_parts": "placement, version, part, sealed",
     "trainer_keys": "placement, number, sealed",
-    "ledger": "population, seq, line",
-    "releases": "population, name, body",
+    "ledger": "population, seq, line, at",
+    "releases": "population, name, body, line",
 }
 """By table its columns, in an order in which whatever is referred to comes first."""
 PUBLISHED = (
     "WHERE version = (SELECT max(version) FROM menus WHERE menus.placement = snapshot_parts.placement)"
 )
-BYTES = {"facts", "body", "digest", "reply", "report", "sealed", "person", "key of visits", "line"}
+BYTES = {"facts", "body", "digest", "reply", "report", "sealed", "person", "key of visits", "line of ledger"}
 NUMBERED = (("populations", "number"), ("placements", "number"), ("events", "seq"))
 BEGIN = "BEGIN; SET LOCAL synchronous_commit = on"
 LONGEST = 86_400.0

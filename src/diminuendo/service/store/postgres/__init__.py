@@ -112,21 +112,10 @@ class PostgresStore:
         return [PlacementRow(*row) for row in found]
 
     def add_event(self, placement: int, kind: str, body: bytes, by: str) -> int:
-        """Write down what an operator does; its number."""
-
-        async def add(db: Db) -> int:
-            await db.execute("SELECT diminuendo.check_placement($1)", placement)
-            at = await db.fetchval(
-                "SELECT diminuendo.tick()"
-            )  # one at a time: none is seen before an earlier one
-            seq = await db.fetchval(
-                "INSERT INTO diminuendo.events (placement, at, kind, body, by) VALUES ($1, $2, $3, $4, $5) "
-                "RETURNING seq",
-                *(placement, at, kind, body, by),
-            )
-            return int(seq)
-
-        return self._server.writing(add)
+        """Write down what an operator does, and hand out no further round by any menu so far; its number."""
+        given = (placement, kind, body, by)
+        ((seq,),) = self._server.rows("SELECT diminuendo.add_event($1, $2, $3, $4)", *given, again=False)
+        return int(seq)
 
     def events(self, placement: int, after: int = 0) -> list[EventRow]:
         """What operators did after the event of that number, in order."""
@@ -260,7 +249,7 @@ class PostgresStore:
     def leases(self, placement: int, first: int) -> list[LeaseRow]:
         """All leases from the one that begins with round `first` on, in order."""
         found = self._server.rows(
-            "SELECT first, past, version, at, expires_at, report, reported_at FROM diminuendo.leases "
+            "SELECT first, past, version, at, expires_at, report, reported_at FROM diminuendo.shown_leases "
             "WHERE placement = $1 AND first >= $2 ORDER BY first",
             *(placement, first),
         )
@@ -304,6 +293,7 @@ class PostgresStore:
         new, number, before = publication, publication.placement, publication.forget_before
         firsts = range(0, max(1, len(new.snapshot)), PART)
         past = new.most if new.end is None else min(new.end, new.most)
+        led = self._led(epoch, number)
 
         async def publish(db: Db) -> None:
             if new.version != (last := await _version(db, number)) + 1:
@@ -321,16 +311,23 @@ class PostgresStore:
                 new.version,
             )
             await db.execute(
-                "INSERT INTO diminuendo.menus (placement, version, first, past, effective_at, body) "
-                "VALUES ($1, $2, $3, $4, $5, $6)",
-                *(number, new.version, new.first, past, new.effective_at, new.menu),
+                "INSERT INTO diminuendo.menus (placement, version, first, past, effective_at, body, forgets, lines) "
+                "SELECT $1, $2, $3, $4, $5, $6, $7, coalesce(max(seq) + 1, 0) FROM diminuendo.ledger "
+                "WHERE population = $8",
+                *(number, new.version, new.first, past, new.effective_at, new.menu, before, led.population),
             )
             await db.execute(
                 "UPDATE diminuendo.counters SET forgotten = greatest(forgotten, $2) WHERE placement = $1",
                 *(number, before),
             )
+            await db.execute(  # of what is in effect: when something was published is nobody's business
+                "DELETE FROM diminuendo.leases WHERE placement = $1 AND past <= diminuendo.forgets($1)",
+                number,
+            )
             await db.execute(
-                "DELETE FROM diminuendo.leases WHERE placement = $1 AND past <= $2", number, before
+                "DELETE FROM diminuendo.allowed WHERE placement = $1 AND version < (SELECT max(version) "
+                "FROM diminuendo.menus WHERE placement = $1 AND effective_at <= diminuendo.instant())",
+                number,
             )
             await forget(db)
             await db.execute("SELECT diminuendo.tick()")
@@ -341,19 +338,19 @@ class PostgresStore:
                 *(number, before),
             )
 
-        led = self._led(epoch, number)
         self._server.writing(publish, led)
         with suppress(StoreUnavailable):  # whoever was storing an answer has not known yet what is forgotten
             self._settle()
             self._server.writing(forget, led)
 
-    def allow(self, epoch: int, placement: int, past: int) -> None:
-        """Rounds before this one may be leased by the last menu."""
+    def allow(self, epoch: int, placement: int, past: int, effective_at: float) -> None:
+        """From that time on rounds before `past` may be leased by the last menu."""
 
         async def allow(db: Db) -> None:
             await db.execute(
-                "UPDATE diminuendo.menus SET past = $3 WHERE placement = $1 AND version = $2",
-                *(placement, await _version(db, placement), past),
+                "INSERT INTO diminuendo.allowed VALUES ($1, $2, $3, $4) "
+                "ON CONFLICT (placement, version, past) DO UPDATE SET effective_at = excluded.effective_at",
+                *(placement, await _version(db, placement), past, effective_at),
             )
             await db.execute("SELECT diminuendo.tick()")
 
@@ -395,12 +392,12 @@ class PostgresStore:
         return b"".join(part for (part,) in found) if found else None
 
     def ledger(self, population: str, after: int = 0) -> list[bytes]:
-        """The lines of a ledger but for the first `after`."""
-        query = "SELECT line FROM diminuendo.ledger WHERE population = $1 AND seq >= $2 ORDER BY seq"
+        """The lines of a ledger that are shown by now, but for the first `after`."""
+        query = "SELECT line FROM diminuendo.shown_ledger WHERE population = $1 AND seq >= $2 ORDER BY seq"
         return [line for (line,) in self._server.rows(query, population, after)]
 
     def books(self, population: str, epoch: int | None) -> Books:
-        """The ledger of a population and what was released on it; to be read only where there is no epoch."""
+        """The ledger of a population and what was released on it; without an epoch what is shown by now."""
         from diminuendo.service.store.postgres.books import PostgresBooks
 
         self._check_population(population)

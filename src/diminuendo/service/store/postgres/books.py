@@ -42,9 +42,10 @@ class PostgresLines:
         self.path = f"{server.name} (population {population})"
 
     def read(self) -> bytes:
-        """All of them, each with its newline."""
+        """All of them, each with its newline; of those to be read only, all that are shown by now."""
+        table = "shown_ledger" if self._led is None else "ledger"
         found = self._server.rows(
-            "SELECT seq, line FROM diminuendo.ledger WHERE population = $1 ORDER BY seq", self._population
+            f"SELECT seq, line FROM diminuendo.{table} WHERE population = $1 ORDER BY seq", self._population
         )
         self._next = found[-1][0] + 1 if found else 0
         return b"".join(line for _, line in found)
@@ -65,7 +66,7 @@ class PostgresLines:
 
         async def written(db: Db) -> str:
             return await db.execute(
-                "INSERT INTO diminuendo.ledger VALUES ($1, $2, $3) ON CONFLICT DO NOTHING",
+                "INSERT INTO diminuendo.ledger VALUES ($1, $2, $3, diminuendo.instant()) ON CONFLICT DO NOTHING",
                 *(self._population, self._next, line),
             )
 
@@ -88,6 +89,7 @@ class PostgresReleases:
 
     def __init__(self, server: PostgresServer, population: str, led: Led | None) -> None:
         self._server, self._population, self._led = server, population, led
+        self._table = "diminuendo.shown_releases" if led is None else "diminuendo.releases"
 
     def check(self, name: str) -> None:
         """Refuse names that a release cannot have."""
@@ -99,9 +101,7 @@ class PostgresReleases:
 
     def names(self) -> list[str]:
         """The names of all releases."""
-        found = self._server.rows(
-            "SELECT name FROM diminuendo.releases WHERE population = $1", self._population
-        )
+        found = self._server.rows(f"SELECT name FROM {self._table} WHERE population = $1", self._population)
         return sorted(name for (name,) in found)
 
     def once(self, name: str, draw: Callable[[], Ints]) -> Ints:
@@ -114,7 +114,8 @@ class PostgresReleases:
 
             async def kept(db: Db) -> None:
                 await db.execute(
-                    "INSERT INTO diminuendo.releases VALUES ($1, $2, $3) ON CONFLICT DO NOTHING",
+                    "INSERT INTO diminuendo.releases SELECT $1, $2, $3, coalesce(max(seq) + 1, 0) "  # the next line
+                    "FROM diminuendo.ledger WHERE population = $1 ON CONFLICT DO NOTHING",
                     *(self._population, name, drawn),
                 )
 
@@ -123,5 +124,5 @@ class PostgresReleases:
         return unpacked(found[0], f"{name} of population {self._population}")
 
     def _find(self, name: str) -> list[bytes]:
-        query = "SELECT body FROM diminuendo.releases WHERE population = $1 AND name = $2"
+        query = f"SELECT body FROM {self._table} WHERE population = $1 AND name = $2"
         return [body for (body,) in self._server.rows(query, self._population, name)]

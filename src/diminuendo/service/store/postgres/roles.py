@@ -2,7 +2,7 @@
 
     front      what front ends do: read what is public, add what operators add, and call functions that lease rounds,
                keep answers, count visits and erase. It has no right to any private table, not even to put into it.
-    audit      reads what is public.
+    audit      reads what is shown by now.
     trainer    everything but to change tables: that is for whoever owns them.
 
 They are groups without a password: whoever logs in is a member of one. PostgreSQL tells everybody who may connect how
@@ -14,13 +14,14 @@ from __future__ import annotations
 import re
 
 from diminuendo.errors import InvalidInput
-from diminuendo.service.store.postgres.schema import PUBLIC
+from diminuendo.service.store.postgres.schema import PUBLIC, SHOWN
 from diminuendo.service.store.postgres.server import BEGIN, Db, PostgresServer
 
 ROLES = ("front", "audit", "trainer")
 PREFIX = re.compile(r"[a-z][a-z0-9_]{0,39}")
 CALLED = (
-    "instant", "writing", "settle", "tick", "beat", "check_placement", "lease", "put", "erase", "rounds_of",
+    "instant", "shown", "forgets", "writing", "settle", "tick", "beat", "add_event", "lease", "put", "erase",
+    "rounds_of",
 )  # fmt: skip
 """Functions that front ends call."""
 
@@ -28,7 +29,7 @@ CALLED = (
 def grants(prefix: str) -> list[str]:
     """The statements that give each role what it may do, and nothing else."""
     front, audit, trainer = names = [f"{prefix}_{role}" for role in ROLES]
-    every, public = ", ".join(names), ", ".join(f"diminuendo.{table}" for table in PUBLIC)
+    every, public = ", ".join(names), ", ".join(f"diminuendo.{table}" for table in (*PUBLIC, *SHOWN))
     called = ", ".join(f"diminuendo.{name}" for name in CALLED)
     return [
         f"REVOKE ALL ON ALL TABLES IN SCHEMA diminuendo FROM {every}",
@@ -36,10 +37,11 @@ def grants(prefix: str) -> list[str]:
         f"GRANT USAGE ON SCHEMA diminuendo TO {every}",
         f"GRANT SELECT ON {public} TO {front}, {audit}",
         f"GRANT SELECT, INSERT, DELETE ON diminuendo.requests TO {front}",
-        f"GRANT INSERT ON diminuendo.populations, diminuendo.placements, diminuendo.events TO {front}",
+        f"GRANT SELECT ON diminuendo.menus, diminuendo.beats TO {front}",
+        f"GRANT INSERT ON diminuendo.populations, diminuendo.placements TO {front}",
         f"GRANT INSERT (placement) ON diminuendo.counters TO {front}",
         f"GRANT EXECUTE ON FUNCTION {called} TO {front}",
-        f"GRANT EXECUTE ON FUNCTION diminuendo.instant TO {audit}",
+        f"GRANT EXECUTE ON FUNCTION diminuendo.instant, diminuendo.shown, diminuendo.forgets TO {audit}",
         f"GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA diminuendo TO {trainer}",
         f"GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA diminuendo TO {trainer}",
     ]

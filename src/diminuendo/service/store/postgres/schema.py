@@ -2,7 +2,8 @@
 
 What is private is the same as in SQLite: `answers`, `visits`, `snapshot_parts` and `trainer_keys`. Front ends have no
 right to these tables. What they do with them (lease, put, count, erase) are functions that run with the rights of their
-owner, find names in this schema alone, and tell nothing but what the caller asked about.
+owner, find names in this schema alone, and tell nothing but what the caller asked about. What a trainer writes is shown
+at public times: until then it is in tables that are inside the wall, and views show what is shown by now.
 
 Times are those of the database: `instant` is its clock, or where that was set back, the latest time that is public and
 what has gone by since. Whoever writes holds `writing` from before it asks for the time until it has committed: so
@@ -13,11 +14,14 @@ from __future__ import annotations
 
 SCHEMA = "diminuendo"
 
-PUBLIC = (
-    "store", "clock", "trainers", "beats", "populations", "placements", "counters", "events", "menus", "leases",
-    "ledger", "releases",
-)  # fmt: skip
+PUBLIC = ("store", "trainers", "populations", "placements", "events")
 """Tables that anybody may read who may read anything."""
+
+SHOWN = ("shown_menus", "shown_leases", "shown_ledger", "shown_releases")
+"""Views of what is shown by now."""
+
+WITHIN = ("clock", "beats", "counters", "requests", "menus", "allowed", "leases", "ledger", "releases")
+"""Tables that say when a trainer has written what: inside the wall, though nothing in them is about one person."""
 
 PRIVATE = ("answers", "visits", "snapshot_parts", "trainer_keys")
 """Tables of which only trainers read anything."""
@@ -85,7 +89,16 @@ CREATE TABLE diminuendo.menus (
     past bigint NOT NULL,                  -- no round from this one on is leased by it
     effective_at double precision NOT NULL,
     body bytea NOT NULL,
+    lines bigint NOT NULL DEFAULT 0,       -- of its ledger, that it shows once it is in effect
+    forgets bigint NOT NULL DEFAULT 0,     -- leases before this round, once it is in effect
     PRIMARY KEY (placement, version)
+);
+CREATE TABLE diminuendo.allowed (
+    placement bigint NOT NULL REFERENCES diminuendo.placements,
+    version bigint NOT NULL,
+    past bigint NOT NULL,                  -- no round from this one on is leased by that menu ...
+    effective_at double precision NOT NULL,-- ... from this time on
+    PRIMARY KEY (placement, version, past)
 );
 CREATE TABLE diminuendo.leases (
     placement bigint NOT NULL REFERENCES diminuendo.placements,
@@ -134,12 +147,14 @@ CREATE TABLE diminuendo.ledger (
     population text NOT NULL REFERENCES diminuendo.populations (name),
     seq bigint NOT NULL,
     line bytea NOT NULL,
+    at double precision NOT NULL,
     PRIMARY KEY (population, seq)
 );
 CREATE TABLE diminuendo.releases (
     population text NOT NULL REFERENCES diminuendo.populations (name),
     name text NOT NULL,
     body bytea NOT NULL,
+    line bigint NOT NULL,                  -- where it is entered: shown with that line
     PRIMARY KEY (population, name)
 );
 """
@@ -202,11 +217,58 @@ CREATE FUNCTION diminuendo.rounds_left(which bigint, moment double precision)
 RETURNS TABLE (version bigint, first bigint, past bigint) LANGUAGE sql STABLE
 SET search_path = diminuendo, pg_temp AS $$
     SELECT version, begins, past FROM (
-        SELECT menus.version, greatest(menus.first, counters.next) AS begins, menus.past, counters.stopped
+        SELECT menus.version, greatest(menus.first, counters.next) AS begins, counters.stopped,
+            greatest(menus.past, (SELECT max(allowed.past) FROM allowed WHERE allowed.placement = which
+                AND allowed.version = menus.version AND allowed.effective_at <= moment)) AS past
         FROM menus JOIN counters USING (placement)
         WHERE placement = which AND effective_at <= moment ORDER BY version DESC LIMIT 1
     ) AS latest WHERE version > stopped AND begins < past
 $$;
+
+-- What an operator does; no further round is handed out by any menu so far.
+CREATE FUNCTION diminuendo.add_event(which bigint, what text, said bytea, who text) RETURNS bigint
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = diminuendo, pg_temp AS $$
+DECLARE
+    found bigint;
+BEGIN
+    PERFORM check_placement(which);
+    PERFORM writing();
+    UPDATE counters SET stopped = coalesce((SELECT max(version) FROM menus WHERE placement = which), 0)
+        WHERE placement = which;  -- one at a time: none is seen before an earlier one
+    INSERT INTO events (placement, at, kind, body, by) VALUES (which, tick(), what, said, who) RETURNING seq INTO found;
+    RETURN found;
+END $$;
+
+-- How many lines of a ledger are shown by now.
+CREATE FUNCTION diminuendo.shown(whose text) RETURNS bigint LANGUAGE sql STABLE
+SECURITY DEFINER SET search_path = diminuendo, pg_temp AS $$
+    WITH moment AS (SELECT instant() AS now)
+    SELECT greatest(0,
+        (SELECT max(lines) FROM menus JOIN placements ON number = placement, moment
+            WHERE population = whose AND effective_at <= now),
+        (SELECT max(seq) + 1 FROM ledger, moment WHERE population = whose AND at < 86400 * (floor(now / 86400) - 1)))
+$$;
+
+-- The round before which leases are forgotten by now.
+CREATE FUNCTION diminuendo.forgets(which bigint) RETURNS bigint LANGUAGE sql STABLE
+SECURITY DEFINER SET search_path = diminuendo, pg_temp AS $$
+    SELECT coalesce(max(forgets), -1) FROM menus, (SELECT instant() AS now) AS moment
+        WHERE placement = which AND effective_at <= now
+$$;
+
+CREATE VIEW diminuendo.shown_menus AS
+    SELECT placement, version, first, effective_at, body FROM diminuendo.menus
+    WHERE effective_at <= (SELECT diminuendo.instant());
+CREATE VIEW diminuendo.shown_leases AS
+    SELECT leases.* FROM (SELECT number, diminuendo.forgets(number) AS forgets FROM diminuendo.placements) AS each
+    JOIN diminuendo.leases ON placement = number WHERE past > forgets;
+CREATE VIEW diminuendo.shown_ledger AS
+    SELECT population, seq, line FROM (SELECT name, diminuendo.shown(name) AS lines FROM diminuendo.populations) AS each
+    JOIN diminuendo.ledger ON population = name WHERE seq < lines;
+CREATE VIEW diminuendo.shown_releases AS
+    SELECT population, releases.name, body
+    FROM (SELECT name, diminuendo.shown(name) AS lines FROM diminuendo.populations) AS each
+    JOIN diminuendo.releases ON population = each.name WHERE line < lines;
 
 CREATE FUNCTION diminuendo.lease(which bigint, many bigint, seconds double precision, reported bigint, said bytea)
 RETURNS TABLE (first bigint, past bigint, version bigint, at double precision, expires_at double precision)

@@ -150,13 +150,13 @@ class PostgresServer:
 
     # Asking and writing.
 
-    def rows(self, query: str, *values: Any) -> list[Any]:
-        """What a query finds; asked once more where its connection was lost meanwhile."""
+    def rows(self, query: str, *values: Any, again: bool = True) -> list[Any]:
+        """What a query finds; asked once more where its connection was lost meanwhile, unless that would be wrong."""
 
         async def ask(db: Db) -> list[Any]:
             return [tuple(row) for row in await db.fetch(query, *values)]
 
-        return self.run(ask, begin=None, again=True)
+        return self.run(ask, begin=None, again=again)
 
     def writing(self, work: Work[T], led: Led | None = None) -> T:
         """One transaction; where it is led, refused unless its trainer still leads, and as long as it lasts."""
