@@ -219,7 +219,12 @@ def test_a_lost_connection_is_opened_again(postgres_server: Server, database: st
                 postgres_server.sql(database, f"SELECT pg_terminate_backend({pid}, 5000)")
             store.put(answered(1))
             assert said(store) == {1: b"said 1"}
-        store.publish(epoch, replace(FIRST_MENU, version=2))
+        for version in (2, 3, 4):
+            for pid in backends(postgres_server, database):
+                postgres_server.sql(
+                    database, f"SELECT pg_terminate_backend({pid})"
+                )  # it may not have ended yet
+            store.publish(epoch, replace(FIRST_MENU, version=version))
 
 
 @pytest.mark.slow

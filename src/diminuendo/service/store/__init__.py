@@ -324,7 +324,7 @@ class Store(Protocol):
         ...
 
     def ledger(self, population: str, after: int = 0) -> list[bytes]:
-        """The lines of a population's ledger that are shown by now, but for so many, as they stand in it."""
+        """The lines of a population's ledger that are shown by now, but for the first few, as they stand in it."""
         ...
 
     def books(self, population: str, epoch: int | None) -> Books:

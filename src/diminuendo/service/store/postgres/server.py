@@ -188,30 +188,34 @@ class PostgresServer:
     ) -> tuple[T | None, str | None, DiminuendoError | None]:
         """What was found; or what to say of why not; or what was refused."""
         for left in reversed(range(TRIES)):
+            begun = [begin is None]
             try:
-                return await self._attempt(work, begin), None, None
+                return await self._attempt(work, begin, begun), None, None
             except DiminuendoError as error:
                 return None, None, error
             except asyncpg.PostgresError as error:
                 code = error.sqlstate or ""
                 if code == NO_PLACEMENT:
                     return None, None, InvalidInput("There is no placement of that number.")
-                if left and (code in UNDONE or (again and code.startswith(("57P", "08")))):
+                lost = code.startswith(("57P", "08"))
+                if left and (code in UNDONE or (lost and (again or not begun[0]))):
                     continue
                 known = [words for begins, words in WORDS.items() if code.startswith(begins)]
                 return None, known[0] if known else f"it failed with code {code or 'unknown'}", None
-            except (asyncpg.InterfaceError, OSError, TimeoutError) as error:
+            except (asyncpg.InterfaceError, asyncpg.InternalClientError, OSError, TimeoutError) as error:
                 if isinstance(error, ValueError) and not isinstance(error, asyncpg.ClientConfigurationError):
                     return None, WORDS["22"], None
-                if not (left and again):
+                if not (left and (again or not begun[0])):
                     return None, WORDS["08"], None
         raise AssertionError
 
-    async def _attempt(self, work: Work[T], begin: str | None) -> T:
+    async def _attempt(self, work: Work[T], begin: str | None, begun: list[bool]) -> T:
+        """`begun`: becomes whether something may have happened."""
         async with self._connection() as db:
             if begin is None:
                 return await work(db)
             await db.execute(begin)
+            begun[0] = True
             found = await work(db)
             await db.execute("COMMIT")
             return found
@@ -225,19 +229,21 @@ class PostgresServer:
                 db = self._idle.pop() if self._idle else await self._connected()
             try:
                 yield db
-            except DiminuendoError:
-                if db.is_in_transaction():
-                    await db.execute("ROLLBACK")
-                raise
-            except asyncpg.PostgresError:
+            except (DiminuendoError, asyncpg.PostgresError):
                 if db.is_in_transaction() and not db.is_closed():
                     await db.execute("ROLLBACK")
+                self._keep(db)
                 raise
-            finally:
-                if db.is_closed() or db.is_in_transaction():
-                    db.terminate()
-                else:
-                    self._idle.append(db)
+            except BaseException:  # it waited too long, say, and what it asked for is still being done
+                db.terminate()
+                raise
+            self._keep(db)
+
+    def _keep(self, db: Db) -> None:
+        if db.is_closed() or db.is_in_transaction():
+            db.terminate()
+        else:
+            self._idle.append(db)
 
     async def _connected(self) -> Db:
         db: Db = await asyncpg.connect(
