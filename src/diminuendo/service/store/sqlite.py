@@ -255,9 +255,7 @@ class SqliteStore:
 
     def changed(self, since: float) -> tuple[float, dict[int, Change]]:
         """By number the placements to which something happened at that time or later; of each the latest."""
-        ((then,),) = self._file.rows(
-            "SELECT at FROM clock"
-        )  # first: whoever writes later writes no earlier time
+        ((then,),) = self._file.rows("SELECT at FROM clock")  # first: nobody writes an earlier time later
         found = self._file.rows(
             "SELECT placement, max(leased), max(event) FROM ("
             "SELECT placement, past AS leased, 0 AS event FROM leases WHERE at >= ? "
