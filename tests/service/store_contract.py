@@ -147,6 +147,10 @@ class StoreContract:
         assert store.remember_request("k", b"digest", b"reply") == (b"digest", b"reply")
         assert store.remember_request("k", b"other", b"again") == (b"digest", b"reply")
         assert store.remember_request("l", b"other", b"again") == (b"other", b"again")
+        store.end_request("k", b"")
+        store.end_request("of nobody", b"")
+        assert store.remember_request("k", b"other", b"again") == (b"digest", b"")
+        assert store.remember_request("l", b"other", b"") == (b"other", b"again")
 
     def test_who_is_well(self, store: Store) -> None:
         first = store.beat("trainer", "well")

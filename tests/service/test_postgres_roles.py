@@ -72,6 +72,7 @@ def test_what_front_ends_do_their_role_may(roles: Roles) -> None:
         assert said(owner) == {2: b"said 2"}
         assert front.add_event(1, "items", b"{}", "me") > 0
         assert front.remember_request("k", b"1", b"2") == (b"1", b"2")
+        front.end_request("k", b"3")
         assert front.beat("front-0") <= front.now()
         Ledger.on(owner.books("people", epoch), BUDGET).charge(Gaussian(1e-3), "something")
         assert front.ledger("people") == []  # no menu shows it yet

@@ -196,7 +196,9 @@ def leases_go_on_until_the_trainer_knows(patch: pytest.MonkeyPatch) -> None:
 
 def rounds_are_allowed_at_once(patch: pytest.MonkeyPatch) -> None:
     allow = SqliteStore.allow
-    patch.setattr(SqliteStore, "allow", lambda self, *given: allow(self, *given[:-1], 0.0))
+    patch.setattr(
+        SqliteStore, "allow", lambda self, epoch, number, past, _: allow(self, epoch, number, past, 0.0)
+    )
 
 
 def one_placement_after_the_other(patch: pytest.MonkeyPatch) -> None:

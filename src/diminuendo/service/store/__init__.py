@@ -212,6 +212,10 @@ class Store(Protocol):
         """An operator's request by its Idempotency-Key: digest and reply of the first that came with it."""
         ...
 
+    def end_request(self, key: str, reply: bytes) -> None:
+        """What came of an operator's request, in place of the reply that is remembered."""
+        ...
+
     # Front ends.
 
     def menus(self, placement: int, after: int = 0) -> list[MenuRow]:
@@ -324,7 +328,7 @@ class Store(Protocol):
         ...
 
     def ledger(self, population: str, after: int = 0) -> list[bytes]:
-        """The lines of a population's ledger that are shown by now, but for the first few, as they stand in it."""
+        """The lines of a population's ledger that are shown by now, but for the first `after`, as they stand in it."""
         ...
 
     def books(self, population: str, epoch: int | None) -> Books:

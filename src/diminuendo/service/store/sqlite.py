@@ -123,6 +123,11 @@ class SqliteStore:
             ((first, said),) = self._file.rows("SELECT digest, reply FROM requests WHERE key = ?", key)
             return first, said
 
+    def end_request(self, key: str, reply: bytes) -> None:
+        """What came of an operator's request, in place of the reply that is remembered."""
+        with self._file.writing():
+            self._file.execute("UPDATE requests SET reply = ? WHERE key = ?", reply, key)
+
     # Front ends.
 
     def menus(self, placement: int, after: int = 0) -> list[MenuRow]:

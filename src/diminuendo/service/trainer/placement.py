@@ -329,7 +329,7 @@ class Placement:
             self.number, msgspec.json.encode(menu), version, menu.first, menu.end, int(self._past),
             effective, sealed, settled,
         )  # fmt: skip
-        self._keys.note(self.facts.population, menu.head)
+        self._keys.note(self.facts.population, menu.head, self._epoch)
         self._marks.reached("sealed")
         before = self._keys.of(self.number)  # of whoever leads after this trainer none is among them
         self._store.publish(self._epoch, publication)

@@ -142,6 +142,14 @@ class PostgresStore:
 
         return self._server.writing(remember)
 
+    def end_request(self, key: str, reply: bytes) -> None:
+        """What came of an operator's request, in place of the reply that is remembered."""
+
+        async def end(db: Db) -> None:
+            await db.execute("UPDATE diminuendo.requests SET reply = $2 WHERE key = $1", key, reply)
+
+        self._server.writing(end)
+
     # Front ends.
 
     def menus(self, placement: int, after: int = 0) -> list[MenuRow]:

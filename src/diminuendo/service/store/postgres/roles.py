@@ -36,7 +36,7 @@ def grants(prefix: str) -> list[str]:
         f"REVOKE ALL ON ALL FUNCTIONS IN SCHEMA diminuendo FROM {every}",
         f"GRANT USAGE ON SCHEMA diminuendo TO {every}",
         f"GRANT SELECT ON {public} TO {front}, {audit}",
-        f"GRANT SELECT, INSERT, DELETE ON diminuendo.requests TO {front}",
+        f"GRANT SELECT, INSERT, UPDATE (reply), DELETE ON diminuendo.requests TO {front}",
         f"GRANT SELECT ON diminuendo.menus, diminuendo.beats TO {front}",
         f"GRANT INSERT ON diminuendo.populations, diminuendo.placements TO {front}",
         f"GRANT INSERT (placement) ON diminuendo.counters TO {front}",
