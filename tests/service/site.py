@@ -84,8 +84,8 @@ class Reply(NamedTuple):
 class Site:
     """A store, what is in it, and one front end."""
 
-    def __init__(self, path: Path, **placements: PlacementFacts) -> None:
-        self.store: Store = SqliteStore(path / "site.db")
+    def __init__(self, path: Path, store: Store | None = None, **placements: PlacementFacts) -> None:
+        self.store: Store = SqliteStore(path / "site.db") if store is None else store
         self.store.add_population("people", msgspec.json.encode(PopulationFacts(1.0, 1e-6)))
         self.epoch = self.store.lead("people", "test")
         self.numbers = {

@@ -49,12 +49,14 @@ def run(command: Callable[..., None], name: str, words: Sequence[str], more: str
     parser = argparse.ArgumentParser(prog=f"diminuendo {name}", description=command.__doc__, epilog=more)
     defaults = inspect.signature(command).parameters
     for each, kind, said in _parameters(command):
-        given: dict[str, Any] = {"help": said.help, "default": defaults[each].default}
+        default = defaults[each].default
+        given: dict[str, Any] = {"help": said.help, "default": default}
         types = [one for one in get_args(kind) or (kind,) if one is not type(None)]
         if kind is bool:
             parser.add_argument(_flag(each), action="store_true", **given)
         elif isinstance(said, Argument):
-            parser.add_argument(each, nargs="?", type=types[0], **given)
+            many = None if default is inspect.Parameter.empty else "?"
+            parser.add_argument(each, nargs=many, type=types[0], **given)
         else:
             parser.add_argument(_flag(each), type=types[0], metavar=_METAVARS[types[0]], **given)
     command(**vars(parser.parse_args(words)))

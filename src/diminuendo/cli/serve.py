@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated
 
@@ -16,6 +17,9 @@ def serve_command(
     demo: Annotated[bool, Option("Make a site, and let visitors play.")] = False,
     out: Annotated[Path, Option("With --demo: where its files are.")] = Path("out/service"),
     port: Annotated[int, Option("With --demo: where to listen; 0 for any.")] = 8080,
+    store: Annotated[
+        str | None, Option("Another store than the site's: a file, or postgresql://host/database.")
+    ] = None,
     check: Annotated[bool, Option("Check the site, and start nothing.")] = False,
     new_key: Annotated[
         str | None, Option("Make a key for a role (serve, operate, audit), and its line.")
@@ -26,7 +30,7 @@ def serve_command(
     with loading(), extra("serve"):
         from diminuendo.service import keys
         from diminuendo.service.api.keys import ROLES
-        from diminuendo.service.site import read_site
+        from diminuendo.service.site import STORE, read_site
         from diminuendo.service.start import prepare, run_demo, run_site
 
     if new_key is not None:
@@ -41,6 +45,8 @@ def serve_command(
         return
     if site is None:
         raise InvalidInput("Name a site's file, as in `diminuendo serve site.toml`; or try `--demo`.")
+    if store is not None:  # the site's processes read it there; arguments are seen by everybody
+        os.environ[STORE] = store if ":" in store else str(Path(store).absolute())
     found = read_site(site)
     if new_token_key:
         print(f"Tokens are sealed with key {keys.rotate(found.keys)} from the next start on.")

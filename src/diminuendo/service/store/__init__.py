@@ -347,12 +347,18 @@ def _sqlite(place: str) -> Store:
     return SqliteStore(place)
 
 
-STORES: dict[str, Callable[[str], Store]] = {"sqlite": _sqlite}
+def _postgres(place: str) -> Store:
+    from diminuendo.service.store.postgres import PostgresStore
+
+    return PostgresStore(f"postgresql:{place}")
+
+
+STORES: dict[str, Callable[[str], Store]] = {"sqlite": _sqlite, "postgresql": _postgres}
 """By the scheme of its address, how a store is opened; a place without a scheme is a file of SQLite."""
 
 
 def open_store(address: str) -> Store:
-    """The store at an address like `sqlite:service.db`; made where there is none yet."""
+    """The store at an address like `sqlite:service.db` or `postgresql://host/name`; made where there is none yet."""
     found = re.fullmatch(r"([a-z]+):(.+)", address)
     scheme, place = found.groups() if found else ("sqlite", address)
     if scheme not in STORES:

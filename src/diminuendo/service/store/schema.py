@@ -142,6 +142,9 @@ CREATE TABLE allowed (
     PRIMARY KEY (placement, version, past)
 ) WITHOUT ROWID
 """,
+    """
+ALTER TABLE clock ADD COLUMN moved TEXT    -- where all of this was moved to: nothing is written here any more
+""",
 )
 """What leads from each version to the next; a file's version is the number of steps it took."""
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Self
 
 import msgspec
 
-from diminuendo.errors import InvalidInput, Superseded, refuse_copies
+from diminuendo.errors import InvalidInput, refuse_copies
 from diminuendo.service.records import Report
 from diminuendo.service.store import (
     DAY,
@@ -27,23 +27,16 @@ from diminuendo.service.store import (
     Publication,
     VisitRow,
 )
-from diminuendo.service.store.sqlite_file import Led, SqliteFile
+from diminuendo.service.store.given import AT_ONCE, is_answer, is_number, is_visit, report_of
+from diminuendo.service.store.led import Led, next_epoch
+from diminuendo.service.store.sqlite_file import SqliteFile
 from diminuendo.service.store.sqlite_snapshots import SqliteSnapshots
 
 if TYPE_CHECKING:
     from diminuendo.privacy.books import Books
 
-AT_ONCE = 10_000
-"""Answers that are read at a time; others may write in between."""
-
-LARGEST = 2**24
-"""Bytes: no sealed answer is longer."""
-
 IN_EFFECT = "coalesce((SELECT max({}) FROM menus WHERE placement = ? AND effective_at <= ?), -1)"
 """Of the menus of a placement that are in effect by some time, the largest of a column."""
-
-PERSON = 16
-"""Bytes that stand for a person."""
 
 
 class SqliteStore:
@@ -193,7 +186,7 @@ class SqliteStore:
 
     def put(self, answers: Sequence[AnswerRow], visits: Sequence[VisitRow] = ()) -> list[Counted]:
         """Count visits and keep answers; a second answer to a round takes as long, and changes nothing."""
-        told = [row for row in answers if _is_number(row.placement, row.round) and _is_sealed(row.sealed)]
+        told = [row for row in answers if is_answer(row)]
         with self._file.writing(public=False) as at:
             wanted = {row.placement for row in told}
             taken = {number: self._taken_from(number) for number in wanted}
@@ -213,10 +206,7 @@ class SqliteStore:
         return float(found[0][0]) if found else float("inf")
 
     def _count(self, visit: VisitRow) -> Counted:
-        whole = _is_number(visit.placement, visit.round, visit.visits) and isinstance(visit.key, bytes)
-        if not (whole and isinstance(visit.person, bytes) and len(visit.person) == PERSON):
-            return Counted(False, visit.round)
-        if self._taken_from(visit.placement) == float("inf"):
+        if not is_visit(visit) or self._taken_from(visit.placement) == float("inf"):
             return Counted(False, visit.round)
         who = "placement = ? AND person = ?"
         found = self._file.rows(
@@ -236,7 +226,7 @@ class SqliteStore:
 
     def erase(self, placement: int, rounds: Iterable[int]) -> None:
         """Answers to these rounds are gone, and none is taken any more: a tombstone stays."""
-        asked = [(placement, number) for number in rounds if _is_number(number)]
+        asked = [(placement, number) for number in rounds if is_number(number)]
         with self._file.writing(public=False) as at:
             self._counter(placement)
             self._file.execute_all(
@@ -260,15 +250,9 @@ class SqliteStore:
         self._check_population(population)
         with self._file.writing():
             found = self._file.rows("SELECT epoch FROM trainers WHERE population = ?", population)
-            last = int(found[0][0]) if found else 0
-            if after is not None and after != last:
-                raise Superseded(
-                    f"Population {population!r} was led in epoch {last} last, and not {after}: somebody was faster."
-                )
-            self._file.execute(
-                "INSERT OR REPLACE INTO trainers VALUES (?, ?, ?)", population, last + 1, trainer
-            )
-            return last + 1
+            epoch = next_epoch(population, int(found[0][0]) if found else 0, after)
+            self._file.execute("INSERT OR REPLACE INTO trainers VALUES (?, ?, ?)", population, epoch, trainer)
+            return epoch
 
     def leaders(self) -> dict[str, Leader]:
         """By population who leads it."""
@@ -307,7 +291,7 @@ class SqliteStore:
             *(placement, first, placement, self.now()),
         )
         return [
-            LeaseRow(first, end, version, at, expires_at, _report(said), reported_at)
+            LeaseRow(first, end, version, at, expires_at, report_of(said), reported_at)
             for first, end, version, at, expires_at, said, reported_at in found
         ]
 
@@ -442,16 +426,3 @@ class SqliteStore:
         if not found:
             raise InvalidInput(f"There is no placement of number {placement}.")
         return Led(found[0][0], epoch)
-
-
-def _is_number(*given: object) -> bool:
-    """Whether these are whole numbers that SQLite can hold, 0 or more."""
-    return all(type(number) is int and 0 <= number < 2**63 for number in given)
-
-
-def _is_sealed(given: object) -> bool:
-    return isinstance(given, bytes) and len(given) <= LARGEST
-
-
-def _report(said: bytes | None) -> Report | None:
-    return None if said is None else msgspec.json.decode(said, type=Report)

@@ -10,7 +10,8 @@ from collections.abc import Callable
 
 from diminuendo.errors import LedgerDamaged, LedgerInUse, refuse_copies
 from diminuendo.privacy.books.releases import check_name, packed, unpacked
-from diminuendo.service.store.sqlite_file import Led, SqliteFile
+from diminuendo.service.store.led import Led
+from diminuendo.service.store.sqlite_file import SqliteFile
 from diminuendo.types import Ints
 
 
