@@ -18,6 +18,7 @@ from diminuendo import _validate
 from diminuendo.errors import InvalidInput, refuse_copies
 from diminuendo.learners.base.decisions import NO_PROBE, OpenDecisions
 from diminuendo.learners.base.patience import Patient, as_patience
+from diminuendo.learners.base.sample import PublicSample
 from diminuendo.learners.base.visits import Identity, VisitLimit
 from diminuendo.privacy.budget import REPLACE, REPLACE_WITH_CONTEXT, REPLACE_WITH_EXCLUSIONS, Unit
 from diminuendo.privacy.ledger import Ledger
@@ -45,7 +46,10 @@ class Unlimited(Enum):
 
 
 class Frame:
-    """Made for `horizon` rounds, up to `visits` of them of one person; or for ever, where nothing is promised."""
+    """Made for `horizon` rounds, up to `visits` of them of one person; or for ever, where nothing is promised.
+
+    With a public `sample`, for `horizon` people, of whom one in so many has a round.
+    """
 
     def __init__(
         self,
@@ -60,6 +64,7 @@ class Frame:
         patience: Patient = None,
         contexts: Contexts | None = None,
         exclusions: bool = False,
+        sample: int = 1,
     ) -> None:
         self.name = name
         self.n_items = _validate.positive_int(n_items, "n_items")
@@ -84,11 +89,20 @@ class Frame:
         """Whether people may exclude items."""
         self.excluding: Exclusions = NONE
         """What the people exclude who are chosen for now, the next first. Private."""
+        one_in = _validate.positive_int(sample, "sample")
         self.decisions = OpenDecisions(
-            self.slots, self.patience, life_of(self.coins), types=contexts is not None
+            self.slots, self.patience, life_of(self.coins), types=contexts is not None, sampled=one_in > 1
         )
         self.guard = ProcessGuard()
-        self.horizon = None if isinstance(horizon, Unlimited) else _validate.positive_int(horizon, "horizon")
+        self.people = None if isinstance(horizon, Unlimited) else _validate.positive_int(horizon, "horizon")
+        """How many people may come; None: any number. All of them have rounds, unless there is a sample."""
+        known = self.people is not None and self.people < LONGEST
+        self.horizon = -(-self.people // one_in) if self.people is not None and known else self.people
+        """How many rounds there may be. Once a sample has had them, everybody is outside of it."""
+        self.sample = PublicSample(one_in, self.public) if one_in > 1 else None
+        """Who has a round; None: everybody."""
+        self.sampled: NDArray[np.bool_] | None = None
+        """In a replay: who of the people who come next has a round; None: all of them."""
         self.visits = _validate.positive_int(visits, "visits")
         hidden = contexts is not None and contexts.private
         public = REPLACE_WITH_EXCLUSIONS if self.exclusions else REPLACE
@@ -128,9 +142,10 @@ class Frame:
         if self.horizon is None:
             return
         self.guard.check()
-        if self.rounds + rounds > self.horizon:
+        came = self.rounds + int(self.decisions.outside.sum())
+        if self.people is not None and came + rounds > self.people:
             raise InvalidInput(
-                f"This learner was made for {self.horizon:,} rounds, and {self.rounds:,} are over; {rounds:,} more "
+                f"This learner was made for {self.people:,} rounds, and {came:,} are over; {rounds:,} more "
                 "would cost more privacy than was promised. Make a new one for the people to come."
             )
 
@@ -140,6 +155,14 @@ class Frame:
             with self.guard.lock:
                 return self.decisions.recall(given)
         return sound(given)
+
+    def in_sample(self, people: int) -> NDArray[np.bool_] | None:
+        """Which of the people who come next have a round, by public coins; None: all of them."""
+        if self.sample is None or self.horizon is None:
+            return None
+        heads = self.sample.heads(self.rounds + int(self.decisions.outside[0]), people)
+        heads[np.cumsum(heads) > self.horizon - self.rounds] = False
+        return heads
 
     def counts(self, person: Identity | None) -> bool:
         """Whether what this person answers in her next round counts. Changes nothing."""
@@ -222,8 +245,10 @@ class Frame:
         }
         if (patience := self.patience.config()) is not None:
             found["patience"] = patience
-        if self.horizon is not None:
-            found["horizon"] = self.horizon
+        if self.people is not None:
+            found["horizon"] = self.people
+        if self.sample is not None:
+            found["sample"] = self.sample.one_in
         if self.contexts is not None:
             found["contexts"] = self.contexts.config()
         if self.exclusions:
