@@ -89,10 +89,16 @@ class Result:
     """Where the budget went (spending.py)."""
     contexts: dict[str, Any] = field(default_factory=dict, repr=False)
     """What each type was shown, and what it earned (contexts.py); nothing where nothing is known of people."""
+    retention: int | None = None
+    """For how many rounds private learners kept people; None: for good."""
+    sample: int = 1
+    """Of how many people private learners learned from one."""
 
     def as_json(self) -> dict[str, Any]:
         """The numbers, without what is large."""
         left_out = LARGE if self.contexts else (*LARGE, "contexts")
+        if self.retention is None and self.sample == 1:
+            left_out = (*left_out, "retention", "sample")
         return {name: value for name, value in vars(self).items() if name not in left_out}
 
 

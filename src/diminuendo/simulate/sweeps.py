@@ -18,7 +18,9 @@ import numpy as np
 from diminuendo import _validate
 from diminuendo.errors import DiminuendoError, InvalidInput
 from diminuendo.learners import Setting, learner_class, make
+from diminuendo.learners.base.patience import Patience
 from diminuendo.learners.base.replay import Lateness, as_lateness
+from diminuendo.learners.base.sample import patience_in
 from diminuendo.offline.rules import SlateRules, as_rules
 from diminuendo.randomness import SeededCoins
 from diminuendo.simulate.contexts import given, plain_name
@@ -59,6 +61,8 @@ def sweep(
     clicks: str = "cascade",
     late: str | int | Sequence[str | int] = 0,
     answering: float = 1.0,
+    retention: int | None = None,
+    sample: int = 1,
     rules: SlateRules | None = None,
     today: Sequence[str | int] | None = None,
     per_day: PerDay | float | None = None,
@@ -74,8 +78,9 @@ def sweep(
     `slots`: how many items each person is shown. `visits`: of how many rounds of one person private learners learn;
     where a stream does not say whose a round is (`people.persons`), everybody comes once. `clicks`: by which model they
     click (streams/clicks.py), where feedback is "click". `late`: by how many rounds people answer late, as 1000, or
-    exponential:1000 where that is the mean and chance decides; `answering`: the share of people who answer. `rules`:
-    what slates must keep to, those of hindsight and chance too. `today`:
+    exponential:1000 where that is the mean and chance decides; `answering`: the share of people who answer.
+    `retention`: for how many rounds private learners keep people; `sample`: of how many people they learn from one, by
+    a public coin. `rules`: what slates must keep to, those of hindsight and chance too. `today`:
     names or numbers of the items that everybody is shown now, to compare with; `per_day`: how many people come in a
     day, for hits a day; neither changes any run. `jobs`: runs at the same time, -1 for one per core. `ray`: the address
     of a Ray cluster to do the work instead; "local" starts one. `time_limit`: seconds for each exact optimum. Learners
@@ -101,6 +106,10 @@ def sweep(
     for name in names:
         learner_class(plain_name(name), feedback)  # a wrong name is refused before any work is done
 
+    def patience_for(name: str, lateness: Lateness) -> Patience:
+        takes = learner_class(plain_name(name), feedback).takes_sample
+        return patience_in(lateness.patience, sample if takes else 1)
+
     def cell(number: int, people: Stream, k: int, lateness: Lateness) -> _Cell:
         runs: list[Run] = []
         stream_slice = StreamSlice(number, len(people), fingerprint(people), known_of(people), whose(people))
@@ -112,7 +121,17 @@ def sweep(
                 sizes = people.n_items, k, stream_slice.rounds
                 setting = given(
                     name,
-                    Setting(*sizes, feedback, e, d, visits, lateness.patience, rules=ruled),
+                    Setting(
+                        *sizes,
+                        feedback,
+                        e,
+                        d,
+                        visits,
+                        patience_for(name, lateness),
+                        rules=ruled,
+                        retention=retention,
+                        sample=sample,
+                    ),
                     people.contexts,
                 )
                 runs += [Run(stream_slice, name, seed, setting, how, lateness) for seed in numbers]
@@ -154,6 +173,8 @@ def simulate(
     clicks: str = "cascade",
     late: str | int = 0,
     answering: float = 1.0,
+    retention: int | None = None,
+    sample: int = 1,
     rules: SlateRules | None = None,
     today: Sequence[str | int] | None = None,
     per_day: PerDay | float | None = None,
@@ -180,6 +201,8 @@ def simulate(
         clicks=clicks,
         late=[late],
         answering=answering,
+        retention=retention,
+        sample=sample,
         rules=rules,
         today=today,
         per_day=per_day,

@@ -154,7 +154,7 @@ class Entry(Generic[P]):
                 f"{self.name!r} keeps people, and cannot be told for how many rounds. Make a Setting without "
                 "retention, or take 'overlap-greedy', which forgets in time, or 'overlap-sums', which keeps nobody."
             )
-        if setting.sample > 1 and not self.takes_sample:
+        if setting.sample > 1 and self.private and not self.takes_sample:
             raise InvalidInput(
                 f"{self.name!r} learns from everybody. Make a Setting without a sample, or take one that keeps people, "
                 "to whom it matters how many: 'overlap-greedy' or 'epoch-greedy'."
