@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,10 +12,12 @@ import pytest
 import diminuendo as dim
 from diminuendo.errors import InvalidInput
 from diminuendo.learners import Learner, Setting
+from diminuendo.learners.base.patience import patience_in, rounds_late
 from diminuendo.learners.base.replay import as_lateness, loop, replay
-from diminuendo.learners.base.sample import PublicSample, patience_in, rounds_late
 from diminuendo.learners.base.visits import hashed
 from diminuendo.learners.elsewhere import Elsewhere
+from diminuendo.privacy.ledger import Ledger
+from diminuendo.randomness.public_sample import PublicSample
 from diminuendo.randomness.words import PublicCoins
 from diminuendo.streams import People, taste_groups
 from diminuendo.types import NEVER, OUTSIDE, Decision
@@ -73,7 +76,9 @@ def test_a_replay_with_contexts_names_and_exclusions_is_the_loop(contexts: dim.C
     one, other = (each.policy.frame for each in both)
     assert one.silent == other.silent != []
     assert one.extra().keys() == other.extra().keys()
-    assert all((one.extra()[name] == other.extra()[name]).all() for name in one.extra()), "with the same visits"
+    assert all((one.extra()[name] == other.extra()[name]).all() for name in one.extra()), (
+        "with the same visits"
+    )
     assert (one.rounds, one.decisions.outside) == (other.rounds, other.decisions.outside)
 
 
@@ -164,10 +169,23 @@ def test_lateness_in_rounds_of_the_sample() -> None:
 
 
 def test_names_are_wanted_of_everybody_alike() -> None:
-    learner = made(visits=2)
-    for _ in range(20):
+    for seed in range(20):
         with pytest.raises(InvalidInput, match="whose round this is"):
-            learner.choose()
+            made(visits=2, seed=seed).choose()
+
+
+def test_a_ledger_in_a_file_remembers_visits_of_the_sample_alone(tmp_path: Path) -> None:
+    learner = dim.make("overlap-greedy", WORLD, sample=4, ledger=tmp_path / "people.ledger")
+    names = [f"somebody {t}" for t in range(100)]
+    decisions = learner.choose_many(60, names[:60]) + [learner.choose(name) for name in names[60:]]
+    counted = {name for name, each in zip(names, decisions, strict=True) if each.round != OUTSIDE}
+    assert 0 < len(counted) < 60
+    assert learner.ledger is not None
+    learner.ledger.close()
+    with Ledger.open(tmp_path / "people.ledger") as again:
+        found = again.visits_of("overlap-greedy")
+        assert found is not None
+        assert set(found.rounds) == {hashed(name) for name in counted}
 
 
 def test_where_a_sample_makes_no_sense_it_is_refused() -> None:

@@ -282,8 +282,8 @@ def epoch_greedy(
 ) -> Learner:
     """Private greedy, epoch by epoch; `epoch`: their length, where they are not to double.
 
-    `rules`: what slates must keep to. What is pinned is not drawn, and the budget is for the other slots. `sample`: one
-    in so many people is learned from, by a public coin; all are served.
+    `rules`: what slates must keep to. What is pinned is not drawn, and the budget is for the other slots. `sample`: of
+    how many people one is learned from, by a public coin; all are served.
     """
     horizon = _validate.positive_int(horizon, "horizon")
     frame = Frame(

@@ -11,9 +11,8 @@ from typing import Any
 from diminuendo.errors import InvalidInput, OutOfRange
 from diminuendo.learners import LEARNERS
 from diminuendo.learners.base.learner import Learner
-from diminuendo.learners.base.patience import as_patience
+from diminuendo.learners.base.patience import as_patience, patience_in
 from diminuendo.learners.base.replay import as_lateness
-from diminuendo.learners.base.sample import patience_in
 from diminuendo.learners.base.setting import Setting
 from diminuendo.learners.hedge.constants import paper_exploring, rounds_for_paper_exploring
 from diminuendo.learners.recommend import Rule, preferred

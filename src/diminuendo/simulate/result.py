@@ -89,16 +89,10 @@ class Result:
     """Where the budget went (spending.py)."""
     contexts: dict[str, Any] = field(default_factory=dict, repr=False)
     """What each type was shown, and what it earned (contexts.py); nothing where nothing is known of people."""
-    retention: int | None = None
-    """For how many rounds private learners kept people; None: for good."""
-    sample: int = 1
-    """Of how many people private learners learned from one."""
 
     def as_json(self) -> dict[str, Any]:
         """The numbers, without what is large."""
         left_out = LARGE if self.contexts else (*LARGE, "contexts")
-        if self.retention is None and self.sample == 1:
-            left_out = (*left_out, "retention", "sample")
         return {name: value for name, value in vars(self).items() if name not in left_out}
 
 
@@ -115,6 +109,10 @@ class Simulation:
     """How many people come in a day; None where nobody said."""
     rules: SlateRules | None = None
     """What slates had to keep to, hindsight's and random ones too; None: nothing."""
+    retention: int | None = None
+    """For how many rounds private learners kept people at most; None: as long as they liked."""
+    sample: int = 1
+    """Of how many people private learners learned from one."""
 
     @property
     def slots(self) -> int:
@@ -181,6 +179,8 @@ class Sweep:
             }
             | ({} if one.contexts is None else {"contexts": one.contexts.as_json()})
             | ({} if one.rules is None else {"rules": one.rules.config()})
+            | ({} if one.retention is None else {"retention": one.retention})
+            | ({} if one.sample == 1 else {"sample": one.sample})
             | ({} if one.today is None else {"today": vars(one.today)})
             | ({} if one.per_day is None else {"per_day": vars(one.per_day)})
             for one in self.simulations

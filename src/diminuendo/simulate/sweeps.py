@@ -18,9 +18,8 @@ import numpy as np
 from diminuendo import _validate
 from diminuendo.errors import DiminuendoError, InvalidInput
 from diminuendo.learners import Setting, learner_class, make
-from diminuendo.learners.base.patience import Patience
+from diminuendo.learners.base.patience import Patience, patience_in
 from diminuendo.learners.base.replay import Lateness, as_lateness
-from diminuendo.learners.base.sample import patience_in
 from diminuendo.offline.rules import SlateRules, as_rules
 from diminuendo.randomness import SeededCoins
 from diminuendo.simulate.contexts import given, plain_name
@@ -137,7 +136,7 @@ def sweep(
                 runs += [Run(stream_slice, name, seed, setting, how, lateness) for seed in numbers]
         baseline = Baseline(stream_slice, _validate.slots(k, people.n_items), limit, ruled)
         now = None if today is None else today_on(people, today, k)
-        return _Cell(describe(people), baseline, runs, now, day, ruled)
+        return _Cell(describe(people), baseline, runs, now, day, ruled, retention, sample)
 
     cells = [
         cell(number, _first(stream, wanted), k, lateness)
@@ -244,11 +243,15 @@ class _Cell:
     today: Today | None
     per_day: PerDay | None
     rules: SlateRules | None
+    retention: int | None
+    sample: int
 
     def simulation(self, store: ResultStore) -> Simulation:
         base = store[self.baseline]
         results = [measured(store[run], base) for run in self.runs]
-        return Simulation(self.stream, base, results, self.today, self.per_day, self.rules)
+        return Simulation(
+            self.stream, base, results, self.today, self.per_day, self.rules, self.retention, self.sample
+        )
 
 
 def _outcomes(

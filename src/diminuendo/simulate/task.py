@@ -134,8 +134,6 @@ class Run:
             shown=shown_when(slates, stream.n_items),
             spending=spending(learner),
             contexts=for_each_type(stream, slates, payoffs, None if separate else learner),
-            retention=setting.retention,
-            sample=setting.sample,
         )
 
 

@@ -10,7 +10,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterable, Sequence
 from typing import Any, final
 
@@ -22,7 +21,6 @@ from diminuendo.errors import DiminuendoError, InvalidInput, refuse_copies
 from diminuendo.learners.base.menu import Menu
 from diminuendo.learners.base.patience import Patience, answered_in_time
 from diminuendo.learners.base.policy import MenuPolicy, Policy
-from diminuendo.learners.base.sample import rounds_late
 from diminuendo.learners.base.visits import Identity, silenced
 from diminuendo.privacy.budget import Budget, Guarantee, Unit
 from diminuendo.privacy.events import Event
@@ -228,21 +226,16 @@ class Learner:
                     self._release_what_is_due()
                 with frame.guard.defer_interrupt():  # each drawn, counted and handed out, or nothing of it
                     if not made:
-                        frame.reserve(
-                            persons if sampled is None else itertools.compress(persons, sampled.tolist())
-                        )
+                        frame.reserve(persons, sampled)
                     for person in persons[len(made) : len(made) + TOGETHER]:
                         frame.coming, frame.excluding = types[len(made) :], excluded.since(len(made))
-                        inside = sampled is None or bool(sampled[len(made)])
-                        made.append(
-                            self._choose_one(person, release) if inside else self._choose_outside(person)
-                        )
+                        made.append(self._choose_one(person, release, sampled is None or sampled[len(made)]))
                         if release and len(made) < len(persons) and policy.due():
                             break
         return made
 
-    def _choose_one(self, person: Identity | None, release: bool) -> Decision:
-        """The next round; where nothing is ready for it, one that does not count."""
+    def _choose_one(self, person: Identity | None, release: bool, inside: bool | np.bool_) -> Decision:
+        """The next round; where nothing is ready for it, one that does not count. Outside of a sample, none."""
         frame, policy = self._frame, self.policy
         row, probe = frame.blank()
         ready = release or not policy.fill(row)
@@ -250,6 +243,8 @@ class Learner:
         while ready and not policy.draw(row, probe):
             policy.resume()
         propensity = policy.propensity(row) if ready else None if frame.exclusions else 1.0
+        if not inside:
+            return frame.decisions.add_outside(row, propensity)
         frame.count(person)
         decision = frame.decisions.add(row, probe, counts, propensity, frame.coming)
         if frame.contexts is not None:
@@ -257,15 +252,6 @@ class Learner:
         if not counts:
             frame.silent.append(decision.round)
         return decision
-
-    def _choose_outside(self, person: Identity | None) -> Decision:
-        """What somebody is shown who is outside of the public sample: by the menu, and nothing else happens."""
-        frame, policy = self._frame, self.policy
-        frame.counts(person)  # who must have a name is refused alike, in the sample or not
-        row, probe = frame.blank()
-        while not policy.draw(row, probe):
-            policy.resume()
-        return frame.decisions.add_outside(row, policy.propensity(row))
 
     def observe(self, decision: Decision | Ticket, feedback: Any) -> None:
         """What the person said to `decision`, or its ticket. Late and second ones change nothing, and look the same."""
@@ -375,62 +361,28 @@ class Learner:
         types, excluded = self.types_of(people, contexts), frame.exclusions_of(exclude, len(people))
         waits = self.patience.rounds if self.waits else None
         slates = np.full((len(people), self.slots), EMPTY_SLOT, dtype=np.int32)
-        with frame.guard.everything():
+        with frame.guard.everything(), frame.guard.defer_interrupt():
             frame.admit(len(people))
             sampled = frame.in_sample(len(people))
-            late = late if late is None or sampled is None else rounds_late(late, sampled)
-            in_time = None if late is None else answered_in_time(late, len(people), waits, self.name)
-            with frame.guard.defer_interrupt():
-                counted = self._count_all(persons, len(people), sampled)
+            in_time = answered_in_time(late, len(people), waits, self.name, sampled)
+            counted = frame.count_all(persons, len(people), sampled)
         heard = counted if in_time is None else in_time if counted is None else counted & in_time
         people = people if heard is None else silenced(people, heard)
         done = 0
-        while done < len(people):
+        while (before := done) < len(people):
             with frame.guard.everything():
                 frame.admit(len(people) - done)  # each time: others may have chosen meanwhile
                 self._release_what_is_due()
-                before, frame.coming, frame.excluding = done, types[done:], excluded.since(done)
-                frame.heard = None if heard is None else heard[done:]
-                frame.sampled = None if sampled is None else sampled[done:]
+                frame.who_comes(done, types, excluded, heard, sampled)
                 with frame.guard.all_or_broken():
                     done = policy.replay(people, slates, done)
-                    here: Any = slice(before, done)
-                    if sampled is not None:
-                        here = before + np.flatnonzero(sampled[here])
-                        frame.decisions.outside += done - before - len(here)
-                    shown = slates[here]
-                    counts = np.ones(len(shown), dtype=np.bool_) if counted is None else counted[here]
-                    frame.silent += (frame.rounds + np.flatnonzero(~counts)).tolist()
-                    if frame.contexts is not None:
-                        policy.came(frame.rounds, types[here], counts)
-                    frame.decisions.pass_by(shown, types[here] if len(types) else types)
+                    frame.pass_by(slates[before:done], counted, before, policy.came)
                 if done < len(people):
                     policy.resume(len(people) - done)
             if progress:
                 progress(done - before)
         frame.coming, frame.heard, frame.sampled = NOBODY, None, None
         return slates
-
-    def _count_all(
-        self, persons: Any, people: int, sampled: NDArray[np.bool_] | None
-    ) -> NDArray[np.bool_] | None:
-        """Count the next rounds of these people; for each, whether her answer counts. None: all do.
-
-        With a public sample rounds outside of it are not counted, and are marked as if they were.
-        """
-        frame = self._frame
-        if sampled is None:
-            return frame.count_all(persons, people)
-        if persons is not None and len(persons) != people:
-            raise InvalidInput(f"persons must name one person per round, {people}; got {len(persons)}.")
-        some: Any = persons[sampled] if isinstance(persons, np.ndarray) else persons
-        named = some if persons is None or some is not persons else list(itertools.compress(persons, sampled))
-        counted = frame.count_all(named, int(sampled.sum()))
-        if counted is None:
-            return None
-        found = np.ones(people, dtype=np.bool_)
-        found[sampled] = counted
-        return found
 
     def types_of(self, people: Stream, contexts: Any = None) -> Ints:
         """The types of people by what is known of them: `contexts`, or what their stream says of them."""

@@ -262,9 +262,8 @@ class OverlapPolicy(MenuPolicy):
         with frame.guard.answers, frame.guard.lock:
             changed, asked = tells and self._drift.changed(earned, deviation), self._memory.asked_from(number)
             # What was charged before a crash is not charged otherwise, though others came and the divisor changed.
-            alone = (
-                self.plan.kept_from(number) == number
-            )  # it is asked alone, whether or not tastes have changed
+            # Where it is asked alone in any case, the charge does not say whether tastes had changed.
+            alone = self.plan.kept_from(number) == number
             if changed if asked is None or alone else asked == number:
                 self._position.memory_begins = number
                 with all_or_nothing(self._public_arrays()):
@@ -333,9 +332,7 @@ class OverlapPolicy(MenuPolicy):
             if heard is not None and len(types):
                 types = np.where(heard[: stop - done], types, NOT_HEARD)
             first, last = done, stop
-            if (
-                frame.sampled is not None
-            ):  # a table of those in the sample alone, so that no other is kept with it
+            if frame.sampled is not None:  # in a table of their own: nobody else is kept with them
                 inside = np.flatnonzero(frame.sampled[: stop - done])
                 people, shown, types = (
                     people[done + inside],

@@ -83,14 +83,14 @@ def overlap_greedy(
                F1 and F2).
     Assumes    nothing about people: singles are clipped to length 1, rows by a running minimum. One answer per round.
     Memory     people themselves, as rows or functions, are kept as long as the learner lives or until tastes change;
-               with a retention, for so many rounds and until these are settled.
+               with a retention, for that number of rounds, and until these are settled.
     Excludes   timing, and the memory of the process.
 
     `horizon`: how many people will come, None where nobody knows. `prior`, counting as `prior_people` people: which
     share of people each item pleases. `absent`: items that are not there yet. `rules`: what slates must keep to;
     `eligible`, for each slot its items, is one of them, and may be said by itself. `exclusions`: whether people may
     exclude items, such as those that they have already. `retention`: for how many rounds people are kept at most, None:
-    for good. `sample`: one in so many people is learned from, by a public coin; all are served.
+    for good. `sample`: of how many people one is learned from, by a public coin; all are served.
     """
     public = _public_parts(
         "overlap-greedy", n_items, slots, horizon=horizon, epsilon=epsilon, delta=delta, visits=visits, prior=prior,

@@ -9,9 +9,9 @@ nu = sigma sqrt(2 log N). That is the unit of all times here: nothing can be lea
                     Where nobody knows how many will come, after half as many again for ever: the squares of weights
                     add up whatever comes
     weights         t_j / t_b for people of batch j in release b: squares add up to the same for every batch
-    retention       where people are kept for so many rounds, batches are at most half as long, and a release asks a
-                    batch only if that began no more than so many rounds before. Weights are shared out over the
-                    releases in which a batch is asked, so that it pays the same in the end
+    retention       R, where people are kept for R rounds: batches are at most R / 2 long, and a release asks a batch
+                    only if that began no more than R rounds before. Weights are shared out over the releases in which a
+                    batch is asked, so that it pays the same in the end
     noise           a twentieth of the budget for the payoff of each batch (drift), the rest for singles and rows:
                     .95 for singles in the beginning, half and half later. That fixes the price of a release; how it
                     is shared out follows what was published by then (focus.py)

@@ -1,4 +1,4 @@
-"""A public sample: learn from one in so many people, by a public coin for each, and serve all of them.
+"""A public sample: learn from one in a hundred people, by a public coin for each, and serve all of them.
 
 The coin is thrown when somebody comes, before anything is known of what she says, and everybody may know how it fell.
 Who is in the sample has a round like any other: a place in a batch, a visit that counts, an answer that is waited for.
@@ -10,14 +10,10 @@ Guarantee  that of the learner, no better and no worse: a coin that is public am
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
-from diminuendo.learners.base.patience import Patience
 from diminuendo.randomness.words import PublicCoins
-from diminuendo.types import NEVER, Ints
 
 BLOCK = 4
 """Words that the generator makes at a time."""
@@ -48,25 +44,3 @@ class PublicSample:
             self._known = begins, known
         found: NDArray[np.bool_] = known[first - begins : first - begins + count].copy()
         return found
-
-
-def rounds_late(late: Any, sampled: NDArray[np.bool_]) -> Any:
-    """How many rounds of the sample are chosen before each person answers, where `late` further people are.
-
-    What is no such list is returned as it is, to be refused where lists are read.
-    """
-    if np.shape(late) != sampled.shape or not np.issubdtype(np.asarray(late).dtype, np.integer):
-        return late
-    waits: Ints = np.asarray(late, dtype=np.int64)
-    so_far, last = np.cumsum(sampled), len(sampled) - 1
-    after = np.minimum(np.arange(len(sampled)) + np.maximum(waits, 0), last)
-    return np.where(waits < 0, NEVER, so_far[after] - so_far)
-
-
-def patience_in(patience: Patience, one_in: int) -> Patience:
-    """Patience that was said in people, in rounds of a sample of them: three deviations more than are expected."""
-    if patience.rounds is None or one_in == 1:
-        return patience
-    expected = (patience.rounds - 1) / one_in
-    rounds = 1 + int(np.ceil(expected + 3 * np.sqrt(expected)))
-    return Patience(rounds=rounds, answering=patience.answering)
