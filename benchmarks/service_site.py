@@ -59,7 +59,7 @@ def site(folder: Path, **facts: Any) -> Iterator[Running]:
     path.write_text(SITE.format(serves=serves, operates=operates, delta=facts["delta"]) + lines)
     subprocess.run([sys.executable, "-m", "diminuendo.service", "prepare", str(path)], check=True, stdout=-3)
     told = read_site(path)
-    processes = Processes(path, told.host, told.port, told.front_ends, print)
+    processes = Processes(path, told.host, told.port, told.front_ends, print, told.trainers)
     address = f"http://127.0.0.1:{processes.port}"
     try:
         processes.watch()

@@ -14,8 +14,11 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
@@ -28,7 +31,7 @@ from diminuendo.service.keys import new_access_key, read_keys
 from diminuendo.service.prepare import prepared
 from diminuendo.service.processes import Child, Processes
 from diminuendo.service.records import PublicMenu
-from diminuendo.service.site import read_site
+from diminuendo.service.site import Site, read_site
 from diminuendo.service.store import MenuRow, Store, open_store
 
 SETTLES = 15.0
@@ -121,35 +124,72 @@ class Load:
                     time.sleep(0.05)
 
 
-def played(folder: Path, kills: int, people: int, *, pause: float, deadline: float, seed: int = 0) -> Seen:
-    """A site in that folder, killed that many times; then it goes on until its horizon, and everything is compared."""
+class Playing(NamedTuple):
+    """A site that runs, and people who come to it."""
+
+    site: Site
+    processes: Processes
+    load: Load
+    store: Store
+
+
+@contextmanager
+def playing(
+    folder: Path, people: int, deadline: float, trainers: int = 1, more: str = ""
+) -> Iterator[Playing]:
+    """A site in that folder, with people who come from the beginning. `more`: further options, at the top."""
     key, hashed = new_access_key()
     path = folder / "site.toml"
-    path.write_text(SITE.format(hashed=hashed, people=people, deadline=deadline))
-    site, coins = read_site(path), random.Random(seed)
+    told = SITE.format(hashed=hashed, people=people, deadline=deadline)
+    path.write_text(f"trainers = {trainers}\n{more}\n{told}")
+    site = read_site(path)
     list(prepared(site))
-    processes = Processes(path, site.host, site.port, site.front_ends, lambda line: None)
+    processes = Processes(path, site.host, site.port, site.front_ends, lambda line: None, site.trainers)
     load = Load(f"http://127.0.0.1:{processes.port}", key)
     store = open_store(site.store)
     try:
         processes.watch()
         load.start()
-        while load.seen.kills < kills:
-            time.sleep(coins.uniform(0.2, 2 * pause))
-            load.seen.kills += kill(coins.choice(processes.children))
-            processes.watch()
-        until = time.monotonic() + 600
-        while not over(store, people) and time.monotonic() < until:
-            processes.watch()
-            time.sleep(0.2)
-        load.stop()
+        yield Playing(site, processes, load, store)
     finally:
         load.stopped.set()
+        for child in processes.children:  # one that was stopped does not hear that it should end
+            if child.process is not None and child.process.poll() is None:
+                child.process.send_signal(signal.SIGCONT)
         processes.stop()
-    seen = load.seen
-    compare(seen, store, Tokens(read_keys(site.keys).tokens, 1))
-    store.close()
-    return seen
+        store.close()
+
+
+def finished(playing: Playing, people: int) -> Seen:
+    """Until the horizon; then everything is compared."""
+    until = time.monotonic() + 600
+    while not over(playing.store, people) and time.monotonic() < until:
+        playing.processes.watch()
+        time.sleep(0.2)
+    playing.load.stop()
+    compare(playing.load.seen, playing.store, Tokens(read_keys(playing.site.keys).tokens, 1))
+    return playing.load.seen
+
+
+def played(
+    folder: Path,
+    kills: int,
+    people: int,
+    *,
+    pause: float,
+    deadline: float,
+    seed: int = 0,
+    trainers: int = 1,
+    more: str = "",
+) -> Seen:
+    """A site in that folder, killed that many times; then it goes on until its horizon, and everything is compared."""
+    coins = random.Random(seed)
+    with playing(folder, people, deadline, trainers, more) as site:
+        while site.load.seen.kills < kills:
+            time.sleep(coins.uniform(0.2, 2 * pause))
+            site.load.seen.kills += kill(coins.choice(site.processes.children))
+            site.processes.watch()
+        return finished(site, people)
 
 
 def kill(child: Child) -> int:
@@ -180,7 +220,7 @@ def first_of(menu: MenuRow) -> int:
 
 def compare(seen: Seen, store: Store, tokens: Tokens) -> None:
     """Fill in what the store says, and what clients were told, of all blocks that were published."""
-    books = store.books("everybody", None)
+    books = store.books("everybody", 0)
     names = [drawn.name for drawn in Ledger.on(books).drawn]
     assert len(names) == len(set(names)), "a release was entered twice"
     totals = [name for name in names if ".plan" not in name]

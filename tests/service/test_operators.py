@@ -102,7 +102,7 @@ def test_ledgers_are_read_line_by_line(tmp_path: Path) -> None:
     from diminuendo.privacy.budget import Budget
     from diminuendo.privacy.ledger import Ledger
 
-    site = Site(tmp_path)
+    site = Site(tmp_path, shop=facts())
     books = site.store.books("people", site.epoch)
     ledger = Ledger.on(books, Budget(1.0, 1e-6))
     ledger.charge(ledger.budget.share(0.5), "half")
@@ -110,6 +110,8 @@ def test_ledgers_are_read_line_by_line(tmp_path: Path) -> None:
 
     async def work() -> None:
         path = "/v1/populations/people/ledger"
+        assert (await site.ask("GET", path, key="audit")).json == {"lines": [], "after": 0}, "of no menu yet"
+        site.publish("shop", block(0, 500))
         found = (await site.ask("GET", path, key="audit")).json
         assert found == {"lines": whole, "after": 2}
         assert (await site.ask("GET", f"{path}?after=1", key="audit")).json["lines"] == whole[1:]

@@ -15,8 +15,8 @@ import pytest
 from diminuendo.errors import InvalidInput, LedgerDamaged, StoreUnavailable
 from diminuendo.privacy import Ledger
 from diminuendo.privacy.events import Gaussian
-from diminuendo.service.store import AnswerRow, VisitRow, open_store, sqlite_file
-from diminuendo.service.store.schema import STEPS
+from diminuendo.service.store import AnswerRow, Leader, VisitRow, open_store, sqlite_file
+from diminuendo.service.store.schema import APPLICATION, STEPS, statements
 from diminuendo.service.store.sqlite import SqliteStore
 from tests.service.store_contract import (
     ANNA,
@@ -109,6 +109,34 @@ def test_a_newer_file_is_refused_and_an_older_one_takes_the_steps_that_it_lacks(
                 assert store._file.rows("SELECT x FROM more") == [(5,)]
     with pytest.raises(InvalidInput, match="newer diminuendo"):
         SqliteStore(path)
+
+
+def test_epochs_of_a_file_that_one_trainer_led_go_on_in_each_population(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    db = sqlite3.connect(path)
+    with db:
+        for step in STEPS[:2]:
+            for statement in statements(step):
+                db.execute(statement)
+        db.execute("PRAGMA user_version = 2")
+        db.execute(f"PRAGMA application_id = {APPLICATION}")
+        db.execute("UPDATE trainer SET epoch = 41, name = 'trainer'")
+        db.executemany("INSERT INTO populations (name, facts) VALUES (?, '{}')", [("people",), ("others",)])
+    db.close()
+    with SqliteStore(path) as store:
+        assert store.leaders() == {"people": Leader(41, "trainer"), "others": Leader(41, "trainer")}
+        store.add_population("new", b"{}")
+        assert [store.lead(name, "two") for name in ("people", "others", "new")] == [42, 42, 1]
+
+
+def test_asking_what_changed_reads_no_placement_to_which_nothing_happened(path: Path) -> None:
+    with SqliteStore(path) as store:
+        begun(store)
+        asked = "SELECT 1 FROM {} WHERE {} >= 0"
+        for table, column in (("leases", "at"), ("events", "at"), ("placements", "made_at")):
+            (plan,) = store._file.rows(f"EXPLAIN QUERY PLAN {asked.format(table, column)}")
+            assert plan[-1].startswith(f"SEARCH {table} USING"), plan
 
 
 def test_stores_are_opened_by_several_at_once(path: Path) -> None:

@@ -223,7 +223,7 @@ class Side:
         """All that anybody may see; of the database, all columns that are not sealed and not inside the wall."""
         rows, found = self.stores[0]._file.rows, dict[str, Any]()
         tables = (
-            "trainer", "beats", "populations", "placements", "counters", "events", "requests", "leases", "ledger",
+            "trainers", "beats", "populations", "placements", "counters", "events", "requests", "leases", "ledger",
             "releases",
         )  # fmt: skip
         for table in tables:

@@ -144,6 +144,10 @@ class PublicMenu(Struct, frozen=True, omit_defaults=True):
     """How many releases it is made of."""
     head: str = ""
     """The head of the ledger that paid for them: whoever has seen it knows an older ledger for what it is."""
+    spent: tuple[float, ...] = ()
+    """What was spent up to that head, and the population's budget, as epsilons."""
+    heard: HeardNote | None = None
+    """How many answered, about, where that is published."""
     seal: str = ""
     """The number of the trainer's key that answers are sealed to, and that key, in hexadecimal digits with a colon."""
 

@@ -3,7 +3,8 @@
     store = "site.db"                  # where everything is remembered; beside this file
     keys = "keys"                      # a folder that only the service may read; made where there is none
     listen = "127.0.0.1:8080"
-    front_ends = 2
+    front_ends = 2                     # processes of this machine that serve, and ...
+    trainers = 1                       # ... that learn; several machines may share a store
 
     [access]                           # SHA-256 of keys; `diminuendo serve --new-key operate` makes one
     serve = ["..."]
@@ -26,11 +27,12 @@ Everything that is wrong with it is said at once, and nothing is started then.
 from __future__ import annotations
 
 import re
+import socket
 import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 from msgspec import Struct
@@ -42,6 +44,7 @@ from diminuendo.service.records import PlacementFacts, PopulationFacts
 UNITS = {"s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(s|min|h|d)\s*")
 NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}")
+MACHINE = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]{0,59}")
 DURATIONS = ("deadline", "tick", "allowance")
 
 
@@ -52,6 +55,9 @@ class _Top(Struct, forbid_unknown_fields=True):
     keys: str = "keys"
     listen: str = "127.0.0.1:8080"
     front_ends: int = 1
+    trainers: int = 1
+    trainer_keys: Literal["folder", "store"] = "folder"
+    machine: str = ""
     open_menus: bool = False
     access: dict[str, list[str]] = {}
     populations: dict[str, dict[str, Any]] = {}
@@ -69,6 +75,13 @@ class Site:
     host: str = "127.0.0.1"
     port: int = 8080
     front_ends: int = 1
+    """Processes of this machine that serve."""
+    trainers: int = 1
+    """Processes of this machine that learn."""
+    trainer_keys: Literal["folder", "store"] = "folder"
+    """Where secret halves of the trainer's keys lie."""
+    machine: str = "here"
+    """What this machine is called among those that share the store."""
     open_menus: bool = False
     """Whether menus may be read without a key, as by browsers."""
     access: dict[str, tuple[bytes, ...]] = field(default_factory=dict)
@@ -116,6 +129,9 @@ def read_site(path: Path) -> Site:
         host,
         port,
         top.front_ends,
+        top.trainers,
+        top.trainer_keys,
+        top.machine or socket.gethostname(),
         top.open_menus,
         access,
         populations,
@@ -179,8 +195,10 @@ def _unfit(
     top: _Top, populations: dict[str, PopulationFacts], placements: dict[str, PlacementFacts]
 ) -> Iterator[str]:
     """What does not fit together."""
-    if top.front_ends < 1:
-        yield f"front_ends: at least one is needed to serve; got {top.front_ends}."
+    if min(top.front_ends, top.trainers) < 0 or not top.front_ends + top.trainers:
+        yield f"front_ends, trainers: 0 or more, and not both 0; got {top.front_ends} and {top.trainers}."
+    if top.machine and not MACHINE.fullmatch(top.machine):
+        yield f"machine: up to 60 letters, digits, dots and dashes; got {top.machine!r}."
     for role in top.access:
         if role not in ROLES:
             yield f"access: roles are {', '.join(ROLES)}; got {role!r}."

@@ -35,7 +35,7 @@ def placement(public: Public, view: PlacementView, promise: str | None) -> Html:
         '<header class="head"><div><p class="crumb">{}</p><h1>{}</h1><p class="soft">{}</p></div>{}</header>{}',
         parts.link("populations", view.row.population), view.row.name,
         f"{count(view.facts.slots, 'slot')} of {count(items, 'item')}, {FEEDBACK[view.facts.feedback]}",
-        parts.dots(public.health()), joined(sections),
+        parts.dots(public.health(), public.stopped()), joined(sections),
     )  # fmt: skip
 
 

@@ -14,9 +14,10 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from diminuendo.errors import InvalidInput, StoreUnavailable, Superseded, refuse_copies
+from diminuendo.service.store import DAY
 from diminuendo.service.store.schema import APPLICATION, STEPS, statements
 
 PATIENCE = 5.0
@@ -46,6 +47,13 @@ WORDS = {
     "SQLITE_TOOBIG": "what was to be kept has more than a billion bytes",
 }
 """What is said of SQLite's own errors."""
+
+
+class Led(NamedTuple):
+    """What somebody writes as the trainer of a population, in its epoch."""
+
+    population: str
+    epoch: int
 
 
 class SqliteFile:
@@ -158,15 +166,15 @@ class SqliteFile:
             self._db.execute(f"PRAGMA {TIDIES}")
 
     @contextmanager
-    def writing(self, epoch: int | None = None, *, public: bool = True) -> Iterator[float]:
-        """One transaction, at the time that it gives; with an epoch, refused unless its trainer still leads.
+    def writing(self, led: Led | None = None, *, public: bool = True) -> Iterator[float]:
+        """One transaction, at the time that it gives; where it is led, refused unless its trainer still leads.
 
         The clock goes on from what is public alone: else, once a wall clock is set back, all times would tell when
         somebody answered last.
         """
         with self._alone(), self._transaction():
-            if epoch is not None:
-                self.check_leads(epoch)
+            if led is not None:
+                self.check_leads(led)
             at = self._time(public)
             if public:
                 self.execute("UPDATE clock SET at = ?", at)
@@ -185,11 +193,26 @@ class SqliteFile:
         """One statement of a transaction, again and again."""
         self._db.executemany(statement, values)
 
-    def check_leads(self, epoch: int) -> None:
+    def shown(self, population: str) -> int:
+        """How many lines of a ledger are shown by now (store/__init__.py)."""
+        now = self.now()
+        ((by_menus, by_days),) = self.rows(
+            "SELECT (SELECT max(lines) FROM menus JOIN placements ON number = placement "
+            "WHERE population = ? AND effective_at <= ?), (SELECT max(seq) FROM ledger "
+            "WHERE population = ? AND at < ?)",
+            *(population, now, population, DAY * (now // DAY - 1)),
+        )
+        return max(by_menus or 0, 0 if by_days is None else by_days + 1)
+
+    def check_leads(self, led: Led) -> None:
         """Refuse where another trainer leads."""
-        ((leading,),) = self.rows("SELECT epoch FROM trainer")
-        if epoch != leading:
-            raise Superseded(f"Epoch {epoch} is over: a trainer of epoch {leading} leads. Stop this one.")
+        found = self.rows("SELECT epoch FROM trainers WHERE population = ?", led.population)
+        if found != [(led.epoch,)]:
+            last = found[0][0] if found else 0
+            raise Superseded(
+                f"Epoch {led.epoch} of population {led.population!r} is over: the last one is {last}. Whoever leads it "
+                "now goes on; this trainer writes nothing of it."
+            )
 
     def _time(self, public: bool = True) -> float:
         ((kept,),) = self.rows("SELECT at FROM clock")

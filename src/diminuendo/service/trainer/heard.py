@@ -7,7 +7,6 @@ population's budget aside (`heard`), everybody who answers adds one to a sum, wh
 
 from __future__ import annotations
 
-import msgspec
 import numpy as np
 import scipy
 
@@ -71,8 +70,3 @@ class Heard:
 
 def _schedule(people: int | None) -> Schedule:
     return equal(people, min(people, TIMES)) if people else geometric(LONGEST, FIRST, GROWTH)
-
-
-def noted(note: HeardNote) -> str:
-    """As it is written down for everybody."""
-    return msgspec.json.encode(note).decode()

@@ -26,7 +26,8 @@ UNKNOWN = 1_000_000
 
 def in_flight(facts: PlacementFacts) -> int:
     """How many rounds may be handed out and not settled: as many as are expected at most."""
-    return max(16, math.ceil(facts.per_second / facts.sample * (facts.deadline + BEHIND)))
+    lasts = facts.deadline + facts.allowance + facts.tick + BEHIND
+    return max(16, math.ceil(facts.per_second / facts.sample * lasts))
 
 
 def usually_in_flight(facts: PlacementFacts) -> int:
