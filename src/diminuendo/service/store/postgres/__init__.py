@@ -7,6 +7,7 @@ rounds nobody was shown, and a ledger, a release or a menu is found as it is whe
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -296,14 +297,14 @@ class PostgresStore:
 
         return self._server.writing(stop, self._led(epoch, placement))
 
-    def publish(self, epoch: int, publication: Publication) -> None:
-        """Menu, limits, snapshot and deletions, at once."""
+    def publish(self, epoch: int, publication: Publication) -> float:
+        """Menu, limits, snapshot and deletions, at once; when it takes effect."""
         new, number, before = publication, publication.placement, publication.forget_before
         firsts = range(0, max(1, len(new.snapshot)), PART)
         past = new.most if new.end is None else min(new.end, new.most)
         led = self._led(epoch, number)
 
-        async def publish(db: Db) -> None:
+        async def publish(db: Db) -> float:
             if new.version != (last := await _version(db, number)) + 1:
                 raise InvalidInput(
                     f"Menu {new.version} does not follow {last}, the last one; publish {last + 1}."
@@ -318,15 +319,20 @@ class PostgresStore:
                 number,
                 new.version,
             )
+            await forget(db)
+            await db.execute(
+                "UPDATE diminuendo.counters SET forgotten = greatest(forgotten, $2) WHERE placement = $1",
+                *(number, before),
+            )
+            at = await db.fetchval("SELECT diminuendo.tick()")  # after all that takes its time
+            effective = new.effective_at
+            if new.tick and effective < at:
+                effective = math.ceil(at / new.tick) * new.tick
             await db.execute(
                 "INSERT INTO diminuendo.menus (placement, version, first, past, effective_at, body, forgets, lines) "
                 "SELECT $1, $2, $3, $4, $5, $6, $7, coalesce(max(seq) + 1, 0) FROM diminuendo.ledger "
                 "WHERE population = $8",
-                *(number, new.version, new.first, past, new.effective_at, new.menu, before, led.population),
-            )
-            await db.execute(
-                "UPDATE diminuendo.counters SET forgotten = greatest(forgotten, $2) WHERE placement = $1",
-                *(number, before),
+                *(number, new.version, new.first, past, effective, new.menu, before, led.population),
             )
             await db.execute(  # of what is in effect: when something was published is nobody's business
                 "DELETE FROM diminuendo.leases WHERE placement = $1 AND past <= diminuendo.forgets($1)",
@@ -337,8 +343,7 @@ class PostgresStore:
                 "FROM diminuendo.menus WHERE placement = $1 AND effective_at <= diminuendo.instant())",
                 number,
             )
-            await forget(db)
-            await db.execute("SELECT diminuendo.tick()")
+            return effective
 
         async def forget(db: Db) -> None:
             await db.execute(
@@ -346,10 +351,11 @@ class PostgresStore:
                 *(number, before),
             )
 
-        self._server.writing(publish, led)
+        effective = self._server.writing(publish, led)
         with suppress(StoreUnavailable):  # whoever was storing an answer has not known yet what is forgotten
             self._settle()
             self._server.writing(forget, led)
+        return effective
 
     def allow(self, epoch: int, placement: int, past: int, effective_at: float) -> None:
         """From that time on rounds before `past` may be leased by the last menu."""
