@@ -9,15 +9,7 @@ from tests.protocol.values import Setup
 CALLS = frozenset({"crash", "lost before", "lost after", "delay", "repeat"})
 CLOCKS = frozenset({"set back", "jump"})
 LARGE = Setup(
-    blocks=3,
-    rounds=3,
-    lease=2,
-    deadline=1,
-    takeover=4,
-    until=40,
-    faults=3,
-    kinds=CALLS | CLOCKS,
-    fine=True,
+    blocks=3, rounds=3, lease=2, deadline=1, takeover=4, until=40, faults=3, kinds=CALLS | CLOCKS, fine=True,
     erasures=1,
 )
 """For random walks."""

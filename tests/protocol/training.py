@@ -10,18 +10,7 @@ from typing import Any
 
 from tests.protocol.transactions import ERROR, REFUSED, SUPERSEDED
 from tests.protocol.values import (
-    Answer,
-    Broken,
-    Job,
-    Label,
-    Learned,
-    Lease,
-    Menu,
-    Plan,
-    Setup,
-    Value,
-    World,
-    put,
+    Answer, Broken, Job, Label, Learned, Lease, Menu, Plan, Setup, Value, World, put,
 )  # fmt: skip
 
 
@@ -64,9 +53,7 @@ def call(setup: Setup, world: World, trainer: int, where: int) -> Label | None:
             return ("forget", where, job.epoch, learned.settled)
         case "publish":
             last = (
-                learned.plans[-1]
-                if learned.plans
-                else Plan(setup.blocks, *2 * (_end(learned.values[-1]),), 0)
+                learned.plans[-1] if learned.plans else Plan(setup.blocks, *2 * (_end(learned.values[-1]),), 0)
             )
             menu = Menu(learned.version, last, job.effective, learned.values, job.key, job.epoch)
             return ("publish", where, job.epoch, menu, learned)
@@ -113,7 +100,9 @@ def received(setup: Setup, world: World, trainer: int, where: int, reply: Any) -
     return world._replace(trainers=put(world.trainers, trainer, put(world.trainers[trainer], where, job)))
 
 
-def _went_on(setup: Setup, world: World, trainer: int, where: int, job: Job, reply: Any) -> tuple[World, Job]:
+def _went_on(
+    setup: Setup, world: World, trainer: int, where: int, job: Job, reply: Any
+) -> tuple[World, Job]:
     learned, mistakes = job.learned, setup.mistakes
     match job.at:
         case "idle":
@@ -283,7 +272,9 @@ def _sealed(setup: Setup, world: World, trainer: int, where: int, now: int) -> t
         then = "drop"
     elif "answers deleted first" in mistakes:
         then = "forget"
-    job = job._replace(at=then, learned=learned, effective=effective, planned=planned, key=key, before=folder)
+    job = job._replace(
+        at=then, learned=learned, effective=effective, planned=planned, key=key, before=folder
+    )
     return world, job
 
 

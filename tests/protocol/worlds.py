@@ -26,7 +26,9 @@ def beginning(setup: Setup) -> World:
 def possible(setup: Setup, world: World) -> list[Label]:
     """Everything that may happen next, always in the same order."""
     places = range(setup.populations)
-    actors: list[Label] = [("trainer", number, where) for number in range(setup.trainers) for where in places]
+    actors: list[Label] = [
+        ("trainer", number, where) for number in range(setup.trainers) for where in places
+    ]
     for number in range(setup.fronts):
         for where in places:
             actors += fronts.may(setup, world, number, where)
@@ -36,9 +38,7 @@ def possible(setup: Setup, world: World) -> list[Label]:
             asked = dict(ghost.erased)
             actors += [("erase", where, number) for number, _ in ghost.shown if number not in asked]
         if "visits are given back" in setup.mistakes:
-            late = [
-                number for number, counts in ghost.shown if counts and number in world.store[where].visits
-            ]
+            late = [number for number, counts in ghost.shown if counts and number in world.store[where].visits]
             actors += [("refund", where, number) for number in late if number not in dict(ghost.acknowledged)]
     found = list(actors)
     if world.time < setup.until:
