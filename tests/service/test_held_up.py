@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from diminuendo.errors import LedgerDamaged
+from diminuendo.errors import LedgerDamaged, Superseded
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.service.records import PublicMenu
 from diminuendo.service.store import AnswerRow
@@ -124,9 +124,10 @@ def test_notes_of_before_there_were_epochs_are_heeded(tmp_path: Path) -> None:
     keys = Keys(tmp_path / "keys")
     (tmp_path / "keys" / "all%20of%20them.head").write_text("ab")
     assert keys.noted("all of them") == "ab"
-    keys.note("all of them", 2, "cd")
-    keys.note("all of them", 10, "ef")
-    keys.note("all of them", 3, "gh")
+    keys.note("all of them", "cd", 2)
+    keys.note("all of them", "ef", 10)
+    with pytest.raises(Superseded):
+        keys.note("all of them", "gh", 3)
     assert keys.noted("all of them") == "ef"
     assert keys.noted("all") is None
 
@@ -134,6 +135,6 @@ def test_notes_of_before_there_were_epochs_are_heeded(tmp_path: Path) -> None:
 def test_a_ledger_that_lacks_what_a_later_epoch_noted_is_refused(tmp_path: Path) -> None:
     world = World(tmp_path, place=KINDS["totals"])
     world.play(8, world.trainer().step)
-    Keys(tmp_path / "keys").note("people", 99, "00" * 32)
+    Keys(tmp_path / "keys").note("people", "00" * 32, 99)
     with pytest.raises(LedgerDamaged):
         Ledger.on(world.store.books("people", None), expect=Keys(tmp_path / "keys").noted("people"))

@@ -128,7 +128,7 @@ class PlacementView:
     @property
     def over(self) -> bool:
         """Whether all rounds that it was made for are handed out."""
-        return self.facts.people is not None and self.rounds >= self.facts.people
+        return self.facts.rounds is not None and self.rounds >= self.facts.rounds
 
     @property
     def to_go(self) -> int:

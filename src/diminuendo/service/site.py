@@ -239,6 +239,10 @@ def _unfit_placement(facts: PlacementFacts, populations: dict[str, Any]) -> Iter
         yield f"slots: from 1 to the number of items, {len(names)}; got {facts.slots}."
     if facts.people is not None and facts.people < 1:
         yield f"people: at least 1; got {facts.people}."
+    if facts.retention is not None and facts.retention < 1:
+        yield f"retention: a number of rounds, at least 1; got {facts.retention}."
+    if facts.sample < 1:
+        yield f"sample: of how many people one is learned from, at least 1; got {facts.sample}."
     for what in ("deadline", "tick", "per_second"):
         if not getattr(facts, what) > 0:
             yield f"{what}: more than 0; got {getattr(facts, what)}."

@@ -195,6 +195,8 @@ def _made_with(view: PlacementView, now: float) -> Html:
         if facts.people is None
         else f", made for {count(facts.people, 'person').replace('persons', 'people')}"
     )
+    limit += f", learns from one in {facts.sample:,} by a public coin" if facts.sample > 1 else ""
+    limit += f", forgets people after {facts.retention:,} rounds" if facts.retention is not None else ""
     rows: list[tuple[str, object]] = [
         ("Made", fill("{}{}", when(view.row.made_at, now), limit)),
         (

@@ -35,7 +35,8 @@ class Placement:
         self.types = Types(self.facts.contexts, self.facts.private_contexts)
         self.went_back = False
         """Whether the store was seen with an older menu than before: it was restored, and nothing of it is shown."""
-        self.decisions = self.fillers = 0
+        self.decisions = self.fillers = self.outside = 0
+        """How many there were; without a round that could be had; and outside of the public sample."""
         self._store, self._clock, self._lock = store, clock, Lock()
         self._menus: list[tuple[MenuRow, Chooser]] = []
         self._sealer: tuple[str, Sealer] | None = None
@@ -52,7 +53,7 @@ class Placement:
                 if menu.seal and (self._sealer is None or self._sealer[0] != menu.seal):
                     number, key = menu.seal.split(":")
                     self._sealer = menu.seal, Sealer(bytes.fromhex(key), int(number))
-                chooser = Chooser(menu, self.facts.items, self.facts.hidden)
+                chooser = Chooser(menu, self.facts.items, self.facts.hidden, self.facts.sample > 1)
                 self._menus = [*self._menus, (row, chooser)]
                 old = [each for each in self._menus if each[0].effective_at <= self._clock()][:-KEPT]
                 self._menus = self._menus[len(old) :]

@@ -31,7 +31,7 @@ class Heard:
         self._sum: PrivateSum | None = None
         if facts.heard:
             self._sum = PrivateSum(
-                1, schedule=_schedule(facts.people), cost=ledger.budget.share(facts.heard), ledger=ledger,
+                1, schedule=_schedule(facts.rounds), cost=ledger.budget.share(facts.heard), ledger=ledger,
                 clip=Clip("l1" if ledger.budget.delta == 0 else "l2", ticks=1), name="heard",
             )  # fmt: skip
 

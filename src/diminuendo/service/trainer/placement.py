@@ -331,7 +331,7 @@ class Placement:
             self.number, msgspec.json.encode(menu), version, menu.first, menu.end, int(self._past),
             self._planned(at), sealed, settled, self.facts.tick,
         )  # fmt: skip
-        self._keys.note(self.facts.population, self._epoch, menu.head)
+        self._keys.note(self.facts.population, menu.head, self._epoch)
         self._marks.reached("sealed")
         before = self._keys.of(self.number)  # of whoever leads after this trainer none is among them
         effective = self._store.publish(self._epoch, publication)

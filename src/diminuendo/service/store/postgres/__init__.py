@@ -320,12 +320,11 @@ class PostgresStore:
                 new.version,
             )
             await forget(db)
-            await db.execute(
+            await db.execute(  # after all that takes its time: whoever leases waits for it
                 "UPDATE diminuendo.counters SET forgotten = greatest(forgotten, $2) WHERE placement = $1",
                 *(number, before),
             )
-            at = await db.fetchval("SELECT diminuendo.tick()")  # after all that takes its time
-            effective = new.effective_at
+            at, effective = await db.fetchval("SELECT diminuendo.tick()"), new.effective_at
             if new.tick and effective < at:
                 effective = math.ceil(at / new.tick) * new.tick
             await db.execute(
