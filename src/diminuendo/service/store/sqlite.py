@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -28,6 +27,7 @@ from diminuendo.service.store import (
 )
 from diminuendo.service.store.sqlite_file import Led, SqliteFile
 from diminuendo.service.store.sqlite_snapshots import SqliteSnapshots
+from diminuendo.service.store.sqlite_visits import SqliteVisits, is_number
 
 if TYPE_CHECKING:
     from diminuendo.privacy.books import Books
@@ -41,9 +41,6 @@ LARGEST = 2**24
 IN_EFFECT = "coalesce((SELECT max({}) FROM menus WHERE placement = ? AND effective_at <= ?), -1)"
 """Of the menus of a placement that are in effect by some time, the largest of a column."""
 
-PERSON = 16
-"""Bytes that stand for a person."""
-
 
 class SqliteStore:
     """A store in the file of that path. `wall` is the clock that it starts from."""
@@ -52,7 +49,7 @@ class SqliteStore:
 
     def __init__(self, path: str | Path, wall: Callable[[], float] = time.time) -> None:
         self._file = SqliteFile(path, wall)
-        self._snapshots = SqliteSnapshots(self._file)
+        self._snapshots, self._visits = SqliteSnapshots(self._file), SqliteVisits(self._file)
 
     def __repr__(self) -> str:
         return f"<SqliteStore {self._file.path}>"
@@ -192,7 +189,7 @@ class SqliteStore:
 
     def put(self, answers: Sequence[AnswerRow], visits: Sequence[VisitRow] = ()) -> list[Counted]:
         """Count visits and keep answers; a second answer to a round takes as long, and changes nothing."""
-        told = [row for row in answers if _is_number(row.placement, row.round) and _is_sealed(row.sealed)]
+        told = [row for row in answers if is_number(row.placement, row.round) and _is_sealed(row.sealed)]
         with self._file.writing(public=False) as at:
             wanted = {row.placement for row in told}
             taken = {number: self._taken_from(number) for number in wanted}
@@ -204,38 +201,16 @@ class SqliteStore:
                     if row.round >= taken[row.placement]
                 ],
             )
-            return [self._count(visit) for visit in visits]
+            return [self._visits.count(visit) for visit in visits]
 
     def _taken_from(self, placement: int) -> float:
         """The first round to which answers are taken."""
         found = self._file.rows("SELECT forgotten FROM counters WHERE placement = ?", placement)
         return float(found[0][0]) if found else float("inf")
 
-    def _count(self, visit: VisitRow) -> Counted:
-        whole = _is_number(visit.placement, visit.round, visit.visits) and isinstance(visit.key, bytes)
-        if not (whole and isinstance(visit.person, bytes) and len(visit.person) == PERSON):
-            return Counted(False, visit.round)
-        if self._taken_from(visit.placement) == float("inf"):
-            return Counted(False, visit.round)
-        who = "placement = ? AND person = ?"
-        found = self._file.rows(
-            f"SELECT rounds, last, key FROM visits WHERE {who}", visit.placement, visit.person
-        )
-        rounds, last, key = (json.loads(found[0][0]), *found[0][1:]) if found else ([], -1, b"")
-        before = last if visit.key and visit.key == key else visit.round
-        if before in (*rounds, last):
-            return Counted(before in rounds, before)
-        if counts := len(rounds) < visit.visits:
-            rounds.append(visit.round)
-        self._file.execute(
-            "INSERT OR REPLACE INTO visits (placement, person, rounds, last, key) VALUES (?, ?, ?, ?, ?)",
-            *(visit.placement, visit.person, json.dumps(rounds), visit.round, visit.key),
-        )
-        return Counted(counts, visit.round)
-
     def erase(self, placement: int, rounds: Iterable[int]) -> None:
         """Answers to these rounds are gone, and none is taken any more: a tombstone stays."""
-        asked = [(placement, number) for number in rounds if _is_number(number)]
+        asked = [(placement, number) for number in rounds if is_number(number)]
         with self._file.writing(public=False) as at:
             self._counter(placement)
             self._file.execute_all(
@@ -246,10 +221,7 @@ class SqliteStore:
 
     def rounds_of(self, placement: int, person: bytes) -> list[int]:
         """The rounds of somebody who has a name: those that count, and her last one."""
-        found = self._file.rows(
-            "SELECT rounds, last FROM visits WHERE placement = ? AND person = ?", placement, person
-        )
-        return sorted({*json.loads(found[0][0]), found[0][1]}) if found else []
+        return self._visits.rounds_of(placement, person)
 
     # The trainer.
 
@@ -439,11 +411,6 @@ class SqliteStore:
         if not found:
             raise InvalidInput(f"There is no placement of number {placement}.")
         return Led(found[0][0], epoch)
-
-
-def _is_number(*given: object) -> bool:
-    """Whether these are whole numbers that SQLite can hold, 0 or more."""
-    return all(type(number) is int and 0 <= number < 2**63 for number in given)
 
 
 def _is_sealed(given: object) -> bool:
