@@ -194,6 +194,12 @@ class OverlapPolicy(MenuPolicy):
         self._shown.items_changed(released=self._position.made > 0)
         self._chooser = self._next_menu().chooser()
 
+    @property
+    def remembers_from(self) -> int:
+        """The round from which on it remembers: before that tastes have changed, as published payoffs say."""
+        begins = self._position.memory_begins
+        return self.plan.schedule.ends[begins - 1] if begins else 0
+
     # The door: each answer of a release is paid for, drawn once and durable before it is seen.
 
     def due(self) -> bool:
@@ -218,8 +224,7 @@ class OverlapPolicy(MenuPolicy):
 
     def _remembered(self, number: int) -> int:
         """The number of people in memory at that release, whether or not they answered."""
-        ends, begins = self.plan.schedule.ends, self._position.memory_begins
-        return ends[number] - (ends[begins - 1] if begins else 0)
+        return self.plan.schedule.ends[number] - self.remembers_from
 
     @contextmanager
     def _all_or_nothing(self) -> Iterator[None]:
