@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 import signal
 import subprocess
@@ -394,6 +395,18 @@ class StoreContract:
         self.check_whole(address)
 
     # The trainer.
+
+    def test_a_menu_that_is_there_too_late_takes_effect_at_the_next_tick(self, store: Store) -> None:
+        """Not when it is ready: that would tell how long it took."""
+        epoch, tick = begun(store), 1000.0
+        past, later = store.now() - 1.0, math.ceil(store.now() / tick + 5) * tick + 1.0
+        late = store.publish(epoch, replace(FIRST_MENU, version=2, effective_at=past, tick=tick))
+        assert late % tick == 0
+        assert past < store.now() <= late <= store.now() + tick
+        in_time = replace(FIRST_MENU, version=3, effective_at=later, tick=tick)
+        assert store.publish(epoch, in_time) == later
+        assert store.publish(epoch, replace(FIRST_MENU, version=4, effective_at=past)) == past
+        assert [row.effective_at for row in store.menus(1)[1:]] == [late, later, past]
 
     def test_what_is_published_is_there_at_once_and_what_is_in_it_is_gone(self, store: Store) -> None:
         epoch = begun(store)

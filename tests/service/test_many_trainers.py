@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import sqlite3
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -127,3 +128,33 @@ def test_trainers_and_front_ends_are_killed_at_random(keys: str, tmp_path: Path)
     assert seen.twice == 0
     assert seen.releases > 4
     assert seen.in_time <= seen.published <= seen.in_time + seen.late
+
+
+def test_a_store_of_before_is_put_back_while_front_ends_live_on(tmp_path: Path) -> None:
+    """What the trainer noted in its folder is lost as well: front ends have seen what the store does not have."""
+    with playing(tmp_path, PEOPLE, 2.0, trainers=1, more='trainer_keys = "store"') as site:
+        wait_for(90.0, lambda: more_menus(site.store, 3))
+        live, old = sqlite3.connect(tmp_path / "site.db"), sqlite3.connect(tmp_path / "old.db")
+        live.backup(old)
+        there = len(site.store.menus(1))
+        wait_for(60.0, lambda: more_menus(site.store, there + 4))
+        time.sleep(6.0)  # front ends show them
+        trainer = site.processes.children[0]
+        assert kill(trainer) == 1
+        old.backup(live)
+        for path in (tmp_path / "keys" / "trainer").iterdir():
+            if path.name != "master.key":
+                path.unlink()
+        known = len(site.store.menus(1))
+        assert known < there + 4
+        drawn = [each.name for each in Ledger.on(site.store.books("everybody", None)).drawn]
+        site.processes.watch()
+        wait_for(60.0, lambda: site.store.beats().get("population everybody", (0.0, ""))[1])
+        time.sleep(10.0)
+        assert trainer.process is not None
+        assert trainer.process.poll() is None, "it goes on, for other populations"
+        assert [each.name for each in Ledger.on(site.store.books("everybody", None)).drawn] == drawn
+        assert len(site.store.menus(1)) == known
+        site.load.stop()
+        for each in (live, old):
+            each.close()

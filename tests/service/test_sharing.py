@@ -229,6 +229,16 @@ def test_shares_are_of_those_that_are_well() -> None:
     assert all(after == 0 for each in shares for _, after in each.take)
 
 
+def test_nothing_is_handed_over_for_the_sake_of_one() -> None:
+    beats = {f"trainer {name}": (100.0, "{}") for name in "abc"}
+    for each, give in (([0, 2, 2], 1), ([1, 2, 2], 0), ([1, 1, 3], 2), ([0, 0, 1], 0), ([0, 1, 4], 3)):
+        leaders = {f"{name}{number}": Leader(1, f"trainer {name}") for name, many in zip("abc", each, strict=True)
+                   for number in range(many)}  # fmt: skip
+        mine = {name: 1 for name, leader in leaders.items() if leader.name == "trainer c"}
+        found = Sharing("trainer c").look(leaders, leaders, beats, mine, [], 100.0)
+        assert (found.take, len(found.give)) == ([], give), each
+
+
 def test_what_nobody_takes_is_soon_taken_by_anybody() -> None:
     beats, names = {"trainer a": (100.0, "{}"), "trainer b": (100.0, "{}")}, ["p", "q"]
     mine, sharing = {"p": 4}, Sharing("trainer a")

@@ -165,6 +165,8 @@ class Publication:
     forget_before: int
     """Answers of rounds before this one are in the snapshot or published, and are deleted; so are their leases, once a
     menu that forgets them is in effect: until then they can be read."""
+    tick: float = 0.0
+    """Where it is not there by `effective_at`, it takes effect at the next whole one of these; 0: at once."""
 
 
 class Store(Protocol):
@@ -296,10 +298,13 @@ class Store(Protocol):
         """
         ...
 
-    def publish(self, epoch: int, publication: Publication) -> None:
-        """Menu, limits, snapshot and deletions, at once; refused (`Superseded`) where another trainer leads.
+    def publish(self, epoch: int, publication: Publication) -> float:
+        """Menu, limits, snapshot and deletions, at once; when it takes effect. Refused (`Superseded`) where another
+        trainer leads.
 
-        Tombstones stay. Refused, too, is a version that is not one more than the last.
+        A large snapshot takes its time, and a trainer may be held up: a menu that is there too late for its time takes
+        effect at the next tick, and never when it is ready. Tombstones stay. Refused, too, is a version that is not one
+        more than the last.
         """
         ...
 

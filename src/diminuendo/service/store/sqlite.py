@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -317,8 +318,8 @@ class SqliteStore:
         ((version,),) = self._file.rows("SELECT max(version) FROM menus WHERE placement = ?", placement)
         return version or 0
 
-    def publish(self, epoch: int, publication: Publication) -> None:
-        """Menu, limits, snapshot and deletions, at once."""
+    def publish(self, epoch: int, publication: Publication) -> float:
+        """Menu, limits, snapshot and deletions, at once; when it takes effect."""
         new, number, before = publication, publication.placement, publication.forget_before
         led = self._led(epoch, number)
         last = self._version(number)
@@ -326,6 +327,9 @@ class SqliteStore:
         if new.version == last + 1:
             self._snapshots.begin(led, new)
         with self._file.writing(led) as at:
+            effective = new.effective_at
+            if new.tick and effective < at:
+                effective = math.ceil(at / new.tick) * new.tick
             forgotten = self._counter(number, "forgotten")
             if new.version != (last := self._version(number)) + 1:
                 raise InvalidInput(
@@ -336,7 +340,7 @@ class SqliteStore:
                 "INSERT INTO menus (placement, version, first, past, effective_at, body, forgets, lines) "
                 "SELECT ?, ?, ?, ?, ?, ?, ?, coalesce(max(seq) + 1, 0) FROM ledger "
                 "WHERE population = (SELECT population FROM placements WHERE number = ?)",
-                *(number, new.version, new.first, past, new.effective_at, new.menu, before, number),
+                *(number, new.version, new.first, past, effective, new.menu, before, number),
             )
             self._snapshots.end(new)
             self._file.execute(
@@ -354,6 +358,7 @@ class SqliteStore:
                 "UPDATE counters SET forgotten = ? WHERE placement = ?", max(before, forgotten), number
             )
         self._snapshots.drop(led, number, new.version)
+        return effective
 
     def allow(self, epoch: int, placement: int, past: int, effective_at: float) -> None:
         """From that time on rounds before `past` may be leased by the last menu."""

@@ -12,7 +12,6 @@ seen.
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import os
 import secrets
@@ -31,7 +30,7 @@ from nacl.bindings import (
     crypto_secretbox_open,
 )
 
-from diminuendo.errors import InvalidInput, Superseded
+from diminuendo.errors import InvalidInput
 from diminuendo.privacy.books.durable import replaced
 from diminuendo.service.trainer.halves import FolderHalves, Halves
 
@@ -99,31 +98,32 @@ class Keys:
         except Exception:  # a key that is lost, or whatever somebody put there
             return None
 
-    def note(self, population: str, head: str, epoch: int) -> None:
-        """A ledger's head, before what it paid for is published; refused where a later epoch has noted one."""
-        folder = os.open(self._folder, os.O_RDONLY)
-        try:
-            fcntl.flock(folder, fcntl.LOCK_EX)
-            before, _ = self._read(population)
-            if epoch < before:
-                raise Superseded(
-                    f"Epoch {epoch} of population {population!r} is over: {before} has published since."
-                )
-            replaced(self._head(population), f"{epoch} {head}".encode())
-        finally:
-            os.close(folder)
+    def note(self, population: str, epoch: int, head: str) -> None:
+        """A ledger's head, before what it paid for is published; in the epoch of whoever publishes it.
+
+        Each epoch has a note of its own: who is held up here while another leads takes none of the other's back.
+        """
+        mine = self._folder / f"{_file_of(population)}@{epoch}.head"
+        replaced(mine, head.encode())
+        for before, path in self._notes(population).items():
+            if before < epoch:
+                path.unlink(missing_ok=True)
 
     def noted(self, population: str) -> str | None:
-        """The head that was noted last; None where nothing was published."""
-        return self._read(population)[1]
+        """The head that was noted in the last epoch; None where nothing was published."""
+        notes = self._notes(population)
+        return notes[max(notes)].read_text() if notes else None
 
-    def _read(self, population: str) -> tuple[int, str | None]:
-        path = self._head(population)
-        epoch, _, head = (path.read_text() if path.exists() else "").rpartition(" ")
-        return int(epoch or 0), head or None
-
-    def _head(self, population: str) -> Path:
-        return self._folder / f"{quote(population, safe='')}.head"
+    def _notes(self, population: str) -> dict[int, Path]:
+        """By epoch where its note is; one without an epoch is of before there were any."""
+        name = _file_of(population)
+        found = {
+            int(path.stem.rpartition("@")[2]): path
+            for path in self._folder.glob("*@*.head")
+            if path.stem.rpartition("@")[0] == name
+        }
+        old = self._folder / f"{name}.head"
+        return found | ({0: old} if old.exists() else {})
 
     def seal_snapshot(self, placement: int, key: Key, plain: bytes) -> bytes:
         """A snapshot, for the trainer itself, with the secret half of that key."""
@@ -149,3 +149,8 @@ class Keys:
     def _own(self, placement: int, number: int) -> bytes:
         secret = self._halves.get(placement, number)
         return hashlib.blake2b(secret, digest_size=32, person=b"snapshot").digest()
+
+
+def _file_of(population: str) -> str:
+    """Its name as that of a file: without slashes, and without an @."""
+    return quote(population, safe="")

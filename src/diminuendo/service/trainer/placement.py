@@ -79,7 +79,8 @@ class Kept(msgspec.Struct, array_like=True):
     erased: float = 0.0
     """Tombstones up to this time have been heeded."""
     keys: list[tuple[int, float]] = []
-    """Keys that answers may be sealed to, and since when each is not in the newest menu."""
+    """Keys that answers may be sealed to, and since when each is not in the newest menu, at the latest; of the last two
+    that is not known yet."""
     heard: bytes = b""
     """How many answered, where that is published ..."""
     note: HeardNote | None = None
@@ -130,6 +131,7 @@ class Placement:
         )  # what was read, and is to be followed
         self._known, self._until = 0, 0.0  # rounds that are in the snapshot; and until when all is known
         self._past = self._settles = self._refreshed = 0.0
+        self._published = 0.0  # when the last menu was there, at the latest; 0: it was another trainer's
         self.overruns = 0
         """How often a menu was ready after its time: who looks at the clock may learn something from that."""
 
@@ -304,9 +306,10 @@ class Placement:
         learner, settled, version = self.learner, self._door.settled, self._kept.version + 1
         key = self._keys.new(self.number)
         self._marks.reached("key made")
-        now = self._store.now()
-        kept = [(number, min(since, now)) for number, since in self._kept.keys]
-        self._kept.keys = [*(each for each in kept if each[1] >= self._oldest(at)), (key.number, math.inf)]
+        there = self._published or self._store.now()
+        kept = [(number, min(since, there)) for number, since in self._kept.keys[:-1]]
+        kept = [*(each for each in kept if each[1] >= self._oldest(at)), *self._kept.keys[-1:]]
+        self._kept.keys = [*kept, (key.number, math.inf)]  # the last one is in use until this menu is there
         self._kept.version, self._kept.learner = version, learner.snapshot()
         self._kept.heard = self._heard.snapshot()
         sealed = self._keys.seal_snapshot(
@@ -323,16 +326,17 @@ class Placement:
             heard=self._kept.note,
             seal=str(key),
         )
-        self._past, effective = self._limit(), self._effective(at)
-        self.overruns += effective > self._planned(at)
+        self._past = self._limit()
         publication = Publication(
             self.number, msgspec.json.encode(menu), version, menu.first, menu.end, int(self._past),
-            effective, sealed, settled,
+            self._planned(at), sealed, settled, self.facts.tick,
         )  # fmt: skip
-        self._keys.note(self.facts.population, menu.head, self._epoch)
+        self._keys.note(self.facts.population, self._epoch, menu.head)
         self._marks.reached("sealed")
         before = self._keys.of(self.number)  # of whoever leads after this trainer none is among them
-        self._store.publish(self._epoch, publication)
+        effective = self._store.publish(self._epoch, publication)
+        self.overruns += effective > publication.effective_at
+        self._published = self._store.now()
         self._marks.reached("published")
         self._refreshed, self._kept.learner = at, b""
         self._keys.drop(self.number, *(before - {number for number, _ in self._kept.keys}))

@@ -66,7 +66,7 @@ class Population:
         self.ledger: Ledger | None = None
         self._failed: dict[int, tuple[float, float]] = {}  # until when each waits, and how long that was
         self._numbers = set[int]()  # of all that were ever begun
-        self._heads = Heads(parts.store, name)
+        self._heads = Heads(parts.store, name, epoch)
         halves = None if parts.masters is None else StoreHalves(parts.store, epoch, parts.masters)
         self._halves, self._keys = halves, Keys(parts.folder, halves)
 

@@ -1,12 +1,14 @@
 """Which populations a trainer leads: of all trainers that are well, each about as many as the others.
 
 Every trainer comes to it by itself, from what the store says of all of them: who was well when, and who leads what. It
-takes what nobody leads, up to its share, and hands over what it has beyond that. Of several who want the same the
-store lets one be the first. A share that its trainer does not take, since it is busy, is soon taken by anybody.
+takes what nobody leads, up to its share; what it has beyond that it hands over, where somebody has two less. Of several
+who want the same the store lets one be the first. A share that its trainer does not take, since it is busy, is soon
+taken by anybody.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
@@ -73,5 +75,9 @@ class Sharing:
         back = [name for name in own if name in before and name not in mine]
         room = max(0, share - len(mine) - len(back))
         take = dict.fromkeys([*back, *free[:room], *long])
-        give = [] if take else list(mine)[share:]
+        led = Counter(leader.name for leader in before.values())
+        uneven = (
+            len(mine) - min((led[name] for name in trainers if name != self._name), default=len(mine)) > 1
+        )
+        give = list(mine)[share:] if uneven and not take else []
         return Shares([(name, before[name].epoch) for name in take], give)

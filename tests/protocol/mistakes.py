@@ -1,0 +1,62 @@
+"""Planted mistakes: each a small switch in the model, with the world in which it is looked for and what it breaks."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from tests.protocol.values import Setup
+
+CALLS = frozenset({"crash", "lost before", "lost after", "delay", "repeat"})
+CLOCKS = frozenset({"set back", "jump"})
+LARGE = Setup(
+    blocks=3, rounds=3, lease=2, deadline=1, takeover=4, until=40, faults=3, kinds=CALLS | CLOCKS, fine=True,
+    erasures=1,
+)
+"""For random walks."""
+NAMED = LARGE._replace(named=True)
+RESTORED = LARGE._replace(faults=2, kinds=frozenset({"crash", "put back"}), erasures=0)
+KEYS = Setup(fronts=1, trainers=1, blocks=4, tick=1, allowance=0, faults=0, until=30)
+NOTES = Setup(rounds=1, tick=1, allowance=0, deadline=0, until=20, epochs=4, kinds=frozenset({"put back"}))
+CRASHES = LARGE._replace(trainers=1, kinds=frozenset({"crash"}), erasures=0)
+SKEWED = LARGE._replace(skews=(0, -2, 2))
+
+
+class Mistake(NamedTuple):
+    """One mistake."""
+
+    name: str
+    breaks: str
+    """What is said of it."""
+    setup: Setup = LARGE
+
+
+MISTAKES = [
+    Mistake("epoch not checked at publish", "somebody published who does not lead any more"),
+    Mistake("lead without a new epoch", "somebody published who does not lead any more"),
+    Mistake("used as drawn", "a menu is made of another release than the one that is kept"),
+    Mistake("charged when it was seen", "a release was seen that nobody has paid for"),
+    Mistake("answers deleted first", "an answer that was in time is not counted", CRASHES),
+    Mistake("keys dropped before publishing", "the last snapshot cannot be opened", CRASHES),
+    Mistake("only the newest key is kept", "an answer that was in time is not counted"),
+    Mistake("a key is old before it is", "an answer that was in time is not counted", KEYS),
+    Mistake("acknowledged before it is kept", "an answer that was in time is not counted"),
+    Mistake("second answers are kept", "an answer was counted twice"),
+    Mistake("no tombstone", "an answer is counted that was erased before"),
+    Mistake("deadline ignored", "an answer is counted that was not in time"),
+    Mistake("deadline by the front end's clock", "an answer is counted that was not in time", SKEWED),
+    Mistake("deadline by the trainer's clock", "an answer that was in time is not counted", SKEWED),
+    Mistake("late reports are heard", "how many came does not follow from what was said in time"),
+    Mistake(
+        "leases read before the time is written", "how many came does not follow from what was said in time"
+    ),
+    Mistake("front ends count rounds themselves", "a round was handed out twice"),
+    Mistake("visits counted at the answer", "more rounds of hers count than she has visits", NAMED),
+    Mistake("visits are given back", "more rounds of hers count than she has visits", NAMED),
+    Mistake("a plan is made anew", "a block is released by another plan than it was shown by"),
+    Mistake("effective when ready", "a menu takes effect when it is ready"),
+    Mistake("tick before commit", "a menu takes effect when it is ready"),
+    Mistake("heads are not compared", "two releases of one name were seen", NOTES),
+    Mistake("whoever is superseded notes its head", "two releases of one name were seen", NOTES),
+    Mistake("seen when it is kept", "two releases of one name were seen", NOTES),
+]
+"""What one world shows. What only two worlds do is in pairs.py, what stands still in lively.py."""
