@@ -361,6 +361,10 @@ def test_when_tastes_change_it_starts_again() -> None:
     learner = OverlapGreedy.for_setting(setting, coins=SeededCoins(5))
     payoffs = people.values(learner.replay(people))
     assert policy_of(learner)._position.memory_begins > 0
+    batch = policy_of(learner)._position.memory_begins
+    assert policy_of(learner).remembers_from == policy_of(learner).plan.schedule.ends[batch - 1], (
+        "and menus say so"
+    )
     last = len(people) // 4
     assert payoffs[-last:].mean() > 0.9 * dim.greedy(people[-last:], 5).value
 

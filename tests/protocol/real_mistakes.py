@@ -59,7 +59,9 @@ def _said_at_once(leases: Any) -> Any:
 
 def _last_answer(execute_all: Any) -> Any:
     def execute(self: SqliteFile, statement: str, values: Any) -> None:
-        execute_all(self, statement.replace("INSERT OR IGNORE INTO answers", "INSERT OR REPLACE INTO answers"), values)
+        execute_all(
+            self, statement.replace("INSERT OR IGNORE INTO answers", "INSERT OR REPLACE INTO answers"), values
+        )
 
     return execute
 

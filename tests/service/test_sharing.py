@@ -159,11 +159,11 @@ def test_a_leader_that_is_superseded_in_mid_release_goes_on_with_its_others(
     assert led(one) == [2]
     publish, taken = Placement._publish, list[int]()
 
-    def overtaken(self: Placement, at: float, *, drew: bool) -> None:
-        if self.number == 1 and drew and not taken:
+    def overtaken(self: Placement, at: float) -> None:
+        if self.number == 1 and self.version and not taken:
             world.store.beat("trainer two", "{}")
             taken.append(world.store.lead("people", "trainer two"))
-        publish(self, at, drew=drew)
+        publish(self, at)
 
     monkeypatch.setattr(Placement, "_publish", overtaken)
     version = world.menu(2).version
