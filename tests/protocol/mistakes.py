@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from tests.protocol.explore import walk
 from tests.protocol.values import Setup
 
 CALLS = frozenset({"crash", "lost before", "lost after", "delay", "repeat"})
@@ -29,6 +30,29 @@ CRASHES = LARGE._replace(trainers=1, kinds=frozenset({"crash"}), erasures=0)
 SKEWED = LARGE._replace(skews=(0, -2, 2))
 
 
+WORLDS = {
+    "large": LARGE, "named": NAMED, "restored": RESTORED, "keys": KEYS, "notes": NOTES, "skewed": SKEWED,
+    "two populations": LARGE._replace(populations=2),
+}  # fmt: skip
+TINY = Setup(fronts=1, trainers=1, blocks=1, deadline=0, takeover=1, until=4, epochs=2, faults=0)
+SMALL = {
+    "one trainer, a block of two rounds": TINY,
+    "one trainer, a block of one round, one fault of any call": TINY._replace(rounds=1, faults=1, kinds=CALLS),
+    "two trainers, a block of one round": TINY._replace(trainers=2, rounds=1),
+    "two trainers, a block of one round, one crash": TINY._replace(
+        trainers=2, rounds=1, faults=1, kinds=frozenset({"crash"})
+    ),
+    "two front ends, two trainers, two blocks, one fault": Setup(
+        rounds=1, deadline=0, takeover=1, until=6, epochs=3, kinds=CALLS
+    ),
+    "two front ends, one trainer, a store that is put back": Setup(
+        trainers=1, rounds=1, deadline=0, tick=1, allowance=0, takeover=1, until=8, epochs=3,
+        kinds=frozenset({"put back"}),
+    ),
+}  # fmt: skip
+"""Worlds of which all states are looked at, as far as one likes."""
+
+
 class Mistake(NamedTuple):
     """One mistake."""
 
@@ -36,6 +60,8 @@ class Mistake(NamedTuple):
     breaks: str
     """What is said of it."""
     setup: Setup = LARGE
+    walk: int = 0
+    """The first walk that finds it, so that the quick suite need not look for it."""
 
 
 MISTAKES = [
@@ -68,3 +94,14 @@ MISTAKES = [
     Mistake("seen when it is kept", "two releases of one name were seen", NOTES),
 ]
 """What one world shows. What only two worlds do is in pairs.py, what stands still in lively.py."""
+
+
+def found(mistake: Mistake, seeds: int = 5_000) -> tuple[int | None, int]:
+    """The first walk that finds it, and how many events there were until then."""
+    setup, events = mistake.setup._replace(mistakes=frozenset({mistake.name})), 0
+    for seed in range(seeds):
+        came = walk(setup, seed)
+        events += came.states
+        if came.broken == mistake.breaks:
+            return seed, events
+    return None, events

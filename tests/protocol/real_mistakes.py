@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, NamedTuple
 from unittest import mock
 
@@ -18,6 +19,7 @@ from diminuendo.service.store.sqlite_books import SqliteReleases
 from diminuendo.service.store.sqlite_file import SqliteFile
 from diminuendo.service.trainer.keys import Keys
 from diminuendo.service.trainer.placement import Placement
+from tests.protocol.real import EVENTS, Simulation
 
 
 class Mistake(NamedTuple):
@@ -59,7 +61,9 @@ def _said_at_once(leases: Any) -> Any:
 
 def _last_answer(execute_all: Any) -> Any:
     def execute(self: SqliteFile, statement: str, values: Any) -> None:
-        execute_all(self, statement.replace("INSERT OR IGNORE INTO answers", "INSERT OR REPLACE INTO answers"), values)
+        execute_all(
+            self, statement.replace("INSERT OR IGNORE INTO answers", "INSERT OR REPLACE INTO answers"), values
+        )
 
     return execute
 
@@ -124,3 +128,15 @@ MISTAKES = [
     Mistake("menus take effect when they are ready", "a menu takes effect when it is ready", _instead(SqliteStore, "publish", _no_tick)),
     Mistake("a store that was put back is believed", "what was seen is drawn again", _believes_any_store, True),
 ]  # fmt: skip
+
+
+def found(mistake: Mistake, folder: Path, seeds: int = 30) -> int | None:
+    """The first run that finds it."""
+    for seed in range(seeds):
+        with mistake.plant():
+            if (
+                Simulation(folder / str(seed), seed).play(EVENTS, put_back=mistake.put_back).broken
+                == mistake.breaks
+            ):
+                return seed
+    return None

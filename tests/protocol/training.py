@@ -10,7 +10,18 @@ from typing import Any
 
 from tests.protocol.transactions import ERROR, REFUSED, SUPERSEDED
 from tests.protocol.values import (
-    Answer, Broken, Job, Label, Learned, Lease, Menu, Plan, Setup, Value, World, put,
+    Answer,
+    Broken,
+    Job,
+    Label,
+    Learned,
+    Lease,
+    Menu,
+    Plan,
+    Setup,
+    Value,
+    World,
+    put,
 )  # fmt: skip
 
 
