@@ -28,6 +28,7 @@ from benchmarks.replay import replay
 from benchmarks.report import HOLDS, Disagreement, Part
 from benchmarks.selection import selection
 from benchmarks.service import service
+from benchmarks.service_fronts import fronts
 from benchmarks.service_payoff import payoff
 from benchmarks.service_releases import releases
 from benchmarks.sweeps import sweeps
@@ -55,6 +56,7 @@ PARTS: dict[str, Callable[[], Iterator[Part]]] = {
     "waiting": waiting,
     "one-by-one": one_by_one,
     "service": service,
+    "fronts": fronts,
     "releases": releases,
     "payoff": payoff,
     "memory": memory,

@@ -11,8 +11,10 @@ import asyncio
 import socket
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from hashlib import sha256
+from io import StringIO
 from pathlib import Path
 from typing import Any, cast
 
@@ -30,14 +32,22 @@ from diminuendo.service.api.wire import JSON, reply
 from diminuendo.service.front.writer import Writer
 from diminuendo.service.log import Log
 from diminuendo.service.records import PlacementFacts, PopulationFacts, PublicMenu
-from diminuendo.service.store import AnswerRow, Counted, Publication, open_store
+from diminuendo.service.store import AnswerRow, Counted, Publication, Store, open_store
 
 KEY, ITEMS, SLOTS = "key", 294, 5
 
 
-def site(folder: Path) -> Api:
-    """A store with one placement, and a front end."""
-    store = open_store(f"sqlite:{folder / 'store.db'}")
+def prepare(folder: Path) -> None:
+    """A store with one placement and a menu that lasts."""
+    with open_store(_address(folder)) as store:
+        _prepare(store)
+
+
+def _address(folder: Path) -> str:
+    return f"sqlite:{folder / 'store.db'}"
+
+
+def _prepare(store: Store) -> None:
     store.add_population("people", msgspec.json.encode(PopulationFacts(1.0, 1e-6)))
     names = tuple(f"item-{number}" for number in range(ITEMS))
     facts = PlacementFacts("people", names, SLOTS, "click", 100_000_000)
@@ -58,11 +68,18 @@ def site(folder: Path) -> Api:
     )
     body = msgspec.json.encode(menu)
     store.publish(
-        store.lead("nobody"), Publication(number, body, 1, 0, len(deck), len(deck), store.now(), b"", 0)
+        store.lead("people", "nobody"),
+        Publication(number, body, 1, 0, len(deck), len(deck), store.now(), b"", 0),
     )
+
+
+@contextmanager
+def on_store(folder: Path) -> Iterator[Api]:
+    """A front end on that store."""
     keys = {"serve": [sha256(KEY.encode()).hexdigest()]}
     config = ApiConfig({1: bytes(32)}, bytes(32), cast(Any, keys))
-    return create_app(store, config, Log())
+    with open_store(_address(folder)) as store:
+        yield create_app(store, config, Log(StringIO()))
 
 
 class OneByOne:
@@ -83,12 +100,14 @@ async def _echo(request: Request) -> Response:
     return Response(b"{}", media_type="application/json")
 
 
+echo = Starlette(routes=[Route("/echo", _echo, methods=["POST"])])
+
+
 class Timed:
     """Our app, and what it is compared with."""
 
     def __init__(self, api: Api) -> None:
         self._api = api
-        self._echo = Starlette(routes=[Route("/echo", _echo, methods=["POST"])])
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         path = scope.get("path", "")
@@ -96,7 +115,7 @@ class Timed:
             await receive()
             await reply(send, 200, JSON, b"{}")
         elif path == "/echo":
-            await self._echo(scope, receive, send)
+            await echo(scope, receive, send)
         elif path == "/cpu":
             await reply(send, 200, JSON, b"%.6f" % time.process_time())
         elif path in ("/grouped", "/one-by-one"):
@@ -116,9 +135,12 @@ def main() -> None:
     listening.bind(("127.0.0.1", 0))
     listening.listen(1024)
     print(listening.getsockname()[1], flush=True)
-    app = Timed(site(Path(sys.argv[1])))
-    config = uvicorn.Config(app, loop="uvloop", http="httptools", access_log=False, log_level="error")
-    uvicorn.Server(config).run(sockets=[listening])
+    folder = Path(sys.argv[1])
+    prepare(folder)
+    with on_store(folder) as api:
+        app = Timed(api)
+        config = uvicorn.Config(app, loop="uvloop", http="httptools", access_log=False, log_level="error")
+        uvicorn.Server(config).run(sockets=[listening])
 
 
 if __name__ == "__main__":

@@ -1,14 +1,20 @@
 """How long people wait while a trainer releases, against the same site where nothing is released yet.
 
 Front end, trainer and whoever asks share this machine. With a deadline of minutes nothing is settled in the time that
-is measured, so nothing is released: what is left is what others on the machine do.
+is measured, so nothing is released: what is left is what others on the machine do. Beside both, a probe asks the disk
+for 20 small syncs a second: where the disk itself lets one of a hundred wait, so does every durable answer, whatever we
+do, and that is said with the ratio.
 """
 
 from __future__ import annotations
 
+import os
 import random
 import tempfile
+import threading
+import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -38,21 +44,22 @@ def releases() -> Iterator[Part]:
         "longest ms",
         "ratio",
         "ratio, no release",
+        "disk ratio",
     ]
     part = Part(
         "releases", f"Waits while a trainer releases: {RATE:.0f} visits a second, 32 connections", columns
     )
     for feedback in ("full", "click"):
         for items in ITEMS:
-            quiet, _ = _waits(feedback, items, NEVER)
-            busy, menus = _waits(feedback, items, SOON)
+            quiet, _, _ = _waits(feedback, items, NEVER)
+            busy, menus, disk = _waits(feedback, items, SOON)
             for answer, name in ((False, "choose"), (True, "durable answer")):
                 with_, without = ([each for each in one if each.answer == answer] for one in (busy, quiet))
                 half, most = share(with_, 0.5), share(with_, 0.99)
                 ratio = most / half
                 part.rows.append(
                     [f"{feedback}, {items:,}", name, menus, half, most, share(with_, 1.0), ratio,
-                     share(without, 0.99) / share(without, 0.5)]
+                     share(without, 0.99) / share(without, 0.5), disk if answer else ""]
                 )  # fmt: skip
                 part.numbers[f"{feedback}, {items}, {name}: 99 % / half"] = ratio
                 claim = f"{name}, {feedback}, {items:,} items: 99 of 100 wait at most {MOST:g} times as long as half"
@@ -60,8 +67,31 @@ def releases() -> Iterator[Part]:
     yield part
 
 
-def _waits(feedback: str, items: int, deadline: float) -> tuple[list[Waited], int]:
-    """What each request took, and how many menus there were."""
+@contextmanager
+def _disk(folder: Path) -> Iterator[list[float]]:
+    """The milliseconds that small syncs take meanwhile, in a file of their own."""
+    found, over = list[float](), threading.Event()
+
+    def ask() -> None:
+        file = os.open(folder / "probe", os.O_RDWR | os.O_CREAT)
+        while not over.wait(0.05):
+            began = time.monotonic()
+            os.pwrite(file, bytes(4096), 0)
+            os.fdatasync(file)
+            found.append(1000 * (time.monotonic() - began))
+        os.close(file)
+
+    thread = threading.Thread(target=ask)
+    thread.start()
+    try:
+        yield found
+    finally:
+        over.set()
+        thread.join()
+
+
+def _waits(feedback: str, items: int, deadline: float) -> tuple[list[Waited], int, float]:
+    """What each request took, how many menus there were, and the ratio of the disk by itself."""
     coins = random.Random(1)
 
     def says(number: int, slate: list[str]) -> dict[str, Any]:
@@ -81,8 +111,11 @@ def _waits(feedback: str, items: int, deadline: float) -> tuple[list[Waited], in
     with tempfile.TemporaryDirectory() as folder:
         with site(Path(folder), tick=0.1, allowance=0.1, **facts) as running:
             people = People(running, RATE, says)
-            uvloop.run(people.come(int(RATE * SECONDS)))
+            with _disk(Path(folder)) as syncs:
+                uvloop.run(people.come(int(RATE * SECONDS)))
             with open_store(str(Path(folder) / "site.db")) as store:
                 menus = len(store.menus(1))
         assert not people.problems
-    return [each for each in people.waits if each.due >= WARM], menus
+    syncs.sort()
+    disk = syncs[int(0.99 * len(syncs))] / syncs[len(syncs) // 2]
+    return [each for each in people.waits if each.due >= WARM], menus, disk

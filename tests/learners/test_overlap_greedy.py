@@ -376,8 +376,8 @@ def test_who_came_before_the_change_is_forgotten_and_not_divided_by(monkeypatch:
     policy, memory = policy_of(learner), memory_of(learner)
     first = policy._position.memory_begins
     assert first > 0
-    assert min(memory._people.batches) >= first
-    assert len(memory._values) == len(memory._people) == 6_000 - policy.plan.schedule.ends[first - 1]
+    assert min(memory._kept.people.batches) >= first
+    assert len(memory._values) == len(memory._kept) == 6_000 - policy.plan.schedule.ends[first - 1]
     (shares,), _ = shown_of(learner).picker.worth.get([0])
     # The batch in which tastes changed holds some of before; all others want item 3 by half.
     assert 0.45 < shares[3] < 0.501

@@ -58,7 +58,10 @@ def test_a_site_is_read(tmp_path: Path) -> None:
     ("before", "after", "said"),
     [
         ('listen = "127.0.0.1:0"', 'listen = "here"', "listen: expected an address and a port"),
-        ("front_ends = 2", "front_ends = 0", "front_ends: at least one"),
+        ("front_ends = 2", "front_ends = 0\ntrainers = 0", "front_ends, trainers: 0 or more"),
+        ("front_ends = 2", "trainers = -1", "front_ends, trainers: 0 or more"),
+        ("front_ends = 2", 'machine = "a b"', "machine: up to 60"),
+        ("front_ends = 2", 'trainer_keys = "drawer"', "trainer_keys"),
         ("front_ends = 2", "front_end = 2", "front_end"),
         ("[access]\nserve", "[access]\nreign", "access: roles are serve, operate, audit; got 'reign'"),
         ('serve = ["', 'serve = ["ff', "access.serve: expected the SHA-256 of a key"),

@@ -35,7 +35,7 @@ def placement(public: Public, view: PlacementView, promise: str | None) -> Html:
         '<header class="head"><div><p class="crumb">{}</p><h1>{}</h1><p class="soft">{}</p></div>{}</header>{}',
         parts.link("populations", view.row.population), view.row.name,
         f"{count(view.facts.slots, 'slot')} of {count(items, 'item')}, {FEEDBACK[view.facts.feedback]}",
-        parts.dots(public.health()), joined(sections),
+        parts.dots(public.health(), public.stopped()), joined(sections),
     )  # fmt: skip
 
 
@@ -195,6 +195,8 @@ def _made_with(view: PlacementView, now: float) -> Html:
         if facts.people is None
         else f", made for {count(facts.people, 'person').replace('persons', 'people')}"
     )
+    limit += f", learns from one in {facts.sample:,} by a public coin" if facts.sample > 1 else ""
+    limit += f", forgets people after {facts.retention:,} rounds" if facts.retention is not None else ""
     rows: list[tuple[str, object]] = [
         ("Made", fill("{}{}", when(view.row.made_at, now), limit)),
         (
