@@ -16,6 +16,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 from tests.protocol import lively, mistakes, pairs, real_mistakes
@@ -101,7 +102,7 @@ def _mistakes() -> None:
     print(f"trouble in runs of the service: {TROUBLE}")
 
 
-COMMANDS = {
+COMMANDS: dict[str, Callable[..., None]] = {
     "everything": _everything, "walks": _walks, "walk": _walk, "service": _service, "mistakes": _mistakes,
 }  # fmt: skip
 

@@ -29,12 +29,12 @@ from diminuendo.service.front.tokens import Tokens
 from diminuendo.service.log import Log
 from diminuendo.service.records import PlacementFacts, PopulationFacts, PublicMenu, Report
 from diminuendo.service.store.sqlite import SqliteStore
-from diminuendo.service.trainer import placement as placements
 from diminuendo.service.trainer.trainer import Trainer
 from diminuendo.types import Words
 from tests.protocol.shop import Shop
 from tests.protocol.turns import DIE, DIE_AFTER, GO, LOST_AFTER, LOST_BEFORE, Turn, taking_turns
 from tests.protocol.values import Broken
+from tests.service.world import INSIDE
 
 TICKS = 1 << 10
 """What one answer adds to a total that is published (learners/slates/totals.py)."""
@@ -85,13 +85,13 @@ class Simulation:
         return taking_turns(SqliteStore(self.folder / "store.db", wall=lambda: self.time), ask)
 
     def _trainer(self, number: int) -> Turn:
-        """A trainer that is begun again whenever another has led meanwhile."""
+        """A trainer, until it is killed or finds that the store was put back."""
 
         def work(turn: Turn) -> None:
             store = self._opened(lambda writes: turn.stop(writes=writes))
             try:
                 trainer = Trainer(
-                    store, self.folder / "keys", name=f"trainer-{number}", log=Log(io.StringIO()),
+                    store, self.folder / "keys", name=f"trainer-{number}", log=Log(io.StringIO()), listens=0.0,
                     coins=lambda: OwnCoins(self.coins.getrandbits(64)),
                 )  # fmt: skip
                 self.stores[number] = trainer
@@ -135,7 +135,7 @@ class Simulation:
         monotonic = SimpleNamespace(monotonic=lambda: self.time)
         with (
             mock.patch.object(front_leases, "time", monotonic),
-            mock.patch.object(placements, "rehearse"),
+            mock.patch("diminuendo.service.trainer.placement.rehearse_once"),
             mock.patch("os.fsync"),
             mock.patch.object(Elsewhere, "came", watched),
         ):
@@ -376,14 +376,15 @@ class Seen:
 
 def leading(store: SqliteStore) -> int:
     """The epoch of whoever leads."""
-    return int(store._file.rows("SELECT max(epoch) FROM trainer")[0][0])
+    return store.leaders()["everybody"].epoch
 
 
-def epoch_of(trainer: Trainer) -> int:
+def epoch_of(trainer: Trainer) -> int | None:
     """The epoch in which a trainer believes that it leads."""
-    return trainer.epoch
+    led = trainer.led.get("everybody")
+    return None if led is None else led.epoch
 
 
 def ledger_of(store: SqliteStore) -> Ledger:
     """The ledger, read from its first line to its last."""
-    return Ledger.on(store.books("everybody", None))
+    return Ledger.on(store.books("everybody", INSIDE))
