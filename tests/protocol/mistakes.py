@@ -34,7 +34,7 @@ WORLDS = {
     "large": LARGE, "named": NAMED, "restored": RESTORED, "keys": KEYS, "notes": NOTES, "skewed": SKEWED,
     "two populations": LARGE._replace(populations=2),
 }  # fmt: skip
-TINY = Setup(fronts=1, trainers=1, blocks=1, deadline=0, takeover=1, until=4, epochs=2, faults=0)
+TINY = Setup(fronts=1, trainers=1, blocks=1, deadline=0, tick=1, allowance=0, takeover=1, until=3, epochs=2, faults=0)
 SMALL = {
     "one trainer, a block of two rounds": TINY,
     "one trainer, a block of one round, one fault of any call": TINY._replace(rounds=1, faults=1, kinds=CALLS),
@@ -43,7 +43,7 @@ SMALL = {
         trainers=2, rounds=1, faults=1, kinds=frozenset({"crash"})
     ),
     "two front ends, two trainers, two blocks, one fault": Setup(
-        rounds=1, deadline=0, takeover=1, until=6, epochs=3, kinds=CALLS
+        rounds=1, deadline=0, tick=1, allowance=0, takeover=1, until=4, epochs=3, kinds=CALLS
     ),
     "two front ends, one trainer, a store that is put back": Setup(
         trainers=1, rounds=1, deadline=0, tick=1, allowance=0, takeover=1, until=8, epochs=3,

@@ -1,4 +1,4 @@
-"""The world of the model: what may happen next, and what is the case afterwards. Pauses are what does not happen yet."""
+"""The world of the model: what may happen next, and what is so afterwards. A pause is what does not happen yet."""
 
 from __future__ import annotations
 
