@@ -1,4 +1,4 @@
-"""Whether the model goes on: after trouble of any kind, once it has ended, everything is released within so many steps."""
+"""Whether the model goes on: once trouble has ended, everything is released and seen within so many times."""
 
 from __future__ import annotations
 
@@ -49,3 +49,9 @@ def over(setup: Setup, world: World) -> bool:
     """Whether everything was released, and what is in effect says so."""
     menus = [in_effect(kept, world.now) for kept in world.store]
     return all(menu is not None and len(menu.values) == setup.blocks for menu in menus)
+
+
+def found(mistake: str, seeds: int = 300) -> int | None:
+    """The first walk after which it stands still."""
+    setup = LIVELY._replace(mistakes=frozenset({mistake}))
+    return next((seed for seed in range(seeds) if stands_still(setup, seed) is None), None)

@@ -138,3 +138,9 @@ def view(world: World, her_round: int) -> tuple[Any, Any]:
         tuple((each.name, each.came) for each in values), world.ghosts[0].shown,
     )  # fmt: skip
     return public, tuple(tuple(number for number in each.counted if number != her_round) for each in values)
+
+
+def found(mistake: str, seeds: int = 300) -> int | None:
+    """The first pair that finds it."""
+    setup = PAIRED._replace(mistakes=frozenset({mistake}))
+    return next((seed for seed in range(seeds) if played(setup, seed).broken == MISTAKES[mistake]), None)

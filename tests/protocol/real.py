@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 from unittest import mock
 
 import msgspec
+import numpy as np
 
 from diminuendo.errors import LedgerDamaged, StoreUnavailable, Superseded
 from diminuendo.learners.elsewhere import Elsewhere
@@ -28,11 +29,12 @@ from diminuendo.service.front.tokens import Tokens
 from diminuendo.service.log import Log
 from diminuendo.service.records import PlacementFacts, PopulationFacts, PublicMenu, Report
 from diminuendo.service.store.sqlite import SqliteStore
-from diminuendo.service.trainer import placement as placements
 from diminuendo.service.trainer.trainer import Trainer
+from diminuendo.types import Words
 from tests.protocol.shop import Shop
 from tests.protocol.turns import DIE, DIE_AFTER, GO, LOST_AFTER, LOST_BEFORE, Turn, taking_turns
 from tests.protocol.values import Broken
+from tests.service.world import INSIDE
 
 TICKS = 1 << 10
 """What one answer adds to a total that is published (learners/slates/totals.py)."""
@@ -41,6 +43,8 @@ FACTS = PlacementFacts(
     per_second=0.2, tick=0.5, allowance=0.5,
 )  # fmt: skip
 START, RESTS = 1_000.0, 6.0
+EVENTS, TROUBLE = 2_500, 0.04
+"""Events of a run, and how often something goes wrong in one."""
 
 
 class Played(NamedTuple):
@@ -50,14 +54,14 @@ class Played(NamedTuple):
     releases: int
     answers: int
     """How many were acknowledged."""
-    takeovers: int
+    epochs: int
     broken: str = ""
 
 
 class Simulation:
     """One run. `trouble` is how often something goes wrong."""
 
-    def __init__(self, folder: Path, seed: int, *, trouble: float = 0.02) -> None:
+    def __init__(self, folder: Path, seed: int, *, trouble: float = TROUBLE) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.folder, self.coins, self.trouble = folder, random.Random(seed), trouble
         self.time = START
@@ -70,6 +74,8 @@ class Simulation:
         self.shops: list[tuple[Shop, list[str]]] = []
         self.waiting: list[str] = []
         self.ghost = Seen()
+        self.slow: set[tuple[str, int]] = set()
+        """Which trainers and front ends do something seldom."""
         self.rests: dict[int, float] = {}
         """Until when trainers that were killed or superseded are not begun again."""
 
@@ -79,13 +85,15 @@ class Simulation:
         return taking_turns(SqliteStore(self.folder / "store.db", wall=lambda: self.time), ask)
 
     def _trainer(self, number: int) -> Turn:
-        """A trainer that is begun again whenever another has led meanwhile."""
-        names = [f"trainer-{number}"]
+        """A trainer, until it is killed or finds that the store was put back."""
 
         def work(turn: Turn) -> None:
             store = self._opened(lambda writes: turn.stop(writes=writes))
             try:
-                trainer = made_trainer(store, self.folder / "keys", names[0])
+                trainer = Trainer(
+                    store, self.folder / "keys", name=f"trainer-{number}", log=Log(io.StringIO()), listens=0.0,
+                    coins=lambda: OwnCoins(self.coins.getrandbits(64)),
+                )  # fmt: skip
                 self.stores[number] = trainer
                 while True:
                     turn.stop(idle=True)
@@ -127,8 +135,9 @@ class Simulation:
         monotonic = SimpleNamespace(monotonic=lambda: self.time)
         with (
             mock.patch.object(front_leases, "time", monotonic),
-            mock.patch.object(placements, "rehearse", lambda *given: None),
-            mock.patch("os.fsync", lambda file: None),
+            mock.patch("diminuendo.service.trainer.placement.rehearse_once"),
+            mock.patch("os.fsync"),
+            mock.patch.object(Elsewhere, "came", watched),
         ):
             self.trainers = [self._trainer(number) for number in range(trainers)]
             self.shops = [self._shop() for _ in range(shops)]
@@ -174,10 +183,18 @@ class Simulation:
             self.time += coins.choice((0.05, 0.1, 0.25, 0.25, 0.5))
             if coins.random() < trouble:
                 self.time += coins.choice((-3.0, -0.5, 3.0, 15.0))
+            if coins.random() < 0.04:  # somebody else is slow for a while
+                names = [("trainer", each) for each in range(len(self.trainers))]
+                names += [("shop", each) for each in range(len(self.shops))]
+                self.slow = {name for name in names if coins.random() < 0.4}
         elif act < 0.62:
-            self._train(coins.randrange(len(self.trainers)), trouble)
+            number = coins.randrange(len(self.trainers))
+            if ("trainer", number) not in self.slow or coins.random() < 0.02:
+                self._train(number, trouble)
         else:
-            self._serve(coins.randrange(len(self.shops)), trouble)
+            number = coins.randrange(len(self.shops))
+            if ("shop", number) not in self.slow or coins.random() < 0.02:
+                self._serve(number, trouble)
 
     def _train(self, number: int, trouble: float) -> None:
         """A trainer goes on for a while, or is lost."""
@@ -292,6 +309,20 @@ class Simulation:
                 raise Broken("more is counted than was said in time")
 
 
+class OwnCoins:
+    """Coins that say they are secure, and follow from a seed."""
+
+    secure = True
+
+    def __init__(self, seed: int) -> None:
+        self._words = np.random.Philox(seed)
+
+    def public(self, count: int) -> Words:
+        return np.asarray(self._words.random_raw(count), dtype=np.uint64)
+
+    secret = public
+
+
 class Seen:
     """All that was ever seen."""
 
@@ -343,20 +374,17 @@ class Seen:
         return self.acknowledged[number] <= self.deadlines[number]
 
 
-def made_trainer(store: SqliteStore, keys: Path, name: str) -> Trainer:
-    return Trainer(store, keys, name=name, log=Log(io.StringIO()))
-
-
 def leading(store: SqliteStore) -> int:
     """The epoch of whoever leads."""
-    return int(store._file.rows("SELECT max(epoch) FROM trainer")[0][0])
+    return store.leaders()["everybody"].epoch
 
 
-def epoch_of(trainer: Trainer) -> int:
+def epoch_of(trainer: Trainer) -> int | None:
     """The epoch in which a trainer believes that it leads."""
-    return trainer.epoch
+    led = trainer.led.get("everybody")
+    return None if led is None else led.epoch
 
 
 def ledger_of(store: SqliteStore) -> Ledger:
     """The ledger, read from its first line to its last."""
-    return Ledger.on(store.books("everybody", None))
+    return Ledger.on(store.books("everybody", INSIDE))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, NamedTuple
 from unittest import mock
 
@@ -18,6 +19,7 @@ from diminuendo.service.store.sqlite_books import SqliteReleases
 from diminuendo.service.store.sqlite_file import SqliteFile
 from diminuendo.service.trainer.keys import Keys
 from diminuendo.service.trainer.placement import Placement
+from tests.protocol.real import EVENTS, Simulation
 
 
 class Mistake(NamedTuple):
@@ -94,9 +96,7 @@ def _deleted_first(publish: Any) -> Any:
 
 @contextmanager
 def _believes_any_store() -> Iterator[None]:
-    with ExitStack() as stack:
-        stack.enter_context(mock.patch.object(Keys, "noted", lambda self, population: None))
-        stack.enter_context(mock.patch.object(put_back, "refuse_older", lambda store, folder: None))
+    with mock.patch.object(Keys, "noted", return_value=None), mock.patch.object(put_back, "refuse_older"):
         yield
 
 
@@ -106,7 +106,10 @@ MISTAKES = [
         "epochs are not checked", "somebody published who does not lead any more",
         _instead(SqliteFile, "check_leads", lambda checked: lambda self, *given: None),
     ),
-    Mistake("releases are used as they are drawn", "a release is not what was entered", _instead(SqliteReleases, "once", _as_drawn)),
+    Mistake(
+        "releases are used as they are drawn", "a release is not what was entered",
+        _instead(SqliteReleases, "once", _as_drawn),
+    ),
     Mistake("deadlines are ignored", TOO_MANY, _instead(SqliteStore, "answers", _whenever)),
     Mistake(
         "late reports are heard", "who came does not follow from what was said in time",
@@ -117,12 +120,30 @@ MISTAKES = [
         "answers are acknowledged before they are kept", "an answer that was acknowledged in time is lost",
         _instead(Writer, "_kept", _acknowledged),
     ),
-    Mistake("old keys are thrown away", NOT_COUNTED, _instead(Placement, "_oldest", lambda oldest: lambda self, at: math.inf)),
+    Mistake(
+        "old keys are thrown away", NOT_COUNTED,
+        _instead(Placement, "_oldest", lambda oldest: lambda self, at: math.inf),
+    ),
     Mistake("answers are deleted first", NOT_COUNTED, _instead(SqliteStore, "publish", _deleted_first)),
     Mistake(
         "rounds are taken twice", "a round was shown twice",
         _instead(Taken, "take", lambda take: lambda self, type_: take(self, type_) // 2 * 2),
     ),
-    Mistake("menus take effect when they are ready", "a menu takes effect when it is ready", _instead(SqliteStore, "publish", _no_tick)),
+    Mistake(
+        "menus take effect when they are ready", "a menu takes effect when it is ready",
+        _instead(SqliteStore, "publish", _no_tick),
+    ),
     Mistake("a store that was put back is believed", "what was seen is drawn again", _believes_any_store, True),
 ]  # fmt: skip
+
+
+def found(mistake: Mistake, folder: Path, seeds: int = 30) -> int | None:
+    """The first run that finds it."""
+    for seed in range(seeds):
+        with mistake.plant():
+            if (
+                Simulation(folder / str(seed), seed).play(EVENTS, put_back=mistake.put_back).broken
+                == mistake.breaks
+            ):
+                return seed
+    return None

@@ -40,7 +40,9 @@ class Shop:
 
     def __init__(self, store: Store, tokens: Tokens, clock: Callable[[], float]) -> None:
         self._loop = asyncio.new_event_loop()
-        with mock.patch.object(writers.threading, "Thread"):  # the simulation writes groups itself
+        with mock.patch(
+            "diminuendo.service.front.writer.threading.Thread"
+        ):  # the simulation writes groups itself
             self._writer = Writer(store, self._loop)
         self._tokens, self._store, self._clock = tokens, store, clock
         self._serving = Serving(tokens, cast(Names, None), self._writer)

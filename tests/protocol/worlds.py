@@ -1,4 +1,4 @@
-"""The world of the model: what may happen next, and what is the case afterwards. Pauses are what does not happen yet."""
+"""The world of the model: what may happen next, and what is so afterwards. A pause is what does not happen yet."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ def _told(setup: Setup, world: World, actor: Label, reply: Any) -> World:
         case "trainer":
             if world.trainers[actor[1]][actor[2]].at in ("drop", "gone"):
                 return training.alone(setup, world, *actor[1:])
-            return training.received(setup, world, *actor[1:], reply)
+            return training.received(setup, world, actor[1], actor[2], reply)
         case "erase":
             _, where, number = actor
             if reply == ERROR:
