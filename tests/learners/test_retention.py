@@ -19,12 +19,12 @@ from diminuendo.learners import LEARNERS, Learner, Setting
 from diminuendo.learners.base.replay import loop, replay
 from diminuendo.learners.overlap.recipes import CLIP
 from diminuendo.learners.overlap.schedule import MOST_BATCHES, overlap_plan
+from diminuendo.learners.overlap.stored import PeopleMemory
 from diminuendo.objectives import Oracle
 from diminuendo.privacy.budget import Budget
 from diminuendo.privacy.events import NormalColumns
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.streams import People, taste_groups
-from diminuendo.sums.chains.stored import StoredPeople
 
 WORLD = Setting(6, 2, 240, "full", 4.0)
 
@@ -75,14 +75,16 @@ def test_a_retention_longer_than_the_run_changes_nothing_that_is_shown() -> None
 def test_what_a_release_is_charged_is_what_it_asks(retention: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Batch by batch: a column of the ledger is above 0 where people have a weight, and covers its square."""
     asked: list[dict[int, int]] = []
-    answers = StoredPeople._answers
+    everybody = PeopleMemory._asked
 
-    def noted(self: StoredPeople, weights: Any) -> Any:
-        found = answers(self, weights)
-        asked.append(dict(zip(self._batches.tolist(), found.weights.tolist(), strict=True)))
-        return found
+    def noted(self: PeopleMemory, weights: Any, factors: Any) -> Any:
+        found: Any = self._kept
+        asked.append(
+            {batch: int(weights[batch]) for batch in set(found.people.batches) if batch < len(weights)}
+        )
+        return everybody(self, weights, factors)
 
-    monkeypatch.setattr(StoredPeople, "_answers", noted)
+    monkeypatch.setattr(PeopleMemory, "_asked", noted)
     setting = Setting(6, 2, 240, "full", 4.0)
     ledger = Ledger(dim.budget_for("overlap-greedy", setting))
     learner = made(retention, ledger=ledger)
@@ -158,7 +160,7 @@ def test_nobody_older_is_in_a_snapshot_and_what_comes_too_late_is_not_kept() -> 
     begun = (0, *schedule.ends)
     found: Any = again.policy._memory  # type: ignore[attr-defined]
     assert len(found) == before > 0
-    assert all(begun[batch] >= 151 - retention for batch in found._people.batches)
+    assert all(begun[batch] >= 151 - retention for batch in found._kept.people.batches)
     assert again.parameters["retention"] == retention
     loop(again, people[150:239])
     assert len(found) == 0, "after the last release nobody is needed any more"
