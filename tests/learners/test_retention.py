@@ -19,12 +19,12 @@ from diminuendo.learners import LEARNERS, Learner, Setting
 from diminuendo.learners.base.replay import loop, replay
 from diminuendo.learners.overlap.recipes import CLIP
 from diminuendo.learners.overlap.schedule import MOST_BATCHES, overlap_plan
-from diminuendo.learners.overlap.stored import PeopleMemory
 from diminuendo.objectives import Oracle
 from diminuendo.privacy.budget import Budget
 from diminuendo.privacy.events import NormalColumns
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.streams import People, taste_groups
+from diminuendo.sums.chains.people.entries import Entries
 
 WORLD = Setting(6, 2, 240, "full", 4.0)
 
@@ -75,16 +75,15 @@ def test_a_retention_longer_than_the_run_changes_nothing_that_is_shown() -> None
 def test_what_a_release_is_charged_is_what_it_asks(retention: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Batch by batch: a column of the ledger is above 0 where people have a weight, and covers its square."""
     asked: list[dict[int, int]] = []
-    everybody = PeopleMemory._asked
+    answers = Entries.answers
 
-    def noted(self: PeopleMemory, weights: Any, factors: Any) -> Any:
-        found: Any = self._kept
-        asked.append(
-            {batch: int(weights[batch]) for batch in set(found.people.batches) if batch < len(weights)}
-        )
-        return everybody(self, weights, factors)
+    def noted(self: Entries, *given: Any) -> Any:
+        found = list(answers(self, *given))
+        weights = np.concatenate([each.weights for each in found])
+        asked.append(dict(zip(self.batches.array.tolist(), weights.tolist(), strict=True)))
+        return found
 
-    monkeypatch.setattr(PeopleMemory, "_asked", noted)
+    monkeypatch.setattr(Entries, "answers", noted)
     setting = Setting(6, 2, 240, "full", 4.0)
     ledger = Ledger(dim.budget_for("overlap-greedy", setting))
     learner = made(retention, ledger=ledger)

@@ -29,23 +29,51 @@ def alike(setup: Setup, world: World) -> int:
     for kept, ghost in zip(world.store, world.ghosts, strict=True):
         ends = {number: each.expires + setup.deadline for each in ghost.leases for number in range(*each[:2])}
         done = max([each.plan.end for each in kept.releases if each.plan], default=0)
-        store.append((
-            *kept[:5],
-            tuple((*each[:6], each.reported <= each.expires + setup.deadline) for each in kept.leases),
-            kept.answers if setup.erasures else tuple((row[0], row[1] <= ends.get(row[0], 0), *row[2:]) for row in kept.answers),
-            *kept[7:],
-        ))
-        ghosts.append((
-            ghost.shown, tuple((n, at <= ends.get(n, 0)) for n, at in ghost.acknowledged), ghost.erased, ghost.seen, ghost.plans, ghost.put_back,
-            tuple((n, at if setup.erasures else at <= ends.get(n, 0)) for n, at in ghost.stored if n >= done),
-            tuple((*each[:6], each.reported <= each.expires + setup.deadline) for each in ghost.leases if each.end > done),
-        ))
-    return hash((
-        world.time, world.now, world.kept_time if "set back" in setup.kinds else 0,
-        tuple(min(setup.takeover, world.now - beat) for beat in world.beats) if setup.trainers > 1 else 0,
-        tuple(store), world.fronts, world.trainers, world.keys, world.notes, tuple(ghosts), world.loose,
-        world.copy, world.faults,
-    ))
+        store.append(
+            (
+                *kept[:5],
+                tuple((*each[:6], each.reported <= each.expires + setup.deadline) for each in kept.leases),
+                kept.answers
+                if setup.erasures
+                else tuple((row[0], row[1] <= ends.get(row[0], 0), *row[2:]) for row in kept.answers),
+                *kept[7:],
+            )
+        )
+        ghosts.append(
+            (
+                ghost.shown,
+                tuple((n, at <= ends.get(n, 0)) for n, at in ghost.acknowledged),
+                ghost.erased,
+                ghost.seen,
+                ghost.plans,
+                ghost.put_back,
+                tuple(
+                    (n, at if setup.erasures else at <= ends.get(n, 0)) for n, at in ghost.stored if n >= done
+                ),
+                tuple(
+                    (*each[:6], each.reported <= each.expires + setup.deadline)
+                    for each in ghost.leases
+                    if each.end > done
+                ),
+            )
+        )
+    return hash(
+        (
+            world.time,
+            world.now,
+            world.kept_time if "set back" in setup.kinds else 0,
+            tuple(min(setup.takeover, world.now - beat) for beat in world.beats) if setup.trainers > 1 else 0,
+            tuple(store),
+            world.fronts,
+            world.trainers,
+            world.keys,
+            world.notes,
+            tuple(ghosts),
+            world.loose,
+            world.copy,
+            world.faults,
+        )
+    )
 
 
 def everything(setup: Setup, most: int = 10**9) -> Found:
@@ -91,9 +119,8 @@ def walk(setup: Setup, seed: int, steps: int = 300) -> Found:
     """One random order of events, of those that change something; everybody is slow or fast for a while."""
     coins, world, path = random.Random(seed), beginning(setup), list[Label]()
     moods: dict[Label, float] = {}
-    for _ in range(3 * steps):
-        if len(path) == steps:
-            break
+    still = 0
+    while len(path) < steps and still < 30:
         if coins.random() < 0.02:
             moods = {}
         labels, weights = possible(setup, world), list[float]()
@@ -107,8 +134,9 @@ def walk(setup: Setup, seed: int, steps: int = 300) -> Found:
             then = after(setup, world, label)
         except Broken as broken:
             return Found(len(path) + 1, str(broken), (*path, label))
+        still += 1
         if then != world:
-            world = then
+            world, still = then, 0
             path.append(label)
     return Found(len(path), path=tuple(path))
 

@@ -67,7 +67,7 @@ def received(setup: Setup, world: World, label: Label, reply: Any) -> World:
         if mine.lease is not None and not _open(world, mine):
             mine = mine._replace(report=(mine.lease.first, mine.next - mine.lease.first), lease=None)
     else:
-        lease, menu = reply
+        lease, _ = reply
         version = 0 if lease is None else lease.version
         back = version < mine.highest and lease is not None
         mine = mine._replace(report=None, lease=None, highest=max(version, mine.highest), back=back)

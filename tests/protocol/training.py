@@ -10,7 +10,18 @@ from typing import Any
 
 from tests.protocol.transactions import ERROR, REFUSED, SUPERSEDED
 from tests.protocol.values import (
-    Answer, Broken, Job, Label, Learned, Lease, Menu, Plan, Setup, Value, World, put,
+    Answer,
+    Broken,
+    Job,
+    Label,
+    Learned,
+    Lease,
+    Menu,
+    Plan,
+    Setup,
+    Value,
+    World,
+    put,
 )  # fmt: skip
 
 
@@ -53,7 +64,9 @@ def call(setup: Setup, world: World, trainer: int, where: int) -> Label | None:
             return ("forget", where, job.epoch, learned.settled)
         case "publish":
             last = (
-                learned.plans[-1] if learned.plans else Plan(setup.blocks, *2 * (_end(learned.values[-1]),), 0)
+                learned.plans[-1]
+                if learned.plans
+                else Plan(setup.blocks, *2 * (_end(learned.values[-1]),), 0)
             )
             menu = Menu(learned.version, last, job.effective, learned.values, job.key, job.epoch)
             return ("publish", where, job.epoch, menu, learned)
@@ -92,7 +105,7 @@ def received(setup: Setup, world: World, trainer: int, where: int, reply: Any) -
     """The world after the reply."""
     job = world.trainers[trainer][where]
     if reply == SUPERSEDED:
-        job = Job()
+        job = Job("gone" if "who is refused gives up" in setup.mistakes else "idle")
     elif reply in (ERROR, REFUSED):
         job = Job() if job.at == "idle" else Job("begin", job.epoch, job.tries + 1)
     else:
@@ -100,9 +113,7 @@ def received(setup: Setup, world: World, trainer: int, where: int, reply: Any) -
     return world._replace(trainers=put(world.trainers, trainer, put(world.trainers[trainer], where, job)))
 
 
-def _went_on(
-    setup: Setup, world: World, trainer: int, where: int, job: Job, reply: Any
-) -> tuple[World, Job]:
+def _went_on(setup: Setup, world: World, trainer: int, where: int, job: Job, reply: Any) -> tuple[World, Job]:
     learned, mistakes = job.learned, setup.mistakes
     match job.at:
         case "idle":
@@ -244,7 +255,7 @@ def _sealed(setup: Setup, world: World, trainer: int, where: int, now: int) -> t
     """A key, a note of the ledger's head, and when it takes effect."""
     job = world.trainers[trainer][where]
     learned, mistakes, tick = job.learned, setup.mistakes, setup.tick
-    planned = -(-(job.moment + setup.allowance if job.drew else job.moment) // tick) * tick
+    planned = -(-(job.moment + setup.allowance) // tick) * tick
     effective = planned if planned >= now else -(-now // tick) * tick
     if "effective when ready" in mistakes and job.drew:
         effective = now
@@ -272,9 +283,7 @@ def _sealed(setup: Setup, world: World, trainer: int, where: int, now: int) -> t
         then = "drop"
     elif "answers deleted first" in mistakes:
         then = "forget"
-    job = job._replace(
-        at=then, learned=learned, effective=effective, planned=planned, key=key, before=folder
-    )
+    job = job._replace(at=then, learned=learned, effective=effective, planned=planned, key=key, before=folder)
     return world, job
 
 
@@ -288,6 +297,8 @@ def _over(setup: Setup, job: Job) -> Job:
 def alone(setup: Setup, world: World, trainer: int, where: int) -> World:
     """Keys that nobody needs are thrown away."""
     job = world.trainers[trainer][where]
+    if job.at == "gone":
+        return world
     assert job.at == "drop"
     needed = {number for number, _ in job.learned.keys}
     folder = world.keys[where] - (job.before - needed)

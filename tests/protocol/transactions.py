@@ -31,7 +31,9 @@ def lead(setup: Setup, world: World, where: int, trainer: int) -> tuple[World, A
     if kept.leader is not None:
         mine = kept.leader == trainer and "who is named leads" not in setup.mistakes
         beat = (
-            max(world.beats) if "anybody's beat is the leader's" in setup.mistakes else world.beats[kept.leader]
+            max(world.beats)
+            if "anybody's beat is the leader's" in setup.mistakes
+            else world.beats[kept.leader]
         )
         if not mine and beat + setup.takeover > world.now:
             return world, REFUSED

@@ -1,4 +1,4 @@
-"""What the model of the service is made of: values that can be compared, hashed and kept. No code of the service is used.
+"""What the model of the service is made of: values that can be compared and kept. No code of the service is used.
 
 Time is counted in whole steps. Rounds are counted from 0 on in each population, which has one placement.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 Label = tuple[Any, ...]
-"""What happens next, in plain words and numbers: ("trainer", 0, 0), ("answer", 1, 3), ("lost after", "trainer", 0, 0)."""
+"""What happens next, in words and numbers: ("trainer", 0, 0), ("answer", 1, 0, 3), ("lost after", "trainer", 0, 0)."""
 
 
 class Setup(NamedTuple):

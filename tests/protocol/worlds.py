@@ -1,4 +1,4 @@
-"""The world of the model: what may happen next, and what is the case afterwards. Pauses are what does not happen yet."""
+"""The world of the model: what may happen next, and what is so afterwards. A pause is what does not happen yet."""
 
 from __future__ import annotations
 
@@ -26,9 +26,7 @@ def beginning(setup: Setup) -> World:
 def possible(setup: Setup, world: World) -> list[Label]:
     """Everything that may happen next, always in the same order."""
     places = range(setup.populations)
-    actors: list[Label] = [
-        ("trainer", number, where) for number in range(setup.trainers) for where in places
-    ]
+    actors: list[Label] = [("trainer", number, where) for number in range(setup.trainers) for where in places]
     for number in range(setup.fronts):
         for where in places:
             actors += fronts.may(setup, world, number, where)
@@ -38,7 +36,9 @@ def possible(setup: Setup, world: World) -> list[Label]:
             asked = dict(ghost.erased)
             actors += [("erase", where, number) for number, _ in ghost.shown if number not in asked]
         if "visits are given back" in setup.mistakes:
-            late = [number for number, counts in ghost.shown if counts and number in world.store[where].visits]
+            late = [
+                number for number, counts in ghost.shown if counts and number in world.store[where].visits
+            ]
             actors += [("refund", where, number) for number in late if number not in dict(ghost.acknowledged)]
     found = list(actors)
     if world.time < setup.until:
@@ -139,9 +139,9 @@ def _lost(setup: Setup, world: World, kind: str, actor: Label) -> World:
 def _told(setup: Setup, world: World, actor: Label, reply: Any) -> World:
     match actor[0]:
         case "trainer":
-            if world.trainers[actor[1]][actor[2]].at == "drop":
+            if world.trainers[actor[1]][actor[2]].at in ("drop", "gone"):
                 return training.alone(setup, world, *actor[1:])
-            return training.received(setup, world, *actor[1:], reply)
+            return training.received(setup, world, actor[1], actor[2], reply)
         case "erase":
             _, where, number = actor
             if reply == ERROR:

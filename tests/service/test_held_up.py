@@ -26,6 +26,11 @@ class HeldUp:
         self.point = point
         self.meanwhile: Callable[[], Any] | None = None
 
+    @property
+    def waits(self) -> bool:
+        """Whether it is still to happen."""
+        return self.meanwhile is not None
+
     def reached(self, point: str) -> None:
         if point == self.point and (meanwhile := self.meanwhile) is not None:
             self.meanwhile = None
@@ -43,7 +48,7 @@ def test_a_menu_does_not_take_effect_when_it_is_ready(tmp_path: Path) -> None:
         world.time += 10.1 * TICK
 
     marks.meanwhile = later
-    while marks.meanwhile is not None:
+    while marks.waits:
         world.play(1, trainer.step)
     row = world.store.menus(1, before)[0]
     assert row.effective_at >= world.time
@@ -80,7 +85,7 @@ def test_a_key_is_kept_as_long_as_front_ends_may_have_used_it(
     world.time += TICK
     marks.meanwhile = meanwhile
     trainer.step()
-    assert marks.meanwhile is None
+    assert not marks.waits
     world.time += 20.0
     body = msgspec.json.encode({"appear": [], "retire": [ITEMS[1]], "why": "test"})
     world.store.add_event(1, "items", body, "test")
