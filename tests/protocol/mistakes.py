@@ -34,7 +34,9 @@ WORLDS = {
     "large": LARGE, "named": NAMED, "restored": RESTORED, "keys": KEYS, "notes": NOTES, "skewed": SKEWED,
     "two populations": LARGE._replace(populations=2),
 }  # fmt: skip
-TINY = Setup(fronts=1, trainers=1, blocks=1, deadline=0, tick=1, allowance=0, takeover=1, until=3, epochs=2, faults=0)
+TINY = Setup(
+    fronts=1, trainers=1, blocks=1, deadline=0, tick=1, allowance=0, takeover=1, until=3, epochs=2, faults=0
+)
 SMALL = {
     "one trainer, a block of two rounds": TINY,
     "one trainer, a block of one round, one fault of any call": TINY._replace(rounds=1, faults=1, kinds=CALLS),
