@@ -60,6 +60,11 @@ NEEDED = [
     ("joblib", "import diminuendo.simulate", "simulate"),
     ("matplotlib", "import diminuendo.simulate.report", "simulate"),
     ("pyarrow", "import diminuendo; diminuendo.from_ratings", "simulate"),
+    (
+        "asyncpg",
+        "from diminuendo.service.store import open_store; open_store('postgresql://x/y')",
+        "postgres",
+    ),
     ("rich", "from diminuendo.simulate.table import tables, _empty; _empty(None, '')", "cli"),
 ]
 """One place for each package. Each case starts a Python of its own."""

@@ -24,7 +24,7 @@ from diminuendo.privacy.budget import Budget
 from diminuendo.privacy.events import NormalColumns
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.streams import People, taste_groups
-from diminuendo.sums.chains.stored import StoredPeople
+from diminuendo.sums.chains.people.entries import Entries
 
 WORLD = Setting(6, 2, 240, "full", 4.0)
 
@@ -75,14 +75,15 @@ def test_a_retention_longer_than_the_run_changes_nothing_that_is_shown() -> None
 def test_what_a_release_is_charged_is_what_it_asks(retention: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Batch by batch: a column of the ledger is above 0 where people have a weight, and covers its square."""
     asked: list[dict[int, int]] = []
-    answers = StoredPeople._answers
+    answers = Entries.answers
 
-    def noted(self: StoredPeople, weights: Any) -> Any:
-        found = answers(self, weights)
-        asked.append(dict(zip(self._batches.tolist(), found.weights.tolist(), strict=True)))
+    def noted(self: Entries, *given: Any) -> Any:
+        found = list(answers(self, *given))
+        weights = np.concatenate([each.weights for each in found])
+        asked.append(dict(zip(self.batches.array.tolist(), weights.tolist(), strict=True)))
         return found
 
-    monkeypatch.setattr(StoredPeople, "_answers", noted)
+    monkeypatch.setattr(Entries, "answers", noted)
     setting = Setting(6, 2, 240, "full", 4.0)
     ledger = Ledger(dim.budget_for("overlap-greedy", setting))
     learner = made(retention, ledger=ledger)
@@ -158,7 +159,7 @@ def test_nobody_older_is_in_a_snapshot_and_what_comes_too_late_is_not_kept() -> 
     begun = (0, *schedule.ends)
     found: Any = again.policy._memory  # type: ignore[attr-defined]
     assert len(found) == before > 0
-    assert all(begun[batch] >= 151 - retention for batch in found._people.batches)
+    assert all(begun[batch] >= 151 - retention for batch in found._kept.people.batches)
     assert again.parameters["retention"] == retention
     loop(again, people[150:239])
     assert len(found) == 0, "after the last release nobody is needed any more"

@@ -205,6 +205,20 @@ def test_numbers_on_the_overview_follow_the_store(tmp_path: Path) -> None:
     assert "the trainer tries again" in visitor.get("/").text
 
 
+def test_that_tastes_changed_is_said_among_what_changed(tmp_path: Path) -> None:
+    """Menus say from when on something is remembered; that follows from what was published."""
+    store = FakeStore(tmp_path)
+    visitor = Visitor(store)
+    number = store.placement("page", PlacementFacts("all", ("a", "b"), 1, "full", None))
+    said: dict[str, Any] = {"kind": "one", "slots": 1, "end": None, "filler": (0,), "slates": ((0,),)}
+    store.menu(number, first=0, **said)
+    assert "tastes did not change" in visitor.get("/placements/page").text
+    store.menu(number, first=9_000, remembers_from=7_500, **said)
+    store.menu(number, first=9_500, remembers_from=7_500, **said)
+    found = visitor.get("/placements/page").text
+    assert found.count("what was learned before round 7,500 is forgotten") == 1
+
+
 def test_how_many_answer_is_said_where_it_was_published(tmp_path: Path) -> None:
     store = FakeStore(tmp_path)
     visitor = Visitor(store)

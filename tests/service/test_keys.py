@@ -143,18 +143,3 @@ def test_who_leads_next_seals_with_the_newest_master_key_and_takes_the_folder_al
     (machine / "master-3.key").write_text("no key")
     with pytest.raises(InvalidInput, match=r"master-3\.key is no master key"):
         read_masters(machine)
-
-
-def test_whoever_led_before_notes_no_older_head(tmp_path: Path) -> None:
-    keys = Keys(tmp_path)
-    assert keys.noted("people") is None
-    keys.note("people", "aa", 3)
-    keys.note("others", "cc", 1)
-    keys.note("people", "bb", 4)
-    with pytest.raises(Superseded, match="Epoch 3"):
-        keys.note("people", "aa", 3)
-    assert (keys.noted("people"), keys.noted("others")) == ("bb", "cc")
-    (tmp_path / "people.head").write_text("dd")  # as it was written before epochs were
-    assert keys.noted("people") == "dd"
-    keys.note("people", "ee", 1)
-    assert keys.noted("people") == "ee"

@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from diminuendo.errors import InvalidInput, StoreUnavailable
+from diminuendo.errors import InvalidInput, LedgerDamaged, StoreUnavailable
 from diminuendo.privacy import Ledger
 from diminuendo.privacy.events import Gaussian
 from diminuendo.service.records import Report
-from diminuendo.service.store import Counted, Store, VisitRow, open_store
+from diminuendo.service.store import Counted, Store, VisitRow, open_store, put_back
 from diminuendo.service.store.move import COPIED, move
 from diminuendo.service.store.sqlite import SqliteStore
 from tests.kit.postgres import Server
@@ -188,6 +188,25 @@ def test_a_place_that_is_not_empty_is_refused_and_nothing_is_stopped(
         assert store.lease(1, 5, 1.0, None) is not None
     with pytest.raises(InvalidInput, match="no file"):
         move(tmp_path / "none.db", address)
+
+
+def test_a_mark_that_is_taken_away_helps_only_where_nobody_has_led_since(
+    path: Path, address: str, tmp_path: Path
+) -> None:
+    with open_store(str(path)) as store:
+        lived_in(store)
+        put_back.note(tmp_path, "trainer", store.beats()["trainer"][0])
+    move(path, address)
+    db = sqlite3.connect(path)
+    with db:
+        db.execute("UPDATE clock SET moved = NULL")
+    db.close()
+    with open_store(str(path)) as store, open_store(address) as target:
+        put_back.refuse_older(store, tmp_path)
+        put_back.note(tmp_path, "trainer", target.beat("trainer"))
+        put_back.refuse_older(target, tmp_path)
+        with pytest.raises(LedgerDamaged, match="older"):
+            put_back.refuse_older(store, tmp_path)
 
 
 @pytest.mark.slow

@@ -153,6 +153,16 @@ def test_newer_tables_are_refused_and_older_ones_take_the_steps_that_they_lack(
         open_store(address)
 
 
+def test_who_may_not_make_tables_is_told_who_may(postgres_server: Server, fresh: str) -> None:
+    if not postgres_server.sql(fresh, "SELECT 1 FROM pg_roles WHERE rolname = 'stranger'"):
+        postgres_server.sql(fresh, "CREATE ROLE stranger LOGIN", "SELECT 1")
+    with pytest.raises(InvalidInput, match="as who owns the database"):
+        open_store(postgres_server.address(fresh, "stranger"))
+    open_store(postgres_server.address(fresh)).close()
+    with pytest.raises(StoreUnavailable, match="role may not"):
+        open_store(postgres_server.address(fresh, "stranger"))
+
+
 def test_functions_that_run_as_their_owner_find_names_in_one_schema_alone() -> None:
     made = FUNCTIONS.split("CREATE FUNCTION")[1:]
     assert len(made) > 10

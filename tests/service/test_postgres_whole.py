@@ -21,9 +21,10 @@ from diminuendo.service.site import STORE, read_site
 from diminuendo.service.store import open_store
 from diminuendo.service.store.postgres import PostgresStore
 from diminuendo.service.store.postgres.roles import make_roles
+from diminuendo.service.store.postgres.schema import PRIVATE, PUBLIC, WITHIN
 from tests.kit.postgres import Server
 from tests.service.site import Site, block, facts
-from tests.service.test_running import FACTS, Shop, until
+from tests.service.test_running import FACTS, PERSON, Shop, until
 
 
 def test_a_decision_without_a_name_asks_the_store_for_nothing_but_leases(
@@ -78,9 +79,9 @@ def test_what_people_say_is_stored_and_released_by_roles_of_their_own(
         running = ending.enter_context(site(tmp_path, stores=stores, **FACTS | {"items": 12}))
         shop = Shop(running)
         ending.callback(shop.close)
-        first = shop.decide(person="Ada")
+        first = shop.decide(person=PERSON)
         assert shop.answer(first["token"], wants=["1"]).status == 202
-        assert shop.ask("POST", "/v1/erasures", {"person": "Ada", "placement": "home"}).status == 202
+        assert shop.ask("POST", "/v1/erasures", {"person": PERSON, "placement": "home"}).status == 202
         while len(store.menus(1)) < 4:
             rows = [
                 {"token": each["token"], "wants": ["1", "2"]} for each in shop.decide(count=50)["decisions"]
@@ -99,6 +100,14 @@ def test_what_people_say_is_stored_and_released_by_roles_of_their_own(
         used = "SELECT DISTINCT usename FROM pg_stat_activity WHERE usename LIKE 'a_whole%'"
         assert sorted(postgres_server.sql(database, used)) == [("a_whole_front",), ("a_whole_trainer",)]
         assert all(child.deaths == 0 for child in running.processes.children)
+        tables = (*PUBLIC, *WITHIN, *PRIVATE)
+        found = [
+            postgres_server.sql(database, f"SELECT t::text FROM diminuendo.{name} AS t") for name in tables
+        ]
+        said = "".join(row for rows in found for (row,) in rows)
+        assert "everybody" in said
+        assert b"everybody".hex() in said, "bytes are hexadecimal digits"
+        assert not any(mark in said for mark in (PERSON, PERSON.encode().hex()))
     assert "planted" not in "".join(capfd.readouterr())
 
 

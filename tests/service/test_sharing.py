@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shutil
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -14,14 +15,17 @@ import pytest
 
 from diminuendo.errors import LedgerDamaged, StoreUnavailable, Superseded
 from diminuendo.privacy.events import Composed
+from diminuendo.service.log import Log
 from diminuendo.service.records import PopulationFacts
 from diminuendo.service.store import Leader, Store
 from diminuendo.service.trainer import trainer as module
 from diminuendo.service.trainer.agenda import Agenda
+from diminuendo.service.trainer.halves import make_master
 from diminuendo.service.trainer.placement import Placement
 from diminuendo.service.trainer.sharing import NOBODYS, SILENT, Sharing, well
 from diminuendo.service.trainer.trainer import LOOKS, Trainer
-from tests.service.world import KINDS, TICK, Front, World, facts
+from tests.service.test_trainer import learned
+from tests.service.world import KINDS, TICK, Front, SameCoins, World, facts
 
 TAKEOVER = 15.0
 """Seconds, promised: from when a leader dies until another one has published for it."""
@@ -151,6 +155,35 @@ def test_a_leader_that_slept_writes_nothing_and_lets_go_of_that_population_alone
 
 
 @pytest.mark.slow
+def test_who_follows_on_another_machine_opens_what_was_sealed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its folder has the master key alone; the snapshot is there, and answers to the key of before count."""
+    found = learned(monkeypatch)
+    world = shared(tmp_path, 1)
+    make_master(tmp_path / "keys")
+    one = world.trainer(name="trainer one", in_store=True)
+    world.play(30, one.step)
+    there = tmp_path / "there"
+    there.mkdir()
+    (there / "master.key").write_bytes((tmp_path / "keys" / "master.key").read_bytes())
+    shutil.rmtree(tmp_path / "keys")  # with its machine
+    two = Trainer(
+        world.opened(), there, name="trainer two", in_store=True, coins=SameCoins, log=Log(world.written)
+    )
+    version, told = world.menu().version, len(found)
+    waiting = {row.round for row in world.store.answers(1, 0, 10**9)}
+    while not two.led:
+        world.play(1, two.step)
+    assert world.menu().version == version, "it listens first"
+    world.play(30, two.step)
+    assert not two.failures
+    assert world.menu().version > version
+    assert waiting & set(found[told:]), "answers that were sealed to the one before"
+    assert [path.name for path in there.glob("*.key")] == ["master.key"]
+
+
+@pytest.mark.slow
 def test_a_leader_that_is_superseded_in_mid_release_goes_on_with_its_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -159,11 +192,11 @@ def test_a_leader_that_is_superseded_in_mid_release_goes_on_with_its_others(
     assert led(one) == [2]
     publish, taken = Placement._publish, list[int]()
 
-    def overtaken(self: Placement, at: float, *, drew: bool) -> None:
-        if self.number == 1 and drew and not taken:
+    def overtaken(self: Placement, at: float) -> None:
+        if self.number == 1 and self.version and not taken:
             world.store.beat("trainer two", "{}")
             taken.append(world.store.lead("people", "trainer two"))
-        publish(self, at, drew=drew)
+        publish(self, at)
 
     monkeypatch.setattr(Placement, "_publish", overtaken)
     version = world.menu(2).version
@@ -200,6 +233,14 @@ def test_who_was_not_told_that_it_leads_finds_out(tmp_path: Path, monkeypatch: p
     one.step()
     assert led(one) == [1]
     one_leader_each(world, one)
+
+
+def test_who_is_asked_to_stop_hands_over(tmp_path: Path) -> None:
+    world, (one, two) = many(tmp_path, 2, 2)
+    one.run(iter([True, False]).__next__, poll=0.0)
+    assert world.store.leaders() == {"people": Leader(2, ""), "others1": Leader(2, "")}
+    two.step()
+    assert led(one, two) == [0, 2], "at once"
 
 
 def test_a_release_that_takes_long_is_nobodys_death(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -314,7 +314,7 @@ def test_the_trainer_says_what_was_spent(tmp_path: Path) -> None:
     account = Account().read(b"".join(world.lines()))  # which counts by itself
     for row in world.store.menus(1):
         menu = msgspec.json.decode(row.body, type=PublicMenu)
-        assert menu.spent == (pytest.approx(account.spent_at(menu.head)), 20.0)
+        assert menu.spent == pytest.approx((account.spent_at(menu.head), 20.0))
     assert menu.spent[0] > 0
     assert {note for _, note in world.store.beats().values()} == {"", "well"}
 

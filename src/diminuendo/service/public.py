@@ -57,6 +57,7 @@ class Moment:
     slate: Slate
     releases: int
     head: str
+    remembers_from: int = 0
 
 
 @dataclass(frozen=True)
@@ -153,6 +154,13 @@ class PlacementView:
                 )
                 found.append(Change(after, came, left, moved))
         return found[::-1]
+
+    @property
+    def drifts(self) -> list[Moment]:
+        """Menus with which something was forgotten, since tastes have changed."""
+        return [
+            after for before, after in pairwise(self.history) if after.remembers_from > before.remembers_from
+        ]
 
     @property
     def shares(self) -> list[tuple[Slate, float]]:
@@ -342,7 +350,9 @@ class Public:
 
 def _moment(row: MenuRow, menu: PublicMenu) -> Moment:
     slate = menu.slates[0] if menu.kind == "one" and menu.slates else menu.filler
-    return Moment(row.version, row.effective_at, menu.first, slate, menu.releases, menu.head)
+    return Moment(
+        row.version, row.effective_at, menu.first, slate, menu.releases, menu.head, menu.remembers_from
+    )
 
 
 def _not_here() -> Any:

@@ -144,6 +144,8 @@ class PublicMenu(Struct, frozen=True, omit_defaults=True):
     """How many releases it is made of."""
     head: str = ""
     """The head of the ledger that paid for them: whoever has seen it knows an older ledger for what it is."""
+    remembers_from: int = 0
+    """Rounds before this one are forgotten: tastes have changed, as what was published says."""
     spent: tuple[float, ...] = ()
     """What was spent up to that head, and the population's budget, as epsilons."""
     heard: HeardNote | None = None

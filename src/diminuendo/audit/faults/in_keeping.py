@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from diminuendo.audit.faults.planted import after
-from diminuendo.types import Ints, Objective
+from diminuendo.types import Floats, Ints, Objective
 
 ROOM = 3
 """How many people are kept, where that is what decides who is."""
@@ -35,7 +35,7 @@ def reservoir(policy: Any, broken: bool) -> None:
     """The sample is drawn among answers, as reservoirs are: who answers may take the place of somebody who did before,
     and each who is left stands for as many as have answered."""
     memory, coins, rounds, heard = policy._memory, np.random.default_rng(5), list[int](), [0]
-    answers = memory._values._answers
+    everybody = memory._asked
 
     def replace(number: int) -> None:
         memory.mark([number])
@@ -44,12 +44,12 @@ def reservoir(policy: Any, broken: bool) -> None:
         if broken and len(rounds) > ROOM:
             memory.erase(np.array([rounds.pop(int(coins.integers(ROOM)))]))
 
-    def asked(weights: Ints) -> Any:
-        return answers(weights * max(1, heard[0] // ROOM))
+    def asked(weights: Ints, factors: Floats) -> Any:
+        return everybody(weights * max(1, heard[0] // ROOM), factors)
 
     _whenever_somebody_is_kept(policy, replace)
     if broken:
-        memory._values._answers = asked
+        memory._asked = asked
 
 
 def forgotten_by_answers(policy: Any, broken: bool) -> None:
@@ -68,13 +68,13 @@ def forgotten_by_answers(policy: Any, broken: bool) -> None:
 def forgotten_and_still_asked(policy: Any, broken: bool) -> None:
     """Who is too old is not charged for any more, and is asked as if nothing had been said of that."""
     memory = policy._memory
-    answers = memory._values._answers
+    everybody = memory._asked
 
-    def asked(weights: Ints) -> Any:
-        return answers(np.where(weights == 0, weights.max(), weights))
+    def asked(weights: Ints, factors: Floats) -> Any:
+        return everybody(np.where(weights == 0, weights.max(), weights), factors)
 
     if broken:
-        memory._values._answers, memory.forget = asked, lambda before: None
+        memory._asked, memory.forget = asked, lambda before: None
 
 
 def _whenever_somebody_is_kept(policy: Any, then: Callable[[int], None]) -> None:

@@ -221,6 +221,11 @@ class MenuPolicy(Policy):
     _shows: bool = False  # whether `show` says what is shown; then a snapshot holds it
 
     @property
+    def remembers_from(self) -> int:
+        """The round from which on it remembers: before that tastes have changed, as what was published says."""
+        return 0
+
+    @property
     def chooser(self) -> Chooser:
         """What draws the slates of the rounds that the present menu is for."""
         return self._chooser

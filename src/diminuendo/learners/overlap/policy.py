@@ -200,6 +200,12 @@ class OverlapPolicy(MenuPolicy):
         self._shown.items_changed(released=self._position.made > 0)
         self._chooser = self._next_menu().chooser()
 
+    @property
+    def remembers_from(self) -> int:
+        """The round from which on it remembers: before that tastes have changed, as published payoffs say."""
+        begins = self._position.memory_begins
+        return self.plan.schedule.ends[begins - 1] if begins else 0
+
     # The door: each answer of a release is paid for, drawn once and durable before it is seen.
 
     def due(self) -> bool:

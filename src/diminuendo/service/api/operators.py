@@ -201,7 +201,13 @@ def _release(row: MenuRow, place: Placement) -> bodies.ReleaseBody:
     menu = msgspec.json.decode(row.body, type=PublicMenu)
     leading = [None if item < 0 else place.facts.items[item] for item in menu.filler]
     return bodies.ReleaseBody(
-        row.version, row.effective_at, menu.releases, menu.head, leading, len(menu.slates)
+        row.version,
+        row.effective_at,
+        menu.releases,
+        menu.head,
+        leading,
+        len(menu.slates),
+        menu.remembers_from,
     )
 
 

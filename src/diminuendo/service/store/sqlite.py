@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -27,10 +26,11 @@ from diminuendo.service.store import (
     Publication,
     VisitRow,
 )
-from diminuendo.service.store.given import AT_ONCE, is_answer, is_number, is_visit, report_of
+from diminuendo.service.store.given import AT_ONCE, is_answer, is_number, report_of
 from diminuendo.service.store.led import Led, next_epoch
 from diminuendo.service.store.sqlite_file import SqliteFile
 from diminuendo.service.store.sqlite_snapshots import SqliteSnapshots
+from diminuendo.service.store.sqlite_visits import SqliteVisits
 
 if TYPE_CHECKING:
     from diminuendo.privacy.books import Books
@@ -46,7 +46,7 @@ class SqliteStore:
 
     def __init__(self, path: str | Path, wall: Callable[[], float] = time.time) -> None:
         self._file = SqliteFile(path, wall)
-        self._snapshots = SqliteSnapshots(self._file)
+        self._snapshots, self._visits = SqliteSnapshots(self._file), SqliteVisits(self._file)
 
     def __repr__(self) -> str:
         return f"<SqliteStore {self._file.path}>"
@@ -198,31 +198,12 @@ class SqliteStore:
                     if row.round >= taken[row.placement]
                 ],
             )
-            return [self._count(visit) for visit in visits]
+            return [self._visits.count(visit) for visit in visits]
 
     def _taken_from(self, placement: int) -> float:
         """The first round to which answers are taken."""
         found = self._file.rows("SELECT forgotten FROM counters WHERE placement = ?", placement)
         return float(found[0][0]) if found else float("inf")
-
-    def _count(self, visit: VisitRow) -> Counted:
-        if not is_visit(visit) or self._taken_from(visit.placement) == float("inf"):
-            return Counted(False, visit.round)
-        who = "placement = ? AND person = ?"
-        found = self._file.rows(
-            f"SELECT rounds, last, key FROM visits WHERE {who}", visit.placement, visit.person
-        )
-        rounds, last, key = (json.loads(found[0][0]), *found[0][1:]) if found else ([], -1, b"")
-        before = last if visit.key and visit.key == key else visit.round
-        if before in (*rounds, last):
-            return Counted(before in rounds, before)
-        if counts := len(rounds) < visit.visits:
-            rounds.append(visit.round)
-        self._file.execute(
-            "INSERT OR REPLACE INTO visits (placement, person, rounds, last, key) VALUES (?, ?, ?, ?, ?)",
-            *(visit.placement, visit.person, json.dumps(rounds), visit.round, visit.key),
-        )
-        return Counted(counts, visit.round)
 
     def erase(self, placement: int, rounds: Iterable[int]) -> None:
         """Answers to these rounds are gone, and none is taken any more: a tombstone stays."""
@@ -237,10 +218,7 @@ class SqliteStore:
 
     def rounds_of(self, placement: int, person: bytes) -> list[int]:
         """The rounds of somebody who has a name: those that count, and her last one."""
-        found = self._file.rows(
-            "SELECT rounds, last FROM visits WHERE placement = ? AND person = ?", placement, person
-        )
-        return sorted({*json.loads(found[0][0]), found[0][1]}) if found else []
+        return self._visits.rounds_of(placement, person)
 
     # The trainer.
 

@@ -250,7 +250,7 @@ class Trainer:
 
     def _let_go(self, population: Population) -> None:
         del self.led[population.name]
-        for number in self._numbers[population.name]:
+        for number in self._numbers.get(population.name, ()):
             self._agenda.drop(number)
         self._log.say("let go", trainer=self.name, population=population.name)
 

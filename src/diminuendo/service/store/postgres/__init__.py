@@ -319,11 +319,11 @@ class PostgresStore:
                 number,
                 new.version,
             )
-            await db.execute(
+            await forget(db)
+            await db.execute(  # after all that takes its time: whoever leases waits for it
                 "UPDATE diminuendo.counters SET forgotten = greatest(forgotten, $2) WHERE placement = $1",
                 *(number, before),
             )
-            await forget(db)
             at, effective = await db.fetchval("SELECT diminuendo.tick()"), new.effective_at
             if new.tick and effective < at:
                 effective = math.ceil(at / new.tick) * new.tick

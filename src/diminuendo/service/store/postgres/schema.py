@@ -256,19 +256,22 @@ SECURITY DEFINER SET search_path = diminuendo, pg_temp AS $$
         WHERE placement = which AND effective_at <= now
 $$;
 
+-- OFFSET 0: how much is shown is asked once, and not for every row.
 CREATE VIEW diminuendo.shown_menus AS
     SELECT placement, version, first, effective_at, body FROM diminuendo.menus
     WHERE effective_at <= (SELECT diminuendo.instant());
 CREATE VIEW diminuendo.shown_leases AS
-    SELECT leases.* FROM (SELECT number, diminuendo.forgets(number) AS forgets FROM diminuendo.placements) AS each
-    JOIN diminuendo.leases ON placement = number WHERE past > forgets;
+    SELECT leases.* FROM diminuendo.placements,
+    LATERAL (SELECT diminuendo.forgets(number) AS forgets OFFSET 0) AS by_now,
+    diminuendo.leases WHERE placement = number AND past > by_now.forgets;
 CREATE VIEW diminuendo.shown_ledger AS
-    SELECT population, seq, line FROM (SELECT name, diminuendo.shown(name) AS lines FROM diminuendo.populations) AS each
-    JOIN diminuendo.ledger ON population = name WHERE seq < lines;
+    SELECT population, seq, line FROM diminuendo.populations,
+    LATERAL (SELECT diminuendo.shown(name) AS lines OFFSET 0) AS by_now,
+    diminuendo.ledger WHERE population = name AND seq < by_now.lines;
 CREATE VIEW diminuendo.shown_releases AS
-    SELECT population, releases.name, body
-    FROM (SELECT name, diminuendo.shown(name) AS lines FROM diminuendo.populations) AS each
-    JOIN diminuendo.releases ON population = each.name WHERE line < lines;
+    SELECT population, releases.name, body FROM diminuendo.populations,
+    LATERAL (SELECT diminuendo.shown(populations.name) AS lines OFFSET 0) AS by_now,
+    diminuendo.releases WHERE population = populations.name AND line < by_now.lines;
 
 CREATE FUNCTION diminuendo.lease(which bigint, many bigint, seconds double precision, reported bigint, said bytea)
 RETURNS TABLE (first bigint, past bigint, version bigint, at double precision, expires_at double precision)
