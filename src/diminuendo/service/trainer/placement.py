@@ -33,7 +33,7 @@ from diminuendo.service.trainer.answers import AnswerReader
 from diminuendo.service.trainer.heard import Heard, noted
 from diminuendo.service.trainer.keys import Keys
 from diminuendo.service.trainer.made import in_flight, made
-from diminuendo.service.trainer.rehearsal import rehearse_once
+from diminuendo.service.trainer.rehearsal import Rehearsals
 
 STALE = 60.0
 """Seconds for which a front end may go on sealing to a key after there is a newer one; later answers are not read."""
@@ -102,8 +102,10 @@ class Placement:
         marks: Marks,
         coins: Coins | None = None,
         written: Callable[[], float] | None = None,
+        rehearsals: Rehearsals | None = None,
     ) -> None:
         """`written`: a time that is written down, before which nothing is written later."""
+        self._rehearsals = rehearsals or Rehearsals()
         self.number, self._name = row.number, row.name
         self._written = written or partial(store.beat, f"placement {row.name}")
         self._store, self._epoch, self._keys, self._ledger, self._marks = store, epoch, keys, ledger, marks
@@ -145,7 +147,7 @@ class Placement:
         if not self._kept.version:
             self.learner.release()
             self._publish(self._store.now(), drew=False)
-            rehearse_once(self.facts, self._reader)
+            self._rehearsals.once(self.facts, self._reader)
         events = self._store.events(self.number, self._kept.events)
         if events:
             self._store.stop_leases(self._epoch, self.number)
