@@ -25,6 +25,7 @@ ORDER = [
         "_validate",
         "_sparse",
         "_snapshots",
+        "_cluster",
     ),
     ("randomness",),
     ("privacy",),
@@ -61,6 +62,7 @@ MAY_ASK_THE_OUTSIDE = {
     "_plugins",
     "_compile_progress",
     "_numba",
+    "_cluster",
 }
 """Who may read a clock, a file, the environment or the system's randomness (docs/decisions/0002)."""
 MAY_READ_A_CLOCK = {"offline"}
@@ -187,6 +189,7 @@ def test_the_tree_is_in_the_order_of_imports() -> None:
         "_snapshots",
         "_compile_progress",
         "_extras",
+        "_cluster",
     }
     assert set(RANK) - {name.removesuffix(".py") for name in made["ORDER"]} <= apart
 

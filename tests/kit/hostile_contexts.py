@@ -285,9 +285,7 @@ def across_a_crash(plan: Plan, lives: list[Version], seed: int) -> Published:
     secret = SecretRandomness(SystemCoins())
     with mock.patch.object(normal, "rounded_normal", draw):
         for life, her in enumerate(lives):
-            people._put_together()
-            nobody = [np.zeros(0, dtype=np.int64)] * 2
-            people._keep([*nobody, np.zeros(1, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(0)])
+            people.forget(1)
             people.add(her.values, np.arange(plan.n_items), batch=0, kind=her.kind)
             chain, cells = people.in_contexts(0, np.array(release.weights), SIGMAS, release.focus, secret)
             stop = life == 0

@@ -517,13 +517,13 @@ class Watched:
         values = memory_of(learner)._values
         focused, around = values.focused, values.around
 
-        def chain(number: int, weights: Any, sigmas: Any, focus: Focus, secret: Any) -> Any:
+        def chain(number: int, weights: Any, sigmas: Any, focus: Focus, *rest: Any) -> Any:
             self.chains[number] = focus
-            return focused(number, weights, sigmas, focus, secret)
+            return focused(number, weights, sigmas, focus, *rest)
 
-        def asked(number: int, weights: Any, sigmas: Any, slate: Any, focus: Focus, secret: Any) -> Any:
+        def asked(number: int, weights: Any, sigmas: Any, slate: Any, focus: Focus, *rest: Any) -> Any:
             self.arounds[number] = focus
-            return around(number, weights, sigmas, slate, focus, secret)
+            return around(number, weights, sigmas, slate, focus, *rest)
 
         monkeypatch.setattr(values, "focused", chain)
         monkeypatch.setattr(values, "around", asked)

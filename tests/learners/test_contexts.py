@@ -125,9 +125,9 @@ def test_nobody_is_kept_beyond_her_visits() -> None:
     learner = made(True)
     learner.replay(PEOPLE, contexts=TABLE, persons=persons)
     values = policy_of(learner)._memory._values  # type: ignore[attr-defined]
-    values._put_together()
+    _, types, *_ = values.entries.arrays()
     first = np.arange(ROUNDS) % 3 == 0
-    assert values._types.tolist() == (TABLE[first] + 1).tolist()
+    assert types.tolist() == (TABLE[first] + 1).tolist()
 
 
 @both

@@ -391,7 +391,7 @@ def test_compiled_people_have_one_unit_too(value: Callable[[frozenset[int]], flo
     for chain in itertools.permutations(range(4), 3):
         taped, plain = StoredObjectives(4), StoredObjectives(4)
         taped.segments.append(Segment(dim.NoisyOr(), record(person, chain), [0]))
-        taped.batches.append(0)
+        taped._batches.repeat(0, 1)
         plain.add(person, 0)
         one, other, heard = taped.score_walk(0), plain.score_walk(0), 0
         for item in chain:

@@ -80,7 +80,7 @@ def test_ctrl_c_in_a_replay_loses_nobody_and_counts_nobody_twice(monkeypatch: py
     monkeypatch.undo()
     assert 0 < learner.rounds < len(PEOPLE)
     learner.replay(PEOPLE[learner.rounds :])
-    assert len(memory._values) == len(memory._people) == learner.rounds == len(PEOPLE)
+    assert len(memory._values) == len(memory._kept) == learner.rounds == len(PEOPLE)
 
 
 def failing(method: Any, at: int) -> Any:
@@ -217,16 +217,14 @@ def test_people_who_cannot_have_been_stored() -> None:
     learner = made(OverlapGreedy)
     learner.replay(PEOPLE[:30])
     stored = learner.policy._memory._values
-    good = [array.copy() for array in stored._arrays()]
+    good = stored.entries.arrays()
     batches, _, _, items, values = range(5)
     for which, value in ((values, -1), (values, 2), (batches, 99), (values, np.nan), (items, 0)):
         bad = [array.copy() for array in good]
         bad[which][:] = value
-        stored._keep(bad)
         with pytest.raises(InvalidInput, match="altered"):
-            stored.restore(stored.snapshot())
-    stored._keep(good)
-    stored.restore(stored.snapshot())
+            stored.restore(stored.packed(bad))
+    stored.restore(stored.packed(good))
 
 
 @pytest.mark.parametrize("name", ["bandit-blocks", "ranked-clicks", "noisy-hedge"])

@@ -19,7 +19,7 @@ from diminuendo.objectives.person import Person
 from diminuendo.privacy.budget import Budget
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.streams import taste_groups
-from diminuendo.sums.chains import stored
+from diminuendo.sums.chains.people import entries
 from diminuendo.sums.chains.stored import StoredPeople
 from diminuendo.sums.schedule import Schedule
 from tests.kit.families import families, specimens
@@ -31,7 +31,7 @@ BATCHES = (0, 0, 1, 1, 1, 2)
 @pytest.fixture(params=[1, 2, 7, 256])
 def few(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """So many wait until they are gathered, however many came before."""
-    for module in (stored_objectives, stored):
+    for module in (stored_objectives, entries):
         monkeypatch.setattr(module, "FEWEST", request.param)
 
 
@@ -122,7 +122,7 @@ def test_a_thousand_people_are_one_table(family: Any) -> None:
         assert len(kept._segments) <= 1
         assert len(kept._waiting) < stored_objectives.FEWEST
     (people,) = kept.segments
-    assert people.rows == list(range(1000))
+    assert people.rows == range(1000)
     kept.forget(1)
     (people,) = kept.segments
     assert len(people.table.starts) == 501, "who is forgotten is in no table any more"
@@ -132,7 +132,7 @@ def test_ticks_of_people_who_come_alone_do_not_wait_for_a_release() -> None:
     ticks = StoredPeople(3, schedule=Schedule((2000, 2001)), ledger=Ledger(Budget(1.0, 1e-6)))
     for number in range(1000):
         ticks.add([0.5], [number % 3], batch=0)
-        assert len(ticks._waiting) < stored.FEWEST
+        assert len(ticks.entries._waiting) < entries.FEWEST
 
 
 @pytest.mark.parametrize("learner", ["overlap-greedy", "overlap-sums", "epoch-greedy"])

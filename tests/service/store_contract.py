@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 import signal
 import subprocess
@@ -147,6 +148,10 @@ class StoreContract:
         assert store.remember_request("k", b"digest", b"reply") == (b"digest", b"reply")
         assert store.remember_request("k", b"other", b"again") == (b"digest", b"reply")
         assert store.remember_request("l", b"other", b"again") == (b"other", b"again")
+        store.end_request("k", b"")
+        store.end_request("of nobody", b"")
+        assert store.remember_request("k", b"other", b"again") == (b"digest", b"")
+        assert store.remember_request("l", b"other", b"") == (b"other", b"again")
 
     def test_who_is_well(self, store: Store) -> None:
         first = store.beat("trainer", "well")
@@ -203,6 +208,16 @@ class StoreContract:
         assert lease is not None
         assert (lease.first, lease.version) == (5, 3)
 
+    def test_what_an_operator_does_stops_leases(self, store: Store) -> None:
+        """At once: when a trainer gets to it depends on how long it takes for others."""
+        epoch, other = begun(store), placement(store, "other")
+        store.publish(epoch, replace(FIRST_MENU, placement=other))
+        store.add_event(1, "items", b"{}", "me")
+        assert store.lease(1, 5, 1.0, None) is None
+        assert store.lease(other, 5, 1.0, None) is not None
+        store.publish(epoch, replace(FIRST_MENU, version=2))
+        assert store.lease(1, 5, 1.0, None) is not None
+
     def test_what_became_of_a_lease_is_kept_as_it_was_said_first(self, store: Store) -> None:
         begun(store)
         report = Report(0, 3, silent=(1,), types=(0, 2, 1))
@@ -232,12 +247,15 @@ class StoreContract:
         store.publish(epoch, replace(FIRST_MENU, version=2, end=5))
         assert store.lease(1, 9, 1.0, None) is not None
         assert store.lease(1, 9, 1.0, None) is None
-        store.allow(epoch, 1, 8)
+        store.allow(epoch, 1, 30, store.now() + 3600)  # which is not yet so
+        assert store.lease(1, 9, 1.0, None) is None
+        store.allow(epoch, 1, 8, store.now())
+        store.allow(epoch, 1, 7, store.now())  # nothing is taken back
         more = store.lease(1, 9, 1.0, None)
         assert more is not None
         assert (more.first, more.end, more.version) == (5, 8, 2)
         store.publish(epoch, replace(FIRST_MENU, version=3, end=8, effective_at=store.now() + 3600))
-        store.allow(epoch, 1, 20)  # of the third, which is not in effect
+        store.allow(epoch, 1, 20, store.now())  # of the third, which is not in effect
         assert store.lease(1, 9, 1.0, None) is None
         assert store.stop_leases(epoch, 1) == 8
 
@@ -378,6 +396,18 @@ class StoreContract:
 
     # The trainer.
 
+    def test_a_menu_that_is_there_too_late_takes_effect_at_the_next_tick(self, store: Store) -> None:
+        """Not when it is ready: that would tell how long it took."""
+        epoch, tick = begun(store), 1000.0
+        past, later = store.now() - 1.0, math.ceil(store.now() / tick + 5) * tick + 1.0
+        late = store.publish(epoch, replace(FIRST_MENU, version=2, effective_at=past, tick=tick))
+        assert late % tick == 0
+        assert past < store.now() <= late <= store.now() + tick
+        in_time = replace(FIRST_MENU, version=3, effective_at=later, tick=tick)
+        assert store.publish(epoch, in_time) == later
+        assert store.publish(epoch, replace(FIRST_MENU, version=4, effective_at=past)) == past
+        assert [row.effective_at for row in store.menus(1)[1:]] == [late, later, past]
+
     def test_what_is_published_is_there_at_once_and_what_is_in_it_is_gone(self, store: Store) -> None:
         epoch = begun(store)
         other = placement(store, "other")
@@ -394,6 +424,17 @@ class StoreContract:
             assert store.snapshot(1) == snapshot
         assert said(store, other) == {0: b"of others"}
         assert store.snapshot(other) is None
+
+    def test_leases_are_gone_once_the_menu_that_forgets_them_is_in_effect(self, store: Store) -> None:
+        epoch = begun(store)
+        for _ in range(3):
+            store.lease(1, 5, 1.0, None)
+        later = store.now() + 0.1
+        store.publish(epoch, replace(FIRST_MENU, version=2, forget_before=10, effective_at=later))
+        while [row.first for row in store.leases(1, 0)] == [0, 5, 10]:
+            assert store.now() < later + 10
+        assert store.now() >= later
+        assert [row.first for row in store.leases(1, 0)] == [10]
 
     @pytest.mark.parametrize("version", [0, 1, 3])
     def test_a_menu_that_does_not_follow_the_last_changes_nothing(self, store: Store, version: int) -> None:
@@ -420,7 +461,7 @@ class StoreContract:
             for refused in (
                 lambda: store.publish(old, replace(FIRST_MENU, version=2, snapshot=b"old", forget_before=3)),
                 lambda: store.stop_leases(old, 1),
-                lambda: store.allow(old, 1, 10**6),
+                lambda: store.allow(old, 1, 10**6, 0.0),
                 lambda: store.keep_key(old, 1, 5, b"old"),
                 lambda: store.drop_keys(old, 1, [5]),
                 lambda: ledger.charge(Gaussian(1e-3)),
@@ -570,6 +611,8 @@ class StoreContract:
         in_file = life(lambda budget, expect: Ledger.open(path, budget, expect=expect))
         in_store = life(lambda budget, expect: Ledger.on(store.books("people", epoch), budget, expect=expect))
         assert in_store == in_file
+        assert store.books("people", epoch).lines.read() == path.read_bytes()
+        store.publish(epoch, replace(FIRST_MENU, version=2))
         assert store.books("people", None).lines.read() == path.read_bytes()
         lines = path.read_bytes().splitlines(keepends=True)
         assert [store.ledger("people", after) for after in (0, 2, 99)] == [lines, lines[2:], []]
@@ -584,8 +627,41 @@ class StoreContract:
         with pytest.raises(LedgerDamaged, match=r"sum\.0"):
             Ledger.on(store.books("people", epoch), BUDGET)
 
+    def test_what_was_written_is_shown_with_a_menu_that_was_published_later(self, store: Store) -> None:
+        epoch, other = begun(store), placement(store, "other")
+        store.add_population("strangers", b"{}")
+        stranger = store.add_placement("stranger", "strangers", b"{}")
+        books, ledger = store.books("people", None), Ledger.on(store.books("people", epoch), BUDGET)
+
+        def shown() -> tuple[int, list[str], bool]:
+            lines = store.ledger("people")
+            assert b"".join(lines) == books.lines.read()
+            return len(lines), books.releases.names(), books.releases.has("sum.1")
+
+        paid = ledger.buy(Gaussian(1e-3), "sum", "of something")
+        paid.once("0", lambda: np.arange(3), SECRET)
+        assert shown() == (0, [], False)
+        store.publish(store.lead("strangers", "one"), replace(FIRST_MENU, placement=stranger))
+        assert shown() == (0, [], False), "menus of others show nothing of it"
+        store.publish(epoch, replace(FIRST_MENU, version=2, effective_at=store.now() + 3600))
+        assert shown() == (0, [], False)
+        later = store.now() + 0.1
+        store.publish(epoch, replace(FIRST_MENU, placement=other, effective_at=later))
+        paid.once("1", lambda: np.arange(4), SECRET)
+        while not store.ledger("people"):
+            assert store.now() < later + 10
+        assert store.now() >= later
+        assert shown() == (3, ["sum.0"], False)
+        assert books.releases.once("sum.0", lambda: pytest.fail("drawn")).tolist() == [0, 1, 2]
+        with pytest.raises(LedgerInUse, match="read only"):
+            books.releases.once("sum.1", lambda: np.arange(3))
+        store.publish(epoch, replace(FIRST_MENU, version=3))
+        assert shown() == (4, ["sum.0", "sum.1"], True)
+
     def test_books_without_an_epoch_are_read_only(self, store: Store) -> None:
-        Ledger.on(store.books("people", begun(store)), BUDGET).charge(Gaussian(1e-3), "something")
+        epoch = begun(store)
+        Ledger.on(store.books("people", epoch), BUDGET).charge(Gaussian(1e-3), "something")
+        store.publish(epoch, replace(FIRST_MENU, version=2))
         found = Ledger.on(store.books("people", None))
         assert [charge.note for charge in found.charges] == ["something"]
         with pytest.raises(LedgerInUse, match="read only"):
@@ -601,7 +677,7 @@ class StoreContract:
         for _ in range(2):  # nor when it tries again
             with pytest.raises(LedgerInUse, match="again"):
                 second.charge(Gaussian(1e-3), "second")
-        assert len(Ledger.on(store.books("people", None)).charges) == 1
+        assert len(Ledger.on(store.books("people", epoch)).charges) == 1
         slow, fast = store.books("people", epoch).releases, store.books("people", epoch).releases
 
         def overtaken() -> Ints:
@@ -621,6 +697,9 @@ class StoreContract:
             paid = ledger.buy(Gaussian(1e-3), "sum", name)
             paid.once("0", partial(np.full, 3, epsilon, np.int64), SECRET)
             assert ledger.visits_of("front") is None
+        store.publish(store.leaders()["people"].epoch, replace(FIRST_MENU, version=2))
+        far = store.add_placement("far", "others", b"{}")
+        store.publish(store.leaders()["others"].epoch, replace(FIRST_MENU, placement=far))
         for name, epsilon in (("people", 1.0), ("others", 2.0)):
             books = store.books(name, None)
             ledger = Ledger.on(books)

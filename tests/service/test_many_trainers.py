@@ -16,6 +16,7 @@ from diminuendo.privacy.ledger import Ledger
 from diminuendo.service.processes import Child
 from diminuendo.service.records import PublicMenu
 from diminuendo.service.store import Store
+from tests.kit.postgres import Server
 from tests.service.chaos import Playing, Seen, finished, kill, played, playing
 
 pytestmark = pytest.mark.slow
@@ -83,8 +84,17 @@ def paused(site: Playing) -> Child:
     raise AssertionError("it always held the lock")
 
 
-def test_a_leader_that_is_stopped_is_superseded_and_wakes_up_harmless(tmp_path: Path) -> None:
-    with playing(tmp_path, PEOPLE, 2.0, trainers=2) as site:
+@pytest.fixture(params=["sqlite", "postgresql"])
+def address(request: pytest.FixtureRequest) -> str:
+    """Where the store is."""
+    if request.param == "sqlite":
+        return "site.db"
+    server: Server = request.getfixturevalue("postgres_server")
+    return server.address(server.database())
+
+
+def test_a_leader_that_is_stopped_is_superseded_and_wakes_up_harmless(tmp_path: Path, address: str) -> None:
+    with playing(tmp_path, PEOPLE, 2.0, trainers=2, store=address) as site:
         wait_for(90.0, lambda: more_menus(site.store, 2))
         child, before = paused(site), site.store.leaders()["everybody"]
         began = time.monotonic()

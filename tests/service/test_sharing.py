@@ -136,8 +136,8 @@ def test_a_leader_that_slept_writes_nothing_and_lets_go_of_that_population_alone
         world.play(1, two.step)
     assert world.time - died < TAKEOVER
     refused: list[Callable[[], object]] = [
-        lambda: world.store.allow(population.epoch, number, 10**6),
-        lambda: slept._publish(world.time, drew=False),
+        lambda: world.store.allow(population.epoch, number, 10**6, 0.0),
+        lambda: slept._publish(world.time),
         lambda: slept._ledger.charge(Composed(())),
     ]
     for each in refused:
@@ -192,11 +192,11 @@ def test_a_leader_that_is_superseded_in_mid_release_goes_on_with_its_others(
     assert led(one) == [2]
     publish, taken = Placement._publish, list[int]()
 
-    def overtaken(self: Placement, at: float, *, drew: bool) -> None:
-        if self.number == 1 and drew and not taken:
+    def overtaken(self: Placement, at: float) -> None:
+        if self.number == 1 and self.version and not taken:
             world.store.beat("trainer two", "{}")
             taken.append(world.store.lead("people", "trainer two"))
-        publish(self, at, drew=drew)
+        publish(self, at)
 
     monkeypatch.setattr(Placement, "_publish", overtaken)
     version = world.menu(2).version

@@ -67,8 +67,8 @@ def test_what_is_acknowledged_is_synced_and_nobody_else_reads_the_file(path: Pat
 
 
 def test_addresses(tmp_path: Path) -> None:
-    with pytest.raises(InvalidInput, match="begin with sqlite"):
-        open_store("postgresql://somewhere")
+    with pytest.raises(InvalidInput, match="begin with sqlite, postgresql"):
+        open_store("mysql://somewhere")
     with pytest.raises(InvalidInput, match="No such file"):
         open_store(str(tmp_path / "none" / "service.db"))
     open_store(str(tmp_path / "a:b.db")).close()
@@ -111,19 +111,16 @@ def test_a_newer_file_is_refused_and_an_older_one_takes_the_steps_that_it_lacks(
         SqliteStore(path)
 
 
-def test_epochs_of_a_file_that_one_trainer_led_go_on_in_each_population(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    db = sqlite3.connect(path)
-    with db:
-        for step in STEPS[:2]:
-            for statement in statements(step):
-                db.execute(statement)
-        db.execute("PRAGMA user_version = 2")
-        db.execute(f"PRAGMA application_id = {APPLICATION}")
-        db.execute("UPDATE trainer SET epoch = 41, name = 'trainer'")
-        db.executemany("INSERT INTO populations (name, facts) VALUES (?, '{}')", [("people",), ("others",)])
-    db.close()
+def test_epochs_of_a_file_that_one_trainer_led_go_on_in_each_population(path: Path) -> None:
+    older(path, 2)
+    changed(
+        path,
+        "UPDATE trainer SET epoch = 41, name = 'trainer'",
+        *(
+            f"INSERT INTO populations (name, facts) VALUES ('{name}', '{{}}')"
+            for name in ("people", "others")
+        ),
+    )
     with SqliteStore(path) as store:
         assert store.leaders() == {"people": Leader(41, "trainer"), "others": Leader(41, "trainer")}
         store.add_population("new", b"{}")
@@ -287,10 +284,14 @@ def test_parts_of_a_snapshot_that_was_never_published_are_dropped(path: Path) ->
     db.close()
 
 
-def test_a_file_of_the_first_version_keeps_its_snapshot(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with monkeypatch.context() as older:
-        older.setattr(sqlite_file, "STEPS", STEPS[:1])
-        SqliteStore(path).close()
+def older(path: Path, steps: int) -> None:
+    """A file that took only some steps."""
+    made = [statement for step in STEPS[:steps] for statement in statements(step)]
+    changed(path, *made, f"PRAGMA user_version = {steps}", f"PRAGMA application_id = {APPLICATION}")
+
+
+def test_a_file_of_the_first_version_keeps_its_snapshot(path: Path) -> None:
+    older(path, 1)
     changed(
         path,
         "INSERT INTO populations VALUES (1, 'people', X'')",

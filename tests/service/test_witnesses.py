@@ -151,10 +151,10 @@ def test_notes_that_are_no_notes_witness_nothing(tmp_path: Path) -> None:
 def test_heads_are_those_of_all_lines(tmp_path: Path) -> None:
     world = World(tmp_path, place=KINDS["totals"])
     trainer = world.trainer(world.store, listens=LISTENS)
-    heads = Heads(world.store, "people")
     seen = set[str]()
     for _ in range(3):
         world.play(12, trainer.step)
+        heads = Heads(world.store, "people", trainer.led["people"].epoch)
         seen |= {msgspec.json.decode(row.body)["head"] for row in world.store.menus(1)}
         assert all(heads.has(head) for head in seen)
         assert not heads.has("0" * 64)

@@ -22,10 +22,11 @@ from diminuendo.privacy.ledger import Ledger
 from diminuendo.randomness import SecretRandomness
 from diminuendo.randomness import rounded_normal as normal
 from diminuendo.streams import walks
-from diminuendo.streams.walks import Segment, gains_around, one_person, singles
-from diminuendo.sums.chains.around import EASE, AroundRelease
+from diminuendo.streams.walks import Room, Segment, gains_around, one_person, singles
+from diminuendo.sums.chains.around import AroundRelease
 from diminuendo.sums.chains.cost import asked_around, cost_of_one, squared_shifts
 from diminuendo.sums.chains.focus import FULL, Focus
+from diminuendo.sums.chains.people.around_sums import EASE
 from diminuendo.sums.chains.release import OtherChain
 from diminuendo.sums.chains.stored import StoredPeople
 from diminuendo.sums.chains.weights import UNIT
@@ -194,7 +195,9 @@ def release_of(crowd: Crowd, slate: Sequence[int], clip: Clip, focus: Focus) -> 
 
 
 def asked(crowd: Crowd, release: AroundRelease, segments: list[Segment]) -> Iterator[tuple[int, Floats]]:
-    return gains_around(crowd.n_items, segments, release.starts, release.items, release.slate.tolist())
+    return gains_around(
+        Room(crowd.n_items), segments, release.people.starts, release.people.items, release.slate.tolist()
+    )
 
 
 def slates_of(n_items: int) -> Iterator[tuple[int, ...]]:
@@ -265,7 +268,10 @@ def test_python_functions_say_around_a_slate_what_compiled_people_say(kind: str)
             assert first == 0
             assert [first for first, _ in said] == list(range(len(crowd)))
             counts = np.array(
-                [[item == left or item not in slate for item in release.items] for left in (None, *slate)]
+                [
+                    [item == left or item not in slate for item in release.people.items]
+                    for left in (None, *slate)
+                ]
             )  # what an item that is there would add again is not looked at
             found = np.hstack([gains for _, gains in said])
             np.testing.assert_allclose(found[counts], compiled[counts], atol=1e-12)
@@ -404,7 +410,7 @@ def test_who_answers_after_it_was_begun_is_not_in_it(bare: None) -> None:
     assert release.publish([(0, np.full((2, 1), 0.5))], secret())[0].tolist() == [512, 0, 0, 0]
     objectives = StoredObjectives(ITEMS)
     with pytest.raises(InvalidInput, match="entries of 1 people, and 0"):
-        next(gains_around(ITEMS, objectives.frozen(), release.starts, release.items, [1]))
+        next(gains_around(Room(ITEMS), objectives.frozen(), release.people.starts, release.people.items, [1]))
 
 
 @pytest.mark.parametrize("order", [[1, 0], [0, 0], [0, 2], [1], [0, 1, 1]])

@@ -18,8 +18,8 @@ from diminuendo.privacy.events import Gaussian, NormalColumns
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.randomness import SecretRandomness
 from diminuendo.randomness import rounded_normal as normal
-from diminuendo.sums.chains import release
 from diminuendo.sums.chains.cost import release_cost, squared_shifts
+from diminuendo.sums.chains.people.frozen import FrozenPeople
 from diminuendo.sums.chains.stored import StoredPeople
 from diminuendo.sums.chains.weights import UNIT, gls, power_weights
 from diminuendo.sums.clip import Clip
@@ -302,13 +302,13 @@ def test_an_interrupted_row_is_counted_once(bare: None, monkeypatch: pytest.Monk
     singles = chain.singles(secret())
     for when in ("before", "after"):  # what is left has fallen
 
-        def interrupted(*given: Any, when: str = when, take: Any = release.take) -> None:
+        def interrupted(*given: Any, when: str = when, take: Any = FrozenPeople.take) -> None:
             if when == "after":
                 take(*given)
             raise KeyboardInterrupt
 
         with monkeypatch.context() as patch:
-            patch.setattr(release, "take", interrupted)
+            patch.setattr(FrozenPeople, "take", interrupted)
             with pytest.raises(KeyboardInterrupt):
                 chain.row(0, [0.0, 0.1, 0.1, 0.0], secret())
         assert chain.goes_on()
@@ -353,19 +353,18 @@ def test_people_of_later_batches_are_not_in_an_earlier_release(bare: None) -> No
 def test_altered_snapshots_are_refused() -> None:
     people = stored()
     people.add([0.5, 0.2, 0.1, 0.0], batch=0)
-    for name in ("_items", "_values", "_starts", "_batches"):
-        altered = stored()
-        altered.restore(people.snapshot())
-        getattr(altered, name)[-1] += 5000
-        with pytest.raises(InvalidInput, match="altered"):
-            stored().restore(altered.snapshot()) if name != "_batches" else _negative(altered)
+    for which, by in enumerate((5000, 0, 5000, 5000, 5000)):
+        arrays = [array.copy() for array in people.entries.arrays()]
+        arrays[which][-1] += by
+        if by:
+            with pytest.raises(InvalidInput, match="altered"):
+                stored().restore(people.packed(arrays))
+    arrays = [array.copy() for array in people.entries.arrays()]
+    arrays[0][:] = -1
+    with pytest.raises(InvalidInput, match="altered"):
+        stored().restore(people.packed(arrays))
     with pytest.raises(InvalidInput, match="snapshot"):
         stored(n_items=7).restore(people.snapshot())
-
-
-def _negative(people: StoredPeople) -> None:
-    people._batches[:] = -1
-    stored().restore(people.snapshot())
 
 
 @pytest.mark.parametrize(

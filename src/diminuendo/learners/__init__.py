@@ -11,9 +11,10 @@ from diminuendo import _snapshots, _validate
 from diminuendo._plugins import Table
 from diminuendo.errors import InvalidInput, UnknownName
 from diminuendo.learners.base.entry import AnyEntry
+from diminuendo.learners.base.kept.engines import Here, OnRay
 from diminuendo.learners.base.learner import Learner
 from diminuendo.learners.base.patience import Patience, Patient
-from diminuendo.learners.base.replay import replay
+from diminuendo.learners.base.replay import replay, replay_in_pieces
 from diminuendo.learners.base.setting import Setting
 from diminuendo.learners.cascade_thompson import CascadeThompson
 from diminuendo.learners.epoch_greedy import EpochGreedy
@@ -137,6 +138,8 @@ def make(
     contexts: Contexts | None = None,
     rules: SlateRules | None = None,
     exclusions: bool | None = None,
+    retention: int | None = None,
+    sample: int | None = None,
     prior: Sequence[float] | Floats | None = None,
     prior_people: int | None = None,
     absent: Iterable[int] | None = None,
@@ -149,13 +152,15 @@ def make(
     and the accountant that this learner needs. Such a ledger is `learner.ledger`: its `close` lets others have the
     file. Several learners share one ledger, open once, under names of their own: `ledger=ledger.named("basket")`.
 
-    `visits`, `patience`, `contexts`, `rules`, `exclusions`: instead of what the setting says. `prior`, counting as
-    `prior_people` people: which share of people each item pleases. `absent`: items that are not there yet. `eligible`:
-    for each slot its items. `more`: what else the setting or the recipe of that learner has, such as `epsilon`,
-    `horizon=None` where nobody knows how many will come, or `epoch`; help(dim.OverlapGreedy) shows a recipe.
+    `visits`, `patience`, `contexts`, `rules`, `exclusions`, `retention`, `sample`: instead of what the setting says.
+    `retention`: for how many rounds people are kept; `sample`: of how many people one is learned from. `prior`,
+    counting as `prior_people` people: which share of people each item pleases. `absent`: items that are not there yet.
+    `eligible`: for each slot its items. `more`: what else the setting or the recipe of that learner has, such as
+    `epsilon`, `horizon=None` where nobody knows how many will come, or `epoch`; help(dim.OverlapGreedy) shows a recipe.
     """
     said = {
         "visits": visits, "patience": patience, "contexts": contexts, "rules": rules, "exclusions": exclusions,
+        "retention": retention, "sample": sample,
         "prior": prior, "prior_people": prior_people, "absent": None if absent is None else tuple(absent),
         "eligible": eligible,
     }  # fmt: skip
@@ -238,9 +243,11 @@ __all__ = [
     "Boosted",
     "EpochGreedy",
     "ExploreExploit",
+    "Here",
     "LazyHedge",
     "Learner",
     "NoisyHedge",
+    "OnRay",
     "OrderedExperts",
     "OverlapGreedy",
     "OverlapSums",
@@ -253,5 +260,6 @@ __all__ = [
     "learner_class",
     "make",
     "replay",
+    "replay_in_pieces",
     "restore",
 ]

@@ -82,7 +82,7 @@ def front(path: Path, handed: int, name: str) -> None:
         await server.serve([socket.socket(fileno=handed)])
         watching.cancel()
 
-    with open_store(site.store) as store:
+    with open_store(site.front_store) as store:
         uvloop.run(serve())
 
 

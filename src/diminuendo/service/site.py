@@ -26,6 +26,7 @@ Everything that is wrong with it is said at once, and nothing is started then.
 
 from __future__ import annotations
 
+import os
 import re
 import socket
 import tomllib
@@ -41,6 +42,8 @@ from diminuendo.errors import InvalidInput
 from diminuendo.service.api.keys import ROLES
 from diminuendo.service.records import PlacementFacts, PopulationFacts
 
+STORE = "DIMINUENDO_STORE"
+"""In the environment: the address of a store that is used instead of the site's own."""
 UNITS = {"s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(s|min|h|d)\s*")
 NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}")
@@ -52,6 +55,7 @@ class _Top(Struct, forbid_unknown_fields=True):
     """What stands outside of tables."""
 
     store: str = "site.db"
+    front_store: str = ""
     keys: str = "keys"
     listen: str = "127.0.0.1:8080"
     front_ends: int = 1
@@ -68,7 +72,7 @@ class _Top(Struct, forbid_unknown_fields=True):
 class Site:
     """A site that may be started."""
 
-    store: str
+    store: str = field(repr=False)  # it may have a password in it
     """The store's address."""
     keys: Path
     """The folder of secret keys."""
@@ -88,10 +92,15 @@ class Site:
     """By role, the hashes of its keys."""
     populations: dict[str, PopulationFacts] = field(default_factory=dict)
     placements: dict[str, PlacementFacts] = field(default_factory=dict)
+    front_store: str = field(default="", repr=False)
+    """The same store, as front ends ask for it: with a role of their own."""
 
 
 def read_site(path: Path) -> Site:
-    """The site that a file describes; everything that is wrong with it is in one error."""
+    """The site that a file describes; everything that is wrong with it is in one error.
+
+    Another store than it names may be in the environment.
+    """
     try:
         given = tomllib.loads(path.read_text())
         top = msgspec.convert(given, _Top)
@@ -122,7 +131,10 @@ def read_site(path: Path) -> Site:
     access = {role: tuple(_hash(each, role, wrong) for each in keys) for role, keys in top.access.items()}
     if wrong:
         raise InvalidInput(f"{path} cannot be started:\n  " + "\n  ".join(wrong))
-    store = top.store if ":" in top.store else str(path.parent / top.store)
+    instead = os.environ.get(STORE, "")
+    store = instead or top.store
+    store = store if ":" in store else str(path.parent / store)
+    front_store = (not instead and top.front_store) or store
     return Site(
         store,
         path.parent / top.keys,
@@ -136,6 +148,7 @@ def read_site(path: Path) -> Site:
         access,
         populations,
         placements,
+        front_store,
     )
 
 
@@ -195,6 +208,8 @@ def _unfit(
     top: _Top, populations: dict[str, PopulationFacts], placements: dict[str, PlacementFacts]
 ) -> Iterator[str]:
     """What does not fit together."""
+    if top.front_store and not top.front_store.startswith("postgresql:"):
+        yield "front_store: the address of a PostgreSQL store, with the role of front ends; files have no roles."
     if min(top.front_ends, top.trainers) < 0 or not top.front_ends + top.trainers:
         yield f"front_ends, trainers: 0 or more, and not both 0; got {top.front_ends} and {top.trainers}."
     if top.machine and not MACHINE.fullmatch(top.machine):
@@ -224,6 +239,10 @@ def _unfit_placement(facts: PlacementFacts, populations: dict[str, Any]) -> Iter
         yield f"slots: from 1 to the number of items, {len(names)}; got {facts.slots}."
     if facts.people is not None and facts.people < 1:
         yield f"people: at least 1; got {facts.people}."
+    if facts.retention is not None and facts.retention < 1:
+        yield f"retention: a number of rounds, at least 1; got {facts.retention}."
+    if facts.sample < 1:
+        yield f"sample: of how many people one is learned from, at least 1; got {facts.sample}."
     for what in ("deadline", "tick", "per_second"):
         if not getattr(facts, what) > 0:
             yield f"{what}: more than 0; got {getattr(facts, what)}."

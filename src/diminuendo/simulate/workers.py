@@ -25,11 +25,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 from cloudpickle import dumps
 from joblib import Parallel, delayed, effective_n_jobs
 
+from diminuendo._cluster import joined
 from diminuendo._compile_progress import report_to, reported_by_workers
 from diminuendo._plugins import Carried
 from diminuendo.errors import DiminuendoError, InvalidInput
@@ -151,14 +151,7 @@ def on_ray(
     tasks: Sequence[Task], streams: Sequence[Stream], tick: Progress, count: int, address: str
 ) -> Iterator[Outcome]:
     """On the cluster at `address`; "local" starts one of `count` workers here, and ends it."""
-    ray = _ray()
-    ours = not ray.is_initialized()
-    if ours:
-        local = {"num_cpus": count, "include_dashboard": False} if address == "local" else {}
-        try:
-            ray.init(address=address, log_to_driver=False, logging_level="error", **local)
-        except (ConnectionError, ValueError) as error:
-            raise InvalidInput(f"There is no Ray cluster at {address!r}: {error}") from error
+    ray, leave = joined(address, count)
     try:
         sent = [ray.put(stream) for stream in packed(streams)]
         there = ray.remote(num_cpus=1, max_retries=RETRIES)(_do_there)
@@ -175,17 +168,7 @@ def on_ray(
             tick(outcome.task.size)
             yield outcome
     finally:
-        if ours:
-            ray.shutdown()
-
-
-def _ray() -> Any:
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nobody is told that this was run
-    try:
-        import ray  # here, because few have it
-    except ImportError as error:
-        raise InvalidInput("Ray is not installed; try `pip install 'diminuendo[ray]'`.") from error
-    return ray
+        leave()
 
 
 def _do_there(task: Task, stream: bytes | Path, plugins: Carried) -> Outcome:

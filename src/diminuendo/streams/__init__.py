@@ -15,15 +15,19 @@ from diminuendo.streams.tables.summary import ReadNote, WasRead
 
 if TYPE_CHECKING:
     from diminuendo.streams.ratings import from_ratings, from_table, read_ratings
+    from diminuendo.streams.tables.pieces import Pieces
 
 # pyarrow takes its time to load, and most streams do without.
-__getattr__, __dir__ = lazily(__name__, {"ratings": "from_ratings from_table read_ratings"})
+__getattr__, __dir__ = lazily(
+    __name__, {"ratings": "from_ratings from_table read_ratings", "tables.pieces": "Pieces"}
+)
 
 __all__ = [
     "BUILTIN",
     "Contexts",
     "Functions",
     "People",
+    "Pieces",
     "ReadAs",
     "ReadNote",
     "Stream",

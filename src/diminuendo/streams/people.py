@@ -46,6 +46,8 @@ class Stream(ABC):
     """Whose round each is, as numbers, where somebody may have several; None where everybody has one."""
     was_read: WasRead | None = None
     """What was read of the table that they come from."""
+    again: Callable[[], People] | None = None
+    """Reads these people again, where they are one piece of a large file (tables/pieces.py)."""
 
     @abstractmethod
     def __len__(self) -> int: ...

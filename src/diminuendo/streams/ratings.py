@@ -348,13 +348,13 @@ def _sorted(item: Ints, words: Any, number: Ints) -> tuple[Ints, list[str]]:
         numbers = np.asarray(kept, dtype=np.float64)
         if (np.abs(numbers) < WHOLE).all() and (numbers == np.floor(numbers)).all():
             kept = pa.array(numbers.astype(np.int64))
-    rank = np.asarray(pc.array_sort_indices(_sortable(kept)), dtype=np.int64)
+    rank = np.asarray(pc.array_sort_indices(sortable(kept)), dtype=np.int64)
     place = np.zeros(len(words) + 1, dtype=np.int64)  # the last one for those that are empty
     place[used[rank]] = np.arange(len(rank))
     return place[item], [str(label) for label in kept.take(rank).to_pylist()]
 
 
-def _sortable(labels: Any) -> Any:
+def sortable(labels: Any) -> Any:
     """Labels that are all whole numbers are sorted as such, and not as 1, 10, 2."""
     try:
         return labels.cast(pa.int64())

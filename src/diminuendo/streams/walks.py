@@ -14,9 +14,9 @@ the slate; people of compiled families say what they said.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,7 +39,8 @@ class Segment:
 
     family: Family | None
     table: Table
-    rows: list[int] = field(default_factory=list)
+    rows: Sequence[int] | Ints = ()
+    """Of the table; a range where they lie side by side."""
     function: Callable[[Slate], Floats] | None = None
     """What items would add for her after a slate."""
     gathered: bool = False
@@ -55,11 +56,15 @@ class Segment:
         """Its people before the first item, where they are of a table."""
         return walkers_of(self.table, np.array(self.rows, dtype=np.int64))
 
+    def part(self, first: int, last: int) -> Segment:
+        """Some of them, who come one after the other."""
+        return self if self.function is not None else replace(self, rows=self.rows[first:last])
+
 
 def segments_of(stream: Stream) -> list[Segment]:
     """Everybody of a stream: compiled people in one segment, and anybody else in one of her own."""
     if isinstance(stream, People):
-        return [Segment(stream.family, stream.table, list(range(len(stream))))]
+        return [Segment(stream.family, stream.table, range(len(stream)))]
     return [asking(partial(stream.__getitem__, person)) for person in range(len(stream))]
 
 
@@ -101,6 +106,24 @@ def buffer_for(n_items: int, segments: Sequence[Segment]) -> GainBuffer:
     """One for all of them: people may come one by one, each a segment."""
     leaves = (part.family.leaves for part in segments if part.family is not None)
     return new_gain_buffer(n_items, max(leaves, default=1))
+
+
+class Room:
+    """What kernels need while they ask one person after the other: as long as the list of items, and made once."""
+
+    def __init__(self, n_items: int) -> None:
+        self.n_items = n_items
+        self._made: dict[int, tuple[GainBuffer, Floats]] = {}
+
+    def __repr__(self) -> str:
+        return f"<Room, {self.n_items} items>"
+
+    def taken(self, people: Segment) -> tuple[GainBuffer, Floats]:
+        """A buffer that is large enough for people of this family, and a row of noughts, which stay noughts."""
+        leaves = 1 if people.family is None else people.family.leaves
+        if leaves not in self._made:
+            self._made[leaves] = new_gain_buffer(self.n_items, leaves), np.zeros(self.n_items)
+        return self._made[leaves]
 
 
 class GainWalk:
@@ -147,7 +170,7 @@ class GainWalk:
                 self.moved[first] = True
                 slate += [joined for joined in items[first : first + 1].tolist() if joined != EMPTY_SLOT]
                 entries = slice(starts[0], starts[1])
-                out[entries] = _said(function, slate, self._n_items)[self._items[entries]]
+                out[entries] = said(function, slate, self._n_items)[self._items[entries]]
                 first += 1
         return out
 
@@ -157,7 +180,7 @@ TOGETHER = 4096
 
 
 def gains_around(
-    n_items: int, segments: Sequence[Segment], starts: Ints, items: Ints, slate: Sequence[int]
+    room: Room, segments: Sequence[Segment], starts: Ints, items: NDArray[Any], slate: Sequence[int]
 ) -> Iterator[tuple[int, Floats]]:
     """What people would gain around a slate: the first of some people, and (1 + slots, entries) of theirs.
 
@@ -168,9 +191,9 @@ def gains_around(
         raise InvalidInput(
             f"There are entries of {len(starts) - 1} people, and {sum(map(len, segments))} people."
         )
-    shown, first = np.array(slate, dtype=np.int64), 0
-    buffer, gained = buffer_for(n_items, segments), np.zeros(n_items)
+    shown, first, n_items = np.array(slate, dtype=np.int64), 0, room.n_items
     for part in segments:
+        buffer, gained = room.taken(part)
         for low in range(0, len(part), TOGETHER):
             many = min(TOGETHER, len(part) - low)
             here = starts[first : first + many + 1]
@@ -183,7 +206,7 @@ def gains_around(
                 whole, entries = [item for item in slate if item != EMPTY_SLOT], items[here[0] : here[-1]]
                 for place, left_out in enumerate((EMPTY_SLOT, *slate)):
                     others = [item for item in whole if item != left_out]
-                    out[place] = _said(part.function, others, n_items)[entries]
+                    out[place] = said(part.function, others, n_items)[entries]
             yield first, out
             first += many
 
@@ -210,7 +233,7 @@ class ScoreWalk:
         for part in self._tables:
             _score(*part, self._buffer, total)
         for person, function in enumerate(self._functions):
-            _enter(_said(function, self.chosen, self.n_items), self._left[person], self._entered[person])
+            _enter(said(function, self.chosen, self.n_items), self._left[person], self._entered[person])
         self._known = True
         total += self._entered.sum(axis=0, dtype=np.int64)
         return total
@@ -224,7 +247,7 @@ class ScoreWalk:
             self._left, self._known, self.chosen = np.maximum(left, 0), False, [*self.chosen, item]
 
 
-def _said(function: Callable[[Slate], Floats], slate: list[int], n_items: int) -> Floats:
+def said(function: Callable[[Slate], Floats], slate: list[int], n_items: int) -> Floats:
     """One person's gains; zeros if there are none to be had."""
     row = said_by(lambda: as_floats(function(tuple(slate))))
     return row if row is not None and row.shape == (n_items,) else np.zeros(n_items)
@@ -279,7 +302,7 @@ def _join(walk: Walkers, before: Floats, joined: Ints, moved: NDArray[np.bool_])
 
 
 @inline
-def _write_gains(
+def write_gains(
     table: Table,
     person: int,
     state: Floats,
@@ -317,7 +340,7 @@ def _ask(
     for i in range(len(rows)):
         if not asked[i]:
             continue
-        _write_gains(table, rows[i], state, at[i], buffer, items, starts[i], starts[i + 1], gained, out, 0)
+        write_gains(table, rows[i], state, at[i], buffer, items, starts[i], starts[i + 1], gained, out, 0)
 
 
 @kernel
@@ -355,7 +378,7 @@ def _around(
             for item in slate:
                 if item not in (EMPTY_SLOT, left_out):
                     add(table, rows[i], state, at[i], item)
-            _write_gains(table, rows[i], state, at[i], buffer, items, low, high, gained, out[part], begin)
+            write_gains(table, rows[i], state, at[i], buffer, items, low, high, gained, out[part], begin)
 
 
 @inline

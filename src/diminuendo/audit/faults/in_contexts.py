@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, cast
 from unittest import mock
 
 import numpy as np
@@ -16,10 +16,10 @@ from diminuendo.audit.variants import types_part_early
 from diminuendo.learners.overlap.contexts.counts import TypeCounts
 from diminuendo.randomness import rounded_normal as normal
 from diminuendo.streams.contexts import Contexts
-from diminuendo.streams.walks import GainWalk
 from diminuendo.sums.chains.cells import CellRelease, SharedFocus
-from diminuendo.sums.chains.release import Answers, ChainRelease, add_weighted, clipped
-from diminuendo.types import Ints, Objective
+from diminuendo.sums.chains.people.frozen import FrozenPeople
+from diminuendo.sums.chains.release import ChainRelease
+from diminuendo.types import Floats, Ints, Objective
 
 
 class _Unpaid:
@@ -38,26 +38,26 @@ class _Unpaid:
 def two_chains(policy: Any, broken: bool) -> None:
     """People are asked along the chain of their type, and along one for everybody, and only one of them is paid."""
     memory, frame = policy._memory, policy.frame
-    begin, in_contexts, people = memory.begin_by_type, memory._values.in_contexts, list[Answers]()
+    begin, freeze, everybody = memory.begin_by_type, memory._asked, list[FrozenPeople]()
 
-    def keep(*given: Any) -> Any:
-        chain, cells = in_contexts(*given)
-        people[:] = [cells._people]
-        return chain, cells
+    def twice(weights: Ints, factors: Floats) -> Any:
+        groups = [
+            group._replace(people=group.people._replace(types=np.zeros_like(group.people.types)))
+            for group in freeze(weights, factors).groups
+        ]
+        everybody[:] = [FrozenPeople(groups, memory._clip, factors)]
+        return freeze(weights, factors)
 
     def both(number: int, first: int, focus: SharedFocus) -> Any:
         asked, cells = begin(number, first, focus)
         if broken:
-            release = asked._release
-            everybody = people[0]._replace(types=np.zeros_like(people[0].types))
-            paid: Any = _Unpaid()
-            common = ChainRelease(everybody, memory._clip, paid, release.sigmas, release.factors)
-            walk = GainWalk(frame.n_items, memory._people.frozen(), release.starts, release.items)
-            common.row(0, walk.after(0), frame.secret)
+            release, paid = asked._release, cast(Any, _Unpaid())
+            common = ChainRelease(everybody[0], paid, release.sigmas, release.factors)
+            common.row(0, None, frame.secret)
             common.rest(frame.secret)
         return asked, cells
 
-    memory._values.in_contexts, memory.begin_by_type = keep, both
+    memory._asked, memory.begin_by_type = twice, both
 
 
 def exact_counts(policy: Any, broken: bool) -> None:
@@ -99,12 +99,13 @@ def only_cells_with_people() -> Iterator[None]:
     """Types part early; and of values that nobody has who answered, nothing is published."""
 
     def cells(self: CellRelease, column: int, secret: Any) -> Ints | None:
-        values, shape = self._columns[column].of_type[self._people.types], self._columns[column].size
-        there, size = np.unique(values[values >= 0]), len(self._factors)
+        (shape, of_type), people = self._columns[column], cast(FrozenPeople, self._people).flat()
+        values = of_type[people.types]
+        there, size = np.unique(values[values >= 0]), self._n_items
         found = np.zeros((shape, size), dtype=np.int64)
         if np.isinf(self.deviations.cells[column]):
             return None
-        total = _cells(self, values, shape)
+        total = self._people.singles(of_type, shape)
         found[there] = normal.rounded_normal(total[there], self.deviations.cells[column], secret)
         return found
 
@@ -117,21 +118,12 @@ def still_in_the_old_cell() -> Iterator[None]:
     """Types part early; and whoever is moved to another cell, as everybody is, stays in the old one too."""
 
     def cells(self: CellRelease, column: int, secret: Any) -> Ints | None:
-        values, shape = self._columns[column].of_type[self._people.types], self._columns[column].size
+        shape, of_type = self._columns[column]
         if np.isinf(self.deviations.cells[column]):
             return None
-        total = _cells(self, values, shape) + _cells(
-            self, np.where(values < 0, -1, (values + 1) % shape), shape
-        )
+        other = np.where(of_type < 0, -1, (of_type + 1) % shape)
+        total = self._people.singles(of_type, shape) + self._people.singles(other, shape)
         return normal.rounded_normal(total, self.deviations.cells[column], secret)
 
     with types_part_early(), mock.patch.object(CellRelease, "cells", cells):
         yield
-
-
-def _cells(release: CellRelease, values: Ints, size: int) -> Ints:
-    """The sums of a column's cells, of people who have these values."""
-    people, total = release._people, np.zeros((size, len(release._factors)), dtype=np.int64)
-    ticks, _ = clipped(people, release._clip, release._factors)
-    add_weighted(people.starts, people.items, ticks, people.weights, values, total)
-    return total

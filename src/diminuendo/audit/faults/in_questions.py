@@ -16,8 +16,8 @@ def weights_from_answers(policy: Any, broken: bool) -> None:
     values = policy._memory._values
 
     def weights(focus: Focus) -> Focus:
-        people = values._answers(np.ones(1, dtype=np.int64))
-        wanted = np.bincount(people.items, people.values, values.n_items)
+        *_, items, worth = values.entries.arrays()
+        wanted = np.bincount(items, worth, values.n_items)
         return focus._replace(weights=np.where(wanted >= 1, FULL // 4, FULL)) if broken else focus
 
     _in_focus(values, weights)
@@ -32,8 +32,8 @@ def singles_out_of_focus(policy: Any, broken: bool) -> None:
 
 def _in_focus(values: Any, chosen: Callable[[Focus], Focus]) -> None:
     focused = values.focused
-    values.focused = lambda number, weights, sigmas, focus, secret: focused(
-        number, weights, sigmas, chosen(focus), secret
+    values.focused = lambda number, weights, sigmas, focus, secret, asked=None: focused(
+        number, weights, sigmas, chosen(focus), secret, asked
     )
 
 

@@ -11,9 +11,9 @@ import numpy as np
 
 from diminuendo.randomness import noise
 from diminuendo.randomness import rounded_normal as normal
-from diminuendo.sums.chains import release as chain
 from diminuendo.sums.chains import running as chain_sums
 from diminuendo.sums.chains.focus import clip_focused
+from diminuendo.sums.chains.people import frozen as chain
 from diminuendo.types import Floats
 
 

@@ -5,9 +5,9 @@ With the same coins this gives, slate for slate, what the loop of choose and obs
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,17 @@ from diminuendo.learners.base.patience import NO_PATIENCE, Patience
 from diminuendo.learners.base.visits import Identity
 from diminuendo.streams.exclusions import exclusions_of
 from diminuendo.streams.people import People, Stream
-from diminuendo.types import EMPTY_SLOT, FEEDBACKS, NEVER, Decision, FeedbackKind, Ints, Items, Progress
+from diminuendo.types import (
+    EMPTY_SLOT,
+    FEEDBACKS,
+    NEVER,
+    Decision,
+    FeedbackKind,
+    Floats,
+    Ints,
+    Items,
+    Progress,
+)
 
 
 def replay(
@@ -43,6 +53,26 @@ def replay(
     if isinstance(stream, People) and (late is None or learner.waits):
         return learner.replay(stream, progress, **more)
     return loop(learner, stream, feedback, progress, **more)
+
+
+class Played(NamedTuple):
+    """What became of one piece of a stream."""
+
+    slates: Items
+    payoffs: Floats
+
+
+def replay_in_pieces(
+    learner: Learner, pieces: Iterable[People], progress: Progress | None = None
+) -> Iterator[Played]:
+    """The slates that `learner` shows to people who come in pieces (streams/tables/pieces.py), and their payoffs.
+
+    As `replay` shows them to all of them at once; but only one piece need be there at a time, besides what the learner
+    keeps. Whatever needs the whole stream, as hindsight does, is not to be had.
+    """
+    for people in pieces:
+        slates = learner.replay(people, progress)
+        yield Played(slates, people.values(slates))
 
 
 def loop(

@@ -10,7 +10,7 @@ into snapshots.
 from __future__ import annotations
 
 import json
-from array import array
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -24,6 +24,7 @@ from diminuendo.objectives.family import Family, Table
 from diminuendo.objectives.person import Person
 from diminuendo.objectives.records import from_record, same_family, to_record
 from diminuendo.streams.walks import GainWalk, ScoreWalk, Segment, one_person
+from diminuendo.sums.chains.people.narrow import Numbers
 from diminuendo.types import Ints, Objective
 
 FEWEST, SHARE = 256, 32
@@ -41,8 +42,8 @@ class StoredObjectives:
 
     def __init__(self, n_items: int) -> None:
         self.n_items = n_items
-        self.batches: list[int] = []
-        self._rounds = array("q")  # of the people that came first, NO_ROUND where it was not said
+        self._batches = Numbers()
+        self._rounds = Numbers()  # of the people that came first, NO_ROUND where it was not said
         self._segments: list[Segment] = []
         # All of one family, after those of the segments: rows of a table from one number to before another.
         self._waiting: list[tuple[Family, Table, int, int]] = []
@@ -53,7 +54,12 @@ class StoredObjectives:
 
     def __len__(self) -> int:
         """How many are kept: as private as whether somebody answered."""
-        return len(self.batches)
+        return len(self._batches)
+
+    @property
+    def batches(self) -> NDArray[Any]:
+        """The batch of each of them."""
+        return self._batches.array
 
     @property
     def segments(self) -> list[Segment]:
@@ -67,7 +73,7 @@ class StoredObjectives:
             self._wait(person.family, person.table, person.index, person.index + 1)
         else:
             self.segments.append(one_person(person))
-        self.batches.append(batch)
+        self._batches.repeat(batch, 1)
 
     def _wait(self, family: Family, table: Table, first: int, end: int) -> None:
         if self._waiting and not same_family(self._waiting[0][0], family):
@@ -77,26 +83,31 @@ class StoredObjectives:
         if self._who_wait >= max(FEWEST, len(self) // SHARE):
             self._gather()
 
-    def add_rows(self, family: Family, table: Table, rows: list[int], batch: int = 0) -> None:
+    def add_rows(self, family: Family, table: Table, rows: Sequence[int] | Ints, batch: int = 0) -> None:
         """Keep several people of one table and one batch. A few who are the whole table are as those who come alone."""
         if 0 < len(rows) < FEWEST and len(rows) == family.rows(table, self.n_items)[0].shape[0]:
             self._wait(family, table, 0, len(rows))
-            self.batches += [batch] * len(rows)
-        elif rows:
+        elif len(rows):
             segments = self.segments
-            if not (segments and segments[-1].table is table and table is not None):
-                segments.append(Segment(family, table))
-            segments[-1].rows.extend(rows)
-            self.batches += [batch] * len(rows)
+            last = segments[-1] if segments else None
+            if last is not None and last.table is table and table is not None:
+                segments[-1] = replace(last, rows=_after(last.rows, rows))
+            else:
+                segments.append(Segment(family, table, _after(range(0), rows)))
+        else:
+            return
+        self._batches.repeat(batch, len(rows))
 
-    def mark(self, rounds: list[int]) -> None:
+    def mark(self, rounds: Sequence[int] | Ints) -> None:
         """Those who were kept last came in these rounds, by which they can be erased."""
-        self._rounds.extend([NO_ROUND] * (len(self) - len(rounds) - len(self._rounds)))
-        self._rounds.extend(rounds)
+        missing = len(self) - len(rounds) - len(self._rounds)
+        if missing > 0:
+            self._rounds.repeat(NO_ROUND, missing)
+        self._rounds.extend(np.asarray(rounds, dtype=np.int64))
 
     def _rounds_of_all(self) -> Ints:
         self.mark([])
-        return np.array(self._rounds, dtype=np.int64)
+        return self._rounds.array.astype(np.int64)
 
     def erase(self, rounds: Ints) -> NDArray[np.bool_]:
         """Drop everybody who came in these rounds; who stays, of those who were there."""
@@ -107,7 +118,7 @@ class StoredObjectives:
 
     def forget(self, before: int) -> None:
         """Drop everybody of batches before that one."""
-        self._keep(np.array(self.batches, dtype=np.int64) >= before)
+        self._keep(self.batches >= before)
 
     def _keep(self, stays: NDArray[np.bool_]) -> None:
         """These people alone; rows of the others are gone from tables of ours, not from those that people came in."""
@@ -118,10 +129,9 @@ class StoredObjectives:
             else part
             for part in left
         ]
-        batches = [batch for batch, one in zip(self.batches, stays.tolist(), strict=True) if one]
-        rounds = array("q", self._rounds_of_all()[stays].tolist())
+        rounds = self._rounds_of_all()[stays] if len(self._rounds) else ()
         # In one go: they stay in step, whatever fails.
-        self._segments, self.batches, self._rounds = segments, batches, rounds
+        self._segments, self._batches, self._rounds = segments, Numbers(self.batches[stays]), Numbers(rounds)
 
     def _gather(self) -> None:
         """Let those who wait join the people of their family who came one by one right before them."""
@@ -148,7 +158,7 @@ class StoredObjectives:
     def _gathered(self, family: Family, table: Table, parts: list[tuple[SparseRows, ...]]) -> Segment:
         """These people, one after the other, in a table of their own that is like `table`."""
         matrices = [stacked(rows) for rows in zip(*parts, strict=True)]
-        rows = list(range(matrices[0].shape[0]))
+        rows = range(matrices[0].shape[0])
         return Segment(family, family.with_rows(table, matrices), rows, gathered=True)
 
     def _rows(self, family: Family, people: Segment) -> tuple[SparseRows, ...]:
@@ -156,7 +166,7 @@ class StoredObjectives:
         found = family.rows(people.table, self.n_items)
         if people.gathered and len(people) == found[0].shape[0]:
             return found
-        return tuple(part.only(np.array(people.rows)) for part in found)
+        return tuple(part.only(np.asarray(people.rows)) for part in found)
 
     def _segments_of(self, some: NDArray[np.bool_]) -> list[Segment]:
         """Those people alone, in the order in which they came."""
@@ -167,16 +177,13 @@ class StoredObjectives:
             if segment.function is not None:
                 found += [segment] if here[0] else []
             elif here.any():
-                rows = [row for row, is_one in zip(segment.rows, here, strict=True) if is_one]
-                found.append(Segment(segment.family, segment.table, rows, gathered=segment.gathered))
+                rows = segment.rows if here.all() else np.asarray(segment.rows)[here]
+                found.append(replace(segment, rows=_after(range(0), rows)))
         return found
 
     def frozen(self) -> list[Segment]:
         """Everybody who is kept now, whoever comes later."""
-        found = list(self.segments)
-        if found:  # people of the same table may join it
-            found[-1] = replace(found[-1], rows=list(found[-1].rows))
-        return found
+        return list(self.segments)  # each of them is replaced, never changed
 
     def gain_walk(self, starts: Ints, items: Ints) -> GainWalk:
         """Everybody along a growing slate, one by one; entries as in `starts` and `items`, a slice per person."""
@@ -184,7 +191,7 @@ class StoredObjectives:
 
     def score_walk(self, batch: int) -> ScoreWalk:
         """Everybody of one batch along a growing slate, all together."""
-        return ScoreWalk(self.n_items, self._segments_of(np.array(self.batches, dtype=np.int64) == batch))
+        return ScoreWalk(self.n_items, self._segments_of(self.batches == batch))
 
     def written(self) -> tuple[NDArray[np.bool_], dict[str, NDArray[Any]]]:
         """Who can be written down, and the arrays that hold them: families as JSON, rows as CSR.
@@ -210,13 +217,13 @@ class StoredObjectives:
                     arrays[f"{number}.{part}.{name}"] = getattr(whole, name).astype(dtype)
         arrays["families"] = np.frombuffer(json.dumps(families).encode(), dtype=np.uint8)
         which = np.array(kept, dtype=np.bool_)
-        if self._rounds:
+        if len(self._rounds):
             arrays["rounds"] = self._rounds_of_all()[which]
-        return which, arrays | {"batches": np.array(self.batches, dtype=np.int64)[which]}
+        return which, arrays | {"batches": self.batches[which].astype(np.int64)}
 
     def read(self, arrays: dict[str, NDArray[Any]]) -> None:
         """Keep everybody who was written down; refuse what could not have been."""
-        self._segments, self._waiting, self.batches, self._rounds = [], [], [], array("q")
+        self._segments, self._waiting, self._batches, self._rounds = [], [], Numbers(), Numbers()
         self._who_wait = 0
         try:
             batches, rounds = arrays.pop("batches"), arrays.pop("rounds", None)
@@ -227,18 +234,52 @@ class StoredObjectives:
                     for part, width in enumerate(family.columns(self.n_items))
                 ]
                 table = family.table(matrices, self.n_items)  # rows are checked at the family's own door
-                self.add_rows(family, table, list(range(matrices[0].shape[0])))
+                self.add_rows(family, table, range(matrices[0].shape[0]))
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise InvalidInput(f"The snapshot's people cannot be read: {error}.") from error
         if batches.dtype != np.int64 or batches.shape != (len(self),):
             raise InvalidInput("The snapshot holds other people than it says; it was altered.")
-        self.batches = [int(batch) for batch in batches]
+        self._batches = Numbers(batches)
         if rounds is not None:
             if rounds.dtype != np.int64 or rounds.shape != batches.shape or (rounds < NO_ROUND).any():
                 raise InvalidInput(
                     "The snapshot holds rounds that could not have been chosen; it was altered."
                 )
-            self.mark(rounds.tolist())
+            self.mark(rounds)
+
+
+def _after(rows: Sequence[int] | Ints, more: Sequence[int] | Ints) -> Sequence[int] | Ints:
+    """These rows of a table and then more of them: a range where all of them lie side by side."""
+    if len(more) == 0:
+        return rows
+    first, last = int(more[0]), int(more[-1])
+    beside = isinstance(more, range) or (last - first == len(more) - 1 and bool((np.diff(more) == 1).all()))
+    if isinstance(rows, range) and beside and (len(rows) == 0 or rows.stop == first):
+        return range(first if len(rows) == 0 else rows.start, last + 1)
+    return np.concatenate([np.asarray(rows, dtype=np.int64), np.asarray(more, dtype=np.int64)])
+
+
+def together(several: Sequence[dict[str, NDArray[Any]]]) -> dict[str, NDArray[Any]]:
+    """What `written` says of several stores, as one says it of all their people, store after store."""
+    families, found, any_rounds = (
+        list[Any](),
+        dict[str, NDArray[Any]](),
+        any("rounds" in one for one in several),
+    )
+    rounds, batches = [], []
+    for one in several:
+        first, own = len(families), json.loads(one["families"].tobytes())
+        families += own
+        for name, array in one.items():
+            number, _, rest = name.partition(".")
+            if rest:
+                found[f"{first + int(number)}.{rest}"] = array
+        batches.append(one["batches"])
+        rounds.append(one.get("rounds", np.full(len(batches[-1]), NO_ROUND, dtype=np.int64)))
+    found["families"] = np.frombuffer(json.dumps(families).encode(), dtype=np.uint8)
+    if any_rounds:
+        found["rounds"] = np.concatenate(rounds)
+    return found | {"batches": np.concatenate(batches)}
 
 
 def _matrix(arrays: dict[str, NDArray[Any]], name: str, width: int) -> scipy.sparse.csr_array:

@@ -100,11 +100,12 @@ class AroundMemory(Protocol):
         """Whether release `number` was begun before a crash, and asked around a slate; None: it was not begun."""
 
 
-def heard_rows(low: int, high: int, types: Ints) -> tuple[list[int], Ints]:
+def heard_rows(low: int, high: int, types: Ints) -> tuple[range | Ints, Ints]:
     """Whose answers count, and their types: all of them, or, where there are contexts, those that have a type."""
-    rows = np.arange(low, high)
     heard = types != NOT_HEARD
-    return (rows[heard] if len(types) else rows).tolist(), types[heard]
+    if not len(types) or heard.all():
+        return range(low, high), types
+    return np.arange(low, high)[heard], types[heard]
 
 
 class PayoffMemory:

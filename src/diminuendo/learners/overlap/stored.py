@@ -1,14 +1,15 @@
 """Memory of people themselves: they are kept, and asked again at every release.
 
-Each person is kept twice, and both are added at once: what items are worth to her by themselves, which is clipped at
-each release and bounds all that is published about her (sums/chains/stored.py); and she herself, as a row or a
-function, so that she can be asked what items lose as others join, or what they add around a slate. Rows and rest of one
-person come out of her singles, so a whole chain costs no more than twice the first question, whatever k is.
+What items are worth to a person by themselves is clipped at each release and bounds all that is published about her;
+and she herself, a row or a function, can be asked what items lose as others join, or what they add around a slate
+(learners/base/kept.py). Rows and rest of one person come out of her singles, so a whole chain costs no more than twice
+the first question, whatever k is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 from diminuendo.errors import InvalidInput
 from diminuendo.learners.base.frame import Frame
 from diminuendo.learners.base.items import ItemAvailability
-from diminuendo.learners.base.stored_objectives import StoredObjectives
+from diminuendo.learners.base.kept.engines import Engine, Here, KeptPeople
 from diminuendo.learners.overlap.contexts.cells import Asked, ReleasedCells
 from diminuendo.learners.overlap.contexts.counts import TypeCounts
 from diminuendo.learners.overlap.memory import Asks, heard_rows
@@ -29,11 +30,11 @@ from diminuendo.learners.overlap.schedule import OverlapPlan
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.randomness.words import SecretRandomness
 from diminuendo.streams.people import People
-from diminuendo.streams.walks import GainWalk, Segment, gains_around, singles
 from diminuendo.sums.chains.around import AroundRelease
 from diminuendo.sums.chains.cells import CellRelease, SharedFocus, ValueColumn
 from diminuendo.sums.chains.cost import asked_around, asked_from
 from diminuendo.sums.chains.focus import Focus
+from diminuendo.sums.chains.people.frozen import AskedPeople, PeopleLost
 from diminuendo.sums.chains.release import ChainRelease, Joined, OtherChain
 from diminuendo.sums.chains.stored import StoredPeople
 from diminuendo.sums.clip import Clip
@@ -51,20 +52,22 @@ class PeopleMemory:
         ledger: Ledger,
         clip: Clip,
         counts: TypeCounts | None = None,
+        engine: Engine | None = None,
     ) -> None:
         self._frame, self._plan, self._items, self._clip, self._counts = frame, plan, items, clip, counts
         columns = [] if counts is None else map(ValueColumn, counts.contexts.sizes, counts.values.T.copy())
         self._values = StoredPeople(
             frame.n_items, schedule=plan.schedule, ledger=ledger, clip=clip, columns=list(columns)
         )
-        self._people = StoredObjectives(frame.n_items)
+        room = (engine or Here()).room
+        self._kept: KeptPeople = room(frame.n_items, clip, self._values.entries)
 
     def __repr__(self) -> str:
         return f"<PeopleMemory, {self._frame.n_items} items>"
 
     def __len__(self) -> int:
         """How many are kept: as private as whether somebody answered."""
-        return len(self._people)
+        return len(self._kept)
 
     # Private.
 
@@ -75,29 +78,32 @@ class PeopleMemory:
 
     def keep(self, person: Objective, said: Answer, batch: int, kind: int = 0) -> None:
         """One person of that batch and of the type `kind`, and what she said."""
-        self._values.add(said.worth, said.items, batch=batch, kind=kind)
-        self._people.add(person, batch)
+        self._values.admit(1, batch)
+        self._kept.keep(person, said.items, said.worth, batch, kind)
 
     def keep_rows(self, people: People, low: int, high: int, batch: int, types: Ints) -> None:
         """The people from `low` to `high` - 1, all of one batch, and their types, if there are contexts."""
         rows, kinds = heard_rows(low, high, types)
-        worth = singles(Segment(people.family, people.table, rows), self._frame.n_items)
-        worth.data[self._items.first_batch[worth.indices] > batch] = 0.0
-        self._values.add_rows(worth, batch=batch, kinds=kinds if len(types) else None)
-        self._people.add_rows(people.family, people.table, rows, batch)
+        self._values.admit(len(rows), batch)
+        missing = self._items.first_batch > batch
+        kinds = kinds if len(kinds) else np.zeros(len(rows), dtype=np.int64)
+        self._kept.keep_rows(people.family, people.table, rows, batch, kinds, missing, people.again)
 
     def mark(self, rounds: list[int]) -> None:
         """Those who were kept last came in these rounds."""
-        self._people.mark(rounds)
+        self._kept.mark(rounds)
 
     def erase(self, rounds: Ints) -> None:
         """Drop everybody who came in these rounds: as if they had said nothing, for releases that are not begun."""
-        self._values.keep_only(self._people.erase(rounds))
+        self._kept.erase(rounds)
 
     def forget(self, before: int) -> None:
         """Tastes have changed: drop everybody of batches before that one."""
-        self._values.forget(before)
-        self._people.forget(before)
+        self._kept.forget(before)
+
+    def _asked(self, weights: Ints, factors: Floats) -> AskedPeople:
+        """Everybody, as they are now."""
+        return self._kept.begin(weights, factors)
 
     # The door.
 
@@ -105,28 +111,21 @@ class PeopleMemory:
         """Begin release `number` of people from batch `first` on; paid for here."""
         secret, (weights, units) = self._frame.secret, self._weights(number, first)
         with self._frame.guard.answers:  # who has answered is frozen for the whole release
-            release = self._values.focused(number, weights, self._plan.sigmas[number], focus, secret)
-            segments = self._people.frozen()
-
-        def new_walk() -> GainWalk:
-            return GainWalk(self._frame.n_items, segments, release.starts, release.items)
-
-        return StoredQuestions(release, new_walk, units * release.factors, secret)
+            release = self._values.focused(
+                number, weights, self._plan.sigmas[number], focus, secret, self._asked
+            )
+        return StoredQuestions(release, units * release.factors, secret)
 
     def begin_around(self, number: int, first: int, slate: Items, focus: Focus) -> StoredAround:
         """In place of `begin_release`: one question around this slate, at the same price."""
         secret, (weights, units) = self._frame.secret, self._weights(number, first)
         around = slate.copy()  # items may retire before it is asked
         with self._frame.guard.answers:
+            sigmas = self._plan.sigmas[number]
             release = self._values.around(
-                number, weights, self._plan.sigmas[number], around.tolist(), focus, secret
+                number, weights, sigmas, around.tolist(), focus, secret, self._asked
             )
-            segments = self._people.frozen()
-
-        def gains() -> Iterator[tuple[int, Floats]]:
-            return gains_around(self._frame.n_items, segments, release.starts, release.items, around.tolist())
-
-        return StoredAround(release, gains, units * release.factors, around, secret)
+        return StoredAround(release, units * release.factors, around, secret)
 
     def begin_by_type(
         self, number: int, first: int, focus: SharedFocus
@@ -135,14 +134,9 @@ class PeopleMemory:
         secret, (weights, units) = self._frame.secret, self._weights(number, first)
         with self._frame.guard.answers:
             sigmas = self._plan.sigmas[number]
-            release, cells = self._values.in_contexts(number, weights, sigmas, focus, secret)
-            segments = self._people.frozen()
-
-        def new_walk() -> GainWalk:
-            return GainWalk(self._frame.n_items, segments, release.starts, release.items)
-
+            release, cells = self._values.in_contexts(number, weights, sigmas, focus, secret, self._asked)
         units = units * release.factors
-        return StoredQuestions(release, new_walk, units, secret), self._cells(cells, weights, units)
+        return StoredQuestions(release, units, secret), self._cells(cells, weights, units)
 
     def begin_around_by_type(
         self, number: int, first: int, slate: Items, focus: SharedFocus
@@ -153,15 +147,10 @@ class PeopleMemory:
         with self._frame.guard.answers:
             sigmas = self._plan.sigmas[number]
             release, cells = self._values.around_in_contexts(
-                number, weights, sigmas, around.tolist(), focus, secret
+                number, weights, sigmas, around.tolist(), focus, secret, self._asked
             )
-            segments = self._people.frozen()
-
-        def gains() -> Iterator[tuple[int, Floats]]:
-            return gains_around(self._frame.n_items, segments, release.starts, release.items, around.tolist())
-
         units = units * release.factors
-        return StoredAround(release, gains, units, around, secret), self._cells(cells, weights, units)
+        return StoredAround(release, units, around, secret), self._cells(cells, weights, units)
 
     def _cells(self, release: CellRelease, weights: Ints, units: Floats) -> ReleasedCells:
         frame, answers = self._frame, self._frame.answers_in(self._plan.schedule.ends)[: len(weights)]
@@ -203,18 +192,16 @@ class PeopleMemory:
 
     def extra(self) -> dict[str, NDArray[Any]]:
         """Both stores, of those who can be written down."""
-        kept, rows = self._people.written()
-        return {"stored": np.frombuffer(self._values.snapshot(only=kept), dtype=np.uint8)} | rows
+        entries, rows = self._kept.written()
+        return {"stored": np.frombuffer(self._values.packed(entries), dtype=np.uint8)} | rows
 
     def take_extra(self, found: dict[str, NDArray[Any]]) -> None:
         """Keep everybody again; refuse stores that are not in step."""
         try:
-            self._values.restore(found.pop("stored").tobytes())
+            entries = self._values.unpacked(found.pop("stored").tobytes())
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise InvalidInput(f"The snapshot's people cannot be read: {error}.") from error
-        self._people.read(found)
-        if len(self._people) != len(self._values):
-            raise InvalidInput("The snapshot holds other people than it says; it was altered.")
+        self._kept.read(entries, found)
 
     def check(self) -> None:
         """There are no arrays of fixed size."""
@@ -229,12 +216,10 @@ class StoredQuestions:
     def __init__(
         self,
         release: ChainRelease,
-        new_walk: Callable[[], GainWalk],
         units: Floats,
         secret: SecretRandomness,
     ) -> None:
-        self._release, self._new_walk, self._units, self._secret = release, new_walk, units, secret
-        self._walk: GainWalk | None = None  # along the rows that were published; None: to be walked anew
+        self._release, self._units, self._secret = release, units, secret
         self._singles: Measured | None = None
         self._asked, self._elsewhere = 0, False  # how many rows were asked for; whether along another chain
 
@@ -271,27 +256,17 @@ class StoredQuestions:
             return None if self._elsewhere else self._measured(joined)
         if self._elsewhere or not self._release.goes_on():
             return None
-        walk, self._walk = self._walked(), None  # until this row is published: else it is walked anew
         try:
-            gains = walk.after(items[self._release.types], everybody=False)
-            self._release.row_by_type(items, gains, self._secret, walk.moved)
+            self._release.row_by_type(items, None, self._secret)
         except OtherChain:
             self._elsewhere = True
             return None
-        self._walk = walk
+        except PeopleLost:
+            return None
         return self._measured(self._release.joined[-1])
 
     def _measured(self, joined: Joined) -> tuple[Ints, Measured]:
         return joined.questions, Measured(joined.sums, self._units, self._release.sigmas[1])
-
-    def _walked(self) -> GainWalk:
-        """Everybody along the rows that were published."""
-        if self._walk is None:
-            walk = self._new_walk()
-            for joined in self._release.joined:
-                walk.after(joined.items[self._release.types], everybody=False)
-            self._walk = walk
-        return self._walk
 
     def rest(self) -> Measured | None:
         """What is left of each item, where everybody has the same chain."""
@@ -303,7 +278,8 @@ class StoredQuestions:
         if self._elsewhere:
             return None
         if self._release.goes_on(rest=True):
-            self._release.rest_by_type(self._secret)
+            with suppress(PeopleLost):
+                self._release.rest_by_type(self._secret)
         found = self._release.what_is_left
         if found is None:
             return None
@@ -316,12 +292,11 @@ class StoredAround:
     def __init__(
         self,
         release: AroundRelease,
-        gains: Callable[[], Iterator[tuple[int, Floats]]],
         units: Floats,
         slate: Items,
         secret: SecretRandomness,
     ) -> None:
-        self._release, self._gains, self._units, self._secret = release, gains, units, secret
+        self._release, self._units, self._secret = release, units, secret
         self.slate = slate
 
     def __repr__(self) -> str:
@@ -330,7 +305,7 @@ class StoredAround:
     def answers(self) -> Measured | None:
         """What was published; None where that was around another slate."""
         try:
-            found = self._release.publish(self._gains(), self._secret)
+            found = self._release.publish(None, self._secret)
         except OtherChain:
             return None
         return Measured(found, self._units, self._release.sigma)

@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from diminuendo.service.accounts import Account
 from diminuendo.service.dashboard.html import Html, fill, joined
-from diminuendo.service.dashboard.words import count, epsilon, percent, span, when
+from diminuendo.service.dashboard.words import count, epsilon, percent, when
 from diminuendo.service.public import Health, Moment, PlacementView, Slate
 
 ROW, GAP = 38, 6
@@ -122,9 +122,7 @@ def dots(health: Sequence[Health], stopped: Collection[str] = ()) -> Html:
         found.insert(0, _several("Trainers", trainers))
     else:
         state, age = (trainers[0].state, trainers[0].age) if trainers else ("away", None)
-        found.insert(
-            0, _dot(state, "Trainer", "never heard of" if age is None else f"{state}, {span(age)} ago")
-        )
+        found.insert(0, _dot(state, "Trainer", "never heard of" if age is None else state))
     if fronts:
         found.append(_several("Front ends", fronts))
     if stopped:

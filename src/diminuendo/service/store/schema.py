@@ -3,7 +3,8 @@
 What people said is sealed (`answers.sealed`, `snapshot_parts.sealed`), keys of the trainer are (`trainer_keys.sealed`),
 and whoever has a name is a keyed hash (`visits.person`): these columns are opaque. Private as well is which rows
 `answers` and `visits` have, and how long a snapshot is: that somebody answered, and which rounds are one person's.
-Everything else is public.
+Private, too, is *when* a trainer has written: menus to come, and lines and releases that no menu in effect shows, are
+inside the wall until then. Everything else is public.
 """
 
 from __future__ import annotations
@@ -127,6 +128,22 @@ CREATE TABLE trainer_keys (
 CREATE INDEX leases_at ON leases (at);
 CREATE INDEX events_at ON events (at);
 CREATE INDEX placements_made ON placements (made_at)
+""",
+    """
+ALTER TABLE menus ADD COLUMN lines INTEGER NOT NULL DEFAULT 0;    -- of its ledger, that it shows once it is in effect
+ALTER TABLE menus ADD COLUMN forgets INTEGER NOT NULL DEFAULT 0;  -- leases before this round, once it is in effect
+ALTER TABLE ledger ADD COLUMN at REAL NOT NULL DEFAULT 0;
+ALTER TABLE releases ADD COLUMN line INTEGER NOT NULL DEFAULT 0;  -- where it is entered: shown with that line
+CREATE TABLE allowed (
+    placement INTEGER NOT NULL REFERENCES placements,
+    version INTEGER NOT NULL,
+    past INTEGER NOT NULL,                 -- no round from this one on is leased by that menu ...
+    effective_at REAL NOT NULL,            -- ... from this time on
+    PRIMARY KEY (placement, version, past)
+) WITHOUT ROWID
+""",
+    """
+ALTER TABLE clock ADD COLUMN moved TEXT    -- where all of this was moved to: nothing is written here any more
 """,
 )
 """What leads from each version to the next; a file's version is the number of steps it took."""

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from diminuendo.errors import refuse_copies
 from diminuendo.service.store import Publication
-from diminuendo.service.store.sqlite_file import Led, SqliteFile
-
-PART = 2**19
-"""Bytes of a snapshot that are written at a time."""
+from diminuendo.service.store.given import PART
+from diminuendo.service.store.led import Led
+from diminuendo.service.store.sqlite_file import SqliteFile
 
 
 class SqliteSnapshots:

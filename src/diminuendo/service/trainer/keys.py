@@ -12,6 +12,7 @@ seen.
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
 import secrets
@@ -30,7 +31,7 @@ from nacl.bindings import (
     crypto_secretbox_open,
 )
 
-from diminuendo.errors import InvalidInput
+from diminuendo.errors import InvalidInput, Superseded
 from diminuendo.privacy.books.durable import replaced
 from diminuendo.service.trainer.halves import FolderHalves, Halves
 
@@ -98,14 +99,28 @@ class Keys:
         except Exception:  # a key that is lost, or whatever somebody put there
             return None
 
-    def note(self, population: str, head: str) -> None:
-        """A ledger's head, before what it paid for is published."""
-        replaced(self._head(population), head.encode())
+    def note(self, population: str, head: str, epoch: int) -> None:
+        """A ledger's head, before what it paid for is published; refused where a later epoch has noted one."""
+        folder = os.open(self._folder, os.O_RDONLY)
+        try:
+            fcntl.flock(folder, fcntl.LOCK_EX)
+            before, _ = self._read(population)
+            if epoch < before:
+                raise Superseded(
+                    f"Epoch {epoch} of population {population!r} is over: {before} has published since."
+                )
+            replaced(self._head(population), f"{epoch} {head}".encode())
+        finally:
+            os.close(folder)
 
     def noted(self, population: str) -> str | None:
         """The head that was noted last; None where nothing was published."""
+        return self._read(population)[1]
+
+    def _read(self, population: str) -> tuple[int, str | None]:
         path = self._head(population)
-        return path.read_text() if path.exists() else None
+        epoch, _, head = (path.read_text() if path.exists() else "").rpartition(" ")
+        return int(epoch or 0), head or None
 
     def _head(self, population: str) -> Path:
         return self._folder / f"{quote(population, safe='')}.head"

@@ -6,8 +6,10 @@ and a public note says that it waits, and not why. Of why, the log has the kind 
 
 from __future__ import annotations
 
+import heapq
+import math
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -66,30 +68,64 @@ class Population:
         self.ledger: Ledger | None = None
         self._failed: dict[int, tuple[float, float]] = {}  # until when each waits, and how long that was
         self._numbers = set[int]()  # of all that were ever begun
-        self._heads = Heads(parts.store, name)
+        self._heads = Heads(parts.store, name, epoch)
         halves = None if parts.masters is None else StoreHalves(parts.store, epoch, parts.masters)
         self._halves, self._keys = halves, Keys(parts.folder, halves)
 
     def __repr__(self) -> str:
         return f"<Population {self.name}, epoch {self.epoch}>"
 
-    def step(self, row: PlacementRow, now: float, listens: float, noted: bool) -> float:
-        """All that is to be done for a placement by now; when it is to be looked at next.
+    def step(
+        self,
+        rows: Sequence[PlacementRow],
+        now: float,
+        until: float | None,
+        listens: float,
+        noted: Collection[str],
+    ) -> dict[int, float]:
+        """All that is to be done for these placements, in the order of time; when each is to be looked at next.
 
-        `listens`: until when nothing is released but its first menu. `noted`: whether a note says that it waits.
+        `until`: as `Placement.look` takes it. `listens`: until when nothing is released but first menus. `noted`: those
+        of which a note says that they wait.
         """
-        if (until := self._failed.get(row.number, (0.0, 0.0))[0]) > now:
-            return until
+        known, moments, looked = {row.number: row for row in rows}, dict[int, float](), set[int]()
+        turns = [(0.0 if row.number in self.placements else row.made_at, row.number) for row in rows]
+        heapq.heapify(turns)
+        while turns:
+            number = turns[0][1]
+            row, first = known[number], number not in looked
+            looked.add(number)
+            if first and (waits := self._failed.get(number, (0.0, 0.0))[0]) > now:
+                moments[number], at = waits, math.inf
+            else:
+                at = self._turn(row, now, until, listens, first, moments)
+            if at < math.inf:
+                heapq.heapreplace(turns, (at, number))
+                continue
+            heapq.heappop(turns)
+            if number not in moments:  # all went well
+                if row.name in noted or number in self._failed:
+                    self._parts.store.beat(f"placement {row.name}")
+                self._failed.pop(number, None)
+                self.failures.pop(number, None)
+                moments[number] = self.placements[number].moment
+        return moments
+
+    def _turn(
+        self, row: PlacementRow, now: float, until: float | None, listens: float, first: bool,
+        moments: dict[int, float],
+    ) -> float:  # fmt: skip
+        """Look at a placement at first, then follow what happened next; when that happened which is next after it."""
         try:
             placement = self._of(row)
             if placement.version and listens > now:
-                return listens
-            placement.step()
-            if noted or row.number in self._failed:
-                self._parts.store.beat(f"placement {row.name}")
-            self._failed.pop(row.number, None)
-            self.failures.pop(row.number, None)
-            return placement.moment
+                moments[row.number] = listens
+                return math.inf
+            if first:
+                placement.look(until)
+            else:
+                placement.follow()
+            return placement.next
         except Superseded:
             raise
         except Exception as error:
@@ -98,7 +134,8 @@ class Population:
             self._parts.log.fault(error, placement=row.name)
             where = traceback.extract_tb(error.__traceback__)[-1]
             self.failures[row.number] = f"{type(error).__name__} in {where.name}, line {where.lineno}"
-            return self._begin_again(row, now)
+            moments[row.number] = self._begin_again(row, now)
+            return math.inf
 
     def lacks(self, row: PlacementRow, witnesses: Witnesses) -> bool:
         """Whether somebody has seen of a placement what is not in the store."""

@@ -44,7 +44,13 @@ class Rehearsals:
 def rehearse(facts: PlacementFacts, reader: AnswerReader) -> None:
     """Choose, answer and release once, as the learner of these facts does; what it learns is thrown away."""
     few = msgspec.structs.replace(
-        facts, items=facts.items[: max(2 * facts.slots, 8)], people=PEOPLE, pinned={}, caps=()
+        facts,
+        items=facts.items[: max(2 * facts.slots, 8)],
+        people=PEOPLE,
+        pinned={},
+        caps=(),
+        retention=None,
+        sample=1,
     )
     now = [0.0]
     with suppress(DiminuendoError):  # so few items or people are none that it could be made for

@@ -13,8 +13,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-import msgspec
-
 from diminuendo.errors import LedgerDamaged, StoreUnavailable, Superseded
 from diminuendo.randomness.coins import Coins
 from diminuendo.service.log import Log
@@ -31,6 +29,8 @@ POLL, LOOKS, BEAT = 0.05, 1.0, 2.0
 """Seconds: between two questions what changed; between looks at who leads what; between beats."""
 AT_ONCE = 100
 """Populations that are taken between two steps: each is a write of its own."""
+WELL = "well"
+"""What a trainer notes that has not stopped; how much was spent menus say, when they are in effect."""
 LEAVES = 5.0
 """Seconds for which a trainer that is stopped hands over what it leads."""
 
@@ -70,10 +70,6 @@ class Trainer:
         self._beat, self._looked, self._written, self._older = 0.0, 0.0, 0.0, False
         self._notes: dict[str, tuple[float, str]] = {}  # everybody's, when it looked last
         self._pause = listens
-        self._note, self._spent = (
-            "{}",
-            dict[str, tuple[str, float]](),
-        )  # by population: at which head, how much
 
     def __repr__(self) -> str:
         return f"<Trainer {self.name} of {', '.join(self.led)}>"
@@ -127,21 +123,20 @@ class Trainer:
             )
         if now >= self._looked + LOOKS:
             self._look(now)
-        since, changes = self._store.changed(self._since)
-        for number, change in changes.items():
-            placement = self._placement(number)
-            if placement is None or not placement.knows(change):
-                self._put(number)
-        self._since = since
-        for number in self._agenda.due(now):
-            row = self._rows[number]
-            if (population := self.led.get(row.population)) is None or population.stopped:
-                self._agenda.drop(number)
+        due, until = self._due(now), None
+        if any(len(self._numbers[name]) > 1 for name in due):  # then what was earlier comes first
+            until = self._write_time()
+            due = self._due(until)
+        noted = {name.removeprefix("placement ") for name, (_, note) in self._notes.items() if note}
+        for name, rows in due.items():
+            if (population := self.led.get(name)) is None or population.stopped:
+                for row in rows:
+                    self._agenda.drop(row.number)
                 continue
             listens = max(population.since + self._pause, now + POLL) if self._listens(population) else 0.0
-            noted = bool(self._notes.get(f"placement {row.name}", (0.0, ""))[1])
             try:
-                self._agenda.put(number, population.step(row, now, listens, noted))
+                for number, moment in population.step(rows, now, until, listens, noted).items():
+                    self._agenda.put(number, moment)
             except Superseded:
                 self._let_go(population)
 
@@ -156,6 +151,18 @@ class Trainer:
             self._store.beat(self.name)
 
     # What happened.
+
+    def _due(self, now: float) -> dict[str, list[PlacementRow]]:
+        """By population the placements to which something has happened that they do not know, or whose moment it is."""
+        since, changes = self._store.changed(self._since)
+        for number, change in changes.items():
+            placement = self._placement(number)
+            if placement is None or not placement.knows(change):
+                self._put(number)
+        self._since, found = since, dict[str, list[PlacementRow]]()
+        for number in self._agenda.due(now):
+            found.setdefault(self._rows[number].population, []).append(self._rows[number])
+        return found
 
     def _placement(self, number: int) -> Placement | None:
         """A placement that is open."""
@@ -190,17 +197,9 @@ class Trainer:
         self._older = self._older or self._store.beats().get(self.name, (0.0, ""))[0] < last
         if self._older:
             return
-        self._beat = self._store.beat(self.name, self._note)
+        self._beat = self._store.beat(self.name, WELL)
         with suppress(OSError):  # no room for it: then an earlier time is noted, and it is tried again
             put_back.note(self._folder, self.name, self._beat)
-
-    def _accounts(self) -> dict[str, tuple[float, float]]:
-        """Of each population what was spent and its budget, as epsilons: public, as ledgers are."""
-        ledgers = {name: each.ledger for name, each in self.led.items() if each.ledger is not None}
-        for name, ledger in ledgers.items():
-            if self._spent.get(name, ("", 0.0))[0] != ledger.head:
-                self._spent[name] = ledger.head, ledger.spent()
-        return {name: (self._spent[name][1], ledger.budget.epsilon) for name, ledger in ledgers.items()}
 
     # Who leads what.
 
@@ -229,7 +228,6 @@ class Trainer:
             self._lead(name, after)
         self._looked = now if len(shares.take) <= AT_ONCE else 0.0
         self._compare()
-        self._note = msgspec.json.encode(self._accounts()).decode()
 
     def _lead(self, name: str, after: int) -> None:
         self._tried[name] = after + 1

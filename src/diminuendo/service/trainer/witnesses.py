@@ -51,17 +51,16 @@ class Witnesses:
 
 
 class Heads:
-    """The heads of a population's ledger, as far as somebody asked for them."""
+    """The heads of a population's ledger, as far as somebody asked for them; for the trainer of that epoch."""
 
-    def __init__(self, store: Store, population: str) -> None:
-        self._store, self._population = store, population
+    def __init__(self, store: Store, population: str, epoch: int) -> None:
+        self._store, self._population, self._epoch = store, population, epoch
         self._heads: set[str] = set()
-        self._many = 0
 
     def has(self, head: str) -> bool:
-        """Whether the ledger in the store has, or had, that head; a menu without one says nothing of it."""
+        """Whether the ledger in the store has, or had, that head; also in a line that is not shown to others yet:
+        the clock of a front end may be a moment ahead."""
         if head not in self._heads:
-            lines = self._store.ledger(self._population, self._many)
-            self._many += len(lines)
+            lines = self._store.books(self._population, self._epoch).lines.read().splitlines()
             self._heads.update(msgspec.json.decode(line)["hash"] for line in lines)
-        return not head or head in self._heads
+        return head in self._heads

@@ -60,9 +60,14 @@ class ParquetTable(FrameTable):
         self._given = self._file.schema_arrow.names
         super().__init__(dict.fromkeys(tidied(self._given)), path.name)
 
+    def given(self, name: str) -> str:
+        """What this column is called in the file."""
+        found: str = self._given[self.header.index(name)]
+        return found
+
     def columns(self, names: Sequence[str]) -> dict[str, Any]:
         """Those columns."""
-        given = [self._given[self.header.index(name)] for name in names]
+        given = [self.given(name) for name in names]
         batches = []
         try:
             for batch in self._file.iter_batches(columns=given):

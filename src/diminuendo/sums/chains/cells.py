@@ -16,16 +16,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from diminuendo._numba import kernel
 from diminuendo.errors import InvalidInput, refuse_copies
 from diminuendo.privacy.ledger import Paid
 from diminuendo.randomness import rounded_normal
 from diminuendo.randomness.words import SecretRandomness
 from diminuendo.sums.chains.cost import shared_deviations
 from diminuendo.sums.chains.focus import SHARES, checked_weights
-from diminuendo.sums.chains.release import Answers, add_weighted, clipped
+from diminuendo.sums.chains.people.frozen import AskedPeople
 from diminuendo.sums.clip import Clip
-from diminuendo.types import Floats, Ints
+from diminuendo.types import Ints
 
 
 class ValueColumn(NamedTuple):
@@ -106,16 +105,15 @@ class CellRelease:
 
     def __init__(
         self,
-        people: Answers,
+        people: AskedPeople,
         columns: Sequence[ValueColumn],
         clip: Clip,
         paid: Paid,
         apart: Deviations,
-        factors: Floats,
+        n_items: int,
     ) -> None:
-        self._people, self._columns, self._clip, self._paid = people, columns, clip, paid
-        self.deviations, self.limit, self._factors = apart, clip.limit, factors
-        self._ticks: Ints | None = None
+        self._people, self._columns, self._paid = people, columns, paid
+        self.deviations, self.limit, self._n_items = apart, clip.limit, n_items
 
     def __repr__(self) -> str:
         return f"<CellRelease {self._paid.name}, {len(self._columns)} columns>"
@@ -125,17 +123,14 @@ class CellRelease:
         sigma, (size, of_type) = self.deviations.cells[column], self._columns[column]
         if np.isinf(sigma):
             return None
-        people, shape = self._people, (size, len(self._factors))
+        part, shape = f"cells{column:04d}", (size, self._n_items)
+        total = None if self._paid.has(part) else self._people.singles(of_type, size)
 
         def draw() -> Ints:
-            if self._ticks is None:
-                self._ticks, _ = clipped(people, self._clip, self._factors)
-            total = np.zeros(shape, dtype=np.int64)
-            whose = of_type[people.types]
-            add_weighted(people.starts, people.items, self._ticks, people.weights, whose, total)
+            assert total is not None
             return rounded_normal.rounded_normal(total, sigma, secret).ravel()
 
-        return self._paid.once(f"cells{column:04d}", draw, secret).reshape(shape)
+        return self._paid.once(part, draw, secret).reshape(shape)
 
     def counts(self, column: int, secret: SecretRandomness) -> Ints | None:
         """For each value the sum of weights of its people, in ticks, with noise; None where it has no share."""
@@ -143,17 +138,11 @@ class CellRelease:
         if np.isinf(sigma):
             return None
 
+        part = f"counts{column:04d}"
+        total = None if self._paid.has(part) else self._people.counts(of_type, size, self.limit)
+
         def draw() -> Ints:
-            total = np.zeros(size, dtype=np.int64)
-            _count(of_type[self._people.types], self._people.weights, self._clip.limit, total)
+            assert total is not None
             return rounded_normal.rounded_normal(total, sigma, secret)
 
-        return self._paid.once(f"counts{column:04d}", draw, secret)
-
-
-@kernel
-def _count(values: Ints, weights: Ints, unit: int, total: Ints) -> None:
-    """Add `unit` for each person, as often as her weight says, to her value, if it is known."""
-    for person in range(len(values)):
-        if values[person] >= 0:
-            total[values[person]] += unit * weights[person]
+        return self._paid.once(part, draw, secret)

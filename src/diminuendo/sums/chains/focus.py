@@ -84,11 +84,15 @@ def clip_focused(
     ticks: Ints,
     scales: Floats,
 ) -> None:
-    """Everybody's values, times the factors of their items, clipped; `scales`: by what each person was multiplied."""
+    """Everybody's values, times the factors of their items, clipped; `scales`: by what each person was multiplied.
+
+    People may lie in the midst of others: ticks begin with the first of them.
+    """
+    base = starts[0]
     for person in range(len(starts) - 1):
         low, size = starts[person], starts[person + 1] - starts[person]
         for j in range(size):
             row[j] = factors[items[low + j]] * values[low + j]
         scales[person] = clip_row(rule, row, 0, size, scratch)
         for j in range(size):
-            ticks[low + j] = scratch[j]
+            ticks[low - base + j] = scratch[j]

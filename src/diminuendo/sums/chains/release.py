@@ -9,15 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from diminuendo import _validate
-from diminuendo._numba import kernel
 from diminuendo._validate import as_floats
 from diminuendo.errors import InvalidInput, refuse_copies
 from diminuendo.privacy.ledger import Paid
 from diminuendo.randomness import rounded_normal
 from diminuendo.randomness.words import SecretRandomness
-from diminuendo.sums.chains.focus import clip_focused
+from diminuendo.sums.chains.people.frozen import AskedPeople, FrozenPeople, PeopleLost
 from diminuendo.sums.chains.sets_by_type import no_items
-from diminuendo.sums.clip import Clip
 from diminuendo.types import EMPTY_SLOT, Floats, Ints
 
 
@@ -29,30 +27,10 @@ def _row(number: int) -> str:
 FIRST_ROW = _row(0)
 
 
-class Answers(NamedTuple):
-    """What people said, person after person; all of it secret."""
-
-    starts: Ints
-    """Where each person's entries begin."""
-    items: Ints
-    values: Floats
-    """What each item is worth to her by itself."""
-    weights: Ints
-    """Of each person in this release."""
-    types: Ints
-    """What is known of each person, as a number (streams/contexts.py); 0 where there are no contexts."""
-
-    def __repr__(self) -> str:
-        return "<Answers>"
-
-
 class _Begun(NamedTuple):
     """A row that is not published yet, or is and was not counted: it is asked for again as it was."""
 
     items: Ints
-    asked: NDArray[np.bool_]
-    after: Ints
-    """What those who are asked have left after it, entry by entry."""
     lost: Ints
     """(questions, items): what those of each question lose together, with weights."""
     replayed: bool
@@ -90,18 +68,17 @@ class ChainRelease:
 
     def __init__(
         self,
-        people: Answers,
-        clip: Clip,
+        people: AskedPeople,
         paid: Paid,
         sigmas: tuple[float, float],
         factors: Floats,
         n_types: int = 1,
     ) -> None:
         self._n_items, self.n_types = len(factors), n_types
-        self._ceiling, self._paid, self.sigmas = clip.ceiling, paid, sigmas
-        self.starts, self.items, self.types, self.factors = people.starts, people.items, people.types, factors
-        self._weights = people.weights
-        self._left, self._scales = clipped(people, clip, factors)
+        self._people, self._paid, self.sigmas, self.factors = people, paid, sigmas, factors
+        self._whole: Ints | None = None  # singles without noise, where they are known
+        self._lost: Ints = np.zeros(len(factors), dtype=np.int64)  # by all rows so far, of everybody
+        self._cut = False  # whether somebody was lost on the way
         self.joined: list[Joined] = []
         """The rows that were published."""
         self.what_is_left: Ints | None = None
@@ -118,19 +95,45 @@ class ChainRelease:
         """The items that have joined, and their rows as published, where there is one type."""
         return [(int(row.items[0]), row.sums[0]) for row in self.joined]
 
+    @property
+    def items(self) -> NDArray[Any]:
+        """The items of every stored entry, person after person: in this order `row` takes gains."""
+        people = self._here().flat()
+        return people.items[people.starts[0] : people.starts[-1]]
+
+    @property
+    def starts(self) -> Ints:
+        """Where each person's entries begin in `items`, and at last where they end."""
+        people = self._here().flat()
+        found: Ints = people.starts - people.starts[0]
+        return found
+
+    def _here(self) -> FrozenPeople:
+        if not isinstance(self._people, FrozenPeople):
+            raise InvalidInput("These people are kept elsewhere, and are asked there.")
+        return self._people
+
     def singles(self, secret: SecretRandomness) -> Ints:
         """The weighted sum of what each item is worth by itself, in ticks times weights, with noise."""
         if self.joined:
             raise InvalidInput("Singles come before the first item joins.")
-        nothing, everybody = np.array([-1]), np.zeros(self.n_types, dtype=np.int64)
+        if not self._paid.has("singles"):
+            self._singles_of_all()  # before the ledger is held
         found: Ints
-        (found,) = self._once(
-            "singles", nothing, 1, lambda: self._sums_of(everybody, 1), self.sigmas[0], secret
-        )
+        (found,) = self._once("singles", np.array([-1]), 1, self._singles_of_all, self.sigmas[0], secret)
         return found
 
+    def _singles_of_all(self) -> Ints:
+        if self._whole is None:
+            self._whole = self._people.singles(np.zeros(self.n_types, dtype=np.int64), 1)
+        return self._whole
+
     def row(
-        self, item: int, gains: Any, secret: SecretRandomness, asked: NDArray[np.bool_] | None = None
+        self,
+        item: int,
+        gains: Any,
+        secret: SecretRandomness,
+        asked: NDArray[np.bool_] | None = None,
     ) -> Ints:
         """The weighted sum of what each item loses when `item` joins the chain of everybody, with noise."""
         item = _validate.whole(item, 0, self._n_items - 1, "item")
@@ -143,38 +146,30 @@ class ChainRelease:
         """(questions, items): the weighted sum of what each item loses when those of `items` join, with noise.
 
         `items`: for each type the item that joins its chain; EMPTY_SLOT: none, and people of that type are not asked.
-        `gains`: what each stored entry (see `items`) would add after her chain with the new item. Any numbers will do.
-        `asked`: of whom there are gains; the others lose nothing. Without it, of everybody.
+        `gains`: what each stored entry (see `items`) would add after her chain with the new item, any numbers will do;
+        or None, where people can be asked themselves. `asked`: of whom there are gains; the others lose nothing.
 
         If it fails, as on a full disk, the same row may be asked for again: it is of the gains that were given first.
         """
-        now = as_floats(gains)
-        if now.shape != self.items.shape:
-            raise InvalidInput(f"Expected one gain per stored entry; got shape {now.shape}.")
+        said = None if gains is None else self._said(gains, asked)
         chosen = self._checked(items)
-        if asked is None:
-            asked = np.ones(len(self._weights), dtype=np.bool_)
-        if asked.shape != self._weights.shape:
-            raise InvalidInput(f"Expected yes or no for each stored person; got shape {asked.shape}.")
         part, pending = self._part(), self._begun
         questions, many = self._questions(chosen)
         if pending is not None and (pending.items == chosen).all():
             begun = pending
         else:
-            replayed, whose = self._from_before(part), questions[self.types]
-            asked = asked & (whose >= 0)
-            after, lost = np.empty_like(self._left), np.zeros((many, self._n_items), dtype=np.int64)
-            said = now, asked, self.factors, self._ceiling, chosen[self.types]
-            fall(self.starts, self.items, self._scales, *said, self._left, after)
-            add_losses(self.starts, self.items, asked, self._left, after, self._weights, whose, lost)
-            begun = self._begun = _Begun(chosen, asked, after, lost, replayed)
+            # What was drawn before a crash is what it is: nothing else will be, so nobody need be asked.
+            replayed = self._from_before(part)
+            lost = np.zeros((many, 0), np.int64) if replayed else self._losses(chosen, questions, many, said)
+            begun = self._begun = _Begun(chosen, lost, replayed)
         try:
             found = self._once(part, chosen, many, lambda: begun.lost, self.sigmas[1], secret)
         except OtherChain:
             self._begun = pending  # which can still be had
             raise
-        # Only now: else it may be tried again.
-        take(self.starts, begun.asked, begun.after, self._left)
+        if not begun.replayed:  # only now: else it may be tried again
+            self._take(chosen)
+            self._lost = self._lost + begun.lost.sum(axis=0)
         self.joined, self._sets, self._replayed, self._begun = (
             [*self.joined, Joined(chosen, questions, found)],
             self._sets.joined_by(chosen),
@@ -182,6 +177,35 @@ class ChainRelease:
             None,
         )
         return found
+
+    def _said(self, gains: Any, asked: NDArray[np.bool_] | None) -> tuple[Floats, NDArray[np.bool_]]:
+        """What entries add, and of whom that is known, at the door."""
+        now, people = as_floats(gains), self._here()
+        if now.shape != self.items.shape:
+            raise InvalidInput(f"Expected one gain per stored entry; got shape {now.shape}.")
+        everybody = np.ones(len(people), dtype=np.bool_) if asked is None else asked
+        if everybody.shape != (len(people),):
+            raise InvalidInput(f"Expected yes or no for each stored person; got shape {everybody.shape}.")
+        return now, everybody
+
+    def _losses(
+        self, chosen: Ints, questions: Ints, many: int, said: tuple[Floats, NDArray[np.bool_]] | None
+    ) -> Ints:
+        try:
+            self._singles_of_all()  # before the first row: rows and rest are of the same people
+            if said is None:
+                return self._people.row(chosen, questions, many)
+            return self._here().row(chosen, questions, many, said)
+        except PeopleLost:
+            self._cut = True
+            raise
+
+    def _take(self, chosen: Ints) -> None:
+        """People go on. Should some be lost, this row is published all the same, and no other will be."""
+        try:
+            self._people.take(chosen)
+        except PeopleLost:
+            self._cut = True
 
     def _checked(self, items: Ints) -> Ints:
         """An item for each type, at the door."""
@@ -213,19 +237,24 @@ class ChainRelease:
 
     def rest_by_type(self, secret: SecretRandomness) -> Ints:
         """(sets, items): the weighted sum of what is left, for people of each set (see `sets`). Then it is over."""
-        self._from_before("rest")
-        whose, many = self.sets()
+        replayed = self._from_before("rest")
+        many = self.sets()[1]
+        total = (
+            np.zeros((many, 0), dtype=np.int64) if replayed else self._rests(many)
+        )  # else before the ledger is held
         so_far = np.array([len(self.joined)])
-        self.what_is_left = self._once(
-            "rest", so_far, many, lambda: self._sums_of(whose, many), self.sigmas[1], secret
-        )
+        self.what_is_left = self._once("rest", so_far, many, lambda: total, self.sigmas[1], secret)
         return self.what_is_left
 
-    def _sums_of(self, whose: Ints, many: int) -> Ints:
-        """(many, items): the weighted sums of what is left, of people of types that are put together so."""
-        total = np.zeros((many, self._n_items), dtype=np.int64)
-        add_weighted(self.starts, self.items, self._left, self._weights, whose[self.types], total)
-        return total
+    def _rests(self, many: int) -> Ints:
+        """(sets, items): what is left. The people of one set are everybody: singles without what was lost."""
+        if many == 1:
+            return self._singles_of_all() - self._lost
+        try:
+            return self._people.sums(self._sets.of_type, many)
+        except PeopleLost:
+            self._cut = True
+            raise
 
     def goes_on(self, rest: bool = False) -> bool:
         """Whether the next row, or the rest, can be had: after a crash only what was drawn before it."""
@@ -233,7 +262,11 @@ class ChainRelease:
 
     def _can_be_had(self, part: str) -> bool:
         """Whether this part was drawn, or nothing was that it would have to agree with and is not known here."""
+        alone = (
+            part == "rest" and self._whole is not None and self.sets()[1] == 1
+        )  # nobody need be asked for it
         unknown = self._replayed or self._paid.has(self._part()) or self._paid.has("rest")
+        unknown = unknown or (self._cut and not alone)
         return self._paid.has(part) or not unknown
 
     def _part(self) -> str:
@@ -274,75 +307,3 @@ class ChainRelease:
                 f"{what} was drawn for {before.tolist()} before, not {about.tolist()}; one release is one chain."
             )
         return sums.reshape(many, self._n_items)
-
-
-def clipped(people: Answers, clip: Clip, factors: Floats) -> tuple[Ints, Floats]:
-    """What people say, times the factors of their items, clipped to ticks; and by what each was multiplied."""
-    ticks, scales = np.zeros(len(people.items), dtype=np.int64), np.empty(len(people.weights))
-    room = np.empty(len(factors)), np.empty(len(factors), dtype=np.int64)
-    clip_focused(clip.rule, people.starts, people.items, people.values, factors, *room, ticks, scales)
-    return ticks, scales
-
-
-@kernel
-def add_weighted(starts: Ints, items: Ints, ticks: Ints, weights: Ints, whose: Ints, total: Ints) -> None:
-    """Add everybody's ticks to the row of the total that is hers, if any, each as often as her weight says."""
-    for person in range(len(starts) - 1):
-        row = whose[person]
-        if row >= 0:
-            for j in range(starts[person], starts[person + 1]):
-                total[row, items[j]] += weights[person] * ticks[j]
-
-
-@kernel
-def add_losses(
-    starts: Ints,
-    items: Ints,
-    asked: NDArray[np.bool_],
-    left: Ints,
-    after: Ints,
-    weights: Ints,
-    whose: Ints,
-    total: Ints,
-) -> None:
-    """Add to their rows of the total what those who are asked lose, each as often as her weight says."""
-    for person in range(len(starts) - 1):
-        if asked[person]:
-            for j in range(starts[person], starts[person + 1]):
-                total[whose[person], items[j]] += weights[person] * (left[j] - after[j])
-
-
-@kernel
-def take(starts: Ints, asked: NDArray[np.bool_], after: Ints, left: Ints) -> None:
-    """From now on those who were asked have left what is in `after`."""
-    for person in range(len(starts) - 1):
-        if asked[person]:
-            for j in range(starts[person], starts[person + 1]):
-                left[j] = after[j]
-
-
-@kernel
-def fall(
-    starts: Ints,
-    items: Ints,
-    scales: Floats,
-    gains: Floats,
-    asked: NDArray[np.bool_],
-    factors: Floats,
-    ceiling: float,
-    joined: Ints,
-    left: Ints,
-    after: Ints,
-) -> None:
-    """What those who are asked have left after an item has joined, each person's own of `joined`.
-
-    What is left never rises and never falls below 0, so all losses together are at most what was there.
-    """
-    for person in range(len(starts) - 1):
-        if asked[person]:
-            for j in range(starts[person], starts[person + 1]):
-                if items[j] == joined[person] or not gains[j] > 0.0:
-                    after[j] = 0
-                else:
-                    gain = factors[items[j]] * min(gains[j], ceiling)
-                    after[j] = min(left[j], int(scales[person] * gain))

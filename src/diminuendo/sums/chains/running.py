@@ -36,7 +36,7 @@ from diminuendo.randomness.words import SecretRandomness
 from diminuendo.sums.batch import csr_rows
 from diminuendo.sums.chains.cost import partition, release_cost, split_deviations, squared_shifts
 from diminuendo.sums.chains.focus import FULL, SHARES, checked_weights, clip_focused
-from diminuendo.sums.chains.release import add_weighted, fall
+from diminuendo.sums.chains.people.frozen import add_weighted, fall
 from diminuendo.sums.chains.weights import RunningWeights
 from diminuendo.sums.clip import Clip, gains_row
 from diminuendo.sums.schedule import Schedule

@@ -41,7 +41,7 @@ from diminuendo.sums.chains.cells import Deviations, SharedFocus, ValueColumn, c
 from diminuendo.sums.chains.cost import cost_of_one, partition, release_cost, squared_shifts
 from diminuendo.sums.chains.focus import FULL, checked_weights, clip_focused
 from diminuendo.sums.chains.joined import BatchSums, JoinedSums, no_sums, read_sums
-from diminuendo.sums.chains.release import add_weighted, fall
+from diminuendo.sums.chains.people.frozen import add_weighted, fall
 from diminuendo.sums.chains.running import NO_ITEM, Question
 from diminuendo.sums.chains.weights import RunningWeights
 from diminuendo.sums.clip import Clip, gains_row

@@ -13,7 +13,7 @@ Excludes   timing, and the memory of the process, which holds what people said.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -46,15 +46,18 @@ from diminuendo.sums.chains.cost import (
     squared_shifts,
 )
 from diminuendo.sums.chains.focus import FULL, Focus, checked_focus
-from diminuendo.sums.chains.release import FIRST_ROW, Answers, ChainRelease
+from diminuendo.sums.chains.people.answers import Group
+from diminuendo.sums.chains.people.entries import Entries
+from diminuendo.sums.chains.people.frozen import AskedPeople, FrozenPeople
+from diminuendo.sums.chains.release import FIRST_ROW, ChainRelease
 from diminuendo.sums.chains.weights import UNIT
-from diminuendo.sums.clip import Clip, cut_all, gains_row, rising
+from diminuendo.sums.clip import Clip, gains_row, rising
 from diminuendo.sums.private_sum import ROOM
 from diminuendo.sums.schedule import Schedule
 from diminuendo.types import Floats, Ints
 
-FEWEST, SHARE = 256, 32
-"""Who comes alone waits until at least 256 wait, and at least one for every 32 who are stored."""
+Asked = Callable[[Ints, Floats], AskedPeople]
+"""From the weights of batches and the factors of items to the people of a release, as they are now."""
 
 
 class StoredPeople:
@@ -90,14 +93,8 @@ class StoredPeople:
         ledger.hold(name)
         self._partition = partition(name, schedule, ledger)
         self._added = 0
-        self._batches = np.empty(0, dtype=np.int64)
-        self._starts = np.zeros(1, dtype=np.int64)
-        self._items = np.empty(0, dtype=np.int64)
-        self._types = np.empty(0, dtype=np.int64)
-        self._values = np.empty(0)  # cut to what one entry may be; clipped to whole ticks at each release
-        self._waiting: list[
-            tuple[int, int, Ints, Floats]
-        ] = []  # added since the arrays were last put together
+        self.entries = Entries(self.n_items, self.n_types, self.clip.ceiling)
+        """Everybody who is stored here."""
 
     def __repr__(self) -> str:
         return f"<StoredPeople, {self.n_items} items>"
@@ -109,9 +106,8 @@ class StoredPeople:
         """
         row, places = gains_row(values, indices, self.n_items)
         kind = _validate.whole(kind, 0, self.n_types - 1, "type")
-        self._room(1, batch)
-        self._waiting.append((int(batch), kind, places, row.copy()))
-        self._gather()
+        self.admit(1, batch)
+        self.entries.add(places, row.copy(), int(batch), kind)
 
     def add_rows(self, rows: Any, *, batch: int, kinds: Ints | None = None) -> None:
         """Many people of one batch at once: one per row of a scipy CSR matrix; `kinds`: their types."""
@@ -120,27 +116,17 @@ class StoredPeople:
         types = np.zeros(people, dtype=np.int64) if kinds is None else np.asarray(kinds)
         if types.shape != (people,) or ((types < 0) | (types >= self.n_types)).any():
             raise InvalidInput(f"Types are from 0 to {self.n_types - 1}, one for each of {people} people.")
-        self._room(people, batch)
-        if people < FEWEST:
-            ends = starts.tolist()
-            self._waiting += [
-                (int(batch), kind, places[low:high], values[low:high])
-                for kind, low, high in zip(types.tolist(), ends, ends[1:], strict=False)
-            ]
-            self._gather()
-        else:
-            self._put_together()
-            self._append(np.full(people, batch), types, starts, places, values)
+        self.admit(people, batch)
+        self.entries.add_rows(starts, places, values, int(batch), types)
 
     def forget(self, before: int) -> None:
         """Drop everybody of batches before that one. What they paid for is not given back."""
-        self._put_together()
-        self._keep(self._some(self._batches >= before))
+        self.entries.put_together()
+        self.entries.keep_only(self.entries.batches.array >= before)
 
     def keep_only(self, stays: NDArray[np.bool_]) -> None:
         """Drop the others. What they paid for is not given back, nor may somebody else come in their place."""
-        self._put_together()
-        self._keep(self._some(stays))
+        self.entries.keep_only(stays)
 
     def sigmas(
         self, weights: Ints, cost: Gaussian | ContinuousGaussian, singles: float = 0.5
@@ -171,7 +157,8 @@ class StoredPeople:
         paid = self._bought(number, whole, sigmas, "a chain over")
         if paid.has("focus"):
             raise InvalidInput(f"Release {number} was begun with a focus; go on with `focused`.")
-        return ChainRelease(self._answers(whole), self.clip, paid, sigmas, np.ones(self.n_items))
+        factors = np.ones(self.n_items)
+        return ChainRelease(self.stored(whole, factors), paid, sigmas, factors)
 
     def focused(
         self,
@@ -180,6 +167,7 @@ class StoredPeople:
         sigmas: tuple[float, float],
         focus: Focus,
         secret: SecretRandomness,
+        asked: Asked | None = None,
     ) -> ChainRelease:
         """As `release`, and at the same price, with a focus, by which the cost is shared out too.
 
@@ -189,10 +177,11 @@ class StoredPeople:
         paid = self._bought(number, whole, sigmas, "a chain over")
         begun = any(paid.has(part) for part in ("singles", FIRST_ROW, "rest"))
         if begun and not paid.has("focus"):  # without one, as by a version that had none
-            return ChainRelease(self._answers(whole), self.clip, paid, sigmas, np.ones(self.n_items))
+            factors = np.ones(self.n_items)
+            return ChainRelease((asked or self.stored)(whole, factors), paid, sigmas, factors)
         kept = focus.kept(paid, secret)
         split = split_deviations(squared_shifts(self.n_items, self.clip), sigmas, kept.share)
-        return ChainRelease(self._answers(whole), self.clip, paid, split, kept.factors)
+        return ChainRelease((asked or self.stored)(whole, kept.factors), paid, split, kept.factors)
 
     def around(
         self,
@@ -202,6 +191,7 @@ class StoredPeople:
         slate: Sequence[int] | Ints,
         focus: Focus,
         secret: SecretRandomness,
+        asked: Asked | None = None,
     ) -> AroundRelease:
         """In place of the chain of release `number`, at its price: one question, around a slate.
 
@@ -213,7 +203,7 @@ class StoredPeople:
         factors = focus.kept(paid, secret).factors
         cost = cost_of_one(squared_shifts(self.n_items, self.clip), sigmas)
         sigma = deviation_for(cost, self.clip.sensitivity_squared((len(shown) + 1) * self.n_items))
-        return AroundRelease(self._answers(whole), shown, self.clip, paid, sigma, factors)
+        return AroundRelease((asked or self.stored)(whole, factors), shown, paid, sigma, factors)
 
     def in_contexts(
         self,
@@ -222,15 +212,17 @@ class StoredPeople:
         sigmas: tuple[float, float],
         focus: SharedFocus,
         secret: SecretRandomness,
+        asked: Asked | None = None,
     ) -> tuple[ChainRelease, CellRelease]:
         """As `focused`, at the same price, with a chain for each type, and with cells of columns besides."""
         whole, paid, kept = self._shared(number, weights, sigmas, focus, "a chain over", secret)
-        shifts, people = squared_shifts(self.n_items, self.clip), self._answers(whole)
-        apart = self._apart(kept, sigmas, shifts[1])
-        chain = ChainRelease(
-            people, self.clip, paid, (apart.singles, apart.others), kept.weights / FULL, self.n_types
+        shifts, people = (
+            squared_shifts(self.n_items, self.clip),
+            (asked or self.stored)(whole, kept.weights / FULL),
         )
-        return chain, CellRelease(people, self.columns, self.clip, paid, apart, kept.weights / FULL)
+        apart = self._apart(kept, sigmas, shifts[1])
+        chain = ChainRelease(people, paid, (apart.singles, apart.others), kept.weights / FULL, self.n_types)
+        return chain, CellRelease(people, self.columns, self.clip, paid, apart, self.n_items)
 
     def around_in_contexts(
         self,
@@ -240,15 +232,16 @@ class StoredPeople:
         slate: Sequence[int] | Ints,
         focus: SharedFocus,
         secret: SecretRandomness,
+        asked: Asked | None = None,
     ) -> tuple[AroundRelease, CellRelease]:
         """As `around`, at the same price, with cells of columns besides."""
         shown = checked_slate(slate, self.n_items)
         about = f"{AROUND} {len(shown)} of"
         whole, paid, kept = self._shared(number, weights, sigmas, focus, about, secret)
-        size, people = (len(shown) + 1) * self.n_items, self._answers(whole)
+        size, people = (len(shown) + 1) * self.n_items, (asked or self.stored)(whole, kept.weights / FULL)
         apart = self._apart(kept, sigmas, self.clip.sensitivity_squared(size))
-        asked = AroundRelease(people, shown, self.clip, paid, apart.others, kept.weights / FULL)
-        return asked, CellRelease(people, self.columns, self.clip, paid, apart, kept.weights / FULL)
+        around = AroundRelease(people, shown, paid, apart.others, kept.weights / FULL)
+        return around, CellRelease(people, self.columns, self.clip, paid, apart, self.n_items)
 
     def _shared(
         self,
@@ -273,31 +266,30 @@ class StoredPeople:
         known = "".join(f", by {column.size} values" for column in self.columns)
         return self.ledger.bought(event, name, f"{about} {self.n_items} items{known}")
 
-    def _answers(self, weights: Ints) -> Answers:
+    def stored(self, weights: Ints, factors: Floats) -> FrozenPeople:
         """Everybody who is stored now; people of batches that have no weight yet are not asked."""
-        self._put_together()
-        padded = np.concatenate([weights, np.zeros(len(self.schedule), dtype=np.int64)])
-        return Answers(self._starts, self._items, self._values, padded[self._batches], self._types)
+        return FrozenPeople(map(Group, self.entries.answers(weights)), self.clip, factors)
 
     def __len__(self) -> int:
         """How many are stored: as private as whether somebody answered."""
-        return len(self._batches) + len(self._waiting)
+        return len(self.entries)
 
     def snapshot(self, only: NDArray[np.bool_] | None = None) -> bytes:
         """Everybody who is stored, or some of them. As private as what people said."""
-        self._put_together()
-        batches, types, *rest = self._arrays() if only is None else self._some(only)
+        return self.packed(self.entries.arrays(only))
+
+    def packed(self, arrays: Sequence[NDArray[Any]]) -> bytes:
+        """These people, wherever they are stored (see `Entries.arrays`), for a snapshot."""
+        batches, types, *rest = arrays
         known = [types] if self.columns else []
         return snapshots.packed(self._facts(), [np.array([self._added]), batches, *rest, *known])
 
-    def _some(self, stays: NDArray[np.bool_]) -> list[Any]:
-        lengths = np.diff(self._starts)
-        entries = np.repeat(stays, lengths)
-        starts = np.concatenate([[0], np.cumsum(lengths[stays])])
-        return [self._batches[stays], self._types[stays], starts, self._items[entries], self._values[entries]]
-
     def restore(self, snapshot: bytes) -> None:
         """Go on from a snapshot of people that were stored under the same arguments."""
+        self.entries.fill(self.unpacked(snapshot))
+
+    def unpacked(self, snapshot: bytes) -> list[NDArray[Any]]:
+        """The people of a snapshot, who count as added here; refuses those who could not have been."""
         added, batches, *found = snapshots.read(snapshot, self._facts())
         types = found.pop() if self.columns and len(found) > 3 else np.zeros(len(batches), dtype=np.int64)
         *scales, starts, items, values = found
@@ -318,46 +310,18 @@ class StoredPeople:
         if not sound:
             raise InvalidInput("The snapshot holds people who could not have been added; it was altered.")
         self._added = int(added[0])
-        self._keep([batches, types.astype(np.int64), starts, items, values.astype(np.float64)])
+        return [batches, types.astype(np.int64), starts, items, values.astype(np.float64)]
 
     def _facts(self) -> dict[str, Any]:
         known = tuple(column.size for column in self.columns)
         return {"stored": repr((self.n_items, self.clip, self.schedule.ends, self.name, *known))}
 
-    def _keep(self, arrays: list[Any]) -> None:
-        """All at once, nobody waiting: compiled code trusts that they fit each other."""
-        self._batches, self._types, self._starts, self._items, self._values, self._waiting = *arrays, []
-
-    def _arrays(self) -> list[Any]:
-        return [self._batches, self._types, self._starts, self._items, self._values]
-
-    def _room(self, people: int, batch: int) -> None:
+    def admit(self, people: int, batch: int) -> None:
+        """`people` more come in a batch; refuses more than there was room for."""
         _validate.whole(batch, 0, len(self.schedule) - 1, "batch")
         if self._added + people > self.schedule.rounds:
             raise InvalidInput(f"More than the {self.schedule.rounds} people that there was room for.")
         self._added += people
-
-    def _gather(self) -> None:
-        if len(self._waiting) >= max(FEWEST, len(self) // SHARE):
-            self._put_together()
-
-    def _put_together(self) -> None:
-        if self._waiting:
-            batches, types, places, values = zip(*self._waiting, strict=True)
-            starts = np.concatenate([[0], np.cumsum([len(row) for row in places])])
-            self._append(
-                np.array(batches), np.array(types), starts, np.concatenate(places), np.concatenate(values)
-            )
-
-    def _append(self, batches: Ints, types: Ints, starts: Ints, places: Ints, values: Floats) -> None:
-        new = (
-            batches,
-            types,
-            starts[1:] + self._starts[-1],
-            places,
-            cut_all(values, self.clip.ceiling),
-        )
-        self._keep([np.concatenate(pair) for pair in zip(self._arrays(), new, strict=True)])
 
 
 def _checked_weights(weights: Sequence[int] | Ints) -> Ints:

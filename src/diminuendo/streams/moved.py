@@ -1,0 +1,340 @@
+"""People along a growing slate, of whom only those are asked whom an item moves, for releases over many people.
+
+What others would gain is what they would have gained before. As in walks.py people are some of one table, or a Python
+function; what an item that joins would make of them is kept apart until it has joined.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from diminuendo._numba import inline, kernel
+from diminuendo._sparse import SparseRows
+from diminuendo.errors import InvalidInput
+from diminuendo.objectives.family import GainBuffer, Table, add, gains, start
+from diminuendo.objectives.person import largest_state
+from diminuendo.streams.walks import (
+    TOGETHER,
+    Room,
+    Segment,
+    Walkers,
+    buffer_for,
+    gains_around,
+    said,
+    walkers_of,
+    write_gains,
+)
+from diminuendo.sums.chains.people.answers import Moved
+from diminuendo.types import EMPTY_SLOT, Floats, Ints
+
+
+class TableWalk:
+    """Some people of one table along a growing slate, of whom only those are asked whom an item moves.
+
+    Where columns are items and people lie side by side, they are found by looking for the item among the columns: it
+    moves nobody else. `starts` and `items`: their entries, as in `GainWalk`; they may lie in the midst of others.
+    """
+
+    def __init__(self, room: Room, people: Segment, starts: Ints, items: NDArray[Any]) -> None:
+        if len(starts) != len(people) + 1:  # compiled code trusts that they fit each other
+            raise InvalidInput(f"There are entries of {len(starts) - 1} people, and {len(people)} people.")
+        if people.family is None:
+            raise InvalidInput("These people are of no table.")
+        self._room, self._people, self._starts, self._items = room, people, starts, items
+        self._family = people.family
+        self._walk: Walkers | None = None
+
+    def __repr__(self) -> str:
+        return f"<TableWalk, {self._room.n_items} items>"
+
+    def moved_by(self, joining: Ints, types: NDArray[Any]) -> Iterator[Moved]:
+        """Whom her item moves, some after the others; `joining`: of each type, EMPTY_SLOT for none."""
+        if self._walk is None:
+            self._walk = self._people.walkers()
+        walk, (buffer, gained) = self._walk, self._room.taken(self._people)
+        for who in self._may_move(joining, types):
+            sizes = walk.at[who + 1] - walk.at[who]
+            at = np.concatenate([[0], np.cumsum(sizes)])
+            state, before = np.empty(at[-1]), np.empty(int(sizes.max(initial=0)))
+            moved = np.zeros(len(who), dtype=np.bool_)
+            _try(walk, who, joining[types[who]], before, at, state, moved)
+            who, at = who[moved], at[:-1][moved]
+            lengths = self._starts[who + 1] - self._starts[who]
+            begins = np.concatenate([[0], np.cumsum(lengths)])
+            out = np.empty(begins[-1])
+            _ask_some(walk, who, at, state, buffer, self._starts, self._items, gained, begins, out)
+            yield Moved(who, out, (who, at, state))
+
+    def _may_move(self, joining: Ints, types: NDArray[Any]) -> Iterator[Ints]:
+        """Everybody whom it may move, not too many at a time."""
+        rows, first = self._people.rows, int(joining[0])
+        same = first != EMPTY_SLOT and bool((joining == first).all())
+        if same and isinstance(rows, range) and _columns_are_items(self._people):
+            (found,) = self._family.rows(self._people.table, self._room.n_items)
+            low = rows.start
+            while low < rows.stop:
+                who = np.empty(min(TOGETHER, rows.stop - low), dtype=np.int64)
+                many, low = _who_has(found.indptr, found.indices, first, low, rows.stop, who)
+                if many:
+                    yield who[:many] - rows.start
+        else:
+            asked = np.flatnonzero((joining != EMPTY_SLOT)[types])
+            for low in range(0, len(asked), TOGETHER):
+                yield asked[low : low + TOGETHER]
+
+    def join(self, further: Any) -> None:
+        """Some have come so far."""
+        if self._walk is not None:
+            _go_on(self._walk, *further)
+
+    def around(self, slate: Sequence[int]) -> Iterator[tuple[Ints, Floats]]:
+        """What people would gain around a slate: those who want nothing of it gain the same without any item."""
+        rows, buffers = np.asarray(self._people.rows), self._room.taken(self._people)
+        for low in range(0, len(rows), TOGETHER):
+            many = min(TOGETHER, len(rows) - low)
+            cares = self._care(slate, low, many)
+            others = low + np.flatnonzero(~cares)
+            if len(others):
+                walk = walkers_of(self._people.table, rows[others])
+                begins = np.concatenate([[0], np.cumsum(self._starts[others + 1] - self._starts[others])])
+                out = np.empty((1, begins[-1]))
+                beginnings = self._starts[others], self._starts[others + 1]
+                _ask_all(walk, buffers[0], *beginnings, self._items, buffers[1], begins, out[0])
+                yield others, out
+            who = low + np.flatnonzero(cares)
+            if len(who):
+                starts, items = _side_by_side(self._starts, self._items, who)
+                some = replace(self._people, rows=rows[who])
+                for first, found in gains_around(self._room, [some], starts, items, slate):
+                    yield who[first : first + TOGETHER], found
+
+    def _care(self, slate: Sequence[int], low: int, many: int) -> NDArray[np.bool_]:
+        """Who, of `many` people from number `low` on, may want something of a slate."""
+        cares, rows = np.ones(many, dtype=np.bool_), self._people.rows
+        if isinstance(rows, range) and _columns_are_items(self._people):
+            marks = np.zeros(self._room.n_items, dtype=np.bool_)
+            marks[[item for item in slate if item != EMPTY_SLOT]] = True
+            (found,) = self._family.rows(self._people.table, self._room.n_items)
+            _want(found.indptr, found.indices, marks, rows.start + low, cares)
+        return cares
+
+
+class FunctionWalk:
+    """Somebody who is a Python function, along a growing slate."""
+
+    def __init__(self, room: Room, person: Segment, starts: Ints, items: NDArray[Any]) -> None:
+        if len(starts) != 2 or person.function is None:
+            raise InvalidInput("A function is one person.")
+        self._room, self._person, self._function, self._slate = room, person, person.function, list[int]()
+        self._starts, self._items = starts, items
+
+    def __repr__(self) -> str:
+        return f"<FunctionWalk, {self._room.n_items} items>"
+
+    def moved_by(self, joining: Ints, types: NDArray[Any]) -> Iterator[Moved]:
+        """She is asked whatever joins; what she says then is hers to know."""
+        item = int(joining[types[0]])
+        if item != EMPTY_SLOT:
+            slate = [*self._slate, item]
+            answer = said(self._function, slate, self._room.n_items)
+            yield Moved(
+                np.zeros(1, dtype=np.int64), answer[self._items[self._starts[0] : self._starts[1]]], slate
+            )
+
+    def join(self, further: Any) -> None:
+        """She has come so far."""
+        self._slate = further
+
+    def around(self, slate: Sequence[int]) -> Iterator[tuple[Ints, Floats]]:
+        """What she would gain around a slate."""
+        for _, found in gains_around(self._room, [self._person], self._starts, self._items, slate):
+            yield np.zeros(1, dtype=np.int64), found
+
+
+def _columns_are_items(people: Segment) -> bool:
+    """Whether an item that is not among somebody's columns is nothing to her."""
+    family = people.family
+    return family is not None and family.leaves == 1 and family.columns_are_items
+
+
+def _side_by_side(starts: Ints, items: NDArray[Any], who: Ints) -> tuple[Ints, NDArray[Any]]:
+    """The entries of some people, one after the other."""
+    lengths = starts[who + 1] - starts[who]
+    begins = np.concatenate([[0], np.cumsum(lengths)])
+    return begins, items[np.arange(begins[-1]) + np.repeat(starts[who] - begins[:-1], lengths)]
+
+
+def as_in_their_rows(people: Segment, n_items: int) -> SparseRows | None:
+    """The rows of their table, where people lie side by side and say just that of items by themselves; else None."""
+    family, rows = people.family, people.rows
+    if family is None or not isinstance(rows, range) or not _columns_are_items(people):
+        return None
+    (found,) = family.rows(people.table, n_items)
+    state = np.empty(largest_state(people.table, rows.start, rows.stop))
+    same = _are_rows(
+        people.table,
+        rows.start,
+        rows.stop,
+        state,
+        buffer_for(n_items, [people]),
+        found.indptr,
+        found.indices,
+        found.data,
+    )
+    return found if same else None
+
+
+@kernel
+def _are_rows(
+    table: Table,
+    low: int,
+    high: int,
+    state: Floats,
+    buffer: GainBuffer,
+    starts: Ints,
+    columns: NDArray[Any],
+    values: Floats,
+) -> bool:
+    """Whether these people's gains before the first item are these rows, entry by entry."""
+    for person in range(low, high):
+        start(table, person, state, 0)
+        first = starts[person]
+        if gains(table, person, state, 0, buffer, 0) != starts[person + 1] - first:
+            return False
+        for j in range(starts[person + 1] - first):
+            if buffer.items[j] != columns[first + j] or buffer.gains[j] != values[first + j]:
+                return False
+    return True
+
+
+@inline
+def _whose(starts: Ints, person: int, high: int, entry: int) -> int:
+    """Who of the people from `person` to `high` - 1 has this entry."""
+    step = 1
+    while person + step < high and starts[person + step] <= entry:
+        person += step
+        step *= 2
+    high = min(high, person + step)
+    while high - person > 1:
+        middle = (person + high) // 2
+        if starts[middle] <= entry:
+            person = middle
+        else:
+            high = middle
+    return person
+
+
+@kernel
+def _who_has(
+    starts: Ints, columns: NDArray[Any], item: int, low: int, high: int, out: Ints
+) -> tuple[int, int]:
+    """Which of the people from `low` to `high` - 1 have this item among their columns, as many as there is room for.
+
+    How many they are, and who comes next.
+    """
+    count, person, j, end, wanted = 0, low, starts[low], starts[high], np.int32(item)
+    while j < end:
+        stop, found = min(j + 256, end), False
+        for i in range(j, stop):  # several are taken at a time
+            found |= columns[i] == wanted
+        if found:
+            for i in range(j, stop):
+                if columns[i] == item:
+                    person = _whose(starts, person, high, i)
+                    out[count] = person
+                    count += 1
+                    if count == len(out):
+                        return count, person + 1
+        j = stop
+    return count, high
+
+
+@kernel
+def _want(
+    starts: Ints, columns: NDArray[Any], marks: NDArray[np.bool_], low: int, out: NDArray[np.bool_]
+) -> None:
+    """Who, from number `low` on, has a marked item among her columns."""
+    for number in range(len(out)):
+        found = False
+        for j in range(starts[low + number], starts[low + number + 1]):
+            found |= marks[columns[j]]
+        out[number] = found
+
+
+@kernel
+def _ask_all(
+    walk: Walkers,
+    buffer: GainBuffer,
+    lows: Ints,
+    highs: Ints,
+    items: NDArray[Any],
+    gained: Floats,
+    begins: Ints,
+    out: Floats,
+) -> None:
+    """What the entries of everybody would add from where she is, side by side. `gained` stays 0."""
+    table, rows, at, state = walk
+    for i in range(len(rows)):
+        low, high = lows[i], highs[i]
+        write_gains(table, rows[i], state, at[i], buffer, items, low, high, gained, out, low - begins[i])
+
+
+@kernel
+def _try(
+    walk: Walkers,
+    who: Ints,
+    joined: Ints,
+    before: Floats,
+    at: Ints,
+    after: Floats,
+    moved: NDArray[np.bool_],
+) -> None:
+    """How far some would come with one item more, in `after`; `moved`: for whom that is another prefix."""
+    table, rows, places, state = walk
+    for number in range(len(who)):
+        i = who[number]
+        first, size = places[i], places[i + 1] - places[i]
+        for j in range(size):
+            before[j] = state[first + j]
+        add(table, rows[i], state, first, joined[number])
+        for j in range(size):
+            moved[number] |= before[j] != state[first + j]
+            after[at[number] + j] = state[first + j]
+            state[first + j] = before[j]
+
+
+@kernel
+def _go_on(walk: Walkers, who: Ints, at: Ints, after: Floats) -> None:
+    """Some have come as far as `_try` said."""
+    places, state = walk.at, walk.state
+    for number in range(len(who)):
+        first = places[who[number]]
+        for j in range(places[who[number] + 1] - first):
+            state[first + j] = after[at[number] + j]
+
+
+@kernel
+def _ask_some(
+    walk: Walkers,
+    who: Ints,
+    at: Ints,
+    state: Floats,
+    buffer: GainBuffer,
+    starts: Ints,
+    items: NDArray[Any],
+    gained: Floats,
+    begins: Ints,
+    out: Floats,
+) -> None:
+    """What the entries of some would add from where they would come to, side by side. `gained` stays 0."""
+    table, rows = walk.table, walk.rows
+    for number in range(len(who)):
+        i = who[number]
+        low, high = starts[i], starts[i + 1]
+        begin = low - begins[number]
+        write_gains(table, rows[i], state, at[number], buffer, items, low, high, gained, out, begin)

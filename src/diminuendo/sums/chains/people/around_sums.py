@@ -1,0 +1,66 @@
+"""What people say around a slate: each person one vector of several parts, clipped as a whole, and added up."""
+
+from __future__ import annotations
+
+import math
+
+from diminuendo._numba import inline, kernel
+from diminuendo.sums.chains.people.answers import Answers
+from diminuendo.sums.clip import Rule, clip_row
+from diminuendo.types import Floats, Ints
+
+EASE = 1.4
+"""A person is first scaled so that her singles are at most this long: what she counts then hardly depends on how well
+the slate serves her already."""
+
+
+@kernel
+def add_around(
+    rule: Rule,
+    people: Answers,
+    first: int,
+    gains: Floats,
+    factors: Floats,
+    place: Ints,
+    ease: float,
+    row: Floats,
+    at: Ints,
+    ticks: Ints,
+    total: Ints,
+) -> int:
+    """Add what people say from number `first` on, as many as have entries in `gains`, each clipped as one vector.
+
+    Returns who comes next. What an item adds lies between 0 and what it is worth by itself.
+    """
+    begin, person, n_items = people.starts[first], first, len(factors)
+    while person < len(people.starts) - 1 and people.starts[person + 1] - begin <= gains.shape[1]:
+        low, high = people.starts[person], people.starts[person + 1]
+        square, size = 0.0, 0
+        for j in range(low, high):
+            single = factors[people.items[j]] * people.values[j]
+            square += single * single
+        scale = min(1.0, ease / math.sqrt(square)) if square > 0.0 else 0.0
+        for j in range(low, high):
+            item, most = people.items[j], people.values[j]
+            slot, weight = place[item], factors[item] * scale
+            rest = _between(gains[0, j - begin], most) if slot < 0 else 0.0
+            if rest > 0.0:
+                row[size], at[size] = weight * rest, item
+                size += 1
+            for part in range(1, gains.shape[0]):
+                if slot < 0 or slot == part - 1:
+                    kept = _between(gains[part, j - begin], most) - rest
+                    if kept > 0.0:
+                        row[size], at[size] = weight * kept, part * n_items + item
+                        size += 1
+        clip_row(rule, row, 0, size, ticks)
+        for j in range(size):
+            total[at[j]] += int(people.weights[person]) * ticks[j]
+        person += 1
+    return person
+
+
+@inline
+def _between(gain: float, most: float) -> float:
+    """A gain cut to what it can be; 0 where it is not a number."""
+    return min(gain, most) if gain > 0.0 else 0.0

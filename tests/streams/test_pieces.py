@@ -1,0 +1,108 @@
+"""People of a file in pieces are the people of the file, in the same order, whatever the pieces."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+
+import diminuendo as dim
+from diminuendo import OverlapGreedy, SeededCoins
+from diminuendo.errors import InvalidInput
+from diminuendo.learners.base.kept import on_ray
+from diminuendo.learners.base.kept.engines import OnRay
+from diminuendo.learners.base.replay import replay_in_pieces
+from diminuendo.streams.tables.pieces import Pieces
+from tests.kit.fake_ray import FakeRay
+
+
+def written(path: Path, *, labels: bool = True, people: int = 97, group: int = 40) -> Path:
+    """Who wants what; people lie side by side, in no order of their names."""
+    rng = np.random.default_rng(1)
+    persons, items, values = list[str](), list[Any](), list[float]()
+    for person in rng.permutation(people).tolist():
+        for item in rng.choice(12, rng.integers(1, 5), replace=False).tolist():
+            persons.append(f"p{person}")
+            items.append(f"item {item}" if labels else item)
+            values.append(float(rng.integers(1, 6)))
+    table = pa.table({"user": persons, "product": items, "stars": values})
+    pyarrow.parquet.write_table(table, path, row_group_size=group)
+    return path
+
+
+HOW: dict[str, Any] = {"columns": ("user", "product", "stars"), "scale": (1, 5)}
+
+
+@pytest.mark.parametrize("labels", [True, False])
+@pytest.mark.parametrize("many", [1, 10, 97, 1000])
+def test_pieces_are_the_people_of_the_file(labels: bool, many: int, tmp_path: Path) -> None:
+    path = written(tmp_path / "shop.parquet", labels=labels)
+    n_items = None if labels else 12
+    whole = dim.read(path, n_items=n_items, round="person", **HOW)
+    pieces = Pieces(path, people=many, n_items=n_items, **HOW)
+    found = list(pieces)
+    assert (len(found), pieces.people, pieces.n_items) == (-(-97 // many), 97, whole.n_items)
+    assert all(len(piece) == many for piece in found[:-1])
+    assert (
+        np.concatenate([piece.matrices[0].toarray() for piece in found]).tolist()
+        == whole.matrices[0].toarray().tolist()
+    )
+    for piece in found:
+        assert piece.labels == whole.labels
+        assert piece.again is not None
+        np.testing.assert_array_equal(piece.again().matrices[0].toarray(), piece.matrices[0].toarray())
+
+
+def test_a_person_whose_rows_lie_apart_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "apart.parquet"
+    for persons in (["a", "b", "a"], ["a", None, "b"], []):
+        pyarrow.parquet.write_table(
+            pa.table({"person": pa.array(persons, pa.string()), "item": persons}), path
+        )
+        with pytest.raises(InvalidInput, match="side by side"):
+            Pieces(path, columns=("person", "item"))
+    with pytest.raises(InvalidInput, match="Parquet"):
+        Pieces(tmp_path / "none.csv")
+
+
+def learner(engine: Any = None) -> Any:
+    return OverlapGreedy(12, 3, horizon=600, epsilon=8.0, delta=1e-6, coins=SeededCoins(1), engine=engine)
+
+
+def test_a_replay_in_pieces_is_a_replay(tmp_path: Path) -> None:
+    path = written(tmp_path / "shop.parquet", people=600)
+    whole = dim.read(path, round="person", **HOW)
+    slates = learner().replay(whole)
+    for many in (7, 250):
+        played = list(replay_in_pieces(learner(), Pieces(path, people=many, **HOW)))
+        np.testing.assert_array_equal(np.concatenate([one.slates for one in played]), slates)
+        np.testing.assert_array_equal(np.concatenate([one.payoffs for one in played]), whole.values(slates))
+
+
+def test_people_on_actors_are_not_held_here_and_are_read_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake = FakeRay()
+    monkeypatch.setattr(on_ray, "joined", lambda *_, **__: (fake, lambda: None))
+    path = written(tmp_path / "shop.parquet", people=600)
+    slates = learner().replay(dim.read(path, round="person", **HOW))
+    playing, held, found = learner(OnRay(2)), list[Any](), []
+
+    def watched() -> Any:
+        for piece in Pieces(path, people=100, **HOW):
+            held.append(weakref.ref(piece.table.values))
+            yield piece
+
+    for number, played in enumerate(replay_in_pieces(playing, watched())):
+        found.append(played.slates)
+        fake.actors[0].lost = number == 3 or fake.actors[0].lost
+    gc.collect()
+    assert sum(array() is not None for array in held[:-1]) == 0
+    assert len(fake.actors) == 3
+    np.testing.assert_array_equal(np.concatenate(found), slates)
