@@ -137,7 +137,7 @@ class Simulation:
         with (
             mock.patch.object(front_leases, "time", monotonic),
             mock.patch.object(front_placement, "time", monotonic),
-            mock.patch("diminuendo.service.trainer.placement.rehearse_once"),
+            mock.patch("diminuendo.service.trainer.rehearsal.Rehearsals.once"),
             mock.patch("os.fsync"),
             mock.patch.object(Elsewhere, "came", watched),
         ):

@@ -36,7 +36,7 @@ from diminuendo.service.trainer.answers import AnswerReader
 from diminuendo.service.trainer.heard import Heard
 from diminuendo.service.trainer.keys import Keys
 from diminuendo.service.trainer.made import in_flight, made
-from diminuendo.service.trainer.rehearsal import rehearse_once
+from diminuendo.service.trainer.rehearsal import Rehearsals
 
 STALE = 60.0
 """Seconds for which a front end may go on sealing to a key after there is a newer one; later answers are not read."""
@@ -108,8 +108,10 @@ class Placement:
         marks: Marks,
         coins: Coins | None = None,
         written: Callable[[], float] | None = None,
+        rehearsals: Rehearsals | None = None,
     ) -> None:
         """`written`: a time that is written down, before which nothing is written later."""
+        self._rehearsals = rehearsals or Rehearsals()
         self.number, self._name, self._made_at = row.number, row.name, row.made_at
         self._written = written or partial(store.beat, f"placement {row.name}")
         self._store, self._epoch, self._keys, self._ledger, self._marks = store, epoch, keys, ledger, marks
@@ -206,7 +208,7 @@ class Placement:
         if not self._kept.version:
             self.learner.release()
             self._publish(at)
-            rehearse_once(self.facts, self._reader)
+            self._rehearsals.once(self.facts, self._reader)
         elif at < min(taken, settles):
             self._change(self._events.popleft())
         else:

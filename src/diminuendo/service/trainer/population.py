@@ -26,6 +26,7 @@ from diminuendo.service.trainer.halves import FolderHalves, StoreHalves
 from diminuendo.service.trainer.keys import Keys
 from diminuendo.service.trainer.made import budget_of
 from diminuendo.service.trainer.placement import Marks, Placement
+from diminuendo.service.trainer.rehearsal import Rehearsals
 from diminuendo.service.trainer.sharing import NOBODY
 from diminuendo.service.trainer.witnesses import Heads, Witnesses
 
@@ -47,6 +48,7 @@ class Parts:
     coins: Callable[[], Coins | None]
     marks: Marks
     log: Log
+    rehearsals: Rehearsals
     written: Callable[[], float]
     """A time that is written down, before which nothing is written later."""
 
@@ -150,7 +152,15 @@ class Population:
                 self._halves.take_over(row.number, FolderHalves(self._parts.folder))
             ledger, parts = self._opened(row).named(row.name), self._parts
             self.placements[row.number] = Placement(
-                row, parts.store, self.epoch, self._keys, ledger, parts.marks, parts.coins(), parts.written
+                row,
+                parts.store,
+                self.epoch,
+                self._keys,
+                ledger,
+                parts.marks,
+                parts.coins(),
+                parts.written,
+                parts.rehearsals,
             )
         return self.placements[row.number]
 

@@ -24,18 +24,21 @@ PEOPLE, ROUNDS = 2_000, 400
 """For how many people the learner is made, and how many of them come."""
 
 
-_REHEARSED = set[tuple[object, ...]]()
+class Rehearsals:
+    """What one trainer has rehearsed."""
 
+    def __init__(self) -> None:
+        self._done = set[tuple[object, ...]]()
 
-def rehearse_once(facts: PlacementFacts, reader: AnswerReader) -> None:
-    """Rehearse, unless a placement of that kind did in this process."""
-    kind = (
-        facts.learner, facts.feedback, facts.objective, facts.delta == 0, facts.people is None, bool(facts.contexts),
-        facts.private_contexts, facts.exclusions, bool(facts.pinned or facts.caps), bool(facts.heard),
-    )  # fmt: skip
-    if kind not in _REHEARSED:
-        _REHEARSED.add(kind)
-        rehearse(facts, reader)
+    def once(self, facts: PlacementFacts, reader: AnswerReader) -> None:
+        """Rehearse, unless a placement of that kind did."""
+        kind = (
+            facts.learner, facts.feedback, facts.objective, facts.delta == 0, facts.people is None,
+            bool(facts.contexts), facts.private_contexts, facts.exclusions, bool(facts.pinned or facts.caps),
+        )  # fmt: skip
+        if kind not in self._done:
+            self._done.add(kind)
+            rehearse(facts, reader)
 
 
 def rehearse(facts: PlacementFacts, reader: AnswerReader) -> None:

@@ -21,6 +21,7 @@ from diminuendo.service.trainer.agenda import Agenda
 from diminuendo.service.trainer.halves import read_masters
 from diminuendo.service.trainer.placement import Marks, NoMarks, Placement
 from diminuendo.service.trainer.population import Parts, Population
+from diminuendo.service.trainer.rehearsal import Rehearsals
 from diminuendo.service.trainer.sharing import NOBODY, Sharing
 from diminuendo.service.trainer.witnesses import LISTENS, STOPPED, Witnesses
 
@@ -57,7 +58,7 @@ class Trainer:
         self._agenda, self._sharing, self._witnesses = Agenda(), Sharing(name), Witnesses()
         self._parts = Parts(
             store, self._folder, read_masters(self._folder) if in_store else None, self._agenda, coins,
-            NoMarks() if marks is None else marks, self._log, self._write_time,
+            NoMarks() if marks is None else marks, self._log, Rehearsals(), self._write_time,
         )  # fmt: skip
         self.led: dict[str, Population] = {}
         """The populations that it leads, by name."""
