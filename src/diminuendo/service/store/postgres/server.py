@@ -1,16 +1,18 @@
 """A PostgreSQL server that any number of processes of any number of machines write to, in whole transactions.
 
 A process has a few connections, all of one thread that waits for them; whoever asks waits for that thread. A connection
-that was lost is opened again by whoever asks next. Nothing is kept in a session: each transaction says by itself how it
-is to be committed and whom it may wait for, and holds its locks no longer than it lasts; so a pooler may stand between,
-also one that gives each transaction another connection. What PostgreSQL complains of becomes `StoreUnavailable`, with
-fixed words: its own may have values in them.
+that was lost is opened again by whoever asks next; where a network is cut silently it is lost after some seconds, here
+and at the server. Nothing that matters is kept in a session: each transaction says by itself how it is committed and
+whom it may wait for, and holds its locks no longer than it lasts; so a pooler may stand between, also one that gives
+each transaction another connection. What PostgreSQL complains of becomes `StoreUnavailable`, with fixed words: its own
+may have values in them.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
+import socket
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -69,11 +71,27 @@ Work = Callable[[Db], Awaitable[T]]
 CONNECTIONS = 4
 """Connections of one process at most."""
 PATIENCE = 5.0
-"""Seconds for which a connection is waited for; `writing` in schema.py waits as long for whoever writes."""
+"""Seconds for which a connection is waited for, and on one for a sign that the other side received something; after as
+long nothing is tried again. `writing` in schema.py waits as long for whoever writes."""
 LONGEST = 60.0
 """Seconds that one statement may take."""
 TRIES = 3
 """How often a transaction is tried that PostgreSQL has undone because of others."""
+QUIET, ASKS_EVERY = 2, 1
+"""Seconds without a word after which the other side is asked whether it is there, and between two such questions."""
+WATCH = (
+    f"SET tcp_keepalives_idle = {QUIET}; SET tcp_keepalives_interval = {ASKS_EVERY}; SET tcp_keepalives_count = 3; "
+    f"SET tcp_user_timeout = '{PATIENCE:.0f}s'"
+)
+"""The same for the server, which else keeps a connection of somebody who was cut off for hours. Behind a pooler it is
+said of the pooler's own connections, where it is right as well; over a local socket it means nothing."""
+WATCHED = {
+    "TCP_KEEPIDLE": QUIET,
+    "TCP_KEEPINTVL": ASKS_EVERY,
+    "TCP_KEEPCNT": 3,
+    "TCP_USER_TIMEOUT": int(1000 * PATIENCE),
+}
+"""What is said of a socket here, as far as the system knows the words."""
 BEGIN = "BEGIN; SET LOCAL idle_in_transaction_session_timeout = '3s'; "
 WRITE = f"{BEGIN}SELECT {SCHEMA}.writing()"
 LOCK = "SELECT pg_advisory_xact_lock(1684630889, 2)"
@@ -105,6 +123,20 @@ AND NOT EXISTS (SELECT FROM pg_depend WHERE objid = pg_class.oid AND deptype = '
 """How many tables there are that no extension brought."""
 
 
+class WatchfulLoop(asyncio.SelectorEventLoop):
+    """A loop whose connections over a network end where the other side is silent: cut off, nobody says goodbye."""
+
+    async def create_connection(self, *given: Any, **more: Any) -> Any:
+        """As asyncio does it; then the system is told to watch the socket."""
+        transport, protocol = await super().create_connection(*given, **more)
+        watched: socket.socket = transport.get_extra_info("socket")
+        watched.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        for name, value in WATCHED.items():
+            if hasattr(socket, name):
+                watched.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+        return transport, protocol
+
+
 class PostgresServer:
     """The database of that address, with tables of ours; made if there are none.
 
@@ -116,7 +148,7 @@ class PostgresServer:
     def __init__(self, address: str, *, filling: bool = False) -> None:
         self.name, self._address = shown(address), address
         self._owner, self._closed = os.getpid(), False
-        self._loop = asyncio.new_event_loop()
+        self._loop = WatchfulLoop()
         self._idle: list[Db] = []
         self._places = asyncio.Semaphore(CONNECTIONS)
         self._thread = threading.Thread(target=self._loop.run_forever, name="postgres", daemon=True)
@@ -144,8 +176,7 @@ class PostgresServer:
     async def _leave(self) -> None:
         for _ in range(CONNECTIONS):  # nobody else has a place, then
             await self._places.acquire()
-        for db in self._idle:
-            await _closed(db)
+        await asyncio.gather(*(_closed(db) for db in self._idle))
         self._idle.clear()
 
     # Asking and writing.
@@ -187,8 +218,9 @@ class PostgresServer:
         self, work: Work[T], begin: str | None, again: bool
     ) -> tuple[T | None, str | None, DiminuendoError | None]:
         """What was found; or what to say of why not; or what was refused."""
-        for left in reversed(range(TRIES)):
-            begun = [begin is None]
+        until = self._loop.time() + PATIENCE
+        for nth in range(TRIES):
+            begun, left = [begin is None], nth < TRIES - 1
             try:
                 return await self._attempt(work, begin, begun), None, None
             except DiminuendoError as error:
@@ -197,7 +229,7 @@ class PostgresServer:
                 code = error.sqlstate or ""
                 if code == NO_PLACEMENT:
                     return None, None, InvalidInput("There is no placement of that number.")
-                lost = code.startswith(("57P", "08"))
+                lost = code.startswith(("57P", "08")) and self._loop.time() < until
                 if left and (code in UNDONE or (lost and (again or not begun[0]))):
                     continue
                 known = [words for begins, words in WORDS.items() if code.startswith(begins)]
@@ -205,7 +237,7 @@ class PostgresServer:
             except (asyncpg.InterfaceError, asyncpg.InternalClientError, OSError, TimeoutError) as error:
                 if isinstance(error, ValueError) and not isinstance(error, asyncpg.ClientConfigurationError):
                     return None, WORDS["22"], None
-                if not (left and (again or not begun[0])):
+                if not (left and self._loop.time() < until and (again or not begun[0])):
                     return None, WORDS["08"], None
         raise AssertionError
 
@@ -223,7 +255,9 @@ class PostgresServer:
     @asynccontextmanager
     async def _connection(self) -> AsyncIterator[Db]:
         """A connection for a while. One that is in the midst of something afterwards is not used again."""
-        async with self._places:
+        async with asyncio.timeout(PATIENCE):  # all of them may hang
+            await self._places.acquire()
+        try:
             db = None
             while db is None or db.is_closed():
                 db = self._idle.pop() if self._idle else await self._connected()
@@ -238,6 +272,8 @@ class PostgresServer:
                 db.terminate()
                 raise
             self._keep(db)
+        finally:
+            self._places.release()
 
     def _keep(self, db: Db) -> None:
         if db.is_closed() or db.is_in_transaction():
@@ -249,6 +285,11 @@ class PostgresServer:
         db: Db = await asyncpg.connect(
             self._address, timeout=PATIENCE, command_timeout=LONGEST, statement_cache_size=0
         )
+        try:
+            await db.execute(WATCH)
+        except BaseException:
+            db.terminate()
+            raise
         return db
 
     # Tables.

@@ -1,0 +1,360 @@
+"""Several hosts whose network is cut silently while people come: PostgreSQL on one, machines of a site on the others.
+
+Nobody is told of a cut: packets go nowhere. The machine that is cut off shows fillers and acknowledges nothing; a
+trainer of the other one leads; once healed, all that was acknowledged in time was counted, once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import http.client
+import json
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from concurrent.futures import Future
+from contextlib import ExitStack, contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+import pytest
+
+from diminuendo.errors import StoreUnavailable
+from diminuendo.service.front.tokens import Tokens
+from diminuendo.service.keys import new_access_key, read_keys
+from diminuendo.service.site import read_site
+from diminuendo.service.store import Store, open_store
+from diminuendo.service.store.led import Led
+from diminuendo.service.store.postgres import PostgresStore
+from diminuendo.service.store.postgres.server import PATIENCE, WATCHED, Db, WatchfulLoop
+from tests.kit import postgres
+from tests.kit.hosts import SUBNET, Hosts, hosts
+from tests.kit.postgres import Server
+from tests.service.chaos import SITE, Seen, compare, over
+from tests.service.store_contract import answered, begun, said
+from tests.service.test_many_trainers import TAKEOVER, check, led_by, more_menus, wait_for
+
+T = TypeVar("T")
+MACHINES = ("anna", "ben")
+PEOPLE = 12_000
+CUT = 25.0
+"""Seconds."""
+BOUND = 3 * PATIENCE
+"""Seconds that a call of the store takes at most when nothing comes: for a place, on a connection that was, for a new
+one."""
+PACE, GROUP = 0.25, 8
+"""Seconds between two requests of somebody who comes for several, and for how many."""
+LONGEST = 420.0
+"""Seconds for which people come at most."""
+
+
+def test_connections_over_a_network_are_watched() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as there:
+
+        async def connect() -> list[int]:
+            loop = asyncio.get_running_loop()
+            transport, _ = await loop.create_connection(asyncio.Protocol, *there.getsockname())
+            ours = transport.get_extra_info("socket")
+            found = [ours.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)]
+            found += [ours.getsockopt(socket.IPPROTO_TCP, getattr(socket, name)) for name in known]
+            transport.close()
+            return found
+
+        known = [name for name in WATCHED if hasattr(socket, name)]
+        with asyncio.Runner(loop_factory=WatchfulLoop) as runner:
+            assert runner.run(connect()) == [1, *(WATCHED[name] for name in known)]
+
+
+@contextmanager
+def served() -> Iterator[tuple[Hosts, Server]]:
+    """Hosts, and PostgreSQL on one of them, which listens to the others alone."""
+    with hosts("db", *MACHINES) as made:
+        listens = f"listen_addresses={made.address('db')}"
+        with postgres.running(listens, within=made.within("db")) as server:
+            server.stop()
+            server.allow(SUBNET)
+            server.start()
+            yield made, server
+
+
+def on(made: Hosts, name: str, work: Callable[[], T]) -> Future[T]:
+    """Something that is done on a host."""
+    found = Future[T]()
+
+    def run() -> None:
+        try:
+            found.set_result(work())
+        except BaseException as error:
+            found.set_exception(error)
+
+    made.thread(name, run).start()
+    return found
+
+
+def address(made: Hosts, database: str) -> str:
+    return f"postgresql://owner@{made.address('db')}/{database}"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("doing", ["thinking", "copying"])
+def test_whoever_is_cut_off_in_the_midst_of_a_transaction_holds_nobody_up_for_long(doing: str) -> None:
+    with served() as (made, server), ExitStack() as ending:
+        database = server.database()
+
+        def opened() -> PostgresStore:
+            return PostgresStore(address(made, database))
+
+        anna = on(made, "anna", opened).result(60)
+        ben = on(made, "ben", opened).result(60)
+        ending.callback(ben.close)
+        ending.callback(anna.close)
+        epoch, there = begun(anna), threading.Event()
+
+        async def slowly() -> AsyncIterator[tuple[Any, ...]]:
+            yield "x", 0.0, ""
+            there.set()
+            await asyncio.sleep(CUT)
+
+        async def hold(db: Db) -> None:
+            if doing == "copying":  # to the server this is not idle
+                await db.copy_records_to_table("beats", records=slowly(), schema_name="diminuendo")
+            else:
+                there.set()
+                await asyncio.sleep(CUT)
+                await db.execute("SELECT 1")
+
+        held = on(made, "anna", lambda: anna._server.writing(hold, Led("people", epoch)))
+        assert there.wait(10)
+        time.sleep(0.5)  # what it sent has arrived
+        made.cut("anna")
+        began = time.monotonic()
+        leading = on(made, "ben", lambda: until_it_goes(lambda: ben.lead("people", "ben", epoch)))
+        storing = on(made, "anna", lambda: anna.put(answered(1)))
+        assert leading.result(TAKEOVER) == epoch + 1
+        took = time.monotonic() - began
+        assert took < 2 * PATIENCE
+        with pytest.raises(StoreUnavailable):
+            storing.result(BOUND)
+        query = f"SELECT 1 FROM pg_stat_activity WHERE client_addr = '{made.address('anna')}'"
+        wait_for(2 * PATIENCE, lambda: "" if server.sql(database, query) else "all are gone")
+        made.heal("anna")
+        anna.put(answered(2))
+        with pytest.raises(StoreUnavailable):
+            held.result(CUT + BOUND)
+        assert set(said(ben)) <= {1, 2}
+        assert 2 in said(ben)
+
+
+def until_it_goes(work: Callable[[], T]) -> T:
+    """As a trainer does it."""
+    until = time.monotonic() + TAKEOVER
+    while True:
+        try:
+            return work()
+        except StoreUnavailable:
+            assert time.monotonic() < until
+            time.sleep(0.05)
+
+
+class Asked(NamedTuple):
+    """One request, and what came of it."""
+
+    machine: str
+    what: str
+    began: float
+    ended: float
+    status: int
+    """0: nothing came."""
+
+
+class People:
+    """People who come to all machines, from the machine itself: they reach it also while it is cut off."""
+
+    def __init__(self, made: Hosts, key: str, port: int) -> None:
+        self._made, self._key, self._port = made, key, port
+        self.seen, self.asked = Seen(), list[Asked]()
+        self.unknown: list[str] = []
+        """Tokens of answers that were sent and not acknowledged."""
+        self.stopped, self._lock, self._until = (
+            threading.Event(),
+            threading.Lock(),
+            time.monotonic() + LONGEST,
+        )
+        self._threads = [
+            made.thread(name, lambda name=name: self._come(name))  # type: ignore[misc]
+            for name in MACHINES
+            for _ in range(3)
+        ]
+
+    def start(self) -> None:
+        for thread in self._threads:
+            thread.start()
+
+    def stop(self) -> None:
+        self.stopped.set()
+        for thread in self._threads:
+            thread.join()
+
+    def _come(self, machine: str) -> None:
+        nth = 0
+        while not self.stopped.wait(PACE) and time.monotonic() < self._until:
+            nth += 1
+            told = self._ask(machine, "placements/home/decisions", {"count": GROUP})
+            if told is None:
+                continue
+            shown = told["decisions"]
+            with self._lock:
+                self.seen.decisions += [each["token"] for each in shown]
+            answers = [{"token": each["token"], "payoff": 1.0} for each in shown[nth % 2 :]]
+            kept = self._ask(machine, "answers", [*answers, answers[0]]) is not None
+            now = time.time()
+            with self._lock:
+                for each in shown[nth % 2 :]:
+                    if kept:
+                        sure = now <= datetime.fromisoformat(each["answer_before"]).timestamp()
+                        self.seen.acknowledged.append((each["token"], sure))
+                    else:
+                        self.unknown.append(each["token"])
+
+    def _ask(self, machine: str, what: str, body: Any) -> Any:
+        """What is said; None where it was refused."""
+        began, status, told = time.monotonic(), 0, None
+        connection = http.client.HTTPConnection(self._made.address(machine), self._port, timeout=2 * BOUND)
+        try:
+            headers = {"Authorization": f"Bearer {self._key}", "Content-Type": "application/json"}
+            connection.request("POST", f"/v1/{what}", json.dumps(body), headers)
+            reply = connection.getresponse()
+            content = reply.read()
+            status = reply.status
+            told = json.loads(content or b"{}") if status < 300 else None
+        except (OSError, http.client.HTTPException):
+            pass
+        finally:
+            connection.close()
+        with self._lock:
+            self.asked.append(Asked(machine, what.rpartition("/")[2], began, time.monotonic(), status))
+        return told
+
+
+class Machines(NamedTuple):
+    """A site on several hosts, people who come, and the store, looked at from beside the network."""
+
+    made: Hosts
+    people: People
+    store: Store
+    tokens: Tokens
+
+
+@contextmanager
+def site(folder: Path) -> Iterator[Machines]:
+    with served() as (made, server), ExitStack() as ending:
+        database, (key, hashed), port = server.database(), new_access_key(), 8080
+        told = SITE.format(hashed=hashed, people=PEOPLE, deadline=4.0, store=address(made, database))
+        for name in MACHINES:
+            (folder / name).mkdir()
+            path = folder / name / "site.toml"
+            mine = told.replace("127.0.0.1:0", f"{made.address(name)}:{port}")
+            path.write_text(f'trainers = 1\ntrainer_keys = "store"\nmachine = "{name}"\n{mine}')
+            if name != MACHINES[0]:
+                shutil.copytree(folder / MACHINES[0] / "keys", folder / name / "keys")
+            command = [*made.within(name), sys.executable, "-m", "diminuendo", "serve", str(path)]
+            if name == MACHINES[0]:
+                subprocess.run([*command, "--check"], check=True, timeout=120, stdout=subprocess.DEVNULL)
+            running = subprocess.Popen(command, stdout=subprocess.DEVNULL, start_new_session=True)
+            ending.callback(ended, running)
+        store = open_store(server.address(database))
+        ending.callback(store.close)
+        people = People(made, key, port)
+        ending.callback(people.stop)
+        people.start()
+        keys = read_keys(read_site(folder / MACHINES[0] / "site.toml").keys)
+        yield Machines(made, people, store, Tokens(keys.tokens, 1))
+
+
+def ended(running: subprocess.Popen[bytes]) -> None:
+    """A machine's processes, which end with the one that started them."""
+    running.send_signal(signal.SIGTERM)
+    try:
+        running.wait(30)
+    except subprocess.TimeoutExpired:
+        running.kill()
+        running.wait()
+
+
+def leader(store: Store) -> str:
+    """The machine whose trainer leads."""
+    return wait_for(60.0, lambda: led_by(store)).split("-")[1]
+
+
+def during(machines: Machines, machine: str, began: float, until: float, what: str) -> list[Asked]:
+    """What was asked of a machine and ended in that time."""
+    asked = list(machines.people.asked)
+    return [
+        each
+        for each in asked
+        if (each.machine, each.what) == (machine, what) and each.began > began and each.ended < until
+    ]
+
+
+def cut_off(machines: Machines, cut: Callable[[str], None], heal: Callable[[str], None]) -> None:
+    """Cut off the machine whose trainer leads; another one leads in time, and nothing is acknowledged there."""
+    store, before = machines.store, machines.store.leaders()["everybody"]
+    lost = leader(store)
+    (other,) = set(MACHINES) - {lost}
+    cut(lost)
+    began = time.monotonic()
+    try:
+        assert wait_for(TAKEOVER, lambda: led_by(store).replace(before.name, "")).split("-")[1] == other
+        there = len(store.menus(1))
+        wait_for(20.0, lambda: more_menus(store, there))
+        time.sleep(max(0.0, CUT - (time.monotonic() - began)))
+    finally:
+        until = time.monotonic()
+        heal(lost)
+    decided = during(machines, lost, began + 0.5, until, "decisions")
+    refused = during(machines, lost, began + 0.5, until, "answers")
+    assert len(decided) > 5
+    assert {each.status for each in decided} == {200}, "decisions go on"
+    assert max(each.ended - each.began for each in decided) < PATIENCE, "and wait for no connection"
+    assert refused
+    assert {each.status for each in refused} == {503}
+    assert {each.status for each in during(machines, other, began, until, "decisions")} == {200}
+    healed = time.monotonic()
+    wait_for(60.0, lambda: "taken" if taken(machines, lost, healed) else "")  # answers are taken again
+    now = store.leaders()["everybody"]
+    assert (now.name.split("-")[1], now.epoch) == (other, before.epoch + 1), "who led lets go"
+
+
+def taken(machines: Machines, machine: str, since: float) -> bool:
+    return any(
+        each.status in (200, 202, 204)
+        for each in during(machines, machine, since, time.monotonic(), "answers")
+    )
+
+
+@pytest.mark.slow
+def test_machines_that_are_cut_off_lose_nothing_that_they_acknowledged(tmp_path: Path) -> None:
+    with site(tmp_path) as machines:
+        made, store, people = machines.made, machines.store, machines.people
+        wait_for(120.0, lambda: more_menus(store, 2) if "everybody" in store.populations() else "")
+        cut_off(machines, made.cut, made.heal)
+        cut_off(machines, made.cut, made.heal)
+        cut_off(machines, lambda name: made.deafen(name, "db"), lambda name: made.undeafen(name, "db"))
+        wait_for(LONGEST, lambda: "over" if over(store, PEOPLE) else "")
+        people.stop()
+        assert 0 not in {each.status for each in people.asked}, "everybody was told something"
+        compare(people.seen, store, machines.tokens)
+        unknown = {shown.round for token in people.unknown if (shown := machines.tokens.open(token)).counts}
+        print(
+            f"{len(people.seen.decisions)} decisions, {people.seen.fillers} fillers, {people.seen.in_time} in time, "
+            f"{people.seen.late} late, {len(unknown)} unknown, {people.seen.published} published"
+        )
+        assert len(unknown) < people.seen.in_time / 20
+        people.seen.late += len(unknown)  # they may count, once
+        check(people.seen, store)
