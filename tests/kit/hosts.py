@@ -82,16 +82,17 @@ class Hosts:
 
     def deafen(self, name: str, to: str) -> None:
         """What `to` sends it goes nowhere: the bridge believes that it is where `to` is. What it sends arrives."""
-        self._fdb("replace", name, to)
+        self._fdb("replace", name, to, "static", "sticky")  # though it hears that it is elsewhere
 
     def undeafen(self, name: str, to: str) -> None:
+        """It is sent everything again."""
         self._fdb("del", name, to)
 
-    def _fdb(self, what: str, name: str, to: str) -> None:
+    def _fdb(self, what: str, name: str, to: str, *how: str) -> None:
         shown = self._ip("-n", self._of(name), "-o", "link", "show", "wire")
         mac = shown.split("link/ether ")[1].split()[0]
         subprocess.run(
-            ["bridge", "-n", self._of("wire"), "fdb", what, mac, "dev", to, "master", "static"], check=True
+            ["bridge", "-n", self._of("wire"), "fdb", what, mac, "dev", to, "master", *how], check=True
         )
 
     def _add(self, name: str) -> None:

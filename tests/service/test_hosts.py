@@ -311,6 +311,7 @@ def cut_off(machines: Machines, cut: Callable[[str], None], heal: Callable[[str]
     began = time.monotonic()
     try:
         assert wait_for(TAKEOVER, lambda: led_by(store).replace(before.name, "")).split("-")[1] == other
+        took = time.monotonic() - began
         there = len(store.menus(1))
         wait_for(20.0, lambda: more_menus(store, there))
         time.sleep(max(0.0, CUT - (time.monotonic() - began)))
@@ -319,22 +320,30 @@ def cut_off(machines: Machines, cut: Callable[[str], None], heal: Callable[[str]
         heal(lost)
     decided = during(machines, lost, began + 0.5, until, "decisions")
     refused = during(machines, lost, began + 0.5, until, "answers")
+    print(
+        f"{lost} was cut off, {other} led after {took:.1f} s; {len(decided)} decisions, in at most {longest(decided):.2f} s; {len(refused)} refused, "
+        f"in at most {longest(refused):.2f} s"
+    )
     assert len(decided) > 5
-    assert {each.status for each in decided} == {200}, "decisions go on"
-    assert max(each.ended - each.began for each in decided) < PATIENCE, "and wait for no connection"
+    assert {each.status for each in decided} == {201}, "decisions go on"
+    assert longest(decided) < PATIENCE, "and wait for no connection"
     assert refused
     assert {each.status for each in refused} == {503}
-    assert {each.status for each in during(machines, other, began, until, "decisions")} == {200}
+    assert {each.status for each in during(machines, other, began, until, "decisions")} == {201}
     healed = time.monotonic()
     wait_for(60.0, lambda: "taken" if taken(machines, lost, healed) else "")  # answers are taken again
     now = store.leaders()["everybody"]
     assert (now.name.split("-")[1], now.epoch) == (other, before.epoch + 1), "who led lets go"
 
 
+def longest(asked: list[Asked]) -> float:
+    """Seconds."""
+    return max((each.ended - each.began for each in asked), default=0.0)
+
+
 def taken(machines: Machines, machine: str, since: float) -> bool:
     return any(
-        each.status in (200, 202, 204)
-        for each in during(machines, machine, since, time.monotonic(), "answers")
+        0 < each.status < 300 for each in during(machines, machine, since, time.monotonic(), "answers")
     )
 
 
@@ -343,12 +352,16 @@ def test_machines_that_are_cut_off_lose_nothing_that_they_acknowledged(tmp_path:
     with site(tmp_path) as machines:
         made, store, people = machines.made, machines.store, machines.people
         wait_for(120.0, lambda: more_menus(store, 2) if "everybody" in store.populations() else "")
+        for name in MACHINES:
+            wait_for(60.0, lambda name=name: "taken" if taken(machines, name, 0.0) else "")  # type: ignore[misc]
+        began = time.monotonic()
         cut_off(machines, made.cut, made.heal)
         cut_off(machines, made.cut, made.heal)
         cut_off(machines, lambda name: made.deafen(name, "db"), lambda name: made.undeafen(name, "db"))
         wait_for(LONGEST, lambda: "over" if over(store, PEOPLE) else "")
         people.stop()
-        assert 0 not in {each.status for each in people.asked}, "everybody was told something"
+        told = {each.status for each in people.asked if each.began > began}
+        assert told == {201, 202, 503}, "everybody was told something"
         compare(people.seen, store, machines.tokens)
         unknown = {shown.round for token in people.unknown if (shown := machines.tokens.open(token)).counts}
         print(

@@ -124,6 +124,9 @@ def test_a_store_that_hangs_or_is_away_is_not_waited_for() -> None:
         began = time.monotonic()
         assert await take(rounds) is None
         assert leases.PATIENCE * 0.9 < time.monotonic() - began < 1.5 * leases.PATIENCE
+        began = time.monotonic()
+        assert [await take(rounds) for _ in range(8)] == [None] * 8
+        assert time.monotonic() - began < leases.PATIENCE / 2, "the first has waited for all of them"
         await asyncio.sleep(2 * leases.PATIENCE)
         assert await take(rounds) == 0
         store.takes, store.away = 0.0, True

@@ -24,7 +24,8 @@ MOST, FEWEST_AHEAD = 500, 8
 AHEAD = 0.5
 """The next lease is fetched once no more than this share of the last one is left."""
 PATIENCE = 0.25
-"""Seconds: whoever needs a lease that is not there waits this long for it at most."""
+"""Seconds: whoever needs a lease that is not there waits for it until this long after it was asked for. So a store that
+hangs holds up the first, and nobody who comes later: nor a request for hundreds, each of which would wait."""
 PAUSE = 0.1
 """Seconds for which the store is not asked again, after it had no round."""
 
@@ -85,7 +86,7 @@ class Rounds:
         self._ahead: Taken | None = None
         self._ended: deque[Taken] = deque()
         self._asking: asyncio.Task[None] | None = None
-        self._not_before = 0.0
+        self._not_before = self._asked = 0.0
         self._size, self._counted, self._since = 1, 0, time.monotonic()
         self._waiting = 0  # rounds that somebody waits for
         self.leases = self.shown = self.lost = 0
@@ -115,9 +116,10 @@ class Rounds:
             while (taken := self.current()) is None:
                 now = time.monotonic()
                 asking = self._asking or self._ask(now)
-                if asking is None or now >= until:
+                left = min(until, self._asked + PATIENCE) - now
+                if asking is None or left <= 0:
                     return None
-                await asyncio.wait({asking}, timeout=until - now)
+                await asyncio.wait({asking}, timeout=left)
             return taken
         finally:
             self._waiting -= wanted
@@ -173,7 +175,7 @@ class Rounds:
         many = round(LEASE_HOLDS * (used - self._counted) / max(now - self._since, 1e-3))
         self._since, self._counted = now, used
         self._size = min(max(many, self._waiting, 1), max(2 * self._size, self._waiting, FEWEST_AHEAD), MOST)
-        self._asking = asyncio.create_task(self._fetch(self._size))
+        self._asking, self._asked = asyncio.create_task(self._fetch(self._size)), now
         return self._asking
 
     async def _fetch(self, count: int) -> None:
