@@ -151,6 +151,29 @@ def test_whoever_is_cut_off_in_the_midst_of_a_transaction_holds_nobody_up_for_lo
         assert 2 in said(ben)
 
 
+@pytest.mark.slow
+def test_a_commit_whose_reply_is_lost_is_not_acknowledged_and_what_it_kept_is_kept_once() -> None:
+    with served() as (made, server):
+        database = server.database()
+        anna = on(made, "anna", lambda: PostgresStore(address(made, database))).result(60)
+        try:
+            begun(anna)
+
+            async def keep(db: Db) -> None:
+                await db.execute("SELECT diminuendo.put('{1}', '{1}', '{x}', '{}', '{}', '{}', '{}', '{}')")
+                await asyncio.get_running_loop().run_in_executor(None, made.deafen, "anna", "db")
+
+            with pytest.raises(StoreUnavailable):
+                anna._server.writing(keep)
+            with open_store(server.address(database)) as beside:
+                assert said(beside) == {1: b"x"}, "it has arrived"
+            made.undeafen("anna", "db")
+            anna.put(answered(1, 2))
+            assert said(anna) == {1: b"x", 2: b"said 2"}
+        finally:
+            anna.close()
+
+
 def until_it_goes(work: Callable[[], T]) -> T:
     """As a trainer does it."""
     until = time.monotonic() + TAKEOVER
@@ -321,7 +344,8 @@ def cut_off(machines: Machines, cut: Callable[[str], None], heal: Callable[[str]
     decided = during(machines, lost, began + 0.5, until, "decisions")
     refused = during(machines, lost, began + 0.5, until, "answers")
     print(
-        f"{lost} was cut off, {other} led after {took:.1f} s; {len(decided)} decisions, in at most {longest(decided):.2f} s; {len(refused)} refused, "
+        f"{lost} was cut off, {other} led after {took:.1f} s; {len(decided)} decisions, "
+        f"in at most {longest(decided):.2f} s; {len(refused)} refused, "
         f"in at most {longest(refused):.2f} s"
     )
     assert len(decided) > 5
