@@ -20,6 +20,8 @@ import pytest
 
 NETWORK = "10.77.0"
 SUBNET = f"{NETWORK}.0/24"
+MARK = "dim-hosts-"
+"""Names of namespaces begin with it; then come the process that made them, and a host."""
 NEW_NET = 0x40000000
 """CLONE_NEWNET of Linux."""
 
@@ -28,12 +30,15 @@ class Hosts:
     """Hosts by name, each with an address, joined by a bridge in a namespace of its own."""
 
     def __init__(self, *names: str) -> None:
-        self._mark = f"dim-{os.getpid()}"
+        self._mark = f"{MARK}{os.getpid()}"
         self._names = names
         self._added: list[str] = []
 
     def make(self) -> None:
         """Make them; the test is skipped where that is not allowed."""
+        for left in self._ip("netns", "list").split():  # by tests that were killed
+            if left.startswith(MARK) and not Path(f"/proc/{left.split('-')[2]}").exists():
+                self._ip("netns", "del", left)
         self._add("wire")
         self._ip("-n", self._of("wire"), "link", "add", "bridge", "type", "bridge")
         self._ip("-n", self._of("wire"), "link", "set", "bridge", "up")
