@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from diminuendo._numba import kernel
-from diminuendo.errors import DiminuendoError, InvalidInput
+from diminuendo.errors import DiminuendoError, InvalidInput, refuse_copies
 from diminuendo.sums.chains.focus import clip_focused
 from diminuendo.sums.chains.people.answers import Answers, Group, Moved
 from diminuendo.sums.chains.people.around_sums import EASE, add_around
@@ -57,6 +57,8 @@ class AskedPeople(Protocol):
 
 class FrozenPeople:
     """People of one release in this process."""
+
+    __getstate__ = refuse_copies
 
     def __init__(self, groups: Iterable[Group], clip: Clip, factors: Floats) -> None:
         self._groups = [group for group in groups if len(group.people.weights)]
