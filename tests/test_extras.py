@@ -6,6 +6,7 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -59,6 +60,11 @@ NEEDED = [
     ("joblib", "import diminuendo.simulate", "simulate"),
     ("matplotlib", "import diminuendo.simulate.report", "simulate"),
     ("pyarrow", "import diminuendo; diminuendo.from_ratings", "simulate"),
+    (
+        "asyncpg",
+        "from diminuendo.service.store import open_store; open_store('postgresql://x/y')",
+        "postgres",
+    ),
     ("rich", "from diminuendo.simulate.table import tables, _empty; _empty(None, '')", "cli"),
 ]
 """One place for each package. Each case starts a Python of its own."""
@@ -119,6 +125,34 @@ def test_commands_that_simulate_nothing_need_no_more_than_their_own_extra(typed:
         f"sys.argv = ['diminuendo', *{typed}]\nfrom diminuendo.cli import main\nmain()",
     )
     assert ran.returncode == 0, ran.stderr
+
+
+SERVE = """
+sys.argv = ['diminuendo', 'serve', *{typed}]
+from diminuendo.cli import main
+main()
+"""
+
+
+def test_serve_needs_nothing_of_the_command_line(tmp_path: Path) -> None:
+    """With the same options, said once: typer has them too."""
+    hidden = [*EXTRAS["cli"], *EXTRAS["simulate"]]
+    ran = without(hidden, SERVE.format(typed=["--new-key", "audit"]))
+    assert ran.returncode == 0, ran.stderr
+    assert 'audit = ["' in ran.stdout
+    ran = without(hidden, SERVE.format(typed=[str(tmp_path / "no.toml"), "--check"]))
+    assert (ran.returncode, ran.stderr.count("\n"), ran.stderr[:6]) == (2, 1, "error ")
+    ran = without(hidden, SERVE.format(typed=["--help"]))
+    assert "Other commands: pip install 'diminuendo[cli]'." in ran.stdout
+    import typer
+
+    from diminuendo.cli.app import app
+
+    found: Any = typer.main.get_command(app)
+    for each in found.commands["serve"].params:
+        assert all(option in ran.stdout for option in each.opts), each.name
+    ran = without(hidden, SERVE.format(typed=["--port", "x"]))
+    assert (ran.returncode, ran.stderr.count("error: argument --port")) == (2, 1)
 
 
 def test_other_failures_are_left_as_they_are() -> None:

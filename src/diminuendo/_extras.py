@@ -16,6 +16,7 @@ from diminuendo.errors import MissingExtra
 EXTRAS = {
     "cli": ("typer", "rich"),
     "serve": ("starlette", "msgspec", "uvicorn", "uvloop", "httptools", "prometheus_client", "nacl"),
+    "postgres": ("asyncpg",),
     "simulate": ("matplotlib", "joblib", "cloudpickle", "pyarrow"),
 }
 """The packages that each extra brings, as in pyproject.toml."""

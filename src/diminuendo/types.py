@@ -44,6 +44,9 @@ ONE_MINUS_1_OVER_E = 1 - math.exp(-1)
 LARGEST_KEPT = 2**53 - 1
 """The largest whole number that JavaScript keeps as it is; beyond it, whatever has floats only rounds."""
 
+OUTSIDE = LARGEST_KEPT
+"""In place of a round: the decision is outside of a public sample, of no round, and its answer changes nothing."""
+
 LARGEST_LIFE = 2**63 - 1
 """The largest life of a decision."""
 
@@ -82,7 +85,7 @@ class Decision:
     """What `choose` returns: the slate to show, and the ticket with which to answer."""
 
     round: int
-    """Counts from 0; together with the learner it names this decision."""
+    """Counts from 0; together with the learner it names this decision. OUTSIDE: it is of no round."""
     slate: Slate
     """Distinct items in slot order."""
     probe: tuple[int, int] | None = None

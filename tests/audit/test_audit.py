@@ -85,6 +85,8 @@ def test_whoever_takes_contexts_or_exclusions_is_tried_with_them() -> None:
         if name in names:
             wanted = {""} | ({"contexts", "private contexts"} if entry.takes_contexts else set())
             wanted |= {"exclusions", "private, exclusions"} if entry.takes_exclusions else set()
+            wanted |= {"retention"} if entry.takes_retention else set()
+            wanted |= {"sample"} if entry.takes_sample else set()
             assert ways == wanted
     for name, (promise, subject) in tried.items():
         assert ("with its context" in promise) == ("private" in name), name
@@ -96,7 +98,7 @@ def test_whoever_takes_contexts_or_exclusions_is_tried_with_them() -> None:
 def test_one_audit_is_of_no_more_subjects_than_false_alarms_are_shared_by() -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("diminuendo.audit.run.MOST_SUBJECTS", 4)
-        with pytest.raises(InvalidInput, match="at most; got 5"):
+        with pytest.raises(InvalidInput, match="at most; got 7"):
             audit(["overlap-greedy"], effort=QUICK, seed=1)
 
 

@@ -32,6 +32,7 @@ def test_the_table_is_whole() -> None:
         *("from what people said", "rising weights", "under one number"),
         *("two chains", "exact counts", "closed on one value", "only cells", "in the old cell"),
         *("stand-ins", "refunded"),
+        *("coin", "reservoir", "how many answered", "still asked"),
     )
     assert all(any(what in name for name in FAULTS) for what in named)
 
@@ -54,6 +55,8 @@ SAID_ALREADY = (
     "duplicates counted (slate-clicks)",
     "answers counted twice (fi-dp)",
     "secret words in part used again (boosted)",
+    "a reservoir of answers (overlap-greedy)",
+    "forgotten by how many answered (overlap-greedy)",
 )
 """Faults that show as another one does, in another learner or in another place of the same sums: found in the slow
 run."""
@@ -65,7 +68,7 @@ def test_a_planted_fault_is_found(name: str) -> None:
     assert found.violation, str(found)
     told_bare = (
         *("decided", "closed", "used again", "public coins", "tells", "from what people said"),
-        *("exact counts", "only cells", "refunded"),
+        *("exact counts", "only cells", "refunded", "by how many answered"),
     )
     by_data = any(what in name for what in told_bare)
     assert math.isinf(found.shown) == by_data, "what is decided by data is seen bare"

@@ -42,7 +42,7 @@ def test_a_learner_is_cleared_and_all_is_written(tmp_path: Path) -> None:
     found = json.loads((tmp_path / "audit.json").read_text())
     assert found["passed"] is True
     assert found["seed"] == 3
-    assert {one["learner"] for one in found["findings"]} == {"random", "epoch-greedy"}
+    assert {one["learner"] for one in found["findings"]} == {"random", "epoch-greedy", "epoch-greedy, sample"}
     assert {one["method"] for one in found["findings"]} >= {"exact", "black box"}
     assert (tmp_path / "audit.png").stat().st_size > 5_000
 

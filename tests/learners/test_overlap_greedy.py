@@ -361,6 +361,10 @@ def test_when_tastes_change_it_starts_again() -> None:
     learner = OverlapGreedy.for_setting(setting, coins=SeededCoins(5))
     payoffs = people.values(learner.replay(people))
     assert policy_of(learner)._position.memory_begins > 0
+    batch = policy_of(learner)._position.memory_begins
+    assert policy_of(learner).remembers_from == policy_of(learner).plan.schedule.ends[batch - 1], (
+        "and menus say so"
+    )
     last = len(people) // 4
     assert payoffs[-last:].mean() > 0.9 * dim.greedy(people[-last:], 5).value
 
@@ -376,7 +380,8 @@ def test_who_came_before_the_change_is_forgotten_and_not_divided_by(monkeypatch:
     policy, memory = policy_of(learner), memory_of(learner)
     first = policy._position.memory_begins
     assert first > 0
-    assert min(memory._kept.people.batches) >= first
+    kept: Any = memory._kept
+    assert kept.people.batches.min() >= first
     assert len(memory._values) == len(memory._kept) == 6_000 - policy.plan.schedule.ends[first - 1]
     (shares,), _ = shown_of(learner).picker.worth.get([0])
     # The batch in which tastes changed holds some of before; all others want item 3 by half.

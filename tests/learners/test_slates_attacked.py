@@ -360,9 +360,9 @@ def test_a_visit_that_is_given_back_is_found(tmp_path: Path, monkeypatch: pytest
         leave_out(self, slates, types)
         changed.append(bool((before != slates).any()))
 
-    def given_back(self: Learner, person: Any, release: bool) -> Decision:
+    def given_back(self: Learner, person: Any, release: bool, inside: Any) -> Decision:
         changed.clear()
-        decision, limit = choose_one(self, person, release), self._frame.visit_limit
+        decision, limit = choose_one(self, person, release, inside), self._frame.visit_limit
         if any(changed) and limit is not None:
             limit._rounds[hashed(person)] -= 1
             limit._rounds = {key: count for key, count in limit._rounds.items() if count}

@@ -19,6 +19,7 @@ from nacl.bindings import crypto_box_keypair, crypto_box_open
 
 from diminuendo.service.api import ApiConfig, create_app
 from diminuendo.service.api.app import Api
+from diminuendo.service.front.placement import KNOWN_BY
 from diminuendo.service.log import Log
 from diminuendo.service.records import PlacementFacts, PopulationFacts, PublicMenu, Said
 from diminuendo.service.store import Publication, Store
@@ -83,10 +84,10 @@ class Reply(NamedTuple):
 class Site:
     """A store, what is in it, and one front end."""
 
-    def __init__(self, path: Path, **placements: PlacementFacts) -> None:
-        self.store: Store = SqliteStore(path / "site.db")
+    def __init__(self, path: Path, store: Store | None = None, **placements: PlacementFacts) -> None:
+        self.store: Store = SqliteStore(path / "site.db") if store is None else store
         self.store.add_population("people", msgspec.json.encode(PopulationFacts(1.0, 1e-6)))
-        self.epoch = self.store.lead("test")
+        self.epoch = self.store.lead("people", "test")
         self.numbers = {
             name: self.store.add_placement(name, each.population, msgspec.json.encode(each))
             for name, each in placements.items()
@@ -94,7 +95,7 @@ class Site:
         self.written = io.StringIO()
         self.app = create_app(self.store, CONFIG, Log(self.written))
 
-    def publish(self, name: str, menu: PublicMenu, forget_before: int = 0, later: float = 0.0) -> None:
+    def publish(self, name: str, menu: PublicMenu, forget_before: int = 0, later: float = -KNOWN_BY) -> None:
         """Publish a menu, as the trainer would."""
         menu = msgspec.structs.replace(menu, seal=f"7:{PUBLIC.hex()}")
         most = 10_000 if menu.end is None else menu.end

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 import signal
 import subprocess
@@ -29,7 +30,16 @@ from diminuendo.privacy import Budget, Ledger
 from diminuendo.privacy.events import Gaussian
 from diminuendo.randomness import SecretRandomness
 from diminuendo.service.records import Report
-from diminuendo.service.store import AnswerRow, Counted, Publication, Store, VisitRow, open_store
+from diminuendo.service.store import (
+    AnswerRow,
+    Change,
+    Counted,
+    Leader,
+    Publication,
+    Store,
+    VisitRow,
+    open_store,
+)
 from diminuendo.types import Ints
 from tests.kit.slow import mostly_slow
 
@@ -71,7 +81,7 @@ def placement(store: Store, name: str = "front") -> int:
 def begun(store: Store) -> int:
     """A placement that leases rounds; the epoch of its trainer."""
     assert placement(store) == 1
-    epoch = store.lead("one")
+    epoch = store.lead("people", "one")
     store.publish(epoch, FIRST_MENU)
     return epoch
 
@@ -138,6 +148,10 @@ class StoreContract:
         assert store.remember_request("k", b"digest", b"reply") == (b"digest", b"reply")
         assert store.remember_request("k", b"other", b"again") == (b"digest", b"reply")
         assert store.remember_request("l", b"other", b"again") == (b"other", b"again")
+        store.end_request("k", b"")
+        store.end_request("of nobody", b"")
+        assert store.remember_request("k", b"other", b"again") == (b"digest", b"")
+        assert store.remember_request("l", b"other", b"") == (b"other", b"again")
 
     def test_who_is_well(self, store: Store) -> None:
         first = store.beat("trainer", "well")
@@ -150,7 +164,7 @@ class StoreContract:
     def test_each_round_is_handed_out_once_and_within_limits(self, store: Store) -> None:
         placement(store)
         assert store.lease(1, 5, 1.0, None) is None
-        epoch = store.lead("one")
+        epoch = store.lead("people", "one")
         store.publish(epoch, replace(FIRST_MENU, end=8))
         first, second = store.lease(1, 5, 2.0, None), store.lease(1, 5, 2.0, None)
         assert first is not None
@@ -194,12 +208,22 @@ class StoreContract:
         assert lease is not None
         assert (lease.first, lease.version) == (5, 3)
 
+    def test_what_an_operator_does_stops_leases(self, store: Store) -> None:
+        """At once: when a trainer gets to it depends on how long it takes for others."""
+        epoch, other = begun(store), placement(store, "other")
+        store.publish(epoch, replace(FIRST_MENU, placement=other))
+        store.add_event(1, "items", b"{}", "me")
+        assert store.lease(1, 5, 1.0, None) is None
+        assert store.lease(other, 5, 1.0, None) is not None
+        store.publish(epoch, replace(FIRST_MENU, version=2))
+        assert store.lease(1, 5, 1.0, None) is not None
+
     def test_what_became_of_a_lease_is_kept_as_it_was_said_first(self, store: Store) -> None:
         begun(store)
         report = Report(0, 3, silent=(1,), types=(0, 2, 1))
         store.lease(1, 5, 1.0, None)
         store.lease(1, 5, 1.0, report)
-        store.stop_leases(store.lead("two"), 1)
+        store.stop_leases(store.lead("people", "two"), 1)
         assert store.lease(1, 5, 1.0, Report(5, 4)) is None  # and what was said is kept all the same
         store.lease(1, 5, 1.0, Report(0, 5))
         store.lease(1, 5, 1.0, Report(77, 5))
@@ -223,12 +247,15 @@ class StoreContract:
         store.publish(epoch, replace(FIRST_MENU, version=2, end=5))
         assert store.lease(1, 9, 1.0, None) is not None
         assert store.lease(1, 9, 1.0, None) is None
-        store.allow(epoch, 1, 8)
+        store.allow(epoch, 1, 30, store.now() + 3600)  # which is not yet so
+        assert store.lease(1, 9, 1.0, None) is None
+        store.allow(epoch, 1, 8, store.now())
+        store.allow(epoch, 1, 7, store.now())  # nothing is taken back
         more = store.lease(1, 9, 1.0, None)
         assert more is not None
         assert (more.first, more.end, more.version) == (5, 8, 2)
         store.publish(epoch, replace(FIRST_MENU, version=3, end=8, effective_at=store.now() + 3600))
-        store.allow(epoch, 1, 20)  # of the third, which is not in effect
+        store.allow(epoch, 1, 20, store.now())  # of the third, which is not in effect
         assert store.lease(1, 9, 1.0, None) is None
         assert store.stop_leases(epoch, 1) == 8
 
@@ -369,6 +396,18 @@ class StoreContract:
 
     # The trainer.
 
+    def test_a_menu_that_is_there_too_late_takes_effect_at_the_next_tick(self, store: Store) -> None:
+        """Not when it is ready: that would tell how long it took."""
+        epoch, tick = begun(store), 1000.0
+        past, later = store.now() - 1.0, math.ceil(store.now() / tick + 5) * tick + 1.0
+        late = store.publish(epoch, replace(FIRST_MENU, version=2, effective_at=past, tick=tick))
+        assert late % tick == 0
+        assert past < store.now() <= late <= store.now() + tick
+        in_time = replace(FIRST_MENU, version=3, effective_at=later, tick=tick)
+        assert store.publish(epoch, in_time) == later
+        assert store.publish(epoch, replace(FIRST_MENU, version=4, effective_at=past)) == past
+        assert [row.effective_at for row in store.menus(1)[1:]] == [late, later, past]
+
     def test_what_is_published_is_there_at_once_and_what_is_in_it_is_gone(self, store: Store) -> None:
         epoch = begun(store)
         other = placement(store, "other")
@@ -386,6 +425,17 @@ class StoreContract:
         assert said(store, other) == {0: b"of others"}
         assert store.snapshot(other) is None
 
+    def test_leases_are_gone_once_the_menu_that_forgets_them_is_in_effect(self, store: Store) -> None:
+        epoch = begun(store)
+        for _ in range(3):
+            store.lease(1, 5, 1.0, None)
+        later = store.now() + 0.1
+        store.publish(epoch, replace(FIRST_MENU, version=2, forget_before=10, effective_at=later))
+        while [row.first for row in store.leases(1, 0)] == [0, 5, 10]:
+            assert store.now() < later + 10
+        assert store.now() >= later
+        assert [row.first for row in store.leases(1, 0)] == [10]
+
     @pytest.mark.parametrize("version", [0, 1, 3])
     def test_a_menu_that_does_not_follow_the_last_changes_nothing(self, store: Store, version: int) -> None:
         epoch = begun(store)
@@ -402,7 +452,7 @@ class StoreContract:
         ledger = Ledger.on(store.books("people", old), BUDGET)
         paid = ledger.buy(Gaussian(1e-3), "sum", "of something")
         with open_store(address) as another:
-            new = another.lead("two")
+            new = another.lead("people", "two")
             assert new > old
 
             def late() -> Ints:
@@ -411,7 +461,9 @@ class StoreContract:
             for refused in (
                 lambda: store.publish(old, replace(FIRST_MENU, version=2, snapshot=b"old", forget_before=3)),
                 lambda: store.stop_leases(old, 1),
-                lambda: store.allow(old, 1, 10**6),
+                lambda: store.allow(old, 1, 10**6, 0.0),
+                lambda: store.keep_key(old, 1, 5, b"old"),
+                lambda: store.drop_keys(old, 1, [5]),
                 lambda: ledger.charge(Gaussian(1e-3)),
                 lambda: paid.once("000000", late, SECRET),
                 lambda: store.books("people", old).releases.once("sum.000000", lambda: np.arange(3)),
@@ -426,6 +478,87 @@ class StoreContract:
                 assert len(next_one.charges) == 1
                 assert not next_one.drawn
             assert not another.books("people", new).releases.names()
+
+    def test_each_population_has_a_leader_of_its_own_and_epochs_go_on(
+        self, store: Store, address: str
+    ) -> None:
+        store.add_population("others", b"{}")
+        assert begun(store) == 1
+        assert store.leaders() == {"people": Leader(1, "one")}
+        assert store.add_placement("aside", "others", b"{}") == 2
+        with open_store(address) as another:
+            assert [another.lead("others", "two") for _ in range(3)] == [1, 2, 3]
+            assert store.leaders() == {"people": Leader(1, "one"), "others": Leader(3, "two")}
+            store.publish(1, replace(FIRST_MENU, version=2))  # it leads its own as before
+            with pytest.raises(Superseded):
+                store.publish(1, replace(FIRST_MENU, placement=2))  # an epoch is one of a population
+            another.publish(3, replace(FIRST_MENU, placement=2))
+            with pytest.raises(Superseded):
+                another.books("people", 3).lines.append(b"{}\n")
+            with pytest.raises(Superseded):
+                Ledger.on(another.books("people", 3), BUDGET)
+        with pytest.raises(InvalidInput, match="There is no population"):
+            store.lead("nobody", "one")
+        assert set(store.leaders()) == {"people", "others"}
+
+    def test_who_wants_to_lead_after_an_epoch_does_so_once(self, store: Store, address: str) -> None:
+        store.add_population("people", b"{}")
+        with open_store(address) as another:
+            assert store.lead("people", "one", after=0) == 1
+            for late in (0, 2, 99):
+                with pytest.raises(Superseded):
+                    another.lead("people", "two", after=late)
+            assert store.leaders() == {"people": Leader(1, "one")}
+            assert store.lead("people", "", after=1) == 2  # handed over
+            assert another.leaders() == {"people": Leader(2, "")}
+            with pytest.raises(Superseded):
+                store.books("people", 1).lines.append(b"{}\n")
+            assert another.lead("people", "two", after=2) == 3
+
+    def test_what_changed_since_some_time_is_told_by_placement(self, store: Store, address: str) -> None:
+        assert store.changed(0.0)[1] == {}
+        epoch = begun(store)
+        other, third = placement(store, "other"), placement(store, "third")
+        since, found = store.changed(0.0)
+        assert found == {1: Change(), other: Change(), third: Change()}
+        assert since <= store.now()
+        store.publish(epoch, replace(FIRST_MENU, placement=third))
+        assert [store.lease(number, 5, 1.0, None) is not None for number in (1, 1, third)] == [True] * 3
+        with open_store(address) as another:
+            first, second = (another.add_event(other, "items", b"{}", "me") for _ in range(2))
+        assert second > first
+        then, found = store.changed(since)
+        assert found == {1: Change(10), third: Change(5), other: Change(0, second)}
+        assert since <= then <= store.now()
+        assert store.changed(then)[1].items() <= found.items()  # the last of it again, perhaps
+        store.lease(1, 5, 1.0, None)
+        assert store.changed(then)[1][1] == Change(15), "whatever is new is told"
+        store.publish(epoch, replace(FIRST_MENU, version=2, forget_before=15))
+        assert 1 not in store.changed(then)[1]  # its leases are in the snapshot
+        later = store.now() + 3600
+        assert store.changed(later)[1] == {}
+
+    def test_keys_of_the_trainer_are_kept_as_they_were_sealed_until_they_are_dropped(
+        self, store: Store, address: str
+    ) -> None:
+        epoch, other = begun(store), 2
+        assert placement(store, "other") == other
+        assert store.kept_keys(1) == {}
+        for number in (0, 7, 2**32 - 1):
+            store.keep_key(epoch, 1, number, b"sealed %d" % number)
+        store.keep_key(epoch, other, 7, b"of the other")
+        store.keep_key(epoch, 1, 7, b"sealed anew")
+        with open_store(address) as another:
+            assert another.kept_keys(1) == {
+                0: b"sealed 0",
+                7: b"sealed anew",
+                2**32 - 1: b"sealed 4294967295",
+            }
+            another.drop_keys(epoch, 1, [7, 0, 5])
+        assert store.kept_keys(1) == {2**32 - 1: b"sealed 4294967295"}
+        assert store.kept_keys(other) == {7: b"of the other"}
+        with pytest.raises(InvalidInput, match="no placement"):
+            store.keep_key(epoch, 9, 1, b"")
 
     # Books.
 
@@ -473,11 +606,13 @@ class StoreContract:
                 open_ledger(Budget(2.0, 1e-6), None)
             return seen
 
-        epoch = store.lead("two")
+        epoch = store.lead("people", "two")
         path = tmp_path / "people.ledger"
         in_file = life(lambda budget, expect: Ledger.open(path, budget, expect=expect))
         in_store = life(lambda budget, expect: Ledger.on(store.books("people", epoch), budget, expect=expect))
         assert in_store == in_file
+        assert store.books("people", epoch).lines.read() == path.read_bytes()
+        store.publish(epoch, replace(FIRST_MENU, version=2))
         assert store.books("people", None).lines.read() == path.read_bytes()
         lines = path.read_bytes().splitlines(keepends=True)
         assert [store.ledger("people", after) for after in (0, 2, 99)] == [lines, lines[2:], []]
@@ -492,8 +627,41 @@ class StoreContract:
         with pytest.raises(LedgerDamaged, match=r"sum\.0"):
             Ledger.on(store.books("people", epoch), BUDGET)
 
+    def test_what_was_written_is_shown_with_a_menu_that_was_published_later(self, store: Store) -> None:
+        epoch, other = begun(store), placement(store, "other")
+        store.add_population("strangers", b"{}")
+        stranger = store.add_placement("stranger", "strangers", b"{}")
+        books, ledger = store.books("people", None), Ledger.on(store.books("people", epoch), BUDGET)
+
+        def shown() -> tuple[int, list[str], bool]:
+            lines = store.ledger("people")
+            assert b"".join(lines) == books.lines.read()
+            return len(lines), books.releases.names(), books.releases.has("sum.1")
+
+        paid = ledger.buy(Gaussian(1e-3), "sum", "of something")
+        paid.once("0", lambda: np.arange(3), SECRET)
+        assert shown() == (0, [], False)
+        store.publish(store.lead("strangers", "one"), replace(FIRST_MENU, placement=stranger))
+        assert shown() == (0, [], False), "menus of others show nothing of it"
+        store.publish(epoch, replace(FIRST_MENU, version=2, effective_at=store.now() + 3600))
+        assert shown() == (0, [], False)
+        later = store.now() + 0.1
+        store.publish(epoch, replace(FIRST_MENU, placement=other, effective_at=later))
+        paid.once("1", lambda: np.arange(4), SECRET)
+        while not store.ledger("people"):
+            assert store.now() < later + 10
+        assert store.now() >= later
+        assert shown() == (3, ["sum.0"], False)
+        assert books.releases.once("sum.0", lambda: pytest.fail("drawn")).tolist() == [0, 1, 2]
+        with pytest.raises(LedgerInUse, match="read only"):
+            books.releases.once("sum.1", lambda: np.arange(3))
+        store.publish(epoch, replace(FIRST_MENU, version=3))
+        assert shown() == (4, ["sum.0", "sum.1"], True)
+
     def test_books_without_an_epoch_are_read_only(self, store: Store) -> None:
-        Ledger.on(store.books("people", begun(store)), BUDGET).charge(Gaussian(1e-3), "something")
+        epoch = begun(store)
+        Ledger.on(store.books("people", epoch), BUDGET).charge(Gaussian(1e-3), "something")
+        store.publish(epoch, replace(FIRST_MENU, version=2))
         found = Ledger.on(store.books("people", None))
         assert [charge.note for charge in found.charges] == ["something"]
         with pytest.raises(LedgerInUse, match="read only"):
@@ -509,7 +677,7 @@ class StoreContract:
         for _ in range(2):  # nor when it tries again
             with pytest.raises(LedgerInUse, match="again"):
                 second.charge(Gaussian(1e-3), "second")
-        assert len(Ledger.on(store.books("people", None)).charges) == 1
+        assert len(Ledger.on(store.books("people", epoch)).charges) == 1
         slow, fast = store.books("people", epoch).releases, store.books("people", epoch).releases
 
         def overtaken() -> Ints:
@@ -522,13 +690,16 @@ class StoreContract:
             slow.once("../sum", lambda: np.array([1]))
 
     def test_populations_have_books_of_their_own(self, store: Store) -> None:
-        epoch = begun(store)
+        begun(store)
         store.add_population("others", b"{}")
         for name, epsilon in (("people", 1.0), ("others", 2.0)):
-            ledger = Ledger.on(store.books(name, epoch), Budget(epsilon, 1e-6))
+            ledger = Ledger.on(store.books(name, store.lead(name, "one")), Budget(epsilon, 1e-6))
             paid = ledger.buy(Gaussian(1e-3), "sum", name)
             paid.once("0", partial(np.full, 3, epsilon, np.int64), SECRET)
             assert ledger.visits_of("front") is None
+        store.publish(store.leaders()["people"].epoch, replace(FIRST_MENU, version=2))
+        far = store.add_placement("far", "others", b"{}")
+        store.publish(store.leaders()["others"].epoch, replace(FIRST_MENU, placement=far))
         for name, epsilon in (("people", 1.0), ("others", 2.0)):
             books = store.books(name, None)
             ledger = Ledger.on(books)

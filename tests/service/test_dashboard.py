@@ -18,7 +18,7 @@ from starlette.applications import Starlette
 
 from diminuendo.privacy.budget import Guarantee
 from diminuendo.service.dashboard import FILES, dashboard_routes
-from diminuendo.service.records import PlacementFacts
+from diminuendo.service.records import HeardNote, PlacementFacts
 from tests.service.fake_store import HOSTILE, FakeStore, tea_shop
 from tests.service.site import KEYS as ROLE_KEYS
 from tests.service.site import Site, block, facts
@@ -205,14 +205,36 @@ def test_numbers_on_the_overview_follow_the_store(tmp_path: Path) -> None:
     assert "the trainer tries again" in visitor.get("/").text
 
 
+def test_that_tastes_changed_is_said_among_what_changed(tmp_path: Path) -> None:
+    """Menus say from when on something is remembered; that follows from what was published."""
+    store = FakeStore(tmp_path)
+    visitor = Visitor(store)
+    number = store.placement("page", PlacementFacts("all", ("a", "b"), 1, "full", None))
+    said: dict[str, Any] = {"kind": "one", "slots": 1, "end": None, "filler": (0,), "slates": ((0,),)}
+    store.menu(number, first=0, **said)
+    assert "tastes did not change" in visitor.get("/placements/page").text
+    store.menu(number, first=9_000, remembers_from=7_500, **said)
+    store.menu(number, first=9_500, remembers_from=7_500, **said)
+    found = visitor.get("/placements/page").text
+    assert found.count("what was learned before round 7,500 is forgotten") == 1
+
+
 def test_how_many_answer_is_said_where_it_was_published(tmp_path: Path) -> None:
     store = FakeStore(tmp_path)
     visitor = Visitor(store)
-    store.placement("page", PlacementFacts("all", ("a", "b"), 1, "full", None))
+    number = store.placement("page", PlacementFacts("all", ("a", "b"), 1, "full", None))
     assert "Answers, about" not in visitor.get("/placements/page").text
-    store.beat("heard page", '{"answers":-3.0,"rounds":2500,"deviation":11.0}')
+    said: dict[str, Any] = {
+        "kind": "one",
+        "slots": 1,
+        "first": 0,
+        "end": None,
+        "filler": (0,),
+        "slates": ((0,),),
+    }
+    store.menu(number, **said, heard=HeardNote(-3.0, 2500, 11.0))
     assert "of the first 2,500 rounds, give or take 22" in visitor.get("/placements/page").text
-    store.beat("heard page", '{"answers":1234.4,"rounds":2500,"deviation":11.0}')
+    store.menu(number, **said, heard=HeardNote(1234.4, 2500, 11.0))
     assert "1,234" in visitor.get("/placements/page").text
 
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from diminuendo.errors import InvalidInput
+from diminuendo.errors import InvalidInput, Superseded
 from diminuendo.service.seal import Sealer
+from diminuendo.service.store.sqlite import SqliteStore
+from diminuendo.service.trainer.halves import FolderHalves, StoreHalves, make_master, read_masters
 from diminuendo.service.trainer.keys import FRONT, Key, Keys
+from tests.service.store_contract import begun
 
 
 def sealer(key: Key) -> Sealer:
@@ -52,5 +56,90 @@ def test_a_key_that_was_thrown_away_opens_nothing(tmp_path: Path) -> None:
     keys.drop(1, key.number)
     assert keys.of(1) == set()
     assert keys.open(1, said) is None
-    with pytest.raises(InvalidInput, match="Restore that folder"):
+    with pytest.raises(InvalidInput, match="Bring that folder back"):
         keys.open_snapshot(1, snapshot)
+
+
+# Keys whose secret halves are in the store.
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[SqliteStore]:
+    with SqliteStore(tmp_path / "store.db") as found:
+        begun(found)
+        yield found
+
+
+def kept_in(store: SqliteStore, folder: Path, epoch: int = 1) -> tuple[Keys, StoreHalves]:
+    halves = StoreHalves(store, epoch, read_masters(folder))
+    return Keys(folder, halves), halves
+
+
+def test_halves_in_the_store_are_opened_on_any_machine_that_has_the_master_key(
+    store: SqliteStore, tmp_path: Path
+) -> None:
+    here, there, stranger = (tmp_path / name for name in ("here", "there", "stranger"))
+    make_master(here)
+    make_master(stranger)
+    keys, _ = kept_in(store, here)
+    key = keys.new(1)
+    said, snapshot = sealer(key).seal(b"a"), keys.seal_snapshot(1, key, b"all")
+    assert [path.name for path in here.iterdir()] == ["master.key"]
+    assert (here / "master.key").stat().st_mode & 0o077 == 0
+    there.mkdir()
+    (there / "master.key").write_bytes((here / "master.key").read_bytes())
+    other, _ = kept_in(store, there)
+    assert (other.open(1, said), other.open_snapshot(1, snapshot)) == (b"a", b"all")
+    unknown, halves = kept_in(store, stranger)
+    assert unknown.open(1, said) is None
+    with pytest.raises(InvalidInput, match="master key that was there"):
+        unknown.open_snapshot(1, snapshot)
+    with pytest.raises(InvalidInput, match=r"copy master\.key from the machine of another"):
+        halves.take_over(1, FolderHalves(stranger))
+    with pytest.raises(InvalidInput, match=r"no master\.key in"):
+        read_masters(tmp_path / "nowhere")
+    other.drop(1, key.number)
+    assert keys.of(1) == set()
+    assert kept_in(store, here)[0].open(1, said) is None
+
+
+def test_a_sealed_half_opens_nothing_in_another_row(store: SqliteStore, tmp_path: Path) -> None:
+    make_master(tmp_path)
+    keys, halves = kept_in(store, tmp_path)
+    one, two = keys.new(1).number, keys.new(1).number
+    before = halves.get(1, two)
+    store.keep_key(1, 1, two, store.kept_keys(1)[one])
+    with pytest.raises(Exception, match="ecrypt"):
+        halves.get(1, two)
+    assert halves.get(1, one) != before
+    assert all(before not in path.read_bytes() for path in tmp_path.glob("store.db*")), (
+        "nor is it there in the open"
+    )
+
+
+def test_who_leads_next_seals_with_the_newest_master_key_and_takes_the_folder_along(
+    store: SqliteStore, tmp_path: Path
+) -> None:
+    folder, machine = FolderHalves(tmp_path / "keys"), tmp_path / "keys"
+    make_master(machine)
+    in_folder = Keys(machine).new(1)
+    keys, _ = kept_in(store, machine)
+    in_store = keys.new(1)
+    said = [sealer(each).seal(b"%d" % each.number) for each in (in_folder, in_store)]
+    (machine / "master-2.key").write_text("07" * 32 + "\n")
+    keys, halves = kept_in(store, machine)
+    halves.take_over(1, folder)
+    (machine / "master.key").unlink()
+    keys, _ = kept_in(store, machine)
+    assert [keys.open(1, each) for each in said] == [b"%d" % key.number for key in (in_folder, in_store)]
+    assert folder.numbers(1) == set()
+    halves.take_over(1, folder)
+    assert keys.of(1) == {in_folder.number, in_store.number}
+    store.lead("people", "another")
+    with pytest.raises(Superseded):
+        keys.new(1)
+    with pytest.raises(Superseded):
+        keys.drop(1, in_store.number)
+    (machine / "master-3.key").write_text("no key")
+    with pytest.raises(InvalidInput, match=r"master-3\.key is no master key"):
+        read_masters(machine)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ import pytest
 
 from diminuendo.service.api import operators
 from diminuendo.service.api.bodies import PlanBody
+from diminuendo.service.api.operators import GIVEN_UP
 from diminuendo.service.api.routes import OPERATIONS
 from diminuendo.service.records import PlacementFacts, PlanQuestion
 from tests.service.site import ITEMS, KEYS, Site, block, facts, served
@@ -98,11 +101,48 @@ def test_items_come_and_go_once(tmp_path: Path) -> None:
     site.run(work)
 
 
+def test_a_request_that_is_under_way_is_not_begun_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two at once with one Idempotency-Key; then the same again, and one whose front end was killed on the way."""
+    site = Site(tmp_path, shop=facts())
+    site.publish("shop", block(0, 500))
+    goes_on, asked = threading.Event(), threading.Event()
+    add_event = site.store.add_event
+
+    def slow(*given: Any) -> int:
+        asked.set()
+        assert goes_on.wait(30)
+        return add_event(*given)
+
+    monkeypatch.setattr(site.store, "add_event", slow)
+
+    async def work() -> None:
+        def retire(**more: str) -> Any:
+            what = {"retire": ["plum"]}
+            return site.ask("POST", "/v1/placements/shop/items", what, key="operate", **more)
+
+        first = asyncio.create_task(retire(idempotency_key="k"))
+        while not asked.is_set():
+            await asyncio.sleep(0.01)
+        second = await retire(idempotency_key="k")
+        assert (second.status, second.problem) == (409, "begun")
+        assert b"retry-after" in dict(second.headers)
+        goes_on.set()
+        assert (await first).status == (await retire(idempotency_key="k")).status == 202
+        assert len(site.store.events(site.numbers["shop"])) == 1
+        for ago, status in ((1.0, 409), (GIVEN_UP + 1, 202), (1.0, 409)):
+            site.store.end_request("k", f"{site.store.now() - ago} of somebody else".encode())
+            assert (await retire(idempotency_key="k")).status == status
+
+    site.run(work)
+
+
 def test_ledgers_are_read_line_by_line(tmp_path: Path) -> None:
     from diminuendo.privacy.budget import Budget
     from diminuendo.privacy.ledger import Ledger
 
-    site = Site(tmp_path)
+    site = Site(tmp_path, shop=facts())
     books = site.store.books("people", site.epoch)
     ledger = Ledger.on(books, Budget(1.0, 1e-6))
     ledger.charge(ledger.budget.share(0.5), "half")
@@ -110,6 +150,8 @@ def test_ledgers_are_read_line_by_line(tmp_path: Path) -> None:
 
     async def work() -> None:
         path = "/v1/populations/people/ledger"
+        assert (await site.ask("GET", path, key="audit")).json == {"lines": [], "after": 0}, "of no menu yet"
+        site.publish("shop", block(0, 500))
         found = (await site.ask("GET", path, key="audit")).json
         assert found == {"lines": whole, "after": 2}
         assert (await site.ask("GET", f"{path}?after=1", key="audit")).json["lines"] == whole[1:]

@@ -54,11 +54,26 @@ def wait_for(what: Callable[[], bool]) -> None:
 
 
 def test_commands_are_of_a_trainer_and_of_front_ends(tmp_path: Path) -> None:
-    made = Processes(tmp_path / "site.toml", "127.0.0.1", 0, 2, lambda line: None)
-    assert [child.name for child in made.children] == ["trainer", "front end 0", "front end 1"]
+    made = Processes(tmp_path / "site.toml", "127.0.0.1", 0, 2, lambda line: None, trainers=2)
+    names = [child.name for child in made.children]
+    assert names == ["trainer 0", "trainer 1", "front end 0", "front end 1"]
     assert all(child.command[3] in ("trainer", "front") for child in made.children)
+    assert [child.handed == () for child in made.children] == [True, True, False, False]
     assert made.port > 0
     made.stop()
+
+
+def test_a_machine_may_only_train_or_only_serve(tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        trains = Processes(tmp_path, "127.0.0.1", taken.getsockname()[1], 0, lambda line: None, trainers=3)
+    assert [child.name for child in trains.children] == ["trainer 0", "trainer 1", "trainer 2"]
+    assert trains.port == 0
+    serves = Processes(tmp_path, "127.0.0.1", 0, 1, lambda line: None, trainers=0)
+    assert [child.name for child in serves.children] == ["front end 0"]
+    trains.stop()
+    serves.stop()
 
 
 def test_who_dies_is_started_again_a_little_later_each_time(

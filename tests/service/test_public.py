@@ -11,6 +11,9 @@ import pytest
 from diminuendo.privacy import events
 from diminuendo.privacy.ledger import audit
 from diminuendo.service.accounts import Account, noise_of
+from diminuendo.service.dashboard.overview import overview
+from diminuendo.service.dashboard.parts import dots
+from diminuendo.service.dashboard.population import population
 from diminuendo.service.public import Public, Reads
 from diminuendo.service.records import PlacementFacts
 from diminuendo.streams import Contexts
@@ -157,11 +160,11 @@ def test_a_menu_is_shown_from_its_time_on(new: tuple[FakeStore, int]) -> None:
     store.menu(number, store.clock + 7.0, **one((2, 3), first=10))
     view = public.placement("page")
     assert view is not None
-    assert (view.slate, view.next_menu(store.clock)[0]) == ((0, 1), BEGAN + 7)
+    assert (view.slate, view.next_menu(store.clock)[0]) == ((0, 1), None), "nor is it said that there is one"
     store.clock += 7
     view = public.placement("page")
     assert view is not None
-    assert (view.slate, view.coming, view.next_menu(store.clock)[0]) == ((2, 3), [], None)
+    assert (view.slate, view.next_menu(store.clock)[0]) == ((2, 3), None)
 
 
 def test_the_next_menu_waits_for_answers_and_for_a_whole_tick(tmp_path: Path) -> None:
@@ -217,10 +220,44 @@ def test_health_is_what_was_said_last(shop: FakeStore) -> None:
     assert states == [["well"] * 2, ["late"] * 2, ["away"] * 2]
 
 
+def test_trainers_and_front_ends_of_the_last_hour_are_told_of(tmp_path: Path) -> None:
+    store = FakeStore(tmp_path)
+    for name in ("trainer-a-0", "trainer-b-0", "front-a-0"):
+        store.beat(name)
+    store.clock += 4000
+    assert [one.name for one in Public(store).health()] == ["trainer-a-0", "front-a-0"], (
+        "the last of each kind"
+    )
+    store.beat("trainer-b-0")
+    store.beat("trainer-c-0")
+    store.clock += 5
+    found = Public(store).health()
+    assert [(one.name, one.state) for one in found if one.name != "front-a-0"] == [
+        ("trainer-b-0", "well"), ("trainer-c-0", "well"),
+    ]  # fmt: skip
+    assert "2 of 2 well" in str(dots(found))
+    assert "Ledgers</b> 1 stopped" in str(dots(found, {"people": "stopped: why"}))
+
+
+def test_a_population_that_was_stopped_says_why(shop: FakeStore) -> None:
+    public, why = Public(shop), "stopped: <b>somebody has seen more"
+    assert not any(view.stopped for view in public.placements())
+    shop.beat("population customers", why)
+    try:
+        assert public.stopped() == {"customers": why}
+        assert {view.row.population for view in public.placements() if view.stopped} == {"customers"}
+        page = str(population(public, "customers", 0))
+        assert "This population is stopped: &lt;b&gt;somebody" in page
+        assert "put back" in str(overview(public))
+    finally:
+        shop.beat("population customers")
+
+
 def test_a_store_in_which_nothing_is(tmp_path: Path) -> None:
     public = Public(FakeStore(tmp_path))
     assert public.placements() == []
-    assert [(one.name, one.state) for one in public.health()] == [("trainer", "away")]
+    assert public.health() == []
+    assert public.stopped() == {}
     assert public.account("nobody").head == ""
 
 

@@ -28,7 +28,12 @@ FACTS: dict[str, Any] = {
     "slots": 2, "people": 4000, "epsilon": 1.0, "delta": 1e-6, "feedback": "full", "deadline": 0.3, "tick": 0.1,
     "allowance": 0.1, "per_second": 400,
 }  # fmt: skip
-SEALED = {"answers": {"sealed"}, "snapshot_parts": {"sealed"}, "visits": {"person", "key"}}
+SEALED = {
+    "answers": {"sealed"},
+    "snapshot_parts": {"sealed"},
+    "trainer_keys": {"sealed"},
+    "visits": {"person", "key"},
+}
 """Columns that are opaque, by table."""
 
 

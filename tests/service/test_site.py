@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import re
 import shutil
+import socket
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,6 +16,7 @@ from diminuendo.service import keys
 from diminuendo.service.prepare import prepared
 from diminuendo.service.records import PlacementFacts, PopulationFacts
 from diminuendo.service.site import _Top, read_site, seconds
+from diminuendo.service.store import open_store
 
 GOOD = f"""
 listen = "127.0.0.1:0"
@@ -58,7 +61,10 @@ def test_a_site_is_read(tmp_path: Path) -> None:
     ("before", "after", "said"),
     [
         ('listen = "127.0.0.1:0"', 'listen = "here"', "listen: expected an address and a port"),
-        ("front_ends = 2", "front_ends = 0", "front_ends: at least one"),
+        ("front_ends = 2", "front_ends = 0\ntrainers = 0", "front_ends, trainers: 0 or more"),
+        ("front_ends = 2", "trainers = -1", "front_ends, trainers: 0 or more"),
+        ("front_ends = 2", 'machine = "a b"', "machine: up to 60"),
+        ("front_ends = 2", 'trainer_keys = "drawer"', "trainer_keys"),
         ("front_ends = 2", "front_end = 2", "front_end"),
         ("[access]\nserve", "[access]\nreign", "access: roles are serve, operate, audit; got 'reign'"),
         ('serve = ["', 'serve = ["ff', "access.serve: expected the SHA-256 of a key"),
@@ -147,6 +153,25 @@ def test_keys_that_are_lost_are_not_made_again(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="Restore the folder"):
         list(prepared(site))
     assert not site.keys.exists()
+
+
+def test_a_master_key_is_made_once_and_never_where_another_is_needed(tmp_path: Path) -> None:
+    site = read_site(written(tmp_path, f'trainer_keys = "store"\n{GOOD}'))
+    assert (site.trainer_keys, site.trainers, site.machine) == ("store", 1, socket.gethostname())
+    master = site.keys / keys.TRAINER / "master.key"
+    list(prepared(site))
+    first = master.read_bytes()
+    list(prepared(site))
+    assert master.read_bytes() == first
+    with open_store(site.store) as store:
+        (row,) = store.placements()
+        store.keep_key(store.lead(row.population, "trainer"), row.number, 1, b"sealed")
+    master.unlink()
+    with pytest.raises(InvalidInput, match="copy it from the machine of another trainer"):
+        list(prepared(site))
+    assert not master.exists()
+    list(prepared(replace(site, trainers=0)))  # who only serves has none
+    assert not master.exists()
 
 
 def test_the_page_tells_every_option_and_its_default() -> None:

@@ -15,8 +15,8 @@ import pytest
 from diminuendo.errors import InvalidInput, LedgerDamaged, StoreUnavailable
 from diminuendo.privacy import Ledger
 from diminuendo.privacy.events import Gaussian
-from diminuendo.service.store import AnswerRow, VisitRow, open_store, sqlite_file
-from diminuendo.service.store.schema import STEPS
+from diminuendo.service.store import AnswerRow, Leader, VisitRow, open_store, sqlite_file
+from diminuendo.service.store.schema import APPLICATION, STEPS, statements
 from diminuendo.service.store.sqlite import SqliteStore
 from tests.service.store_contract import (
     ANNA,
@@ -67,8 +67,8 @@ def test_what_is_acknowledged_is_synced_and_nobody_else_reads_the_file(path: Pat
 
 
 def test_addresses(tmp_path: Path) -> None:
-    with pytest.raises(InvalidInput, match="begin with sqlite"):
-        open_store("postgresql://somewhere")
+    with pytest.raises(InvalidInput, match="begin with sqlite, postgresql"):
+        open_store("mysql://somewhere")
     with pytest.raises(InvalidInput, match="No such file"):
         open_store(str(tmp_path / "none" / "service.db"))
     open_store(str(tmp_path / "a:b.db")).close()
@@ -109,6 +109,31 @@ def test_a_newer_file_is_refused_and_an_older_one_takes_the_steps_that_it_lacks(
                 assert store._file.rows("SELECT x FROM more") == [(5,)]
     with pytest.raises(InvalidInput, match="newer diminuendo"):
         SqliteStore(path)
+
+
+def test_epochs_of_a_file_that_one_trainer_led_go_on_in_each_population(path: Path) -> None:
+    older(path, 2)
+    changed(
+        path,
+        "UPDATE trainer SET epoch = 41, name = 'trainer'",
+        *(
+            f"INSERT INTO populations (name, facts) VALUES ('{name}', '{{}}')"
+            for name in ("people", "others")
+        ),
+    )
+    with SqliteStore(path) as store:
+        assert store.leaders() == {"people": Leader(41, "trainer"), "others": Leader(41, "trainer")}
+        store.add_population("new", b"{}")
+        assert [store.lead(name, "two") for name in ("people", "others", "new")] == [42, 42, 1]
+
+
+def test_asking_what_changed_reads_no_placement_to_which_nothing_happened(path: Path) -> None:
+    with SqliteStore(path) as store:
+        begun(store)
+        asked = "SELECT 1 FROM {} WHERE {} >= 0"
+        for table, column in (("leases", "at"), ("events", "at"), ("placements", "made_at")):
+            (plan,) = store._file.rows(f"EXPLAIN QUERY PLAN {asked.format(table, column)}")
+            assert plan[-1].startswith(f"SEARCH {table} USING"), plan
 
 
 def test_stores_are_opened_by_several_at_once(path: Path) -> None:
@@ -259,10 +284,14 @@ def test_parts_of_a_snapshot_that_was_never_published_are_dropped(path: Path) ->
     db.close()
 
 
-def test_a_file_of_the_first_version_keeps_its_snapshot(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with monkeypatch.context() as older:
-        older.setattr(sqlite_file, "STEPS", STEPS[:1])
-        SqliteStore(path).close()
+def older(path: Path, steps: int) -> None:
+    """A file that took only some steps."""
+    made = [statement for step in STEPS[:steps] for statement in statements(step)]
+    changed(path, *made, f"PRAGMA user_version = {steps}", f"PRAGMA application_id = {APPLICATION}")
+
+
+def test_a_file_of_the_first_version_keeps_its_snapshot(path: Path) -> None:
+    older(path, 1)
     changed(
         path,
         "INSERT INTO populations VALUES (1, 'people', X'')",

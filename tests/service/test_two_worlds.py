@@ -72,9 +72,7 @@ def drawn_again_after_a_crash(patch: pytest.MonkeyPatch) -> None:
 
 def ticks_by_answers(patch: pytest.MonkeyPatch) -> None:
     effective = Placement._effective
-    patch.setattr(
-        Placement, "_effective", lambda self, at, drew: effective(self, at, drew) + many(self._store) % 2
-    )
+    patch.setattr(Placement, "_effective", lambda self, at: effective(self, at) + many(self._store) % 2)
 
 
 def beats_say_how_many(patch: pytest.MonkeyPatch) -> None:

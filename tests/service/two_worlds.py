@@ -30,6 +30,7 @@ KINDS: dict[str, PlacementFacts] = {
     "clicks": facts("slate-clicks", "click", **SMALL),
     "clicks, hidden": facts("slate-clicks", "click", contexts=COLUMNS, private_contexts=True, **SMALL),
     "greedy": facts("overlap-greedy", "full", **SMALL),
+    "greedy, retention": facts("overlap-greedy", "full", retention=60, **SMALL),
     "sums": facts("overlap-sums", "full", **SMALL),
     "epochs": facts("epoch-greedy", "full", **SMALL | {"delta": 0.0}),
 }
@@ -222,7 +223,7 @@ class Side:
         """All that anybody may see; of the database, all columns that are not sealed and not inside the wall."""
         rows, found = self.stores[0]._file.rows, dict[str, Any]()
         tables = (
-            "trainer", "beats", "populations", "placements", "counters", "events", "requests", "leases", "ledger",
+            "trainers", "beats", "populations", "placements", "counters", "events", "requests", "leases", "ledger",
             "releases",
         )  # fmt: skip
         for table in tables:

@@ -28,6 +28,8 @@ N_ITEMS, SLOTS, PEOPLE = 8, 3, 3000
 TASTES = taste_groups(PEOPLE, N_ITEMS, groups=3, items_per_group=4, seed=4)
 ITEMS = tuple(f"item {number}" for number in range(N_ITEMS))
 TICK = 0.25
+INSIDE = 0
+"""The epoch of nobody: who has one reads all books, and who does not lead writes nothing."""
 
 
 class SameCoins:
@@ -64,7 +66,8 @@ def repeat_noise(monkeypatch: pytest.MonkeyPatch) -> Watched:
             secret.empty()
             secret.digits.empty()
             coins: Any = secret.coins
-            coins.begin(f"{self.name}.{part}")
+            if isinstance(coins, SameCoins):  # in a rehearsal there are others
+                coins.begin(f"{self.name}.{part}")
             secret.digits.coins = coins
             watched.marks.reached("to be drawn")
             return draw()
@@ -121,9 +124,15 @@ class World:
     def opened(self) -> SqliteStore:
         return SqliteStore(self.folder / "store.db", wall=lambda: self.time)
 
-    def trainer(self, store: SqliteStore | None = None, marks: Marks | None = None) -> Trainer:
-        log = Log(self.written)
-        return Trainer(store or self.opened(), self.folder / "keys", coins=SameCoins, marks=marks, log=log)
+    def trainer(self, store: SqliteStore | None = None, marks: Marks | None = None, **more: Any) -> Trainer:
+        """One that listens to nobody before it begins, unless something else is said."""
+        told: dict[str, Any] = {
+            "coins": SameCoins,
+            "marks": marks,
+            "log": Log(self.written),
+            "listens": 0.0,
+        } | more
+        return Trainer(store or self.opened(), self.folder / "keys", **told)
 
     def play(self, ticks: int, step: Callable[[], Any]) -> None:
         for _ in range(ticks):
@@ -133,7 +142,7 @@ class World:
             step()
 
     def releases(self) -> dict[str, bytes]:
-        books = self.store.books("people", None)
+        books = self.store.books("people", INSIDE)
         return {name: books.releases.once(name, _never).tobytes() for name in books.releases.names()}
 
     def menu(self, placement: int = 1) -> PublicMenu:
@@ -141,7 +150,11 @@ class World:
 
     def audited(self) -> Ledger:
         """The ledger as it is written, checked line by line."""
-        return Ledger.on(self.store.books("people", None))
+        return Ledger.on(self.store.books("people", INSIDE))
+
+    def lines(self) -> list[bytes]:
+        """The ledger as it is written, also what is not shown yet."""
+        return self.store.books("people", INSIDE).lines.read().splitlines(keepends=True)
 
 
 def _never() -> Ints:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 from unittest import mock
 
 import numpy as np
@@ -41,6 +41,17 @@ REMEMBERED: list[tuple[Any, str, Any]] = [
     for name in names
 ]
 """What follows from public numbers alone: the same for every run of an audit, and slower to find than a run takes."""
+
+
+class KeptSo(NamedTuple):
+    """For how long people are kept, and how many: rules of a setting (learners/base/setting.py)."""
+
+    retention: int | None = None
+    sample: int = 1
+
+
+KEPT_FOR_GOOD = KeptSo()
+"""Everybody, as long as the learner likes."""
 
 
 @dataclass(frozen=True)
@@ -108,10 +119,16 @@ class View:
         )
 
 
-def shipped(name: str, contexts: Contexts | None = None, *, exclusions: bool = False) -> Subject:
+def shipped(
+    name: str,
+    contexts: Contexts | None = None,
+    *,
+    exclusions: bool = False,
+    kept: KeptSo = KEPT_FOR_GOOD,
+) -> Subject:
     """A learner of the catalogue."""
     entry = _validate.lookup(LEARNERS, name, "learner")
-    return changed(name, entry, lambda policy: None, contexts=contexts, exclusions=exclusions)
+    return changed(name, entry, lambda policy: None, contexts=contexts, exclusions=exclusions, kept=kept)
 
 
 def changed(
@@ -121,11 +138,12 @@ def changed(
     around: Callable[[], AbstractContextManager[None]] = nullcontext,
     contexts: Contexts | None = None,
     exclusions: bool = False,
+    kept: KeptSo = KEPT_FOR_GOOD,
 ) -> Subject:
     """Learners of an entry, each with something done to its policy before it meets anybody."""
 
     def make(setting: Setting, coins: Coins) -> Learner:
-        met = replace(setting, contexts=contexts, exclusions=exclusions)
+        met = replace(setting, contexts=contexts, exclusions=exclusions, **kept._asdict())
         learner = entry.for_setting(met, coins=coins)
         change(learner.policy)
         return learner

@@ -1,4 +1,5 @@
-"""What else is tried with a learner that takes it: people of whom something is known, and people who exclude items.
+"""What else is tried with a learner that takes it: people of whom something is known, and people who exclude items; and
+people who are forgotten after a while, or of whom a public sample is learned from.
 
 Each is a subject of its own, since what is promised is about other neighbours: with public contexts her answer is
 replaced, with private ones her context too, with exclusions what she excludes; and where it is more than her answer,
@@ -19,7 +20,7 @@ from unittest import mock
 
 import numpy as np
 
-from diminuendo.audit.subjects import Subject, shipped
+from diminuendo.audit.subjects import KEPT_FOR_GOOD, KeptSo, Subject, shipped
 from diminuendo.learners import LEARNERS
 from diminuendo.learners.overlap.contexts import columns, one_per_type
 from diminuendo.learners.overlap.contexts.one_per_type import OnePerType
@@ -31,11 +32,16 @@ PUBLIC, PRIVATE = Contexts(group=3), Contexts(group=3, private=True)
 """What is known of people in the worlds of an audit."""
 
 
+FORGETS, SAMPLES = KeptSo(retention=12), KeptSo(sample=2)
+"""Worlds of an audit are short, and so is the time for which people are kept in them."""
+
+
 class Variant(NamedTuple):
-    """What is known of people beforehand."""
+    """What is known of people beforehand, and which of them are kept."""
 
     contexts: Contexts | None = None
     exclusions: bool = False
+    kept: KeptSo = KEPT_FOR_GOOD
 
 
 VARIANTS = {
@@ -43,6 +49,8 @@ VARIANTS = {
     "private contexts": Variant(PRIVATE),
     "exclusions": Variant(None, exclusions=True),
     "private, exclusions": Variant(PRIVATE, exclusions=True),
+    "retention": Variant(kept=FORGETS),
+    "sample": Variant(kept=SAMPLES),
 }
 """Besides people of whom nothing is known; by what is said behind the name of the learner."""
 BEHIND = ", "
@@ -53,8 +61,11 @@ def tried(learner: str) -> list[str]:
     entry = LEARNERS[learner]
     return [
         learner + BEHIND + name
-        for name, (contexts, exclusions) in VARIANTS.items()
-        if (entry.takes_contexts or contexts is None) and (entry.takes_exclusions or not exclusions)
+        for name, (contexts, exclusions, kept) in VARIANTS.items()
+        if (entry.takes_contexts or contexts is None)
+        and (entry.takes_exclusions or not exclusions)
+        and (entry.takes_retention or kept.retention is None)
+        and (entry.takes_sample or kept.sample == 1)
     ]
 
 
@@ -68,8 +79,8 @@ def tried_subject(name: str) -> Subject:
     learner, _, variant = name.partition(BEHIND)
     if not variant:
         return shipped(learner)
-    contexts, exclusions = VARIANTS[variant]
-    made = shipped(learner, contexts, exclusions=exclusions)
+    contexts, exclusions, kept = VARIANTS[variant]
+    made = shipped(learner, contexts, exclusions=exclusions, kept=kept)
     return dataclasses.replace(made, name=name, around=nullcontext if contexts is None else types_part_early)
 
 

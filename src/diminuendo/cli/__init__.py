@@ -10,7 +10,7 @@ import signal
 import sys
 import threading
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, cast
 
@@ -30,6 +30,8 @@ def main() -> None:
             from diminuendo.cli.app import app
             from diminuendo.cli.screen import errors, say_plainly, sentence
     except MissingExtra as error:
+        if sys.argv[1:2] in (["serve"], ["move"], ["roles"]):
+            return _without_typer(*sys.argv[1:])
         print(f"error {error}", file=sys.stderr)
         sys.exit(2)
 
@@ -39,6 +41,24 @@ def main() -> None:
             app()
     except (DiminuendoError, OSError) as error:
         errors.print(f"[bold red]error[/] {escape(sentence(error))}", highlight=False)
+        sys.exit(2)
+
+
+def _without_typer(name: str, *words: str) -> None:
+    """The commands of a server, which needs no others."""
+    from diminuendo.cli.options import run
+    from diminuendo.cli.serve import serve_command
+    from diminuendo.cli.store import move_command, roles_command
+
+    commands: dict[str, Callable[..., None]] = {
+        "serve": serve_command,
+        "move": move_command,
+        "roles": roles_command,
+    }
+    try:
+        run(commands[name], name, words, "Other commands: pip install 'diminuendo[cli]'.")
+    except (DiminuendoError, OSError) as error:
+        print(f"error {error}", file=sys.stderr)
         sys.exit(2)
 
 

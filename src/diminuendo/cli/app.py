@@ -10,9 +10,11 @@ import diminuendo
 from diminuendo.cli.audit import audit_command
 from diminuendo.cli.learners import learners_command
 from diminuendo.cli.ledger import ledger_command
+from diminuendo.cli.options import for_typer
 from diminuendo.cli.plan import plan_command
 from diminuendo.cli.serve import serve_command
 from diminuendo.cli.simulate import demo, simulate_command, streams_command
+from diminuendo.cli.store import move_command, roles_command
 
 app = typer.Typer(
     help="Private online choice: show k of N things to a stream of people, learn from each, reveal nobody.",
@@ -39,7 +41,9 @@ def _before_commands(
 
 app.command()(demo)
 app.command("simulate")(simulate_command)
-app.command("serve")(serve_command)
+app.command("serve")(for_typer(serve_command))
+app.command("move")(for_typer(move_command))
+app.command("roles")(for_typer(roles_command))
 app.command("audit")(audit_command)
 app.command("plan")(plan_command)
 app.command("learners")(learners_command)

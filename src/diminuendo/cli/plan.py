@@ -21,7 +21,7 @@ from diminuendo.errors import InvalidInput
 if TYPE_CHECKING:
     from diminuendo.learners import Setting
     from diminuendo.learners.base.entry import Advice
-    from diminuendo.plan import Candidate, DayForecast, FirstLook, Plan
+    from diminuendo.plan import Candidate, DayForecast, FirstLook, Keeping, Plan
     from diminuendo.privacy.budget import Guarantee
     from diminuendo.types import FeedbackKind
 
@@ -57,6 +57,12 @@ def plan_command(
         bool,
         typer.Option("--private-context", help="Hide contexts, too, from everybody but the person herself."),
     ] = False,
+    retention: Annotated[
+        int | None, typer.Option(help="Rounds for which people are kept at most. Default: for good.")
+    ] = None,
+    sample: Annotated[
+        int, typer.Option(help="Learn from one in so many people, by a public coin, and serve all of them.")
+    ] = 1,
     per_day: Annotated[
         float | None, typer.Option(help="How many people come in a day: forecasts in hits a day, too.")
     ] = None,
@@ -97,6 +103,8 @@ def plan_command(
         answering=answering,
         contexts=sizes,
         private_context=private_context,
+        retention=retention,
+        sample=sample,
     )
     if day is not None:
         day_forecast(found, day, today_earns)  # refused before any work is done, as is the plot
@@ -188,6 +196,8 @@ def _answer(found: Plan) -> Table:
     table.add_row("Promise", f"{with_contexts or best.guarantee}.")
     if best.name in LEARNERS:
         table.add_row("Keeps", _kept(LEARNERS[best.name].advice))
+    if found.keeping is not None:
+        table.add_row("Rules", _rules_about_people(found.keeping, found))
     table.add_row("Proved", _proved(best, rounds))
     if found.noise is not None:
         table.add_row("Noise", _noise(found))
@@ -207,6 +217,26 @@ def _kept(advice: Advice) -> str:
     return f"{kept}, in memory and in snapshots." if advice.keeps_people else f"{kept}, but no single person."
 
 
+def _rules_about_people(rules: Keeping, found: Plan) -> str:
+    """What a retention and a public sample come to, and what they cost."""
+    said = []
+    if rules.sample > 1:
+        said.append(
+            f"One in {rules.sample:,} people is learned from, by a public coin: {rules.learned_from:,} of "
+            f"{found.setting.rounds:,}; all are served. It makes nothing more private."
+        )
+    if rules.retention is not None:
+        said.append(f"People are forgotten after {rules.retention:,} rounds.")
+    said.append(f"At most {rules.kept:,} are kept at a time, instead of {rules.kept_otherwise:,}.")
+    here = found.price
+    if here is not None and rules.loss_otherwise is not None:
+        said.append(
+            f"By forecast {percent(here.loss)} of what hindsight earns is lost, instead of "
+            f"{percent(rules.loss_otherwise)}."
+        )
+    return " ".join(said)
+
+
 def _proved(best: Candidate, rounds: int) -> str:
     if best.bound is None:
         return "Nothing for people who work against it."
@@ -219,15 +249,16 @@ def _noise(found: Plan) -> str:
     """The noise of privacy at the last release, in people."""
     assert found.noise is not None
     people, apart = found.noise.people, found.noise.apart
+    sampled = " of the sample" if found.setting.sample > 1 else ""
     cares = f"if a person cares about {found.cares_about:g} thing{'' if found.cares_about == 1 else 's'}"
     if apart > people:
         return (
-            f"After {people:,} people, nothing can be told apart: appeal would have to differ by {apart:,.0f} people, "
-            f"{cares}."
+            f"After {people:,} people{sampled}, nothing can be told apart: appeal would have to differ by "
+            f"{apart:,.0f} people, {cares}."
         )
     return (
-        f"After {people:,} people, things whose appeal differs by about {apart:,.0f} people can be told apart: the "
-        f"better one comes out ahead 19 times in 20, {cares}."
+        f"After {people:,} people{sampled}, things whose appeal differs by about {apart:,.0f} people can be told "
+        f"apart: the better one comes out ahead 19 times in 20, {cares}."
     )
 
 

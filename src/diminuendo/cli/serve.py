@@ -1,53 +1,56 @@
-"""The command `serve`: runs private learners behind HTTP, for a site of one's own or as a demo."""
+"""The command `serve`: runs private learners behind HTTP, for a site of one's own or as a demo. It needs no typer."""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from diminuendo._extras import extra
 from diminuendo.cli import loading
+from diminuendo.cli.options import Argument, Option
 from diminuendo.errors import InvalidInput
 
 
 def serve_command(
-    site: Annotated[Path | None, typer.Argument(help="A site's file, such as site.toml.")] = None,
-    demo: Annotated[bool, typer.Option("--demo", help="Make a site, and let visitors play.")] = False,
-    out: Annotated[Path, typer.Option(help="With --demo: where its files are.")] = Path("out/service"),
-    port: Annotated[int, typer.Option(help="With --demo: where to listen; 0 for any.")] = 8080,
-    check: Annotated[bool, typer.Option("--check", help="Check the site, and start nothing.")] = False,
-    new_key: Annotated[
-        str | None, typer.Option(help="Make a key for a role (serve, operate, audit), and its line.")
+    site: Annotated[Path | None, Argument("A site's file, such as site.toml.")] = None,
+    demo: Annotated[bool, Option("Make a site, and let visitors play.")] = False,
+    out: Annotated[Path, Option("With --demo: where its files are.")] = Path("out/service"),
+    port: Annotated[int, Option("With --demo: where to listen; 0 for any.")] = 8080,
+    store: Annotated[
+        str | None, Option("Another store than the site's: a file, or postgresql://host/database.")
     ] = None,
-    new_token_key: Annotated[
-        bool, typer.Option("--new-token-key", help="Seal tokens with a new key from the next start on.")
-    ] = False,
+    check: Annotated[bool, Option("Check the site, and start nothing.")] = False,
+    new_key: Annotated[
+        str | None, Option("Make a key for a role (serve, operate, audit), and its line.")
+    ] = None,
+    new_token_key: Annotated[bool, Option("Seal tokens with a new key from the next start on.")] = False,
 ) -> None:
     """Run private learners behind HTTP: front ends, a trainer, a store, a dashboard."""
     with loading(), extra("serve"):
         from diminuendo.service import keys
         from diminuendo.service.api.keys import ROLES
-        from diminuendo.service.site import read_site
+        from diminuendo.service.site import STORE, read_site
         from diminuendo.service.start import prepare, run_demo, run_site
 
     if new_key is not None:
         if new_key not in ROLES:
             raise InvalidInput(f"Roles are {', '.join(ROLES)}; got {new_key!r}.")
         key, line = keys.new_access_key()
-        typer.echo(f"The key, shown once: {key}")
-        typer.echo(f'For [access] in the site\'s file: {new_key} = ["{line}"]')
+        print(f"The key, shown once: {key}")
+        print(f'For [access] in the site\'s file: {new_key} = ["{line}"]')
         return
     if demo:
-        run_demo(out, port, typer.echo)
+        run_demo(out, port, print)
         return
     if site is None:
         raise InvalidInput("Name a site's file, as in `diminuendo serve site.toml`; or try `--demo`.")
+    if store is not None:  # the site's processes read it there; arguments are seen by everybody
+        os.environ[STORE] = store if ":" in store else str(Path(store).absolute())
     found = read_site(site)
     if new_token_key:
-        typer.echo(f"Tokens are sealed with key {keys.rotate(found.keys)} from the next start on.")
+        print(f"Tokens are sealed with key {keys.rotate(found.keys)} from the next start on.")
         return
-    prepare(site, typer.echo)
+    prepare(site, print)
     if not check:
-        run_site(site, found, typer.echo)
+        run_site(site, found, print)

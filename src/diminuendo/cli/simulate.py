@@ -98,6 +98,14 @@ def simulate_command(
         ),
     ] = "0",
     answering: Annotated[float, typer.Option(help="The share of people who answer at all.")] = 1.0,
+    retention: Annotated[
+        int | None,
+        typer.Option(help="Rounds for which private learners keep people at most. Default: for good."),
+    ] = None,
+    sample: Annotated[
+        int,
+        typer.Option(help="Private learners learn from one in so many people, and serve all of them."),
+    ] = 1,
     pinned: Annotated[
         str | None,
         typer.Option(help="What the first slots always show: names or numbers of items, as tea,soap."),
@@ -236,6 +244,8 @@ def simulate_command(
         clicks=clicks,
         late=late.split(","),
         answering=answering,
+        retention=retention,
+        sample=sample,
         rules=rules,
         **compared,
         seeds=seeds,

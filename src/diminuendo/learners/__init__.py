@@ -138,6 +138,8 @@ def make(
     contexts: Contexts | None = None,
     rules: SlateRules | None = None,
     exclusions: bool | None = None,
+    retention: int | None = None,
+    sample: int | None = None,
     prior: Sequence[float] | Floats | None = None,
     prior_people: int | None = None,
     absent: Iterable[int] | None = None,
@@ -150,13 +152,15 @@ def make(
     and the accountant that this learner needs. Such a ledger is `learner.ledger`: its `close` lets others have the
     file. Several learners share one ledger, open once, under names of their own: `ledger=ledger.named("basket")`.
 
-    `visits`, `patience`, `contexts`, `rules`, `exclusions`: instead of what the setting says. `prior`, counting as
-    `prior_people` people: which share of people each item pleases. `absent`: items that are not there yet. `eligible`:
-    for each slot its items. `more`: what else the setting or the recipe of that learner has, such as `epsilon`,
-    `horizon=None` where nobody knows how many will come, or `epoch`; help(dim.OverlapGreedy) shows a recipe.
+    `visits`, `patience`, `contexts`, `rules`, `exclusions`, `retention`, `sample`: instead of what the setting says.
+    `retention`: for how many rounds people are kept; `sample`: of how many people one is learned from. `prior`,
+    counting as `prior_people` people: which share of people each item pleases. `absent`: items that are not there yet.
+    `eligible`: for each slot its items. `more`: what else the setting or the recipe of that learner has, such as
+    `epsilon`, `horizon=None` where nobody knows how many will come, or `epoch`; help(dim.OverlapGreedy) shows a recipe.
     """
     said = {
         "visits": visits, "patience": patience, "contexts": contexts, "rules": rules, "exclusions": exclusions,
+        "retention": retention, "sample": sample,
         "prior": prior, "prior_people": prior_people, "absent": None if absent is None else tuple(absent),
         "eligible": eligible,
     }  # fmt: skip

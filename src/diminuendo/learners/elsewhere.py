@@ -41,6 +41,11 @@ class Elsewhere:
                 f"{learner.name!r} must draw its slates itself: they need secret scores, or words of coins that it "
                 f"has to know. Of these others may choose the rounds: {CAN_BE}."
             )
+        if learner.sample > 1:
+            raise InvalidInput(
+                f"This {learner.name!r} throws the coins of its sample itself. Where rounds are chosen elsewhere, "
+                "throw them there, and make the learner for the rounds of the sample alone."
+            )
         self._policy, self._frame = policy, policy.frame
 
     def __repr__(self) -> str:

@@ -218,7 +218,11 @@ class EpochPolicy(MenuPolicy):
         epoch = self.epochs.of(self.frame.rounds)
         end = self.stop(people, done, self.epochs.end(epoch), self.menu.end)
         stop = done + self.draw_rows(slates[done:end])
-        self._people.add_rows(people.family, people.table, list(range(done, stop)), epoch)
+        rows = list(range(done, stop))
+        if self.frame.sampled is not None:
+            inside = done + np.flatnonzero(self.frame.sampled[: stop - done])
+            people, rows = people[inside], list(range(len(inside)))
+        self._people.add_rows(people.family, people.table, rows, epoch)
         return stop
 
     # What a snapshot holds: people too. Python functions cannot be written down; who is one is left out.
@@ -274,14 +278,17 @@ def epoch_greedy(
     coins: Coins | None = None,
     patience: Patient = None,
     rules: SlateRules | None = None,
+    sample: int = 1,
 ) -> Learner:
     """Private greedy, epoch by epoch; `epoch`: their length, where they are not to double.
 
-    `rules`: what slates must keep to. What is pinned is not drawn, and the budget is for the other slots.
+    `rules`: what slates must keep to. What is pinned is not drawn, and the budget is for the other slots. `sample`: of
+    how many people one is learned from, by a public coin; all are served.
     """
     horizon = _validate.positive_int(horizon, "horizon")
     frame = Frame(
-        "epoch-greedy", n_items, slots, horizon=horizon, visits=visits, ledger=ledger, coins=coins, patience=patience
+        "epoch-greedy", n_items, slots, horizon=horizon, visits=visits, ledger=ledger, coins=coins, patience=patience,
+        sample=sample,
     )  # fmt: skip
     budget = Budget(epsilon, 0.0, frame.unit, "pure")
     paid_on = Ledger(budget) if ledger is None else ledger

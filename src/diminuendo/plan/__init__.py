@@ -7,6 +7,7 @@ proved from them is forecast from a stated model of people who do not exist (mod
 
 from diminuendo.plan.contexts import ContextPlan
 from diminuendo.plan.first_look import FirstLook
+from diminuendo.plan.keeping import Keeping
 from diminuendo.plan.noise import Noise
 from diminuendo.plan.per_day import DayForecast, day_forecast
 from diminuendo.plan.planner import Candidate, Plan, candidate, pick, plan
@@ -17,6 +18,7 @@ __all__ = [
     "ContextPlan",
     "DayForecast",
     "FirstLook",
+    "Keeping",
     "Noise",
     "Plan",
     "Price",

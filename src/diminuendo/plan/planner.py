@@ -11,7 +11,7 @@ from typing import Any
 from diminuendo.errors import InvalidInput, OutOfRange
 from diminuendo.learners import LEARNERS
 from diminuendo.learners.base.learner import Learner
-from diminuendo.learners.base.patience import as_patience
+from diminuendo.learners.base.patience import as_patience, patience_in
 from diminuendo.learners.base.replay import as_lateness
 from diminuendo.learners.base.setting import Setting
 from diminuendo.learners.hedge.constants import paper_exploring, rounds_for_paper_exploring
@@ -19,6 +19,7 @@ from diminuendo.learners.recommend import Rule, preferred
 from diminuendo.offline import ONE_MINUS_1_OVER_E
 from diminuendo.plan.contexts import ContextPlan, context_plan
 from diminuendo.plan.first_look import FirstLook, first_look
+from diminuendo.plan.keeping import Keeping, in_sample, keeping
 from diminuendo.plan.model import PublicModel, assumed, half_way
 from diminuendo.plan.noise import Noise, noise, releases_of
 from diminuendo.plan.price import Price, prices, random_loss, short_run
@@ -110,6 +111,8 @@ class Plan:
     feedback it comes with the prices."""
     contexts: ContextPlan | None = None
     """What contexts would do; None where none were asked about."""
+    keeping: Keeping | None = None
+    """What a retention and a public sample come to; None where neither was asked for."""
     prices: tuple[Price, ...] = ()
     """Forecasts for several epsilons; empty until `with_prices` was asked for."""
 
@@ -121,7 +124,8 @@ class Plan:
         """What all forecasts assume, in words."""
         top = float(PublicModel(self.setting.n_items, self.cares_about).appeal[0])
         said = MODEL.format(cares_about=self.cares_about, n_items=self.setting.n_items, top=top)
-        simulated = short_run(self.recommended, self.setting).said(self.setting)
+        whole = in_sample(self.setting)
+        simulated = short_run(self.recommended, whole).said(whole)
         return said + simulated + CHECKED.get(self.recommended, UNCHECKED)
 
     def with_prices(
@@ -136,7 +140,12 @@ class Plan:
         if self.recommended == "random":  # it costs nothing at any epsilon
             return self
         found = prices(self.recommended, self.setting, self.cares_about, epsilons, progress)
-        priced = replace(self, prices=found)
+        rules = self.keeping
+        if rules is not None:
+            here = (self.setting.epsilon,)
+            (otherwise,) = prices(self.recommended, rules.otherwise, self.cares_about, here, progress)
+            rules = replace(rules, loss_otherwise=otherwise.loss)
+        priced = replace(self, prices=found, keeping=rules)
         return priced if priced.price is None else replace(priced, half_way=priced.price.half_way)
 
     @property
@@ -189,6 +198,7 @@ class Plan:
                 "prices": [price.as_json() for price in self.prices],
             },
             "contexts": None if self.contexts is None else self.contexts.as_json(),
+            "keeping": None if self.keeping is None else self.keeping.as_json(),
             "candidates": [candidate.as_json(self.setting.rounds) for candidate in self.candidates],
             "left_out": self.left_out,
         }
@@ -210,6 +220,8 @@ def plan(
     answering: float = 1.0,
     contexts: Sequence[int] | None = None,
     private_context: bool = False,
+    retention: int | None = None,
+    sample: int = 1,
 ) -> Plan:
     """What every learner would do, which one to take, and what to expect of it.
 
@@ -221,9 +233,14 @@ def plan(
     answering        the share of people who answer at all
     contexts         how many values each column has of what may be known of people, as (20, 24)
     private_context  whether nobody but the person herself may learn her context
+    retention        for how many rounds people may be kept; None: as long as a learner likes
+    sample           of how many people one is learned from, by a public coin; `late` is in people, all of them
     """
     patience = as_lateness(late, answering).patience
-    setting = Setting(n_items, slots, rounds, feedback, epsilon, delta, visits, patience)
+    setting = Setting(
+        n_items, slots, rounds, feedback, epsilon, delta, visits, patience_in(patience, sample),
+        retention=retention, sample=sample,
+    )  # fmt: skip
     cares = assumed(cares_about, setting.n_items)
     found, left_out = [], {}
     for name, kind in LEARNERS.items():
@@ -243,6 +260,9 @@ def plan(
     known = None
     if contexts is not None:
         known = context_plan(tuple(contexts), private_context, made, setting, look)
+    half = None
+    if releases is not None:
+        half = half_way(releases, model, setting.slots, as_patience(setting.patience))
     return Plan(
         setting,
         store_people,
@@ -254,8 +274,9 @@ def plan(
         why,
         noise(releases, cares),
         look,
-        None if releases is None else half_way(releases, model, setting.slots, as_patience(setting.patience)),
+        None if half is None else min(setting.rounds, half * setting.sample),
         known,
+        keeping(name, setting, patience, cares),
     )
 
 

@@ -42,6 +42,7 @@ from diminuendo.learners.base.replay import Lateness, replay
 from diminuendo.learners.base.setting import Setting
 from diminuendo.offline import greedy
 from diminuendo.plan.first_look import FirstLook, first_look
+from diminuendo.plan.keeping import in_sample
 from diminuendo.plan.model import PublicModel, half_way
 from diminuendo.plan.noise import noise, releases_of
 from diminuendo.privacy import curves
@@ -106,7 +107,11 @@ def prices(
     epsilons: Sequence[float] | None = None,
     progress: Callable[[str, int], Progress] | None = None,
 ) -> tuple[Price, ...]:
-    """The learner of that name at every epsilon, and at the setting's own; where it cannot be made there is no row."""
+    """The learner of that name at every epsilon, and at the setting's own; where it cannot be made there is no row.
+
+    With a public sample the people of the sample are simulated: to all others the same happens (keeping.py).
+    """
+    one_in, whole, setting = setting.sample, setting.rounds, in_sample(setting)
     asked = sorted({*(EPSILONS[setting.feedback] if epsilons is None else epsilons), setting.epsilon})
     model = PublicModel(setting.n_items, cares_about)
     simulated = short_run(name, setting).setting
@@ -135,6 +140,7 @@ def prices(
             half = _half_way(np.mean(worths, axis=0), model, at, short)
         else:
             half = half_way(plan, model, at.slots, as_patience(at.patience))
+        half = None if half is None else min(whole, half * one_in)
         found.append(Price(epsilon, tuple(losses), None if told is None else told.apart, half, look))
     return tuple(found)
 
@@ -210,7 +216,8 @@ def _with_noise(name: str, setting: Setting) -> Setting:
         mu = min(LARGEST_MU, factor * curves.gaussian_mu(setting.epsilon, setting.delta))
         epsilon = curves.gaussian_epsilon(mu, setting.delta)
     patience = _in_flight(setting, rounds / setting.rounds)
-    return replace(setting, n_items=items, rounds=rounds, epsilon=epsilon, patience=patience)
+    kept = None if setting.retention is None else max(1, setting.retention * rounds // setting.rounds)
+    return replace(setting, n_items=items, rounds=rounds, epsilon=epsilon, patience=patience, retention=kept)
 
 
 class _Sample(NamedTuple):

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from diminuendo.errors import DiminuendoError, Superseded
+from diminuendo.errors import DiminuendoError
 from diminuendo.service.api.keys import ROLES
 from diminuendo.service.keys import TRAINER, read_keys
 from diminuendo.service.processes import end_with_parent
@@ -27,14 +27,19 @@ def prepare(path: Path) -> None:
         print(line)
 
 
-def trainer(path: Path) -> None:
+def trainer(path: Path, number: str) -> None:
     """Train until somebody asks to stop, or the process that started this one is gone."""
     from diminuendo.service.trainer.trainer import Trainer
 
     os.nice(GIVES_WAY)
     site, over = read_site(path), _over()
     with open_store(site.store) as store:
-        Trainer(store, site.keys / TRAINER).run(lambda: not over())
+        Trainer(
+            store,
+            site.keys / TRAINER,
+            name=f"trainer-{site.machine}-{number}",
+            in_store=site.trainer_keys == "store",
+        ).run(lambda: not over())
 
 
 def _over() -> Callable[[], bool]:
@@ -58,7 +63,9 @@ def front(path: Path, handed: int, name: str) -> None:
     site, over = read_site(path), _over()  # uvicorn raises signals once more when it is done
     keys = read_keys(site.keys)
     access = {role: [each.hex() for each in site.access.get(role, ())] for role in ROLES}
-    config = ApiConfig(keys.tokens, keys.names, access, keys.signing, f"front-{name}", site.open_menus)
+    config = ApiConfig(
+        keys.tokens, keys.names, access, keys.signing, f"front-{site.machine}-{name}", site.open_menus
+    )
 
     async def end_with(server: uvicorn.Server) -> None:
         while not over():
@@ -75,7 +82,7 @@ def front(path: Path, handed: int, name: str) -> None:
         await server.serve([socket.socket(fileno=handed)])
         watching.cancel()
 
-    with open_store(site.store) as store:
+    with open_store(site.front_store) as store:
         uvloop.run(serve())
 
 
@@ -85,14 +92,12 @@ def main(words: list[str]) -> None:
         match words:
             case ["prepare", path]:
                 prepare(Path(path))
-            case ["trainer", path]:
-                trainer(Path(path))
+            case ["trainer", path, number]:
+                trainer(Path(path), number)
             case ["front", path, handed, name]:
                 front(Path(path), int(handed), name)
             case _:
                 sys.exit("Use `diminuendo serve`.")
-    except Superseded:
-        sys.exit("Another trainer leads.")
     except DiminuendoError as error:
         sys.exit(str(error))
 

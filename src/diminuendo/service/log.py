@@ -9,8 +9,12 @@ from typing import Literal, TextIO
 
 import msgspec
 
-Happened = Literal["started", "stopped", "menu", "store away", "store back", "operator", "fault"]
-FACTS = frozenset({"front", "placement", "population", "version", "did", "trace", "error", "where"})
+Happened = Literal[
+    "started", "stopped", "menu", "store away", "store back", "operator", "fault", "led", "let go", "put back"
+]
+FACTS = frozenset(
+    {"front", "trainer", "placement", "population", "version", "did", "trace", "error", "where"}
+)
 """What a line may say; all of it public."""
 ROOT = Path(__file__).parents[1]
 

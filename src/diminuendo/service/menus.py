@@ -41,6 +41,7 @@ def public_menu(learner: Learner, version: int, **more: Any) -> PublicMenu:
         "first": menu.first,
         "end": menu.end,
         "lists": lists,
+        "remembers_from": policy.remembers_from,
     }
     match menu:
         case OneSlate():

@@ -50,6 +50,7 @@ def planned(question: PlanQuestion) -> dict[str, Any]:
         answering=facts.answering,
         contexts=[len(values) for values in facts.contexts.values()] or None,
         private_context=facts.private_contexts,
+        retention=facts.retention,
     ).as_json()
     expected["setting"] = {name: value for name, value in expected["setting"].items() if name != "rules"}
     return found | {"in_flight": in_flight(facts), "expected": expected}

@@ -16,6 +16,7 @@ from diminuendo.service.records import PlacementFacts, PopulationFacts
 from diminuendo.service.site import Site
 from diminuendo.service.store import Store, open_store
 from diminuendo.service.store.put_back import refuse_older
+from diminuendo.service.trainer.halves import make_master, read_masters
 from diminuendo.service.trainer.heard import Heard
 from diminuendo.service.trainer.made import budget_of, made
 
@@ -32,6 +33,11 @@ def prepared(site: Site) -> Iterator[str]:
             read_keys(site.keys)  # with new ones everybody would be somebody new
         else:
             make_keys(site.keys)
+        if site.trainers and site.trainer_keys == "store":
+            if any(store.kept_keys(row.number) for row in store.placements()):
+                read_masters(site.keys / TRAINER)  # with a new one nobody could open what is there
+            else:
+                make_master(site.keys / TRAINER)
         there = store.populations()
         for name, facts in site.populations.items():
             if name not in there:

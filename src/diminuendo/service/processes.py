@@ -1,7 +1,7 @@
-"""Processes of a site: front ends that share one socket, and a trainer; whoever dies is started again.
+"""Processes of a site on one machine: front ends that share one socket, and trainers; who dies is started again.
 
 Nothing private passes through here: each process opens store and keys by itself. To stop, front ends finish what they
-were asked, and the trainer what it is about to publish; after a while they are ended, which loses nothing.
+were asked, and trainers what they are about to publish; after a while they are ended, which loses nothing.
 """
 
 from __future__ import annotations
@@ -30,6 +30,8 @@ class Child:
 
     name: str
     command: list[str]
+    handed: tuple[int, ...] = ()
+    """Sockets that it is given."""
     process: subprocess.Popen[bytes] | None = None
     deaths: int = 0
     not_before: float = 0.0
@@ -39,17 +41,33 @@ class Child:
 class Processes:
     """Starts them, starts them again, and stops them."""
 
-    def __init__(self, site: Path, host: str, port: int, front_ends: int, say: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        site: Path,
+        host: str,
+        port: int,
+        front_ends: int,
+        say: Callable[[str], None],
+        trainers: int = 1,
+    ) -> None:
         self._say, self._stopping = say, False
-        self.socket = listening(host, port)
-        self.port = int(self.socket.getsockname()[1])
-        handed = str(self.socket.fileno())
+        self.socket = listening(host, port) if front_ends else None
         ask = [sys.executable, "-m", "diminuendo.service"]
-        self.children = [Child("trainer", [*ask, "trainer", str(site)])]
-        self.children += [
-            Child(f"front end {number}", [*ask, "front", str(site), handed, str(number)])
-            for number in range(front_ends)
+        self.children = [
+            Child(f"trainer {number}", [*ask, "trainer", str(site), str(number)])
+            for number in range(trainers)
         ]
+        if self.socket is not None:
+            handed = str(self.socket.fileno())
+            self.children += [
+                Child(f"front end {number}", [*ask, "front", str(site), handed, str(number)], (int(handed),))
+                for number in range(front_ends)
+            ]
+
+    @property
+    def port(self) -> int:
+        """Where front ends listen; 0 where there are none."""
+        return 0 if self.socket is None else int(self.socket.getsockname()[1])
 
     def run(self, until: Callable[[], bool] = lambda: False) -> None:
         """Until somebody asks to stop, or `until` says so."""
@@ -74,9 +92,7 @@ class Processes:
                 self._say(f"{child.name} ended ({code}); it is started again.")
             if child.process is None and time.monotonic() >= child.not_before:
                 child.started = time.monotonic()
-                child.process = subprocess.Popen(
-                    child.command, pass_fds=[self.socket.fileno()], start_new_session=True
-                )
+                child.process = subprocess.Popen(child.command, pass_fds=child.handed, start_new_session=True)
 
     def stop(self) -> None:
         """Ask all of them to finish, and wait."""
@@ -91,7 +107,8 @@ class Processes:
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
-        self.socket.close()
+        if self.socket is not None:
+            self.socket.close()
 
     def _stop(self, *_: object) -> None:
         self._stopping = True

@@ -24,8 +24,8 @@ from diminuendo.service.store import EventRow, LeaseRow, MenuRow, PlacementRow
 if TYPE_CHECKING:
     from diminuendo.privacy.books import Books
 
-WELL, LATE = 15.0, 60.0
-"""Seconds: until then somebody is well who said so, and until then merely late."""
+WELL, LATE, GONE = 15.0, 60.0, 3600.0
+"""Seconds: until then somebody is well who said so, until then merely late, and then not expected any more."""
 POINTS = 400
 """Of how many moments it is remembered how many rounds had been handed out."""
 NOT_SAID = "not said"
@@ -57,6 +57,7 @@ class Moment:
     slate: Slate
     releases: int
     head: str
+    remembers_from: int = 0
 
 
 @dataclass(frozen=True)
@@ -90,8 +91,6 @@ class PlacementView:
     """Menus that are or were in effect, in order."""
     menu: PublicMenu | None = None
     """The one that is in effect."""
-    coming: list[Moment] = field(default_factory=list)
-    """Menus that are published and not yet in effect."""
     rounds: int = 0
     """How many were handed out."""
     points: list[tuple[float, int]] = field(default_factory=list)
@@ -103,6 +102,8 @@ class PlacementView:
     """Items that are not shown any more, or not now."""
     waits: bool = False
     """Whether something went wrong with it, so that the trainer tries again later."""
+    stopped: bool = False
+    """Whether nothing is released in its population any more, since the store was put back."""
     heard: HeardNote | None = None
     """How many answered, about, where that is published."""
 
@@ -128,7 +129,7 @@ class PlacementView:
     @property
     def over(self) -> bool:
         """Whether all rounds that it was made for are handed out."""
-        return self.facts.people is not None and self.rounds >= self.facts.people
+        return self.facts.rounds is not None and self.rounds >= self.facts.rounds
 
     @property
     def to_go(self) -> int:
@@ -153,6 +154,13 @@ class PlacementView:
                 )
                 found.append(Change(after, came, left, moved))
         return found[::-1]
+
+    @property
+    def drifts(self) -> list[Moment]:
+        """Menus with which something was forgotten, since tastes have changed."""
+        return [
+            after for before, after in pairwise(self.history) if after.remembers_from > before.remembers_from
+        ]
 
     @property
     def shares(self) -> list[tuple[Slate, float]]:
@@ -186,8 +194,6 @@ class PlacementView:
     def next_menu(self, now: float) -> tuple[float | None, str]:
         """When the next menu takes effect at the earliest, if that is known, and why then."""
         facts, menu = self.facts, self.menu
-        if self.coming:
-            return self.coming[0].effective_at, "It is published already."
         if self.over:
             return None, "All rounds that it was made for are handed out; one last menu may come."
         wait = facts.deadline + facts.allowance
@@ -220,13 +226,15 @@ class Health:
     name: str
     age: float | None
     """Seconds since it said so; None where it never did."""
+    busy: float = 0.0
+    """Seconds for which it may be busy and say nothing: how long it takes is nobody's business, nor is its age."""
 
     @property
     def state(self) -> str:
         """`well`, `late` or `away`."""
-        if self.age is None or self.age > LATE:
+        if self.age is None or self.age > LATE + self.busy:
             return "away"
-        return "well" if self.age <= WELL else "late"
+        return "well" if self.age <= WELL + self.busy else "late"
 
 
 class Public:
@@ -273,12 +281,28 @@ class Public:
             return None if row is None else self._view(row, now)
 
     def health(self) -> list[Health]:
-        """The trainer, and then every front end: who was well, how long ago."""
+        """Trainers, then front ends: who was well, how long ago; of each kind those of the last hour, or the last."""
         beats, now = self._store.beats(), self.now()
-        known = [Health(name, max(0.0, now - at)) for name, (at, _) in sorted(beats.items())]
-        trainers = [one for one in known if one.name.startswith("trainer")]
-        trainer = min(trainers, key=lambda one: one.age or 0.0, default=Health("trainer", None))
-        return [trainer, *(one for one in known if one.name.startswith("front"))]
+        facts = [msgspec.json.decode(row.facts, type=PlacementFacts) for row in self._store.placements()]
+        busy = max((each.allowance + each.tick for each in facts), default=0.0)
+        known = [Health(name, max(0.0, now - at), busy) for name, (at, _) in sorted(beats.items())]
+        found = list[Health]()
+        for kind in ("trainer", "front"):
+            those = sorted(
+                (one for one in known if one.name.startswith(kind)), key=lambda one: one.age or 0.0
+            )
+            lately = [one for one in those if (one.age or 0.0) < GONE]
+            found += sorted(lately, key=lambda one: one.name) or those[:1]
+        return found
+
+    def stopped(self) -> dict[str, str]:
+        """By population in which nothing is released any more, why."""
+        kind = "population "
+        return {
+            name.removeprefix(kind): note
+            for name, (_, note) in self._store.beats().items()
+            if name.startswith(kind) and note
+        }
 
     def _view(self, row: PlacementRow, now: float) -> PlacementView:
         """What is known of a placement, brought up to date."""
@@ -296,8 +320,7 @@ class Public:
                 view.retired -= set(change.get("appear", ()))
         beats = self._store.beats()
         view.waits = bool(beats.get(f"placement {row.name}", (0.0, ""))[1])
-        if (note := beats.get(f"heard {row.name}")) is not None:
-            view.heard = msgspec.json.decode(note[1], type=HeardNote)
+        view.stopped = bool(beats.get(f"population {row.population}", (0.0, ""))[1])
         self._read_menus(view, now)
         self._read_leases(view)
         return view
@@ -310,9 +333,8 @@ class Public:
             row = waiting.pop(0)
             view.menu = msgspec.json.decode(row.body, type=PublicMenu)
             view.history.append(_moment(row, view.menu))
-        view.coming = [_moment(row, msgspec.json.decode(row.body, type=PublicMenu)) for row in waiting]
         if view.menu is not None:
-            view.rounds = max(view.rounds, view.menu.first)
+            view.rounds, view.heard = max(view.rounds, view.menu.first), view.menu.heard
 
     def _read_leases(self, view: PlacementView) -> None:
         known = self._lease[view.row.number]
@@ -328,7 +350,9 @@ class Public:
 
 def _moment(row: MenuRow, menu: PublicMenu) -> Moment:
     slate = menu.slates[0] if menu.kind == "one" and menu.slates else menu.filler
-    return Moment(row.version, row.effective_at, menu.first, slate, menu.releases, menu.head)
+    return Moment(
+        row.version, row.effective_at, menu.first, slate, menu.releases, menu.head, menu.remembers_from
+    )
 
 
 def _not_here() -> Any:

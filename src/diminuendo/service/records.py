@@ -32,7 +32,7 @@ class PlacementFacts(Struct, frozen=True, forbid_unknown_fields=True):
     slots: int
     feedback: Literal["full", "bandit", "click"]
     people: int | None = None
-    """How many rounds it is made for; None where nobody knows."""
+    """How many people it is made for; None where nobody knows. All of them have rounds, unless there is a sample."""
     learner: str = "private"
     objective: str = "noisy-or"
     """With full feedback: what wishes mean together, a family that needs no parameters."""
@@ -48,6 +48,10 @@ class PlacementFacts(Struct, frozen=True, forbid_unknown_fields=True):
     """By slot the item that it always shows."""
     caps: tuple[tuple[tuple[str, ...], int], ...] = ()
     """Sets of items, and how many of each are shown at most."""
+    retention: int | None = None
+    """For how many rounds people are kept at most, by learners that keep people; None: as long as they like."""
+    sample: int = 1
+    """Of how many people one has a round and is learned from, by a public coin; all are served."""
     heard: float = 0.0
     """The part of the population's budget, from 0 to 1, that is spent on saying how many people answer, about."""
     answering: float = 1.0
@@ -60,6 +64,11 @@ class PlacementFacts(Struct, frozen=True, forbid_unknown_fields=True):
     """Seconds: menus take effect at whole ticks of the store's clock ..."""
     allowance: float = 2.0
     """... at least this long after what they are made of was settled."""
+
+    @property
+    def rounds(self) -> int | None:
+        """How many rounds it is made for: of everybody, or of the sample; None where nobody knows."""
+        return None if self.people is None else -(-self.people // self.sample)
 
     @property
     def hidden(self) -> bool:
@@ -135,6 +144,12 @@ class PublicMenu(Struct, frozen=True, omit_defaults=True):
     """How many releases it is made of."""
     head: str = ""
     """The head of the ledger that paid for them: whoever has seen it knows an older ledger for what it is."""
+    remembers_from: int = 0
+    """Rounds before this one are forgotten: tastes have changed, as what was published says."""
+    spent: tuple[float, ...] = ()
+    """What was spent up to that head, and the population's budget, as epsilons."""
+    heard: HeardNote | None = None
+    """How many answered, about, where that is published."""
     seal: str = ""
     """The number of the trainer's key that answers are sealed to, and that key, in hexadecimal digits with a colon."""
 

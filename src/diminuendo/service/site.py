@@ -3,7 +3,8 @@
     store = "site.db"                  # where everything is remembered; beside this file
     keys = "keys"                      # a folder that only the service may read; made where there is none
     listen = "127.0.0.1:8080"
-    front_ends = 2
+    front_ends = 2                     # processes of this machine that serve, and ...
+    trainers = 1                       # ... that learn; several machines may share a store
 
     [access]                           # SHA-256 of keys; `diminuendo serve --new-key operate` makes one
     serve = ["..."]
@@ -25,12 +26,14 @@ Everything that is wrong with it is said at once, and nothing is started then.
 
 from __future__ import annotations
 
+import os
 import re
+import socket
 import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 from msgspec import Struct
@@ -39,9 +42,12 @@ from diminuendo.errors import InvalidInput
 from diminuendo.service.api.keys import ROLES
 from diminuendo.service.records import PlacementFacts, PopulationFacts
 
+STORE = "DIMINUENDO_STORE"
+"""In the environment: the address of a store that is used instead of the site's own."""
 UNITS = {"s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(s|min|h|d)\s*")
 NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}")
+MACHINE = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]{0,59}")
 DURATIONS = ("deadline", "tick", "allowance")
 
 
@@ -49,9 +55,13 @@ class _Top(Struct, forbid_unknown_fields=True):
     """What stands outside of tables."""
 
     store: str = "site.db"
+    front_store: str = ""
     keys: str = "keys"
     listen: str = "127.0.0.1:8080"
     front_ends: int = 1
+    trainers: int = 1
+    trainer_keys: Literal["folder", "store"] = "folder"
+    machine: str = ""
     open_menus: bool = False
     access: dict[str, list[str]] = {}
     populations: dict[str, dict[str, Any]] = {}
@@ -62,23 +72,35 @@ class _Top(Struct, forbid_unknown_fields=True):
 class Site:
     """A site that may be started."""
 
-    store: str
+    store: str = field(repr=False)  # it may have a password in it
     """The store's address."""
     keys: Path
     """The folder of secret keys."""
     host: str = "127.0.0.1"
     port: int = 8080
     front_ends: int = 1
+    """Processes of this machine that serve."""
+    trainers: int = 1
+    """Processes of this machine that learn."""
+    trainer_keys: Literal["folder", "store"] = "folder"
+    """Where secret halves of the trainer's keys lie."""
+    machine: str = "here"
+    """What this machine is called among those that share the store."""
     open_menus: bool = False
     """Whether menus may be read without a key, as by browsers."""
     access: dict[str, tuple[bytes, ...]] = field(default_factory=dict)
     """By role, the hashes of its keys."""
     populations: dict[str, PopulationFacts] = field(default_factory=dict)
     placements: dict[str, PlacementFacts] = field(default_factory=dict)
+    front_store: str = field(default="", repr=False)
+    """The same store, as front ends ask for it: with a role of their own."""
 
 
 def read_site(path: Path) -> Site:
-    """The site that a file describes; everything that is wrong with it is in one error."""
+    """The site that a file describes; everything that is wrong with it is in one error.
+
+    Another store than it names may be in the environment.
+    """
     try:
         given = tomllib.loads(path.read_text())
         top = msgspec.convert(given, _Top)
@@ -109,17 +131,24 @@ def read_site(path: Path) -> Site:
     access = {role: tuple(_hash(each, role, wrong) for each in keys) for role, keys in top.access.items()}
     if wrong:
         raise InvalidInput(f"{path} cannot be started:\n  " + "\n  ".join(wrong))
-    store = top.store if ":" in top.store else str(path.parent / top.store)
+    instead = os.environ.get(STORE, "")
+    store = instead or top.store
+    store = store if ":" in store else str(path.parent / store)
+    front_store = (not instead and top.front_store) or store
     return Site(
         store,
         path.parent / top.keys,
         host,
         port,
         top.front_ends,
+        top.trainers,
+        top.trainer_keys,
+        top.machine or socket.gethostname(),
         top.open_menus,
         access,
         populations,
         placements,
+        front_store,
     )
 
 
@@ -179,8 +208,12 @@ def _unfit(
     top: _Top, populations: dict[str, PopulationFacts], placements: dict[str, PlacementFacts]
 ) -> Iterator[str]:
     """What does not fit together."""
-    if top.front_ends < 1:
-        yield f"front_ends: at least one is needed to serve; got {top.front_ends}."
+    if top.front_store and not top.front_store.startswith("postgresql:"):
+        yield "front_store: the address of a PostgreSQL store, with the role of front ends; files have no roles."
+    if min(top.front_ends, top.trainers) < 0 or not top.front_ends + top.trainers:
+        yield f"front_ends, trainers: 0 or more, and not both 0; got {top.front_ends} and {top.trainers}."
+    if top.machine and not MACHINE.fullmatch(top.machine):
+        yield f"machine: up to 60 letters, digits, dots and dashes; got {top.machine!r}."
     for role in top.access:
         if role not in ROLES:
             yield f"access: roles are {', '.join(ROLES)}; got {role!r}."
@@ -206,6 +239,10 @@ def _unfit_placement(facts: PlacementFacts, populations: dict[str, Any]) -> Iter
         yield f"slots: from 1 to the number of items, {len(names)}; got {facts.slots}."
     if facts.people is not None and facts.people < 1:
         yield f"people: at least 1; got {facts.people}."
+    if facts.retention is not None and facts.retention < 1:
+        yield f"retention: a number of rounds, at least 1; got {facts.retention}."
+    if facts.sample < 1:
+        yield f"sample: of how many people one is learned from, at least 1; got {facts.sample}."
     for what in ("deadline", "tick", "per_second"):
         if not getattr(facts, what) > 0:
             yield f"{what}: more than 0; got {getattr(facts, what)}."

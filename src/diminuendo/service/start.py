@@ -35,10 +35,14 @@ def prepare(path: Path, say: Callable[[str], None]) -> None:
 
 def run_site(path: Path, site: Site, say: Callable[[str], None]) -> None:
     """Run all processes of a site until somebody stops them."""
-    processes = Processes(path, site.host, site.port, site.front_ends, say)
-    say(
-        f"Serving on http://{site.host}:{processes.port} with {site.front_ends} front ends and a trainer. Ctrl-C stops."
-    )
+    processes = Processes(path, site.host, site.port, site.front_ends, say, site.trainers)
+    where = f"Serving on http://{site.host}:{processes.port}" if site.front_ends else "Training"
+    run = [
+        f"{many} {what}"
+        for many, what in ((site.front_ends, "front ends"), (site.trainers, "trainers"))
+        if many
+    ]
+    say(f"{where} with {' and '.join(run)}. Ctrl-C stops.")
     processes.run()
     say("Stopped. All that was acknowledged is in the store.")
 

@@ -109,6 +109,10 @@ class Simulation:
     """How many people come in a day; None where nobody said."""
     rules: SlateRules | None = None
     """What slates had to keep to, hindsight's and random ones too; None: nothing."""
+    retention: int | None = None
+    """For how many rounds private learners kept people at most; None: as long as they liked."""
+    sample: int = 1
+    """Of how many people private learners learned from one."""
 
     @property
     def slots(self) -> int:
@@ -175,6 +179,8 @@ class Sweep:
             }
             | ({} if one.contexts is None else {"contexts": one.contexts.as_json()})
             | ({} if one.rules is None else {"rules": one.rules.config()})
+            | ({} if one.retention is None else {"retention": one.retention})
+            | ({} if one.sample == 1 else {"sample": one.sample})
             | ({} if one.today is None else {"today": vars(one.today)})
             | ({} if one.per_day is None else {"per_day": vars(one.per_day)})
             for one in self.simulations

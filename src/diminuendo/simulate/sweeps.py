@@ -18,6 +18,7 @@ import numpy as np
 from diminuendo import _validate
 from diminuendo.errors import DiminuendoError, InvalidInput
 from diminuendo.learners import Setting, learner_class, make
+from diminuendo.learners.base.patience import Patience, patience_in
 from diminuendo.learners.base.replay import Lateness, as_lateness
 from diminuendo.offline.rules import SlateRules, as_rules
 from diminuendo.randomness import SeededCoins
@@ -59,6 +60,8 @@ def sweep(
     clicks: str = "cascade",
     late: str | int | Sequence[str | int] = 0,
     answering: float = 1.0,
+    retention: int | None = None,
+    sample: int = 1,
     rules: SlateRules | None = None,
     today: Sequence[str | int] | None = None,
     per_day: PerDay | float | None = None,
@@ -74,8 +77,9 @@ def sweep(
     `slots`: how many items each person is shown. `visits`: of how many rounds of one person private learners learn;
     where a stream does not say whose a round is (`people.persons`), everybody comes once. `clicks`: by which model they
     click (streams/clicks.py), where feedback is "click". `late`: by how many rounds people answer late, as 1000, or
-    exponential:1000 where that is the mean and chance decides; `answering`: the share of people who answer. `rules`:
-    what slates must keep to, those of hindsight and chance too. `today`:
+    exponential:1000 where that is the mean and chance decides; `answering`: the share of people who answer.
+    `retention`: for how many rounds private learners keep people; `sample`: of how many people they learn from one, by
+    a public coin. `rules`: what slates must keep to, those of hindsight and chance too. `today`:
     names or numbers of the items that everybody is shown now, to compare with; `per_day`: how many people come in a
     day, for hits a day; neither changes any run. `jobs`: runs at the same time, -1 for one per core. `ray`: the address
     of a Ray cluster to do the work instead; "local" starts one. `time_limit`: seconds for each exact optimum. Learners
@@ -101,6 +105,10 @@ def sweep(
     for name in names:
         learner_class(plain_name(name), feedback)  # a wrong name is refused before any work is done
 
+    def patience_for(name: str, lateness: Lateness) -> Patience:
+        takes = learner_class(plain_name(name), feedback).takes_sample
+        return patience_in(lateness.patience, sample if takes else 1)
+
     def cell(number: int, people: Stream, k: int, lateness: Lateness) -> _Cell:
         runs: list[Run] = []
         stream_slice = StreamSlice(number, len(people), fingerprint(people), known_of(people), whose(people))
@@ -112,13 +120,23 @@ def sweep(
                 sizes = people.n_items, k, stream_slice.rounds
                 setting = given(
                     name,
-                    Setting(*sizes, feedback, e, d, visits, lateness.patience, rules=ruled),
+                    Setting(
+                        *sizes,
+                        feedback,
+                        e,
+                        d,
+                        visits,
+                        patience_for(name, lateness),
+                        rules=ruled,
+                        retention=retention,
+                        sample=sample,
+                    ),
                     people.contexts,
                 )
                 runs += [Run(stream_slice, name, seed, setting, how, lateness) for seed in numbers]
         baseline = Baseline(stream_slice, _validate.slots(k, people.n_items), limit, ruled)
         now = None if today is None else today_on(people, today, k)
-        return _Cell(describe(people), baseline, runs, now, day, ruled)
+        return _Cell(describe(people), baseline, runs, now, day, ruled, retention, sample)
 
     cells = [
         cell(number, _first(stream, wanted), k, lateness)
@@ -154,6 +172,8 @@ def simulate(
     clicks: str = "cascade",
     late: str | int = 0,
     answering: float = 1.0,
+    retention: int | None = None,
+    sample: int = 1,
     rules: SlateRules | None = None,
     today: Sequence[str | int] | None = None,
     per_day: PerDay | float | None = None,
@@ -180,6 +200,8 @@ def simulate(
         clicks=clicks,
         late=[late],
         answering=answering,
+        retention=retention,
+        sample=sample,
         rules=rules,
         today=today,
         per_day=per_day,
@@ -221,11 +243,15 @@ class _Cell:
     today: Today | None
     per_day: PerDay | None
     rules: SlateRules | None
+    retention: int | None
+    sample: int
 
     def simulation(self, store: ResultStore) -> Simulation:
         base = store[self.baseline]
         results = [measured(store[run], base) for run in self.runs]
-        return Simulation(self.stream, base, results, self.today, self.per_day, self.rules)
+        return Simulation(
+            self.stream, base, results, self.today, self.per_day, self.rules, self.retention, self.sample
+        )
 
 
 def _outcomes(

@@ -72,6 +72,8 @@ class Run:
         facts: tuple[object, ...] = ("run", self.learner, self.seed, setting, self.clicks, self.lateness)
         if setting.rules is not None or setting.exclusions:  # which are not in what a setting says of itself
             facts += (setting.rules, setting.exclusions)
+        if setting.retention is not None or setting.sample > 1:
+            facts += ("kept", setting.retention, setting.sample)
         if self.stream_slice.whose:  # baselines are the same, whoever comes
             facts += (self.stream_slice.whose,)
         # What a plugin does, its source says.

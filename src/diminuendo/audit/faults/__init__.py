@@ -14,6 +14,7 @@ from diminuendo.audit.faults import (
     in_contexts,
     in_draws,
     in_exclusions,
+    in_keeping,
     in_questions,
     in_sums,
     in_surroundings,
@@ -21,7 +22,7 @@ from diminuendo.audit.faults import (
 from diminuendo.audit.faults.planted import Fault, nothing
 from diminuendo.audit.subjects import Subject, play, shipped
 from diminuendo.audit.taps import NOISE, Taps
-from diminuendo.audit.variants import PRIVATE, PUBLIC, types_part_early
+from diminuendo.audit.variants import FORGETS, PRIVATE, PUBLIC, SAMPLES, types_part_early
 from diminuendo.audit.worlds import Script
 from diminuendo.errors import InvalidInput
 from diminuendo.learners import LEARNERS, Setting
@@ -70,6 +71,14 @@ PLANTED: dict[str, Fault] = {
     ),
     "rounds with exclusions refunded (overlap-greedy)": Fault(
         OverlapGreedy, in_exclusions.refunded_rounds, exclusions=True
+    ),
+    "coin decided by data (overlap-greedy)": Fault(OverlapGreedy, in_keeping.coin_by_answers, kept=SAMPLES),
+    "a reservoir of answers (overlap-greedy)": Fault(OverlapGreedy, in_keeping.reservoir),
+    "forgotten by how many answered (overlap-greedy)": Fault(
+        OverlapGreedy, in_keeping.forgotten_by_answers, kept=FORGETS
+    ),
+    "forgotten and still asked (overlap-greedy)": Fault(
+        OverlapGreedy, in_keeping.forgotten_and_still_asked, kept=FORGETS
     ),
     "noise used again (boosted)": Fault(Boosted, in_sums.noise_used_again),
     "secret words in part used again (boosted)": Fault(Boosted, in_sums.words_given_back),

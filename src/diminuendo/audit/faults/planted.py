@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
-from diminuendo.audit.subjects import Subject, changed
+from diminuendo.audit.subjects import KEPT_FOR_GOOD, KeptSo, Subject, changed
 from diminuendo.learners.base.entry import AnyEntry
 from diminuendo.streams.contexts import Contexts
 
@@ -31,6 +31,8 @@ class Fault:
     """What surrounds it where nothing is wrong."""
     exclusions: bool = False
     """Whether people exclude items."""
+    kept: KeptSo = KEPT_FOR_GOOD
+    """For how long people are kept, and how many."""
 
     def subject(self, name: str, *, broken: bool) -> Subject:
         """The learner with its fault; or, not broken, made by the same code with nothing wrong."""
@@ -43,6 +45,7 @@ class Fault:
             around,
             self.contexts,
             self.exclusions,
+            self.kept,
         )
 
 

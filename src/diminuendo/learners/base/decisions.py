@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from diminuendo.errors import InvalidInput
 from diminuendo.learners.base.patience import Patience
 from diminuendo.streams.contexts import NOBODY
-from diminuendo.types import EMPTY_SLOT, Decision, Floats, Ints, Items, Ticket, sound
+from diminuendo.types import EMPTY_SLOT, OUTSIDE, Decision, Floats, Ints, Items, Ticket, sound
 
 NO_PROBE = -1
 ANSWER_WITH = "Answer with the decision that choose() returned, to the learner that returned it."
@@ -24,7 +24,10 @@ ANSWER_WITH = "Answer with the decision that choose() returned, to the learner t
 class OpenDecisions:
     """A ring of the last `remembered` decisions; a *place* is where one of them lies in it."""
 
-    def __init__(self, slots: int, patience: Patience, life: int = 0, *, types: bool = False) -> None:
+    def __init__(
+        self, slots: int, patience: Patience, life: int = 0, *, types: bool = False, sampled: bool = False
+    ) -> None:
+        """`types`: of people are kept; `sampled`: some decisions are outside of a public sample, and of no round."""
         self.patience, self.remembered = patience, patience.remembered
         self.issued: Ints = np.zeros(1, dtype=np.int64)
         self.rows: Items = np.full((self.remembered, slots), EMPTY_SLOT, dtype=np.int32)
@@ -32,6 +35,9 @@ class OpenDecisions:
         self.waiting: NDArray[np.bool_] = np.zeros(self.remembered, dtype=np.bool_)
         self.lives: Ints = np.zeros(self.remembered, dtype=np.int64)  # as in types.Decision
         self.life = life
+        self.outside: Ints = np.zeros(int(sampled), dtype=np.int64)
+        """How many decisions there were that are of no round, where there is a public sample."""
+        self._outside_row = self.rows[0].copy()
         self.unknown_lives = 0
         """How many answers came to decisions that are none of these; in no snapshot (Learner.unknown_lives)."""
         self.types: Ints = np.zeros(self.remembered if types else 0, dtype=np.int64)
@@ -45,6 +51,8 @@ class OpenDecisions:
         """What a snapshot holds of them, by name."""
         names = ["issued", "rows", "probes", "waiting", "lives"] + ["types"] * bool(len(self.types))
         found = {f"decisions.{name}": getattr(self, name) for name in names}
+        if len(self.outside):
+            found["decisions.outside"] = self.outside
         return found | (
             {"decisions.times": self.times, "decisions.clock": self._clock} if len(self.times) else {}
         )
@@ -117,6 +125,12 @@ class OpenDecisions:
         self.waiting[place] = counts
         return decision
 
+    def add_outside(self, row: Items, propensity: float | None) -> Decision:
+        """Hand out a decision that is of no round: of somebody outside of a public sample."""
+        self._outside_row[:] = row
+        self.outside[0] += 1
+        return Decision(OUTSIDE, shown(row), None, propensity, self.life)
+
     def issue(self, count: int, at: float) -> None:
         """Hand out the next decisions, which others make: what they show is told with their answers.
 
@@ -162,7 +176,7 @@ class OpenDecisions:
         """The place of a decision that may still be answered; None where it was answered already, has expired, or is of
         a life that is not known here. What is said does not depend on who answered."""
         number = decision.round
-        if 0 <= number < self.passed():
+        if (number == OUTSIDE and len(self.outside)) or 0 <= number < self.passed():
             return None
         place = number % self.remembered
         life = self.lives.item(place) if 0 <= number < self.rounds else self.life
@@ -200,6 +214,8 @@ class OpenDecisions:
 
         Of one of another life it says nothing: that round may have been shown to somebody else since.
         """
+        if decision.round == OUTSIDE and decision.slate == shown(self._outside_row):  # the last of them
+            return np.array(self._outside_row)
         place = decision.round % self.remembered
         remembered = max(0, self.rounds - self.remembered) <= decision.round < self.rounds
         if not remembered or decision.life != self.lives[place]:
@@ -224,6 +240,7 @@ class OpenDecisions:
     def check(self, n_items: int, n_types: int = 0) -> None:
         """Refuse decisions, as restored from a snapshot, that could not have been made."""
         timely = not len(self.times) or (np.isfinite(self.times).all() and 0 <= self._clock[1] <= self.rounds)
+        timely = bool(timely and (self.outside >= 0).all())
         sound = timely and self.rounds >= 0 and self.rows.min() >= EMPTY_SLOT and self.rows.max() < n_items
         slots = self.rows.shape[1]
         probed = self.probes[self.probes[:, 0] != NO_PROBE]

@@ -103,6 +103,16 @@ class Entry(Generic[P]):
         """Whether people may exclude items."""
         return self._takes("exclusions")
 
+    @property
+    def takes_retention(self) -> bool:
+        """Whether it keeps people, and can be told for how many rounds."""
+        return self._takes("retention")
+
+    @property
+    def takes_sample(self) -> bool:
+        """Whether it may learn from a public sample of people."""
+        return self._takes("sample")
+
     def _takes(self, option: str) -> bool:
         return option in self.options
 
@@ -139,6 +149,16 @@ class Entry(Generic[P]):
                 f"{self.name!r} ranks no items behind its slates, so nobody can exclude any. Make a Setting without "
                 "exclusions, or take 'overlap-greedy', 'overlap-sums', 'slate-totals' or 'slate-clicks'."
             )
+        if setting.retention is not None and self.advice.keeps_people and not self.takes_retention:
+            raise InvalidInput(
+                f"{self.name!r} keeps people, and cannot be told for how many rounds. Make a Setting without "
+                "retention, or take 'overlap-greedy', which forgets in time, or 'overlap-sums', which keeps nobody."
+            )
+        if setting.sample > 1 and self.private and not self.takes_sample:
+            raise InvalidInput(
+                f"{self.name!r} learns from everybody. Make a Setting without a sample, or take one that keeps people, "
+                "to whom it matters how many: 'overlap-greedy' or 'epoch-greedy'."
+            )
         if self.fits is not None and not options:
             return self.fits(setting, coins=coins, ledger=ledger)
         known: dict[str, Any] = {
@@ -149,6 +169,8 @@ class Entry(Generic[P]):
             "contexts": setting.contexts,
             "rules": setting.rules,
             "exclusions": setting.exclusions,
+            "retention": setting.retention,
+            "sample": setting.sample,
             "ledger": ledger,
         }
         said = {name: known[name] for name in known if self._takes(name)} | waiting(setting) | options

@@ -9,6 +9,7 @@ from __future__ import annotations
 import bisect
 from collections.abc import Callable, Iterable, Sequence
 from enum import Enum
+from itertools import compress
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from diminuendo.privacy.budget import REPLACE, REPLACE_WITH_CONTEXT, REPLACE_WIT
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.privacy.process_guard import ProcessGuard
 from diminuendo.randomness.coins import Coins, SystemCoins, life_of
+from diminuendo.randomness.public_sample import PublicSample
 from diminuendo.randomness.words import PublicCoins, SecretRandomness
 from diminuendo.streams.contexts import NOBODY, Context, Contexts
 from diminuendo.streams.exclusions import NONE, Exclusions, exclusions_of
@@ -45,7 +47,10 @@ class Unlimited(Enum):
 
 
 class Frame:
-    """Made for `horizon` rounds, up to `visits` of them of one person; or for ever, where nothing is promised."""
+    """Made for `horizon` rounds, up to `visits` of them of one person; or for ever, where nothing is promised.
+
+    With a public `sample`, for `horizon` people, of whom one in `sample` has a round.
+    """
 
     def __init__(
         self,
@@ -60,6 +65,7 @@ class Frame:
         patience: Patient = None,
         contexts: Contexts | None = None,
         exclusions: bool = False,
+        sample: int = 1,
     ) -> None:
         self.name = name
         self.n_items = _validate.positive_int(n_items, "n_items")
@@ -84,11 +90,20 @@ class Frame:
         """Whether people may exclude items."""
         self.excluding: Exclusions = NONE
         """What the people exclude who are chosen for now, the next first. Private."""
+        one_in = _validate.positive_int(sample, "sample")
         self.decisions = OpenDecisions(
-            self.slots, self.patience, life_of(self.coins), types=contexts is not None
+            self.slots, self.patience, life_of(self.coins), types=contexts is not None, sampled=one_in > 1
         )
         self.guard = ProcessGuard()
-        self.horizon = None if isinstance(horizon, Unlimited) else _validate.positive_int(horizon, "horizon")
+        self.people = None if isinstance(horizon, Unlimited) else _validate.positive_int(horizon, "horizon")
+        """How many people may come; None: any number. All of them have rounds, unless there is a sample."""
+        known = self.people is not None and self.people < LONGEST
+        self.horizon = -(-self.people // one_in) if self.people is not None and known else self.people
+        """How many rounds there may be. Once a sample has had them, everybody is outside of it."""
+        self.sample = PublicSample(one_in, self.public) if one_in > 1 else None
+        """Who has a round; None: everybody."""
+        self.sampled: NDArray[np.bool_] | None = None
+        """In a replay: who of the people who come next has a round; None: all of them."""
         self.visits = _validate.positive_int(visits, "visits")
         hidden = contexts is not None and contexts.private
         public = REPLACE_WITH_EXCLUSIONS if self.exclusions else REPLACE
@@ -128,9 +143,10 @@ class Frame:
         if self.horizon is None:
             return
         self.guard.check()
-        if self.rounds + rounds > self.horizon:
+        came = self.rounds + int(self.decisions.outside.sum())
+        if self.people is not None and came + rounds > self.people:
             raise InvalidInput(
-                f"This learner was made for {self.horizon:,} rounds, and {self.rounds:,} are over; {rounds:,} more "
+                f"This learner was made for {self.people:,} rounds, and {came:,} are over; {rounds:,} more "
                 "would cost more privacy than was promised. Make a new one for the people to come."
             )
 
@@ -141,14 +157,22 @@ class Frame:
                 return self.decisions.recall(given)
         return sound(given)
 
+    def in_sample(self, people: int) -> NDArray[np.bool_] | None:
+        """Which of the people who come next have a round, by public coins; None: all of them."""
+        if self.sample is None or self.horizon is None:
+            return None
+        heads = self.sample.heads(self.rounds + int(self.decisions.outside[0]), people)
+        heads[np.cumsum(heads) > self.horizon - self.rounds] = False
+        return heads
+
     def counts(self, person: Identity | None) -> bool:
         """Whether what this person answers in her next round counts. Changes nothing."""
         return self.visit_limit is None or self.visit_limit.admits(person)
 
-    def reserve(self, persons: Iterable[Identity | None]) -> None:
-        """Make it durable, where the ledger is a file, that these people are shown their next rounds."""
+    def reserve(self, persons: Iterable[Identity | None], sampled: NDArray[np.bool_] | None = None) -> None:
+        """Make it durable, where the ledger is a file, that these people, or those `sampled`, are shown a round."""
         if self.visit_limit is not None:
-            self.visit_limit.reserve(persons)
+            self.visit_limit.reserve(persons if sampled is None else compress(persons, sampled))
 
     def count(self, person: Identity | None) -> None:
         """This person has had one more round."""
@@ -172,13 +196,61 @@ class Frame:
             self.decisions.waiting[rounds % self.decisions.remembered] = False
 
     def count_all(
-        self, persons: Sequence[Identity] | NDArray[Any] | None, rounds: int
+        self,
+        persons: Sequence[Identity] | NDArray[Any] | None,
+        people: int,
+        sampled: NDArray[np.bool_] | None,
     ) -> NDArray[np.bool_] | None:
-        """Count the next `rounds` rounds, one of each of `persons`; for each, whether its answer counts.
+        """Count the next rounds, one of each of `persons`; for each, whether its answer counts. None: all do.
 
-        None: all do.
+        With a public sample rounds outside of it are not counted, and are marked as if they counted.
         """
-        return None if self.visit_limit is None else self.visit_limit.count_all(persons, rounds)
+        if self.visit_limit is None:
+            return None
+        if sampled is None:
+            return self.visit_limit.count_all(persons, people)
+        if persons is not None and len(persons) != people:
+            raise InvalidInput(f"persons must name one person per round, {people}; got {len(persons)}.")
+        if persons is not None:
+            persons = persons[sampled] if isinstance(persons, np.ndarray) else [*compress(persons, sampled)]
+        found = np.ones(people, dtype=np.bool_)
+        found[sampled] = self.visit_limit.count_all(persons, int(sampled.sum()))
+        return found
+
+    def who_comes(
+        self,
+        done: int,
+        types: Ints,
+        excluded: Exclusions,
+        heard: NDArray[np.bool_] | None,
+        sampled: NDArray[np.bool_] | None,
+    ) -> None:
+        """A replay has come to person `done`: what is known of her and of those after her."""
+        self.coming, self.excluding = types[done:], excluded.since(done)
+        self.heard = None if heard is None else heard[done:]
+        self.sampled = None if sampled is None else sampled[done:]
+
+    def pass_by(
+        self,
+        slates: Items,
+        counted: NDArray[np.bool_] | None,
+        done: int,
+        came: Callable[[int, Ints, NDArray[np.bool_]], None],
+    ) -> None:
+        """Count the people who come next, who were chosen for and answered in one go; in a sample, those in it.
+
+        `counted`: whose answers count, hers from `done` on. `came`: is told of types, where there are contexts.
+        """
+        many, types = len(slates), self.coming[: len(slates)]
+        counts = np.ones(many, dtype=np.bool_) if counted is None else counted[done : done + many]
+        if self.sampled is not None:
+            inside = np.flatnonzero(self.sampled[:many])
+            self.decisions.outside += many - len(inside)
+            slates, counts, types = slates[inside], counts[inside], types[inside] if len(types) else types
+        self.silent += (self.rounds + np.flatnonzero(~counts)).tolist()
+        if self.contexts is not None:
+            came(self.rounds, types, counts)
+        self.decisions.pass_by(slates, types)
 
     def answers_in(self, ends: Sequence[int]) -> Floats:
         """How many answers there are, about, in batches that end with these rounds: public, and what sums divide by.
@@ -222,8 +294,10 @@ class Frame:
         }
         if (patience := self.patience.config()) is not None:
             found["patience"] = patience
-        if self.horizon is not None:
-            found["horizon"] = self.horizon
+        if self.people is not None:
+            found["horizon"] = self.people
+        if self.sample is not None:
+            found["sample"] = self.sample.one_in
         if self.contexts is not None:
             found["contexts"] = self.contexts.config()
         if self.exclusions:

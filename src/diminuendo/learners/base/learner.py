@@ -68,13 +68,18 @@ class Learner:
 
     @property
     def rounds(self) -> int:
-        """The number of decisions made so far."""
+        """The number of decisions made so far; with a public sample, of those in it."""
         return self._frame.rounds
 
     @property
     def horizon(self) -> int | None:
-        """For how many rounds it was made; None: for ever."""
+        """For how many rounds it was made; None: for ever. With a public sample, of those in it."""
         return self._frame.horizon
+
+    @property
+    def sample(self) -> int:
+        """Of how many people one has a round, by a public coin; 1: everybody has."""
+        return 1 if self._frame.sample is None else self._frame.sample.one_in
 
     @property
     def visits(self) -> int:
@@ -215,21 +220,22 @@ class Learner:
         frame, policy, made = self._frame, self.policy, list[Decision]()
         with frame.guard.everything() if release else frame.guard.lock:
             frame.admit(len(persons))
+            sampled = frame.in_sample(len(persons))
             while len(made) < len(persons):
                 if release:
                     self._release_what_is_due()
                 with frame.guard.defer_interrupt():  # each drawn, counted and handed out, or nothing of it
                     if not made:
-                        frame.reserve(persons)
+                        frame.reserve(persons, sampled)
                     for person in persons[len(made) : len(made) + TOGETHER]:
                         frame.coming, frame.excluding = types[len(made) :], excluded.since(len(made))
-                        made.append(self._choose_one(person, release))
+                        made.append(self._choose_one(person, release, sampled is None or sampled[len(made)]))
                         if release and len(made) < len(persons) and policy.due():
                             break
         return made
 
-    def _choose_one(self, person: Identity | None, release: bool) -> Decision:
-        """The next round; where nothing is ready for it, one that does not count."""
+    def _choose_one(self, person: Identity | None, release: bool, inside: bool | np.bool_) -> Decision:
+        """The next round; where nothing is ready for it, one that does not count. Outside of a sample, none."""
         frame, policy = self._frame, self.policy
         row, probe = frame.blank()
         ready = release or not policy.fill(row)
@@ -237,6 +243,8 @@ class Learner:
         while ready and not policy.draw(row, probe):
             policy.resume()
         propensity = policy.propensity(row) if ready else None if frame.exclusions else 1.0
+        if not inside:
+            return frame.decisions.add_outside(row, propensity)
         frame.count(person)
         decision = frame.decisions.add(row, probe, counts, propensity, frame.coming)
         if frame.contexts is not None:
@@ -352,35 +360,28 @@ class Learner:
             raise InvalidInput("A replay takes no time; give patience in rounds, or choose one by one.")
         types, excluded = self.types_of(people, contexts), frame.exclusions_of(exclude, len(people))
         waits = self.patience.rounds if self.waits else None
-        in_time = None if late is None else answered_in_time(late, len(people), waits, self.name)
         slates = np.full((len(people), self.slots), EMPTY_SLOT, dtype=np.int32)
-        with frame.guard.everything():
+        with frame.guard.everything(), frame.guard.defer_interrupt():
             frame.admit(len(people))
-            with frame.guard.defer_interrupt():
-                counted = frame.count_all(persons, len(people))
+            sampled = frame.in_sample(len(people))
+            in_time = answered_in_time(late, len(people), waits, self.name, sampled)
+            counted = frame.count_all(persons, len(people), sampled)
         heard = counted if in_time is None else in_time if counted is None else counted & in_time
         people = people if heard is None else silenced(people, heard)
         done = 0
-        while done < len(people):
+        while (before := done) < len(people):
             with frame.guard.everything():
                 frame.admit(len(people) - done)  # each time: others may have chosen meanwhile
                 self._release_what_is_due()
-                before, frame.coming, frame.excluding = done, types[done:], excluded.since(done)
-                frame.heard = None if heard is None else heard[done:]
+                frame.who_comes(done, types, excluded, heard, sampled)
                 with frame.guard.all_or_broken():
                     done = policy.replay(people, slates, done)
-                    if counted is not None:
-                        frame.silent += (frame.rounds + np.flatnonzero(~counted[before:done])).tolist()
-                    if frame.contexts is not None:
-                        here = slice(before, done)
-                        counts = np.ones(done - before, dtype=np.bool_) if counted is None else counted[here]
-                        policy.came(frame.rounds, types[here], counts)
-                    frame.decisions.pass_by(slates[before:done], frame.coming)
+                    frame.pass_by(slates[before:done], counted, before, policy.came)
                 if done < len(people):
                     policy.resume(len(people) - done)
             if progress:
                 progress(done - before)
-        frame.coming, frame.heard = NOBODY, None
+        frame.coming, frame.heard, frame.sampled = NOBODY, None, None
         return slates
 
     def types_of(self, people: Stream, contexts: Any = None) -> Ints:

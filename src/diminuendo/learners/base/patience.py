@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from diminuendo import _validate
 from diminuendo.errors import InvalidInput
+from diminuendo.types import NEVER, Ints
 
 REMEMBERED = 10_000
 """How many of the last decisions are remembered, unless patience says otherwise."""
@@ -98,11 +99,22 @@ def as_patience(said: Patient) -> Patience:
     return NO_PATIENCE if said is None else Patience(rounds=said)
 
 
-def answered_in_time(late: Any, rounds: int, patience: int | None, learner: str) -> NDArray[np.bool_]:
+def answered_in_time(
+    late: Any,
+    rounds: int,
+    patience: int | None,
+    learner: str,
+    sampled: NDArray[np.bool_] | None = None,
+) -> NDArray[np.bool_] | None:
     """Who answers before her deadline: all that lateness changes, where answers wait until they are settled.
 
-    `patience`: in rounds; None where the learner of that name does not wait, so that nobody may be late.
+    `late`: how many further people come before each answers; None where all answer at once, and so in time.
+    `patience`: in rounds; None where the learner of that name does not wait, so that nobody may be late. `sampled`: who
+    has a round, where there is a public sample.
     """
+    if late is None:
+        return None
+    late = late if sampled is None else rounds_late(late, sampled)
     late = _validate.numbers(late, "late", None)
     if late.shape != (rounds,) or not np.issubdtype(late.dtype, np.integer):
         raise InvalidInput(f"late must be a whole number for each of {rounds:,} people; got {late.shape}.")
@@ -115,3 +127,25 @@ def answered_in_time(late: Any, rounds: int, patience: int | None, learner: str)
         return np.ones(rounds, dtype=np.bool_)
     in_time: NDArray[np.bool_] = (late >= 0) & (late < patience)
     return in_time
+
+
+def rounds_late(late: Any, sampled: NDArray[np.bool_]) -> Any:
+    """How many rounds of the sample are chosen before each person answers, where `late` further people are.
+
+    What is no such list is returned as it is, to be refused where lists are read.
+    """
+    if np.shape(late) != sampled.shape or not np.issubdtype(np.asarray(late).dtype, np.integer):
+        return late
+    waits: Ints = np.asarray(late, dtype=np.int64)
+    so_far, last = np.cumsum(sampled), len(sampled) - 1
+    after = np.minimum(np.arange(len(sampled)) + np.maximum(waits, 0), last)
+    return np.where(waits < 0, NEVER, so_far[after] - so_far)
+
+
+def patience_in(patience: Patience, one_in: int) -> Patience:
+    """Patience that was said in people, in rounds of a sample of them: three deviations more than are expected."""
+    if patience.rounds is None or one_in == 1:
+        return patience
+    expected = (patience.rounds - 1) / one_in
+    rounds = 1 + int(np.ceil(expected + 3 * np.sqrt(expected)))
+    return Patience(rounds=rounds, answering=patience.answering)

@@ -221,6 +221,11 @@ class MenuPolicy(Policy):
     _shows: bool = False  # whether `show` says what is shown; then a snapshot holds it
 
     @property
+    def remembers_from(self) -> int:
+        """The round from which on it remembers: before that tastes have changed, as what was published says."""
+        return 0
+
+    @property
     def chooser(self) -> Chooser:
         """What draws the slates of the rounds that the present menu is for."""
         return self._chooser
@@ -282,8 +287,16 @@ class MenuPolicy(Policy):
             frame.excluding = frame.excluding.since(len(slates))
 
     def stop(self, people: People, done: int, *marks: int | None) -> int:
-        """How far a replay that has come to `done` may go in one go: to the first of these rounds."""
-        return min(len(people), *(done + mark - self.frame.rounds for mark in marks if mark is not None))
+        """How far a replay that has come to `done` may go in one go: to the first of these rounds.
+
+        With a public sample that many rounds of people who have one, and who comes between them.
+        """
+        frame = self.frame
+        rounds = [mark - frame.rounds for mark in marks if mark is not None]
+        if frame.sampled is not None:
+            heads = np.flatnonzero(frame.sampled)
+            rounds = [int(heads[many - 1]) + 1 for many in rounds if 0 < many <= len(heads)]
+        return min([len(people), *(done + many for many in rounds)])
 
     def learn_all(self, places: Ints, answers: Sequence[Any] | People) -> None:
         """As `learn`, for several people at once; of a table, whose people said this."""

@@ -35,6 +35,10 @@ class Setting:
     """What slates must keep to, whatever people say; None: nothing."""
     exclusions: bool = field(default=False, repr=False)
     """Whether people may exclude items, such as those that they have already."""
+    retention: int | None = field(default=None, repr=False)
+    """Nobody is kept for more rounds than these; None: as long as the learner likes."""
+    sample: int = field(default=1, repr=False)
+    """Of how many people one is learned from, by a public coin; all are served."""
 
     def __post_init__(self) -> None:
         checked = {
@@ -49,6 +53,10 @@ class Setting:
             "contexts": as_contexts(self.contexts),
             "rules": as_rules(self.rules),
             "exclusions": bool(self.exclusions),
+            "retention": None
+            if self.retention is None
+            else _validate.positive_int(self.retention, "retention"),
+            "sample": _validate.positive_int(self.sample, "sample"),
         }
         for name, value in checked.items():  # plain numbers, whatever kind was given
             object.__setattr__(self, name, value)

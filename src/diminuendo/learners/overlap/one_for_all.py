@@ -38,11 +38,13 @@ class Occasion(NamedTuple):
 
     number: int
     first: int
-    """The batch with which memory begins."""
+    """The first batch that is asked."""
     people: int
     """How many people are remembered, whether or not they answered."""
     payoff: float
     """What slates earned since memory began, on average, as published."""
+    since: int
+    """The batch since which nothing is forgotten of what was published: `first`, or one whose people are forgotten."""
 
 
 class Shown(Protocol):
@@ -135,7 +137,7 @@ class OneForAll:
 
     def begin(self, occasion: Occasion) -> Callable[[], Picked]:
         """A chain from the start, or around the slate that is shown."""
-        number, first, people, _ = occasion
+        number, first, people, *_ = occasion
         if self._around is not None:
             before = self._around.asked_around(number)  # what was charged before a crash stays what it was
             if self.settled(occasion) if before is None else before:
@@ -154,9 +156,9 @@ class OneForAll:
 
     def settled(self, occasion: Occasion) -> bool:
         """Whether the slate that is shown is worth improving: what it earned stands out from noise and prior."""
-        number, first, people, payoff = occasion
+        number, _, people, payoff, since = occasion
         return (
-            number - first >= CHAINS
+            number - since >= CHAINS
             and (self._prior is None or people >= self._prior.people)
             and people * payoff >= SETTLED * self._items.slots * self._plan.nu
             and bool((self.slate != EMPTY_SLOT).all())

@@ -53,6 +53,8 @@ class PublicParts:
     plan: OverlapPlan
     items: ItemAvailability
     prior: Prior | None
+    retention: int | None = None
+    """For how many rounds people are kept; None: for good, or until tastes change."""
 
 
 class Position:
@@ -106,7 +108,11 @@ class OverlapPolicy(MenuPolicy):
             public.plan,
             public.items,
         )
-        self._known_horizon, self._prior = public.known_horizon, public.prior
+        self._known_horizon, self._prior, self._retention = (
+            public.known_horizon,
+            public.prior,
+            public.retention,
+        )
         self._memory, self._payoffs, self._shown = memory, payoffs, shown
         self._drift = DriftTest()
         self._walk = PersonWalk(self.frame.n_items)
@@ -194,6 +200,12 @@ class OverlapPolicy(MenuPolicy):
         self._shown.items_changed(released=self._position.made > 0)
         self._chooser = self._next_menu().chooser()
 
+    @property
+    def remembers_from(self) -> int:
+        """The round from which on it remembers: before that tastes have changed, as published payoffs say."""
+        begins = self._position.memory_begins
+        return self.plan.schedule.ends[begins - 1] if begins else 0
+
     # The door: each answer of a release is paid for, drawn once and durable before it is seen.
 
     def due(self) -> bool:
@@ -206,11 +218,15 @@ class OverlapPolicy(MenuPolicy):
         if position.payoffs_seen == number:  # else this release was begun before, and could not be finished
             with all_or_nothing((position.array, self._payoffs.earned, *self._drift.arrays)):
                 self._look_at_payoffs(number)
-        occasion = Occasion(number, position.memory_begins, self._remembered(number), self._drift.mean)
+        first, people = self._asked_first(number), self._remembered(number)
+        occasion = Occasion(number, first, people, self._drift.mean, position.memory_begins)
         if self._begun is None:
             self._begun = self._shown.begin(occasion)
         picked = self._begun()
         with guard.answers, guard.lock, self._all_or_nothing():
+            if (old := self.plan.kept_from(number + 1)) > self.plan.kept_from(number):
+                with guard.all_or_broken():
+                    self._memory.forget(old)
             asks = self._shown.take(picked, occasion, self.items.first_batch > number)
             self._ask_about(asks, number + 1)
             position.made = number + 1
@@ -218,8 +234,12 @@ class OverlapPolicy(MenuPolicy):
 
     def _remembered(self, number: int) -> int:
         """The number of people in memory at that release, whether or not they answered."""
-        ends, begins = self.plan.schedule.ends, self._position.memory_begins
+        ends, begins = self.plan.schedule.ends, self._asked_first(number)
         return ends[number] - (ends[begins - 1] if begins else 0)
+
+    def _asked_first(self, number: int) -> int:
+        """The first batch that release `number` asks: since tastes changed, and not too old for it. Public."""
+        return max(self._position.memory_begins, self.plan.kept_from(number))
 
     @contextmanager
     def _all_or_nothing(self) -> Iterator[None]:
@@ -248,7 +268,9 @@ class OverlapPolicy(MenuPolicy):
         with frame.guard.answers, frame.guard.lock:
             changed, asked = tells and self._drift.changed(earned, deviation), self._memory.asked_from(number)
             # What was charged before a crash is not charged otherwise, though others came and the divisor changed.
-            if changed if asked is None or number == 0 else asked == number:
+            # Where it is asked alone in any case, the charge does not say whether tastes had changed.
+            alone = self.plan.kept_from(number) == number
+            if changed if asked is None or alone else asked == number:
                 self._position.memory_begins = number
                 with all_or_nothing(self._public_arrays()):
                     self._shown.forget()
@@ -271,7 +293,7 @@ class OverlapPolicy(MenuPolicy):
         if said is None:
             return False
         self._payoffs.add(said.payoff, batch)
-        if batch < self._position.memory_begins:
+        if batch < self._asked_first(self._position.made):
             return False
         with self.frame.guard.all_or_broken():
             self._memory.keep(answer, said, batch, kind)
@@ -295,7 +317,7 @@ class OverlapPolicy(MenuPolicy):
     def _learn_rows(self, places: Ints, rounds: Ints, people: People, batch: int) -> None:
         decisions = self.frame.decisions
         self._payoffs.add_rows(people.values_of(decisions.rows[places]), batch)
-        if batch >= self._position.memory_begins:
+        if batch >= self._asked_first(self._position.made):
             types = decisions.types[places] if len(decisions.types) else NOBODY
             with self.frame.guard.all_or_broken():
                 self._memory.keep_rows(people, 0, len(people), batch, types)
@@ -307,16 +329,27 @@ class OverlapPolicy(MenuPolicy):
 
     def replay(self, people: People, slates: Items, done: int) -> int:
         """To the end of the batch, or to the next release: should it fail, everybody before it has been counted."""
-        schedule = self.plan.schedule
-        batch = schedule.batch_of(self.frame.rounds)
+        schedule, frame = self.plan.schedule, self.frame
+        batch = min(schedule.closed_by(frame.rounds), len(schedule) - 1)
         end = self.stop(people, done, schedule.ends[batch], self.menu.end)
         stop = done + self.draw_rows(slates[done:end])
         if stop > done:
-            self._payoffs.add_rows(people.values_of(slates[done:stop], done), batch)
-            types, heard = self.frame.coming[: stop - done], self.frame.heard
+            shown, types, heard = slates[done:stop], frame.coming[: stop - done], frame.heard
             if heard is not None and len(types):
                 types = np.where(heard[: stop - done], types, NOT_HEARD)
-            self._memory.keep_rows(people, done, stop, batch, types)
+            first, last = done, stop
+            if frame.sampled is not None:  # in a table of their own: nobody else is kept with them
+                inside = np.flatnonzero(frame.sampled[: stop - done])
+                people, shown, types = (
+                    people[done + inside],
+                    shown[inside],
+                    types[inside] if len(types) else types,
+                )
+                first, last = 0, len(inside)
+            if last > first:
+                self._payoffs.add_rows(people.values_of(shown, first), batch)
+                if batch >= self._asked_first(self._position.made):
+                    self._memory.keep_rows(people, first, last, batch, types)
         return stop
 
     # What a snapshot holds.
@@ -326,6 +359,8 @@ class OverlapPolicy(MenuPolicy):
         found: dict[str, Any] = {"epsilon": self.budget.epsilon, "delta": self.budget.delta}
         if not self._known_horizon:
             found["horizon"] = None
+        if self._retention is not None:
+            found["retention"] = self._retention
         if self._prior is not None:
             found["prior"], found["prior_people"] = self._prior.scores.tolist(), self._prior.people
         if self.items.absent:

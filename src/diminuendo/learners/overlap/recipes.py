@@ -59,6 +59,8 @@ def overlap_greedy(
     contexts: Contexts | None = None,
     rules: SlateRules | None = None,
     exclusions: bool = False,
+    retention: int | None = None,
+    sample: int = 1,
     engine: str | Engine | None = None,
 ) -> Learner:
     """Overlap greedy: keeps people, asks them again at every release, and follows greedy on what they said, with noise.
@@ -82,20 +84,22 @@ def overlap_greedy(
     Guarantee  every release is paid for before it is drawn; rounded Gaussian noise (docs/maths/overlap.md, Theorems O1,
                F1 and F2).
     Assumes    nothing about people: singles are clipped to length 1, rows by a running minimum. One answer per round.
-    Memory     people themselves, as rows or functions, are kept as long as the learner lives or until tastes change.
+    Memory     people themselves, as rows or functions, are kept as long as the learner lives or until tastes change;
+               with a retention, for that number of rounds, and until these are settled.
     Excludes   timing, and the memory of the process.
 
     `horizon`: how many people will come, None where nobody knows. `prior`, counting as `prior_people` people: which
     share of people each item pleases. `absent`: items that are not there yet. `rules`: what slates must keep to;
     `eligible`, for each slot its items, is one of them, and may be said by itself. `exclusions`: whether people may
-    exclude items, such as those that they have already. `engine`: where people are kept and asked, "threads", "ray" or
-    one of learners/base/engines.py; what is published is the same.
+    exclude items, such as those that they have already. `retention`: for how many rounds people are kept at most, None:
+    for good. `sample`: of how many people one is learned from, by a public coin; all are served. `engine`: where people
+    are kept and asked, "threads", "ray" or one of learners/base/engines.py; what is published is the same.
     """
     place = engine_called(engine)
     public = _public_parts(
         "overlap-greedy", n_items, slots, horizon=horizon, epsilon=epsilon, delta=delta, visits=visits, prior=prior,
         prior_people=prior_people, absent=absent, eligible=eligible, ledger=ledger, coins=coins, patience=patience,
-        contexts=contexts, rules=rules, exclusions=exclusions,
+        contexts=contexts, rules=rules, exclusions=exclusions, retention=retention, sample=sample,
     )  # fmt: skip
     paid_on = Ledger(public.budget) if ledger is None else ledger
     plan, items, known = public.plan, public.items, public.frame.contexts
@@ -207,6 +211,8 @@ def _public_parts(
     rules: Any,
     exclusions: bool,
     contexts: Contexts | None = None,
+    retention: int | None = None,
+    sample: int = 1,
 ) -> PublicParts:
     """What both are made of; whatever is refused is so before anything is paid."""
     frame = Frame(
@@ -220,13 +226,15 @@ def _public_parts(
         patience=patience,
         contexts=as_contexts(contexts),
         exclusions=exclusions,
+        sample=sample,
     )
+    kept = None if retention is None else _validate.positive_int(retention, "retention")
     budget = Budget(epsilon, delta, unit=frame.unit, accountant="continuous-gaussian")
-    plan = overlap_plan(frame.n_items, None if horizon is None else frame.horizon, budget, CLIP)
+    plan = overlap_plan(frame.n_items, None if horizon is None else frame.horizon, budget, CLIP, kept)
     kept_to = _rules(rules, eligible)
     items = ItemAvailability(frame.n_items, frame.slots, absent, kept_to, exclusions=frame.exclusions)
     known = checked_prior(prior, prior_people, frame.n_items, otherwise=plan.schedule.ends[0])
-    return PublicParts(frame, budget, horizon is not None, plan, items, known)
+    return PublicParts(frame, budget, horizon is not None, plan, items, known, kept)
 
 
 def _rules(rules: Any, eligible: Any) -> SlateRules | None:

@@ -167,6 +167,11 @@ class SlatePolicy(MenuPolicy):
             ended, lists=lists, ranking=ranking
         ).chooser()  # until the next block is there
 
+    @property
+    def remembers_from(self) -> int:
+        """The round from which on it remembers: before that tastes have changed, as published counts say."""
+        return int(self.planner.since[0])
+
     # The door: a block's counts are paid for, drawn once and durable before they are seen, and then forgotten.
 
     def due(self) -> bool:

@@ -116,7 +116,10 @@ class Api:
         if page is not None:
             return await page(asked, send)
         assert operation.work is not None
-        found = await operation.work(asked)
+        try:
+            found = await operation.work(asked)
+        finally:
+            await asked.ended()
         if found is None:
             return await reply(send, operation.status, NOTHING, b"")
         return await reply(send, operation.status, JSON, msgspec.json.encode(found))

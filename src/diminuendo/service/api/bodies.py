@@ -121,6 +121,8 @@ class ReleaseBody(Struct, frozen=True):
     """Its leading slate."""
     slates: int
     """How many slates it shows."""
+    remembers_from: int
+    """Rounds before this one are forgotten: tastes have changed, as what was published says."""
 
 
 class PlacementBody(Struct, frozen=True):

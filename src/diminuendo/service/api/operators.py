@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field
 from hashlib import sha256
+from secrets import token_hex
 from typing import Any, Literal
 
 import msgspec
 
-from diminuendo.errors import InvalidInput
+from diminuendo.errors import InvalidInput, StoreUnavailable
 from diminuendo.service.api import bodies
 from diminuendo.service.api.planning import planned
 from diminuendo.service.api.problems import Problem
@@ -22,6 +24,8 @@ from diminuendo.service.store import EventRow, MenuRow
 ENCODE = msgspec.json.encode
 ERASURE = msgspec.json.Decoder(bodies.Erasure)
 LONGEST_KEY = 200
+ENDED, GIVEN_UP = b"", 60.0
+"""What is remembered of a request that is not under way any more; seconds after which one is not that has not ended."""
 
 
 @dataclass(frozen=True)
@@ -33,20 +37,34 @@ class Asked:
     receive: Receive
     named: dict[str, str]
     """What the path names."""
+    begun: list[str] = field(default_factory=list)
+    """The Idempotency-Key that it came with, while it is under way."""
 
     async def said(self, kind: type[Any]) -> Any:
-        """The body, as that kind; refused where its Idempotency-Key came with another one."""
+        """The body, as that kind; refused where its Idempotency-Key came with another one, or is under way."""
         written = await body(self.scope, self.receive)
         found = decoded(msgspec.json.Decoder(kind), written)
         if key := header(self.scope, b"idempotency-key"):
             if len(key) > LONGEST_KEY:
                 raise Problem("size")
             digest = sha256(self.scope["path"].encode() + b"\0" + written).digest()
-            remember = self.front.store.remember_request
-            first, _ = await self.front.ask(remember, key.decode("latin-1"), digest, b"")
+            store, name, now = self.front.store, key.decode("latin-1"), self.front.clock()
+            mine = f"{now} {token_hex(8)}".encode()
+            first, said = await self.front.ask(store.remember_request, name, digest, mine)
             if first != digest:
                 raise Problem("reused")
+            if said not in (mine, ENDED) and float(said.split()[0]) > now - GIVEN_UP:
+                raise Problem("begun")
+            if said != mine:
+                await self.front.ask(store.end_request, name, mine)
+            self.begun.append(name)
         return found
+
+    async def ended(self) -> None:
+        """Whoever sends it again is served again: what was done is found, and not done twice."""
+        for name in self.begun:
+            with suppress(StoreUnavailable):  # then it ends by itself
+                await self.front.ask(self.front.store.end_request, name, ENDED)
 
     @property
     def again(self) -> bool:
@@ -90,9 +108,9 @@ async def items(asked: Asked) -> None:
     """Items appear or retire. What is so already is not written down again."""
     place, front = asked.place(), asked.front
     change: bodies.ItemChange = await asked.said(bodies.ItemChange)
-    for field, names in (("appear", change.appear), ("retire", change.retire)):
+    for what, names in (("appear", change.appear), ("retire", change.retire)):
         if not place.items.keys() >= set(names):
-            raise Problem("field", f"/{field}")
+            raise Problem("field", f"/{what}")
     if set(change.appear) & set(change.retire):
         raise Problem("field", "/retire")
     absent = gone(await front.ask(front.store.events, place.number))
@@ -101,8 +119,8 @@ async def items(asked: Asked) -> None:
     if len(place.items) - len(absent) + len(appear) - len(retire) < place.facts.slots:
         raise Problem("field", "/retire")
     if appear or retire:
-        what = ENCODE(bodies.ItemChange(appear, retire, change.why))
-        await front.ask(front.store.add_event, place.number, "items", what, "operate")
+        written = ENCODE(bodies.ItemChange(appear, retire, change.why))
+        await front.ask(front.store.add_event, place.number, "items", written, "operate")
         front.log.say("operator", front=front.name, placement=place.name, did="items")
 
 
@@ -183,7 +201,13 @@ def _release(row: MenuRow, place: Placement) -> bodies.ReleaseBody:
     menu = msgspec.json.decode(row.body, type=PublicMenu)
     leading = [None if item < 0 else place.facts.items[item] for item in menu.filler]
     return bodies.ReleaseBody(
-        row.version, row.effective_at, menu.releases, menu.head, leading, len(menu.slates)
+        row.version,
+        row.effective_at,
+        menu.releases,
+        menu.head,
+        leading,
+        len(menu.slates),
+        menu.remembers_from,
     )
 
 

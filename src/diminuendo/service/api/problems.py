@@ -24,6 +24,7 @@ Kind = Literal[
     "size",
     "media",
     "reused",
+    "begun",
     "plan",
     "fault",
     "busy",
@@ -44,6 +45,7 @@ KINDS: dict[Kind, tuple[int, str]] = {
     "size": (413, "The body is too large."),
     "media": (415, "The body must be application/json."),
     "reused": (422, "This Idempotency-Key came with another request."),
+    "begun": (409, "A request with this Idempotency-Key is under way; try again."),
     "plan": (422, "No learner can be made for these facts; POST /v1/plans says why."),
     "fault": (500, "Something went wrong here."),
     "busy": (503, "Not now; try again."),
@@ -92,7 +94,7 @@ def written(problem: Problem, trace: str | None = None) -> tuple[int, list[tuple
         )
     )
     headers = [(b"content-type", b"application/problem+json"), (b"cache-control", b"no-store")]
-    if status == 503:
+    if status == 503 or problem.kind == "begun":
         headers.append((b"retry-after", RETRY_AFTER.encode()))
     if status == 401:
         headers.append((b"www-authenticate", b"Bearer"))

@@ -24,7 +24,7 @@ def overview(public: Public) -> Html:
     return fill(
         '<header class="head"><div><h1>Placements</h1><p class="soft">{}</p></div>{}</header>{}',
         said,
-        parts.dots(public.health()),
+        parts.dots(public.health(), public.stopped()),
         fill('<div class="cards">{}</div>', cards) if views else NOTHING,
     )
 
@@ -55,7 +55,7 @@ def populations(public: Public) -> Html:
     return fill(
         '<header class="head"><div><h1>Populations</h1><p class="soft">People who share one budget, and its ledger'
         "</p></div>{}</header>{}",
-        parts.dots(public.health()),
+        parts.dots(public.health(), public.stopped()),
         body if cards else empty,
     )
 
@@ -63,9 +63,12 @@ def populations(public: Public) -> Html:
 def now_shown(view: PlacementView) -> Html:
     """What is shown now, in a few words where it is no single slate."""
     menu = view.menu
-    if view.waits:
+    if view.stopped or view.waits:
         late = Html(
-            '<p class="warning">Something went wrong here: the trainer tries again. Decisions go on.</p>'
+            '<p class="warning">The store was put back to an older state: nothing is released here any more. The page '
+            "of its population says what to do. Decisions go on.</p>"
+            if view.stopped
+            else '<p class="warning">Something went wrong here: the trainer tries again. Decisions go on.</p>'
         )
         return late if menu is None else joined([late, parts.slate(view, view.slate)])
     if menu is None:

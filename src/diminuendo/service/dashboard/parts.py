@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from itertools import groupby
 from urllib.parse import quote
 
 from diminuendo.service.accounts import Account
 from diminuendo.service.dashboard.html import Html, fill, joined
-from diminuendo.service.dashboard.words import count, epsilon, percent, span, when
+from diminuendo.service.dashboard.words import count, epsilon, percent, when
 from diminuendo.service.public import Health, Moment, PlacementView, Slate
 
 ROW, GAP = 38, 6
@@ -113,16 +113,27 @@ def _bar(view: PlacementView, item: int, run: list[Moment], slot: int, left: flo
     )  # fmt: skip
 
 
-def dots(health: Sequence[Health]) -> Html:
-    """Trainer, store and front ends: who is well, in words beside a colour."""
-    trainer, *fronts = health
-    well = sum(one.state == "well" for one in fronts)
-    said = "never heard of" if trainer.age is None else f"{trainer.state}, {span(trainer.age)} ago"
-    found = [_dot(trainer.state, "Trainer", said), _dot("well", "Store", "answers")]
+def dots(health: Sequence[Health], stopped: Collection[str] = ()) -> Html:
+    """Trainers, store and front ends: who is well, in words beside a colour; and populations that were stopped."""
+    trainers = [one for one in health if one.name.startswith("trainer")]
+    fronts = [one for one in health if one.name.startswith("front")]
+    found = [_dot("well", "Store", "answers")]
+    if len(trainers) > 1:
+        found.insert(0, _several("Trainers", trainers))
+    else:
+        state, age = (trainers[0].state, trainers[0].age) if trainers else ("away", None)
+        found.insert(0, _dot(state, "Trainer", "never heard of" if age is None else state))
     if fronts:
-        state = "well" if well == len(fronts) else "late" if well else "away"
-        found.append(_dot(state, "Front ends", f"{well} of {len(fronts)} well"))
+        found.append(_several("Front ends", fronts))
+    if stopped:
+        found.append(_dot("away", "Ledgers", f"{len(stopped)} stopped"))
     return fill('<ul class="health">{}</ul>', joined(found))
+
+
+def _several(who: str, those: Sequence[Health]) -> Html:
+    well = sum(one.state == "well" for one in those)
+    state = "well" if well == len(those) else "late" if well else "away"
+    return _dot(state, who, f"{well} of {len(those)} well")
 
 
 def _dot(state: str, who: str, said: str) -> Html:

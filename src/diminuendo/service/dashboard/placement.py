@@ -35,7 +35,7 @@ def placement(public: Public, view: PlacementView, promise: str | None) -> Html:
         '<header class="head"><div><p class="crumb">{}</p><h1>{}</h1><p class="soft">{}</p></div>{}</header>{}',
         parts.link("populations", view.row.population), view.row.name,
         f"{count(view.facts.slots, 'slot')} of {count(items, 'item')}, {FEEDBACK[view.facts.feedback]}",
-        parts.dots(public.health()), joined(sections),
+        parts.dots(public.health(), public.stopped()), joined(sections),
     )  # fmt: skip
 
 
@@ -179,12 +179,20 @@ def _published(public: Public, view: PlacementView, account: Account) -> Html:
 
 
 def _events(view: PlacementView, now: float) -> Html:
-    if not view.events:
-        return Html('<p class="none">No item appeared or retired, and nothing else was changed.</p>')
-    rows = [
-        (when(event.at, now), event.kind, _said(json.loads(event.body or b"{}")), event.by)
-        for event in reversed(view.events[-MOST:])
+    found: list[tuple[float, tuple[object, ...]]] = [
+        (event.at, (event.kind, _said(json.loads(event.body or b"{}")), event.by)) for event in view.events
     ]
+    found += [
+        (
+            one.effective_at,
+            ("tastes", f"what was learned before round {one.remembers_from:,} is forgotten", "learner"),
+        )
+        for one in view.drifts
+    ]
+    if not found:
+        return Html('<p class="none">No item appeared or retired, and tastes did not change.</p>')
+    newest = sorted(found, key=lambda one: one[0])[::-1][:MOST]
+    rows = [(when(at, now), *said) for at, said in newest]
     return table("The newest first", ("When", "What", "How", "Who"), rows, words=4)
 
 
@@ -195,6 +203,8 @@ def _made_with(view: PlacementView, now: float) -> Html:
         if facts.people is None
         else f", made for {count(facts.people, 'person').replace('persons', 'people')}"
     )
+    limit += f", learns from one in {facts.sample:,} by a public coin" if facts.sample > 1 else ""
+    limit += f", forgets people after {facts.retention:,} rounds" if facts.retention is not None else ""
     rows: list[tuple[str, object]] = [
         ("Made", fill("{}{}", when(view.row.made_at, now), limit)),
         (

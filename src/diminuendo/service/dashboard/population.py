@@ -20,8 +20,8 @@ def population(public: Public, name: str, page: int) -> Html:
         '<p class="soft">{}</p></div>{}</header>{}{}{}',
         name,
         _budget(account),
-        parts.dots(public.health()),
-        _warning(account),
+        parts.dots(public.health(), public.stopped()),
+        joined([_stopped(public.stopped().get(name, "")), _warning(account)]),
         _spending(public, name, account) if account.budget else Html(""),
         _ledger(name, account, page),
     )
@@ -36,6 +36,10 @@ def _budget(account: Account) -> str:
     return (
         f"ε {epsilon(budget.epsilon)} at δ {epsilon(budget.delta)} for {whom}, counted as {budget.accountant}"
     )
+
+
+def _stopped(why: str) -> Html:
+    return fill('<p class="warning" role="alert"><b>This population is {}</b></p>', why) if why else Html("")
 
 
 def _warning(account: Account) -> Html:

@@ -20,11 +20,15 @@ Slate = tuple[int, ...]
 class Chooser:
     """Chooses by one menu."""
 
-    def __init__(self, menu: PublicMenu, names: Sequence[str], hidden: bool) -> None:
-        """`names`: the shop's, of its items. `hidden`: slates are hers alone, and no chance is said."""
+    def __init__(self, menu: PublicMenu, names: Sequence[str], hidden: bool, sampled: bool = False) -> None:
+        """`names`: the shop's, of its items. `hidden`: slates are hers alone, and no chance is said.
+
+        `sampled`: some people are outside of a public sample. Where slates are dealt they see another one than those
+        inside, and their chances would depend on a lease that they have no part in: none is said then, of anybody.
+        """
         self.menu = menu
         self._names = names
-        self._says = menu.propensities and not hidden
+        self._says = menu.propensities and not hidden and not (sampled and menu.kind in ("rounds", "groups"))
         self._written: dict[Slate, msgspec.Raw] = {}
         same: dict[Slate, int] = {}
         self._same = [same.setdefault(slate, len(same)) for slate in menu.slates]
@@ -54,6 +58,12 @@ class Chooser:
     def filler(self, type_: int, excluded: Collection[int] = ()) -> Slate:
         """What is shown where there is no round; nor may that be what she excludes."""
         return self._without(self.menu.filler, type_, excluded) if excluded else self.menu.filler
+
+    def outside(self, type_: int, excluded: Collection[int] = ()) -> Slate:
+        """What is shown outside of a public sample: what the menu shows; where slates are dealt, the leading one."""
+        if self.menu.kind in ("rounds", "groups"):
+            return self.filler(type_, excluded)
+        return self.slate(self.menu.first, type_, excluded)
 
     def _without(self, slate: Slate, type_: int, excluded: Collection[int]) -> Slate:
         menu = self.menu

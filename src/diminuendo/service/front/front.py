@@ -22,10 +22,8 @@ from diminuendo.service.log import Log
 from diminuendo.service.store import AnswerRow, Store
 
 T = TypeVar("T")
-LOOKS_EVERY, SINGS_EVERY = 0.5, 5.0
+LOOKS_EVERY, SINGS_EVERY = 0.5, 2.0
 """Seconds between looks for menus, and between canaries."""
-TRAINER = "trainer"
-"""Under this name the trainer says that it is well."""
 CANARIES = 0
 """The placement that canaries belong to: none."""
 CANARY_BYTES = 128
@@ -41,8 +39,6 @@ class Front:
         """When a canary was last stored, by the store's clock."""
         self.away = False
         """Whether the store did not answer when it was last asked."""
-        self.spent: dict[str, tuple[float, float]] = {}
-        """By population what was spent and its budget, as epsilons: what the trainer said last."""
         self._offset: float | None = None
         self._looking = Lock()
         self._parts = (tokens, names)
@@ -116,8 +112,16 @@ class Front:
         row = AnswerRow(CANARIES, int.from_bytes(self.name.encode()[-7:]), os.urandom(CANARY_BYTES))
         await self.writer.keep((row,))
         self.sang_at = await self.ask(self.store.beat, self.name, msgspec.json.encode(seen).decode())
-        _, accounts = (await self.ask(self.store.beats)).get(TRAINER, (0.0, ""))
-        self.spent = msgspec.json.decode(accounts or "{}", type=dict[str, tuple[float, float]])
+
+    @property
+    def spent(self) -> dict[str, tuple[float, ...]]:
+        """By population what was spent and its budget, as epsilons: by the menus that are in effect."""
+        found = dict[str, tuple[float, ...]]()
+        for place, (_, chooser) in self._seen():
+            name = place.facts.population
+            if chooser.menu.spent:
+                found[name] = max(chooser.menu.spent, found.get(name, ()))
+        return found
 
     def _seen(self) -> list[tuple[Placement, Any]]:
         return [(place, found) for place in self.by_name.values() if (found := place.in_effect()) is not None]

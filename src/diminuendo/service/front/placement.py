@@ -17,7 +17,11 @@ from diminuendo.service.seal import Sealer
 from diminuendo.service.store import Lease, MenuRow, PlacementRow, Store
 
 KEPT = 4
-"""Menus that are kept, the last ones: for leases that are still out, and for requests that are sent again."""
+"""Menus that are kept of those in effect, the last ones: for leases that are still out, and for requests that are sent
+again. Those to come are kept as well, and push out none."""
+KNOWN_BY = 1.0
+"""Seconds after which every front end has looked for menus: before that, a menu in effect is not shown but by leases,
+else who sees two front ends would see how shortly before its time it was published."""
 
 
 class Placement:
@@ -31,7 +35,8 @@ class Placement:
         self.types = Types(self.facts.contexts, self.facts.private_contexts)
         self.went_back = False
         """Whether the store was seen with an older menu than before: it was restored, and nothing of it is shown."""
-        self.decisions = self.fillers = 0
+        self.decisions = self.fillers = self.outside = 0
+        """How many there were; without a round that could be had; and outside of the public sample."""
         self._store, self._clock, self._lock = store, clock, Lock()
         self._menus: list[tuple[MenuRow, Chooser]] = []
         self._sealer: tuple[str, Sealer] | None = None
@@ -43,13 +48,15 @@ class Placement:
         """Look for new menus."""
         with self._lock:
             seen = self._menus[-1][0].version if self._menus else 0
-            for row in self._store.menus(self.number, seen)[-KEPT:]:
+            for row in self._store.menus(self.number, seen):
                 menu = msgspec.json.decode(row.body, type=PublicMenu)
                 if menu.seal and (self._sealer is None or self._sealer[0] != menu.seal):
                     number, key = menu.seal.split(":")
                     self._sealer = menu.seal, Sealer(bytes.fromhex(key), int(number))
-                chooser = Chooser(menu, self.facts.items, self.facts.hidden)
-                self._menus = [*self._menus, (row, chooser)][-KEPT:]
+                chooser = Chooser(menu, self.facts.items, self.facts.hidden, self.facts.sample > 1)
+                self._menus = [*self._menus, (row, chooser)]
+                old = [each for each in self._menus if each[0].effective_at <= self._clock()][:-KEPT]
+                self._menus = self._menus[len(old) :]
 
     @property
     def ready(self) -> bool:
@@ -60,7 +67,8 @@ class Placement:
         """The menu that is shown now. One that takes effect later is nobody's business: it tells how long it took."""
         now = self._clock()
         effective = [each for each in self._menus if each[0].effective_at <= now]
-        return effective[-1] if effective else None
+        known = [each for each in effective if each[0].effective_at <= now - KNOWN_BY]
+        return known[-1] if known else effective[0] if effective else None
 
     def filler(self) -> Chooser | None:
         """What fillers are shown by."""

@@ -5,10 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Collection
 from datetime import UTC, datetime
+from random import SystemRandom
 
 import msgspec
 
 from diminuendo.errors import InvalidToken, StoreUnavailable
+from diminuendo.service.front.choose import Chooser, Slate
 from diminuendo.service.front.names import Names
 from diminuendo.service.front.placement import Placement
 from diminuendo.service.front.tokens import NO_ROUND, Tokens
@@ -30,6 +32,17 @@ class Decision(msgspec.Struct, frozen=True):
     answer_before: str
 
 
+_system = SystemRandom()
+
+
+def in_sample(one_in: int) -> bool:
+    """A public coin, thrown for a decision before anything else of it happens: whether it has a round.
+
+    It is fresh for every request, and depends on nothing: not on who asks, nor on what she is or said before.
+    """
+    return one_in == 1 or _system.randrange(one_in) == 0
+
+
 class NotReady(Exception):
     """There is no menu yet: the trainer has not made one."""
 
@@ -45,6 +58,8 @@ class Serving:
         self, place: Placement, type_: int, excluded: Collection[int], wanted: int = 1
     ) -> Decision:
         """For somebody without a name. No call of the store, but for one lease in hundreds."""
+        if not in_sample(place.facts.sample):
+            return self._outside(place, type_, excluded)
         taken = place.rounds.current() or await place.rounds.wait(wanted)
         if taken is None:
             return self._filler(place, type_, excluded)
@@ -60,8 +75,11 @@ class Serving:
     ) -> Decision:
         """For somebody with a name: her visit is counted, durably, before she is shown anything.
 
-        A request that is sent again by its key has her round of before, and that of this lease is shown to nobody.
+        A request that is sent again by its key has her round of before, and that of this lease is shown to nobody. With
+        a public sample it has a coin of its own, and where that falls otherwise, she said nothing in her round.
         """
+        if not in_sample(place.facts.sample):
+            return self._outside(place, type_, excluded)
         taken = place.rounds.current() or await place.rounds.wait()
         if taken is None:
             return self._filler(place, type_, excluded)
@@ -95,14 +113,27 @@ class Serving:
         chooser = place.filler()
         if chooser is None:
             raise NotReady
-        place.decisions += 1
         place.fillers += 1
-        slate = chooser.filler(type_, excluded)
+        return self._without_a_round(place, chooser, chooser.filler(type_, excluded), type_, None)
+
+    def _outside(self, place: Placement, type_: int, excluded: Collection[int]) -> Decision:
+        """Outside of the public sample: by the menu that is in effect, with a token that counts for nothing."""
+        chooser = place.filler()
+        if chooser is None:
+            raise NotReady
+        place.outside += 1
+        chance = chooser.certain()
+        return self._without_a_round(place, chooser, chooser.outside(type_, excluded), type_, chance)
+
+    def _without_a_round(
+        self, place: Placement, chooser: Chooser, slate: Slate, type_: int, chance: float | None
+    ) -> Decision:
+        place.decisions += 1
         shown = Shown(place.number, NO_ROUND, chooser.menu.version, False, slate, type_)
         until = datetime.fromtimestamp(time.time() + place.facts.deadline, UTC).isoformat(
             timespec="milliseconds"
         )
-        return Decision(chooser.written(slate), None, self._tokens.seal(shown), until)
+        return Decision(chooser.written(slate), chance, self._tokens.seal(shown), until)
 
     def shown(self, token: str) -> tuple[Placement, Shown]:
         """What a token is about; refused before anything is looked up, unless a key of ours sealed it."""

@@ -10,6 +10,12 @@ may come from any thread; what a call has written is durable when it returns, or
 A placement is known by its number. Rounds are counted from 0 on in each placement, and handed out once by `lease`.
 Times are those of the store's clock: once written, by whatever process, none is followed by an earlier one. Answers and
 erasures are written at its time and do not move it: where a wall clock is set back, it goes on from what is public.
+
+How long a trainer takes depends on what people said, so what it writes is shown at public times and not before. A menu
+is shown once it is in effect, and with it all lines that its population's ledger had when it was published, and what
+was released on them. A line that no menu shows, since whoever wrote it was killed or its placement has failed, is shown
+at the beginning of the second day after it was written. `ledger` and books without an epoch keep to that; whoever reads
+`menus` leaves out what is to come. Who reads a database by SQL reads views that do so, or is inside the wall.
 """
 
 from __future__ import annotations
@@ -21,6 +27,9 @@ from typing import TYPE_CHECKING, Protocol, Self
 
 from diminuendo.errors import InvalidInput
 from diminuendo.service.records import Report
+
+DAY = 86_400.0
+"""Seconds: lines that no menu shows are shown at a whole one of these; operators' requests are remembered as long."""
 
 if TYPE_CHECKING:  # front ends open stores, and import nothing that is compiled
     from diminuendo.privacy.books import Books
@@ -118,6 +127,26 @@ class EventRow:
 
 
 @dataclass(frozen=True)
+class Leader:
+    """Who leads a population."""
+
+    epoch: int
+    """One more than that of whoever led before."""
+    name: str
+    """Nobody, where it is empty: the last one handed it over."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """The latest that happened to a placement since some time."""
+
+    leased: int = 0
+    """Rounds before this one were leased; 0 where none was since then."""
+    event: int = 0
+    """The number of the last thing an operator did; 0 where it was before."""
+
+
+@dataclass(frozen=True)
 class Publication:
     """All that a trainer writes at once."""
 
@@ -134,7 +163,10 @@ class Publication:
     snapshot: bytes
     """All that was learned, sealed."""
     forget_before: int
-    """Answers of rounds before this one, and their leases, are in the snapshot or published, and are deleted."""
+    """Answers of rounds before this one are in the snapshot or published, and are deleted; so are their leases, once a
+    menu that forgets them is in effect: until then they can be read."""
+    tick: float = 0.0
+    """Where it is not there by `effective_at`, it takes effect at the next whole one of these; 0: at once."""
 
 
 class Store(Protocol):
@@ -171,7 +203,7 @@ class Store(Protocol):
         ...
 
     def add_event(self, placement: int, kind: str, body: bytes, by: str) -> int:
-        """Write down what an operator does; its number."""
+        """Write down what an operator does, and hand out no further round by any menu so far; its number."""
         ...
 
     def events(self, placement: int, after: int = 0) -> list[EventRow]:
@@ -180,6 +212,10 @@ class Store(Protocol):
 
     def remember_request(self, key: str, digest: bytes, reply: bytes) -> tuple[bytes, bytes]:
         """An operator's request by its Idempotency-Key: digest and reply of the first that came with it."""
+        ...
+
+    def end_request(self, key: str, reply: bytes) -> None:
+        """What came of an operator's request, in place of the reply that is remembered."""
         ...
 
     # Front ends.
@@ -214,8 +250,25 @@ class Store(Protocol):
 
     # The trainer.
 
-    def lead(self, trainer: str) -> int:
-        """Be the one trainer from now on; its epoch. Whoever led before writes nothing any more."""
+    def lead(self, population: str, trainer: str, after: int | None = None) -> int:
+        """Be the one trainer of a population from now on; its epoch, one more than the last, which began with 1.
+
+        Whoever led it before writes nothing of it any more: epochs of `publish`, `stop_leases`, `allow`, `keep_key`,
+        `drop_keys` and `books` are those of the population that it is about. `after`: refused (`Superseded`) unless
+        the last epoch is that one, 0 where nobody led so far. A trainer without a name is nobody: so it is handed over.
+        """
+        ...
+
+    def leaders(self) -> dict[str, Leader]:
+        """By population who leads it; those that nobody ever led are not in it."""
+        ...
+
+    def changed(self, since: float) -> tuple[float, dict[int, Change]]:
+        """By number the placements that were made at that time or later, or of which rounds were leased since then, or
+        that operators changed; of each the latest. To ask costs nothing where nothing happened.
+
+        Before it, since when to ask the next time: what is not told of by then is written at that time or later.
+        """
         ...
 
     def beat(self, name: str, note: str = "") -> float:
@@ -227,7 +280,7 @@ class Store(Protocol):
         ...
 
     def leases(self, placement: int, first: int) -> list[LeaseRow]:
-        """All leases from the one that begins with round `first` on, in order."""
+        """All leases from the one that begins with round `first` on, in order; none that a menu in effect forgets."""
         ...
 
     def answers(self, placement: int, first: int, end: int) -> Iterator[AnswerRow]:
@@ -239,22 +292,40 @@ class Store(Protocol):
         ...
 
     def stop_leases(self, epoch: int, placement: int) -> int:
-        """No further round is handed out until a menu that is published later is in effect; the next one to be."""
-        ...
+        """No further round is handed out until a menu that is published later is in effect; the next one to be.
 
-    def publish(self, epoch: int, publication: Publication) -> None:
-        """Menu, limits, snapshot and deletions, at once; refused (`Superseded`) where another trainer leads.
-
-        Tombstones stay. Refused, too, is a version that is not one more than the last.
+        As when something is written down that an operator does; again, since menus may have been published meanwhile.
         """
         ...
 
-    def allow(self, epoch: int, placement: int, past: int) -> None:
-        """Rounds before this one may be leased by the last menu, and by none that was published before it.
+    def publish(self, epoch: int, publication: Publication) -> float:
+        """Menu, limits, snapshot and deletions, at once; when it takes effect. Refused (`Superseded`) where another
+        trainer leads.
+
+        A large snapshot takes its time, and a trainer may be held up: a menu that is there too late for its time takes
+        effect at the next tick, and never when it is ready. Tombstones stay. Refused, too, is a version that is not one
+        more than the last.
+        """
+        ...
+
+    def allow(self, epoch: int, placement: int, past: int, effective_at: float) -> None:
+        """From that time on rounds before `past` may be leased by the last menu, and by none published before it.
 
         Between two publications rounds are settled, and as many others may be handed out: without this a batch of
         more rounds than may be in flight would never end. Refused (`Superseded`) where another trainer leads.
         """
+        ...
+
+    def keep_key(self, epoch: int, placement: int, number: int, sealed: bytes) -> None:
+        """Keep the secret half of a key of the trainer, sealed; in place of what is there under that number."""
+        ...
+
+    def kept_keys(self, placement: int) -> dict[int, bytes]:
+        """By number, the sealed halves of a placement's keys that were not dropped."""
+        ...
+
+    def drop_keys(self, epoch: int, placement: int, numbers: Iterable[int]) -> None:
+        """Throw these halves away; those that are not there are no mistake."""
         ...
 
     def snapshot(self, placement: int) -> bytes | None:
@@ -262,11 +333,11 @@ class Store(Protocol):
         ...
 
     def ledger(self, population: str, after: int = 0) -> list[bytes]:
-        """The lines of a population's ledger but for that many, as they stand in it, for whoever only reads."""
+        """The lines of a population's ledger that are shown by now, but for the first `after`, as they stand in it."""
         ...
 
     def books(self, population: str, epoch: int | None) -> Books:
-        """The ledger of a population and what was released on it; to be read only where there is no epoch."""
+        """The ledger of a population and what was released on it; without an epoch what is shown by now, to be read."""
         ...
 
 
@@ -276,12 +347,18 @@ def _sqlite(place: str) -> Store:
     return SqliteStore(place)
 
 
-STORES: dict[str, Callable[[str], Store]] = {"sqlite": _sqlite}
+def _postgres(place: str) -> Store:
+    from diminuendo.service.store.postgres import PostgresStore
+
+    return PostgresStore(f"postgresql:{place}")
+
+
+STORES: dict[str, Callable[[str], Store]] = {"sqlite": _sqlite, "postgresql": _postgres}
 """By the scheme of its address, how a store is opened; a place without a scheme is a file of SQLite."""
 
 
 def open_store(address: str) -> Store:
-    """The store at an address like `sqlite:service.db`; made where there is none yet."""
+    """The store at an address like `sqlite:service.db` or `postgresql://host/name`; made where there is none yet."""
     found = re.fullmatch(r"([a-z]+):(.+)", address)
     scheme, place = found.groups() if found else ("sqlite", address)
     if scheme not in STORES:

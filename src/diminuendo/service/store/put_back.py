@@ -1,4 +1,4 @@
-"""A store that was put back: known by when its trainer was last well, which is noted beside the trainer's keys.
+"""A store that was put back: known by when trainers were last well, which is noted beside their keys.
 
 A copy of the store from before that has forgotten rounds that people were shown and visits that were counted, also
 where nothing was published since. To go on from it would hand them out again. What is noted is never later than what is
@@ -8,26 +8,30 @@ in the store, as long as nobody puts it back.
 from __future__ import annotations
 
 from pathlib import Path
+from urllib.parse import quote, unquote
 
 from diminuendo.errors import LedgerDamaged
 from diminuendo.privacy.books.durable import replaced
 from diminuendo.service.store import Store
 
-NOTE = "last-well"
+NOTE = "last-well-"
+"""Files of that name, and then the trainer's."""
 
 
-def note(folder: Path, at: float) -> None:
-    """The trainer was well at that time, as the store knows."""
-    replaced(folder / NOTE, repr(at).encode())
+def note(folder: Path, trainer: str, at: float) -> None:
+    """That trainer was well at that time, as the store knows."""
+    replaced(folder / f"{NOTE}{quote(trainer, safe='')}", repr(at).encode())
 
 
 def refuse_older(store: Store, folder: Path) -> None:
-    """Refuse a store that does not know how long its trainer was well."""
-    noted = float((folder / NOTE).read_text()) if (folder / NOTE).exists() else 0.0
-    known = max((at for name, (at, _) in store.beats().items() if name.startswith("trainer")), default=0.0)
-    if known < noted:
-        raise LedgerDamaged(
-            f"The store is older than what {folder} knows of it, by {noted - known:,.0f} seconds: it was put back from "
-            "a copy, and who was shown what since then is lost. Put the newest one back; or begin new populations, "
-            "with a new store, for people to come."
-        )
+    """Refuse a store that does not know how long trainers of this folder were well."""
+    beats = store.beats()
+    for path in sorted(folder.glob(f"{NOTE}*")):
+        noted = float(path.read_text())
+        known, _ = beats.get(unquote(path.name.removeprefix(NOTE)), (0.0, ""))
+        if known < noted:
+            raise LedgerDamaged(
+                f"The store is older than what {folder} knows of it, by {noted - known:,.0f} seconds: it was put back "
+                "from a copy, and who was shown what since then is lost. Put the newest one back; or begin new "
+                "populations, with a new store, for people to come."
+            )

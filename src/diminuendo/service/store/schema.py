@@ -1,8 +1,10 @@
 """The tables of the SQLite store, step by step: a file of an older version takes the steps that it has not taken.
 
-What people said is sealed (`answers.sealed`, `snapshot_parts.sealed`), and whoever has a name is a keyed hash
-(`visits.person`): these columns are opaque. Private as well is which rows `answers` and `visits` have, and how long a
-snapshot is: that somebody answered, and which rounds are one person's. Everything else is public.
+What people said is sealed (`answers.sealed`, `snapshot_parts.sealed`), keys of the trainer are (`trainer_keys.sealed`),
+and whoever has a name is a keyed hash (`visits.person`): these columns are opaque. Private as well is which rows
+`answers` and `visits` have, and how long a snapshot is: that somebody answered, and which rounds are one person's.
+Private, too, is *when* a trainer has written: menus to come, and lines and releases that no menu in effect shows, are
+inside the wall until then. Everything else is public.
 """
 
 from __future__ import annotations
@@ -108,6 +110,40 @@ CREATE TABLE snapshot_parts (
 INSERT INTO snapshot_parts SELECT placement, max(version), 0, sealed
     FROM snapshots JOIN menus USING (placement) GROUP BY placement;
 DROP TABLE snapshots
+""",
+    """
+CREATE TABLE trainers (                    -- who leads each population; epochs go on from those of one who led all
+    population TEXT PRIMARY KEY REFERENCES populations (name),
+    epoch INTEGER NOT NULL,
+    name TEXT NOT NULL                     -- '': nobody, since the last one handed it over
+) WITHOUT ROWID;
+INSERT INTO trainers SELECT populations.name, epoch, trainer.name FROM populations, trainer;
+DROP TABLE trainer;
+CREATE TABLE trainer_keys (
+    placement INTEGER NOT NULL REFERENCES placements,
+    number INTEGER NOT NULL,
+    sealed BLOB NOT NULL,                  -- opaque
+    PRIMARY KEY (placement, number)
+) WITHOUT ROWID;
+CREATE INDEX leases_at ON leases (at);
+CREATE INDEX events_at ON events (at);
+CREATE INDEX placements_made ON placements (made_at)
+""",
+    """
+ALTER TABLE menus ADD COLUMN lines INTEGER NOT NULL DEFAULT 0;    -- of its ledger, that it shows once it is in effect
+ALTER TABLE menus ADD COLUMN forgets INTEGER NOT NULL DEFAULT 0;  -- leases before this round, once it is in effect
+ALTER TABLE ledger ADD COLUMN at REAL NOT NULL DEFAULT 0;
+ALTER TABLE releases ADD COLUMN line INTEGER NOT NULL DEFAULT 0;  -- where it is entered: shown with that line
+CREATE TABLE allowed (
+    placement INTEGER NOT NULL REFERENCES placements,
+    version INTEGER NOT NULL,
+    past INTEGER NOT NULL,                 -- no round from this one on is leased by that menu ...
+    effective_at REAL NOT NULL,            -- ... from this time on
+    PRIMARY KEY (placement, version, past)
+) WITHOUT ROWID
+""",
+    """
+ALTER TABLE clock ADD COLUMN moved TEXT    -- where all of this was moved to: nothing is written here any more
 """,
 )
 """What leads from each version to the next; a file's version is the number of steps it took."""

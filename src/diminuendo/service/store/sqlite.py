@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -13,9 +13,12 @@ import msgspec
 from diminuendo.errors import InvalidInput, refuse_copies
 from diminuendo.service.records import Report
 from diminuendo.service.store import (
+    DAY,
     AnswerRow,
+    Change,
     Counted,
     EventRow,
+    Leader,
     Lease,
     LeaseRow,
     MenuRow,
@@ -23,25 +26,17 @@ from diminuendo.service.store import (
     Publication,
     VisitRow,
 )
+from diminuendo.service.store.given import AT_ONCE, is_answer, is_number, report_of
+from diminuendo.service.store.led import Led, next_epoch
 from diminuendo.service.store.sqlite_file import SqliteFile
+from diminuendo.service.store.sqlite_snapshots import SqliteSnapshots
+from diminuendo.service.store.sqlite_visits import SqliteVisits
 
 if TYPE_CHECKING:
     from diminuendo.privacy.books import Books
 
-DAY = 86_400.0
-"""Seconds for which an operator's request is remembered."""
-
-AT_ONCE = 10_000
-"""Answers that are read at a time; others may write in between."""
-
-LARGEST = 2**24
-"""Bytes: no sealed answer is longer."""
-
-PART = 2**19
-"""Bytes of a snapshot that are written at a time."""
-
-PERSON = 16
-"""Bytes that stand for a person."""
+IN_EFFECT = "coalesce((SELECT max({}) FROM menus WHERE placement = ? AND effective_at <= ?), -1)"
+"""Of the menus of a placement that are in effect by some time, the largest of a column."""
 
 
 class SqliteStore:
@@ -51,6 +46,7 @@ class SqliteStore:
 
     def __init__(self, path: str | Path, wall: Callable[[], float] = time.time) -> None:
         self._file = SqliteFile(path, wall)
+        self._snapshots, self._visits = SqliteSnapshots(self._file), SqliteVisits(self._file)
 
     def __repr__(self) -> str:
         return f"<SqliteStore {self._file.path}>"
@@ -88,8 +84,7 @@ class SqliteStore:
         with self._file.writing() as at:
             if self._file.rows("SELECT 1 FROM placements WHERE name = ?", name):
                 raise InvalidInput(f"There is a placement {name!r} already; give this one another name.")
-            if not self._file.rows("SELECT 1 FROM populations WHERE name = ?", population):
-                raise InvalidInput(f"There is no population {population!r}; make it first.")
+            self._check_population(population)
             ((number,),) = self._file.rows(
                 "INSERT INTO placements (name, population, facts, made_at) VALUES (?, ?, ?, ?) RETURNING number",
                 *(name, population, facts, at),
@@ -105,9 +100,10 @@ class SqliteStore:
         ]
 
     def add_event(self, placement: int, kind: str, body: bytes, by: str) -> int:
-        """Write down what an operator does; its number."""
+        """Write down what an operator does, and hand out no further round by any menu so far; its number."""
         with self._file.writing() as at:
             self._counter(placement)
+            self._stop(placement)
             ((seq,),) = self._file.rows(
                 "INSERT INTO events (placement, at, kind, body, by) VALUES (?, ?, ?, ?, ?) RETURNING seq",
                 *(placement, at, kind, body, by),
@@ -127,6 +123,11 @@ class SqliteStore:
             self._file.execute("INSERT OR IGNORE INTO requests VALUES (?, ?, ?, ?)", key, digest, reply, at)
             ((first, said),) = self._file.rows("SELECT digest, reply FROM requests WHERE key = ?", key)
             return first, said
+
+    def end_request(self, key: str, reply: bytes) -> None:
+        """What came of an operator's request, in place of the reply that is remembered."""
+        with self._file.writing():
+            self._file.execute("UPDATE requests SET reply = ? WHERE key = ?", reply, key)
 
     # Front ends.
 
@@ -165,9 +166,11 @@ class SqliteStore:
     def _left(self, placement: int, at: float) -> tuple[int, int, int] | None:
         """The version of the menu in effect, its next round, and the one before which it ends; None: no round left."""
         found = self._file.rows(
-            "SELECT version, max(first, next), past, stopped FROM menus JOIN counters USING (placement) "
+            "SELECT version, max(first, next), max(past, coalesce((SELECT max(allowed.past) FROM allowed "
+            "WHERE placement = ? AND version = menus.version AND effective_at <= ?), 0)), stopped "
+            "FROM menus JOIN counters USING (placement) "
             "WHERE placement = ? AND effective_at <= ? ORDER BY version DESC LIMIT 1",
-            *(placement, at),
+            *(placement, at, placement, at),
         )
         if not found:
             self._counter(placement)
@@ -183,7 +186,7 @@ class SqliteStore:
 
     def put(self, answers: Sequence[AnswerRow], visits: Sequence[VisitRow] = ()) -> list[Counted]:
         """Count visits and keep answers; a second answer to a round takes as long, and changes nothing."""
-        told = [row for row in answers if _is_number(row.placement, row.round) and _is_sealed(row.sealed)]
+        told = [row for row in answers if is_answer(row)]
         with self._file.writing(public=False) as at:
             wanted = {row.placement for row in told}
             taken = {number: self._taken_from(number) for number in wanted}
@@ -195,38 +198,16 @@ class SqliteStore:
                     if row.round >= taken[row.placement]
                 ],
             )
-            return [self._count(visit) for visit in visits]
+            return [self._visits.count(visit) for visit in visits]
 
     def _taken_from(self, placement: int) -> float:
         """The first round to which answers are taken."""
         found = self._file.rows("SELECT forgotten FROM counters WHERE placement = ?", placement)
         return float(found[0][0]) if found else float("inf")
 
-    def _count(self, visit: VisitRow) -> Counted:
-        whole = _is_number(visit.placement, visit.round, visit.visits) and isinstance(visit.key, bytes)
-        if not (whole and isinstance(visit.person, bytes) and len(visit.person) == PERSON):
-            return Counted(False, visit.round)
-        if self._taken_from(visit.placement) == float("inf"):
-            return Counted(False, visit.round)
-        who = "placement = ? AND person = ?"
-        found = self._file.rows(
-            f"SELECT rounds, last, key FROM visits WHERE {who}", visit.placement, visit.person
-        )
-        rounds, last, key = (json.loads(found[0][0]), *found[0][1:]) if found else ([], -1, b"")
-        before = last if visit.key and visit.key == key else visit.round
-        if before in (*rounds, last):
-            return Counted(before in rounds, before)
-        if counts := len(rounds) < visit.visits:
-            rounds.append(visit.round)
-        self._file.execute(
-            "INSERT OR REPLACE INTO visits (placement, person, rounds, last, key) VALUES (?, ?, ?, ?, ?)",
-            *(visit.placement, visit.person, json.dumps(rounds), visit.round, visit.key),
-        )
-        return Counted(counts, visit.round)
-
     def erase(self, placement: int, rounds: Iterable[int]) -> None:
         """Answers to these rounds are gone, and none is taken any more: a tombstone stays."""
-        asked = [(placement, number) for number in rounds if _is_number(number)]
+        asked = [(placement, number) for number in rounds if is_number(number)]
         with self._file.writing(public=False) as at:
             self._counter(placement)
             self._file.execute_all(
@@ -237,21 +218,36 @@ class SqliteStore:
 
     def rounds_of(self, placement: int, person: bytes) -> list[int]:
         """The rounds of somebody who has a name: those that count, and her last one."""
-        found = self._file.rows(
-            "SELECT rounds, last FROM visits WHERE placement = ? AND person = ?", placement, person
-        )
-        return sorted({*json.loads(found[0][0]), found[0][1]}) if found else []
+        return self._visits.rounds_of(placement, person)
 
     # The trainer.
 
-    def lead(self, trainer: str) -> int:
-        """Be the one trainer from now on; its epoch."""
+    def lead(self, population: str, trainer: str, after: int | None = None) -> int:
+        """Be the one trainer of a population from now on; its epoch."""
         self._file.tidies()
+        self._check_population(population)
         with self._file.writing():
-            ((epoch,),) = self._file.rows(
-                "UPDATE trainer SET epoch = epoch + 1, name = ? RETURNING epoch", trainer
-            )
-            return int(epoch)
+            found = self._file.rows("SELECT epoch FROM trainers WHERE population = ?", population)
+            epoch = next_epoch(population, int(found[0][0]) if found else 0, after)
+            self._file.execute("INSERT OR REPLACE INTO trainers VALUES (?, ?, ?)", population, epoch, trainer)
+            return epoch
+
+    def leaders(self) -> dict[str, Leader]:
+        """By population who leads it."""
+        found = self._file.rows("SELECT population, epoch, name FROM trainers")
+        return {population: Leader(epoch, name) for population, epoch, name in found}
+
+    def changed(self, since: float) -> tuple[float, dict[int, Change]]:
+        """By number the placements to which something happened at that time or later; of each the latest."""
+        ((then,),) = self._file.rows("SELECT at FROM clock")  # first: nobody writes an earlier time later
+        found = self._file.rows(
+            "SELECT placement, max(leased), max(event) FROM ("
+            "SELECT placement, past AS leased, 0 AS event FROM leases WHERE at >= ? "
+            "UNION ALL SELECT placement, 0, seq FROM events WHERE at >= ? "
+            "UNION ALL SELECT number, 0, 0 FROM placements WHERE made_at >= ?) GROUP BY placement",
+            *(since, since, since),
+        )
+        return then, {placement: Change(leased, event) for placement, leased, event in found}
 
     def beat(self, name: str, note: str = "") -> float:
         """Say that somebody is well, with a public note; when that was."""
@@ -269,11 +265,11 @@ class SqliteStore:
         """All leases from the one that begins with round `first` on, in order."""
         found = self._file.rows(
             "SELECT first, past, version, at, expires_at, report, reported_at FROM leases "
-            "WHERE placement = ? AND first >= ? ORDER BY first",
-            *(placement, first),
+            f"WHERE placement = ? AND first >= ? AND past > {IN_EFFECT.format('forgets')} ORDER BY first",
+            *(placement, first, placement, self.now()),
         )
         return [
-            LeaseRow(first, end, version, at, expires_at, _report(said), reported_at)
+            LeaseRow(first, end, version, at, expires_at, report_of(said), reported_at)
             for first, end, version, at, expires_at, said, reported_at in found
         ]
 
@@ -296,22 +292,32 @@ class SqliteStore:
 
     def stop_leases(self, epoch: int, placement: int) -> int:
         """No further round is handed out until a menu that is published later is in effect; the next one to be."""
-        with self._file.writing(epoch):
-            self._file.execute(
-                "UPDATE counters SET stopped = ? WHERE placement = ?", self._version(placement), placement
-            )
+        with self._file.writing(self._led(epoch, placement)):
+            self._stop(placement)
             return self._counter(placement)
+
+    def _stop(self, placement: int) -> None:
+        self._file.execute(
+            "UPDATE counters SET stopped = ? WHERE placement = ?", self._version(placement), placement
+        )
 
     def _version(self, placement: int) -> int:
         """The version of the last menu that was published."""
         ((version,),) = self._file.rows("SELECT max(version) FROM menus WHERE placement = ?", placement)
         return version or 0
 
-    def publish(self, epoch: int, publication: Publication) -> None:
-        """Menu, limits, snapshot and deletions, at once."""
+    def publish(self, epoch: int, publication: Publication) -> float:
+        """Menu, limits, snapshot and deletions, at once; when it takes effect."""
         new, number, before = publication, publication.placement, publication.forget_before
-        rest = self._put_snapshot(epoch, new)
-        with self._file.writing(epoch):
+        led = self._led(epoch, number)
+        last = self._version(number)
+        self._snapshots.drop(led, number, last)  # of one who was killed
+        if new.version == last + 1:
+            self._snapshots.begin(led, new)
+        with self._file.writing(led) as at:
+            effective = new.effective_at
+            if new.tick and effective < at:
+                effective = math.ceil(at / new.tick) * new.tick
             forgotten = self._counter(number, "forgotten")
             if new.version != (last := self._version(number)) + 1:
                 raise InvalidInput(
@@ -319,81 +325,82 @@ class SqliteStore:
                 )
             past = new.most if new.end is None else min(new.end, new.most)
             self._file.execute(
-                "INSERT INTO menus (placement, version, first, past, effective_at, body) VALUES (?, ?, ?, ?, ?, ?)",
-                *(number, new.version, new.first, past, new.effective_at, new.menu),
+                "INSERT INTO menus (placement, version, first, past, effective_at, body, forgets, lines) "
+                "SELECT ?, ?, ?, ?, ?, ?, ?, coalesce(max(seq) + 1, 0) FROM ledger "
+                "WHERE population = (SELECT population FROM placements WHERE number = ?)",
+                *(number, new.version, new.first, past, effective, new.menu, before, number),
             )
-            self._file.execute("INSERT INTO snapshot_parts VALUES (?, ?, ?, ?)", number, new.version, *rest)
+            self._snapshots.end(new)
             self._file.execute(
                 "DELETE FROM answers WHERE placement = ? AND round < ? AND sealed IS NOT NULL", number, before
             )
-            self._file.execute("DELETE FROM leases WHERE placement = ? AND past <= ?", number, before)
+            self._file.execute(  # of what is in effect: when something was published is nobody's business
+                f"DELETE FROM leases WHERE placement = ? AND past <= {IN_EFFECT.format('forgets')}",
+                *(number, number, at),
+            )
+            self._file.execute(
+                f"DELETE FROM allowed WHERE placement = ? AND version < {IN_EFFECT.format('version')}",
+                *(number, number, at),
+            )
             self._file.execute(
                 "UPDATE counters SET forgotten = ? WHERE placement = ?", max(before, forgotten), number
             )
-        self._drop_snapshots(epoch, number, new.version)
+        self._snapshots.drop(led, number, new.version)
+        return effective
 
-    def _put_snapshot(self, epoch: int, new: Publication) -> tuple[int, bytes]:
-        """All of a snapshot but for its last part, which is returned with its number; nobody reads it yet.
-
-        Part by part: nobody else writes meanwhile, and whoever answers waits.
-        """
-        there = self._version(new.placement)
-        self._drop_snapshots(epoch, new.placement, there)  # of one who was killed
-        firsts = range(0, max(1, len(new.snapshot)), PART)
-        for number, first in enumerate(firsts[:-1] if new.version == there + 1 else ()):
-            with self._file.gently(), self._file.writing(epoch):
-                self._file.execute(
-                    "INSERT INTO snapshot_parts VALUES (?, ?, ?, ?)",
-                    *(new.placement, new.version, number, new.snapshot[first : first + PART]),
-                )
-        return len(firsts) - 1, new.snapshot[firsts[-1] :]
-
-    def _drop_snapshots(self, epoch: int, placement: int, but: int) -> None:
-        """Drop snapshots of all versions but one, part by part."""
-        which = "placement = ? AND version <> ?"
-        for (row,) in self._file.rows(f"SELECT rowid FROM snapshot_parts WHERE {which}", placement, but):
-            with self._file.gently(), self._file.writing(epoch):
-                self._file.execute("DELETE FROM snapshot_parts WHERE rowid = ?", row)
-
-    def allow(self, epoch: int, placement: int, past: int) -> None:
-        """Rounds before this one may be leased by the last menu."""
-        with self._file.writing(epoch):
+    def allow(self, epoch: int, placement: int, past: int, effective_at: float) -> None:
+        """From that time on rounds before `past` may be leased by the last menu."""
+        with self._file.writing(self._led(epoch, placement)):
             self._file.execute(
-                "UPDATE menus SET past = ? WHERE placement = ? AND version = ?",
-                *(past, placement, self._version(placement)),
+                "INSERT OR REPLACE INTO allowed (placement, version, past, effective_at) VALUES (?, ?, ?, ?)",
+                *(placement, self._version(placement), past, effective_at),
+            )
+
+    def keep_key(self, epoch: int, placement: int, number: int, sealed: bytes) -> None:
+        """Keep the secret half of a key, sealed; in place of what is there under that number."""
+        with self._file.writing(self._led(epoch, placement)):
+            self._file.execute(
+                "INSERT OR REPLACE INTO trainer_keys VALUES (?, ?, ?)", placement, number, sealed
+            )
+
+    def kept_keys(self, placement: int) -> dict[int, bytes]:
+        """By number, the sealed halves of a placement's keys that were not dropped."""
+        return dict(self._file.rows("SELECT number, sealed FROM trainer_keys WHERE placement = ?", placement))
+
+    def drop_keys(self, epoch: int, placement: int, numbers: Iterable[int]) -> None:
+        """Throw these halves away; what SQLite deletes is overwritten."""
+        with self._file.writing(self._led(epoch, placement)):
+            self._file.execute_all(
+                "DELETE FROM trainer_keys WHERE placement = ? AND number = ?",
+                [(placement, number) for number in numbers],
             )
 
     def snapshot(self, placement: int) -> bytes | None:
         """The last one that was published, sealed; None where there is none."""
-        found = self._file.rows(
-            "SELECT sealed FROM snapshot_parts WHERE placement = ? AND version = ? ORDER BY part",
-            *(placement, self._version(placement)),
-        )
-        return b"".join(part for (part,) in found) if found else None
+        return self._snapshots.read(placement, self._version(placement))
 
     def ledger(self, population: str, after: int = 0) -> list[bytes]:
-        """The lines of a ledger but for the first `after`."""
-        which = "population = ? AND seq >= ?"
-        found = self._file.rows(f"SELECT line FROM ledger WHERE {which} ORDER BY seq", population, after)
+        """The lines of a ledger that are shown by now, but for the first `after`."""
+        which, most = "population = ? AND seq >= ? AND seq < ?", self._file.shown(population)
+        found = self._file.rows(
+            f"SELECT line FROM ledger WHERE {which} ORDER BY seq", population, after, most
+        )
         return [line for (line,) in found]
 
     def books(self, population: str, epoch: int | None) -> Books:
-        """The ledger of a population and what was released on it; to be read only where there is no epoch."""
+        """The ledger of a population and what was released on it; without an epoch what is shown by now."""
         from diminuendo.service.store.sqlite_books import SqliteBooks
 
-        if not self._file.rows("SELECT 1 FROM populations WHERE name = ?", population):
-            raise InvalidInput(f"There is no population {population!r}; make it first.")
-        return SqliteBooks(self._file, population, epoch)
+        self._check_population(population)
+        return SqliteBooks(self._file, population, None if epoch is None else Led(population, epoch))
 
+    def _check_population(self, name: str) -> None:
+        if not self._file.rows("SELECT 1 FROM populations WHERE name = ?", name):
+            raise InvalidInput(f"There is no population {name!r}; make it first.")
 
-def _is_number(*given: object) -> bool:
-    """Whether these are whole numbers that SQLite can hold, 0 or more."""
-    return all(type(number) is int and 0 <= number < 2**63 for number in given)
-
-
-def _is_sealed(given: object) -> bool:
-    return isinstance(given, bytes) and len(given) <= LARGEST
-
-
-def _report(said: bytes | None) -> Report | None:
-    return None if said is None else msgspec.json.decode(said, type=Report)
+    def _led(self, epoch: int, placement: int) -> Led:
+        """What the trainer of that epoch writes of a placement."""
+        found = self._file.rows("SELECT population FROM placements WHERE number = ?", placement)
+        if not found:
+            raise InvalidInput(f"There is no placement of number {placement}.")
+        return Led(found[0][0], epoch)

@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from diminuendo.errors import LedgerDamaged, LedgerInUse, refuse_copies
 from diminuendo.privacy.books.releases import check_name, packed, unpacked
+from diminuendo.service.store.led import Led
 from diminuendo.service.store.sqlite_file import SqliteFile
 from diminuendo.types import Ints
 
@@ -19,9 +20,9 @@ class SqliteBooks:
 
     __getstate__ = refuse_copies
 
-    def __init__(self, file: SqliteFile, population: str, epoch: int | None) -> None:
-        self.lines = SqliteLines(file, population, epoch)
-        self.releases = SqliteReleases(file, population, epoch)
+    def __init__(self, file: SqliteFile, population: str, led: Led | None) -> None:
+        self.lines = SqliteLines(file, population, led)
+        self.releases = SqliteReleases(file, population, led)
 
     def visits_of(self, learner: str) -> None:
         """The service counts them itself."""
@@ -36,34 +37,40 @@ class SqliteLines:
 
     __getstate__ = refuse_copies
 
-    def __init__(self, file: SqliteFile, population: str, epoch: int | None) -> None:
-        self._file, self._population, self._epoch = file, population, epoch
+    def __init__(self, file: SqliteFile, population: str, led: Led | None) -> None:
+        self._file, self._population, self._led = file, population, led
         self._next, self.closed = 0, False
         self.path = f"{file.path} (population {population})"
 
     def read(self) -> bytes:
-        """All of them, each with its newline."""
+        """All of them, each with its newline; of those to be read only, all that are shown by now."""
+        most = 2**62 if self._led is not None else self._file.shown(self._population)
         found = self._file.rows(
-            "SELECT seq, line FROM ledger WHERE population = ? ORDER BY seq", self._population
+            "SELECT seq, line FROM ledger WHERE population = ? AND seq < ? ORDER BY seq",
+            self._population,
+            most,
         )
         self._next = found[-1][0] + 1 if found else 0
         return b"".join(line for _, line in found)
 
     def check(self) -> None:
         """Refuse unless this trainer may append."""
-        if self._epoch is None:
+        if self._led is None:
             raise LedgerInUse(f"{self.path} was opened to be read only.")
         if self.closed:
             raise LedgerInUse(f"{self.path} is closed, or could not be written to before; open it again.")
-        self._file.check_leads(self._epoch)
+        self._file.check_leads(self._led)
 
     def append(self, line: bytes) -> None:
         """One more line, after those that were read here."""
         self.check()
         self.closed = True  # until it is safe
-        with self._file.writing(self._epoch):
+        with self._file.writing(self._led) as at:
             try:
-                self._file.execute("INSERT INTO ledger VALUES (?, ?, ?)", self._population, self._next, line)
+                self._file.execute(
+                    "INSERT INTO ledger (population, seq, line, at) VALUES (?, ?, ?, ?)",
+                    *(self._population, self._next, line, at),
+                )
             except sqlite3.IntegrityError:
                 raise LedgerInUse(
                     f"{self.path} was written to by somebody else since it was read; open it again."
@@ -81,8 +88,8 @@ class SqliteReleases:
 
     __getstate__ = refuse_copies
 
-    def __init__(self, file: SqliteFile, population: str, epoch: int | None) -> None:
-        self._file, self._population, self._epoch = file, population, epoch
+    def __init__(self, file: SqliteFile, population: str, led: Led | None) -> None:
+        self._file, self._population, self._led = file, population, led
 
     def check(self, name: str) -> None:
         """Refuse names that a release cannot have."""
@@ -94,8 +101,9 @@ class SqliteReleases:
 
     def names(self) -> list[str]:
         """The names of all releases."""
+        which = "population = ? AND line < ?"
         found = self._file.rows(
-            "SELECT name FROM releases WHERE population = ? ORDER BY name", self._population
+            f"SELECT name FROM releases WHERE {which} ORDER BY name", self._population, self._most()
         )
         return [name for (name,) in found]
 
@@ -103,16 +111,22 @@ class SqliteReleases:
         """The release of that name; `draw` is called only if there is none yet, and what is kept is returned."""
         check_name(name)
         if not (found := self._find(name)):
-            if self._epoch is None:
+            if self._led is None:
                 raise LedgerInUse("These books were opened to be read only.")
             drawn = packed(draw())
-            with self._file.writing(self._epoch):
-                self._file.execute(
-                    "INSERT OR IGNORE INTO releases VALUES (?, ?, ?)", self._population, name, drawn
+            with self._file.writing(self._led):
+                self._file.execute(  # it is entered in the next line
+                    "INSERT OR IGNORE INTO releases (population, name, body, line) SELECT ?, ?, ?, "
+                    "coalesce(max(seq) + 1, 0) FROM ledger WHERE population = ?",
+                    *(self._population, name, drawn, self._population),
                 )
             found = self._find(name)
         return unpacked(found[0], f"{name} of population {self._population}")
 
     def _find(self, name: str) -> list[bytes]:
-        query = "SELECT body FROM releases WHERE population = ? AND name = ?"
-        return [body for (body,) in self._file.rows(query, self._population, name)]
+        query = "SELECT body FROM releases WHERE population = ? AND name = ? AND line < ?"
+        return [body for (body,) in self._file.rows(query, self._population, name, self._most())]
+
+    def _most(self) -> int:
+        """Releases that are entered in lines before this one are there."""
+        return 2**62 if self._led is not None else self._file.shown(self._population)

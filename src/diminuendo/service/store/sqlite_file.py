@@ -7,6 +7,7 @@ never stands still. What SQLite complains of becomes `StoreUnavailable`, with fi
 
 from __future__ import annotations
 
+import json
 import os
 import sqlite3
 import threading
@@ -14,9 +15,11 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from diminuendo.errors import InvalidInput, StoreUnavailable, Superseded, refuse_copies
+from diminuendo.errors import InvalidInput, StoreUnavailable, refuse_copies
+from diminuendo.service.store import DAY
+from diminuendo.service.store.led import Led
 from diminuendo.service.store.schema import APPLICATION, STEPS, statements
 
 PATIENCE = 5.0
@@ -48,12 +51,25 @@ WORDS = {
 """What is said of SQLite's own errors."""
 
 
+class Moved(NamedTuple):
+    """Where a store was moved to."""
+
+    to: str
+    identity: str
+    """Of the store there."""
+
+
 class SqliteFile:
-    """The file of that path, with tables of ours; made if there is none. `wall` is the clock that it starts from."""
+    """The file of that path, with tables of ours; made if there is none. `wall` is the clock that it starts from.
+
+    A store that was moved is opened by nobody but who moves it (`moving`), and whoever has it open writes nothing.
+    """
 
     __getstate__ = refuse_copies
 
-    def __init__(self, path: str | Path, wall: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self, path: str | Path, wall: Callable[[], float] = time.time, *, moving: bool = False
+    ) -> None:
         self.path = Path(path)
         self._lock, self._owner = threading.RLock(), os.getpid()
         self._wall, self._latest, self._ahead = wall, 0.0, 0.0
@@ -67,6 +83,10 @@ class SqliteFile:
         try:
             with self._alone():
                 self._prepare()
+            if (moved := self.moved()) is not None and not moving:
+                raise InvalidInput(
+                    f"{path} was moved to {moved.to}; name that store, and begin nothing with this one."
+                )
         except BaseException:
             self._db.close()
             raise
@@ -158,15 +178,15 @@ class SqliteFile:
             self._db.execute(f"PRAGMA {TIDIES}")
 
     @contextmanager
-    def writing(self, epoch: int | None = None, *, public: bool = True) -> Iterator[float]:
-        """One transaction, at the time that it gives; with an epoch, refused unless its trainer still leads.
+    def writing(self, led: Led | None = None, *, public: bool = True) -> Iterator[float]:
+        """One transaction, at the time that it gives; where it is led, refused unless its trainer still leads.
 
         The clock goes on from what is public alone: else, once a wall clock is set back, all times would tell when
         somebody answered last.
         """
         with self._alone(), self._transaction():
-            if epoch is not None:
-                self.check_leads(epoch)
+            if led is not None:
+                self.check_leads(led)
             at = self._time(public)
             if public:
                 self.execute("UPDATE clock SET at = ?", at)
@@ -185,14 +205,41 @@ class SqliteFile:
         """One statement of a transaction, again and again."""
         self._db.executemany(statement, values)
 
-    def check_leads(self, epoch: int) -> None:
+    def shown(self, population: str) -> int:
+        """How many lines of a ledger are shown by now (store/__init__.py)."""
+        now = self.now()
+        ((by_menus, by_days),) = self.rows(
+            "SELECT (SELECT max(lines) FROM menus JOIN placements ON number = placement "
+            "WHERE population = ? AND effective_at <= ?), (SELECT max(seq) FROM ledger "
+            "WHERE population = ? AND at < ?)",
+            *(population, now, population, DAY * (now // DAY - 1)),
+        )
+        return max(by_menus or 0, 0 if by_days is None else by_days + 1)
+
+    def check_leads(self, led: Led) -> None:
         """Refuse where another trainer leads."""
-        ((leading,),) = self.rows("SELECT epoch FROM trainer")
-        if epoch != leading:
-            raise Superseded(f"Epoch {epoch} is over: a trainer of epoch {leading} leads. Stop this one.")
+        found = self.rows("SELECT epoch FROM trainers WHERE population = ?", led.population)
+        led.check(found[0][0] if found else 0)
+
+    def moved(self) -> Moved | None:
+        """Where all of this was moved to."""
+        ((said,),) = self.rows("SELECT moved FROM clock")
+        return None if said is None else Moved(**json.loads(said))
+
+    @contextmanager
+    def reading(self) -> Iterator[sqlite3.Connection]:
+        """The file as it is now, while others may write."""
+        with self._alone():
+            self._db.execute("BEGIN")
+            try:
+                yield self._db
+            finally:
+                self._db.execute("ROLLBACK")
 
     def _time(self, public: bool = True) -> float:
-        ((kept,),) = self.rows("SELECT at FROM clock")
+        ((kept, moved),) = self.rows("SELECT at, moved FROM clock")
+        if moved is not None:
+            raise StoreUnavailable(f"The store {self.path} was moved, and nothing is written to it any more.")
         wall = self._wall()
         ahead = max(self._ahead, kept - wall, self._latest - wall)
         found: float = max(kept, self._latest, wall + ahead)  # the sum was rounded

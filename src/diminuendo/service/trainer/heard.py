@@ -7,7 +7,6 @@ population's budget aside (`heard`), everybody who answers adds one to a sum, wh
 
 from __future__ import annotations
 
-import msgspec
 import numpy as np
 import scipy
 
@@ -32,7 +31,7 @@ class Heard:
         self._sum: PrivateSum | None = None
         if facts.heard:
             self._sum = PrivateSum(
-                1, schedule=_schedule(facts.people), cost=ledger.budget.share(facts.heard), ledger=ledger,
+                1, schedule=_schedule(facts.rounds), cost=ledger.budget.share(facts.heard), ledger=ledger,
                 clip=Clip("l1" if ledger.budget.delta == 0 else "l2", ticks=1), name="heard",
             )  # fmt: skip
 
@@ -71,8 +70,3 @@ class Heard:
 
 def _schedule(people: int | None) -> Schedule:
     return equal(people, min(people, TIMES)) if people else geometric(LONGEST, FIRST, GROWTH)
-
-
-def noted(note: HeardNote) -> str:
-    """As it is written down for everybody."""
-    return msgspec.json.encode(note).decode()

@@ -1,16 +1,18 @@
-"""Keys of the trainer, in a folder that is not in the store: what is sealed to them only the trainer reads.
+"""Keys of the trainer: what is sealed to them only the trainer reads. Where their secret halves lie, halves.py says.
 
 There is a key for each publication of a placement. Answers are sealed to the public half, which is in the menu; the
 snapshot of that publication is sealed with the secret half. Once nothing that still counts is sealed to a key it is
 thrown away, and what backups hold of its time is gone as well. A key that is lost makes its answers unreadable: they
 count as nothing.
 
-Beside them lies, of each population, the head that its ledger had when something was published last. A store that was
-put back to an older state does not contain it, and is refused: it would draw again what people have seen.
+In the trainer's folder lies, of each population, the head that its ledger had when something was published last. A
+store that was put back to an older state does not contain it, and is refused: it would draw again what people have
+seen.
 """
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
 import secrets
@@ -25,13 +27,13 @@ from nacl.bindings import (
     crypto_box_NONCEBYTES,
     crypto_box_open_afternm,
     crypto_box_PUBLICKEYBYTES,
-    crypto_box_SECRETKEYBYTES,
     crypto_secretbox,
     crypto_secretbox_open,
 )
 
-from diminuendo.errors import InvalidInput
+from diminuendo.errors import InvalidInput, Superseded
 from diminuendo.privacy.books.durable import replaced
+from diminuendo.service.trainer.halves import FolderHalves, Halves
 
 HEAD, FRONT = 4, 4 + crypto_box_PUBLICKEYBYTES
 """What is sealed begins with the number of the key and, of an answer, the public key of the front end; then a nonce."""
@@ -51,53 +53,40 @@ class Key(NamedTuple):
 
 
 class Keys:
-    """The keys in a folder, by placement."""
+    """The keys of placements, and heads of ledgers in a folder that is not in the store."""
 
-    def __init__(self, folder: str | Path) -> None:
+    def __init__(self, folder: str | Path, halves: Halves | None = None) -> None:
+        """`halves`: where secret halves lie; in that folder too, where nothing is said."""
         self._folder = Path(folder)
-        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._halves: Halves = FolderHalves(self._folder) if halves is None else halves
         self._agreed: dict[tuple[int, bytes], bytes] = {}
 
     def __repr__(self) -> str:
         return f"<Keys in {self._folder}>"
 
     def new(self, placement: int) -> Key:
-        """One more key of a placement; on disk when this returns, so that it may be published."""
+        """One more key of a placement; durable when this returns, so that it may be published."""
         public, secret = crypto_box_keypair()
         number = secrets.randbelow(2**32)
-        with open(
-            os.open(self._path(placement, number), os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb"
-        ) as file:
-            file.write(secret)
-            file.flush()
-            os.fsync(file.fileno())
-        self._sync()
+        self._halves.put(placement, number, secret)
         return Key(number, public)
 
     def of(self, placement: int) -> set[int]:
         """The numbers of a placement's keys."""
-        return {int(path.stem.partition("-")[2]) for path in self._folder.glob(f"{placement}-*.key")}
+        return self._halves.numbers(placement)
 
-    def drop(self, placement: int, number: int) -> None:
-        """Throw a key away: written over, then gone. One that is not there any more is no mistake."""
-        path = self._path(placement, number)
-        try:
-            with path.open("r+b") as file:
-                file.write(bytes(crypto_box_SECRETKEYBYTES))
-                file.flush()
-                os.fsync(file.fileno())
-            path.unlink()
-        except FileNotFoundError:
-            return
-        self._sync()
-        self._agreed.clear()
+    def drop(self, placement: int, *numbers: int) -> None:
+        """Throw keys away. One that is not there any more is no mistake."""
+        if numbers:
+            self._halves.drop(placement, numbers)
+            self._agreed.clear()
 
     def open(self, placement: int, sealed: bytes) -> bytes | None:
         """What was sealed to a key of a placement; None where it cannot be read."""
         try:
             front = bytes(sealed[:FRONT])
             if (shared := self._agreed.get((placement, front))) is None:
-                secret = self._secret(placement, *unpack(">I", front[:HEAD]))
+                secret = self._halves.get(placement, *unpack(">I", front[:HEAD]))
                 shared = crypto_box_beforenm(front[HEAD:], secret)
                 if len(self._agreed) >= AGREED:
                     self._agreed.clear()
@@ -110,14 +99,28 @@ class Keys:
         except Exception:  # a key that is lost, or whatever somebody put there
             return None
 
-    def note(self, population: str, head: str) -> None:
-        """A ledger's head, before what it paid for is published."""
-        replaced(self._head(population), head.encode())
+    def note(self, population: str, head: str, epoch: int) -> None:
+        """A ledger's head, before what it paid for is published; refused where a later epoch has noted one."""
+        folder = os.open(self._folder, os.O_RDONLY)
+        try:
+            fcntl.flock(folder, fcntl.LOCK_EX)
+            before, _ = self._read(population)
+            if epoch < before:
+                raise Superseded(
+                    f"Epoch {epoch} of population {population!r} is over: {before} has published since."
+                )
+            replaced(self._head(population), f"{epoch} {head}".encode())
+        finally:
+            os.close(folder)
 
     def noted(self, population: str) -> str | None:
         """The head that was noted last; None where nothing was published."""
+        return self._read(population)[1]
+
+    def _read(self, population: str) -> tuple[int, str | None]:
         path = self._head(population)
-        return path.read_text() if path.exists() else None
+        epoch, _, head = (path.read_text() if path.exists() else "").rpartition(" ")
+        return int(epoch or 0), head or None
 
     def _head(self, population: str) -> Path:
         return self._folder / f"{quote(population, safe='')}.head"
@@ -138,22 +141,11 @@ class Keys:
             )
         except Exception as error:
             raise InvalidInput(
-                f"The snapshot of placement {placement} cannot be opened: its key, number {number}, is not in "
-                f"{self._folder}, or not as it was. Restore that folder from a copy."
+                f"The snapshot of placement {placement} cannot be opened: its key, number {number}, is not among those "
+                f"of {self._folder}, or not as it was. Bring that folder back, or, where keys are in the store, the "
+                "master key that was there."
             ) from error
 
     def _own(self, placement: int, number: int) -> bytes:
-        return hashlib.blake2b(self._secret(placement, number), digest_size=32, person=b"snapshot").digest()
-
-    def _secret(self, placement: int, number: int) -> bytes:
-        return self._path(placement, number).read_bytes()
-
-    def _path(self, placement: int, number: int) -> Path:
-        return self._folder / f"{placement}-{number}.key"
-
-    def _sync(self) -> None:
-        folder = os.open(self._folder, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+        secret = self._halves.get(placement, number)
+        return hashlib.blake2b(secret, digest_size=32, person=b"snapshot").digest()

@@ -26,17 +26,19 @@ UNKNOWN = 1_000_000
 
 def in_flight(facts: PlacementFacts) -> int:
     """How many rounds may be handed out and not settled: as many as are expected at most."""
-    return max(16, math.ceil(facts.per_second * (facts.deadline + BEHIND)))
+    lasts = facts.deadline + facts.allowance + facts.tick + BEHIND
+    return max(16, math.ceil(facts.per_second / facts.sample * lasts))
 
 
 def usually_in_flight(facts: PlacementFacts) -> int:
     """How many are, where all goes well: from when a lease is asked for until what is made of it is shown."""
     lasts = LEASE_HOLDS + LEASE_LASTS + facts.deadline + facts.allowance + facts.tick
-    return min(in_flight(facts), math.ceil(facts.per_second * lasts))
+    return min(in_flight(facts), math.ceil(facts.per_second / facts.sample * lasts))
 
 
 def asked(facts: PlacementFacts, clock: Callable[[], float]) -> tuple[str, Setting, dict[str, Any]]:
-    """What `make` and `budget_for` are asked for."""
+    """What `make` and `budget_for` are asked for. Of a sample, the learner is made for its rounds alone: the coins are
+    thrown where rounds are handed out (front/serving.py)."""
     number = {name: item for item, name in enumerate(facts.items)}
     pinned = {slot: number[name] for slot, name in facts.pinned.items()}
     caps = [([number[name] for name in names], most) for names, most in facts.caps]
@@ -45,9 +47,10 @@ def asked(facts: PlacementFacts, clock: Callable[[], float]) -> tuple[str, Setti
         answering=facts.answering, clock=clock,
     )  # fmt: skip
     setting = Setting(
-        len(facts.items), facts.slots, facts.people or UNKNOWN, facts.feedback, facts.epsilon, facts.delta,
+        len(facts.items), facts.slots, facts.rounds or UNKNOWN, facts.feedback, facts.epsilon, facts.delta,
         facts.visits, patience, Contexts(facts.contexts, private=facts.private_contexts) if facts.contexts else None,
         SlateRules(pinned=pinned, caps=caps) if pinned or caps else None, facts.exclusions,
+        facts.retention,
     )  # fmt: skip
     return facts.learner, setting, {} if facts.people else {"horizon": None}
 

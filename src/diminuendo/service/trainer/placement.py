@@ -5,6 +5,9 @@ deadline has passed; something is due and is released. The learner's clock is mo
 what the store says of them, however late the trainer looks. So which answers count for which release does not depend on
 when the trainer runs, nor on how often it was killed: after a crash it begins with the last snapshot, does the same
 again, and finds what was drawn under its name.
+
+Whatever follows from it is seen, by anybody, at the first whole tick after the allowance from that time on: menus, more
+rounds that may be handed out, and with a menu what was paid, released and heard (store/__init__.py).
 """
 
 from __future__ import annotations
@@ -12,7 +15,9 @@ from __future__ import annotations
 import math
 import zlib
 from collections import deque
+from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import Any, Protocol
 
 import msgspec
@@ -25,13 +30,13 @@ from diminuendo.learners.elsewhere import Elsewhere
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.randomness.coins import Coins
 from diminuendo.service.menus import public_menu
-from diminuendo.service.records import PlacementFacts
-from diminuendo.service.store import EventRow, LeaseRow, PlacementRow, Publication, Store
+from diminuendo.service.records import HeardNote, PlacementFacts
+from diminuendo.service.store import Change, EventRow, LeaseRow, PlacementRow, Publication, Store
 from diminuendo.service.trainer.answers import AnswerReader
-from diminuendo.service.trainer.heard import Heard, noted
+from diminuendo.service.trainer.heard import Heard
 from diminuendo.service.trainer.keys import Keys
 from diminuendo.service.trainer.made import in_flight, made
-from diminuendo.service.trainer.rehearsal import rehearse
+from diminuendo.service.trainer.rehearsal import rehearse_once
 
 STALE = 60.0
 """Seconds for which a front end may go on sealing to a key after there is a newer one; later answers are not read."""
@@ -74,9 +79,12 @@ class Kept(msgspec.Struct, array_like=True):
     erased: float = 0.0
     """Tombstones up to this time have been heeded."""
     keys: list[tuple[int, float]] = []
-    """Keys that answers may be sealed to, and since when each is not in the newest menu."""
+    """Keys that answers may be sealed to, and since when each is not in the newest menu, at the latest; of the last two
+    that is not known yet."""
     heard: bytes = b""
-    """How many answered, where that is published."""
+    """How many answered, where that is published ..."""
+    note: HeardNote | None = None
+    """... and what was published of it last."""
 
 
 class ItemChange(msgspec.Struct):
@@ -99,8 +107,11 @@ class Placement:
         ledger: Ledger,
         marks: Marks,
         coins: Coins | None = None,
+        written: Callable[[], float] | None = None,
     ) -> None:
-        self.number, self._name, self.beats_as = row.number, row.name, f"placement {row.name}"
+        """`written`: a time that is written down, before which nothing is written later."""
+        self.number, self._name, self._made_at = row.number, row.name, row.made_at
+        self._written = written or partial(store.beat, f"placement {row.name}")
         self._store, self._epoch, self._keys, self._ledger, self._marks = store, epoch, keys, ledger, marks
         self.facts = msgspec.json.decode(row.facts, type=PlacementFacts)
         self._reader, self._clock = AnswerReader(row.number, self.facts, keys), Clock()
@@ -114,74 +125,99 @@ class Placement:
         self._door, self._heard = Elsewhere(self.learner), Heard(self.facts, ledger)
         self._heard.restore(self._kept.heard)
         self._waits = deque[LeaseRow]()  # leases that are registered and not settled
+        self._leases, self._events = (
+            deque[LeaseRow](),
+            deque[EventRow](),
+        )  # what was read, and is to be followed
+        self._known, self._until = 0, 0.0  # rounds that are in the snapshot; and until when all is known
         self._past = self._settles = self._refreshed = 0.0
-        self._restored = sealed is not None  # what is released may have been drawn before
+        self._published = 0.0  # when the last menu was there, at the latest; 0: it was another trainer's
         self.overruns = 0
-        """How often a release took longer than its allowance: who looks at the clock may learn something from that."""
+        """How often a menu was ready after its time: who looks at the clock may learn something from that."""
 
-    # One step: everything that has happened by now, in the order of time.
+    @property
+    def version(self) -> int:
+        """Of the last menu that was published; 0 where there is none."""
+        return self._kept.version
 
-    def step(self) -> None:
-        """Do all that is to be done by now."""
-        if not self._kept.version:
-            self.learner.release()
-            self._publish(self._store.now(), drew=False)
-            rehearse(self.facts, self._reader)
-        events = self._store.events(self.number, self._kept.events)
-        if events:
-            self._store.stop_leases(self._epoch, self.number)
-            self._marks.reached("leases stopped")
-        if self.learner.due():  # it was due before a crash, and is due without anything else happening
+    @property
+    def moment(self) -> float:
+        """When something is to be done next, should nothing be leased or changed before; infinity: nothing."""
+        return self._moment(self._waits[0]) if self._waits else math.inf
+
+    def knows(self, change: Change) -> bool:
+        """Whether that is no news."""
+        return change.leased <= self.learner.rounds and change.event <= self._kept.events
+
+    # Everything that has happened by now, one thing after the other in the order of time. What several placements of a
+    # population write into its ledger is in that order as well: else it would tell when the trainer got to which.
+
+    def look(self, until: float | None = None) -> None:
+        """Read what has happened. `until`: a time that was written down; unless given, one is, where it is needed."""
+        if self._kept.version and self.learner.due():  # before a crash, and without anything else happening
             self._release(self._store.now())
-        leases, until = self._known_by_now()
-        self._follow(leases, until)
-        if events:
-            for lease in leases:  # of moments ago: an event is after all rounds that were handed out
-                self._register(lease)
-            self._change(events)
-        self._allow()
+        self._leases, self._until = self._known_by_now(until)
+        self._events = deque(self._store.events(self.number, self._kept.events))
+        self._known = self.learner.rounds
 
-    def _known_by_now(self) -> tuple[deque[LeaseRow], float]:
+    def _known_by_now(self, until: float | None) -> tuple[deque[LeaseRow], float]:
         """Leases that are not registered yet, and the time up to which all is known of all of them.
 
         Where something is settled by now, a time is written down first, before which nothing is written later; then all
         leases are read, those that wait once more: what became of them was said after they were taken.
         """
-        until = self._store.now()  # once: what is settled a moment later is for the next time
-        if not self._waits or self._moment(self._waits[0]) >= until:
+        now = (
+            self._store.now() if until is None else until
+        )  # what is settled a moment later is for the next time
+        if not self._waits or self._moment(self._waits[0]) >= now:
             first = self._waits[-1].end if self._waits else self._door.settled
             leases = deque(self._store.leases(self.number, first))
             if self._waits or not leases:
-                return leases, until
-        until, first = (
-            self._store.beat(self.beats_as),
-            self._waits[0].first if self._waits else leases[0].first,
-        )
+                return leases, now
+        first = self._waits[0].first if self._waits else leases[0].first
+        now = self._written() if until is None else until
         found, many = self._store.leases(self.number, first), len(self._waits)
         self._waits = deque(found[:many])
-        return deque(found[many:]), until
+        return deque(found[many:]), now
 
     def _moment(self, lease: LeaseRow) -> float:
         """When all rounds up to the end of that lease, which is the oldest, are settled."""
         return max(self._settles, lease.expires_at + self.facts.deadline)
 
-    def _follow(self, leases: deque[LeaseRow], until: float) -> None:
-        """Leases that were taken, and rounds that are settled, before `until`."""
-        known = self.learner.rounds
-        while True:
-            taken = leases[0].at if leases else math.inf
-            settles = self._moment(self._waits[0]) if self._waits else math.inf
-            if min(taken, settles) >= until:
-                return
-            if taken <= settles:
-                lease = leases.popleft()
-                if lease.first < known:  # it is in the snapshot already
-                    self._waits.append(lease)
-                else:
-                    self._register(lease)
+    def _times(self) -> tuple[float, float, float]:
+        """When the next lease was taken, the next rounds are settled, an operator did something next."""
+        return (
+            self._leases[0].at if self._leases else math.inf,
+            self._moment(self._waits[0]) if self._waits else math.inf,
+            self._events[0].at if self._events else math.inf,
+        )
+
+    @property
+    def next(self) -> float:
+        """When that happened which is to be followed next; infinity: nothing, of all that is known."""
+        if not self._kept.version:
+            return self._made_at
+        at = min(self._times())
+        return at if at < self._until else math.inf
+
+    def follow(self) -> None:
+        """Do what follows from what happened next."""
+        at, (taken, settles, _) = self.next, self._times()
+        if not self._kept.version:
+            self.learner.release()
+            self._publish(at)
+            rehearse_once(self.facts, self._reader)
+        elif at < min(taken, settles):
+            self._change(self._events.popleft())
+        else:
+            if at < taken:
+                self._settle(at)
+            elif (lease := self._leases.popleft()).first < self._known:  # it is in the snapshot already
+                self._waits.append(lease)
             else:
-                self._settle(settles)
-            self._release(min(taken, settles))
+                self._register(lease)
+            self._release(at)
+            self._allow(at)
 
     def _register(self, lease: LeaseRow) -> None:
         if lease.first != self.learner.rounds:
@@ -196,8 +232,6 @@ class Placement:
         while self._waits and self._waits[0].expires_at + self.facts.deadline <= at:
             self._take_in(self._waits.popleft())
         self._settles = self._clock.now = at
-        if (note := self._heard.published(self._door.settled, self.learner.policy.frame.secret)) is not None:
-            self._store.beat(f"heard {self._name}", noted(note))
 
     def _take_in(self, lease: LeaseRow) -> None:
         """All that is known of a lease whose deadline has passed: who came, and what was said in time."""
@@ -220,19 +254,17 @@ class Placement:
 
     def _release(self, at: float) -> None:
         """Publish what is due at that time; or, now and then, a snapshot alone."""
+        heard = self._heard.published(self._door.settled, self.learner.policy.frame.secret)
+        self._kept.note = heard or self._kept.note
         if self.learner.due():
             self._erase(at)
-            before = len(self._ledger.drawn)
             self._marks.reached("due")
             self.learner.release()
             self._marks.reached("drawn")
-            new = self._ledger.drawn[before:]
-            drew = self._restored or any(not each.name.endswith(".plan") for each in new)
-            self._restored &= not new  # as long as nothing is drawn, all of it is found
-            self._publish(at, drew=drew)
-        elif at >= self._refreshed + REFRESHED:
+            self._publish(at)
+        elif heard is not None or at >= self._refreshed + REFRESHED:
             self._erase(at)
-            self._publish(at, drew=False)
+            self._publish(at)
 
     def _erase(self, at: float) -> None:
         """Who asked for it before that time is in no later release; nothing that was added up is taken off."""
@@ -244,52 +276,70 @@ class Placement:
 
     # What operators do.
 
-    def _change(self, events: list[EventRow]) -> None:
-        """Items appear or retire, after all rounds that were handed out."""
-        numbers = {name: item for item, name in enumerate(self.facts.items)}
-        for event in events:
-            if event.kind == "items":
-                change = msgspec.json.decode(event.body, type=ItemChange)
-                with suppress(InvalidInput):  # of a learner whose items are always the same
-                    self.learner.appear([numbers[name] for name in change.appear if name in numbers])
-                    self.learner.retire([numbers[name] for name in change.retire if name in numbers])
-            self._kept.events = event.seq
+    def _change(self, event: EventRow) -> None:
+        """Items appear or retire, after all rounds that were handed out; since then none is."""
+        handed_out = self._store.stop_leases(
+            self._epoch, self.number
+        )  # also by menus that came after the event
+        self._marks.reached("leases stopped")
+        while self._leases:
+            self._register(self._leases.popleft())
+        if handed_out > self.learner.rounds:  # by such a menu, where that was too late for it
+            for lease in self._store.leases(self.number, self.learner.rounds):
+                self._register(lease)
+        if event.kind == "items":
+            numbers = {name: item for item, name in enumerate(self.facts.items)}
+            change = msgspec.json.decode(event.body, type=ItemChange)
+            with suppress(InvalidInput):  # of a learner whose items are always the same
+                self.learner.appear([numbers[name] for name in change.appear if name in numbers])
+                self.learner.retire([numbers[name] for name in change.retire if name in numbers])
+        self._kept.events = event.seq
         self._marks.reached("changed")
-        now = self._store.now()
-        self._erase(now)
+        self._erase(event.at)
         self.learner.release()
-        self._publish(now, drew=True)
+        self._publish(event.at)
 
     # Publishing.
 
-    def _publish(self, at: float, *, drew: bool) -> None:
-        """Menu, limits, snapshot and deletions at once; `drew`: it is made of something that people said since."""
+    def _publish(self, at: float) -> None:
+        """Menu, limits, snapshot and deletions at once, for what happened at that time."""
         learner, settled, version = self.learner, self._door.settled, self._kept.version + 1
         key = self._keys.new(self.number)
         self._marks.reached("key made")
-        now = self._store.now()
-        kept = [(number, min(since, now)) for number, since in self._kept.keys]
-        self._kept.keys = [*(each for each in kept if each[1] >= self._oldest(at)), (key.number, math.inf)]
+        there = self._published or self._store.now()
+        kept = [(number, min(since, there)) for number, since in self._kept.keys[:-1]]
+        kept = [*(each for each in kept if each[1] >= self._oldest(at)), *self._kept.keys[-1:]]
+        self._kept.keys = [*kept, (key.number, math.inf)]  # the last one is in use until this menu is there
         self._kept.version, self._kept.learner = version, learner.snapshot()
         self._kept.heard = self._heard.snapshot()
         sealed = self._keys.seal_snapshot(
             self.number, key, zlib.compress(msgspec.msgpack.encode(self._kept), level=1)
         )
         mine = sum(f"@{self._name}." in each.name for each in self._ledger.drawn)
-        menu = public_menu(learner, version, releases=mine, head=self._ledger.head, seal=str(key))
+        spent = self._ledger.spent(), self._ledger.budget.epsilon
+        menu = public_menu(
+            learner,
+            version,
+            releases=mine,
+            head=self._ledger.head,
+            spent=spent,
+            heard=self._kept.note,
+            seal=str(key),
+        )
         self._past = self._limit()
         publication = Publication(
             self.number, msgspec.json.encode(menu), version, menu.first, menu.end, int(self._past),
-            self._effective(at, drew), sealed, settled,
+            self._planned(at), sealed, settled, self.facts.tick,
         )  # fmt: skip
-        self._keys.note(self.facts.population, menu.head)
+        self._keys.note(self.facts.population, menu.head, self._epoch)
         self._marks.reached("sealed")
         before = self._keys.of(self.number)  # of whoever leads after this trainer none is among them
-        self._store.publish(self._epoch, publication)
+        effective = self._store.publish(self._epoch, publication)
+        self.overruns += effective > publication.effective_at
+        self._published = self._store.now()
         self._marks.reached("published")
         self._refreshed, self._kept.learner = at, b""
-        for number in before - {number for number, _ in self._kept.keys}:
-            self._keys.drop(self.number, number)
+        self._keys.drop(self.number, *(before - {number for number, _ in self._kept.keys}))
         self._marks.reached("keys dropped")
 
     def _oldest(self, at: float) -> float:
@@ -297,14 +347,13 @@ class Placement:
         waits = self._waits or self._store.leases(self.number, self._door.settled)
         return min(at, waits[0].at if waits else at) - STALE
 
-    def _effective(self, at: float, drew: bool) -> float:
-        """The first whole tick after the allowance: a function of public times; where that is over, the next tick."""
-        tick, now = self.facts.tick, self._store.now()
-        planned = math.ceil((at + self.facts.allowance if drew else now) / tick) * tick
-        if planned >= now:
-            return planned
-        self.overruns += drew
-        return math.ceil(now / tick) * tick
+    def _planned(self, at: float) -> float:
+        """When that is seen which follows from what happened at that time: a function of public facts."""
+        return math.ceil((at + self.facts.allowance) / self.facts.tick) * self.facts.tick
+
+    def _effective(self, at: float) -> float:
+        """The same; where that is over, the next tick."""
+        return max(self._planned(at), math.ceil(self._store.now() / self.facts.tick) * self.facts.tick)
 
     def _limit(self) -> int:
         """No round from this one on may be handed out: by the menu, the horizon, and what memory was made for."""
@@ -312,8 +361,8 @@ class Placement:
         ends = (self._door.settled + in_flight(self.facts), menu.end, self.learner.horizon)
         return min(end for end in ends if end is not None)
 
-    def _allow(self) -> None:
-        """Let more rounds be handed out, since others are settled."""
+    def _allow(self, at: float) -> None:
+        """Let more rounds be handed out, since others were settled at that time."""
         if (limit := self._limit()) >= self._past + max(1, in_flight(self.facts) // 8):
-            self._store.allow(self._epoch, self.number, limit)
+            self._store.allow(self._epoch, self.number, limit, self._effective(at))
             self._past = limit

@@ -1,7 +1,7 @@
 """A rehearsal: a learner for a few made-up people, with a ledger of its own, so that compiled code is loaded.
 
 That takes a second or two, which the first release of a placement would take longer. It is done when its first menu
-has been published: nobody can have answered by then.
+has been published: nobody can have answered by then. Of many placements of one kind the first rehearses for all.
 """
 
 from __future__ import annotations
@@ -24,10 +24,30 @@ PEOPLE, ROUNDS = 2_000, 400
 """For how many people the learner is made, and how many of them come."""
 
 
+_REHEARSED = set[tuple[object, ...]]()
+
+
+def rehearse_once(facts: PlacementFacts, reader: AnswerReader) -> None:
+    """Rehearse, unless a placement of that kind did in this process."""
+    kind = (
+        facts.learner, facts.feedback, facts.objective, facts.delta == 0, facts.people is None, bool(facts.contexts),
+        facts.private_contexts, facts.exclusions, bool(facts.pinned or facts.caps), bool(facts.heard),
+    )  # fmt: skip
+    if kind not in _REHEARSED:
+        _REHEARSED.add(kind)
+        rehearse(facts, reader)
+
+
 def rehearse(facts: PlacementFacts, reader: AnswerReader) -> None:
     """Choose, answer and release once, as the learner of these facts does; what it learns is thrown away."""
     few = msgspec.structs.replace(
-        facts, items=facts.items[: max(2 * facts.slots, 8)], people=PEOPLE, pinned={}, caps=()
+        facts,
+        items=facts.items[: max(2 * facts.slots, 8)],
+        people=PEOPLE,
+        pinned={},
+        caps=(),
+        retention=None,
+        sample=1,
     )
     now = [0.0]
     with suppress(DiminuendoError):  # so few items or people are none that it could be made for

@@ -1,35 +1,41 @@
-"""The trainer's loop: every placement in turn, each by itself, as long as no other trainer leads.
+"""The trainer's loop: of the populations that it leads, every placement to which something has happened.
 
-What goes wrong with one placement is kept to it: it is begun again from its last snapshot, a little later each time,
-and a public note says that it waits, and not why. Of why, the log has the kind of error and the line of code.
+Several trainers, on any machines, share the populations of a store (sharing.py). What costs time is what happens: one
+question tells which placements have new leases or events, and the agenda which ones have come to a public moment.
+Where another trainer leads a population, what this one writes of it is refused; it lets go of that one alone.
 """
 
 from __future__ import annotations
 
+import threading
 import time
-import traceback
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
-import msgspec
-
-from diminuendo.errors import LedgerInUse, StoreUnavailable, Superseded
-from diminuendo.privacy.ledger import Ledger
+from diminuendo.errors import LedgerDamaged, StoreUnavailable, Superseded
 from diminuendo.randomness.coins import Coins
 from diminuendo.service.log import Log
-from diminuendo.service.records import PlacementFacts, PopulationFacts
 from diminuendo.service.store import PlacementRow, Store, put_back
-from diminuendo.service.trainer.keys import Keys
-from diminuendo.service.trainer.made import budget_of
+from diminuendo.service.trainer.agenda import Agenda
+from diminuendo.service.trainer.halves import read_masters
 from diminuendo.service.trainer.placement import Marks, NoMarks, Placement
+from diminuendo.service.trainer.population import Parts, Population
+from diminuendo.service.trainer.sharing import NOBODY, Sharing
+from diminuendo.service.trainer.witnesses import LISTENS, STOPPED, Witnesses
 
-POLL, LONGEST_WAIT, BEAT = 0.05, 60.0, 5.0
-"""Seconds: between two looks at the store; at most until a placement that failed is tried again; between beats."""
+POLL, LOOKS, BEAT = 0.05, 1.0, 2.0
+"""Seconds: between two questions what changed; between looks at who leads what; between beats."""
+AT_ONCE = 100
+"""Populations that are taken between two steps: each is a write of its own."""
+WELL = "well"
+"""What a trainer notes that has not stopped; how much was spent menus say, when they are in effect."""
+LEAVES = 5.0
+"""Seconds for which a trainer that is stopped hands over what it leads."""
 
 
 class Trainer:
-    """Leads from when it is made: whoever led before writes nothing any more."""
+    """One trainer of a store, known by its name: no other may have it at the same time."""
 
     def __init__(
         self,
@@ -37,99 +43,229 @@ class Trainer:
         keys: str | Path,
         *,
         name: str = "trainer",
+        in_store: bool = False,
+        listens: float = LISTENS,
         coins: Callable[[], Coins | None] = lambda: None,
         marks: Marks | None = None,
         log: Log | None = None,
     ) -> None:
-        """`keys`: the folder of its keys, which is not where the store is. `coins`: for tests."""
+        """`keys`: the folder of its keys, which is not where the store is. `in_store`: whether their secret halves are
+        in the store, sealed with a master key that lies in the folder. `listens`: seconds from when it leads until it
+        pays for anything. `coins`: for tests."""
         put_back.refuse_older(store, Path(keys))
-        self._store, self._keys, self._coins, self._folder = store, Keys(keys), coins, Path(keys)
-        self._marks = NoMarks() if marks is None else marks
-        self._log = log or Log()
-        self.name, self.epoch = name, store.lead(name)
-        self._ledgers: dict[str, Ledger] = {}
-        self.placements: dict[int, Placement] = {}
-        """Those that are well, by number."""
-        self.failures: dict[int, str] = {}
-        """Of those that wait: what kind of error it was, and where. For the operator's eyes."""
-        self._failed: dict[int, tuple[float, float]] = {}  # until when each waits, and how long that was
-        self._beat, self._spent = (
-            0.0,
-            dict[str, tuple[str, float]](),
-        )  # by population: at which head, how much
+        self.name, self._store, self._folder, self._log = name, store, Path(keys), log or Log()
+        self._agenda, self._sharing, self._witnesses = Agenda(), Sharing(name), Witnesses()
+        self._parts = Parts(
+            store, self._folder, read_masters(self._folder) if in_store else None, self._agenda, coins,
+            NoMarks() if marks is None else marks, self._log, self._write_time,
+        )  # fmt: skip
+        self.led: dict[str, Population] = {}
+        """The populations that it leads, by name."""
+        self._rows: dict[int, PlacementRow] = {}
+        self._numbers: dict[str, list[int]] = {}  # by population
+        self._since = 0.0  # what happened before is known
+        self._tried: dict[str, int] = {}  # epochs that it may have got, though the store did not say so
+        self._before: dict[str, int] | None = None  # epochs of whoever had its name before it began
+        self._beat, self._looked, self._written, self._older = 0.0, 0.0, 0.0, False
+        self._notes: dict[str, tuple[float, str]] = {}  # everybody's, when it looked last
+        self._pause = listens
 
     def __repr__(self) -> str:
-        return f"<Trainer {self.name}, epoch {self.epoch}>"
+        return f"<Trainer {self.name} of {', '.join(self.led)}>"
+
+    @property
+    def placements(self) -> dict[int, Placement]:
+        """Those that are well, by number."""
+        return {number: each for one in self.led.values() for number, each in one.placements.items()}
+
+    @property
+    def failures(self) -> dict[int, str]:
+        """Of those that wait: what kind of error it was, and where. For the operator's eyes."""
+        return {number: said for one in self.led.values() for number, said in one.failures.items()}
 
     def run(self, go_on: Callable[[], bool] = lambda: True, poll: float = POLL) -> None:
-        """Until another trainer leads, or `go_on` says no. Where the store is away, it is asked again."""
-        while go_on():
-            with suppress(StoreUnavailable):
-                self.step()
-            time.sleep(poll)
+        """Until `go_on` says no. Where the store is away, it is asked again."""
+        with self._beating():
+            while go_on():
+                with suppress(StoreUnavailable):
+                    self.step()
+                time.sleep(poll)
+        self.leave()
+
+    @contextmanager
+    def _beating(self) -> Iterator[None]:
+        """Beat beside the loop: a release may take longer than others wait for a beat."""
+        over = threading.Event()
+
+        def beat() -> None:
+            while not over.wait(BEAT):
+                with suppress(StoreUnavailable):
+                    self._say_well()
+
+        thread = threading.Thread(target=beat, name="beat", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            over.set()
+            thread.join()
 
     def step(self) -> None:
         """All that is to be done by now."""
-        now = self._store.now()
+        now, self._written = self._store.now(), 0.0
         if now >= self._beat + BEAT:
-            self._beat = self._store.beat(self.name, msgspec.json.encode(self._accounts()).decode())
-            with suppress(OSError):  # no room for it: then an earlier time is noted, and it is tried again
-                put_back.note(self._folder, self._beat)
-        for row in self._store.placements():
-            if self._failed.get(row.number, (0.0, 0.0))[0] > now:
-                continue
-            try:
-                self._of(row).step()
-                self._failed.pop(row.number, None)
-                self.failures.pop(row.number, None)
-            except Superseded:
-                raise
-            except Exception as error:
-                self._log.fault(error, placement=row.name)
-                where = traceback.extract_tb(error.__traceback__)[-1]
-                self.failures[row.number] = f"{type(error).__name__} in {where.name}, line {where.lineno}"
-                self._begin_again(row, now)
-
-    def _accounts(self) -> dict[str, tuple[float, float]]:
-        """Of each population what was spent and its budget, as epsilons: public, as ledgers are."""
-        for name, ledger in self._ledgers.items():
-            if self._spent.get(name, ("", 0.0))[0] != ledger.head:
-                self._spent[name] = ledger.head, ledger.spent()
-        return {name: (self._spent[name][1], ledger.budget.epsilon) for name, ledger in self._ledgers.items()}
-
-    def _of(self, row: PlacementRow) -> Placement:
-        if row.number not in self.placements:
-            ledger = self._ledger(row).named(row.name)
-            self.placements[row.number] = Placement(
-                row, self._store, self.epoch, self._keys, ledger, self._marks, self._coins()
+            self._say_well()
+        if self._older:
+            raise LedgerDamaged(
+                "The store does not know any more when this trainer was well: it was put back while it ran. Put the "
+                "newest one back; or begin new populations, with a new store, for people to come."
             )
-        return self.placements[row.number]
+        if now >= self._looked + LOOKS:
+            self._look(now)
+        due, until = self._due(now), None
+        if any(len(self._numbers[name]) > 1 for name in due):  # then what was earlier comes first
+            until = self._write_time()
+            due = self._due(until)
+        noted = {name.removeprefix("placement ") for name, (_, note) in self._notes.items() if note}
+        for name, rows in due.items():
+            if (population := self.led.get(name)) is None or population.stopped:
+                for row in rows:
+                    self._agenda.drop(row.number)
+                continue
+            listens = max(population.since + self._pause, now + POLL) if self._listens(population) else 0.0
+            try:
+                for number, moment in population.step(rows, now, until, listens, noted).items():
+                    self._agenda.put(number, moment)
+            except Superseded:
+                self._let_go(population)
 
-    def _ledger(self, row: PlacementRow) -> Ledger:
-        if row.population not in self._ledgers:
-            books, head = self._store.books(row.population, self.epoch), self._keys.noted(row.population)
-            budget = None
-            if not books.lines.read():
-                facts = msgspec.json.decode(self._store.populations()[row.population], type=PopulationFacts)
-                budget = budget_of(facts, msgspec.json.decode(row.facts, type=PlacementFacts))
-            self._ledgers[row.population] = Ledger.on(books, budget, expect=head)
-        return self._ledgers[row.population]
+    def leave(self) -> None:
+        """Hand over what it leads, so that nobody waits for a trainer that is not there any more."""
+        until = time.monotonic() + LEAVES
+        with suppress(StoreUnavailable):
+            for population in list(self.led.values()):
+                if time.monotonic() < until:
+                    with suppress(Superseded):
+                        self._hand_over(population)
+            self._store.beat(self.name)
 
-    def _begin_again(self, row: PlacementRow, now: float) -> None:
-        """Forget what is in memory of a placement, and try later. Where its ledger has failed, so have its others."""
-        self.placements.pop(row.number, None)
-        wait = min(LONGEST_WAIT, 2 * self._failed.get(row.number, (0.0, 0.5))[1])
-        self._failed[row.number] = now + wait, wait
-        try:
-            self._ledger(row).named(row.name).let_go()
-        except LedgerInUse:  # the last entry was interrupted: it is opened again, and so is whoever is on it
-            del self._ledgers[row.population]
-            others = {each.number for each in self._store.placements() if each.population == row.population}
-            self.placements = {
-                number: each for number, each in self.placements.items() if number not in others
-            }
-        except Superseded:
-            raise
-        except Exception:  # it could not be opened either
-            self._ledgers.pop(row.population, None)
-        self._store.beat(f"placement {row.name}", "waits, and is tried again")
+    # What happened.
+
+    def _due(self, now: float) -> dict[str, list[PlacementRow]]:
+        """By population the placements to which something has happened that they do not know, or whose moment it is."""
+        since, changes = self._store.changed(self._since)
+        for number, change in changes.items():
+            placement = self._placement(number)
+            if placement is None or not placement.knows(change):
+                self._put(number)
+        self._since, found = since, dict[str, list[PlacementRow]]()
+        for number in self._agenda.due(now):
+            found.setdefault(self._rows[number].population, []).append(self._rows[number])
+        return found
+
+    def _placement(self, number: int) -> Placement | None:
+        """A placement that is open."""
+        row = self._rows.get(number)
+        population = None if row is None else self.led.get(row.population)
+        return None if population is None else population.placements.get(number)
+
+    def _put(self, number: int) -> None:
+        """Something has happened to a placement."""
+        if number not in self._rows:
+            self._read_rows()
+        if self._rows[number].population in self.led:
+            self._agenda.put(number, 0.0)
+
+    def _read_rows(self) -> None:
+        self._rows = {row.number: row for row in self._store.placements()}
+        self._numbers = {name: [] for name in self._store.populations()}
+        for row in self._rows.values():
+            self._numbers[row.population].append(row.number)
+
+    def _write_time(self) -> float:
+        """A time before which nothing is written later; one for all that is done in a step."""
+        if not self._written:
+            self._written = self._store.beat(f"settled by {self.name}")
+        return self._written
+
+    # Beats.
+
+    def _say_well(self) -> None:
+        """Beat, unless the store has forgotten the last one."""
+        last = self._beat  # first: another thread may beat meanwhile
+        self._older = self._older or self._store.beats().get(self.name, (0.0, ""))[0] < last
+        if self._older:
+            return
+        self._beat = self._store.beat(self.name, WELL)
+        with suppress(OSError):  # no room for it: then an earlier time is noted, and it is tried again
+            put_back.note(self._folder, self.name, self._beat)
+
+    # Who leads what.
+
+    def _look(self, now: float) -> None:
+        """Take what is to be led, hand over what is not, and compare what front ends have seen."""
+        self._notes = self._store.beats()
+        leaders = (
+            self._store.leaders()
+        )  # after the notes: of what it leads, nobody else published what is in them
+        for population in list(self.led.values()):
+            if leaders.get(population.name, NOBODY).epoch != population.epoch:
+                self._let_go(population)
+        own = {name: leader.epoch for name, leader in leaders.items() if leader.name == self.name}
+        self._before = own if self._before is None else self._before
+        gone = [
+            name for name, epoch in own.items() if epoch in (self._before.get(name), self._tried.get(name))
+        ]
+        shares = self._sharing.look(
+            self._store.populations(), leaders, self._notes,
+            {name: each.epoch for name, each in self.led.items()}, gone, now,
+        )  # fmt: skip
+        for name in shares.give:
+            with suppress(Superseded):
+                self._hand_over(self.led[name])
+        for name, after in shares.take[:AT_ONCE]:
+            self._lead(name, after)
+        self._looked = now if len(shares.take) <= AT_ONCE else 0.0
+        self._compare()
+
+    def _lead(self, name: str, after: int) -> None:
+        self._tried[name] = after + 1
+        with suppress(Superseded):  # somebody was faster
+            population = Population(
+                name, self._store.lead(name, self.name, after), self._store.now(), self._parts
+            )
+            population.stopped = bool(self._notes.get(f"population {name}", (0.0, ""))[1])
+            self.led[name] = population
+            self._log.say("led", trainer=self.name, population=name)
+            if name not in self._numbers:
+                self._read_rows()
+            for number in self._numbers[name]:
+                self._agenda.put(number, 0.0)
+        del self._tried[name]
+
+    def _hand_over(self, population: Population) -> None:
+        """Between two steps, so that nothing is under way."""
+        self._let_go(population)
+        self._store.lead(population.name, "", population.epoch)
+
+    def _let_go(self, population: Population) -> None:
+        del self.led[population.name]
+        for number in self._numbers.get(population.name, ()):
+            self._agenda.drop(number)
+        self._log.say("let go", trainer=self.name, population=population.name)
+
+    # Whether the store is what people have seen.
+
+    def _listens(self, population: Population) -> bool:
+        """Whether a front end may not have said yet what it has seen."""
+        return self._pause > 0 and self._looked < population.since + self._pause
+
+    def _compare(self) -> None:
+        """Stop populations of which somebody has seen what is not in the store."""
+        self._witnesses.hear(self._notes)
+        for row in self._rows.values():
+            population = self.led.get(row.population)
+            if population is not None and not population.stopped and population.lacks(row, self._witnesses):
+                population.stopped = True
+                self._store.beat(f"population {population.name}", STOPPED)
+                self._log.say("put back", trainer=self.name, population=population.name)

@@ -150,6 +150,10 @@ def command(simulation: Simulation) -> str:
         words += ["--late", first.late]
     if first.answering < 1:
         words += ["--answering", _written(first.answering)]
+    if simulation.retention is not None:
+        words += ["--retention", str(simulation.retention)]
+    if simulation.sample > 1:
+        words += ["--sample", str(simulation.sample)]
     if (
         simulation.rules is not None
     ):  # slots of their own, and pins elsewhere than in the first slots, have no option

@@ -147,7 +147,7 @@ class OnePerType:
 
     def begin(self, occasion: Occasion) -> Callable[[], Chosen]:
         """A chain for each type, or, where all are shown the same, perhaps around that slate; with cells."""
-        number, first, people, _ = occasion
+        number, first, people, *_ = occasion
         evidence = [column.evidence for column in self.columns]
         shares = self._counts.shares_since(first, number, people)
         sizes = [

@@ -1,0 +1,42 @@
+"""What stores take of what they are given: whole rows, and nothing that would take others along."""
+
+from __future__ import annotations
+
+import msgspec
+
+from diminuendo.service.records import Report
+from diminuendo.service.store import AnswerRow, VisitRow
+
+AT_ONCE = 10_000
+"""Answers that are read at a time; others may write in between."""
+
+LARGEST = 2**24
+"""Bytes: no sealed answer is longer."""
+
+PART = 2**19
+"""Bytes of a snapshot that are written at a time."""
+
+PERSON = 16
+"""Bytes that stand for a person."""
+
+
+def is_number(*given: object) -> bool:
+    """Whether these are whole numbers that a database can hold, 0 or more."""
+    return all(type(number) is int and 0 <= number < 2**63 for number in given)
+
+
+def is_answer(row: AnswerRow) -> bool:
+    """Whether it is an answer to some round."""
+    sealed = isinstance(row.sealed, bytes) and len(row.sealed) <= LARGEST
+    return sealed and is_number(row.placement, row.round)
+
+
+def is_visit(row: VisitRow) -> bool:
+    """Whether it is somebody's visit."""
+    whole = is_number(row.placement, row.round, row.visits) and isinstance(row.key, bytes)
+    return whole and isinstance(row.person, bytes) and len(row.person) == PERSON
+
+
+def report_of(said: bytes | None) -> Report | None:
+    """What a front end said of a lease, as it was kept."""
+    return None if said is None else msgspec.json.decode(said, type=Report)

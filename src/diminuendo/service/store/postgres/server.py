@@ -1,0 +1,340 @@
+"""A PostgreSQL server that any number of processes of any number of machines write to, in whole transactions.
+
+A process has a few connections, all of one thread that waits for them; whoever asks waits for that thread. A connection
+that was lost is opened again by whoever asks next. Nothing is kept in a session: each transaction says by itself how it
+is to be committed and whom it may wait for, and holds its locks no longer than it lasts; so a pooler may stand between,
+also one that gives each transaction another connection. What PostgreSQL complains of becomes `StoreUnavailable`, with
+fixed words: its own may have values in them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any, Protocol, TypeVar
+from urllib.parse import urlsplit
+
+from diminuendo._extras import extra
+from diminuendo.errors import DiminuendoError, InvalidInput, StoreUnavailable, refuse_copies
+from diminuendo.service.store.led import Led
+from diminuendo.service.store.postgres.schema import NO_PLACEMENT, SCHEMA, STEPS
+
+with extra("postgres"):
+    import asyncpg
+
+T = TypeVar("T")
+
+
+class Db(Protocol):
+    """A connection, as far as it is used here."""
+
+    async def execute(self, query: str, *values: Any) -> str:
+        """One statement; or several, where there are no values. What was done, and to how many rows."""
+        ...
+
+    async def fetch(self, query: str, *values: Any) -> list[Any]:
+        """All rows that a query finds."""
+        ...
+
+    async def fetchval(self, query: str, *values: Any) -> Any:
+        """The first value of the first row; None where there is none."""
+        ...
+
+    async def copy_records_to_table(self, table: str, **how: Any) -> str:
+        """Many rows into a table."""
+        ...
+
+    async def close(self, *, timeout: float) -> None:
+        """Say goodbye."""
+        ...
+
+    def terminate(self) -> None:
+        """Hang up."""
+        ...
+
+    def is_closed(self) -> bool:
+        """Whether it is gone."""
+        ...
+
+    def is_in_transaction(self) -> bool:
+        """Whether it is in the midst of something."""
+        ...
+
+
+Work = Callable[[Db], Awaitable[T]]
+
+CONNECTIONS = 4
+"""Connections of one process at most."""
+PATIENCE = 5.0
+"""Seconds for which a connection is waited for; `writing` in schema.py waits as long for whoever writes."""
+LONGEST = 60.0
+"""Seconds that one statement may take."""
+TRIES = 3
+"""How often a transaction is tried that PostgreSQL has undone because of others."""
+BEGIN = "BEGIN; SET LOCAL idle_in_transaction_session_timeout = '3s'; "
+WRITE = f"{BEGIN}SELECT {SCHEMA}.writing()"
+LOCK = "SELECT pg_advisory_xact_lock(1684630889, 2)"
+"""One at a time makes tables."""
+
+UNDONE = ("40001", "40P01")
+WORDS = {
+    "53100": "its disk is full; make room and try again",
+    "53300": "it has no connection left; allow more, or fewer processes",
+    "53": "it lacks memory or room; try again",
+    "55P03": "others have held it for too long; try again",
+    "57014": "others have held it for too long; try again",
+    "25006": "it may not be written to: it is a copy of another one, or was set so; name the one that is written to",
+    "42501": "its role may not do that; see `diminuendo roles`",
+    "28": "it refused the role or its password; check the address, and where the password is kept",
+    "3D": "it has no database of that name; make one",
+    "57": "it is starting, stopping or was stopped; try again",
+    "08": "it cannot be reached; check the address, and that it runs",
+    "22": "it cannot hold what was given",
+}
+"""What is said of PostgreSQL's own errors, by how their codes begin."""
+
+OTHERS = """
+SELECT count(*) FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace
+WHERE relkind IN ('r', 'p', 'm') AND nspname NOT IN ('pg_catalog', 'information_schema', 'pg_toast')
+AND nspname NOT LIKE 'pg_temp%'
+AND NOT EXISTS (SELECT FROM pg_depend WHERE objid = pg_class.oid AND deptype = 'e')
+"""
+"""How many tables there are that no extension brought."""
+
+
+class PostgresServer:
+    """The database of that address, with tables of ours; made if there are none.
+
+    `filling`: opened by who moves another store to it, and else refused as long as that is not done.
+    """
+
+    __getstate__ = refuse_copies
+
+    def __init__(self, address: str, *, filling: bool = False) -> None:
+        self.name, self._address = shown(address), address
+        self._owner, self._closed = os.getpid(), False
+        self._loop = asyncio.new_event_loop()
+        self._idle: list[Db] = []
+        self._places = asyncio.Semaphore(CONNECTIONS)
+        self._thread = threading.Thread(target=self._loop.run_forever, name="postgres", daemon=True)
+        self._thread.start()
+        try:
+            self.run(self._prepare, begin=None)
+            self._check(filling)
+        except BaseException:
+            self.close()
+            raise
+
+    def __repr__(self) -> str:
+        return f"<PostgresServer {self.name}>"
+
+    def close(self) -> None:
+        """Let go of it, when whoever writes has done so."""
+        if self._closed or os.getpid() != self._owner:
+            return
+        self._closed = True
+        asyncio.run_coroutine_threadsafe(self._leave(), self._loop).result()
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    async def _leave(self) -> None:
+        for _ in range(CONNECTIONS):  # nobody else has a place, then
+            await self._places.acquire()
+        for db in self._idle:
+            await _closed(db)
+        self._idle.clear()
+
+    # Asking and writing.
+
+    def rows(self, query: str, *values: Any, again: bool = True) -> list[Any]:
+        """What a query finds; asked once more where its connection was lost meanwhile, unless that would be wrong."""
+
+        async def ask(db: Db) -> list[Any]:
+            return [tuple(row) for row in await db.fetch(query, *values)]
+
+        return self.run(ask, begin=None, again=again)
+
+    def writing(self, work: Work[T], led: Led | None = None) -> T:
+        """One transaction; where it is led, refused unless its trainer still leads, and as long as it lasts."""
+
+        async def fenced(db: Db) -> T:
+            if led is not None:
+                await check_leads(db, led)
+            return await work(db)
+
+        return self.run(fenced)
+
+    def run(self, work: Work[T], begin: str | None = WRITE, *, again: bool = False) -> T:
+        """Something that is done with a connection, in a transaction that begins so; whoever asks waits."""
+        if os.getpid() != self._owner:
+            raise StoreUnavailable(f"{self.name} was opened before this process was forked; open it here.")
+        if self._closed:
+            raise StoreUnavailable(f"The store {self.name} is not available: it is closed.")
+        found, words, wrong = asyncio.run_coroutine_threadsafe(
+            self._attempts(work, begin, again), self._loop
+        ).result()
+        if wrong is not None:
+            raise wrong
+        if words is not None:  # here nothing of the error is left that it came from
+            raise StoreUnavailable(f"The store {self.name} is not available: {words}.")
+        return found  # type: ignore[return-value]  # it is T where nothing was wrong
+
+    async def _attempts(
+        self, work: Work[T], begin: str | None, again: bool
+    ) -> tuple[T | None, str | None, DiminuendoError | None]:
+        """What was found; or what to say of why not; or what was refused."""
+        for left in reversed(range(TRIES)):
+            begun = [begin is None]
+            try:
+                return await self._attempt(work, begin, begun), None, None
+            except DiminuendoError as error:
+                return None, None, error
+            except asyncpg.PostgresError as error:
+                code = error.sqlstate or ""
+                if code == NO_PLACEMENT:
+                    return None, None, InvalidInput("There is no placement of that number.")
+                lost = code.startswith(("57P", "08"))
+                if left and (code in UNDONE or (lost and (again or not begun[0]))):
+                    continue
+                known = [words for begins, words in WORDS.items() if code.startswith(begins)]
+                return None, known[0] if known else f"it failed with code {code or 'unknown'}", None
+            except (asyncpg.InterfaceError, asyncpg.InternalClientError, OSError, TimeoutError) as error:
+                if isinstance(error, ValueError) and not isinstance(error, asyncpg.ClientConfigurationError):
+                    return None, WORDS["22"], None
+                if not (left and (again or not begun[0])):
+                    return None, WORDS["08"], None
+        raise AssertionError
+
+    async def _attempt(self, work: Work[T], begin: str | None, begun: list[bool]) -> T:
+        """`begun`: becomes whether something may have happened."""
+        async with self._connection() as db:
+            if begin is None:
+                return await work(db)
+            await db.execute(begin)
+            begun[0] = True
+            found = await work(db)
+            await db.execute("COMMIT")
+            return found
+
+    @asynccontextmanager
+    async def _connection(self) -> AsyncIterator[Db]:
+        """A connection for a while. One that is in the midst of something afterwards is not used again."""
+        async with self._places:
+            db = None
+            while db is None or db.is_closed():
+                db = self._idle.pop() if self._idle else await self._connected()
+            try:
+                yield db
+            except (DiminuendoError, asyncpg.PostgresError):
+                if db.is_in_transaction() and not db.is_closed():
+                    await db.execute("ROLLBACK")
+                self._keep(db)
+                raise
+            except BaseException:  # it waited too long, say, and what it asked for is still being done
+                db.terminate()
+                raise
+            self._keep(db)
+
+    def _keep(self, db: Db) -> None:
+        if db.is_closed() or db.is_in_transaction():
+            db.terminate()
+        else:
+            self._idle.append(db)
+
+    async def _connected(self) -> Db:
+        db: Db = await asyncpg.connect(
+            self._address, timeout=PATIENCE, command_timeout=LONGEST, statement_cache_size=0
+        )
+        return db
+
+    # Tables.
+
+    async def _prepare(self, db: Db) -> None:
+        """Make the tables, or bring them up to date; refuse what others have made, and who may lose what is written."""
+        for setting in ("synchronous_commit", "fsync", "full_page_writes"):
+            if await db.fetchval(f"SHOW {setting}") == "off":
+                raise InvalidInput(
+                    f"{self.name} has {setting} off: what was acknowledged, and what was paid for, could be lost. Set "
+                    "it to on, for the server, the database and the role."
+                )
+        if (level := await db.fetchval("SHOW transaction_isolation")) != "read committed":
+            raise InvalidInput(
+                f"{self.name} begins transactions as {level}: whoever has waited for others would not see what they "
+                "wrote. Set default_transaction_isolation to read committed, for the database and the role."
+            )
+        if await self._version(db) == len(STEPS):
+            return
+        await db.execute(BEGIN + LOCK)
+        version = await self._version(db)  # somebody may have been faster
+        if not version and await db.fetchval(OTHERS):
+            raise InvalidInput(
+                f"{self.name} is a database with tables of others; give the store a database of its own."
+            )
+        try:
+            for step in STEPS[version:]:
+                await db.execute(step)
+            await db.execute(f"UPDATE {SCHEMA}.store SET version = {len(STEPS)}")
+        except asyncpg.InsufficientPrivilegeError:
+            raise InvalidInput(
+                f"{self.name} has tables of version {version}, this diminuendo needs {len(STEPS)}, and this role may "
+                "not make them. Open it once as who owns the database: `diminuendo serve --check`."
+            ) from None
+        await db.execute("COMMIT")
+
+    async def _version(self, db: Db) -> int:
+        """How many steps were taken; refused are more than are known here."""
+        there = await db.fetchval(
+            "SELECT count(*) FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace "
+            "WHERE nspname = $1 AND relname = 'store'",
+            SCHEMA,
+        )
+        version = int(await db.fetchval(f"SELECT version FROM {SCHEMA}.store")) if there else 0
+        if version > len(STEPS):
+            raise InvalidInput(
+                f"{self.name} was written by a newer diminuendo (tables of version {version}); this one knows "
+                f"{len(STEPS)}. Install that version."
+            )
+        return version
+
+    def _check(self, filling: bool) -> None:
+        ((found,),) = self.rows(f"SELECT filling FROM {SCHEMA}.store")
+        if found and not filling:
+            raise InvalidInput(
+                f"Another store is being moved to {self.name}, and is not there as a whole: run that `diminuendo move` "
+                "again."
+            )
+
+
+async def check_leads(db: Db, led: Led) -> None:
+    """Refuse where another trainer leads; where not, nobody does until this transaction is over."""
+    last = await db.fetchval(
+        "SELECT epoch FROM diminuendo.trainers WHERE population = $1 FOR SHARE", led.population
+    )
+    led.check(last or 0)
+
+
+def shown(address: str) -> str:
+    """An address as it may be shown: without a password, a user, or whatever else it says."""
+    try:
+        parts = urlsplit(address)
+        host = f"{parts.hostname or ''}{f':{parts.port}' if parts.port else ''}"
+        whole = not parts.fragment and "@" not in parts.path + parts.query
+    except ValueError:
+        whole = False
+    if not whole:  # a password with a / in it, say
+        raise InvalidInput(
+            "The address of a PostgreSQL store is postgresql://user@host:port/database, and this one cannot be read. "
+            "In a password write / as %2F, @ as %40, # as %23, ? as %3F and % as %25; or keep it in ~/.pgpass."
+        )
+    return f"postgresql://{host}{parts.path}"
+
+
+async def _closed(db: Db) -> None:
+    try:
+        await db.close(timeout=PATIENCE)
+    except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError):
+        db.terminate()

@@ -1,0 +1,48 @@
+"""Visits in a SQLite store: how many rounds of whom count, and which they were."""
+
+from __future__ import annotations
+
+import json
+
+from diminuendo.errors import refuse_copies
+from diminuendo.service.store import Counted, VisitRow
+from diminuendo.service.store.given import is_visit
+from diminuendo.service.store.sqlite_file import SqliteFile
+
+
+class SqliteVisits:
+    """The visits of everybody who has a name."""
+
+    __getstate__ = refuse_copies
+
+    def __init__(self, file: SqliteFile) -> None:
+        self._file = file
+
+    def count(self, visit: VisitRow) -> Counted:
+        """One visit, in a transaction; what is none counts for nothing."""
+        if not is_visit(visit) or not self._file.rows(
+            "SELECT 1 FROM placements WHERE number = ?", visit.placement
+        ):
+            return Counted(False, visit.round)
+        who = "placement = ? AND person = ?"
+        found = self._file.rows(
+            f"SELECT rounds, last, key FROM visits WHERE {who}", visit.placement, visit.person
+        )
+        rounds, last, key = (json.loads(found[0][0]), *found[0][1:]) if found else ([], -1, b"")
+        before = last if visit.key and visit.key == key else visit.round
+        if before in (*rounds, last):
+            return Counted(before in rounds, before)
+        if counts := len(rounds) < visit.visits:
+            rounds.append(visit.round)
+        self._file.execute(
+            "INSERT OR REPLACE INTO visits (placement, person, rounds, last, key) VALUES (?, ?, ?, ?, ?)",
+            *(visit.placement, visit.person, json.dumps(rounds), visit.round, visit.key),
+        )
+        return Counted(counts, visit.round)
+
+    def rounds_of(self, placement: int, person: bytes) -> list[int]:
+        """Her rounds: those that count, and her last one."""
+        found = self._file.rows(
+            "SELECT rounds, last FROM visits WHERE placement = ? AND person = ?", placement, person
+        )
+        return sorted({*json.loads(found[0][0]), found[0][1]}) if found else []

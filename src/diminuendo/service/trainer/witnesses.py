@@ -1,0 +1,66 @@
+"""Witnesses: front ends have seen what was published; a store that does not have it was put back to an older state.
+
+Whoever draws on such a store draws again, with other noise, what people have seen. In the note of its beat a front end
+says which menu of each placement it shows, and the head that the ledger had then. Where one has seen a later menu than
+there is, or a head that is not in the ledger, nothing more is released in that population, and a public note says so.
+The note stays: those who saw it may be gone tomorrow, and what people were shown is not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from diminuendo.service.store import Store
+
+FRONT_ENDS = "front"
+"""Names of front ends begin with it."""
+LISTENS = 3.0
+"""Seconds for which a trainer that begins to lead listens before it pays for anything: longer than front ends are
+silent (front/front.py)."""
+STOPPED = (
+    "stopped: front ends have seen what is not in this store. It was put back to an older state, and nothing more is "
+    "released here. Put the newest store back; or begin a new population, for people to come."
+)
+
+Seen = dict[str, tuple[int, str]]
+"""By placement the version of a menu and the head of the ledger that it names."""
+
+
+class Witnesses:
+    """What front ends say that they have seen; each note is read once."""
+
+    def __init__(self) -> None:
+        self._read: dict[str, float] = {}
+        self._seen: dict[str, Seen] = {}
+
+    def hear(self, beats: Mapping[str, tuple[float, str]]) -> None:
+        """Read what is new."""
+        for name, (at, note) in beats.items():
+            if name.startswith(FRONT_ENDS) and self._read.get(name) != at:
+                self._read[name] = at
+                try:
+                    self._seen[name] = msgspec.json.decode(note or "{}", type=Seen)
+                except msgspec.MsgspecError:  # of another version, or no front end of ours
+                    self._seen.pop(name, None)
+
+    def of(self, placement: str) -> set[tuple[int, str]]:
+        """Versions and heads of a placement that somebody has seen."""
+        return {seen[placement] for seen in self._seen.values() if placement in seen}
+
+
+class Heads:
+    """The heads of a population's ledger, as far as somebody asked for them; for the trainer of that epoch."""
+
+    def __init__(self, store: Store, population: str, epoch: int) -> None:
+        self._store, self._population, self._epoch = store, population, epoch
+        self._heads: set[str] = set()
+
+    def has(self, head: str) -> bool:
+        """Whether the ledger in the store has, or had, that head; also in a line that is not shown to others yet:
+        the clock of a front end may be a moment ahead."""
+        if head not in self._heads:
+            lines = self._store.books(self._population, self._epoch).lines.read().splitlines()
+            self._heads.update(msgspec.json.decode(line)["hash"] for line in lines)
+        return head in self._heads

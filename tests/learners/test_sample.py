@@ -1,0 +1,201 @@
+"""A public sample: the coin falls before anybody speaks, and who is outside changes nothing but what she is shown."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import diminuendo as dim
+from diminuendo.errors import InvalidInput
+from diminuendo.learners import Learner, Setting
+from diminuendo.learners.base.patience import patience_in, rounds_late
+from diminuendo.learners.base.replay import as_lateness, loop, replay
+from diminuendo.learners.base.visits import hashed
+from diminuendo.learners.elsewhere import Elsewhere
+from diminuendo.privacy.ledger import Ledger
+from diminuendo.randomness.public_sample import PublicSample
+from diminuendo.randomness.words import PublicCoins
+from diminuendo.streams import People, taste_groups
+from diminuendo.types import NEVER, OUTSIDE, Decision
+from tests.kit.statistics import ALPHA
+
+WORLD = Setting(6, 2, 400, "full", 4.0)
+LEARNERS_OF = ("overlap-greedy", "epoch-greedy")
+
+
+def some_people(n_items: int, many: int, seed: int) -> People:
+    return taste_groups(many, n_items, groups=3, items_per_group=3, seed=seed)
+
+
+def made(name: str = "overlap-greedy", sample: int = 4, seed: int = 3, **more: Any) -> Learner:
+    return dim.make(name, WORLD, coins=dim.SeededCoins(seed), sample=sample, **more)
+
+
+def test_coins_are_one_in_so_many_and_do_not_depend_on_how_they_are_asked_for() -> None:
+    sample = PublicSample(5, PublicCoins(dim.SeededCoins(1)))
+    whole = sample.heads(0, 20_000)
+    parts = np.concatenate([sample.heads(first, 7) for first in range(0, 2002, 7)])
+    assert (parts == whole[: len(parts)]).all()
+    assert (sample.heads(19_993, 7) == whole[-7:]).all()
+    other = PublicSample(5, PublicCoins(dim.SeededCoins(2))).heads(0, 20_000)
+    for found in (whole, other):  # Hoeffding, at the one false-alarm rate of all tests
+        assert abs(found.mean() - 0.2) < math.sqrt(math.log(2 / ALPHA) / (2 * len(found)))
+    assert abs((whole & other).mean() - 0.04) < math.sqrt(math.log(2 / ALPHA) / (2 * len(whole)))
+
+
+@pytest.mark.parametrize("name", LEARNERS_OF)
+@pytest.mark.parametrize("late", [None, "0", "exponential:30"])
+def test_a_replay_shows_what_the_loop_shows(name: str, late: str | None) -> None:
+    people, more = some_people(6, 400, seed=1), dict[str, Any]()
+    drawn = None
+    if late is not None:
+        lateness = as_lateness(late, 0.8)
+        more["patience"], drawn = patience_in(lateness.patience, 4), lateness.drawn(400, 7)
+    whole, one_by_one = made(name, **more), made(name, **more)
+    assert (replay(whole, people, late=drawn) == loop(one_by_one, people, late=drawn)).all()
+    assert whole.rounds == one_by_one.rounds == min(100, int(_heads(whole, 400).sum()))
+    assert whole.due() == one_by_one.due()
+
+
+@pytest.mark.parametrize("contexts", [dim.Contexts(group=3), dim.Contexts(group=3, private=True)])
+def test_a_replay_with_contexts_names_and_exclusions_is_the_loop(contexts: dim.Contexts) -> None:
+    people = some_people(6, 400, seed=1)
+    rng = np.random.default_rng(4)
+    known = rng.integers(-1, 3, (400, 1))
+    names, excluded = rng.integers(0, 150, 400), [rng.choice(6, 1).tolist() for _ in range(400)]
+    both = [made(contexts=contexts, visits=2, exclusions=True) for _ in range(2)]
+    slates = [
+        play(each, people, persons=names, contexts=known, exclude=excluded)
+        for play, each in zip((replay, loop), both, strict=True)
+    ]
+    assert (slates[0] == slates[1]).all()
+    one, other = (each.policy.frame for each in both)
+    assert one.silent == other.silent != []
+    assert one.extra().keys() == other.extra().keys()
+    assert all((one.extra()[name] == other.extra()[name]).all() for name in one.extra()), (
+        "with the same visits"
+    )
+    assert (one.rounds, one.decisions.outside) == (other.rounds, other.decisions.outside)
+
+
+def _heads(learner: Learner, people: int) -> Any:
+    frame = learner.policy.frame
+    assert frame.sample is not None
+    return frame.sample.heads(0, people)
+
+
+def test_who_is_outside_has_no_round_no_visit_and_changes_nothing() -> None:
+    learner, people = made(sample=3, visits=2), some_people(6, 400, seed=1)
+    heads, outside = _heads(learner, 90), 0
+    for t in range(90):
+        rounds = learner.rounds
+        decision = learner.choose("ada" if t % 2 else f"somebody {t}")
+        if heads[t]:
+            assert decision.round == rounds == learner.rounds - 1
+            learner.observe(decision, people[t])
+            continue
+        outside += 1
+        assert decision.round == OUTSIDE
+        assert learner.rounds == rounds
+        shown = learner.snapshot()
+        said = Decision.from_json(decision.to_json())
+        for answer in (said, decision, decision.ticket):
+            learner.observe(answer, people[t])
+        assert learner.snapshot() == shown, "whatever she says"
+    assert outside > 40
+    limit = learner.policy.frame.visit_limit
+    assert limit is not None
+    hers = [t for t in range(90) if t % 2 and heads[t]]
+    assert limit._rounds[hashed("ada")] == len(hers) > 2
+    frame = learner.policy.frame
+    rounds_of = np.cumsum(heads) - 1
+    assert frame.silent == [int(rounds_of[t]) for t in hers[2:]], "her first two rounds of the sample count"
+
+
+def test_batches_divisors_and_memory_are_those_of_the_sample() -> None:
+    learner, people = made(sample=4), some_people(6, 400, seed=1)
+    replay(learner, people)
+    policy: Any = learner.policy
+    assert policy.plan.schedule.rounds == learner.horizon == 100
+    assert len(policy._memory) == learner.rounds
+    assert policy._memory._kept.people.segments[0].table is not people.table, (
+        "no table that others are in is kept"
+    )
+    alone = dim.make("overlap-greedy", Setting(6, 2, 100, "full", 4.0))
+    assert policy.plan.schedule == alone.policy.plan.schedule  # type: ignore[attr-defined]
+    assert learner.guarantee.epsilon == alone.guarantee.epsilon, "a public coin makes nothing more private"
+
+
+def test_once_the_sample_has_its_rounds_all_others_are_outside_and_no_more_come_than_was_said() -> None:
+    found = []
+    for seed in range(12):
+        learner = made(seed=seed)
+        shown = learner.choose_many(400)
+        assert learner.rounds == min(100, int(_heads(learner, 400).sum()))
+        found.append(learner.rounds)
+        assert sum(decision.round != OUTSIDE for decision in shown) == learner.rounds
+        with pytest.raises(InvalidInput, match="made for 400 rounds, and 400 are over"):
+            learner.choose()
+    assert 100 in found
+    assert min(found) < 100
+
+
+def test_choosing_many_is_choosing_one_after_the_other_and_goes_on_after_a_snapshot() -> None:
+    one, many = made(), made()
+    assert [one.choose() for _ in range(90)] == many.choose_many(90)
+    again = dim.restore(one.snapshot(), coins=dim.SeededCoins(8))
+    assert (again.sample, again.rounds, again.horizon) == (4, one.rounds, 100)
+    again.choose_many(310)
+    with pytest.raises(InvalidInput, match="400 are over"):
+        again.choose()
+
+
+def test_chances_are_those_of_everybody_in_the_sample_or_not() -> None:
+    """Before the first release random slates, then one: with the same chance whatever the coin says."""
+    learner, people = made(), some_people(6, 400, seed=1)
+    for t in range(400):
+        decision = learner.choose()
+        assert decision.propensity == (1.0 if learner.policy._position.made else 1 / 30)  # type: ignore[attr-defined]
+        learner.observe(decision, people[t])
+
+
+def test_lateness_in_rounds_of_the_sample() -> None:
+    sampled = np.array([True, False, True, True, False, True])
+    late = np.array([0, 9, 1, 2, NEVER, 3])
+    assert rounds_late(late, sampled).tolist() == [0, 3, 1, 1, NEVER, 0]
+    assert rounds_late([1, 2], sampled) == [1, 2]
+
+
+def test_names_are_wanted_of_everybody_alike() -> None:
+    for seed in range(20):
+        with pytest.raises(InvalidInput, match="whose round this is"):
+            made(visits=2, seed=seed).choose()
+
+
+def test_a_ledger_in_a_file_remembers_visits_of_the_sample_alone(tmp_path: Path) -> None:
+    learner = dim.make("overlap-greedy", WORLD, sample=4, ledger=tmp_path / "people.ledger")
+    names = [f"somebody {t}" for t in range(100)]
+    decisions = learner.choose_many(60, names[:60]) + [learner.choose(name) for name in names[60:]]
+    counted = {name for name, each in zip(names, decisions, strict=True) if each.round != OUTSIDE}
+    assert 0 < len(counted) < 60
+    assert learner.ledger is not None
+    learner.ledger.close()
+    with Ledger.open(tmp_path / "people.ledger") as again:
+        found = again.visits_of("overlap-greedy")
+        assert found is not None
+        assert set(found.rounds) == {hashed(name) for name in counted}
+
+
+def test_where_a_sample_makes_no_sense_it_is_refused() -> None:
+    with pytest.raises(InvalidInput, match=r"'overlap-sums' learns from everybody.*'overlap-greedy'"):
+        dim.make("overlap-sums", WORLD, sample=10)
+    with pytest.raises(InvalidInput, match="throws the coins of its sample itself"):
+        Elsewhere(made())
+    nonsense: tuple[Any, ...] = (0, 1.5, "ten")
+    for given in nonsense:
+        with pytest.raises(InvalidInput, match="sample"):
+            dim.make("overlap-greedy", WORLD, sample=given)

@@ -1,0 +1,145 @@
+"""A trainer that is held up in the midst of a publication: what it decided before must still hold when it goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from diminuendo.errors import LedgerDamaged, Superseded
+from diminuendo.privacy.ledger import Ledger
+from diminuendo.service.records import PublicMenu
+from diminuendo.service.store import AnswerRow
+from diminuendo.service.trainer.keys import Keys
+from diminuendo.service.trainer.placement import Placement
+from tests.service.test_trainer import learned
+from tests.service.world import ITEMS, KINDS, TICK, World, facts
+
+
+class HeldUp:
+    """Does something once when a point is reached, if it is asked to."""
+
+    def __init__(self, point: str) -> None:
+        self.point = point
+        self.meanwhile: Callable[[], Any] | None = None
+
+    @property
+    def waits(self) -> bool:
+        """Whether it is still to happen."""
+        return self.meanwhile is not None
+
+    def reached(self, point: str) -> None:
+        if point == self.point and (meanwhile := self.meanwhile) is not None:
+            self.meanwhile = None
+            meanwhile()
+
+
+def test_a_menu_does_not_take_effect_when_it_is_ready(tmp_path: Path) -> None:
+    """Held up longer than its allowance, once its time was decided, it takes effect at the next tick; counted."""
+    world, marks = World(tmp_path, place=KINDS["totals"]), HeldUp("sealed")
+    trainer = world.trainer(world.store, marks)
+    world.play(8, trainer.step)
+    before = world.menu().version
+
+    def later() -> None:
+        world.time += 10.1 * TICK
+
+    marks.meanwhile = later
+    while marks.waits:
+        world.play(1, trainer.step)
+    row = world.store.menus(1, before)[0]
+    assert row.effective_at >= world.time
+    assert row.effective_at % TICK == 0
+    assert trainer.placements[1].overruns >= 1
+
+
+def test_a_key_is_kept_as_long_as_front_ends_may_have_used_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Held up before it publishes: until then people answer to the key of before, to rounds that are leased then."""
+    found = learned(monkeypatch)
+    world = World(tmp_path, place=facts("slate-totals", "bandit", deadline=50.0))
+    marks, front = HeldUp("sealed"), world.front[1]
+    trainer = world.trainer(world.store, marks)
+    trainer.step()
+    world.front.clear()
+    for row in world.store.menus(1):
+        front.menus[row.version] = msgspec.json.decode(row.body, type=PublicMenu)
+    world.time += 4_000.0
+    first = world.store.lease(1, 4, TICK, None)  # and so it is time for another snapshot
+
+    def meanwhile() -> None:
+        world.time += 100.0
+        lease = world.store.lease(1, 4, TICK, None)
+        assert first is not None
+        assert lease is not None
+        assert lease.first == first.end
+        front.show(lease)
+        rows = [AnswerRow(1, number, front.sealed(said)) for _, number, said in front.late]
+        assert rows
+        world.store.put(rows)
+
+    world.time += TICK
+    marks.meanwhile = meanwhile
+    trainer.step()
+    assert not marks.waits
+    world.time += 20.0
+    body = msgspec.json.encode({"appear": [], "retire": [ITEMS[1]], "why": "test"})
+    world.store.add_event(1, "items", body, "test")
+    world.time += TICK
+    trainer.step()
+    assert world.menu().version == 3
+    world.time += 100.0
+    trainer.step()
+    assert sorted(found) == sorted(front.said)
+    assert found
+
+
+def test_whoever_is_superseded_takes_no_note_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Held up before it notes the ledger's head; another leads, publishes, and its head is the one that is noted."""
+    world, held, heads = World(tmp_path, place=KINDS["totals"]), HeldUp("to be noted"), list[str | None]()
+    one, planned = world.trainer(), Placement._planned
+
+    def asked(self: Placement, *given: Any) -> float:
+        if self is one.placements.get(1):
+            held.reached("to be noted")
+        return planned(self, *given)
+
+    monkeypatch.setattr(Placement, "_planned", asked)
+    world.play(8, one.step)
+
+    def meanwhile() -> None:
+        other = world.trainer()
+        world.play(60, other.step)
+        heads.append(Keys(tmp_path / "keys").noted("people"))
+
+    held.meanwhile = meanwhile
+    for _ in range(60):
+        if held.meanwhile is not None:
+            world.play(1, one.step)
+    assert not one.led, "whoever was superseded lets go"
+    assert Keys(tmp_path / "keys").noted("people") == heads[0]
+    assert heads[0] == world.menu().head
+
+
+def test_notes_of_before_there_were_epochs_are_heeded(tmp_path: Path) -> None:
+    keys = Keys(tmp_path / "keys")
+    (tmp_path / "keys" / "all%20of%20them.head").write_text("ab")
+    assert keys.noted("all of them") == "ab"
+    keys.note("all of them", "cd", 2)
+    keys.note("all of them", "ef", 10)
+    with pytest.raises(Superseded):
+        keys.note("all of them", "gh", 3)
+    assert keys.noted("all of them") == "ef"
+    assert keys.noted("all") is None
+
+
+def test_a_ledger_that_lacks_what_a_later_epoch_noted_is_refused(tmp_path: Path) -> None:
+    world = World(tmp_path, place=KINDS["totals"])
+    world.play(8, world.trainer().step)
+    Keys(tmp_path / "keys").note("people", "00" * 32, 99)
+    with pytest.raises(LedgerDamaged):
+        Ledger.on(world.store.books("people", None), expect=Keys(tmp_path / "keys").noted("people"))

@@ -1,0 +1,170 @@
+"""Several trainers as real processes: stopped, woken, killed while people come. One leads; totals are exactly right."""
+
+from __future__ import annotations
+
+import signal
+import sqlite3
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from diminuendo.errors import StoreUnavailable
+from diminuendo.privacy.ledger import Ledger
+from diminuendo.service.processes import Child
+from diminuendo.service.records import PublicMenu
+from diminuendo.service.store import Store
+from tests.kit.postgres import Server
+from tests.service.chaos import Playing, Seen, finished, kill, played, playing
+
+pytestmark = pytest.mark.slow
+
+TAKEOVER = 15.0
+"""Seconds, promised: from when a leader is gone until another one leads."""
+PEOPLE = 12_000
+
+
+def leader(site: Playing) -> Child:
+    """The process that leads."""
+    name = wait_for(60.0, lambda: led_by(site.store))
+    (child,) = [each for each in site.processes.children if each.name == f"trainer {name.rpartition('-')[2]}"]
+    return child
+
+
+def led_by(store: Store) -> str:
+    return store.leaders()["everybody"].name if "everybody" in store.leaders() else ""
+
+
+def wait_for(seconds: float, what: Callable[[], str]) -> str:
+    """What is not empty any more."""
+    until = time.monotonic() + seconds
+    while not (found := what()):
+        assert time.monotonic() < until, "it never came about"
+        time.sleep(0.05)
+    return found
+
+
+def menus(store: Store) -> list[PublicMenu]:
+    return [msgspec.json.decode(row.body, type=PublicMenu) for row in store.menus(1)]
+
+
+def more_menus(store: Store, than: int) -> str:
+    return "there" if len(store.menus(1)) > than else ""
+
+
+def check(seen: Seen, store: Store) -> None:
+    """Nothing acknowledged is lost or counts twice, and menus follow the ledger in one line."""
+    assert seen.twice == 0, "rounds were handed out twice"
+    assert seen.releases > 4
+    assert seen.in_time > 2_000
+    assert seen.in_time <= seen.published <= seen.in_time + seen.late
+    lines = store.ledger("everybody")
+    heads = [msgspec.json.decode(line)["hash"] for line in lines]
+    places = [heads.index(menu.head) for menu in menus(store)]
+    assert places == sorted(places), "a menu of an old epoch"
+    assert [menu.version for menu in menus(store)] == list(range(1, len(places) + 1))
+    names = [drawn.name for drawn in Ledger.on(store.books("everybody", None)).drawn]
+    assert len(names) == len(set(names))
+
+
+def paused(site: Playing) -> Child:
+    """The leader, stopped; not while it holds the lock of the file, as nobody could write until it goes on."""
+    for _ in range(20):
+        child = leader(site)
+        assert child.process is not None
+        child.process.send_signal(signal.SIGSTOP)
+        try:
+            site.store.beat("somebody")
+            return child
+        except StoreUnavailable:
+            child.process.send_signal(signal.SIGCONT)
+            time.sleep(0.3)
+    raise AssertionError("it always held the lock")
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def address(request: pytest.FixtureRequest) -> str:
+    """Where the store is."""
+    if request.param == "sqlite":
+        return "site.db"
+    server: Server = request.getfixturevalue("postgres_server")
+    return server.address(server.database())
+
+
+def test_a_leader_that_is_stopped_is_superseded_and_wakes_up_harmless(tmp_path: Path, address: str) -> None:
+    with playing(tmp_path, PEOPLE, 2.0, trainers=2, store=address) as site:
+        wait_for(90.0, lambda: more_menus(site.store, 2))
+        child, before = paused(site), site.store.leaders()["everybody"]
+        began = time.monotonic()
+        name = wait_for(TAKEOVER, lambda: led_by(site.store).replace(before.name, ""))
+        assert name.startswith("trainer-")
+        there = len(site.store.menus(1))
+        wait_for(20.0, lambda: more_menus(site.store, there))  # it publishes while the other sleeps
+        time.sleep(max(0.0, 20.0 - (time.monotonic() - began)))
+        assert child.process is not None
+        child.process.send_signal(signal.SIGCONT)
+        time.sleep(5.0)
+        assert child.process.poll() is None, "it goes on, and leads nothing"
+        now = site.store.leaders()["everybody"]
+        assert (now.name, now.epoch > before.epoch) == (name, True)
+        seen = finished(site, PEOPLE)
+        check(seen, site.store)
+
+
+def test_a_leader_that_is_killed_is_followed_by_another(tmp_path: Path) -> None:
+    """Nobody starts it again, as on a machine that is gone."""
+    with playing(tmp_path, PEOPLE, 2.0, trainers=2, more='trainer_keys = "store"') as site:
+        wait_for(90.0, lambda: more_menus(site.store, 2))
+        child, before = leader(site), led_by(site.store)
+        assert kill(child) == 1
+        site.processes.children.remove(child)
+        wait_for(TAKEOVER, lambda: led_by(site.store).replace(before, ""))
+        there = len(site.store.menus(1))
+        wait_for(20.0, lambda: more_menus(site.store, there))
+        assert not list((tmp_path / "keys" / "trainer").glob("1-*.key")), (
+            "the next one may be on another machine"
+        )
+        seen = finished(site, PEOPLE)
+        check(seen, site.store)
+
+
+@pytest.mark.parametrize("keys", ["folder", "store"])
+def test_trainers_and_front_ends_are_killed_at_random(keys: str, tmp_path: Path) -> None:
+    more = f'trainer_keys = "{keys}"'
+    seen = played(tmp_path, kills=24, people=PEOPLE, pause=1.0, deadline=4.0, trainers=3, more=more)
+    assert seen.kills == 24
+    assert seen.twice == 0
+    assert seen.releases > 4
+    assert seen.in_time <= seen.published <= seen.in_time + seen.late
+
+
+def test_a_store_of_before_is_put_back_while_front_ends_live_on(tmp_path: Path) -> None:
+    """What the trainer noted in its folder is lost as well: front ends have seen what the store does not have."""
+    with playing(tmp_path, PEOPLE, 2.0, trainers=1, more='trainer_keys = "store"') as site:
+        wait_for(90.0, lambda: more_menus(site.store, 3))
+        live, old = sqlite3.connect(tmp_path / "site.db"), sqlite3.connect(tmp_path / "old.db")
+        live.backup(old)
+        there = len(site.store.menus(1))
+        wait_for(60.0, lambda: more_menus(site.store, there + 4))
+        time.sleep(6.0)  # front ends show them
+        trainer = site.processes.children[0]
+        assert kill(trainer) == 1
+        old.backup(live)
+        for path in (tmp_path / "keys" / "trainer").iterdir():
+            if path.name != "master.key":
+                path.unlink()
+        known = len(site.store.menus(1))
+        assert known < there + 4
+        drawn = [each.name for each in Ledger.on(site.store.books("everybody", None)).drawn]
+        site.processes.watch()
+        wait_for(60.0, lambda: site.store.beats().get("population everybody", (0.0, ""))[1])
+        time.sleep(10.0)
+        assert trainer.process is not None
+        assert trainer.process.poll() is None, "it goes on, for other populations"
+        assert [each.name for each in Ledger.on(site.store.books("everybody", None)).drawn] == drawn
+        assert len(site.store.menus(1)) == known
+        site.load.stop()
+        for each in (live, old):
+            each.close()

@@ -1,0 +1,234 @@
+"""How long a trainer takes, within its allowance, is seen by nobody: not in ledgers, lists, menus, pages or numbers."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+import math
+import random
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from diminuendo.service import dashboard
+from diminuendo.service.api import create_app
+from diminuendo.service.front import front
+from diminuendo.service.front.front import Front
+from diminuendo.service.front.placement import Placement as Shown
+from diminuendo.service.log import Log
+from diminuendo.service.public import Public
+from diminuendo.service.records import PlacementFacts
+from diminuendo.service.store import sqlite
+from diminuendo.service.store.sqlite import SqliteStore
+from diminuendo.service.store.sqlite_file import SqliteFile
+from diminuendo.service.trainer.placement import Placement
+from diminuendo.service.trainer.trainer import Trainer
+from tests.kit.slow import mostly_slow
+from tests.service.site import CONFIG, KEYS
+from tests.service.world import ITEMS, KINDS, TICK, World, repeat_noise
+
+ALLOWANCE, TICKS, RETIRE = 8, 48, 30
+"""Ticks that a trainer may take; that are played; and the one at which items retire."""
+EACH = ("", "/menu", "/releases")
+HEARD = msgspec.structs.replace(KINDS["totals"], epsilon=4.0, heard=0.4)
+PLACES: dict[str, dict[str, PlacementFacts]] = {
+    **{kind: {"place": each} for kind, each in KINDS.items()},
+    "heard": {"place": HEARD},
+    "busy": {"place": msgspec.structs.replace(KINDS["sums"], per_second=6.0, epsilon=1.0)},
+    "two": {
+        "place": msgspec.structs.replace(KINDS["totals"], epsilon=4.0, tick=2 * TICK),
+        "other": msgspec.structs.replace(KINDS["greedy"], epsilon=4.0, delta=0.0, learner="epoch-greedy"),
+    },
+}
+
+
+class Onlooker:
+    """Whoever has all keys, and looks at everything."""
+
+    def __init__(self, world: World) -> None:
+        self.world, self.log = world, io.StringIO()
+        self.app = create_app(world.store, CONFIG, Log(self.log))
+        self.pages = ["/", "/populations", "/populations/people", "/metrics", "/healthz", "/readyz"]
+        self.pages += ["/v1/populations/people/ledger", "/v1/placements"]
+        names = [row.name for row in world.store.placements()]
+        self.pages += [f"/v1/placements/{name}{each}" for name in names for each in EACH]
+        self.pages += [f"/placements/{name}" for name in names]
+
+    async def look(self) -> dict[str, str]:
+        """Everything that can be asked for, and what the log says without its times."""
+        await self.app.front.look()
+        found = {page: await self.page(page) for page in self.pages}
+        lines = map(json.loads, self.log.getvalue().splitlines())
+        found["log"] = str([{key: said for key, said in line.items() if key != "at"} for line in lines])
+        public = Public(self.world.store)  # of somebody who looks for the first time
+        found["new"] = str([vars(view) for view in public.placements()]).replace(str(ITEMS), "")
+        return {page: _without_keys(said) for page, said in found.items()}
+
+    async def page(self, path: str) -> str:
+        body = list[bytes]()
+
+        async def receive() -> dict[str, Any]:
+            return {"type": "http.request", "body": b"", "more_body": False}
+
+        async def send(message: dict[str, Any]) -> None:
+            body.append(message.get("body", b"%d" % message.get("status", 0)))
+
+        key = KEYS["operate"].encode()
+        headers = [(b"authorization", b"Bearer " + key), (b"cookie", b'diminuendo-key="' + key + b'"')]
+        scope = {"type": "http", "method": "GET", "path": path, "query_string": b"", "root_path": ""}
+        await self.app(scope | {"headers": headers, "scheme": "http", "server": ("here", 80)}, receive, send)
+        return b"".join(body).decode()
+
+
+def _without_keys(said: str) -> str:
+    """Keys that answers are sealed to, and traces, are drawn anew each time."""
+    for before, after in (('"seal":"', '"'), ("seal='", "'"), ('"trace":"', '"')):
+        parts = said.split(before)
+        said = before.join([parts[0], *(part.partition(after)[2] for part in parts[1:])])
+    return said
+
+
+def seen(
+    folder: Path,
+    places: dict[str, PlacementFacts],
+    when: list[bool],
+    patch: pytest.MonkeyPatch,
+    event: int = -1,
+) -> list[dict[str, str]]:
+    """What can be seen tick by tick, where the trainer gets to its work at some of them."""
+    slow = {name: msgspec.structs.replace(each, allowance=ALLOWANCE * TICK) for name, each in places.items()}
+    world = World(folder, **slow)
+    onlooker, found = Onlooker(world), list[dict[str, str]]()
+    trainer: Trainer = world.trainer(world.store)
+    patch.setattr(front, "time", type("Frozen", (), {"monotonic": staticmethod(lambda: world.time)}))
+
+    async def work() -> None:
+        await onlooker.app.front.start()
+        for tick, works in enumerate(when):
+            world.play(1, lambda works=works: trainer.step() if works else None)  # type: ignore[misc]
+            if tick % 8 == 0:
+                await onlooker.app.front.sing()
+            if tick == RETIRE:
+                world.store.add_event(1, "items", msgspec.json.encode({"retire": ITEMS[:2]}), "me")
+            found.append(await onlooker.look())
+        await onlooker.app.front.stop()
+
+    async def never(self: Front, *_: Any) -> None:
+        """Here somebody else says when it looks."""
+
+    patch.setattr(Front, "_again", never)
+    patch.setattr(dashboard._Pages, "_ask", lambda self, view: None)  # plans have a process of their own
+    asyncio.run(work())
+    assert not trainer.failures
+    assert not any(each.overruns for each in trainer.placements.values())
+    world.store.close()
+    return found
+
+
+def at_some(ticks: int, seed: int) -> list[bool]:
+    """Ticks at which a trainer gets to its work: the pauses are shorter than its allowance."""
+    coins, found = random.Random(seed), [True]
+    while len(found) < ticks:
+        found += [False] * coins.randrange(ALLOWANCE - 1) + [True]
+    return found[:ticks]
+
+
+def apart(one: list[dict[str, str]], other: list[dict[str, str]]) -> str:
+    """Where they differ first."""
+    for tick, (here, there) in enumerate(zip(one, other, strict=True)):
+        for page in here:
+            if here[page] != there[page]:
+                pairs = zip(here[page].split(), there[page].split(), strict=False)
+                return f"tick {tick}, {page}: {next(pair for pair in pairs if pair[0] != pair[1])}"
+    return ""
+
+
+@pytest.mark.parametrize("kind", mostly_slow(list(PLACES), ["heard"]))
+def test_nobody_sees_how_much_of_its_allowance_a_release_took(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two trainers, of which one gets to its work later, and not too late."""
+    repeat_noise(monkeypatch)
+    plans = [[True] * TICKS, at_some(TICKS, 1)]
+    views = [seen(tmp_path / str(at), PLACES[kind], when, monkeypatch) for at, when in enumerate(plans)]
+    assert apart(*views) == ""
+    last = views[0][-1]
+    assert json.loads(last["/v1/placements/place/releases"].removeprefix("200"))["releases"][2:]
+    assert json.loads(last["/v1/populations/people/ledger"].removeprefix("200"))["lines"][3:]
+
+
+# Faults that are found.
+
+
+def lines_are_shown_when_they_are_written(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(SqliteFile, "shown", lambda self, population: 2**62)
+
+
+def menus_are_shown_when_they_are_ready(patch: pytest.MonkeyPatch) -> None:
+    def at_once(self: Placement, at: float) -> float:
+        return math.ceil(self._store.now() / self.facts.tick) * self.facts.tick
+
+    patch.setattr(Placement, "_effective", at_once)
+
+
+def leases_are_gone_with_what_was_published(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(sqlite, "IN_EFFECT", sqlite.IN_EFFECT.replace("<= ?", "<= ? + 1e9"))
+
+
+def front_ends_tell_of_menus_to_come(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Shown, "in_effect", lambda self: self._menus[-1] if self._menus else None)
+
+
+def leases_go_on_until_the_trainer_knows(patch: pytest.MonkeyPatch) -> None:
+    stop = SqliteStore._stop
+
+    def by_the_trainer(self: SqliteStore, placement: int) -> None:
+        if "add_event" not in {frame.name for frame in traceback.extract_stack()}:
+            stop(self, placement)
+
+    patch.setattr(SqliteStore, "_stop", by_the_trainer)
+
+
+def rounds_are_allowed_at_once(patch: pytest.MonkeyPatch) -> None:
+    allow = SqliteStore.allow
+    patch.setattr(
+        SqliteStore, "allow", lambda self, epoch, number, past, _: allow(self, epoch, number, past, 0.0)
+    )
+
+
+def one_placement_after_the_other(patch: pytest.MonkeyPatch) -> None:
+    follow = Placement.follow
+
+    def all_of_it(self: Placement) -> None:
+        while self.next < math.inf:
+            follow(self)
+
+    patch.setattr(Placement, "follow", all_of_it)
+
+
+FAULTS: list[tuple[Callable[[pytest.MonkeyPatch], None], str]] = [
+    (lines_are_shown_when_they_are_written, "totals"),
+    (menus_are_shown_when_they_are_ready, "totals"),
+    (leases_are_gone_with_what_was_published, "totals"),
+    (front_ends_tell_of_menus_to_come, "totals"),
+    (leases_go_on_until_the_trainer_knows, "totals"),
+    (rounds_are_allowed_at_once, "busy"),
+    (one_placement_after_the_other, "two"),
+]
+
+
+@pytest.mark.parametrize(
+    "fault", mostly_slow(range(len(FAULTS)), []), ids=[plant.__name__ for plant, _ in FAULTS]
+)
+def test_planted_faults_are_found(fault: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    repeat_noise(monkeypatch)
+    plant, kind = FAULTS[fault]
+    plant(monkeypatch)
+    prompt = seen(tmp_path / "prompt", PLACES[kind], [True] * TICKS, monkeypatch)
+    late = (seen(tmp_path / str(at), PLACES[kind], at_some(TICKS, at), monkeypatch) for at in range(1, 5))
+    assert any(apart(prompt, each) for each in late)

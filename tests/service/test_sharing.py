@@ -1,0 +1,330 @@
+"""Several trainers share the populations of a store: who takes what, and that a leader of before writes nothing."""
+
+from __future__ import annotations
+
+import math
+import shutil
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from diminuendo.errors import LedgerDamaged, StoreUnavailable, Superseded
+from diminuendo.privacy.events import Composed
+from diminuendo.service.log import Log
+from diminuendo.service.records import PopulationFacts
+from diminuendo.service.store import Leader, Store
+from diminuendo.service.trainer import trainer as module
+from diminuendo.service.trainer.agenda import Agenda
+from diminuendo.service.trainer.halves import make_master
+from diminuendo.service.trainer.placement import Placement
+from diminuendo.service.trainer.sharing import NOBODYS, SILENT, Sharing, well
+from diminuendo.service.trainer.trainer import LOOKS, Trainer
+from tests.service.test_trainer import learned
+from tests.service.world import KINDS, TICK, Front, SameCoins, World, facts
+
+TAKEOVER = 15.0
+"""Seconds, promised: from when a leader dies until another one has published for it."""
+
+
+def shared(folder: Path, populations: int) -> World:
+    """A world of as many populations, each with one placement."""
+    world = World(folder, p0=KINDS["totals"])
+    for number in range(1, populations):
+        name = f"others{number}"
+        world.store.add_population(name, msgspec.json.encode(PopulationFacts(20.0, 1e-6)))
+        placed = facts("slate-totals", "bandit")
+        placed = msgspec.structs.replace(placed, population=name)
+        found = world.store.add_placement(f"p{number}", name, msgspec.json.encode(placed))
+        world.front[found] = Front(world, found, placed)
+    return world
+
+
+def many(folder: Path, populations: int, trainers: int) -> tuple[World, list[Trainer]]:
+    world = shared(folder, populations)
+    return world, [world.trainer(name=f"trainer {number}") for number in range(trainers)]
+
+
+def led(*trainers: Trainer) -> list[int]:
+    return [len(each.led) for each in trainers]
+
+
+def one_leader_each(world: World, *trainers: Trainer) -> None:
+    """Every population is led by one trainer, as the store says."""
+    found = Counter(name for each in trainers for name in each.led)
+    assert found == Counter(list(world.store.populations()))
+    for each in trainers:
+        for name, population in each.led.items():
+            assert world.store.leaders()[name] == Leader(population.epoch, each.name)
+
+
+def test_trainers_that_come_and_go_lead_about_as_many_each(tmp_path: Path) -> None:
+    world, (one, two, three) = many(tmp_path, 7, 3)
+    world.front.clear()
+
+    def play(seconds: float, *trainers: Trainer) -> None:
+        for _ in range(math.ceil(seconds / TICK)):
+            world.time += TICK
+            for each in trainers:
+                each.step()
+
+    play(2 * LOOKS, one)
+    assert led(one) == [7]
+    play(4 * LOOKS, one, two)
+    assert sorted(led(one, two)) == [3, 4]
+    one_leader_each(world, one, two)
+    play(5 * LOOKS, one, two, three)
+    assert sorted(led(one, two, three)) == [2, 2, 3]
+    one_leader_each(world, one, two, three)
+    held = set(one.led)
+    play(SILENT + 2 * LOOKS, two, three)  # the first was killed
+    assert sorted(led(two, three)) == [3, 4]
+    one_leader_each(world, two, three)
+    assert held <= {*two.led, *three.led}
+    two.leave()
+    play(2 * LOOKS, three)
+    assert led(three) == [7], "who has left is not waited for"
+    assert all(not trainer.failures for trainer in (two, three))
+
+
+@pytest.mark.slow
+def test_who_begins_again_under_its_name_takes_over_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "AT_ONCE", 2)
+    world, (one, two) = many(tmp_path, 6, 2)
+    for _ in range(20):
+        world.play(1, one.step)
+        two.step()
+    assert sorted(led(one, two)) == [3, 3]
+    before, epochs = set(one.led), {name: leader.epoch for name, leader in world.store.leaders().items()}
+    again = world.trainer(name="trainer 0")
+    for _ in range(2):
+        again.step()  # in no time
+    assert set(again.led) == before
+    assert {name: leader.epoch - epochs[name] for name, leader in world.store.leaders().items()} == {
+        name: int(name in before) for name in epochs
+    }
+    world.time += LOOKS + TICK
+    one.step()
+    assert not one.led, "whoever had the name before has nothing, and takes nothing back"
+    for _ in range(8):
+        world.play(1, one.step)
+        again.step()
+    assert set(again.led) == before
+
+
+def test_a_leader_that_slept_writes_nothing_and_lets_go_of_that_population_alone(tmp_path: Path) -> None:
+    world, (one, two) = many(tmp_path, 2, 2)
+    for _ in range(20):
+        world.play(1, one.step)
+        two.step()
+    assert led(one, two) == [1, 1]
+    ((name, population),) = one.led.items()
+    number = one._numbers[name][0]
+    slept = population.placements[number]
+    died = world.time
+    while len(two.led) < 2:
+        world.play(1, two.step)
+    assert world.time - died < SILENT + 2 * LOOKS
+    version = world.menu(number).version
+    while world.menu(number).version == version:
+        world.play(1, two.step)
+    assert world.time - died < TAKEOVER
+    refused: list[Callable[[], object]] = [
+        lambda: world.store.allow(population.epoch, number, 10**6, 0.0),
+        lambda: slept._publish(world.time),
+        lambda: slept._ledger.charge(Composed(())),
+    ]
+    for each in refused:
+        with pytest.raises(Superseded):
+            each()
+    one.step()  # wakes up
+    assert name not in one.led
+    for _ in range(20):
+        world.play(1, one.step)
+        two.step()
+    assert led(one, two) == [1, 1], "it may lead again"
+    assert not one.failures
+    names = [drawn.name for drawn in world.audited().drawn]
+    assert len(names) == len(set(names))
+
+
+@pytest.mark.slow
+def test_who_follows_on_another_machine_opens_what_was_sealed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its folder has the master key alone; the snapshot is there, and answers to the key of before count."""
+    found = learned(monkeypatch)
+    world = shared(tmp_path, 1)
+    make_master(tmp_path / "keys")
+    one = world.trainer(name="trainer one", in_store=True)
+    world.play(30, one.step)
+    there = tmp_path / "there"
+    there.mkdir()
+    (there / "master.key").write_bytes((tmp_path / "keys" / "master.key").read_bytes())
+    shutil.rmtree(tmp_path / "keys")  # with its machine
+    two = Trainer(
+        world.opened(), there, name="trainer two", in_store=True, coins=SameCoins, log=Log(world.written)
+    )
+    version, told = world.menu().version, len(found)
+    waiting = {row.round for row in world.store.answers(1, 0, 10**9)}
+    while not two.led:
+        world.play(1, two.step)
+    assert world.menu().version == version, "it listens first"
+    world.play(30, two.step)
+    assert not two.failures
+    assert world.menu().version > version
+    assert waiting & set(found[told:]), "answers that were sealed to the one before"
+    assert [path.name for path in there.glob("*.key")] == ["master.key"]
+
+
+@pytest.mark.slow
+def test_a_leader_that_is_superseded_in_mid_release_goes_on_with_its_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world, (one,) = many(tmp_path, 2, 1)
+    world.play(20, one.step)
+    assert led(one) == [2]
+    publish, taken = Placement._publish, list[int]()
+
+    def overtaken(self: Placement, at: float) -> None:
+        if self.number == 1 and self.version and not taken:
+            world.store.beat("trainer two", "{}")
+            taken.append(world.store.lead("people", "trainer two"))
+        publish(self, at)
+
+    monkeypatch.setattr(Placement, "_publish", overtaken)
+    version = world.menu(2).version
+    while not taken:
+        world.play(1, one.step)
+    last = world.menu(1).version
+    world.play(20, one.step)
+    assert set(one.led) == {"others1"}
+    assert not one.failures
+    assert world.menu(1).version == last
+    assert world.menu(2).version > version + 1
+    world.play(math.ceil(SILENT / TICK) + 8, one.step)
+    assert set(one.led) == {"people", "others1"}, "the other one has not beaten since"
+    assert world.menu(1).version > last
+
+
+def test_who_was_not_told_that_it_leads_finds_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    world, (one,) = many(tmp_path, 1, 1)
+    store: Store = one._store
+    lead, lost = store.lead, list[int]()
+
+    def unheard(*given: Any) -> int:
+        epoch = lead(*given)
+        if not lost:
+            lost.append(epoch)
+            raise StoreUnavailable("It went away when it had written.")
+        return epoch
+
+    monkeypatch.setattr(store, "lead", unheard)
+    with pytest.raises(StoreUnavailable):
+        one.step()
+    assert world.store.leaders() == {"people": Leader(1, "trainer 0")}
+    world.time += LOOKS
+    one.step()
+    assert led(one) == [1]
+    one_leader_each(world, one)
+
+
+def test_who_is_asked_to_stop_hands_over(tmp_path: Path) -> None:
+    world, (one, two) = many(tmp_path, 2, 2)
+    one.run(iter([True, False]).__next__, poll=0.0)
+    assert world.store.leaders() == {"people": Leader(2, ""), "others1": Leader(2, "")}
+    two.step()
+    assert led(one, two) == [0, 2], "at once"
+
+
+def test_a_release_that_takes_long_is_nobodys_death(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beats come from beside the loop."""
+    world, (one,) = many(tmp_path, 1, 1)
+    one.step()
+    before, until = one._beat, time.monotonic() + 10
+    monkeypatch.setattr(module, "BEAT", 0.01)
+    world.time += 100.0
+    with one._beating():
+        while one._beat == before and time.monotonic() < until:
+            time.sleep(0.01)
+    assert world.store.beats()["trainer 0"][0] == one._beat > before
+
+
+def test_shares_are_of_those_that_are_well() -> None:
+    beats = {
+        "trainer a": (100.0, "{}"), "trainer b": (91.0, "{}"), "trainer c": (90.0, "{}"), "trainer d": (100.0, ""),
+        "front-0": (100.0, "{}"), "placement x": (100.0, "waits"),
+    }  # fmt: skip
+    assert well(beats, 100.0) == ["trainer a", "trainer b"]
+    names = [f"q{number}" for number in range(5)]
+    shares = [Sharing(f"trainer {name}").look(names, {}, beats, {}, [], 100.0) for name in "ab"]
+    taken = [[name for name, after in each.take] for each in shares]
+    assert sorted(taken[0] + taken[1]) == names, "each begins with others"
+    assert [len(each) for each in taken] == [3, 2]
+    assert all(after == 0 for each in shares for _, after in each.take)
+
+
+def test_nothing_is_handed_over_for_the_sake_of_one() -> None:
+    beats = {f"trainer {name}": (100.0, "{}") for name in "abc"}
+    for each, give in (([0, 2, 2], 1), ([1, 2, 2], 0), ([1, 1, 3], 2), ([0, 0, 1], 0), ([0, 1, 4], 3)):
+        leaders = {f"{name}{number}": Leader(1, f"trainer {name}") for name, many in zip("abc", each, strict=True)
+                   for number in range(many)}  # fmt: skip
+        mine = {name: 1 for name, leader in leaders.items() if leader.name == "trainer c"}
+        found = Sharing("trainer c").look(leaders, leaders, beats, mine, [], 100.0)
+        assert (found.take, len(found.give)) == ([], give), each
+
+
+def test_what_nobody_takes_is_soon_taken_by_anybody() -> None:
+    beats, names = {"trainer a": (100.0, "{}"), "trainer b": (100.0, "{}")}, ["p", "q"]
+    mine, sharing = {"p": 4}, Sharing("trainer a")
+    leaders = {"p": Leader(4, "trainer a"), "q": Leader(7, "")}
+    for later, take in ((0.0, []), (NOBODYS / 2, []), (NOBODYS, [("q", 7)])):
+        assert sharing.look(names, leaders, beats, mine, [], 100.0 + later).take == take
+    led_again = leaders | {"q": Leader(8, "trainer b")}
+    assert sharing.look(names, led_again, beats, mine, [], 104.0) == ([], [])
+    assert sharing.look(names, leaders, beats, mine, [], 104.5).take == [], "it is counted anew"
+
+
+def test_an_agenda_tells_what_is_due_in_order() -> None:
+    agenda = Agenda()
+    for number, moment in (
+        (1, 5.0),
+        (2, 3.0),
+        (3, math.inf),
+        (4, 9.0),
+        (2, 4.0),
+        (1, 5.0),
+        (4, 1.0),
+        (4, 9.0),
+    ):
+        agenda.put(number, moment)
+    assert agenda.due(5.0) == [2]
+    assert agenda.due(5.1) == agenda.due(5.1) == [2, 1], "until they are put again"
+    agenda.put(2, math.inf)
+    agenda.drop(1)
+    assert agenda.due(9.1) == [4]
+    for moment in (1.0, 2.0, 1.0):
+        agenda.put(7, moment)
+    assert agenda.due(99.0) == [7, 4]
+    for number in (4, 7):
+        agenda.drop(number)
+    assert agenda.due(math.inf) == []
+    assert len(agenda._heap) == 0
+
+
+def test_a_trainer_whose_beat_the_store_has_forgotten_stops(tmp_path: Path) -> None:
+    world, (one,) = many(tmp_path, 1, 1)
+    world.play(20, one.step)
+    world.store._file.execute("UPDATE beats SET at = at - 3600 WHERE name = 'trainer 0'")
+    with pytest.raises(LedgerDamaged, match="put back while it ran"):
+        world.play(20, one.step)
+    with pytest.raises(LedgerDamaged, match="older than what"):
+        world.trainer(name="trainer 0")
+    with pytest.raises(LedgerDamaged, match="older than what"):
+        world.trainer(name="trainer 1")  # of the same machine
