@@ -156,8 +156,9 @@ def make(
     `visits`, `patience`, `contexts`, `rules`, `exclusions`, `retention`, `sample`: instead of what the setting says.
     `retention`: for how many rounds people are kept; `sample`: of how many people one is learned from. `prior`,
     counting as `prior_people` people: which share of people each item pleases. `absent`: items that are not there yet.
-    `eligible`: for each slot its items. `engine`: where people who are kept are asked, "threads" or "ray". `more`: what else the setting or the recipe of that learner has, such as
-    `epsilon`, `horizon=None` where nobody knows how many will come, or `epoch`; help(dim.OverlapGreedy) shows a recipe.
+    `eligible`: for each slot its items. `engine`: where people who are kept are asked, "threads" or "ray". `more`: what
+    else the setting or the recipe of that learner has, such as `epsilon`, `horizon=None` where nobody knows how many
+    will come, or `epoch`; help(dim.OverlapGreedy) shows a recipe.
     """
     said = {
         "visits": visits, "patience": patience, "contexts": contexts, "rules": rules, "exclusions": exclusions,
