@@ -25,6 +25,7 @@ from diminuendo.learners.elsewhere import Elsewhere
 from diminuendo.privacy.books.releases import digest, unpacked
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.service.front import leases as front_leases
+from diminuendo.service.front import placement as front_placement
 from diminuendo.service.front.tokens import Tokens
 from diminuendo.service.log import Log
 from diminuendo.service.records import PlacementFacts, PopulationFacts, PublicMenu, Report
@@ -135,6 +136,7 @@ class Simulation:
         monotonic = SimpleNamespace(monotonic=lambda: self.time)
         with (
             mock.patch.object(front_leases, "time", monotonic),
+            mock.patch.object(front_placement, "time", monotonic),
             mock.patch("diminuendo.service.trainer.rehearsal.Rehearsals.once"),
             mock.patch("os.fsync"),
             mock.patch.object(Elsewhere, "came", watched),

@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import Executor
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import msgspec
 import pytest
 
-from diminuendo.errors import LedgerDamaged, Superseded
+from diminuendo.errors import LedgerDamaged, StoreUnavailable, Superseded
 from diminuendo.privacy.ledger import Ledger
-from diminuendo.service.records import PublicMenu
+from diminuendo.service.front import placement as front_placement
+from diminuendo.service.front.names import Names
+from diminuendo.service.front.serving import Serving
+from diminuendo.service.front.tokens import Tokens
+from diminuendo.service.front.writer import Writer
+from diminuendo.service.records import PublicMenu, Said, Shown
 from diminuendo.service.store import AnswerRow
 from diminuendo.service.trainer.keys import Keys
-from diminuendo.service.trainer.placement import Placement
+from diminuendo.service.trainer.placement import STALE, Placement
 from tests.service.test_trainer import learned
 from tests.service.world import ITEMS, KINDS, TICK, World, facts
 
@@ -143,3 +150,25 @@ def test_a_ledger_that_lacks_what_a_later_epoch_noted_is_refused(tmp_path: Path)
     Keys(tmp_path / "keys").note("people", "00" * 32, 99)
     with pytest.raises(LedgerDamaged):
         Ledger.on(world.store.books("people", None), expect=Keys(tmp_path / "keys").noted("people"))
+
+
+def test_a_front_end_that_was_held_up_looks_again_before_it_seals(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The key that it knows may be gone: what is sealed to it would be acknowledged, and never be read."""
+    assert front_placement.FRESH <= STALE / 2
+    world, now = World(tmp_path, place=KINDS["totals"]), [0.0]
+    world.play(8, world.trainer(world.store).step)
+    monkeypatch.setattr(front_placement, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    (row,) = world.store.placements()
+    place = front_placement.Placement(world.store, row, cast(Executor, None), lambda: world.time)
+    serving = Serving(cast(Tokens, None), cast(Names, None), cast(Writer, None))
+    place.refresh()
+    said = Said(Shown(1, 0, 1, True, (0, 1, 2)), payoff=1.0)
+    now[0] += front_placement.FRESH - 1
+    assert len(serving.row(place, said)) == 1
+    now[0] += 2
+    with pytest.raises(StoreUnavailable):
+        serving.row(place, said)
+    place.refresh()
+    assert len(serving.row(place, said)) == 1

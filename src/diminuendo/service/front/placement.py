@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Callable, Collection
 from concurrent.futures import Executor
 from threading import Lock
@@ -23,6 +25,10 @@ KNOWN_BY = 1.0
 """Seconds after which every front end has looked for menus: before that, a menu in effect is not shown but by leases,
 else who sees two front ends would see how shortly before its time it was published."""
 
+FRESH = 30.0
+"""Seconds after a look for menus for which answers are sealed to the key that it found. Trainers keep a key for longer
+after there is a newer one (`STALE`, trainer/placement.py); a front end that was held up looks again before it seals."""
+
 
 class Placement:
     """One placement at one front end. `refresh` may block; everything else is memory alone."""
@@ -40,13 +46,14 @@ class Placement:
         self._store, self._clock, self._lock = store, clock, Lock()
         self._menus: list[tuple[MenuRow, Chooser]] = []
         self._sealer: tuple[str, Sealer] | None = None
-        self._highest = 0
+        self._highest, self._looked = 0, -math.inf
         types = bool(self.types) and not self.facts.private_contexts
         self.rounds = Rounds(store, row.number, self.facts.deadline, types, self._find, pool)
 
     def refresh(self) -> None:
         """Look for new menus."""
         with self._lock:
+            began = time.monotonic()
             seen = self._menus[-1][0].version if self._menus else 0
             for row in self._store.menus(self.number, seen):
                 menu = msgspec.json.decode(row.body, type=PublicMenu)
@@ -57,11 +64,17 @@ class Placement:
                 self._menus = [*self._menus, (row, chooser)]
                 old = [each for each in self._menus if each[0].effective_at <= self._clock()][:-KEPT]
                 self._menus = self._menus[len(old) :]
+            self._looked = began
 
     @property
     def ready(self) -> bool:
         """Whether there is something to show, and a key to seal answers to."""
         return bool(self._menus) and self._sealer is not None and not self.went_back
+
+    @property
+    def fresh(self) -> bool:
+        """Whether the trainer surely still has the key that answers are sealed to."""
+        return time.monotonic() < self._looked + FRESH
 
     def in_effect(self) -> tuple[MenuRow, Chooser] | None:
         """The menu that is shown now. One that takes effect later is nobody's business: it tells how long it took."""

@@ -146,7 +146,7 @@ class Serving:
     def row(self, place: Placement, said: Said) -> list[AnswerRow]:
         """An answer, sealed, to be kept; nothing where it counts for nothing, which takes as long to find out."""
         shown = said.shown
-        if not place.ready:
+        if not (place.ready and place.fresh):
             raise StoreUnavailable("There is no key to seal answers to.")
         sealed = place.sealed(padded(said))
         return [AnswerRow(place.number, shown.round, sealed)] if shown.counts else []
