@@ -19,12 +19,12 @@ import numpy as np
 import diminuendo
 from benchmarks.report import Disagreement, Part, verdict
 from diminuendo import Person, SeededCoins
-from diminuendo.learners.base.stored_objectives import StoredObjectives
+from diminuendo.learners.base.kept.one_place import Kept
 from diminuendo.learners.overlap.person_walk import PersonWalk
 from diminuendo.privacy import Budget, Ledger
 from diminuendo.randomness import SecretRandomness
 from diminuendo.streams.people import People
-from diminuendo.streams.walks import Segment, singles
+from diminuendo.sums.chains.focus import FULL, Focus
 from diminuendo.sums.chains.stored import StoredPeople
 from diminuendo.sums.chains.weights import UNIT
 from diminuendo.sums.schedule import Schedule
@@ -38,11 +38,11 @@ TIME_GOAL, ROOM_GOAL = 2.0, 1.5
 """Times what people of a table take."""
 
 
-class Kept(NamedTuple):
+class Filled(NamedTuple):
     """Both stores of one crowd, and what it took to fill them."""
 
     ticks: StoredPeople
-    people: StoredObjectives
+    people: Kept
     room: float
     """Bytes a person."""
     longest: float
@@ -88,30 +88,29 @@ def kept_people() -> Iterator[Part]:
     yield part
 
 
-def in_a_table(crowd: People) -> Kept:
+def in_a_table(crowd: People) -> Filled:
     """All at once."""
     n_items = crowd.n_items
     gc.collect()
     tracemalloc.start()
     ticks, people = _empty(crowd)
-    rows = list(range(len(crowd)))
     table = crowd.with_rows(tuple(crowd.family.rows(crowd.table, n_items))).table
-    ticks.add_rows(singles(Segment(crowd.family, table, rows), n_items), batch=0)
-    people.add_rows(crowd.family, table, rows)
-    del rows
+    nothing = np.zeros(len(crowd), dtype=np.int64), np.zeros(n_items, dtype=np.bool_)
+    people.keep_rows(crowd.family, table, range(len(crowd)), 0, *nothing)
+    del nothing
     gc.collect()
     room = tracemalloc.get_traced_memory()[0]
     tracemalloc.stop()
-    return Kept(ticks, people, room / len(crowd), 0.0, 0.0)
+    return Filled(ticks, people, room / len(crowd), 0.0, 0.0)
 
 
-def one_by_one(crowd: People) -> Kept:
+def one_by_one(crowd: People) -> Filled:
     """Once traced, once timed."""
     people = _filled(crowd, trace=False)
     return people._replace(room=_filled(crowd, trace=True).room)
 
 
-def _filled(crowd: People, *, trace: bool) -> Kept:
+def _filled(crowd: People, *, trace: bool) -> Filled:
     walk, nothing, always = (
         PersonWalk(crowd.n_items),
         np.full(1, -1, np.int32),
@@ -128,31 +127,31 @@ def _filled(crowd: People, *, trace: bool) -> Kept:
         began = time.perf_counter()
         said = walk.along(person, nothing, always, 0)
         if said is not None:
-            ticks.add(said.worth, said.items, batch=0)
-        people.add(person)
+            people.keep(person, said.items, said.worth, 0)
         seconds[number] = time.perf_counter() - began
     del person, own
     gc.collect()
     room = tracemalloc.get_traced_memory()[0] if trace else 0
     tracemalloc.stop()
-    return Kept(ticks, people, room / len(crowd), float(seconds.max()), float(seconds.mean()))
+    return Filled(ticks, people, room / len(crowd), float(seconds.max()), float(seconds.mean()))
 
 
-def _empty(crowd: People) -> tuple[StoredPeople, StoredObjectives]:
+def _empty(crowd: People) -> tuple[StoredPeople, Kept]:
     schedule = Schedule((len(crowd), len(crowd) + 1))
     ticks = StoredPeople(crowd.n_items, schedule=schedule, ledger=Ledger(Budget(1.0, 1e-6)))
-    return ticks, StoredObjectives(crowd.n_items)
+    return ticks, Kept(crowd.n_items, ticks.clip, ticks.entries)
 
 
-def release(kept: Kept, number: int) -> tuple[float, Ints]:
+def release(kept: Filled, number: int) -> tuple[float, Ints]:
     """Seconds, and what was published: one chain."""
     secret = SecretRandomness(SeededCoins(number))
     gc.collect()
     began = time.perf_counter()
-    chain = kept.ticks.release(number, [UNIT], (1e9, 1e9))  # so much noise costs next to nothing
-    walk = kept.people.gain_walk(chain.starts, chain.items)
+    focus = Focus(np.full(kept.ticks.n_items, FULL), 512)
+    # So much noise costs next to nothing.
+    chain = kept.ticks.focused(number, [UNIT], (1e9, 1e9), focus, secret, kept.people.begin)
     numbers = [chain.singles(secret)]
     for item in CHAIN:
-        numbers.append(chain.row(item, walk.after(item, everybody=False), secret, walk.moved))
+        numbers.append(chain.row(item, None, secret))
     numbers.append(chain.rest(secret))
     return time.perf_counter() - began, np.array(numbers)

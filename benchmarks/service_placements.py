@@ -86,6 +86,7 @@ def main() -> None:
         if hasattr(trainer, "leave"):
             trainer.leave = lambda: None  # it is run twice
         print(f"nobody comes: {watched(trainer, seconds)}")
+        before = sum(each.overruns for each in trainer.placements.values())  # of first menus, while it began
         menus = [sum(len(trainer._store.menus(number + 1)) for number in range(placements))]
         rest = [
             str(folder / "site.db"),
@@ -98,10 +99,10 @@ def main() -> None:
         found = watched(trainer, seconds + 6)
         comes.wait()
         menus.append(sum(len(trainer._store.menus(number + 1)) for number in range(placements)))
-        late = [each.overruns for each in trainer.placements.values()]
+        late = sum(each.overruns for each in trainer.placements.values()) - before
         behind = sum(each.learner.rounds for each in trainer.placements.values())
         print(f"{LEASES:.0f} leases a second: {found}")
-        print(f"{behind:,} rounds known, {menus[1] - menus[0]:,} menus published, {sum(late)} overruns")
+        print(f"{behind:,} rounds known, {menus[1] - menus[0]:,} menus published, {late} overruns")
 
 
 if __name__ == "__main__":

@@ -18,8 +18,8 @@ def test_the_page_says_what_was_measured() -> None:
 def test_twice_as_many_people_take_twice_as_much() -> None:
     found = {
         "http": {"decision": 50.0, "answer": 50.0},
-        "click": {"bytes": 100.0, "trainer": 10.0},
-        "full": {"bytes": 100.0, "trainer": 10.0},
+        "click": {"bytes": 100.0, "trainer": 10.0, "release, ms": 1.0},
+        "full": {"bytes": 100.0, "trainer": 10.0, "release, ms": 1.0},
         "kept": {"bytes": 200.0, "replay": 10.0},
     }
     # 1e9 x 100 us are 1e5 seconds of a day of 86,400.

@@ -17,7 +17,7 @@ from diminuendo.learners.elsewhere import Elsewhere
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.streams import taste_groups
 from diminuendo.streams.contexts import Contexts
-from diminuendo.sums.chains import stored
+from diminuendo.sums.chains.people import entries
 from diminuendo.types import FeedbackKind, Ints, Items
 from tests.kit.slow import mostly_slow
 
@@ -187,7 +187,7 @@ def test_people_in_a_table_are_people_in_a_list(name: str, monkeypatch: pytest.M
     here = fresh(name, how, clock)
     happened = chosen_here(here, how, clock)
     for fewest, bulk in ((1, True), (20, True), (256, False)):
-        for module in (stored_objectives, stored):
+        for module in (stored_objectives, entries):
             monkeypatch.setattr(module, "FEWEST", fewest)
         other = Clock()
         learner = fresh(name, how, other)

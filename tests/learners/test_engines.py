@@ -133,6 +133,41 @@ def test_a_part_that_is_left_out_or_asked_twice_is_seen() -> None:
         )
 
 
+def test_what_rows_say_is_kept_once() -> None:
+    """Of people of a table nothing is copied; of those who came one by one, nothing once they lie in a table."""
+    people = taste_groups(900, 12, groups=4, items_per_group=5, seed=1)
+    kept = Kept(12, CLIP, Entries(12, 1, CLIP.ceiling))
+    nobody = np.zeros(900, dtype=np.int64), np.zeros(12, dtype=np.bool_)
+    kept.keep_rows(people.family, people.table, range(300), 0, *nobody)
+    kept.keep_rows(people.family, people.table, range(300, 600), 1, *nobody)
+    (chunk,) = kept.entries.chunks
+    assert chunk.items is people.table.columns
+    assert chunk.values is people.table.values
+    for number in range(600, 900):
+        row = people.family.rows(people.table, 12)[0].between(number, number + 1)
+        kept.keep(alone(people, number), row.indices.astype(np.int64), row.data, 2)
+    before = kept.begin(WEIGHTS, np.ones(12)).singles(np.zeros(1, dtype=np.int64), 1)
+    gathered = kept.people.segments[-1].table
+    assert [chunk.items for chunk in kept.entries.chunks][-1] is gathered.columns
+    assert len(kept.entries.chunks) == 2
+    after = kept.begin(WEIGHTS, np.ones(12)).singles(np.zeros(1, dtype=np.int64), 1)
+    np.testing.assert_array_equal(before, after)
+
+
+def test_what_rows_do_not_say_is_kept_besides() -> None:
+    """Who says less of an item, because it was not there for her, is not read from her row."""
+    people = taste_groups(600, 12, groups=4, items_per_group=5, seed=1)
+    kept = Kept(12, CLIP, Entries(12, 1, CLIP.ceiling))
+    kept.keep_rows(
+        people.family, people.table, range(600), 0, np.zeros(600, dtype=np.int64), np.arange(12) == 3
+    )
+    found = kept.begin(WEIGHTS, np.ones(12)).singles(np.zeros(1, dtype=np.int64), 1)
+    assert found[0, 3] == 0
+    assert (np.delete(found[0], 3) > 0).all()
+    *_, items, values = kept.entries.arrays()
+    assert not values[items == 3].any()
+
+
 PEOPLE = taste_groups(900, 12, groups=4, items_per_group=5, seed=1)
 
 
@@ -266,6 +301,31 @@ def test_who_does_not_remember_says_so(ray: FakeRay) -> None:
     ray.actors[0].lost = True
     with pytest.raises(PeopleLost, match="snapshot"):
         learner.replay(PEOPLE[300:])
+
+
+@pytest.mark.parametrize("engine", [Here(), Here(7, 2), OnRay(2)], ids=repr)
+def test_who_answers_between_two_rows_is_in_neither(engine: Any, ray: FakeRay) -> None:
+    """Frozen when a release begins: the rest is what rows left of the singles, to the last tick."""
+    kept = engine.room(12, CLIP, Entries(12, 1, CLIP.ceiling))
+    nobody, whose = np.zeros(12, dtype=np.bool_), np.zeros(1, dtype=np.int64)
+    kinds = np.zeros(300, dtype=np.int64)
+    kept.keep_rows(PEOPLE.family, PEOPLE.table, range(300), 0, kinds, nobody)
+    asked = kept.begin(np.array([4096]), np.ones(12))
+    left = asked.singles(whose, 1)
+    for number, item in enumerate((3, 5, 8)):
+        left = left - asked.row(np.array([item]), whose, 1)
+        asked.take(np.array([item]))
+        low = 300 + 200 * number
+        kept.keep_rows(PEOPLE.family, PEOPLE.table, range(low, low + 200), 0, kinds[:200], nobody)
+        kept.mark(np.arange(low, low + 200))
+        np.testing.assert_array_equal(asked.sums(whose, 1), left)
+        kept.erase(np.arange(low, low + 100))
+    assert (left >= 0).all()
+    before = asked.singles(whose, 1)
+    assert (kept.begin(np.array([4096]), np.ones(12)).singles(whose, 1) > before).all()
+    if isinstance(engine, OnRay):  # actors know one release at a time, and say nothing of others in its name
+        with pytest.raises(PeopleLost):
+            asked.row(np.array([1]), whose, 1)
 
 
 def test_types_have_chains_of_their_own_on_any_engine(ray: FakeRay) -> None:

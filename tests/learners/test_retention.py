@@ -136,8 +136,10 @@ def test_nobody_is_in_memory_or_asked_for_longer_than_was_said() -> None:
         alive[t] = weakref.ref(somebody)
         learner.observe(decision, Oracle(somebody, 6))
         del somebody
-        gc.collect()
         kept = [number for number, one in alive.items() if one() is not None]
+        if any(t - number >= retention for number in kept):  # unless they only wait to be collected
+            gc.collect()
+            kept = [number for number, one in alive.items() if one() is not None]
         longest = max(longest, *(t - number for number in kept), 0)
         assert all(t - number < retention for number in kept)
     assert longest > retention // 2, "and people are not forgotten much sooner"

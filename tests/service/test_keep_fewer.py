@@ -43,7 +43,7 @@ def place_with(menu: PublicMenu | None, sample: int = 10**15) -> Any:
     chooser = None if menu is None else Chooser(menu, ITEMS, known.hidden, sample > 1)
     return SimpleNamespace(
         number=1, facts=known, rounds=NoRounds(), filler=lambda: chooser, decisions=0, fillers=0, outside=0,
-        ready=True, sealed=lambda said: said,
+        ready=True, fresh=True, sealed=lambda said: said,
     )  # fmt: skip
 
 

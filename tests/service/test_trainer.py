@@ -443,3 +443,25 @@ def test_a_batch_larger_than_what_may_be_in_flight_ends(tmp_path: Path) -> None:
     assert in_flight(placement.facts) == 25 < policy.plan.schedule.ends[0]
     assert placement._door.settled > policy.plan.schedule.ends[1]
     assert placement.learner.rounds - placement._door.settled <= 25
+
+
+def test_a_block_ends_though_few_of_its_rounds_are_left(tmp_path: Path) -> None:
+    """Rounds are allowed in portions; the last portion of a block is as small as it is."""
+    items = tuple(f"item {number}" for number in range(12))
+    said = facts("slate-totals", "bandit", per_second=8.0, people=100_000, epsilon=1.0, delta=0.0, tick=1.0)
+    said = msgspec.structs.replace(said, items=items, slots=2, allowance=2.0)
+    world = World(tmp_path, place=said)
+    trainer = world.trainer(world.store)
+    world.front.clear()
+    trainer.step()
+    end = world.menu().end
+    assert end is not None
+    first = in_flight(said)
+    assert first < end
+    size = end - first - in_flight(said) // 16  # so that few are left when these are settled
+    for _ in range(40):
+        world.time += 1.0
+        world.store.lease(1, size, 0.5, None)
+        trainer.step()
+    assert trainer.placements[1]._door.settled >= end
+    assert world.menu().version > 1

@@ -144,6 +144,7 @@ def make(
     prior_people: int | None = None,
     absent: Iterable[int] | None = None,
     eligible: Any = None,
+    engine: Any = None,
     **more: Any,
 ) -> Learner:
     """A learner by name, with its defaults for what is known beforehand. `private` is what the planner takes.
@@ -155,14 +156,15 @@ def make(
     `visits`, `patience`, `contexts`, `rules`, `exclusions`, `retention`, `sample`: instead of what the setting says.
     `retention`: for how many rounds people are kept; `sample`: of how many people one is learned from. `prior`,
     counting as `prior_people` people: which share of people each item pleases. `absent`: items that are not there yet.
-    `eligible`: for each slot its items. `more`: what else the setting or the recipe of that learner has, such as
-    `epsilon`, `horizon=None` where nobody knows how many will come, or `epoch`; help(dim.OverlapGreedy) shows a recipe.
+    `eligible`: for each slot its items. `engine`: where people who are kept are asked, "threads" or "ray". `more`: what
+    else the setting or the recipe of that learner has, such as `epsilon`, `horizon=None` where nobody knows how many
+    will come, or `epoch`; help(dim.OverlapGreedy) shows a recipe.
     """
     said = {
         "visits": visits, "patience": patience, "contexts": contexts, "rules": rules, "exclusions": exclusions,
         "retention": retention, "sample": sample,
         "prior": prior, "prior_people": prior_people, "absent": None if absent is None else tuple(absent),
-        "eligible": eligible,
+        "eligible": eligible, "engine": engine,
     }  # fmt: skip
     entry, setting, options = _asked(name, setting, {k: v for k, v in said.items() if v is not None} | more)
     if ledger is None or isinstance(ledger, Ledger):

@@ -62,6 +62,12 @@ class StoredObjectives:
         return self._batches.array
 
     @property
+    def newest(self) -> Segment | None:
+        """The last table into which people who came alone were gathered, unless others wait to join them."""
+        last = self._segments[-1] if self._segments and not self._waiting else None
+        return last if last is not None and last.gathered else None
+
+    @property
     def segments(self) -> list[Segment]:
         """Everybody, in the order in which they came."""
         self._gather()

@@ -365,6 +365,11 @@ class Placement:
 
     def _allow(self, at: float) -> None:
         """Let more rounds be handed out, since others were settled at that time."""
-        if (limit := self._limit()) >= self._past + max(1, in_flight(self.facts) // 8):
+        menu: Any = self.learner.menu
+        limit, last = (
+            self._limit(),
+            min(end for end in (menu.end, self.learner.horizon, math.inf) if end is not None),
+        )
+        if limit >= self._past + max(1, in_flight(self.facts) // 8) or self._past < limit == last:
             self._store.allow(self._epoch, self.number, limit, self._effective(at))
             self._past = limit

@@ -14,7 +14,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import cloudpickle
 import numpy as np
@@ -58,7 +58,7 @@ class KeptOnRay:
         self._made = cloudpickle.dumps((n_items, clip, n_types, Carried.packed()))
         self._actors = [self._new() for _ in range(how.actors)]
         self._told: list[list[Gift]] = [[] for _ in self._actors]
-        self._sizes = [0] * how.actors
+        self._sizes, self._releases = [0] * how.actors, 0
         self._last: list[tuple[int, int]] = []  # to whom those went who were kept last, and how many
         self._close = weakref.finalize(self, leave)
 
@@ -153,12 +153,13 @@ class KeptOnRay:
     def _all(self, ask: Callable[[Any], Any]) -> list[Any]:
         """What each actor says, once all are there."""
         try:
-            return self._got([ask(actor) for actor in self._actors])
+            return self.got([ask(actor) for actor in self._actors])
         except PeopleLost:
             self.mend()
-            return self._got([ask(actor) for actor in self._actors])
+            return self.got([ask(actor) for actor in self._actors])
 
-    def _got(self, waiting: list[Any]) -> list[Any]:
+    def got(self, waiting: list[Any]) -> list[Any]:
+        """What was asked of actors, once it is there."""
         try:
             found: list[Any] = self._ray.get(waiting)
         except self._ray.exceptions.RayActorError:  # its message names processes and machines
@@ -172,7 +173,7 @@ class KeptOnRay:
         found = []
         for who, actor in enumerate(self._actors):
             try:
-                self._got([actor.size.remote()])
+                self.got([actor.size.remote()])
             except PeopleLost:
                 if not self._how.remembers:
                     raise PeopleLost(
@@ -182,7 +183,7 @@ class KeptOnRay:
                 self._actors[who] = self._new()
                 for gift in self._told[who]:
                     getattr(self._actors[who], gift.name).remote(*gift.given())
-                self._got([self._actors[who].size.remote()])
+                self.got([self._actors[who].size.remote()])
                 found.append(who)
         return found
 
@@ -191,6 +192,11 @@ class KeptOnRay:
     def begin(self, weights: Ints, factors: Floats) -> AskedPeople:
         """The people of a release, as they are now."""
         return AskedOnRay(self, weights, factors)
+
+    def next_release(self) -> int:
+        """A number for a release, by which actors know it."""
+        self._releases += 1
+        return self._releases
 
     def actors(self) -> Sequence[Any]:
         """Those who hold people now."""
@@ -213,7 +219,8 @@ class AskedOnRay:
     """The people of one release, on actors."""
 
     def __init__(self, kept: KeptOnRay, weights: Ints, factors: Floats) -> None:
-        self._kept, self._given = kept, (weights, factors)
+        self._kept, self._release = kept, kept.next_release()
+        self._given = weights, factors
         self._begun = self._cut = False  # whether a chain goes on, and whether somebody in it was lost
         self._ask("begin", *self._given)
 
@@ -222,21 +229,26 @@ class AskedOnRay:
 
     def _ask(self, name: str, *given: Any) -> list[Any]:
         """What all say. Should an actor be lost, another takes its place, with people as they are then."""
-        actors = self._kept.actors()
         try:
-            return self._kept._got([getattr(actor, name).remote(*given) for actor in actors])
+            return self._got(name, *given)
         except PeopleLost:
             new = self._kept.mend()
             self._cut = self._cut or self._begun
-            self._kept._got([self._kept.actors()[who].begin.remote(*self._given) for who in new])
-            return self._kept._got([getattr(actor, name).remote(*given) for actor in self._kept.actors()])
+            anew = [self._kept.actors()[who].begin.remote(self._release, *self._given) for who in new]
+            self._kept.got(anew)
+            return self._got(name, *given)
+
+    def _got(self, name: str, *given: Any) -> list[Any]:
+        return self._kept.got(
+            [getattr(actor, name).remote(self._release, *given) for actor in self._kept.actors()]
+        )
 
     def _ask_on(self, name: str, *given: Any) -> list[Any]:
         """What all say along a chain that has begun: it ends where somebody is lost."""
         if self._cut:
             raise PeopleLost("Some of those who were asked are not there any more.")
         try:
-            return self._kept._got([getattr(actor, name).remote(*given) for actor in self._kept.actors()])
+            return self._got(name, *given)
         except PeopleLost:
             self._cut = True
             raise
@@ -258,7 +270,7 @@ class AskedOnRay:
     def take(self, joining: Ints) -> None:
         """These items have joined. Nobody waits: whoever is lost meanwhile is missed at the next question."""
         for actor in self._kept.actors():
-            actor.take.remote(joining)
+            actor.take.remote(self._release, joining)
 
     def around(self, slate: Ints) -> Ints:
         """What is said around a slate."""
@@ -276,7 +288,7 @@ class Holder:
         self._n_items, clip, n_types, plugins = cloudpickle.loads(made)
         plugins.unpack()
         self._kept = Kept(self._n_items, clip, Entries(self._n_items, n_types, clip.ceiling))
-        self._asked: AskedPeople | None = None
+        self._release, self._asked = -1, cast(AskedPeople, None)
 
     def __repr__(self) -> str:
         return "<Holder>"
@@ -315,37 +327,38 @@ class Holder:
         """Drop those of earlier batches."""
         self._kept.forget(before)
 
-    def begin(self, weights: Ints, factors: Floats) -> None:
-        """A release: who is here now is asked."""
-        self._asked = self._kept.begin(_own(weights), _own(factors))
+    def begin(self, release: int, weights: Ints, factors: Floats) -> None:
+        """A release: who is here now is asked, and those of the release before are not any more."""
+        self._release, self._asked = release, self._kept.begin(_own(weights), _own(factors))
 
-    def sums(self, whose: Ints, many: int) -> Any:
+    def sums(self, release: int, whose: Ints, many: int) -> Any:
         """What is left."""
-        return _sparse(self._people().sums(_own(whose), many))
+        return _sparse(self._people(release).sums(_own(whose), many))
 
-    def singles(self, whose: Ints, many: int) -> Any:
+    def singles(self, release: int, whose: Ints, many: int) -> Any:
         """What was there at first."""
-        return _sparse(self._people().singles(_own(whose), many))
+        return _sparse(self._people(release).singles(_own(whose), many))
 
-    def row(self, joining: Ints, questions: Ints, many: int) -> Any:
+    def row(self, release: int, joining: Ints, questions: Ints, many: int) -> Any:
         """What is lost."""
-        return _sparse(self._people().row(_own(joining), _own(questions), many))
+        return _sparse(self._people(release).row(_own(joining), _own(questions), many))
 
-    def take(self, joining: Ints) -> None:
+    def take(self, release: int, joining: Ints) -> None:
         """These items have joined."""
-        self._people().take(_own(joining))
+        self._people(release).take(_own(joining))
 
-    def around(self, slate: Ints) -> Any:
+    def around(self, release: int, slate: Ints) -> Any:
         """What is said around a slate."""
-        return _sparse(self._people().around(_own(slate)))
+        return _sparse(self._people(release).around(_own(slate)))
 
-    def counts(self, of_type: Ints, size: int, unit: int) -> Any:
+    def counts(self, release: int, of_type: Ints, size: int, unit: int) -> Any:
         """How often each value is there."""
-        return _sparse(self._people().counts(_own(of_type), size, unit))
+        return _sparse(self._people(release).counts(_own(of_type), size, unit))
 
-    def _people(self) -> AskedPeople:
-        if self._asked is None:
-            raise InvalidInput("No release is going on.")
+    def _people(self, release: int) -> AskedPeople:
+        """Those who were here when that release began: others would say more than was charged."""
+        if release != self._release:
+            raise PeopleLost("Another release has begun, and those of this one are not known any more.")
         return self._asked
 
     def written(self) -> tuple[list[NDArray[Any]], dict[str, NDArray[Any]]]:

@@ -43,6 +43,7 @@ class Kept:
     ) -> None:
         self._n_items, self._clip, self._parts = n_items, clip, parts
         self.entries, self.people = entries, StoredObjectives(n_items)
+        self._seen: Table = None  # the last table that was looked at
         self._pool = ThreadPoolExecutor(threads) if threads > 1 else None
 
     def __repr__(self) -> str:
@@ -56,6 +57,7 @@ class Kept:
         """One person, and what items are worth to her by themselves, in rising order."""
         self.entries.add(items, worth, batch, kind)
         self.people.add(person, batch)
+        self._tidy()
 
     def keep_rows(
         self,
@@ -79,6 +81,15 @@ class Kept:
                 own = csr_rows(worth, self._n_items)
                 self.entries.add_rows(*own, batch, kinds[low : low + TOGETHER])
         self.people.add_rows(family, table, rows, batch)
+        self._tidy()
+
+    def _tidy(self) -> None:
+        """Right after people were gathered into a table of ours, what it says is kept once."""
+        newest = self.people.newest
+        if newest is not None and newest.table is not self._seen:
+            self._seen = newest.table
+            segments = self.people.frozen()
+            self._keep_once(segments, np.cumsum([len(segment) for segment in segments], dtype=np.int64))
 
     def _plain(self, people: Segment, missing: NDArray[np.bool_] | None = None) -> Chunk | None:
         """Where people say of items by themselves what their rows say: these."""

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from diminuendo.errors import refuse_copies
 from diminuendo.sums.chains.people.answers import Answers
 from diminuendo.sums.chains.people.narrow import Numbers
 from diminuendo.sums.clip import cut_all
@@ -86,6 +87,8 @@ def chunk_of(starts: Ints, items: NDArray[Any], values: Floats) -> Chunk:
 
 class Entries:
     """People in the order in which they came. Chunks are replaced, never changed: who holds some has them for good."""
+
+    __getstate__ = refuse_copies
 
     def __init__(self, n_items: int, n_types: int, ceiling: float) -> None:
         self._kind: Any = np.int32 if n_items <= np.iinfo(np.int32).max else np.int64

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from diminuendo._numba import kernel
-from diminuendo.errors import DiminuendoError, InvalidInput
+from diminuendo.errors import DiminuendoError, InvalidInput, refuse_copies
 from diminuendo.sums.chains.focus import clip_focused
 from diminuendo.sums.chains.people.answers import Answers, Group, Moved
 from diminuendo.sums.chains.people.around_sums import EASE, add_around
@@ -57,6 +57,8 @@ class AskedPeople(Protocol):
 
 class FrozenPeople:
     """People of one release in this process."""
+
+    __getstate__ = refuse_copies
 
     def __init__(self, groups: Iterable[Group], clip: Clip, factors: Floats) -> None:
         self._groups = [group for group in groups if len(group.people.weights)]
@@ -169,17 +171,22 @@ class FrozenPeople:
         shown = np.flatnonzero(slate != EMPTY_SLOT)
         place[slate[shown]] = shown
         if gains is not None:
-            self._add_around(self.flat(), gains, place, total)
+            self._add_around(self.flat(), gains, place, total, {len(total)})
             return total
         for people, walk in self._groups:
             if walk is None:
                 raise InvalidInput("Nobody knows what these people would say; give what items add.")
             for who, found in walk.around(slate.tolist()):
-                self._add_around(_only(people, who), [(0, found)], place, total)
+                self._add_around(_only(people, who), [(0, found)], place, total, {1, len(total)})
         return total
 
     def _add_around(
-        self, people: Answers, gains: Iterable[tuple[int, Floats]], place: Ints, total: Ints
+        self,
+        people: Answers,
+        gains: Iterable[tuple[int, Floats]],
+        place: Ints,
+        total: Ints,
+        parts: set[int],
     ) -> None:
         most = len(total) * int(np.diff(people.starts).max(initial=0))
         room = np.empty(most), np.empty(most, dtype=np.int64), np.empty(most, dtype=np.int64)
@@ -188,7 +195,7 @@ class FrozenPeople:
             # Somebody who says nothing may be looked at again; nobody else.
             if not 0 <= first < len(starts) or starts[first] != starts[done]:
                 raise InvalidInput("People come one after the other, each once.")
-            if found.ndim != 2 or len(found) not in (1, len(total)):
+            if found.ndim != 2 or len(found) not in parts:
                 raise InvalidInput(
                     f"Expected {len(total)} parts, the whole slate first; got shape {found.shape}."
                 )
