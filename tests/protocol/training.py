@@ -273,9 +273,9 @@ def _sealed(setup: Setup, world: World, trainer: int, where: int, now: int) -> t
         needed = []
     learned = learned._replace(version=version, keys=(*needed, (key, None)))
     epoch, _ = world.notes[where]
-    notes = world.notes
-    if job.epoch >= epoch or "whoever is superseded notes its head" in mistakes:
-        notes = put(notes, where, (job.epoch, job.ledger))
+    if job.epoch < epoch and "whoever is superseded notes its head" not in mistakes:
+        return world, Job("idle")  # a later epoch has noted a head: it is not published either
+    notes = put(world.notes, where, (job.epoch, job.ledger))
     folder = world.keys[where] | {key}
     world = world._replace(notes=notes, keys=put(world.keys, where, folder))
     then = "publish"

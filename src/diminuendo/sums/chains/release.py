@@ -167,12 +167,15 @@ class ChainRelease:
         except OtherChain:
             self._begun = pending  # which can still be had
             raise
+        lost = self._lost
         if not begun.replayed:  # only now: else it may be tried again
             self._take(chosen)
-            self._lost = self._lost + begun.lost.sum(axis=0)
-        self.joined, self._sets, self._replayed, self._begun = (
+            lost = lost + begun.lost.sum(axis=0)
+        # In one go: what is lost by a row is taken off once, or the rest would say more than is charged.
+        self.joined, self._sets, self._lost, self._replayed, self._begun = (
             [*self.joined, Joined(chosen, questions, found)],
             self._sets.joined_by(chosen),
+            lost,
             begun.replayed,
             None,
         )
