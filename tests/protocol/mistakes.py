@@ -72,7 +72,7 @@ MISTAKES = [
     Mistake("used as drawn", "a menu is made of another release than the one that is kept"),
     Mistake("charged when it was seen", "a release was seen that nobody has paid for", walk=17),
     Mistake("answers deleted first", "an answer that was in time is not counted", CRASHES, walk=1345),
-    Mistake("keys dropped before publishing", "the last snapshot cannot be opened", walk=51),
+    Mistake("keys dropped before publishing", "the last snapshot cannot be opened", walk=775),
     Mistake("only the newest key is kept", "an answer that was in time is not counted"),
     Mistake("a key is old before it is", "an answer that was in time is not counted", KEYS, walk=356),
     Mistake("acknowledged before it is kept", "an answer that was in time is not counted", walk=125),
