@@ -41,10 +41,21 @@ def test_what_periods_cost_together_is_what_is_said(budget: Budget, periods: int
 @settings(deadline=None, max_examples=60)
 @given(budgets(), st.integers(2, 60))
 def test_a_part_for_each_period_adds_up_to_no_more_and_hardly_less(budget: Budget, periods: int) -> None:
-    part = budget.split(periods)
+    try:
+        part = budget.split(periods)
+    except InvalidInput:  # the least that can be said is more than a part of it
+        assert replace(budget, epsilon=1e-12).renewed(periods).epsilon > budget.epsilon
+        return
     assert part.renewed(periods).epsilon <= budget.epsilon
     assert replace(part, epsilon=part.epsilon * (1 + 1e-6)).renewed(periods).epsilon > budget.epsilon
     assert Fraction(part.limit) * periods <= budget.limit * (1 + Fraction(1, 10**9))
+
+
+def test_what_delta_alone_hides_is_not_split() -> None:
+    whole = Budget(0.01, 0.001, accountant="zcdp")
+    with pytest.raises(InvalidInput, match="fewer periods"):
+        whole.split(26)
+    assert whole.split(2).renewed(2).epsilon <= whole.epsilon
 
 
 def test_parts_are_accepted_on_one_ledger_and_no_more() -> None:

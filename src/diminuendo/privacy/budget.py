@@ -148,8 +148,13 @@ class Budget:
             return self
         whole = self.counting.owned(self.limit, self.unit.rounds)
         found, less = self.counting.convert(rounded_up(whole / periods), self.delta), 2.0**-50
-        while replace(self, epsilon=found).renewed(periods).epsilon > self.epsilon:  # conversions round up
-            found, less = found * (1 - less), 2 * less
+        while found > 0 and replace(self, epsilon=found).renewed(periods).epsilon > self.epsilon:
+            found, less = found * (1 - less), 2 * less  # conversions round up
+        if found <= 0:
+            raise InvalidInput(
+                f"Epsilon {self.epsilon:g} with delta {self.delta:g} cannot be split over {periods} periods: "
+                "what each would have is hidden by delta alone. Take fewer periods, or a smaller delta."
+            )
         return replace(self, epsilon=found)
 
     def as_json(self) -> dict[str, Any]:
