@@ -44,7 +44,9 @@ def call(setup: Setup, world: World, label: Label) -> Label | None:
         counting = setup.named and "visits counted at the answer" not in mistakes
         return ("visit", where, mine.next) if counting else None
     (number,) = more
-    at = world.now + setup.skews[front] if "deadline by the front end's clock" in mistakes else None
+    at = world.now if setup.within else None
+    if "deadline by the front end's clock" in mistakes:
+        at = world.now + setup.skews[front]
     key = world.store[where].menus[-1].key if world.store[where].menus else 0
     return ("store", where, ((number, key, dict(world.ghosts[where].shown)[number]),), at)
 

@@ -18,7 +18,7 @@ def judged(setup: Setup, before: World, after: World) -> World:
             continue
         ghost = after.ghosts[where]
         if old.answers is not new.answers:
-            ghost = _stored(ghost, old, new, after.now)
+            ghost = _stored(setup, ghost, old, new, after.now)
         if old.leases is not new.leases:
             ghost = _leased(setup, ghost, old, new, after.now)
         if old.releases is not new.releases:
@@ -32,12 +32,13 @@ def judged(setup: Setup, before: World, after: World) -> World:
     return after
 
 
-def _stored(ghost: Ghost, old: Kept, new: Kept, now: int) -> Ghost:
-    """When the first answer to each round was stored, whatever its row says."""
+def _stored(setup: Setup, ghost: Ghost, old: Kept, new: Kept, now: int) -> Ghost:
+    """When the first answer to each round arrived; when it was stored, whatever its row says, if that cannot be."""
     rounds = dict(ghost.stored)
     for each in new.answers:
         if not each.gone and each not in old.answers:
-            rounds.setdefault(each.round, now)
+            there = now - setup.within <= each.at <= now
+            rounds.setdefault(each.round, each.at if there else now)
     gone = {each.round: each.at for each in new.answers if each.gone}
     rounds = {number: at for number, at in rounds.items() if not (number in gone and at > gone[number])}
     return ghost._replace(stored=(*sorted(rounds.items()),))

@@ -28,11 +28,12 @@ KEYS = Setup(fronts=1, trainers=1, blocks=4, tick=1, allowance=0, faults=0, unti
 NOTES = Setup(rounds=1, tick=1, allowance=0, deadline=0, until=20, epochs=4, kinds=frozenset({"put back"}))
 CRASHES = LARGE._replace(trainers=1, kinds=frozenset({"crash"}), erasures=0)
 SKEWED = LARGE._replace(skews=(0, -2, 2))
+HELD_UP = KEYS._replace(within=2, faults=6, kinds=frozenset({"delay"}))
 
 
 WORLDS = {
     "large": LARGE, "named": NAMED, "restored": RESTORED, "keys": KEYS, "notes": NOTES, "skewed": SKEWED,
-    "two populations": LARGE._replace(populations=2),
+    "two populations": LARGE._replace(populations=2), "held up": HELD_UP, "held up, and more": LARGE._replace(within=1),
 }  # fmt: skip
 TINY = Setup(
     fronts=1, trainers=1, blocks=1, deadline=0, tick=1, allowance=0, takeover=1, until=3, epochs=2, faults=0
@@ -40,6 +41,9 @@ TINY = Setup(
 SMALL = {
     "one trainer, a block of two rounds": TINY,
     "one trainer, a block of one round, one fault of any call": TINY._replace(rounds=1, faults=1, kinds=CALLS),
+    "one trainer, a block of one round, an answer that is held up": TINY._replace(
+        rounds=1, within=1, faults=1, kinds=frozenset({"delay"}), until=5
+    ),
     "two trainers, a block of one round": TINY._replace(trainers=2, rounds=1),
     "two trainers, a block of one round, one crash": TINY._replace(
         trainers=2, rounds=1, faults=1, kinds=frozenset({"crash"})
@@ -83,6 +87,12 @@ MISTAKES = [
         "deadline by the front end's clock", "an answer is counted that was not in time", SKEWED, walk=16
     ),
     Mistake("deadline by the trainer's clock", "an answer that was in time is not counted", SKEWED, walk=42),
+    Mistake(
+        "nobody waits for what is being stored",
+        "an answer that was in time is not counted",
+        HELD_UP,
+        walk=2266,
+    ),
     Mistake("late reports are heard", "how many came does not follow from what was said in time"),
     Mistake(
         "leases read before the time is written",

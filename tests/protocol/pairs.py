@@ -17,7 +17,7 @@ from tests.protocol.values import Broken, Label, Setup, World
 from tests.protocol.worlds import after, asked, beginning, possible
 
 PAIRED = Setup(
-    fronts=2, trainers=1, blocks=4, rounds=3, lease=2, tick=4, allowance=3, deadline=1, until=60, faults=99,
+    fronts=2, trainers=1, blocks=4, rounds=3, lease=2, tick=4, allowance=3, deadline=1, within=1, until=60, faults=99,
     kinds=frozenset({"crash"}),
 )  # fmt: skip
 MISTAKES = {
@@ -25,6 +25,7 @@ MISTAKES = {
     "effective when ready": "what may be seen differs",
     "a bad row takes its group along": "what may be seen differs",
     "deadline ignored": "others' answers are counted otherwise",
+    "answers have the time of their group": "others' answers are counted otherwise",
 }
 """What two worlds find, and how."""
 
@@ -105,7 +106,10 @@ def _unjudged(setup: Setup, world: World) -> World:
 def _answered(
     setup: Setup, world: World, her_round: int, side: int, bad: bool, share: float, group: bool
 ) -> tuple[World, set[int]]:
-    """Somebody answers, or two at once; she does in the first world alone, or says what is none."""
+    """Somebody answers, or two at once; she does in the first world alone, or says what is none.
+
+    The group that she is in is stored later.
+    """
     ghost, kept = world.ghosts[0], world.store[0]
     waiting = [number for number, _ in ghost.shown if number not in dict(ghost.acknowledged)]
     if not waiting or not kept.menus:
@@ -118,13 +122,14 @@ def _answered(
             rows += [None] if bad else []
         else:
             rows.append((number, key, counting[number]))
-    changed, reply = executed(setup, world, ("store", 0, tuple(rows), None))
+    stored = world._replace(now=world.now + (her_round in numbers and not side))
+    changed, reply = executed(setup, stored, ("store", 0, tuple(rows), world.now))
     if reply is not True:
         return world, set()
     ghost = ghost._replace(
         acknowledged=(*sorted([*ghost.acknowledged, *((number, world.now) for number in numbers)]),)
     )
-    return changed._replace(ghosts=(ghost,)), set(numbers)
+    return changed._replace(now=world.now, ghosts=(ghost,)), set(numbers)
 
 
 def view(world: World, her_round: int) -> tuple[Any, Any]:

@@ -215,8 +215,16 @@ def store(setup: Setup, world: World, where: int, rows: tuple[Any, ...], at: int
             continue
         number, key, counts = row
         if all(each.round != number for each in found) or "second answers are kept" in setup.mistakes:
-            found.append(Answer(number, world.now if at is None else at, key, counts))
+            found.append(Answer(number, _arrived(setup, world, at), key, counts))
     return _written(world, where, kept._replace(answers=(*sorted(found),)), public=False), True
+
+
+def _arrived(setup: Setup, world: World, at: int | None) -> int:
+    """The time of an answer that is stored now."""
+    if at is None or "answers have the time of their group" in setup.mistakes:
+        return world.now
+    there = world.now - setup.within <= at <= world.now
+    return at if there or "deadline by the front end's clock" in setup.mistakes else world.now
 
 
 def erase(setup: Setup, world: World, where: int, number: int) -> tuple[World, Any]:

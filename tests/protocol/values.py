@@ -25,6 +25,8 @@ class Setup(NamedTuple):
     """Rounds of a lease."""
     lasts: int = 1
     deadline: int = 1
+    within: int = 0
+    """An answer has the time of its arrival, where it is stored within this time; who settles rounds waits for it."""
     tick: int = 2
     allowance: int = 1
     takeover: int = 2
@@ -176,7 +178,7 @@ class Ghost(NamedTuple):
     acknowledged: tuple[tuple[int, int], ...] = ()
     """Rounds whose answer was acknowledged, and when."""
     stored: tuple[tuple[int, int], ...] = ()
-    """Of each round when its first answer was stored, by the store's clock."""
+    """Of each round when its first answer arrived, by the store's clock; where it was stored too late, when it was."""
     erased: tuple[tuple[int, int], ...] = ()
     leases: tuple[Lease, ...] = ()
     seen: tuple[Value, ...] = ()

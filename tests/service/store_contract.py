@@ -31,6 +31,7 @@ from diminuendo.privacy.events import Gaussian
 from diminuendo.randomness import SecretRandomness
 from diminuendo.service.records import Report
 from diminuendo.service.store import (
+    STORED_WITHIN,
     AnswerRow,
     Change,
     Counted,
@@ -297,6 +298,25 @@ class StoreContract:
         assert [(row.round, row.sealed) for row in rows] == [(1, b"one"), (2, b"two")]
         assert before <= rows[0].at <= rows[1].at <= store.now()
 
+    def test_an_answer_has_the_time_of_its_arrival(self, store: Store) -> None:
+        """Unless that is to come, unknown, or longer ago than answers may wait to be stored: then when it is stored."""
+        begun(store)
+        before = store.now()
+        arrived = {1: before - STORED_WITHIN / 2, 2: before - 2 * STORED_WITHIN, 3: before + 60.0, 4: -1.0}
+        arrived |= {5: math.nan, 6: math.inf, 7: -math.inf, 8: before}
+        store.put([AnswerRow(1, number, b"said", at) for number, at in arrived.items()])
+        after, found = store.now(), {row.round: row.at for row in store.answers(1, 0, 100)}
+        assert (found.pop(1), found.pop(8)) == (arrived[1], before)
+        assert sorted(found) == [2, 3, 4, 5, 6, 7]
+        assert all(before <= at <= after for at in found.values())
+
+    def test_what_is_stored_after_a_time_was_written_down_is_hardly_earlier(self, store: Store) -> None:
+        """Whoever settles rounds waits for so long, and reads the same as who does it again."""
+        begun(store)
+        at = store.beat("settled")
+        store.put([AnswerRow(1, j, b"said", at - j * STORED_WITHIN / 10) for j in range(20)])
+        assert min(row.at for row in store.answers(1, 0, 100)) > at - STORED_WITHIN
+
     def test_what_is_no_answer_takes_no_other_along(self, store: Store) -> None:
         begun(store)
         bad = [
@@ -307,6 +327,7 @@ class StoreContract:
             (1, 7, None),
             (9, 8, b""),
             (None, 9, b""),
+            (1, 10, b"", "soon"),
         ]
         rows = [AnswerRow(*row) for row in bad]  # type: ignore[arg-type]
         visits = [VisitRow(1, ANNA, 1, 0), VisitRow(1, "Anna", 1, 0), VisitRow(9, ANNA, 1, 0)]  # type: ignore[arg-type]

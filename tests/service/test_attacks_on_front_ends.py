@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter, defaultdict
 from itertools import permutations
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from diminuendo.errors import LedgerDamaged
+from diminuendo.service.front import front as fronts
 from diminuendo.service.front.choose import Chooser
+from diminuendo.service.front.front import BEHIND
 from diminuendo.service.records import PublicMenu
 from diminuendo.service.store import AnswerRow, Publication, VisitRow
 from diminuendo.service.store.sqlite import SqliteStore
@@ -150,3 +154,53 @@ def test_a_store_that_was_put_back_counts_nobody_again(tmp_path: Path) -> None:
     (tmp_path / "store.db").write_bytes(copy)
     with world.opened() as store, pytest.raises(LedgerDamaged, match="put back from a copy"):
         world.trainer(store)
+
+
+def test_an_answer_has_the_time_at_which_it_arrived_however_long_its_group_takes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Hers would hold up others who are stored with it, at the very deadline past it."""
+    site = Site(tmp_path, shop=facts())
+    site.publish("shop", block(0, 500))
+    put = SqliteStore.put
+
+    def slowly(self: SqliteStore, *given: Any) -> Any:
+        time.sleep(0.4)
+        return put(self, *given)
+
+    async def work() -> None:
+        shown = (await site.ask("POST", "/v1/placements/shop/decisions", {})).json
+        monkeypatch.setattr(SqliteStore, "put", slowly)
+        asked = site.store.now()
+        await site.ask("POST", "/v1/answers", {"token": shown["token"], "wants": ["plum"]})
+        ((_, at),) = [(row.round, row.at) for row in site.store.answers(site.numbers["shop"], 0, 500)]
+        assert asked - 3 * BEHIND < at < asked + 0.2 < site.store.now()
+
+    site.run(work)
+
+
+def test_how_long_the_store_takes_to_tell_the_time_moves_no_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a front end takes for the store's time goes by evenly, a little behind it, until it is clearly wrong."""
+    site, wall, took = Site(tmp_path), [1000.0], [0.0]
+    monkeypatch.setattr(fronts, "time", SimpleNamespace(monotonic=lambda: wall[0]))
+    ahead = [0.0]
+
+    def now(self: SqliteStore) -> float:
+        found = wall[0] + ahead[0]
+        wall[0] += took[0]
+        return found
+
+    monkeypatch.setattr(SqliteStore, "now", now)
+    front = site.app.front
+    front._look()
+    behind = {wall[0] - front.clock()}
+    for took[0] in (0.0, 0.001, 0.015, 0.0):
+        front._look()
+        behind.add(wall[0] - front.clock())
+    assert max(behind) - min(behind) < 1e-9
+    assert 0 < min(behind) <= 2 * BEHIND
+    took[0], ahead[0] = 0.0, -3.0
+    front._look()
+    assert 0 < wall[0] + ahead[0] - front.clock() <= 2 * BEHIND

@@ -166,9 +166,9 @@ def test_a_front_end_that_was_held_up_looks_again_before_it_seals(
     place.refresh()
     said = Said(Shown(1, 0, 1, True, (0, 1, 2)), payoff=1.0)
     now[0] += front_placement.FRESH - 1
-    assert len(serving.row(place, said)) == 1
+    assert len(serving.row(place, said, world.time)) == 1
     now[0] += 2
     with pytest.raises(StoreUnavailable):
-        serving.row(place, said)
+        serving.row(place, said, world.time)
     place.refresh()
-    assert len(serving.row(place, said)) == 1
+    assert len(serving.row(place, said, world.time)) == 1

@@ -160,7 +160,9 @@ def test_a_commit_whose_reply_is_lost_is_not_acknowledged_and_what_it_kept_is_ke
             begun(anna)
 
             async def keep(db: Db) -> None:
-                await db.execute("SELECT diminuendo.put('{1}', '{1}', '{x}', '{}', '{}', '{}', '{}', '{}')")
+                await db.execute(
+                    "SELECT diminuendo.put('{1}', '{1}', '{x}', '{}', '{}', '{}', '{}', '{}', '{}')"
+                )
                 await asyncio.get_running_loop().run_in_executor(None, made.deafen, "anna", "db")
 
             with pytest.raises(StoreUnavailable):

@@ -74,7 +74,7 @@ def test_outside_the_menu_is_shown_without_a_round_a_visit_or_a_row(
     assert shown.slate == slate or (slate is None and len(set(shown.slate)) == 2)
     assert decision.propensity == chance
     assert (place.decisions, place.fillers, place.outside) == (1, 0, 1)
-    assert front.row(place, Said(shown, wants={0: 1.0})) == [], "her answer is not stored"
+    assert front.row(place, Said(shown, wants={0: 1.0}), 0.0) == [], "her answer is not stored"
 
 
 def test_what_she_excludes_is_left_out_outside_too_and_nobody_is_served_before_there_is_a_menu() -> None:

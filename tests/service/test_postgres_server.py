@@ -90,7 +90,7 @@ def test_a_role_that_does_not_wait_for_the_disk_is_refused_and_each_write_says_t
 
         for call in (
             "SELECT diminuendo.lease(1, 5, 1.0, NULL, NULL)",
-            "SELECT diminuendo.put('{1}', '{1}', '{x}', '{}', '{}', '{}', '{}', '{}')",
+            "SELECT diminuendo.put('{1}', '{1}', '{x}', '{}', '{}', '{}', '{}', '{}', '{}')",
             "SELECT diminuendo.erase(1, '{1}')",
             "SELECT diminuendo.beat('me', '')",
             "SELECT diminuendo.writing()",
@@ -290,7 +290,9 @@ class Holding:
 def test_nothing_is_written_before_a_time_that_was_told(address: str) -> None:
     with open_store(address) as store, open_store(address) as another:
         begun(store)
-        slow = Holding(address, "SELECT diminuendo.put('{1}', '{7}', '{x}', '{}', '{}', '{}', '{}', '{}')")
+        slow = Holding(
+            address, "SELECT diminuendo.put('{1}', '{7}', '{x}', '{}', '{}', '{}', '{}', '{}', '{}')"
+        )
         times = list[float]()
         beating = threading.Thread(target=lambda: times.append(another.beat("trainer")))
         beating.start()
@@ -391,7 +393,9 @@ def test_who_holds_everything_up_is_sent_away(address: str) -> None:
 def test_an_answer_that_comes_while_its_round_is_forgotten_is_forgotten(address: str) -> None:
     with open_store(address) as store:
         epoch = begun(store)
-        slow = Holding(address, "SELECT diminuendo.put('{1}', '{2}', '{x}', '{}', '{}', '{}', '{}', '{}')")
+        slow = Holding(
+            address, "SELECT diminuendo.put('{1}', '{2}', '{x}', '{}', '{}', '{}', '{}', '{}', '{}')"
+        )
         publishing = threading.Thread(
             target=lambda: store.publish(epoch, replace(FIRST_MENU, version=2, forget_before=5))
         )
@@ -402,9 +406,9 @@ def test_an_answer_that_comes_while_its_round_is_forgotten_is_forgotten(address:
         assert said(store) == {}
 
 
-ANSWER = "SELECT diminuendo.put('{{1}}', '{{{0}}}', '{{x}}', '{{}}', '{{}}', '{{}}', '{{}}', '{{}}')"
+ANSWER = "SELECT diminuendo.put('{{1}}', '{{{0}}}', '{{x}}', '{{}}', '{{}}', '{{}}', '{{}}', '{{}}', '{{}}')"
 VISIT = (
-    "SELECT diminuendo.put('{{}}', '{{}}', '{{}}', '{{1}}', ARRAY[decode(repeat('0{0}', 16), 'hex')], '{{1}}', "
+    "SELECT diminuendo.put('{{}}', '{{}}', '{{}}', '{{}}', '{{1}}', ARRAY[decode(repeat('0{0}', 16), 'hex')], '{{1}}', "
     "'{{{0}}}', ARRAY[''::bytea])"
 )
 

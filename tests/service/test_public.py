@@ -181,7 +181,7 @@ def test_the_next_menu_waits_for_answers_and_for_a_whole_tick(tmp_path: Path) ->
     assert view is not None
     assert view.next_menu(1000.0) == (
         None,
-        "It comes after 5 more rounds, at least 62 seconds after the last round that it learns from.",
+        "It comes after 5 more rounds, at least 63 seconds after the last round that it learns from.",
     )
     store.hand_out(number, 5)
     view = public.placement("page")

@@ -14,7 +14,7 @@ from diminuendo.errors import LedgerDamaged
 from diminuendo.learners.base.learner import Learner
 from diminuendo.service.accounts import Account
 from diminuendo.service.records import PublicMenu, Report, Said, Shown
-from diminuendo.service.store import AnswerRow, put_back
+from diminuendo.service.store import STORED_WITHIN, AnswerRow, put_back
 from diminuendo.service.trainer.answers import AnswerReader
 from diminuendo.service.trainer.made import in_flight
 from diminuendo.service.trainer.placement import Placement
@@ -83,13 +83,47 @@ def test_answers_in_time_are_read_once_and_others_never(
 
     world.play(60, step)
     deadline = KINDS["totals"].deadline
-    settled = [n for n in leases if leases[n] + deadline < world.time - 2 * TICK]
-    # Put at the first tick after it was said.
-    stored = {n: np.ceil(at / TICK) * TICK for n, (at, _) in world.front[1].said.items()}
+    settled = [n for n in leases if leases[n] + deadline + STORED_WITHIN < world.time - 2 * TICK]
+    # When it arrived counts, not the tick at which it is stored.
+    stored = {n: at for n, (at, _) in world.front[1].said.items()}
     expected = {n for n in settled if n in stored and stored[n] <= leases[n] + deadline}
     assert len(found) == len(set(found))
     assert {n for n in found if n in set(settled)} == expected
     assert 0 < len(expected) < len([n for n in settled if n in stored]), "some were late"
+
+
+def test_who_else_is_stored_with_an_answer_does_not_make_it_late(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It arrived in time, and its group was stored after the deadline: it counts, whatever held its group up.
+
+    One that arrived later does not count, nor one that was stored too late for anybody to wait for it.
+    """
+    found = learned(monkeypatch)
+    world = World(tmp_path, place=KINDS["totals"])
+    trainer, front = world.trainer(world.store), world.front.pop(1)
+    trainer.step()
+    world.time += TICK
+    for row in world.store.menus(1):
+        front.menus[row.version] = msgspec.json.decode(row.body, type=PublicMenu)
+    lease = world.store.lease(1, 10, TICK, None)
+    assert lease is not None
+    front.per_tick = 0
+    front.show(lease)
+    deadline = lease.expires_at + KINDS["totals"].deadline
+    said = {number: said for _, number, said in front.late}
+    early, late, lost = sorted(said)[:3]
+    for now, rows in (
+        (deadline + STORED_WITHIN / 2, {early: deadline - 0.001, late: deadline + 0.001}),
+        (deadline + STORED_WITHIN, {lost: deadline - 0.001}),
+    ):
+        world.time = now
+        trainer.step()
+        world.store.put([AnswerRow(1, each, front.sealed(said[each]), at) for each, at in rows.items()])
+    world.front.clear()
+    world.play(8, trainer.step)
+    assert trainer.placements[1]._door.settled == lease.end
+    assert found == [early]
 
 
 @pytest.mark.parametrize("meanwhile", [False, True])

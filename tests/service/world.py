@@ -180,7 +180,7 @@ class Front:
             self.menus[row.version] = msgspec.json.decode(row.body, type=PublicMenu)
         due = [each for each in self.late if each[0] <= time]
         self.late = [each for each in self.late if each[0] > time]
-        store.put([AnswerRow(self.number, number, self.sealed(said)) for _, number, said in due])
+        store.put([AnswerRow(self.number, number, self.sealed(said), at) for at, number, said in due])
         lease = store.lease(self.number, self.per_tick, 2 * TICK, self.report)
         self.report = None
         if lease is None:

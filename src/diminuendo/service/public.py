@@ -19,7 +19,7 @@ import msgspec
 
 from diminuendo.service.accounts import Account
 from diminuendo.service.records import HeardNote, PlacementFacts, PublicMenu
-from diminuendo.service.store import EventRow, LeaseRow, MenuRow, PlacementRow
+from diminuendo.service.store import STORED_WITHIN, EventRow, LeaseRow, MenuRow, PlacementRow
 
 if TYPE_CHECKING:
     from diminuendo.privacy.books import Books
@@ -196,7 +196,7 @@ class PlacementView:
         facts, menu = self.facts, self.menu
         if self.over:
             return None, "All rounds that it was made for are handed out; one last menu may come."
-        wait = facts.deadline + facts.allowance
+        wait = facts.deadline + STORED_WITHIN + facts.allowance
         if menu is None:
             return None, "It comes when the trainer has made the learner."
         if menu.end is None or self.to_go:

@@ -118,6 +118,7 @@ async def answers(front: Front, scope: Scope, receive: Receive, send: Send) -> N
     In a list each row stands for itself: one that is refused keeps no other from being stored.
     """
     written = await body(scope, receive)
+    arrived = front.clock()  # before anybody waits for anybody
     refused: list[str] = []
     if written.lstrip()[:1] == b"[":
         many = _rows(written)
@@ -126,12 +127,12 @@ async def answers(front: Front, scope: Scope, receive: Receive, send: Send) -> N
         rows: list[AnswerRow] = []
         for at, each in enumerate(many):
             try:
-                rows += _row(front.serving, each)
+                rows += _row(front.serving, each, arrived)
             except (Problem, InvalidToken) as problem:
                 pointer = problem.pointer or "" if isinstance(problem, Problem) else "/token"
                 refused.append(f"/{at}{pointer}")
     else:
-        rows = _row(front.serving, written)
+        rows = _row(front.serving, written, arrived)
     await front.writer.keep(rows)
     if refused:
         raise Problem("rows", refused=refused)
@@ -157,7 +158,7 @@ def _rows(written: bytes) -> Sequence[bytes | msgspec.Raw]:
         return rows[1:]
 
 
-def _row(serving: Serving, written: bytes | msgspec.Raw) -> list[AnswerRow]:
+def _row(serving: Serving, written: bytes | msgspec.Raw, arrived: float) -> list[AnswerRow]:
     """One answer, checked and sealed."""
     answer = decoded(ANSWER, written)
     place, shown = serving.shown(answer.token)
@@ -176,7 +177,7 @@ def _row(serving: Serving, written: bytes | msgspec.Raw) -> list[AnswerRow]:
         said = Said(shown, click=answer.click)
     else:
         said = Said(shown)
-    return serving.row(place, said)
+    return serving.row(place, said, arrived)
 
 
 def _wants(place: Placement, wants: list[str] | dict[str, float]) -> dict[int, float]:

@@ -24,6 +24,9 @@ from diminuendo.service.store import AnswerRow, Store
 T = TypeVar("T")
 LOOKS_EVERY, SINGS_EVERY = 0.5, 2.0
 """Seconds between looks for menus, and between canaries."""
+BEHIND = 0.02
+"""Seconds by which this process's idea of the store's clock is behind it, at most twice that; it is left alone as long
+as that is so. How long the store takes to tell the time depends on who else writes, and answers have times by it."""
 CANARIES = 0
 """The placement that canaries belong to: none."""
 CANARY_BYTES = 128
@@ -72,7 +75,7 @@ class Front:
         return await asyncio.get_running_loop().run_in_executor(self._pool, call, *given)
 
     def clock(self) -> float:
-        """What the store's clock says, or a little less."""
+        """What the store's clock says, or a little less; an age ago where that is not known yet."""
         return -1.0 if self._offset is None else time.monotonic() + self._offset
 
     async def look(self) -> None:
@@ -93,8 +96,9 @@ class Front:
 
     def _look(self) -> None:
         with self._looking:
-            now = self.store.now()
-            self._offset = now - time.monotonic()
+            found = self.store.now() - time.monotonic() - BEHIND
+            if self._offset is None or abs(found - self._offset) > BEHIND:
+                self._offset = found
             for row in self.store.placements():
                 if row.name not in self.by_name:
                     place = Placement(self.store, row, self._pool, self.clock)

@@ -143,13 +143,13 @@ class Serving:
             raise InvalidToken("None of the placements that are here showed this.")
         return place, shown
 
-    def row(self, place: Placement, said: Said) -> list[AnswerRow]:
+    def row(self, place: Placement, said: Said, arrived: float) -> list[AnswerRow]:
         """An answer, sealed, to be kept; nothing where it counts for nothing, which takes as long to find out."""
         shown = said.shown
         if not (place.ready and place.fresh):
             raise StoreUnavailable("There is no key to seal answers to.")
         sealed = place.sealed(padded(said))
-        return [AnswerRow(place.number, shown.round, sealed)] if shown.counts else []
+        return [AnswerRow(place.number, shown.round, sealed, arrived)] if shown.counts else []
 
     def person(self, name: str) -> bytes:
         """What stands for a person in the store."""

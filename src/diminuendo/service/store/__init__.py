@@ -9,7 +9,10 @@ may come from any thread; what a call has written is durable when it returns, or
 
 A placement is known by its number. Rounds are counted from 0 on in each placement, and handed out once by `lease`.
 Times are those of the store's clock: once written, by whatever process, none is followed by an earlier one. Answers and
-erasures are written at its time and do not move it: where a wall clock is set back, it goes on from what is public.
+erasures do not move it: where a wall clock is set back, it goes on from what is public.
+
+Answers are stored in groups, so how long one waits to be stored depends on who else answers. Hence an answer has the
+time at which it arrived, as long as it is stored within `STORED_WITHIN`: whoever settles rounds waits for so long.
 
 How long a trainer takes depends on what people said, so what it writes is shown at public times and not before. A menu
 is shown once it is in effect, and with it all lines that its population's ledger had when it was published, and what
@@ -20,6 +23,7 @@ at the beginning of the second day after it was written. `ledger` and books with
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -28,6 +32,9 @@ from typing import TYPE_CHECKING, Protocol, Self
 from diminuendo.errors import InvalidInput
 from diminuendo.service.records import Report
 
+STORED_WITHIN = 1.0
+"""Seconds after it has arrived within which an answer is stored with the time of its arrival; later, with the time at
+which it is stored. So once a time is written down, no answer is stored any more with one that is this much earlier."""
 DAY = 86_400.0
 """Seconds: lines that no menu shows are shown at a whole one of these; operators' requests are remembered as long."""
 
@@ -110,8 +117,8 @@ class AnswerRow:
     placement: int
     round: int
     sealed: bytes
-    at: float = 0.0
-    """When it was stored; said by the store."""
+    at: float = -math.inf
+    """When it arrived, by the store's clock; where that is not known, or was too long ago, when it was stored."""
 
 
 @dataclass(frozen=True)
@@ -236,6 +243,8 @@ class Store(Protocol):
         """Count visits and keep answers, all in one transaction. Of each round the first answer is kept; a second one
         changes nothing and looks the same. What became of the visits, in order.
 
+        Each answer has the time that it comes with, unless that is to come, or was more than `STORED_WITHIN` ago.
+
         What is no answer or no visit, or is of no placement, or of a round that is forgotten, is left out and takes
         nothing else along."""
         ...
@@ -272,7 +281,8 @@ class Store(Protocol):
         ...
 
     def beat(self, name: str, note: str = "") -> float:
-        """Say that somebody is well, with a public note; when that was. Nothing is written earlier after that."""
+        """Say that somebody is well, with a public note; when that was. Nothing is written earlier after that, but for
+        answers: these by `STORED_WITHIN` at most."""
         ...
 
     def beats(self) -> dict[str, tuple[float, str]]:

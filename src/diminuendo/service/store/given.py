@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from diminuendo.service.records import Report
-from diminuendo.service.store import AnswerRow, VisitRow
+from diminuendo.service.store import STORED_WITHIN, AnswerRow, VisitRow
 
 AT_ONCE = 10_000
 """Answers that are read at a time; others may write in between."""
@@ -28,7 +28,12 @@ def is_number(*given: object) -> bool:
 def is_answer(row: AnswerRow) -> bool:
     """Whether it is an answer to some round."""
     sealed = isinstance(row.sealed, bytes) and len(row.sealed) <= LARGEST
-    return sealed and is_number(row.placement, row.round)
+    return sealed and is_number(row.placement, row.round) and isinstance(row.at, float)
+
+
+def arrived(row: AnswerRow, now: float) -> float:
+    """The time of an answer that is stored now: when it arrived, unless that is to come or too long ago."""
+    return row.at if now - STORED_WITHIN <= row.at <= now else now
 
 
 def is_visit(row: VisitRow) -> bool:

@@ -26,7 +26,7 @@ from diminuendo.service.store import (
     Publication,
     VisitRow,
 )
-from diminuendo.service.store.given import AT_ONCE, is_answer, is_number, report_of
+from diminuendo.service.store.given import AT_ONCE, arrived, is_answer, is_number, report_of
 from diminuendo.service.store.led import Led, next_epoch
 from diminuendo.service.store.sqlite_file import SqliteFile
 from diminuendo.service.store.sqlite_snapshots import SqliteSnapshots
@@ -193,7 +193,7 @@ class SqliteStore:
             self._file.execute_all(
                 "INSERT OR IGNORE INTO answers (placement, round, at, sealed) VALUES (?, ?, ?, ?)",
                 [
-                    (row.placement, row.round, at, row.sealed)
+                    (row.placement, row.round, arrived(row, at), row.sealed)
                     for row in told
                     if row.round >= taken[row.placement]
                 ],

@@ -16,6 +16,7 @@ from diminuendo.privacy.budget import Budget
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.randomness.coins import Coins
 from diminuendo.service.records import LEASE_HOLDS, LEASE_LASTS, PlacementFacts, PopulationFacts
+from diminuendo.service.store import STORED_WITHIN
 from diminuendo.streams.contexts import Contexts
 
 BEHIND = 10.0
@@ -32,7 +33,7 @@ def in_flight(facts: PlacementFacts) -> int:
 
 def usually_in_flight(facts: PlacementFacts) -> int:
     """How many are, where all goes well: from when a lease is asked for until what is made of it is shown."""
-    lasts = LEASE_HOLDS + LEASE_LASTS + facts.deadline + facts.allowance + facts.tick
+    lasts = LEASE_HOLDS + LEASE_LASTS + facts.deadline + STORED_WITHIN + facts.allowance + facts.tick
     return min(in_flight(facts), math.ceil(facts.per_second / facts.sample * lasts))
 
 

@@ -1,10 +1,10 @@
 """One placement in the trainer: its learner moves from one public time to the next, and every step can be repeated.
 
-What happens, and when: a lease is taken; all rounds up to the end of a lease are settled, when it has expired and its
-deadline has passed; something is due and is released. The learner's clock is moved to each of these times in order, by
-what the store says of them, however late the trainer looks. So which answers count for which release does not depend on
-when the trainer runs, nor on how often it was killed: after a crash it begins with the last snapshot, does the same
-again, and finds what was drawn under its name.
+What happens, and when: a lease is taken; all rounds up to the end of a lease are settled, when it has expired, its
+deadline has passed, and all that arrived by then is stored; something is due and is released. The learner is moved to
+each of these times in order, by what the store says of them, however late the trainer looks. So which answers count for
+which release does not depend on when the trainer runs, nor on how often it was killed: after a crash it begins with the
+last snapshot, does the same again, and finds what was drawn under its name.
 
 Whatever follows from it is seen, by anybody, at the first whole tick after the allowance from that time on: menus, more
 rounds that may be handed out, and with a menu what was paid, released and heard (store/__init__.py).
@@ -31,7 +31,15 @@ from diminuendo.privacy.ledger import Ledger
 from diminuendo.randomness.coins import Coins
 from diminuendo.service.menus import public_menu
 from diminuendo.service.records import HeardNote, PlacementFacts
-from diminuendo.service.store import Change, EventRow, LeaseRow, PlacementRow, Publication, Store
+from diminuendo.service.store import (
+    STORED_WITHIN,
+    Change,
+    EventRow,
+    LeaseRow,
+    PlacementRow,
+    Publication,
+    Store,
+)
 from diminuendo.service.trainer.answers import AnswerReader
 from diminuendo.service.trainer.heard import Heard
 from diminuendo.service.trainer.keys import Keys
@@ -60,12 +68,12 @@ class NoMarks:
 
 
 class Clock:
-    """The learner's clock: it stands still between public times."""
+    """The learner's clock: it stands still between public times, and what arrived until then is known."""
 
     now = 0.0
 
     def __call__(self) -> float:
-        """The last public time that the learner was moved to."""
+        """The last time that the learner was moved to."""
         return self.now
 
 
@@ -184,7 +192,11 @@ class Placement:
 
     def _moment(self, lease: LeaseRow) -> float:
         """When all rounds up to the end of that lease, which is the oldest, are settled."""
-        return max(self._settles, lease.expires_at + self.facts.deadline)
+        return max(self._settles, self._deadline(lease) + STORED_WITHIN)
+
+    def _deadline(self, lease: LeaseRow) -> float:
+        """Answers to its rounds count that arrived by then."""
+        return lease.expires_at + self.facts.deadline
 
     def _times(self) -> tuple[float, float, float]:
         """When the next lease was taken, the next rounds are settled, an operator did something next."""
@@ -230,14 +242,16 @@ class Placement:
         self._waits.append(lease)
 
     def _settle(self, at: float) -> None:
-        """Take in all rounds that are settled at that time, and then move the learner's clock to it."""
-        while self._waits and self._waits[0].expires_at + self.facts.deadline <= at:
+        """Take in all rounds that are settled at that time, and then move the learner's clock to their deadlines."""
+        known = self._clock.now
+        while self._waits and self._deadline(self._waits[0]) + STORED_WITHIN <= at:
+            known = max(known, self._deadline(self._waits[0]))
             self._take_in(self._waits.popleft())
-        self._settles = self._clock.now = at
+        self._settles, self._clock.now = at, known
 
     def _take_in(self, lease: LeaseRow) -> None:
         """All that is known of a lease whose deadline has passed: who came, and what was said in time."""
-        deadline, many = lease.expires_at + self.facts.deadline, lease.end - lease.first
+        deadline, many = self._deadline(lease), lease.end - lease.first
         report, counts = lease.report, np.ones(many, dtype=np.bool_)
         types = np.full(many, -1)
         if report is not None and (lease.reported_at or 0.0) <= deadline:

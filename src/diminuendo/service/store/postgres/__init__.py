@@ -175,12 +175,13 @@ class PostgresStore:
 
     def put(self, answers: Sequence[AnswerRow], visits: Sequence[VisitRow] = ()) -> list[Counted]:
         """Count visits and keep answers; a second answer to a round takes as long, and changes nothing."""
-        told = [(row.placement, row.round, row.sealed) for row in answers if is_answer(row)]
+        told = [(row.placement, row.round, row.sealed, row.at) for row in answers if is_answer(row)]
         whole = [(number, row) for number, row in enumerate(visits) if is_visit(row)]
         came = [(row.placement, row.person, row.visits, row.round, row.key) for _, row in whole]
-        columns = (*_columns(told, 3), *_columns(came, 5))
+        columns = (*_columns(told, 4), *_columns(came, 5))
         counted = [Counted(False, row.round) for row in visits]
-        found = self._server.rows("SELECT * FROM diminuendo.put($1, $2, $3, $4, $5, $6, $7, $8)", *columns)
+        query = "SELECT * FROM diminuendo.put($1, $2, $3, $4, $5, $6, $7, $8, $9)"
+        found = self._server.rows(query, *columns)
         for nth, counts, number in found:
             counted[whole[nth - 1][0]] = Counted(counts, number)
         return counted

@@ -12,6 +12,8 @@ whoever holds it alone for a moment (`settle`) knows that nothing is written lat
 
 from __future__ import annotations
 
+from diminuendo.service.store import STORED_WITHIN
+
 SCHEMA = "diminuendo"
 
 PUBLIC = ("store", "trainers", "populations", "placements", "events")
@@ -303,51 +305,6 @@ BEGIN
     UPDATE counters SET at = moment WHERE placement = which;
 END $$;
 
--- All rounds in the order of their numbers and all people in the order of theirs: two who write at once wait for each
--- other, and never both. What changes nothing is written to the log as well, and takes as long.
-CREATE FUNCTION diminuendo.put(
-    places bigint[], numbers bigint[], boxes bytea[],
-    at_places bigint[], persons bytea[], most bigint[], visited bigint[], names bytea[]
-) RETURNS TABLE (visit bigint, counts boolean, counted bigint)
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = diminuendo, pg_temp AS $$
-#variable_conflict use_column
-DECLARE
-    moment double precision;
-    each record;
-    hers record;
-    before bigint;
-BEGIN
-    PERFORM writing();
-    PERFORM pg_logical_emit_message(true, 'diminuendo', '');
-    moment := instant();
-    INSERT INTO answers (placement, round, at, sealed)
-        SELECT told.placement, told.round, moment, told.sealed
-        FROM unnest(places, numbers, boxes) WITH ORDINALITY AS told (placement, round, sealed, nth)
-        JOIN counters USING (placement) WHERE told.round >= counters.forgotten
-        ORDER BY told.placement, told.round, told.nth
-        ON CONFLICT DO NOTHING;
-    FOR each IN
-        SELECT told.* FROM unnest(at_places, persons, most, visited, names) WITH ORDINALITY
-            AS told (placement, person, visits, round, key, nth)
-        JOIN counters USING (placement) ORDER BY told.placement, told.person, told.nth
-    LOOP
-        INSERT INTO visits VALUES (each.placement, each.person, '{}', -1, '') ON CONFLICT DO NOTHING;
-        SELECT * INTO hers FROM visits WHERE placement = each.placement AND person = each.person FOR UPDATE;
-        before := CASE WHEN each.key <> '' AND each.key = hers.key THEN hers.last ELSE each.round END;
-        visit := each.nth;
-        counted := before;
-        IF before = ANY (hers.rounds) OR before = hers.last THEN
-            counts := before = ANY (hers.rounds);
-        ELSE
-            counts := cardinality(hers.rounds) < each.visits;
-            UPDATE visits SET last = each.round, key = each.key,
-                rounds = CASE WHEN counts THEN hers.rounds || each.round ELSE hers.rounds END
-                WHERE placement = each.placement AND person = each.person;
-        END IF;
-        RETURN NEXT;
-    END LOOP;
-END $$;
-
 CREATE FUNCTION diminuendo.erase(which bigint, numbers bigint[]) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = diminuendo, pg_temp AS $$
 DECLARE
@@ -371,8 +328,71 @@ $$;
 REVOKE ALL ON ALL FUNCTIONS IN SCHEMA diminuendo FROM PUBLIC;
 """
 
+ARRIVALS = f"""
+DROP FUNCTION IF EXISTS
+    diminuendo.put(bigint[], bigint[], bytea[], bigint[], bytea[], bigint[], bigint[], bytea[]);
+
+-- All rounds in the order of their numbers and all people in the order of theirs: two who write at once wait for each
+-- other, and never both. What changes nothing is written to the log as well, and takes as long. An answer has the time
+-- of its arrival, unless that is to come or too long ago.
+CREATE FUNCTION diminuendo.put(
+    places bigint[], numbers bigint[], boxes bytea[], arrived double precision[],
+    at_places bigint[], persons bytea[], most bigint[], visited bigint[], names bytea[]
+) RETURNS TABLE (visit bigint, counts boolean, counted bigint)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = diminuendo, pg_temp AS $$
+#variable_conflict use_column
+DECLARE
+    moment double precision;
+    each record;
+    hers record;
+    before bigint;
+BEGIN
+    PERFORM writing();
+    PERFORM pg_logical_emit_message(true, 'diminuendo', '');
+    moment := instant();
+    INSERT INTO answers (placement, round, at, sealed)
+        SELECT told.placement, told.round,
+            CASE WHEN told.at BETWEEN moment - {STORED_WITHIN} AND moment THEN told.at ELSE moment END, told.sealed
+        FROM unnest(places, numbers, boxes, arrived) WITH ORDINALITY AS told (placement, round, sealed, at, nth)
+        JOIN counters USING (placement) WHERE told.round >= counters.forgotten
+        ORDER BY told.placement, told.round, told.nth
+        ON CONFLICT DO NOTHING;
+    FOR each IN
+        SELECT told.* FROM unnest(at_places, persons, most, visited, names) WITH ORDINALITY
+            AS told (placement, person, visits, round, key, nth)
+        JOIN counters USING (placement) ORDER BY told.placement, told.person, told.nth
+    LOOP
+        INSERT INTO visits VALUES (each.placement, each.person, '{{}}', -1, '') ON CONFLICT DO NOTHING;
+        SELECT * INTO hers FROM visits WHERE placement = each.placement AND person = each.person FOR UPDATE;
+        before := CASE WHEN each.key <> '' AND each.key = hers.key THEN hers.last ELSE each.round END;
+        visit := each.nth;
+        counted := before;
+        IF before = ANY (hers.rounds) OR before = hers.last THEN
+            counts := before = ANY (hers.rounds);
+        ELSE
+            counts := cardinality(hers.rounds) < each.visits;
+            UPDATE visits SET last = each.round, key = each.key,
+                rounds = CASE WHEN counts THEN hers.rounds || each.round ELSE hers.rounds END
+                WHERE placement = each.placement AND person = each.person;
+        END IF;
+        RETURN NEXT;
+    END LOOP;
+END $$;
+
+REVOKE ALL ON FUNCTION diminuendo.put FROM PUBLIC;
+DO $$ DECLARE
+    whom text;
+BEGIN  -- roles that were made before
+    FOR whom IN SELECT DISTINCT grantee::regrole FROM pg_proc, aclexplode(proacl)
+        WHERE pg_proc.oid = 'diminuendo.erase'::regproc AND grantee <> proowner
+    LOOP
+        EXECUTE 'GRANT EXECUTE ON FUNCTION diminuendo.put TO ' || whom;
+    END LOOP;
+END $$;
+"""
+
 NO_PLACEMENT = "DM001"
 """How functions say that there is no placement of some number."""
 
-STEPS = (TABLES + FUNCTIONS,)
+STEPS = (TABLES + FUNCTIONS, ARRIVALS)
 """What leads from each version to the next; a store's version is the number of steps it took."""
