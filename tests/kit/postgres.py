@@ -17,7 +17,7 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -141,6 +141,25 @@ class Server:
             self.sql(name, "SET client_min_messages = warning", "DROP SCHEMA diminuendo CASCADE", "SELECT 1")
         elif there:
             self.sql(name, EMPTIED, "SELECT 1")
+
+    def copied(self, database: str) -> Callable[[], None]:
+        """Copy all rows of a store; what is returned puts them back, once, under those who have it open."""
+        kept = (*TABLES, "clock")
+        copies = "".join(f"CREATE TABLE copied.{name} AS SELECT * FROM diminuendo.{name};" for name in kept)
+        self.sql(
+            database, "SET client_min_messages = warning; DROP SCHEMA IF EXISTS copied CASCADE",
+            f"CREATE SCHEMA copied; {copies}", "SELECT 1",
+        )  # fmt: skip
+        emptied = "".join(f"DELETE FROM diminuendo.{name};" for name in kept)
+        filled = "".join(
+            f"INSERT INTO diminuendo.{name} SELECT * FROM copied.{name};" for name in reversed(kept)
+        )
+
+        def put_back() -> None:
+            self.sql(database, emptied + filled, "SET client_min_messages = warning; DROP SCHEMA copied CASCADE",
+                     "SELECT 1")  # fmt: skip
+
+        return put_back
 
     def sql(self, database: str, *statements: str, user: str = "owner") -> list[tuple[Any, ...]]:
         """Some statements; what the last one found."""

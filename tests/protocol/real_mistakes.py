@@ -15,7 +15,7 @@ from diminuendo.service.front.leases import Taken
 from diminuendo.service.front.writer import Writer
 from diminuendo.service.store import AnswerRow, Publication, put_back
 from diminuendo.service.store.sqlite import SqliteStore
-from diminuendo.service.store.sqlite_books import SqliteReleases
+from diminuendo.service.store.books import StoreReleases
 from diminuendo.service.store.sqlite_file import SqliteFile
 from diminuendo.service.trainer.keys import Keys
 from diminuendo.service.trainer.placement import Placement
@@ -36,7 +36,7 @@ def _instead(owner: Any, name: str, make: Callable[[Any], Any]) -> Callable[[], 
 
 
 def _as_drawn(once: Any) -> Any:
-    def drawn(self: SqliteReleases, name: str, draw: Callable[[], Any]) -> Any:
+    def drawn(self: StoreReleases, name: str, draw: Callable[[], Any]) -> Any:
         found = draw()
         once(self, name, lambda: found)
         assert packed(found)
@@ -108,7 +108,7 @@ MISTAKES = [
     ),
     Mistake(
         "releases are used as they are drawn", "a release is not what was entered",
-        _instead(SqliteReleases, "once", _as_drawn),
+        _instead(StoreReleases, "once", _as_drawn),
     ),
     Mistake("deadlines are ignored", TOO_MANY, _instead(SqliteStore, "answers", _whenever)),
     Mistake(

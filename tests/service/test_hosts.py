@@ -136,7 +136,7 @@ def test_whoever_is_cut_off_in_the_midst_of_a_transaction_holds_nobody_up_for_lo
         began = time.monotonic()
         leading = on(made, "ben", lambda: until_it_goes(lambda: ben.lead("people", "ben", epoch)))
         storing = on(made, "anna", lambda: anna.put(answered(1)))
-        assert leading.result(TAKEOVER) == epoch + 1
+        assert leading.result(TAKEOVER) > epoch
         took = time.monotonic() - began
         assert took < 2 * PATIENCE
         with pytest.raises(StoreUnavailable):
@@ -359,7 +359,7 @@ def cut_off(machines: Machines, cut: Callable[[str], None], heal: Callable[[str]
     healed = time.monotonic()
     wait_for(60.0, lambda: "taken" if taken(machines, lost, healed) else "")  # answers are taken again
     now = store.leaders()["everybody"]
-    assert (now.name.split("-")[1], now.epoch) == (other, before.epoch + 1), "who led lets go"
+    assert (now.name.split("-")[1], now.epoch > before.epoch) == (other, True), "who led lets go"
 
 
 def longest(asked: list[Asked]) -> float:

@@ -70,8 +70,8 @@ def store(tmp_path: Path) -> Iterator[SqliteStore]:
         yield found
 
 
-def kept_in(store: SqliteStore, folder: Path, epoch: int = 1) -> tuple[Keys, StoreHalves]:
-    halves = StoreHalves(store, epoch, read_masters(folder))
+def kept_in(store: SqliteStore, folder: Path) -> tuple[Keys, StoreHalves]:
+    halves = StoreHalves(store, store.leaders()["people"].epoch, read_masters(folder))
     return Keys(folder, halves), halves
 
 
@@ -108,7 +108,7 @@ def test_a_sealed_half_opens_nothing_in_another_row(store: SqliteStore, tmp_path
     keys, halves = kept_in(store, tmp_path)
     one, two = keys.new(1).number, keys.new(1).number
     before = halves.get(1, two)
-    store.keep_key(1, 1, two, store.kept_keys(1)[one])
+    store.keep_key(store.leaders()["people"].epoch, 1, two, store.kept_keys(1)[one])
     with pytest.raises(Exception, match="ecrypt"):
         halves.get(1, two)
     assert halves.get(1, one) != before

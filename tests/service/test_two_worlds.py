@@ -12,7 +12,7 @@ import pytest
 from diminuendo.learners.elsewhere import Elsewhere
 from diminuendo.service.store import AnswerRow, LeaseRow
 from diminuendo.service.store.sqlite import SqliteStore
-from diminuendo.service.store.sqlite_books import SqliteReleases
+from diminuendo.service.store.books import StoreReleases
 from diminuendo.service.store.sqlite_file import SqliteFile
 from diminuendo.service.trainer.answers import AnswerReader
 from diminuendo.service.trainer.placement import Placement
@@ -67,7 +67,7 @@ def a_bad_row_takes_its_group_along(patch: pytest.MonkeyPatch) -> None:
 
 
 def drawn_again_after_a_crash(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(SqliteReleases, "once", lambda self, name, draw: draw())
+    patch.setattr(StoreReleases, "once", lambda self, name, draw: draw())
 
 
 def ticks_by_answers(patch: pytest.MonkeyPatch) -> None:

@@ -138,7 +138,7 @@ class Leader:
     """Who leads a population."""
 
     epoch: int
-    """One more than that of whoever led before."""
+    """Later than that of whoever led before; nobody led in any other."""
     name: str
     """Nobody, where it is empty: the last one handed it over."""
 
@@ -260,7 +260,8 @@ class Store(Protocol):
     # The trainer.
 
     def lead(self, population: str, trainer: str, after: int | None = None) -> int:
-        """Be the one trainer of a population from now on; its epoch, one more than the last, which began with 1.
+        """Be the one trainer of a population from now on; its epoch, later than the last by a random step: where a
+        store was put back, no epoch is again one that it has forgotten.
 
         Whoever led it before writes nothing of it any more: epochs of `publish`, `stop_leases`, `allow`, `keep_key`,
         `drop_keys` and `books` are those of the population that it is about. `after`: refused (`Superseded`) unless

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import secrets
+from typing import NamedTuple, Self
 
-from diminuendo.errors import Superseded
+from diminuendo.errors import LedgerDamaged, Superseded
+
+STEP = 2**40
+"""Epochs go up by a random step of at most this: after a store was put back to an older state, those that follow are
+others than those it has forgotten, and a trainer that slept meanwhile leads in none of them. A population has room for
+millions of epochs."""
 
 
 class Led(NamedTuple):
@@ -12,13 +18,27 @@ class Led(NamedTuple):
 
     population: str
     epoch: int
+    lines: int = 0
+    """How many lines its ledger has, as far as is known; 0 where nobody has looked ..."""
+    last: bytes = b""
+    """... and the last of those, which names all before it."""
 
-    def check(self, last: int) -> None:
-        """Refuse where the last epoch is another one."""
-        if self.epoch != last:
+    def knows(self, lines: int, last: bytes) -> Self:
+        """The same, when so many lines have been read or written."""
+        return self._replace(lines=lines, last=last)
+
+    def check(self, epoch: int, line: bytes | None) -> None:
+        """Refuse where the last epoch is another one, or the ledger has another line, or none, in place of the last."""
+        if self.epoch != epoch:
             raise Superseded(
-                f"Epoch {self.epoch} of population {self.population!r} is over: the last one is {last}. Whoever leads "
+                f"Epoch {self.epoch} of population {self.population!r} is over: the last one is {epoch}. Whoever leads "
                 "it now goes on; this trainer writes nothing of it."
+            )
+        if self.lines and line != self.last:
+            raise LedgerDamaged(
+                f"The ledger of population {self.population!r} has not line {self.lines} as this trainer knows it: the "
+                "store was put back to an older state while it ran, and what was drawn since is lost. Nothing more is "
+                "drawn. Put the newest one back; or begin new populations, with a new store, for people to come."
             )
 
 
@@ -28,4 +48,4 @@ def next_epoch(population: str, last: int, after: int | None) -> int:
         raise Superseded(
             f"Population {population!r} was led in epoch {last} last, and not {after}: somebody was faster."
         )
-    return last + 1
+    return last + 1 + secrets.randbelow(STEP)

@@ -389,10 +389,12 @@ class SqliteStore:
 
     def books(self, population: str, epoch: int | None) -> Books:
         """The ledger of a population and what was released on it; without an epoch what is shown by now."""
-        from diminuendo.service.store.sqlite_books import SqliteBooks
+        from diminuendo.service.store.books import StoreBooks
+        from diminuendo.service.store.sqlite_books import SqliteRows
 
         self._check_population(population)
-        return SqliteBooks(self._file, population, None if epoch is None else Led(population, epoch))
+        led = None if epoch is None else Led(population, epoch)
+        return StoreBooks(SqliteRows(self._file, population, shown=led is None), led)
 
     def _check_population(self, name: str) -> None:
         if not self._file.rows("SELECT 1 FROM populations WHERE name = ?", name):

@@ -217,9 +217,13 @@ class SqliteFile:
         return max(by_menus or 0, 0 if by_days is None else by_days + 1)
 
     def check_leads(self, led: Led) -> None:
-        """Refuse where another trainer leads."""
-        found = self.rows("SELECT epoch FROM trainers WHERE population = ?", led.population)
-        led.check(found[0][0] if found else 0)
+        """Refuse where another trainer leads, or the ledger lacks what this one knows."""
+        found = self.rows(
+            "SELECT epoch, (SELECT line FROM ledger WHERE population = ?1 AND seq = ?2) FROM trainers "
+            "WHERE population = ?1",
+            *(led.population, led.lines - 1),
+        )
+        led.check(*found[0] if found else (0, None))
 
     def moved(self) -> Moved | None:
         """Where all of this was moved to."""

@@ -65,7 +65,7 @@ class Trainer:
         self._rows: dict[int, PlacementRow] = {}
         self._numbers: dict[str, list[int]] = {}  # by population
         self._since = 0.0  # what happened before is known
-        self._tried: dict[str, int] = {}  # epochs that it may have got, though the store did not say so
+        self._tried: dict[str, int] = {}  # epochs after which it may lead, though the store did not say so
         self._before: dict[str, int] | None = None  # epochs of whoever had its name before it began
         self._beat, self._looked, self._written, self._older = 0.0, 0.0, 0.0, False
         self._notes: dict[str, tuple[float, str]] = {}  # everybody's, when it looked last
@@ -215,7 +215,9 @@ class Trainer:
         own = {name: leader.epoch for name, leader in leaders.items() if leader.name == self.name}
         self._before = own if self._before is None else self._before
         gone = [
-            name for name, epoch in own.items() if epoch in (self._before.get(name), self._tried.get(name))
+            name
+            for name, epoch in own.items()
+            if epoch == self._before.get(name) or epoch > self._tried.get(name, epoch)
         ]
         shares = self._sharing.look(
             self._store.populations(), leaders, self._notes,
@@ -230,7 +232,7 @@ class Trainer:
         self._compare()
 
     def _lead(self, name: str, after: int) -> None:
-        self._tried[name] = after + 1
+        self._tried[name] = after
         with suppress(Superseded):  # somebody was faster
             population = Population(
                 name, self._store.lead(name, self.name, after), self._store.now(), self._parts

@@ -412,10 +412,12 @@ class PostgresStore:
 
     def books(self, population: str, epoch: int | None) -> Books:
         """The ledger of a population and what was released on it; without an epoch what is shown by now."""
-        from diminuendo.service.store.postgres.books import PostgresBooks
+        from diminuendo.service.store.books import StoreBooks
+        from diminuendo.service.store.postgres.books import PostgresRows
 
         self._check_population(population)
-        return PostgresBooks(self._server, population, None if epoch is None else Led(population, epoch))
+        led = None if epoch is None else Led(population, epoch)
+        return StoreBooks(PostgresRows(self._server, population, shown=led is None), led)
 
     def _check_population(self, name: str) -> None:
         if not self._server.rows("SELECT 1 FROM diminuendo.populations WHERE name = $1", name):

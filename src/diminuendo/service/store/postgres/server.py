@@ -351,11 +351,14 @@ class PostgresServer:
 
 
 async def check_leads(db: Db, led: Led) -> None:
-    """Refuse where another trainer leads; where not, nobody does until this transaction is over."""
-    last = await db.fetchval(
-        "SELECT epoch FROM diminuendo.trainers WHERE population = $1 FOR SHARE", led.population
+    """Refuse where another trainer leads, or the ledger lacks what this one knows; where not, nobody else leads until
+    this transaction is over."""
+    found = await db.fetch(
+        "SELECT epoch, (SELECT line FROM diminuendo.ledger WHERE population = $1 AND seq = $2) "
+        "FROM diminuendo.trainers WHERE population = $1 FOR SHARE OF trainers",
+        *(led.population, led.lines - 1),
     )
-    led.check(last or 0)
+    led.check(*found[0] if found else (0, None))
 
 
 def shown(address: str) -> str:
