@@ -14,8 +14,8 @@ from diminuendo.privacy.books.releases import packed
 from diminuendo.service.front.leases import Taken
 from diminuendo.service.front.writer import Writer
 from diminuendo.service.store import AnswerRow, Publication, put_back
-from diminuendo.service.store.sqlite import SqliteStore
 from diminuendo.service.store.books import StoreReleases
+from diminuendo.service.store.sqlite import SqliteStore
 from diminuendo.service.store.sqlite_file import SqliteFile
 from diminuendo.service.trainer.keys import Keys
 from diminuendo.service.trainer.placement import Placement

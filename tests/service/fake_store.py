@@ -93,7 +93,7 @@ class FakeStore:
     def _private(self, *_: object) -> NoReturn:
         raise Private
 
-    answers = erased = snapshot = rounds_of = put = erase = publish = lease = lead = stop_leases = _private
+    answers = erased = snapshot = erase_person = put = erase = publish = lease = lead = stop_leases = _private
 
     # How it came about.
 

@@ -92,6 +92,12 @@ def said(store: Store, number: int = 1) -> dict[int, bytes]:
     return {row.round: row.sealed for row in store.answers(number, 0, 10**9)}
 
 
+def erased_of(store: Store, number: int, person: bytes) -> list[int]:
+    """Erase a person; the rounds of which that is known then."""
+    assert store.erase_person(number, person) is None  # type: ignore[func-returns-value]
+    return [each for each, _ in store.erased(number, 0, 10**9)]
+
+
 def answered(*rounds: int) -> list[AnswerRow]:
     return [AnswerRow(1, number, b"said %d" % number) for number in rounds]
 
@@ -135,6 +141,7 @@ class StoreContract:
         with open_store(address) as another:
             assert list(another.populations().items()) == [("b", b"1"), ("a", b"2")]
             found = another.placements()
+            assert [another.placements(after) for after in (0, 1, 2)] == [found, found[1:], []]
         assert [(row.number, row.name, row.population, row.facts) for row in found] == [
             (1, "x", "a", b"x"),
             (2, "y", "a", b"y"),
@@ -351,9 +358,9 @@ class StoreContract:
         assert [found.counts for found in store.put([], visits)] == [True] * 4
         assert store.put([], [VisitRow(1, ANNA, 2, 9)]) == [Counted(False, 9)]
         assert store.put([], [VisitRow(1, ANNA, 2, 9)]) == [Counted(False, 9)]
-        assert store.rounds_of(1, ANNA) == [3, 5, 9]
-        assert store.rounds_of(1, b"n" * 16) == []
-        assert store.rounds_of(other, ANNA) == [5]
+        assert erased_of(store, 1, b"n" * 16) == []
+        assert erased_of(store, 1, ANNA) == [3, 5, 9]
+        assert erased_of(store, other, ANNA) == [5]
 
     def test_a_visit_that_is_sent_again_is_counted_once(self, store: Store) -> None:
         begun(store)
@@ -365,7 +372,7 @@ class StoreContract:
         assert store.put([], [replace(first, round=8, key=b"third")]) == [Counted(False, 8)]
         assert store.put([], [replace(first, round=9, key=b"third")]) == [Counted(False, 8)]
         assert store.put([], [replace(first, key=b"")]) == [Counted(True, 5)]  # a group that is sent again
-        assert store.rounds_of(1, ANNA) == [5, 7, 8]
+        assert erased_of(store, 1, ANNA) == [5, 7, 8]
 
     def test_what_is_erased_stays_erased(self, store: Store, address: str) -> None:
         epoch = begun(store)
@@ -383,6 +390,21 @@ class StoreContract:
         assert said(store) == {3: b"said 3"}
         assert store.erased(1, 0, 100) == erased
         assert store.erased(1, 3, 4) == []
+
+    def test_who_is_erased_by_her_name_stays_counted(self, store: Store) -> None:
+        begun(store)
+        store.put(answered(1, 2, 3, 4), [VisitRow(1, ANNA, 2, number) for number in (1, 2, 3)])
+        store.put([], [VisitRow(1, BERTA, 2, 4)])
+        assert erased_of(store, 1, ANNA) == [1, 2, 3]
+        assert said(store) == {4: b"said 4"}
+        erased = store.erased(1, 0, 100)
+        store.put(answered(1, 2, 3))
+        assert said(store) == {4: b"said 4"}
+        store.erase_person(1, ANNA)
+        assert store.erased(1, 0, 100) == erased  # since it was asked for first
+        assert store.put([], [VisitRow(1, ANNA, 2, 9)]) == [Counted(False, 9)], "nothing is given back"
+        with pytest.raises(InvalidInput, match="no placement"):
+            store.erase_person(9, ANNA)
 
     def test_threads_share_a_store(self, store: Store) -> None:
         begun(store)
@@ -589,7 +611,7 @@ class StoreContract:
             lambda: reads.releases.once("sum.1", lambda: np.arange(3)),
             reads.lines.check,
         ):
-            with pytest.raises(LedgerDamaged, match="put back|lost"):
+            with pytest.raises(LedgerDamaged, match=r"put back|lost"):
                 refused()
         again = store.books("people", epoch)
         assert (again.lines.read(), again.releases.names()) == (before, [])
@@ -620,6 +642,63 @@ class StoreContract:
         assert 1 not in store.changed(then)[1]  # its leases are in the snapshot
         later = store.now() + 3600
         assert store.changed(later)[1] == {}
+
+    def test_what_was_published_since_some_time_is_told_by_placement(
+        self, store: Store, address: str
+    ) -> None:
+        assert store.published(0.0) == (0.0, {})
+        epoch = begun(store)
+        other, third = placement(store, "other"), placement(store, "third")
+        since, found = store.published(0.0)
+        assert found == {1: 1}
+        assert 0 < since <= store.now()
+        assert store.published(since) == (since, {1: 1}), "the last of it again"
+        with open_store(address) as another:
+            another.publish(epoch, replace(FIRST_MENU, placement=third, effective_at=store.now() + 3600))
+            for version in (2, 3):
+                another.publish(epoch, replace(FIRST_MENU, version=version))
+        then, found = store.published(since)
+        assert found == {1: 3, third: 1}
+        assert since <= then <= store.now()
+        store.publish(epoch, replace(FIRST_MENU, placement=other))
+        last, found = store.published(then)
+        assert found[other] == 1
+        assert found.keys() <= {1, other}
+        assert store.published(last)[1].keys() == {other}
+        assert store.published(0.0) == (last, {1: 3, other: 1, third: 1})
+        assert store.published(store.now() + 3600)[1] == {}
+
+    def test_of_menus_that_are_published_at_once_none_is_missed(self, store: Store, address: str) -> None:
+        """Whoever asks knows all that is told, and asks since when it was told to."""
+        numbers = [placement(store, f"place {number}") for number in range(4)]
+        epoch, many, over = store.lead("people", "one"), 25, threading.Event()
+
+        def publish(number: int) -> None:
+            with open_store(address) as mine:
+                for version in range(1, many + 1):
+                    mine.publish(epoch, replace(FIRST_MENU, placement=number, version=version))
+
+        def ask() -> None:
+            since = 0.0
+            while True:
+                last = over.is_set()
+                since, found = store.published(since)
+                for number, version in found.items():
+                    known[number] = max(known.get(number, 0), version)
+                if last:
+                    return
+
+        known = dict[int, int]()
+        asking = threading.Thread(target=ask)
+        asking.start()
+        publishing = [threading.Thread(target=publish, args=[number]) for number in numbers]
+        for each in publishing:
+            each.start()
+        for each in publishing:
+            each.join()
+        over.set()
+        asking.join()
+        assert known == dict.fromkeys(numbers, many)
 
     def test_keys_of_the_trainer_are_kept_as_they_were_sealed_until_they_are_dropped(
         self, store: Store, address: str

@@ -32,6 +32,7 @@ from tests.service.store_contract import (
     SECRET,
     answered,
     begun,
+    erased_of,
     placement,
     said,
 )
@@ -95,7 +96,7 @@ def everything(store: Store) -> dict[str, Any]:
         "leases": store.leases(1, 0),
         "answers": list(store.answers(1, 0, 10**9)),
         "erased": store.erased(1, 0, 10**9),
-        "visits": [store.rounds_of(1, person) for person in (ANNA, BERTA)],
+        "published": store.published(0.0),
         "snapshot": store.snapshot(1),
         "keys": store.kept_keys(1),
         "ledger": {name: store.ledger(name) for name in books},
@@ -150,6 +151,9 @@ def test_all_of_it_is_moved_and_goes_on_there(path: Path, address: str) -> None:
             ledger.charge(Gaussian(1e-3), "more")
             assert len(ledger.charges) == 2
         store.publish(epoch, replace(FIRST_MENU, version=4))
+        since, _ = before["published"]
+        assert store.published(since)[1] == {1: 4}
+        assert erased_of(store, 1, ANNA) == [0, 1, 2, 9], "which rounds are hers is known there"
 
 
 def test_nothing_goes_on_where_it_was(path: Path, address: str) -> None:

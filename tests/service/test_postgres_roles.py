@@ -15,7 +15,7 @@ from diminuendo.privacy import Ledger
 from diminuendo.privacy.events import Gaussian
 from diminuendo.service.records import Report
 from diminuendo.service.store import Counted, VisitRow, open_store
-from diminuendo.service.store.postgres.roles import make_roles
+from diminuendo.service.store.postgres.roles import CALLED, make_roles
 from diminuendo.service.store.postgres.schema import PRIVATE, PUBLIC, SHOWN, WITHIN
 from tests.kit.postgres import Server
 from tests.kit.slow import mostly_slow
@@ -68,7 +68,7 @@ def test_what_front_ends_do_their_role_may(roles: Roles) -> None:
         visits = [VisitRow(1, ANNA, 1, 0), VisitRow(1, ANNA, 1, 1)]
         assert front.put(answered(0, 1, 2), visits) == [Counted(True, 0), Counted(False, 1)]
         assert front.put(answered(0)) == []
-        front.erase(1, front.rounds_of(1, ANNA))
+        front.erase_person(1, ANNA)
         assert said(owner) == {2: b"said 2"}
         assert front.add_event(1, "items", b"{}", "me") > 0
         assert front.remember_request("k", b"1", b"2") == (b"1", b"2")
@@ -118,6 +118,35 @@ def test_private_tables_are_read_and_written_by_trainers_alone(roles: Roles, who
         ):
             assert roles.refused(who, statement), statement
     assert said_by_statistics(roles, who) == []
+
+
+def test_which_rounds_are_whose_no_function_tells_a_front_end(roles: Roles) -> None:
+    """Of all functions that it may call, none gives more than one of her rounds, or of rounds that it did not name."""
+    with open_store(roles.address("owner")) as store, open_store(roles.address("a_front")) as front:
+        begun(store)
+        store.put(answered(3, 4), [VisitRow(1, ANNA, 2, number, b"key %d" % number) for number in (3, 4)])
+        query = (
+            "SELECT proname, pg_get_function_result(oid) FROM pg_proc WHERE pronamespace = 'diminuendo'::regnamespace "
+            "AND has_function_privilege('a_front', oid, 'EXECUTE')"
+        )
+        may = dict(roles.server.sql(roles.database, query))
+        assert may.keys() == set(CALLED)
+        assert {name for name, found in may.items() if "TABLE" in found or "SETOF" in found} == {
+            "lease",
+            "put",
+        }
+        assert may["erase_person"] == may["erase"] == "void"
+        assert front.put([], [VisitRow(1, ANNA, 2, 9, b"a guess")]) == [Counted(False, 9)]
+        anna = f"'\\x{ANNA.hex()}'"
+        for statement in (
+            "SELECT rounds FROM diminuendo.visits",
+            f"DELETE FROM diminuendo.visits WHERE person = {anna}",
+            f"SELECT * FROM diminuendo.visits WHERE person = {anna} FOR UPDATE",
+            "SELECT round FROM diminuendo.answers WHERE sealed IS NULL",
+        ):
+            assert roles.refused("a_front", statement), statement
+        with pytest.raises(asyncpg.UndefinedFunctionError):
+            roles.server.sql(roles.database, f"SELECT diminuendo.rounds_of(1, {anna})", user="a_front")
 
 
 def said_by_statistics(roles: Roles, who: str) -> list[object]:
@@ -179,7 +208,7 @@ def test_auditors_read_what_is_shown_by_now_and_call_nothing_that_writes(roles: 
             lambda: audit.lease(1, 5, 1.0, None),
             lambda: audit.put(answered(1)),
             lambda: audit.erase(1, [1]),
-            lambda: audit.rounds_of(1, ANNA),
+            lambda: audit.erase_person(1, ANNA),
             lambda: audit.beat("me"),
             lambda: audit.add_population("mine", b""),
             lambda: audit.add_event(1, "items", b"", "me"),

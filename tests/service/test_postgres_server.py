@@ -20,7 +20,7 @@ from diminuendo.service.records import Report
 from diminuendo.service.store import AnswerRow, Counted, VisitRow, open_store
 from diminuendo.service.store.led import Led
 from diminuendo.service.store.postgres import PostgresStore, server, shown
-from diminuendo.service.store.postgres.schema import FUNCTIONS, STEPS
+from diminuendo.service.store.postgres.schema import STEPS
 from diminuendo.service.store.postgres.server import Db
 from tests.kit import postgres
 from tests.kit.postgres import Server
@@ -153,6 +153,32 @@ def test_newer_tables_are_refused_and_older_ones_take_the_steps_that_they_lack(
         open_store(address)
 
 
+def test_a_store_of_the_first_version_goes_on(
+    postgres_server: Server, fresh: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    address = postgres_server.address(fresh)
+    with monkeypatch.context() as patch:
+        patch.setattr(server, "STEPS", STEPS[:1])
+        PostgresStore(address).close()
+    postgres_server.sql(
+        fresh,
+        "INSERT INTO diminuendo.populations (name, facts) VALUES ('people', '')",
+        "INSERT INTO diminuendo.placements (name, population, facts, made_at) VALUES ('front', 'people', '', 5)",
+        "INSERT INTO diminuendo.counters (placement) VALUES (1)",
+        "INSERT INTO diminuendo.menus (placement, version, first, past, effective_at, body) "
+        "SELECT 1, version, 0, 9, 0, '' FROM generate_series(1, 3) AS version",
+        f"INSERT INTO diminuendo.visits VALUES (1, '{ANNA.decode()}', '{{4,6}}', 8, '')",
+        "SELECT 1",
+    )
+    with open_store(address) as store:
+        assert store.published(0.0) == (0.0, {1: 3})
+        store.publish(store.lead("people", "one"), replace(FIRST_MENU, version=4))
+        since, found = store.published(1.0)
+        assert (since > 5.0, found) == (True, {1: 4})
+        store.erase_person(1, ANNA)
+        assert [number for number, _ in store.erased(1, 0, 100)] == [4, 6, 8]
+
+
 def test_who_may_not_make_tables_is_told_who_may(postgres_server: Server, fresh: str) -> None:
     if not postgres_server.sql(fresh, "SELECT 1 FROM pg_roles WHERE rolname = 'stranger'"):
         postgres_server.sql(fresh, "CREATE ROLE stranger LOGIN", "SELECT 1")
@@ -164,7 +190,7 @@ def test_who_may_not_make_tables_is_told_who_may(postgres_server: Server, fresh:
 
 
 def test_functions_that_run_as_their_owner_find_names_in_one_schema_alone() -> None:
-    made = FUNCTIONS.split("CREATE FUNCTION")[1:]
+    made = "".join(STEPS).split("CREATE FUNCTION")[1:]
     assert len(made) > 10
     assert all("SET search_path = diminuendo, pg_temp" in each for each in made)
 
@@ -324,6 +350,27 @@ def test_what_changed_is_not_told_before_what_has_an_earlier_time(address: str) 
             {1: 0, 2: 0} | {1: 5},
         )
         assert store.changed(then)[1].keys() <= {2}
+
+
+def test_a_menu_is_not_told_before_one_that_has_an_earlier_time(address: str) -> None:
+    """Nobody who asks waits, and nobody who publishes waits for who asks."""
+    with open_store(address) as store, open_store(address) as another:
+        epoch = begun(store)
+        store.add_placement("other", "people", b"{}")
+        since, _ = store.published(0.0)
+        slow = Holding(
+            address,
+            "SELECT diminuendo.writing(); "
+            "INSERT INTO diminuendo.menus (placement, version, first, past, effective_at, body, at) "
+            "SELECT 2, 1, 0, 9, 0, '', diminuendo.tick()",
+        )
+        publishing = threading.Thread(target=lambda: store.publish(epoch, replace(FIRST_MENU, version=2)))
+        publishing.start()
+        publishing.join(0.2)
+        assert another.published(since) == (since, {1: 1})
+        slow.end()
+        publishing.join()
+        assert another.published(since)[1] == {1: 2, 2: 1}
 
 
 def test_who_led_before_is_refused_also_in_the_midst_of_something(address: str) -> None:

@@ -39,7 +39,7 @@ def one(slate: tuple[int, ...], **more: Any) -> dict[str, Any]:
 def test_nothing_private_can_be_asked(shop: FakeStore) -> None:
     asked = {name for name in vars(Reads) if not name.startswith("_")}
     assert asked == {"now", "populations", "placements", "menus", "leases", "events", "beats", "books"}
-    for private in ("answers", "snapshot", "rounds_of", "erased"):
+    for private in ("answers", "snapshot", "erase_person", "erased"):
         with pytest.raises(Private):
             getattr(shop, private)(1, 0, 9)
 

@@ -27,7 +27,7 @@ class PostgresWorld(World):
         super().__init__(folder, **placements)
 
     @property
-    def time(self) -> float:  # type: ignore[override]
+    def time(self) -> float:
         return self._time
 
     @time.setter

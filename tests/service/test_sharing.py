@@ -236,7 +236,10 @@ def test_who_was_not_told_that_it_leads_finds_out(tmp_path: Path, monkeypatch: p
 def test_who_is_asked_to_stop_hands_over(tmp_path: Path) -> None:
     world, (one, two) = many(tmp_path, 2, 2)
     one.run(iter([True, False]).__next__, poll=0.0)
-    assert {name: leader.name for name, leader in world.store.leaders().items()} == {"people": "", "others1": ""}
+    assert {name: leader.name for name, leader in world.store.leaders().items()} == {
+        "people": "",
+        "others1": "",
+    }
     two.step()
     assert led(one, two) == [0, 2], "at once"
 

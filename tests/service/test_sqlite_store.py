@@ -226,7 +226,7 @@ def test_a_full_disk_loses_nothing_and_says_nothing(path: Path) -> None:
             fill(ledger)
         assert sorted(said(store)) == list(range(kept))
         assert [menu.version for menu in store.menus(1)] == [1]
-        assert store.rounds_of(1, ANNA) == ([100, kept - 1] if kept > 101 else [100] * (kept > 100))
+        assert store._visits.rounds_of(1, ANNA) == ([100, kept - 1] if kept > 101 else [100] * (kept > 100))
         store._file.rows(f"PRAGMA max_page_count = {pages + 1000}")
         store.put([AnswerRow(1, kept, secret)])
         assert sorted(said(store)) == list(range(kept + 1))

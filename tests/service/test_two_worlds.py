@@ -11,8 +11,8 @@ import pytest
 
 from diminuendo.learners.elsewhere import Elsewhere
 from diminuendo.service.store import AnswerRow, LeaseRow
-from diminuendo.service.store.sqlite import SqliteStore
 from diminuendo.service.store.books import StoreReleases
+from diminuendo.service.store.sqlite import SqliteStore
 from diminuendo.service.store.sqlite_file import SqliteFile
 from diminuendo.service.trainer.answers import AnswerReader
 from diminuendo.service.trainer.placement import Placement

@@ -251,10 +251,9 @@ async def erasures(asked: Asked) -> None:
         raise Problem("field", "/token")
     if said.token is not None:
         place, shown = front.serving.shown(said.token)
-        rounds = [shown.round] if shown.round >= 0 else []
+        await front.ask(front.store.erase, place.number, [shown.round] if shown.round >= 0 else [])
     else:
         if said.person is None or said.placement is None or said.placement not in front.by_name:
             raise Problem("placement")
         place = front.by_name[said.placement]
-        rounds = await front.ask(front.store.rounds_of, place.number, front.serving.person(said.person))
-    await front.ask(front.store.erase, place.number, rounds)
+        await front.ask(front.store.erase_person, place.number, front.serving.person(said.person))

@@ -43,6 +43,7 @@ class Front:
         self.away = False
         """Whether the store did not answer when it was last asked."""
         self._offset: float | None = None
+        self._since, self._known = 0.0, 0  # menus of before are known, and placements up to that number
         self._looking = Lock()
         self._parts = (tokens, names)
 
@@ -96,16 +97,19 @@ class Front:
 
     def _look(self) -> None:
         with self._looking:
+            began = time.monotonic()
             found = self.store.now() - time.monotonic() - BEHIND
             if self._offset is None or abs(found - self._offset) > BEHIND:
                 self._offset = found
-            for row in self.store.placements():
-                if row.name not in self.by_name:
-                    place = Placement(self.store, row, self._pool, self.clock)
-                    self.serving.placements[row.number] = place
-                    self.by_name[row.name] = place
+            since, versions = self.store.published(self._since)
+            for row in self.store.placements(self._known):  # after that: whatever has a menu is known then
+                place = Placement(self.store, row, self._pool, self.clock)
+                self.serving.placements[row.number] = place
+                self.by_name[row.name] = place
+                self._known = row.number
             for place in list(self.by_name.values()):
-                place.refresh()
+                place.looked(versions.get(place.number, 0), began)
+            self._since = since  # last: what could not be read is asked for again
 
     async def sing(self) -> None:
         """Store an answer that belongs to nobody, as answers are stored, and say that it went well.

@@ -54,8 +54,7 @@ class Placement:
         """Look for new menus."""
         with self._lock:
             began = time.monotonic()
-            seen = self._menus[-1][0].version if self._menus else 0
-            for row in self._store.menus(self.number, seen):
+            for row in self._store.menus(self.number, self.version):
                 menu = msgspec.json.decode(row.body, type=PublicMenu)
                 if menu.seal and (self._sealer is None or self._sealer[0] != menu.seal):
                     number, key = menu.seal.split(":")
@@ -65,6 +64,19 @@ class Placement:
                 old = [each for each in self._menus if each[0].effective_at <= self._clock()][:-KEPT]
                 self._menus = self._menus[len(old) :]
             self._looked = began
+
+    def looked(self, version: int, at: float) -> None:
+        """Somebody looked at that time for menus of all placements: the last one here is of that version, if it is one
+        that could be new."""
+        if version > self.version:
+            self.refresh()
+        else:
+            self._looked = max(self._looked, at)
+
+    @property
+    def version(self) -> int:
+        """Of the last menu that is known; 0 where there is none."""
+        return self._menus[-1][0].version if self._menus else 0
 
     @property
     def ready(self) -> bool:
@@ -110,7 +122,7 @@ class Placement:
 
     def _find(self, lease: Lease) -> Chooser | None:
         """What chooses by a lease's menu. A store that hands out older menus than before was restored from a copy."""
-        if not self._menus or lease.version > self._menus[-1][0].version:
+        if lease.version > self.version:
             self.refresh()
         self.went_back = self.went_back or lease.version < self._highest
         self._highest = max(self._highest, lease.version)

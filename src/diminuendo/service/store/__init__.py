@@ -205,8 +205,8 @@ class Store(Protocol):
         """A new placement of a population, and its number; refused where there is one of that name."""
         ...
 
-    def placements(self) -> list[PlacementRow]:
-        """All of them, in the order in which they were made."""
+    def placements(self, after: int = 0) -> list[PlacementRow]:
+        """All of them, in the order in which they were made; or those after the one of that number."""
         ...
 
     def add_event(self, placement: int, kind: str, body: bytes, by: str) -> int:
@@ -231,6 +231,14 @@ class Store(Protocol):
         """Menus later than that version, in order; also those that take effect later."""
         ...
 
+    def published(self, since: float) -> tuple[float, dict[int, int]]:
+        """By number the placements of which menus were published at that time or later; of each the last version. To
+        ask costs as much for a thousand placements as for one, where nothing happened.
+
+        Before it, since when to ask the next time: what is not told of by then is published at that time or later.
+        """
+        ...
+
     def lease(self, placement: int, count: int, seconds: float, report: Report | None) -> Lease | None:
         """The next rounds, at most `count`, for `seconds`; none where the menu in effect has no round left.
 
@@ -253,8 +261,9 @@ class Store(Protocol):
         """Answers to these rounds are gone, and none is taken any more: a tombstone stays."""
         ...
 
-    def rounds_of(self, placement: int, person: bytes) -> list[int]:
-        """The rounds of somebody who has a name: those that count, and her last one."""
+    def erase_person(self, placement: int, person: bytes) -> None:
+        """As `erase`, for the rounds of somebody who has a name: those that count, and her last one. Which they are is
+        told to nobody; how often she came stays counted."""
         ...
 
     # The trainer.

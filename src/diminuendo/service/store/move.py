@@ -29,7 +29,7 @@ COPIED = {
     "counters": "placement, next, stopped, forgotten",
     "events": "seq, placement, at, kind, body, by",
     "requests": "key, digest, reply, at",
-    "menus": "placement, version, first, past, effective_at, body, lines, forgets",
+    "menus": "placement, version, first, past, effective_at, body, lines, forgets, at",
     "allowed": "placement, version, past, effective_at",
     "leases": "placement, first, past, version, at, expires_at, report, reported_at",
     "answers": "placement, round, at, sealed",

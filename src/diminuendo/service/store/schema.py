@@ -145,6 +145,10 @@ CREATE TABLE allowed (
     """
 ALTER TABLE clock ADD COLUMN moved TEXT    -- where all of this was moved to: nothing is written here any more
 """,
+    """
+ALTER TABLE menus ADD COLUMN at REAL NOT NULL DEFAULT 0;  -- when it was published: nobody's business but front ends'
+CREATE INDEX menus_at ON menus (at, placement, version)
+""",
 )
 """What leads from each version to the next; a file's version is the number of steps it took."""
 

@@ -92,12 +92,11 @@ class SqliteStore:
             self._file.execute("INSERT INTO counters (placement) VALUES (?)", number)
             return int(number)
 
-    def placements(self) -> list[PlacementRow]:
-        """All of them, in the order in which they were made."""
+    def placements(self, after: int = 0) -> list[PlacementRow]:
+        """All of them, in the order in which they were made; or those after the one of that number."""
         columns = "number, name, population, facts, made_at"
-        return [
-            PlacementRow(*row) for row in self._file.rows(f"SELECT {columns} FROM placements ORDER BY number")
-        ]
+        found = self._file.rows(f"SELECT {columns} FROM placements WHERE number > ? ORDER BY number", after)
+        return [PlacementRow(*row) for row in found]
 
     def add_event(self, placement: int, kind: str, body: bytes, by: str) -> int:
         """Write down what an operator does, and hand out no further round by any menu so far; its number."""
@@ -138,6 +137,13 @@ class SqliteStore:
             f"SELECT {columns} FROM menus WHERE {which} ORDER BY version", placement, after
         )
         return [MenuRow(*row) for row in found]
+
+    def published(self, since: float) -> tuple[float, dict[int, int]]:
+        """By number the placements of which menus were published at that time or later; of each the last version."""
+        found = self._file.rows(
+            "SELECT placement, max(version), max(at) FROM menus WHERE at >= ? GROUP BY placement", since
+        )
+        return max((at for *_, at in found), default=since), {number: version for number, version, _ in found}
 
     def lease(self, placement: int, count: int, seconds: float, report: Report | None) -> Lease | None:
         """The next rounds, at most `count`, for `seconds`, by the latest menu in effect."""
@@ -207,18 +213,22 @@ class SqliteStore:
 
     def erase(self, placement: int, rounds: Iterable[int]) -> None:
         """Answers to these rounds are gone, and none is taken any more: a tombstone stays."""
-        asked = [(placement, number) for number in rounds if is_number(number)]
+        asked = [number for number in rounds if is_number(number)]
         with self._file.writing(public=False) as at:
-            self._counter(placement)
-            self._file.execute_all(
-                "INSERT INTO answers (placement, round, at, sealed) VALUES (?, ?, ?, NULL) ON CONFLICT DO UPDATE "
-                "SET sealed = NULL, at = excluded.at WHERE sealed IS NOT NULL",
-                [(*which, at) for which in asked],
-            )
+            self._erase(placement, asked, at)
 
-    def rounds_of(self, placement: int, person: bytes) -> list[int]:
-        """The rounds of somebody who has a name: those that count, and her last one."""
-        return self._visits.rounds_of(placement, person)
+    def _erase(self, placement: int, rounds: Iterable[int], at: float) -> None:
+        self._counter(placement)
+        self._file.execute_all(
+            "INSERT INTO answers (placement, round, at, sealed) VALUES (?, ?, ?, NULL) ON CONFLICT DO UPDATE "
+            "SET sealed = NULL, at = excluded.at WHERE sealed IS NOT NULL",
+            [(placement, number, at) for number in rounds],
+        )
+
+    def erase_person(self, placement: int, person: bytes) -> None:
+        """As `erase`, for the rounds of somebody who has a name."""
+        with self._file.writing(public=False) as at:
+            self._erase(placement, self._visits.rounds_of(placement, person), at)
 
     # The trainer.
 
@@ -325,10 +335,10 @@ class SqliteStore:
                 )
             past = new.most if new.end is None else min(new.end, new.most)
             self._file.execute(
-                "INSERT INTO menus (placement, version, first, past, effective_at, body, forgets, lines) "
-                "SELECT ?, ?, ?, ?, ?, ?, ?, coalesce(max(seq) + 1, 0) FROM ledger "
+                "INSERT INTO menus (placement, version, first, past, effective_at, body, forgets, at, lines) "
+                "SELECT ?, ?, ?, ?, ?, ?, ?, ?, coalesce(max(seq) + 1, 0) FROM ledger "
                 "WHERE population = (SELECT population FROM placements WHERE number = ?)",
-                *(number, new.version, new.first, past, effective, new.menu, before, number),
+                *(number, new.version, new.first, past, effective, new.menu, before, at, number),
             )
             self._snapshots.end(new)
             self._file.execute(

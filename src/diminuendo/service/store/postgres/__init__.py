@@ -106,10 +106,12 @@ class PostgresStore:
 
         return self._server.writing(add)
 
-    def placements(self) -> list[PlacementRow]:
-        """All of them, in the order in which they were made."""
-        columns = "number, name, population, facts, made_at"
-        found = self._server.rows(f"SELECT {columns} FROM diminuendo.placements ORDER BY number")
+    def placements(self, after: int = 0) -> list[PlacementRow]:
+        """All of them, in the order in which they were made; or those after the one of that number."""
+        columns, which = "number, name, population, facts, made_at", "number > $1"
+        found = self._server.rows(
+            f"SELECT {columns} FROM diminuendo.placements WHERE {which} ORDER BY number", after
+        )
         return [PlacementRow(*row) for row in found]
 
     def add_event(self, placement: int, kind: str, body: bytes, by: str) -> int:
@@ -161,6 +163,18 @@ class PostgresStore:
         )
         return [MenuRow(*row) for row in found]
 
+    def published(self, since: float) -> tuple[float, dict[int, int]]:
+        """By number the placements of which menus were published at that time or later; of each the last version.
+
+        Nobody is waited for: who publishes holds the row of the clock from when it has its time until it has committed
+        (`tick`), so menus are seen in the order of their times.
+        """
+        found = self._server.rows(
+            "SELECT placement, max(version), max(at) FROM diminuendo.menus WHERE at >= $1 GROUP BY placement",
+            since,
+        )
+        return max((at for *_, at in found), default=since), {number: version for number, version, _ in found}
+
     def lease(self, placement: int, count: int, seconds: float, report: Report | None) -> Lease | None:
         """The next rounds, at most `count`, for `seconds`, by the latest menu in effect."""
         if count < 0 or not seconds > 0:
@@ -191,10 +205,9 @@ class PostgresStore:
         asked = [number for number in rounds if is_number(number)]
         self._server.rows("SELECT diminuendo.erase($1, $2)", placement, asked)
 
-    def rounds_of(self, placement: int, person: bytes) -> list[int]:
-        """The rounds of somebody who has a name: those that count, and her last one."""
-        found = self._server.rows("SELECT * FROM diminuendo.rounds_of($1, $2)", placement, person)
-        return [number for (number,) in found]
+    def erase_person(self, placement: int, person: bytes) -> None:
+        """As `erase`, for the rounds of somebody who has a name."""
+        self._server.rows("SELECT diminuendo.erase_person($1, $2)", placement, person)
 
     # The trainer.
 
@@ -329,10 +342,11 @@ class PostgresStore:
             if new.tick and effective < at:
                 effective = math.ceil(at / new.tick) * new.tick
             await db.execute(
-                "INSERT INTO diminuendo.menus (placement, version, first, past, effective_at, body, forgets, lines) "
-                "SELECT $1, $2, $3, $4, $5, $6, $7, coalesce(max(seq) + 1, 0) FROM diminuendo.ledger "
-                "WHERE population = $8",
-                *(number, new.version, new.first, past, effective, new.menu, before, led.population),
+                "INSERT INTO diminuendo.menus "
+                "(placement, version, first, past, effective_at, body, forgets, at, lines) "
+                "SELECT $1, $2, $3, $4, $5, $6, $7, $8, coalesce(max(seq) + 1, 0) FROM diminuendo.ledger "
+                "WHERE population = $9",
+                *(number, new.version, new.first, past, effective, new.menu, before, at, led.population),
             )
             await db.execute(  # of what is in effect: when something was published is nobody's business
                 "DELETE FROM diminuendo.leases WHERE placement = $1 AND past <= diminuendo.forgets($1)",

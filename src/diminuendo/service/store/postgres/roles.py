@@ -21,7 +21,7 @@ ROLES = ("front", "audit", "trainer")
 PREFIX = re.compile(r"[a-z][a-z0-9_]{0,39}")
 CALLED = (
     "instant", "shown", "forgets", "writing", "settle", "tick", "beat", "add_event", "lease", "put", "erase",
-    "rounds_of",
+    "erase_person",
 )  # fmt: skip
 """Functions that front ends call."""
 

@@ -328,6 +328,20 @@ $$;
 REVOKE ALL ON ALL FUNCTIONS IN SCHEMA diminuendo FROM PUBLIC;
 """
 
+def _as_erase(name: str) -> str:
+    """Let roles that were made before, and may erase, call a function that is new."""
+    return f"""DO $$ DECLARE
+    whom text;
+BEGIN
+    FOR whom IN SELECT DISTINCT grantee::regrole FROM pg_proc, aclexplode(proacl)
+        WHERE pg_proc.oid = 'diminuendo.erase'::regproc AND grantee <> proowner
+    LOOP
+        EXECUTE 'GRANT EXECUTE ON FUNCTION diminuendo.{name} TO ' || whom;
+    END LOOP;
+END $$;
+"""
+
+
 ARRIVALS = f"""
 DROP FUNCTION IF EXISTS
     diminuendo.put(bigint[], bigint[], bytea[], bigint[], bytea[], bigint[], bigint[], bytea[]);
@@ -380,19 +394,24 @@ BEGIN
 END $$;
 
 REVOKE ALL ON FUNCTION diminuendo.put FROM PUBLIC;
-DO $$ DECLARE
-    whom text;
-BEGIN  -- roles that were made before
-    FOR whom IN SELECT DISTINCT grantee::regrole FROM pg_proc, aclexplode(proacl)
-        WHERE pg_proc.oid = 'diminuendo.erase'::regproc AND grantee <> proowner
-    LOOP
-        EXECUTE 'GRANT EXECUTE ON FUNCTION diminuendo.put TO ' || whom;
-    END LOOP;
+{_as_erase("put")}"""
+
+ASKED_FOR_ONCE = f"""
+DROP FUNCTION diminuendo.rounds_of(bigint, bytea);
+
+-- The rounds of somebody who has a name, those that count and her last one; which they are is told to nobody.
+CREATE FUNCTION diminuendo.erase_person(which bigint, whom bytea) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = diminuendo, pg_temp AS $$ BEGIN
+    PERFORM erase(which, ARRAY(SELECT unnest(rounds || last) FROM visits WHERE placement = which AND person = whom));
 END $$;
+REVOKE ALL ON FUNCTION diminuendo.erase_person FROM PUBLIC;
+{_as_erase("erase_person")}
+ALTER TABLE diminuendo.menus ADD COLUMN at double precision NOT NULL DEFAULT 0;  -- when it was published
+CREATE INDEX menus_at ON diminuendo.menus (at, placement, version);
 """
 
 NO_PLACEMENT = "DM001"
 """How functions say that there is no placement of some number."""
 
-STEPS = (TABLES + FUNCTIONS, ARRIVALS)
+STEPS = (TABLES + FUNCTIONS, ARRIVALS, ASKED_FOR_ONCE)
 """What leads from each version to the next; a store's version is the number of steps it took."""
