@@ -1,23 +1,32 @@
-"""A thousand placements on one trainer: what it costs while nobody comes, and whether releases are in time if some do.
+"""A thousand placements on one trainer and one front end: what they cost while nobody comes, and whether releases are
+in time if some do.
 
     python -m benchmarks.service_placements PLACEMENTS SECONDS
 
 Each placement has a population of its own. First nobody comes; then another process takes leases of fifty of them in
-turn, ten a second in all, and nobody answers, which makes no difference to when something is due. Counted are the
-trainer's seconds of processor, statements of SQL, releases, and overruns of the allowance.
+turn, ten a second in all, and nobody answers, which makes no difference to when something is due. Counted are seconds
+of processor, statements of SQL, releases, and overruns of the allowance. The front end is in the same process, with a
+connection of its own, while the trainer does nothing.
 """
 
 from __future__ import annotations
 
+import asyncio
+import io
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from diminuendo.service.front.front import Front
+from diminuendo.service.front.names import Names
+from diminuendo.service.front.tokens import Tokens
+from diminuendo.service.log import Log
 from diminuendo.service.records import PlacementFacts, PopulationFacts
 from diminuendo.service.store import open_store
 from diminuendo.service.trainer.trainer import Trainer
@@ -53,22 +62,46 @@ def made(folder: Path, placements: int) -> Any:
     return trainer
 
 
+def looked(path: Path, seconds: float) -> str:
+    """What a front end needs in a second, when it knows all menus."""
+    with open_store(str(path)) as store:
+        front = Front(store, Tokens({1: bytes(32)}), Names(bytes(32)), "front-0", Log(io.StringIO()))
+
+        async def rests() -> str:
+            await front.start()
+            await asyncio.sleep(2.0)
+            told = counts(store)
+            await asyncio.sleep(seconds)
+            found = told()
+            await front.stop()
+            return found
+
+        return asyncio.run(rests())
+
+
 def watched(trainer: Any, seconds: float) -> str:
     """What a trainer needs in a second."""
+    told, until = counts(trainer._store), time.monotonic() + seconds
+    trainer.run(lambda: time.monotonic() < until)
+    return told()
+
+
+def counts(store: Any) -> Callable[[], str]:
+    """Count from now on what this process and a store of it do; what that is in a second."""
     statements = [0, 0]
 
     def counted(statement: str) -> None:
         statements[0] += 1
         statements[1] += statement == "COMMIT"
 
-    trainer._store._file._db.set_trace_callback(counted)
+    store._file._db.set_trace_callback(counted)
     began, used = time.monotonic(), time.process_time()
-    trainer.run(lambda: time.monotonic() < began + seconds)
-    lasted = time.monotonic() - began
-    trainer._store._file._db.set_trace_callback(None)
-    processor, asked, written = (
-        each / lasted for each in (time.process_time() - used, statements[0], statements[1])
-    )
+    return lambda: _said(store, time.monotonic() - began, time.process_time() - used, *statements)
+
+
+def _said(store: Any, lasted: float, used: float, *statements: int) -> str:
+    store._file._db.set_trace_callback(None)
+    processor, asked, written = (each / lasted for each in (used, *statements))
     return f"a second {processor:.3f} s of processor, {asked:,.0f} statements, {written:,.1f} commits"
 
 
@@ -86,6 +119,7 @@ def main() -> None:
         if hasattr(trainer, "leave"):
             trainer.leave = lambda: None  # it is run twice
         print(f"nobody comes: {watched(trainer, seconds)}")
+        print(f"a front end: {looked(folder / 'site.db', seconds)}")
         before = sum(each.overruns for each in trainer.placements.values())  # of first menus, while it began
         menus = [sum(len(trainer._store.menus(number + 1)) for number in range(placements))]
         rest = [

@@ -81,15 +81,16 @@ def test_a_menu_that_could_not_be_read_is_read_the_next_time(tmp_path: Path) -> 
             task.cancel()
         for away in ("menus", "placements", "published", "now"):
             version = site.app.front.by_name["one"].version + 1
-            site.publish("one", block(90 * version, 90 * version + 90, version=version))
+            for name in site.numbers:
+                site.publish(name, block(90 * version, 90 * version + 90, version=version))
             store.away = away
             await front.look()
             assert front.away
-            assert versions(site).get("one", 0) == version - 1
+            assert set(versions(site).values()) <= {version - 1}
             store.away = ""
             await front.look()
             assert not front.away
-            assert versions(site)["one"] == version
+            assert versions(site) == {"one": version, "two": version}
 
     site.run(work)
 

@@ -13,12 +13,15 @@ from diminuendo.errors import StoreUnavailable
 from diminuendo.service.front.writer import MOST_WAITING, Writer
 from diminuendo.service.store import AnswerRow, Counted, Store, VisitRow
 
+VISIT = VisitRow(1, b"a" * 16, 1, 2)
+
 
 class Slow:
     """Keeps what it is given once it may; refuses what the test says."""
 
     def __init__(self) -> None:
         self.groups: list[list[AnswerRow]] = []
+        self.visits: list[Sequence[VisitRow]] = []
         self.go = threading.Event()
         self.away = False
 
@@ -29,6 +32,7 @@ class Slow:
         if any(row.sealed == b"hostile" for row in answers):
             raise OverflowError("a row that no table takes")
         self.groups.append(list(answers))
+        self.visits.append(visits)
         return [Counted(visit.round % 2 == 0, visit.round) for visit in visits]
 
 
@@ -43,6 +47,23 @@ def run(work: Any) -> None:
             await asyncio.get_running_loop().run_in_executor(None, writer.close)
 
     asyncio.run(inside())
+
+
+def test_who_has_given_up_is_not_counted_and_what_was_said_is_kept() -> None:
+    async def work(store: Slow, writer: Writer) -> None:
+        first = writer.keep((row(0),))
+        await asyncio.sleep(0.05)  # it is being written
+        gone, stays = writer.keep((), (VISIT,)), writer.keep((), (VISIT,))
+        left = writer.keep((row(1),), (VISIT,))
+        gone.cancel()
+        left.cancel()
+        store.go.set()
+        assert await first == []
+        assert await stays == [Counted(True, 2)]
+        assert [len(visits) for visits in store.visits] == [0, 2]
+        assert [[each.round for each in group] for group in store.groups] == [[0], [1]]
+
+    run(work)
 
 
 def row(number: int, sealed: bytes = b"x") -> AnswerRow:

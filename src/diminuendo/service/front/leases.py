@@ -25,7 +25,8 @@ AHEAD = 0.5
 """The next lease is fetched once no more than this share of the last one is left."""
 PATIENCE = 0.25
 """Seconds: whoever needs a lease that is not there waits for it until this long after it was asked for. So a store that
-hangs holds up the first, and nobody who comes later: nor a request for hundreds, each of which would wait."""
+hangs holds up the first, and nobody who comes later: nor a request for hundreds, each of which would wait. Whoever has
+a name waits as long to be counted."""
 PAUSE = 0.1
 """Seconds for which the store is not asked again, after it had no round."""
 

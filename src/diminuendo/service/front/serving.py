@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Collection
 from datetime import UTC, datetime
@@ -11,6 +12,7 @@ import msgspec
 
 from diminuendo.errors import InvalidToken, StoreUnavailable
 from diminuendo.service.front.choose import Chooser, Slate
+from diminuendo.service.front.leases import PATIENCE
 from diminuendo.service.front.names import Names
 from diminuendo.service.front.placement import Placement
 from diminuendo.service.front.tokens import NO_ROUND, Tokens
@@ -73,7 +75,8 @@ class Serving:
     async def decide_for(
         self, place: Placement, person: str, key: str, type_: int, excluded: Collection[int]
     ) -> Decision:
-        """For somebody with a name: her visit is counted, durably, before she is shown anything.
+        """For somebody with a name: her visit is counted, durably, before she is shown anything. Where the store does
+        not do that soon, she is shown a filler: it may wait for a connection that is dead for much longer.
 
         A request that is sent again by its key has her round of before, and that of this lease is shown to nobody. With
         a public sample it has a coin of its own, and where that falls otherwise, she said nothing in her round.
@@ -90,8 +93,12 @@ class Serving:
         )
         taken.waiting += 1
         try:
-            (counted,) = await self.writer.keep((), (visit,))
-        except StoreUnavailable:
+            async with asyncio.timeout(PATIENCE):
+                (counted,) = await self.writer.keep((), (visit,))
+        except (
+            StoreUnavailable,
+            TimeoutError,
+        ):  # it may be counted later: she said nothing in her round then
             taken.silence(number)
             return self._filler(place, type_, excluded)
         finally:

@@ -83,13 +83,15 @@ class Writer:
                 return
 
     def _gathered(self) -> list[Entry]:
-        """All who wait; where fewer do than were in the last group, a moment later."""
+        """All who wait; where fewer do than were in the last group, a moment later. Visits of those who have given up
+        are not counted: nobody was shown anything."""
         self._full.clear()
         if 0 < len(self._waiting) < self._enough and not self._over:
             self._full.wait(GATHERS)
         with self._lock:
-            group, self._waiting = self._waiting, []
-            self._enough = len(group) or self._enough
+            waiting, self._waiting = self._waiting, []
+        group = [entry for entry in waiting if entry.answers or not entry.kept.cancelled()]
+        self._enough = len(group) or self._enough
         return group
 
     def _kept(self, group: list[Entry]) -> list[list[Counted] | None]:

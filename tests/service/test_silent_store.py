@@ -1,0 +1,60 @@
+"""A store that falls silent, since a network is cut: nobody who comes waits for it."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from pathlib import Path
+
+from diminuendo.service.front.leases import PATIENCE
+from diminuendo.service.front.tokens import NO_ROUND
+from diminuendo.service.records import Shown
+from diminuendo.service.store import open_store
+from tests.kit.postgres import Server
+from tests.kit.proxy import proxy
+from tests.service.site import Site, block, facts
+
+SLACK = 2.0
+"""Seconds that a busy machine takes."""
+
+
+def test_who_has_a_name_is_shown_a_filler_soon_and_counted_again_once_it_is_back(
+    tmp_path: Path, postgres_server: Server, database: str
+) -> None:
+    with proxy(postgres_server.folder / ".s.PGSQL.5432") as between:
+        store = open_store(f"postgresql://owner@127.0.0.1:{between.port}/{database}")
+        site = Site(tmp_path, store, shop=facts("click", visits=1))
+        site.publish("shop", block(0, 900))
+
+        async def decided(person: str) -> tuple[Shown, float]:
+            began = time.monotonic()
+            reply = await site.ask("POST", "/v1/placements/shop/decisions", {"person": person})
+            assert reply.status == 201
+            shown = site.app.front.serving.shown(reply.json["token"])[1]
+            return shown, time.monotonic() - began
+
+        async def work() -> None:
+            shown, _ = await decided("ada")
+            assert shown.counts
+            rounds, people = (
+                site.app.front.by_name["shop"].rounds,
+                [f"person {number}" for number in range(5)],
+            )
+            while (at_hand := rounds.current()) is None or at_hand.lease.end - at_hand.next <= len(people):
+                await site.decide("shop", count=20)  # people come, and leases become longer
+            before = at_hand.next
+            between.cut()
+            found = [await decided("the one whose visit is on its way")]
+            found += await asyncio.gather(*map(decided, people))
+            assert at_hand.next > before, "there were rounds, and nobody was counted"
+            assert {shown.round for shown, _ in found} == {NO_ROUND}
+            assert max(took for _, took in found) < PATIENCE + SLACK
+            between.heal()
+            until = time.monotonic() + 30
+            while (await decided("bea"))[0].round == NO_ROUND:
+                assert time.monotonic() < until
+                await asyncio.sleep(0.1)
+            again = [(await decided(person))[0] for person in people]
+            assert all(shown.counts for shown in again), "who was shown nothing has her visit"
+
+        site.run(work)
