@@ -147,7 +147,7 @@ def test_notes_of_before_there_were_epochs_are_heeded(tmp_path: Path) -> None:
 def test_a_ledger_that_lacks_what_a_later_epoch_noted_is_refused(tmp_path: Path) -> None:
     world = World(tmp_path, place=KINDS["totals"])
     world.play(8, world.trainer().step)
-    Keys(tmp_path / "keys").note("people", "00" * 32, 99)
+    Keys(tmp_path / "keys").note("people", "00" * 32, 2**60)
     with pytest.raises(LedgerDamaged):
         Ledger.on(world.store.books("people", None), expect=Keys(tmp_path / "keys").noted("people"))
 
