@@ -27,7 +27,7 @@ NOTHING, LITTLE, MUCH = Hers(), Hers((("little", 0.1),)), Hers((("much", 0.1),))
 @pytest.fixture(autouse=True)
 def _same_noise(monkeypatch: pytest.MonkeyPatch) -> None:
     repeat_noise(monkeypatch)
-    monkeypatch.setattr(led, "STEP", 1)  # how often somebody led is the same, and the rest of an epoch is chance
+    monkeypatch.setattr(led, "STEP", 1)  # how often somebody led is compared, without chance
 
 
 @pytest.mark.parametrize("setbacks", [False, True])
