@@ -160,8 +160,12 @@ def test_a_store_of_the_first_version_goes_on(
     with monkeypatch.context() as patch:
         patch.setattr(server, "STEPS", STEPS[:1])
         PostgresStore(address).close()
+    if not postgres_server.sql(fresh, "SELECT 1 FROM pg_roles WHERE rolname = 'former_front'"):
+        postgres_server.sql(fresh, "CREATE ROLE former_front LOGIN", "SELECT 1")
     postgres_server.sql(
         fresh,
+        "GRANT USAGE ON SCHEMA diminuendo TO former_front",
+        "GRANT EXECUTE ON FUNCTION diminuendo.erase TO former_front",
         "INSERT INTO diminuendo.populations (name, facts) VALUES ('people', '')",
         "INSERT INTO diminuendo.placements (name, population, facts, made_at) VALUES ('front', 'people', '', 5)",
         "INSERT INTO diminuendo.counters (placement) VALUES (1)",
@@ -175,7 +179,8 @@ def test_a_store_of_the_first_version_goes_on(
         store.publish(store.lead("people", "one"), replace(FIRST_MENU, version=4))
         since, found = store.published(1.0)
         assert (since > 5.0, found) == (True, {1: 4})
-        store.erase_person(1, ANNA)
+        erases = f"SELECT diminuendo.erase_person(1, '{ANNA.decode()}')"
+        postgres_server.sql(fresh, erases, user="former_front")  # as it could erase before
         assert [number for number, _ in store.erased(1, 0, 100)] == [4, 6, 8]
 
 

@@ -328,6 +328,7 @@ $$;
 REVOKE ALL ON ALL FUNCTIONS IN SCHEMA diminuendo FROM PUBLIC;
 """
 
+
 def _as_erase(name: str) -> str:
     """Let roles that were made before, and may erase, call a function that is new."""
     return f"""DO $$ DECLARE
