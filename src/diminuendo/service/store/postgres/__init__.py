@@ -7,7 +7,6 @@ rounds nobody was shown, and a ledger, a release or a menu is found as it is whe
 
 from __future__ import annotations
 
-import math
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -31,8 +30,9 @@ from diminuendo.service.store import (
     Publication,
     VisitRow,
 )
-from diminuendo.service.store.given import AT_ONCE, PART, is_answer, is_number, is_visit, report_of
+from diminuendo.service.store.given import AT_ONCE, is_answer, is_number, is_visit, report_of
 from diminuendo.service.store.led import Led, next_epoch
+from diminuendo.service.store.postgres.publishing import forget, last_version, publish
 from diminuendo.service.store.postgres.server import Db, PostgresServer, shown
 
 if TYPE_CHECKING:
@@ -302,7 +302,7 @@ class PostgresStore:
         async def stop(db: Db) -> int:
             found = await db.fetchval(
                 "UPDATE diminuendo.counters SET stopped = $2 WHERE placement = $1 RETURNING next",
-                *(placement, await _version(db, placement)),
+                *(placement, await last_version(db, placement)),
             )
             await db.execute(
                 "SELECT diminuendo.tick()"
@@ -313,62 +313,11 @@ class PostgresStore:
 
     def publish(self, epoch: int, publication: Publication) -> float:
         """Menu, limits, snapshot and deletions, at once; when it takes effect."""
-        new, number, before = publication, publication.placement, publication.forget_before
-        firsts = range(0, max(1, len(new.snapshot)), PART)
-        past = new.most if new.end is None else min(new.end, new.most)
-        led = self._led(epoch, number)
-
-        async def publish(db: Db) -> float:
-            if new.version != (last := await _version(db, number)) + 1:
-                raise InvalidInput(
-                    f"Menu {new.version} does not follow {last}, the last one; publish {last + 1}."
-                )
-            for part, first in enumerate(firsts):
-                await db.execute(
-                    "INSERT INTO diminuendo.snapshot_parts VALUES ($1, $2, $3, $4)",
-                    *(number, new.version, part, new.snapshot[first : first + PART]),
-                )
-            await db.execute(
-                "DELETE FROM diminuendo.snapshot_parts WHERE placement = $1 AND version <> $2",
-                number,
-                new.version,
-            )
-            await forget(db)
-            await db.execute(  # after all that takes its time: whoever leases waits for it
-                "UPDATE diminuendo.counters SET forgotten = greatest(forgotten, $2) WHERE placement = $1",
-                *(number, before),
-            )
-            at, effective = await db.fetchval("SELECT diminuendo.tick()"), new.effective_at
-            if new.tick and effective < at:
-                effective = math.ceil(at / new.tick) * new.tick
-            await db.execute(
-                "INSERT INTO diminuendo.menus "
-                "(placement, version, first, past, effective_at, body, forgets, at, lines) "
-                "SELECT $1, $2, $3, $4, $5, $6, $7, $8, coalesce(max(seq) + 1, 0) FROM diminuendo.ledger "
-                "WHERE population = $9",
-                *(number, new.version, new.first, past, effective, new.menu, before, at, led.population),
-            )
-            await db.execute(  # of what is in effect: when something was published is nobody's business
-                "DELETE FROM diminuendo.leases WHERE placement = $1 AND past <= diminuendo.forgets($1)",
-                number,
-            )
-            await db.execute(
-                "DELETE FROM diminuendo.allowed WHERE placement = $1 AND version < (SELECT max(version) "
-                "FROM diminuendo.menus WHERE placement = $1 AND effective_at <= diminuendo.instant())",
-                number,
-            )
-            return effective
-
-        async def forget(db: Db) -> None:
-            await db.execute(
-                "DELETE FROM diminuendo.answers WHERE placement = $1 AND round < $2 AND sealed IS NOT NULL",
-                *(number, before),
-            )
-
-        effective = self._server.writing(publish, led)
+        led = self._led(epoch, publication.placement)
+        effective = self._server.writing(lambda db: publish(db, led.population, publication), led)
         with suppress(StoreUnavailable):  # whoever was storing an answer has not known yet what is forgotten
             self._settle()
-            self._server.writing(forget, led)
+            self._server.writing(lambda db: forget(db, publication), led)
         return effective
 
     def allow(self, epoch: int, placement: int, past: int, effective_at: float) -> None:
@@ -378,7 +327,7 @@ class PostgresStore:
             await db.execute(
                 "INSERT INTO diminuendo.allowed VALUES ($1, $2, $3, $4) "
                 "ON CONFLICT (placement, version, past) DO UPDATE SET effective_at = excluded.effective_at",
-                *(placement, await _version(db, placement), past, effective_at),
+                *(placement, await last_version(db, placement), past, effective_at),
             )
             await db.execute("SELECT diminuendo.tick()")
 
@@ -443,12 +392,6 @@ class PostgresStore:
         if not found:
             raise InvalidInput(f"There is no placement of number {placement}.")
         return Led(found[0][0], epoch)
-
-
-async def _version(db: Db, placement: int) -> int:
-    """The version of the last menu that was published."""
-    found = await db.fetchval("SELECT max(version) FROM diminuendo.menus WHERE placement = $1", placement)
-    return found or 0
 
 
 def _columns(rows: list[tuple[Any, ...]], many: int) -> list[list[Any]]:
