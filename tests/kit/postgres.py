@@ -62,8 +62,10 @@ def programs() -> Path | None:
 class Server:
     """A server that runs."""
 
-    def __init__(self, programs: Path, *settings: str, within: Sequence[str] = ()) -> None:
-        """`within`: how commands of the host are begun that it runs on."""
+    def __init__(
+        self, programs: Path, *settings: str, within: Sequence[str] = (), copied: Server | None = None
+    ) -> None:
+        """`within`: how commands of the host are begun that it runs on. `copied`: which server it follows."""
         self._programs, self._settings, self._made, self._within = programs, (*SETTINGS, *settings), 0, within
         self.folder = Path(tempfile.mkdtemp(prefix="dim-pg-", dir="/tmp"))
         self.lowered: list[str] = []
@@ -76,11 +78,14 @@ class Server:
                 f"--regid={pwd.getpwnam(user).pw_gid}",
                 "--clear-groups",
             ]
+        made: list[str | Path] = [
+            programs / "initdb", "--no-sync", "-A", "trust", "-U", "owner", "-E", "UTF8", "--no-locale",
+        ]  # fmt: skip
+        if copied is not None:  # -R: it follows
+            made = [programs / "pg_basebackup", "-R", "-c", "fast", "-U", "owner", "-h", copied.folder]
         subprocess.run(
-            [*self.lowered, programs / "initdb", "--no-sync", "-A", "trust", "-U", "owner", "-E", "UTF8",
-             "--no-locale", "-D", self.folder / "data"],
-            check=True, stdout=subprocess.DEVNULL, cwd="/",
-        )  # fmt: skip
+            [*self.lowered, *made, "-D", self.folder / "data"], check=True, stdout=subprocess.DEVNULL, cwd="/"
+        )
         self.start()
 
     def start(self) -> None:
@@ -113,8 +118,52 @@ class Server:
 
     def stop(self) -> None:
         """Stop it at once."""
-        self.process.send_signal(signal.SIGQUIT)
-        self.process.wait(STARTS)
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGQUIT)
+            self.process.wait(STARTS)
+
+    def standby(self) -> Server:
+        """A new server that follows this one, and may take over."""
+        return Server(self._programs, copied=self)
+
+    def follows(self, other: Server) -> bool:
+        """Whether it has all that the other one has written."""
+        ((there,),) = other.sql("postgres", "SELECT pg_current_wal_flush_lsn()::text")
+        ((here,),) = self.sql("postgres", f"SELECT pg_last_wal_replay_lsn() >= '{there}'::pg_lsn")
+        return bool(here)
+
+    def cut(self) -> None:
+        """It follows nobody any more, and nobody is told so."""
+        self.sql("postgres", "ALTER SYSTEM SET primary_conninfo = ''", "SELECT pg_reload_conf()")
+        until = time.monotonic() + STARTS
+        while self.sql("postgres", "SELECT FROM pg_stat_wal_receiver"):
+            assert time.monotonic() < until, "it follows still"
+            time.sleep(0.02)
+
+    def take_over(self, other: Server) -> None:
+        """The other one is killed, and this one, which was its standby, is where that was."""
+        other.stop()
+        self.sql("postgres", "SELECT pg_promote()")
+        there = other.folder / ".s.PGSQL.5432"
+        there.unlink(missing_ok=True)
+        there.symlink_to(self.folder / ".s.PGSQL.5432")
+
+    def dump(self, database: str) -> Path:
+        """A dump of a database as it is now."""
+        path = self.folder / f"{database}.dump"
+        self._run("pg_dump", "-Fc", "-f", path, database)
+        return path
+
+    def put_back(self, dump: Path, database: str) -> None:
+        """What was dumped takes the place of a database, and whoever uses it is sent away."""
+        old = self.database()
+        self._run("pg_restore", "-d", old, dump)
+        self.sql("postgres", f"DROP DATABASE {database} WITH (FORCE)", "SELECT 1")
+        self.sql("postgres", f"ALTER DATABASE {old} RENAME TO {database}", "SELECT 1")
+
+    def _run(self, program: str, *words: str | Path) -> None:
+        command = [*self.lowered, self._programs / program, "-U", "owner", "-h", self.folder, *words]
+        subprocess.run(command, check=True, cwd="/")
 
     def remove(self) -> None:
         """Stop it, and forget all that it had."""

@@ -7,8 +7,6 @@ trainer of the other one leads; once healed, all that was acknowledged in time w
 from __future__ import annotations
 
 import asyncio
-import http.client
-import json
 import shutil
 import signal
 import socket
@@ -19,7 +17,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import Future
 from contextlib import ExitStack, contextmanager
-from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -36,22 +34,22 @@ from diminuendo.service.store.postgres.server import PATIENCE, WATCHED, Db, Watc
 from tests.kit import postgres
 from tests.kit.hosts import SUBNET, Hosts, hosts
 from tests.kit.postgres import Server
-from tests.service.chaos import SITE, Seen, compare, over
+from tests.service.chaos import SETTLES, SITE
+from tests.service.judge import Auditor, judged
+from tests.service.people import Asked, Door, People
 from tests.service.store_contract import answered, begun, said
 from tests.service.test_many_trainers import TAKEOVER, check, led_by, more_menus, wait_for
 
 T = TypeVar("T")
 MACHINES = ("anna", "ben")
-PEOPLE = 12_000
-CUT = 25.0
+PEOPLE = 60_000
+CUT, DEADLINE = 25.0, 4.0
 """Seconds."""
 BOUND = 3 * PATIENCE
 """Seconds that a call of the store takes at most when nothing comes: for a place, on a connection that was, for a new
 one."""
-PACE, GROUP = 0.25, 8
-"""Seconds between two requests of somebody who comes for several, and for how many."""
-LONGEST = 420.0
-"""Seconds for which people come at most."""
+PACE = 0.25
+"""Seconds between two requests of somebody."""
 
 
 def test_connections_over_a_network_are_watched() -> None:
@@ -187,92 +185,13 @@ def until_it_goes(work: Callable[[], T]) -> T:
             time.sleep(0.05)
 
 
-class Asked(NamedTuple):
-    """One request, and what came of it."""
-
-    machine: str
-    what: str
-    began: float
-    ended: float
-    status: int
-    """0: nothing came."""
-
-
-class People:
-    """People who come to all machines, from the machine itself: they reach it also while it is cut off."""
-
-    def __init__(self, made: Hosts, key: str, port: int) -> None:
-        self._made, self._key, self._port = made, key, port
-        self.seen, self.asked = Seen(), list[Asked]()
-        self.unknown: list[str] = []
-        """Tokens of answers that were sent and not acknowledged."""
-        self.stopped, self._lock, self._until = (
-            threading.Event(),
-            threading.Lock(),
-            time.monotonic() + LONGEST,
-        )
-        self._threads = [
-            made.thread(name, lambda name=name: self._come(name))  # type: ignore[misc]
-            for name in MACHINES
-            for _ in range(3)
-        ]
-
-    def start(self) -> None:
-        for thread in self._threads:
-            thread.start()
-
-    def stop(self) -> None:
-        self.stopped.set()
-        for thread in self._threads:
-            thread.join()
-
-    def _come(self, machine: str) -> None:
-        nth = 0
-        while not self.stopped.wait(PACE) and time.monotonic() < self._until:
-            nth += 1
-            told = self._ask(machine, "placements/home/decisions", {"count": GROUP})
-            if told is None:
-                continue
-            shown = told["decisions"]
-            with self._lock:
-                self.seen.decisions += [each["token"] for each in shown]
-            answers = [{"token": each["token"], "payoff": 1.0} for each in shown[nth % 2 :]]
-            kept = self._ask(machine, "answers", [*answers, answers[0]]) is not None
-            now = time.time()
-            with self._lock:
-                for each in shown[nth % 2 :]:
-                    if kept:
-                        sure = now <= datetime.fromisoformat(each["answer_before"]).timestamp()
-                        self.seen.acknowledged.append((each["token"], sure))
-                    else:
-                        self.unknown.append(each["token"])
-
-    def _ask(self, machine: str, what: str, body: Any) -> Any:
-        """What is said; None where it was refused."""
-        began, status, told = time.monotonic(), 0, None
-        connection = http.client.HTTPConnection(self._made.address(machine), self._port, timeout=2 * BOUND)
-        try:
-            headers = {"Authorization": f"Bearer {self._key}", "Content-Type": "application/json"}
-            connection.request("POST", f"/v1/{what}", json.dumps(body), headers)
-            reply = connection.getresponse()
-            content = reply.read()
-            status = reply.status
-            told = json.loads(content or b"{}") if status < 300 else None
-        except (OSError, http.client.HTTPException):
-            pass
-        finally:
-            connection.close()
-        with self._lock:
-            self.asked.append(Asked(machine, what.rpartition("/")[2], began, time.monotonic(), status))
-        return told
-
-
 class Machines(NamedTuple):
     """A site on several hosts, people who come, and the store, looked at from beside the network."""
 
     made: Hosts
     people: People
     store: Store
+    auditor: Auditor
     tokens: Tokens
 
 
@@ -280,7 +199,7 @@ class Machines(NamedTuple):
 def site(folder: Path) -> Iterator[Machines]:
     with served() as (made, server), ExitStack() as ending:
         database, (key, hashed), port = server.database(), new_access_key(), 8080
-        told = SITE.format(hashed=hashed, people=PEOPLE, deadline=4.0, store=address(made, database))
+        told = SITE.format(hashed=hashed, people=PEOPLE, deadline=DEADLINE, store=address(made, database))
         for name in MACHINES:
             (folder / name).mkdir()
             path = folder / name / "site.toml"
@@ -295,11 +214,12 @@ def site(folder: Path) -> Iterator[Machines]:
             ending.callback(ended, running)
         store = open_store(server.address(database))
         ending.callback(store.close)
-        people = People(made, key, port)
+        doors = [Door(made.address(name), port, name, partial(made.thread, name)) for name in MACHINES]
+        people = People(doors, key, many=3, pace=PACE, timeout=2 * BOUND, patience=0.0)
         ending.callback(people.stop)
         people.start()
         keys = read_keys(read_site(folder / MACHINES[0] / "site.toml").keys)
-        yield Machines(made, people, store, Tokens(keys.tokens, 1))
+        yield Machines(made, people, store, Auditor(store), Tokens(keys.tokens, 1))
 
 
 def ended(running: subprocess.Popen[bytes]) -> None:
@@ -315,16 +235,6 @@ def ended(running: subprocess.Popen[bytes]) -> None:
 def leader(store: Store) -> str:
     """The machine whose trainer leads."""
     return wait_for(60.0, lambda: led_by(store)).split("-")[1]
-
-
-def during(machines: Machines, machine: str, began: float, until: float, what: str) -> list[Asked]:
-    """What was asked of a machine and ended in that time."""
-    asked = list(machines.people.asked)
-    return [
-        each
-        for each in asked
-        if (each.machine, each.what) == (machine, what) and each.began > began and each.ended < until
-    ]
 
 
 def cut_off(machines: Machines, cut: Callable[[str], None], heal: Callable[[str], None]) -> None:
@@ -343,8 +253,8 @@ def cut_off(machines: Machines, cut: Callable[[str], None], heal: Callable[[str]
     finally:
         until = time.monotonic()
         heal(lost)
-    decided = during(machines, lost, began + 0.5, until, "decisions")
-    refused = during(machines, lost, began + 0.5, until, "answers")
+    decided = machines.people.during(lost, began + 0.5, until, "decisions")
+    refused = machines.people.during(lost, began + 0.5, until, "answers")
     print(
         f"{lost} was cut off, {other} led after {took:.1f} s; {len(decided)} decisions, "
         f"in at most {longest(decided):.2f} s; {len(refused)} refused, "
@@ -355,7 +265,7 @@ def cut_off(machines: Machines, cut: Callable[[str], None], heal: Callable[[str]
     assert longest(decided) < PATIENCE, "and wait for no connection"
     assert refused
     assert {each.status for each in refused} == {503}
-    assert {each.status for each in during(machines, other, began, until, "decisions")} == {201}
+    assert {each.status for each in machines.people.during(other, began, until, "decisions")} == {201}
     healed = time.monotonic()
     wait_for(60.0, lambda: "taken" if taken(machines, lost, healed) else "")  # answers are taken again
     now = store.leaders()["everybody"]
@@ -368,9 +278,8 @@ def longest(asked: list[Asked]) -> float:
 
 
 def taken(machines: Machines, machine: str, since: float) -> bool:
-    return any(
-        0 < each.status < 300 for each in during(machines, machine, since, time.monotonic(), "answers")
-    )
+    asked = machines.people.during(machine, since, time.monotonic(), "answers")
+    return any(0 < each.status < 300 for each in asked)
 
 
 @pytest.mark.slow
@@ -384,16 +293,14 @@ def test_machines_that_are_cut_off_lose_nothing_that_they_acknowledged(tmp_path:
         cut_off(machines, made.cut, made.heal)
         cut_off(machines, made.cut, made.heal)
         cut_off(machines, lambda name: made.deafen(name, "db"), lambda name: made.undeafen(name, "db"))
-        wait_for(LONGEST, lambda: "over" if over(store, PEOPLE) else "")
+        machines.auditor.look()
+        there = len(store.menus(1))
+        wait_for(60.0, lambda: more_menus(store, there + 1))
         people.stop()
-        told = {each.status for each in people.asked if each.began > began}
+        time.sleep(DEADLINE + SETTLES)
+        told = {each.status for each in people.told.asked if each.began > began}
         assert told == {201, 202, 503}, "everybody was told something"
-        compare(people.seen, store, machines.tokens)
-        unknown = {shown.round for token in people.unknown if (shown := machines.tokens.open(token)).counts}
-        print(
-            f"{len(people.seen.decisions)} decisions, {people.seen.fillers} fillers, {people.seen.in_time} in time, "
-            f"{people.seen.late} late, {len(unknown)} unknown, {people.seen.published} published"
-        )
-        assert len(unknown) < people.seen.in_time / 20
-        people.seen.late += len(unknown)  # they may count, once
-        check(people.seen, store)
+        found = judged(machines.auditor.record(people.told, machines.tokens, []))
+        print(found)
+        assert found.unknown < found.in_time / 20
+        check(found)

@@ -1,0 +1,161 @@
+"""People who come to a site, are shown something, and most of whom answer: what they were told is written down.
+
+They know the API alone. An answer that was not acknowledged is sent again, as a shop would, for as long as they have
+patience; whether one counts of which nobody ever heard, nobody knows. One of each group is sent twice.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import random
+import threading
+import time
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, NamedTuple
+
+GROUP = 8
+"""How many somebody asks for at once."""
+ANSWER = 0.9
+"""How many of those answer."""
+
+
+def thread(work: Callable[[], None]) -> threading.Thread:
+    """A thread of this machine."""
+    return threading.Thread(target=work, daemon=True)
+
+
+class Door(NamedTuple):
+    """Where people come to a site."""
+
+    host: str
+    port: int
+    name: str = "site"
+    thread: Callable[[Callable[[], None]], threading.Thread] = thread
+    """They come from where its threads are."""
+
+
+class Asked(NamedTuple):
+    """One request, and what came of it."""
+
+    door: str
+    what: str
+    began: float
+    ended: float
+    status: int
+    """0: nothing came."""
+
+
+@dataclass
+class Told:
+    """What people were told."""
+
+    decisions: list[str] = field(default_factory=list)
+    """Tokens."""
+    acknowledged: list[tuple[str, bool]] = field(default_factory=list)
+    """Tokens of answers that were acknowledged, and whether surely in time."""
+    unknown: list[str] = field(default_factory=list)
+    """Tokens of answers that were sent and never acknowledged."""
+    asked: list[Asked] = field(default_factory=list)
+
+
+class People:
+    """They come to all doors until they are stopped, everybody with a payoff of 1."""
+
+    def __init__(
+        self,
+        doors: Sequence[Door],
+        key: str,
+        *,
+        many: int = 6,
+        pace: float = 0.0,
+        timeout: float = 2.0,
+        patience: float = 60.0,
+    ) -> None:
+        """`many`: at each door at once. `pace`: seconds between two requests. `patience`: seconds for which an answer
+        is sent again."""
+        self._key, self._pace, self._timeout, self._patience = key, pace, timeout, patience
+        self.told, self.stopped, self._lock = Told(), threading.Event(), threading.Lock()
+        self._threads = [
+            door.thread(lambda door=door, nth=nth: self._come(door, random.Random(nth)))  # type: ignore[misc]
+            for door in doors
+            for nth in range(many)
+        ]
+
+    def start(self) -> None:
+        """Let them come."""
+        for each in self._threads:
+            each.start()
+
+    def stop(self) -> None:
+        """Nobody comes any more; whoever is there ends."""
+        self.stopped.set()
+        for each in self._threads:
+            if each.ident is not None:
+                each.join()
+
+    def during(self, door: str, began: float, until: float, what: str) -> list[Asked]:
+        """What was asked at a door, and ended in that time."""
+        asked = list(self.told.asked)
+        return [
+            each
+            for each in asked
+            if (each.door, each.what) == (door, what) and each.began > began and each.ended < until
+        ]
+
+    def _come(self, door: Door, coins: random.Random) -> None:
+        while not self.stopped.wait(self._pace):
+            reply = self._ask(door, "placements/home/decisions", {"count": GROUP})
+            if reply is None:
+                self.stopped.wait(0.05)
+                continue
+            shown = reply["decisions"]
+            with self._lock:
+                self.told.decisions += [each["token"] for each in shown]
+            answering = [each for each in shown if coins.random() < ANSWER]
+            if coins.random() < 0.2:
+                time.sleep(coins.random())
+            if answering:
+                self._answer(door, answering)
+
+    def _answer(self, door: Door, answering: list[dict[str, Any]]) -> None:
+        sent = [{"token": each["token"], "payoff": 1.0} for each in [*answering, answering[0]]]
+        until, kept = time.monotonic() + self._patience, False
+        while not kept:
+            kept, now = self._ask(door, "answers", sent) is not None, time.time()
+            if kept or time.monotonic() >= until:
+                break
+            time.sleep(0.05)
+        with self._lock:
+            for each in answering:
+                if kept:
+                    sure = now <= datetime.fromisoformat(each["answer_before"]).timestamp()
+                    self.told.acknowledged.append((each["token"], sure))
+                else:
+                    self.told.unknown.append(each["token"])
+
+    def _ask(self, door: Door, what: str, body: Any) -> Any:
+        """What is said; None where it was refused, or nothing came."""
+        began, (status, content) = time.monotonic(), asked(door, self._key, what, body, self._timeout)
+        with self._lock:
+            last = what.rpartition("/")[2]
+            self.told.asked.append(Asked(door.name, last, began, time.monotonic(), status))
+        return json.loads(content or b"{}") if 0 < status < 300 else None
+
+
+def asked(door: Door, key: str, what: str, body: Any = None, timeout: float = 10.0) -> tuple[int, bytes]:
+    """One request, on a connection of its own: the status and what was said; 0 where nothing came."""
+    headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
+    with closing(http.client.HTTPConnection(door.host, door.port, timeout=timeout)) as connection:
+        try:
+            if body is None:
+                connection.request("GET", f"/{what}", headers=headers)
+            else:
+                connection.request("POST", f"/v1/{what}", json.dumps(body), headers)
+            reply = connection.getresponse()
+            return reply.status, reply.read()
+        except (OSError, http.client.HTTPException):
+            return 0, b""
