@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 import subprocess
 import sys
 from pathlib import Path
@@ -287,6 +288,29 @@ def test_a_menu_takes_effect_at_its_time_and_a_store_that_goes_back_is_not_belie
         assert (await site.ask("GET", "/readyz")).problem == "busy"
 
     site.run(work)
+
+
+def test_a_front_end_whose_note_is_forgotten_knows_that_the_store_was_put_back(tmp_path: Path) -> None:
+    """Nobody came to it: it has seen no lease, nor a menu that is gone."""
+    site = Site(tmp_path, shop=facts("click"))
+    site.publish("shop", block(0, 100))
+    live, old = sqlite3.connect(tmp_path / "site.db"), sqlite3.connect(tmp_path / "old.db")
+
+    async def work() -> None:
+        await site.app.front.sing()
+        live.backup(old)
+        token = (await site.decide("shop"))["token"]
+        await site.app.front.sing()
+        old.backup(live)
+        assert (await site.ask("GET", "/readyz")).status == 200
+        await site.app.front.sing()
+        assert (await site.decide("shop"))["propensity"] is None, "a filler"
+        assert (await site.answer(token, click=0)).status == 503, "and nothing is acknowledged"
+        assert (await site.ask("GET", "/readyz")).problem == "busy"
+
+    site.run(work)
+    for each in (live, old):
+        each.close()
 
 
 def test_a_front_end_loads_nothing_that_computes() -> None:

@@ -7,6 +7,7 @@ One that is synchronous has everything, and all goes on.
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import time
@@ -25,7 +26,7 @@ from tests.kit.postgres import Server
 from tests.service.chaos import Playing, finished, kill, playing
 from tests.service.database import Database
 from tests.service.people import asked
-from tests.service.test_many_trainers import PEOPLE, check, more_menus, wait_for
+from tests.service.test_many_trainers import PEOPLE, more_menus, wait_for
 
 pytestmark = pytest.mark.slow
 
@@ -85,7 +86,9 @@ def test_a_synchronous_standby_takes_over_and_all_goes_on(tmp_path: Path) -> Non
         print(f"a menu more after {time.monotonic() - began:.1f} s")
         found = finished(site)
         print(found)
-        check(found)
+        assert found.faults == []
+        assert found.releases > 4
+        assert found.in_time > 500
 
 
 def lags(server: Server) -> bool:
@@ -101,7 +104,7 @@ def releases_and_shows_more(site: Playing) -> None:
 
 def refuses(site: Playing, notes: str, capfd: pytest.CaptureFixture[str]) -> None:
     """Nothing is drawn and no menu published; who runs it is told why and what to do; people are shown fillers."""
-    home, tokens = site.site.keys.parent, Tokens(read_keys(site.site.keys).tokens, 1)
+    home, known_tokens = site.site.keys.parent, Tokens(read_keys(site.site.keys).tokens, 1)
     if notes == "lost":  # with the machine that the trainers were on
         assert kill(*site.trainers()) == 2
         for path in (home / "keys" / "trainer").iterdir():
@@ -124,12 +127,14 @@ def refuses(site: Playing, notes: str, capfd: pytest.CaptureFixture[str]) -> Non
         assert "The store is older than what" in " ".join(done.stderr.split())
     else:
         assert '"happened":"put back"' in said
-    shown = [tokens.open(token) for token in site.people.told.decisions[-100:]]
-    assert not any(each.counts for each in shown), "fillers are shown"
-    recent = [each for each in site.people.told.asked if each.began > time.monotonic() - 10.0]
-    assert {each.status for each in recent if each.what == "decisions"} == {201}
-    assert {each.status for each in recent if each.what == "answers"} == {202}
-    assert asked(site.door, site.key, "readyz")[0] == 503, "and it is not ready"
+    for _ in range(20):  # at all front ends
+        status, content = asked(site.door, site.key, "placements/home/decisions", {"count": 3})
+        assert status == 201, "decisions go on"
+        tokens = [each["token"] for each in json.loads(content)["decisions"]]
+        assert not any(known_tokens.open(token).counts for token in tokens), "with fillers"
+        answers = [{"token": token, "payoff": 1.0} for token in tokens]
+        assert asked(site.door, site.key, "answers", answers)[0] == 503, "nothing is acknowledged"
+        assert asked(site.door, site.key, "readyz")[0] == 503, "and it is not ready"
 
 
 def names(site: Playing) -> list[str]:

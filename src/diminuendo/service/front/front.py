@@ -114,8 +114,13 @@ class Front:
     async def sing(self) -> None:
         """Store an answer that belongs to nobody, as answers are stored, and say that it went well.
 
-        The note says which menus were seen: a store that was restored from a copy knows older ones.
+        The note says which menus were seen: a store that was restored from a copy knows older ones. One that has
+        forgotten the last note was restored meanwhile: rounds of it were shown before, and nothing more of it is shown.
         """
+        noted = (await self.ask(self.store.beats)).get(self.name, (0.0, ""))[0]
+        if self.sang_at is not None and noted < self.sang_at:
+            for place in self.by_name.values():
+                place.went_back = True
         seen = {place.name: (found[0].version, found[1].menu.head) for place, found in self._seen()}
         row = AnswerRow(CANARIES, int.from_bytes(self.name.encode()[-7:]), os.urandom(CANARY_BYTES))
         await self.writer.keep((row,))

@@ -40,7 +40,7 @@ class Placement:
         self.items = {name: number for number, name in enumerate(self.facts.items)}
         self.types = Types(self.facts.contexts, self.facts.private_contexts)
         self.went_back = False
-        """Whether the store was seen with an older menu than before: it was restored, and nothing of it is shown."""
+        """Whether the store was seen in an older state than before: it was restored, and nothing of it is shown."""
         self.decisions = self.fillers = self.outside = 0
         """How many there were; without a round that could be had; and outside of the public sample."""
         self._store, self._clock, self._lock = store, clock, Lock()
