@@ -207,6 +207,14 @@ class Auditor:
         for number, line in enumerate(lines, start=known["line"]):
             self._saw("line", str(number), sha256(line).hexdigest())
 
+    def versions(self) -> int:
+        """How many menus were seen."""
+        return sum(kind == "menu" for kind, _ in self._bodies)
+
+    def changed(self) -> list[tuple[str, str]]:
+        """What was seen in two ways."""
+        return [name for name, seen in self._bodies.items() if len(seen) > 1]
+
     def record(self, told: Told, tokens: Tokens, writes: list[Write]) -> Record:
         """All that is to be compared, once nothing happens any more."""
         self.look(again=True)

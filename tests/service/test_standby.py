@@ -58,6 +58,29 @@ def test_a_standby_that_lags_is_not_released_on(
         refuses(site, notes, capfd)
 
 
+def test_a_standby_that_lags_by_one_release_draws_it_not_again(tmp_path: Path) -> None:
+    """Whoever leads lives on, and what is lost is hardly older than its last beat."""
+    with followed(tmp_path) as (site, server, standby):
+        assert site.database is not None
+        with site.database.holding("release", "at commit"):
+            wait_for(60.0, site.database.held)
+            standby.cut()
+        site.auditor.look()
+        seen = site.auditor.versions()
+        while site.auditor.versions() == seen:
+            site.auditor.look()
+        standby.take_over(server)
+        began = time.monotonic()
+        wait_for(30.0, lambda: "it is back" if site.menus() else "")
+        known = site.menus()
+        assert known < site.auditor.versions(), "a menu is lost that was there"
+        site.watch(40.0)
+        site.auditor.look(again=True)
+        assert site.menus() == known, "nothing more is released"
+        assert not site.auditor.changed()
+        print(f"nothing in {time.monotonic() - began:.0f} s")
+
+
 def test_a_dump_that_is_put_back_is_not_released_on(
     tmp_path: Path, postgres_server: Server, capfd: pytest.CaptureFixture[str]
 ) -> None:
