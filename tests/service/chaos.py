@@ -135,7 +135,7 @@ def playing(
         found.people.start()
         yield found
     finally:
-        found.people.stopped.set()
+        found.people.stop(at_once=True)
         for child in processes.children:  # one that was stopped does not hear that it should end
             if child.process is not None and child.process.poll() is None:
                 child.process.send_signal(signal.SIGCONT)
@@ -238,7 +238,7 @@ def main() -> None:
         print(f"seed {seed}", flush=True)
         more = 'trainer_keys = "store"'
         found, killed = played(
-            folder, kills, people, pause=3.5, deadline=3.0, seed=seed, more=more, database=database
+            folder, kills, people, pause=3.2, deadline=3.0, seed=seed, more=more, database=database
         )
     print(", ".join(f"{name}: {many}" for name, many in sorted(killed.items())))
     print(f"{time.monotonic() - began:.0f} s; {found}")

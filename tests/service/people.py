@@ -90,9 +90,10 @@ class People:
         for each in self._threads:
             each.start()
 
-    def stop(self) -> None:
-        """Nobody comes any more; whoever is there ends."""
+    def stop(self, *, at_once: bool = False) -> None:
+        """Nobody comes any more; whoever is there ends, or loses patience at once."""
         self.stopped.set()
+        self._patience = 0.0 if at_once else self._patience
         for each in self._threads:
             if each.ident is not None:
                 each.join()
@@ -123,10 +124,10 @@ class People:
 
     def _answer(self, door: Door, answering: list[dict[str, Any]]) -> None:
         sent = [{"token": each["token"], "payoff": 1.0} for each in [*answering, answering[0]]]
-        until, kept = time.monotonic() + self._patience, False
+        began, kept = time.monotonic(), False
         while not kept:
             kept, now = self._ask(door, "answers", sent) is not None, time.time()
-            if kept or time.monotonic() >= until:
+            if kept or time.monotonic() >= began + self._patience:
                 break
             time.sleep(0.05)
         with self._lock:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from copy import deepcopy
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,8 +17,11 @@ from diminuendo.privacy.budget import Budget
 from diminuendo.privacy.events import Gaussian
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.service.records import Shown
-from tests.service.judge import TICKS, Menu, Record, Write, judged
-from tests.service.store_contract import SECRET
+from diminuendo.service.store import open_store
+from tests.kit.postgres import Server
+from tests.service.database import Database, role
+from tests.service.judge import POPULATION, TICKS, Menu, Record, Write, judged
+from tests.service.store_contract import FIRST_MENU, SECRET
 
 BLOCK, BLOCKS, ANSWERED = 100, 3, 80
 
@@ -200,3 +204,19 @@ def test_a_record_with_a_fault_is_not_let_through(record: Record, plant: Callabl
     plant(record)
     found = judged(record).faults
     assert any(FAULTS[plant] in fault for fault in found), found
+
+
+def test_a_database_notes_who_publishes_and_who_leads(postgres_server: Server) -> None:
+    """With the right epoch, which the database takes it for; and as another role."""
+    database = Database(postgres_server)
+    with open_store(database.address()) as store:
+        store.add_population(POPULATION, b"{}")
+        number = store.add_placement("home", POPULATION, b"{}")
+        database.watch()
+        with open_store(database.address(role(0))) as leads, open_store(database.address(role(1))) as other:
+            epoch = leads.lead(POPULATION, "trainer-vm-0")
+            leads.publish(epoch, replace(FIRST_MENU, placement=number))
+            assert [(each.who, each.leader) for each in database.writes()] == [(role(0), role(0))]
+            other.publish(epoch, replace(FIRST_MENU, placement=number, version=2))
+    said = "menu 2 was written by trainer_1, while trainer_0 led"
+    assert said in judged(Record(writes=database.writes())).faults

@@ -131,6 +131,6 @@ def test_a_store_of_before_is_put_back_while_front_ends_live_on(tmp_path: Path) 
         assert trainer.process.poll() is None, "it goes on, for other populations"
         assert [each.name for each in Ledger.on(site.store.books("everybody", None)).drawn] == drawn
         assert len(site.store.menus(1)) == known
-        site.people.stop()
+        site.people.stop(at_once=True)
         for each in (live, old):
             each.close()

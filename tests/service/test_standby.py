@@ -43,7 +43,7 @@ def followed(folder: Path) -> Iterator[tuple[Playing, Server, Server]]:
                 wait_for(10.0, lambda: "it does" if standby.follows(server) else "")
                 yield site, server, standby
             finally:
-                site.people.stop()
+                site.people.stop(at_once=True)
                 standby.remove()
 
 
@@ -93,7 +93,7 @@ def test_a_dump_that_is_put_back_is_not_released_on(
             postgres_server.put_back(old, database.name)
             refuses(site, "kept", capfd)
         finally:
-            site.people.stop()
+            site.people.stop(at_once=True)
 
 
 def test_a_synchronous_standby_takes_over_and_all_goes_on(tmp_path: Path) -> None:
