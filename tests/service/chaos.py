@@ -36,7 +36,9 @@ SETTLES = 12.0
 LONGEST = 900.0
 """Seconds for which something is killed, at most."""
 GOES_ON = 300.0
-"""Seconds at most from the last kill until two more menus are there."""
+"""Seconds at most from the last kill until it is finished."""
+ENOUGH = 16
+"""Menus: then it has released several times."""
 SITE = """
 store = "{store}"
 keys = "keys"
@@ -144,8 +146,8 @@ def playing(
 
 
 def finished(site: Playing) -> Verdict:
-    """Until two more menus are there, and all is settled; then everything is compared."""
-    wanted, until = site.menus() + 2, time.monotonic() + GOES_ON
+    """Until two more menus are there, and some in all, and all is settled; then everything is compared."""
+    wanted, until = max(ENOUGH, site.menus() + 2), time.monotonic() + GOES_ON
     while site.menus() < wanted and not over(site):
         assert time.monotonic() < until, "it does not go on"
         site.watch(0.2)
@@ -238,7 +240,7 @@ def main() -> None:
         print(f"seed {seed}", flush=True)
         more = 'trainer_keys = "store"'
         found, killed = played(
-            folder, kills, people, pause=3.2, deadline=3.0, seed=seed, more=more, database=database
+            folder, kills, people, pause=3.5, deadline=3.0, seed=seed, more=more, database=database
         )
     print(", ".join(f"{name}: {many}" for name, many in sorted(killed.items())))
     print(f"{time.monotonic() - began:.0f} s; {found}")
