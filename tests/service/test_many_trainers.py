@@ -27,7 +27,7 @@ PEOPLE = 60_000
 def leader(site: Playing) -> Child:
     """The process that leads."""
     name = wait_for(60.0, lambda: led_by(site.store))
-    (child,) = [each for each in site.processes.children if each.name == f"trainer {name.rpartition('-')[2]}"]
+    (child,) = [each for each in site.trainers() if each.name == f"trainer {name.rpartition('-')[2]}"]
     return child
 
 

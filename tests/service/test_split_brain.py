@@ -17,7 +17,7 @@ from diminuendo.service.processes import Child
 from tests.kit.postgres import Server
 from tests.service.chaos import Playing, finished, playing
 from tests.service.database import Database, Moment, role_of
-from tests.service.test_many_trainers import PEOPLE, TAKEOVER, check, led_by, more_menus, wait_for
+from tests.service.test_many_trainers import PEOPLE, TAKEOVER, check, leader, led_by, more_menus, wait_for
 
 pytestmark = pytest.mark.slow
 
@@ -80,13 +80,6 @@ def test_a_leader_that_is_frozen_in_the_midst_of_a_publication_is_superseded(
             follows(site, child)
             wakes_up(site, child)
         check(finished(site))
-
-
-def leader(site: Playing) -> Child:
-    """The process that leads."""
-    name = wait_for(60.0, lambda: led_by(site.store))
-    (child,) = [each for each in site.trainers() if each.name == f"trainer {name.rpartition('-')[2]}"]
-    return child
 
 
 def stop(child: Child) -> None:
