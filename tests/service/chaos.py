@@ -240,7 +240,7 @@ def main() -> None:
         print(f"seed {seed}", flush=True)
         more = 'trainer_keys = "store"'
         found, killed = played(
-            folder, kills, people, pause=3.5, deadline=3.0, seed=seed, more=more, database=database
+            folder, kills, people, pause=2.5, deadline=3.0, seed=seed, more=more, database=database
         )
     print(", ".join(f"{name}: {many}" for name, many in sorted(killed.items())))
     print(f"{time.monotonic() - began:.0f} s; {found}")

@@ -6,12 +6,14 @@ import os
 import signal
 import traceback
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
+from diminuendo.errors import StoreUnavailable
 from tests.kit.slow import mostly_slow
 from tests.service.world import ITEMS, KINDS, Watched, World, repeat_noise
 
@@ -97,3 +99,47 @@ def test_killed_in_a_chain_it_draws_no_further_rows(
 
 def ledger_rounds(world: World) -> list[tuple[int, int]]:
     return [(lease.first, lease.end) for lease in world.store.leases(1, 0)]
+
+
+@pytest.mark.parametrize("call", mostly_slow(["answers", "leases"], ["answers"]))
+def test_a_store_that_goes_away_in_the_midst_of_a_step_loses_nothing(
+    call: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Away for whatever is asked next as well, such as who leads: nothing goes on from half a step."""
+    repeat_noise(monkeypatch)
+    whole, _ = interrupted(tmp_path / "whole", "")
+    cut, times = interrupted(tmp_path / "cut", call)
+    assert times > 3, "it never came there"
+    assert len(whole.releases()) > 3
+    assert cut.releases() == whole.releases()
+    assert ledger_rounds(cut) == ledger_rounds(whole)
+
+
+def interrupted(folder: Path, call: str) -> tuple[World, int]:
+    """A run in which the store is often away from that call on, until the trainer has given up; how often it was."""
+    world = World(folder, place=KINDS["totals"])
+    store = world.opened()
+    trainer, away, times = world.trainer(store), list[bool](), 0
+
+    def guarded(name: str, method: Any) -> Any:
+        def asked(*given: Any, **more: Any) -> Any:
+            if away and (name == call or any(away)):
+                away[:] = [True]
+                raise StoreUnavailable("It is away.")
+            return method(*given, **more)
+
+        return asked
+
+    for name in ("answers", "leases", "leaders", "beat", "beats", "now", "changed"):
+        setattr(store, name, guarded(name, getattr(store, name)))
+    for tick in range(120):
+        world.play(1, lambda: None)
+        away[:] = [False] if call and tick % 7 == 0 else []
+        with suppress(StoreUnavailable):
+            trainer.step()
+        times, away[:] = times + any(away), []
+        if tick % 7 == 0:
+            for waits in (1.25, 0.5):  # it is tried again after a second; then a menu takes effect
+                world.time += waits
+                trainer.step()
+    return world, times

@@ -129,12 +129,16 @@ class Population:
         except Superseded:
             raise
         except Exception as error:
+            again = self._begin_again(
+                row, now
+            )  # first: the store may be away, and nothing goes on from half a step
             if self._parts.store.leaders().get(self.name, NOBODY).epoch != self.epoch:
                 raise Superseded(f"Somebody else leads population {self.name!r}.") from None
             self._parts.log.fault(error, placement=row.name)
             where = traceback.extract_tb(error.__traceback__)[-1]
             self.failures[row.number] = f"{type(error).__name__} in {where.name}, line {where.lineno}"
-            moments[row.number] = self._begin_again(row, now)
+            self._parts.store.beat(f"placement {row.name}", WAITS)
+            moments[row.number] = again
             return math.inf
 
     def lacks(self, row: PlacementRow, witnesses: Witnesses) -> bool:
@@ -190,5 +194,4 @@ class Population:
             raise
         except Exception:  # it could not be opened either
             self.ledger = None
-        self._parts.store.beat(f"placement {row.name}", WAITS)
         return now + wait
