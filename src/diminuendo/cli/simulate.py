@@ -31,7 +31,7 @@ from diminuendo.errors import InvalidInput
 if TYPE_CHECKING:
     from diminuendo.simulate.result import Simulation, Sweep
     from diminuendo.simulate.sweeps import Tell
-    from diminuendo.streams import People
+    from diminuendo.streams import People, Pieces
     from diminuendo.streams.per_day import PerDay
     from diminuendo.types import FeedbackKind, Progress
 
@@ -179,10 +179,22 @@ def simulate_command(
         bool,
         typer.Option("--private-context", help="Hide contexts, too, from everybody but the person herself."),
     ] = False,
-    jobs: Annotated[int, typer.Option(help="Runs at the same time; -1: one per core.")] = -1,
+    in_pieces: Annotated[
+        int | None,
+        typer.Option(
+            help="Read Parquet files in pieces of so many people, and never whole. Rows of a person lie side by side, "
+            "and a person is a round. Of the optimum there are bounds only."
+        ),
+    ] = None,
+    jobs: Annotated[
+        int, typer.Option(help="Runs at the same time; -1: one per core, and one in all with --in-pieces.")
+    ] = -1,
     ray: Annotated[
         str | None,
-        typer.Option(help="Let the Ray cluster at this address do the work; local: start one here."),
+        typer.Option(
+            help="Let the Ray cluster at this address do the work, or, with --in-pieces, keep the people whom learners "
+            "keep; local: start one here."
+        ),
     ] = None,
     time_limit: Annotated[float, typer.Option(help="Seconds for each exact optimum.")] = 20.0,
     out: Annotated[
@@ -215,23 +227,13 @@ def simulate_command(
     cuts = None if rounds is None else numbers_in(rounds, int, "--rounds")
     budgets = numbers_in(epsilon, float, "--epsilon")
     make_room(json_file)
-    with loading():
-        from diminuendo.streams import open_stream
-        from diminuendo.streams.tables.summary import ReadNote
-    with progress_bars() as bars, warnings.catch_warnings():
-        warnings.simplefilter("ignore", ReadNote)  # it is all said below
-        people = []
-        for source in stream:
-            path = Path(source)
-            reading = bars(f"reading {path.name}", path.stat().st_size) if path.is_file() else None
-            people.append(open_stream(source, objective, n_items=items, **how, progress=reading))
-    _say_what_was_read(people, visits)
-    rules = rules_of(pinned, cap or [], people)
+    crowds = _opened(stream, objective, items, how, in_pieces, visits)
+    rules = rules_of(pinned, cap or [], crowds)
     names = _names(learners, feedback, ruled=rules is not None)
     if learners is None and context is not None:
-        names = _compared(names, people[0], feedback, delta, late.split(","), answering)
+        names = _compared(names, crowds[0], feedback, delta, late.split(","), answering)
     _run(
-        people,
+        crowds,
         out,
         json_file,
         slots=counts,
@@ -277,6 +279,53 @@ def streams_command(plugin: Plugins = None) -> None:
         "[bold].txt[/], [bold].txt.gz[/], one line of item numbers per person. Contexts, what is known of people when "
         "they come: other columns of tables; for the others, NAME.contexts.csv beside the file."
     )
+
+
+def _opened(
+    sources: list[str],
+    objective: str | None,
+    items: int | None,
+    how: dict[str, Any],
+    in_pieces: int | None,
+    visits: int,
+) -> list[Any]:
+    """The streams that were named, and a word on what was read; in pieces, where that is said."""
+    with loading():
+        from diminuendo.streams import open_stream
+        from diminuendo.streams.tables.summary import ReadNote
+    if in_pieces is not None:
+        return [_opened_in_pieces(source, objective, items, how, in_pieces) for source in sources]
+    with progress_bars() as bars, warnings.catch_warnings():
+        warnings.simplefilter("ignore", ReadNote)  # it is all said below
+        people = []
+        for source in sources:
+            path = Path(source)
+            reading = bars(f"reading {path.name}", path.stat().st_size) if path.is_file() else None
+            people.append(open_stream(source, objective, n_items=items, **how, progress=reading))
+    _say_what_was_read(people, visits)
+    return people
+
+
+def _opened_in_pieces(
+    source: str, objective: str | None, items: int | None, how: dict[str, Any], people: int
+) -> Pieces:
+    """A Parquet file, of which only who and what there is has been read."""
+    with loading():
+        from diminuendo.streams import Pieces
+        from diminuendo.streams.builtin import family_called
+    taken = {name: how[name] for name in ("columns", "scale") if name in how}
+    if beyond := [name for name in how if name not in taken and how[name]]:
+        options = ", ".join(f"--{name.replace('_', '-')}" for name in beyond)
+        raise InvalidInput(f"A file that is read in pieces is read as it is; leave out {options}, or --in-pieces.")
+    with progress_bars() as bars:
+        path = Path(source)
+        looking = bars(f"looking through {path.name}", path.stat().st_size) if path.is_file() else None
+        found = Pieces(path, family_called(objective), people=people, n_items=items, **taken, progress=looking)
+    say(
+        f"{path.name}: {found.people:,} people, {found.rows:,} rows, {found.n_items:,} items, in {len(found):,} "
+        f"{'piece' if len(found) == 1 else 'pieces'}."
+    )
+    return found
 
 
 def _say_what_was_read(streams: list[People], visits: int) -> None:

@@ -110,16 +110,19 @@ class Here:
 class OnRay:
     """On `actors` of the Ray cluster at `address`; "local" starts one here, and ends it with the learner.
 
+    `actors`: how many; None, as many as the cluster has cores.
+
     `remembers`: whether people are given again to an actor that takes the place of one that was lost; what they came in
     is held until they are forgotten. Else a lost actor ends the learner: go on from a snapshot.
     """
 
-    actors: int = 2
+    actors: int | None = 2
     address: str = LOCAL
     remembers: bool = True
 
     def __post_init__(self) -> None:
-        _validate.positive_int(self.actors, "actors")
+        if self.actors is not None:
+            _validate.positive_int(self.actors, "actors")
 
     def room(self, n_items: int, clip: Clip, entries: Entries) -> KeptPeople:
         """Room for people on actors."""

@@ -20,7 +20,7 @@ import cloudpickle
 import numpy as np
 from numpy.typing import NDArray
 
-from diminuendo._cluster import joined
+from diminuendo._cluster import cores, joined
 from diminuendo._plugins import Carried
 from diminuendo._sparse import SparseRows
 from diminuendo.errors import InvalidInput
@@ -54,11 +54,12 @@ class KeptOnRay:
 
     def __init__(self, how: OnRay, n_items: int, clip: Clip, n_types: int) -> None:
         self._how, self._n_items = how, n_items
-        self._ray, leave = joined(how.address, how.actors, people=True)
+        self._ray, leave = joined(how.address, how.actors or cores(), people=True)
+        many = how.actors or max(1, int(self._ray.cluster_resources().get("CPU", 1)))
         self._made = cloudpickle.dumps((n_items, clip, n_types, Carried.packed()))
-        self._actors = [self._new() for _ in range(how.actors)]
+        self._actors = [self._new() for _ in range(many)]
         self._told: list[list[Gift]] = [[] for _ in self._actors]
-        self._sizes, self._releases = [0] * how.actors, 0
+        self._sizes, self._releases = [0] * many, 0
         self._last: list[tuple[int, int]] = []  # to whom those went who were kept last, and how many
         self._close = weakref.finalize(self, leave)
 
