@@ -316,11 +316,15 @@ def _opened_in_pieces(
     taken = {name: how[name] for name in ("columns", "scale") if name in how}
     if beyond := [name for name in how if name not in taken and how[name]]:
         options = ", ".join(f"--{name.replace('_', '-')}" for name in beyond)
-        raise InvalidInput(f"A file that is read in pieces is read as it is; leave out {options}, or --in-pieces.")
+        raise InvalidInput(
+            f"A file that is read in pieces is read as it is; leave out {options}, or --in-pieces."
+        )
     with progress_bars() as bars:
         path = Path(source)
         looking = bars(f"looking through {path.name}", path.stat().st_size) if path.is_file() else None
-        found = Pieces(path, family_called(objective), people=people, n_items=items, **taken, progress=looking)
+        found = Pieces(
+            path, family_called(objective), people=people, n_items=items, **taken, progress=looking
+        )
     say(
         f"{path.name}: {found.people:,} people, {found.rows:,} rows, {found.n_items:,} items, in {len(found):,} "
         f"{'piece' if len(found) == 1 else 'pieces'}."

@@ -48,7 +48,12 @@ def greedy_in_pieces(
     began, people = time.perf_counter(), max(1, pieces.people)
     fitted = FittedRules(as_rules(rules), pieces.n_items, _validate.slots(slots, pieces.n_items))
     slate: Items = np.full(fitted.slots, EMPTY_SLOT, dtype=np.int32)
-    everything, prefix, added, bound = np.ones(pieces.n_items, dtype=np.bool_), list[int](), list[float](), math.inf
+    everything, prefix, added, bound = (
+        np.ones(pieces.n_items, dtype=np.bool_),
+        list[int](),
+        list[float](),
+        math.inf,
+    )
     while True:
         value, gains = _passed(pieces, prefix, progress)
         bound = min(bound, value + top_sum(gains, fitted.slots))

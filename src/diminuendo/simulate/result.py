@@ -210,7 +210,9 @@ class ShownSoFar:
     def __init__(self, rounds: int, slots: int, n_items: int) -> None:
         self._marks = np.unique(np.linspace(0, rounds, SHOWN_STRETCHES + 1).astype(int))
         self._slots, self._counts, self._done = slots, np.zeros(n_items, dtype=np.int64), 0
-        self._shown: list[tuple[int, Ints, Ints]] = []  # a stretch, items, and how often they were shown in it
+        self._shown: list[
+            tuple[int, Ints, Ints]
+        ] = []  # a stretch, items, and how often they were shown in it
 
     def add(self, slates: Items) -> None:
         """What the next people were shown."""

@@ -23,7 +23,7 @@ from diminuendo.learners.base.patience import Patience, patience_in
 from diminuendo.learners.base.replay import AT_ONCE, Lateness, as_lateness
 from diminuendo.offline.rules import SlateRules, as_rules
 from diminuendo.randomness import SeededCoins
-from diminuendo.simulate.contexts import given, plain_name
+from diminuendo.simulate.contexts import entry_of, given, plain_name
 from diminuendo.simulate.result import Simulation, Sweep
 from diminuendo.simulate.store import ResultStore
 from diminuendo.simulate.task import (
@@ -46,7 +46,7 @@ from diminuendo.simulate.workers import (
 )
 from diminuendo.streams.clicks import MODELS
 from diminuendo.streams.contexts import Contexts
-from diminuendo.streams.people import People, Stream
+from diminuendo.streams.people import People
 from diminuendo.streams.per_day import PerDay
 from diminuendo.streams.tables.pieces import Pieces
 from diminuendo.types import FEEDBACKS, FeedbackKind, Floats, Progress
@@ -124,9 +124,8 @@ def sweep(
         takes = learner_class(plain_name(name), feedback).takes_sample
         return patience_in(lateness.patience, sample if takes else 1)
 
-    def engine_for(name: str) -> Engine | None:
-        keeps = "engine" in learner_class(plain_name(name), feedback).options
-        if not (pieces and keeps):
+    def engine_for(name: str, setting: Setting) -> Engine | None:
+        if not (pieces and entry_of(name, setting).takes_engine):
             return None
         return engine_called("threads") if ray is None else OnRay(None, ray)
 
@@ -154,7 +153,7 @@ def sweep(
                     ),
                     contexts_of(people),
                 )
-                where = engine_for(name)
+                where = engine_for(name, setting)
                 runs += [Run(stream_slice, name, seed, setting, how, lateness, where) for seed in numbers]
         baseline = Baseline(stream_slice, _validate.slots(k, people.n_items), limit, ruled)
         now = None if today is None else today_on(people, today, k)

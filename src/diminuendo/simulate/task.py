@@ -308,7 +308,5 @@ def _compile(name: str, setting: Setting, stream: Crowd) -> None:
     )
     if isinstance(stream, (People, Pieces)) and known not in _compiled:
         some = stream if isinstance(stream, People) else next(iter(stream))
-        replay(
-            make(plain_name(name), setting, coins=SeededCoins(0)), some[:1], setting.feedback, persons=[0]
-        )
+        replay(make(plain_name(name), setting, coins=SeededCoins(0)), some[:1], setting.feedback, persons=[0])
         _compiled.add(known)

@@ -30,10 +30,11 @@ from pathlib import Path
 from cloudpickle import dumps
 from joblib import Parallel, delayed, effective_n_jobs
 
-from diminuendo._cluster import cores, joined
+from diminuendo._cluster import joined
 from diminuendo._compile_progress import report_to, reported_by_workers
 from diminuendo._plugins import Carried
 from diminuendo.errors import DiminuendoError, InvalidInput
+from diminuendo.learners.base.kept.engines import OnRay, held
 from diminuendo.simulate.task import Crowd, Found, StreamSlice, Task
 from diminuendo.types import Progress
 
@@ -95,13 +96,10 @@ def with_people_on_ray(
     tasks: Sequence[Task], streams: Sequence[Crowd], tick: Progress, address: str
 ) -> Iterator[Outcome]:
     """In this process, while people whom learners keep are on the cluster at `address`; "local" starts one here."""
-    _, leave = joined(address, cores(), people=True)
-    try:
+    with held(OnRay(None, address)):
         for outcome in one_by_one(tasks, streams, tick):
-            gc.collect()  # actors of one run end before those of the next begin: there may be no room for both
+            gc.collect()  # actors of one run end before those of the next begin: there may be no memory for both
             yield outcome
-    finally:
-        leave()
 
 
 def on_cores(
