@@ -6,16 +6,19 @@ import importlib.util
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from diminuendo.errors import InvalidInput
 from diminuendo.learners.base.kept import on_ray
 from diminuendo.learners.base.kept.engines import Here, OnRay, engine_called, held
+from diminuendo.service.records import Report
 from diminuendo.service.site import CLUSTER, ENGINES, read_site
+from diminuendo.service.store import Lease
 from diminuendo.service.trainer.made import engine_of
 from tests.kit.fake_ray import FakeRay
 from tests.service.test_site import GOOD, written
-from tests.service.world import KINDS, World, repeat_noise
+from tests.service.world import KINDS, TICK, Front, World, repeat_noise
 
 TICKS = 60
 
@@ -63,11 +66,23 @@ def test_every_engine_publishes_the_same(
     assert min(sizes[3:]) > 0.3 * sum(sizes[3:]) - 1, "people of a snapshot are spread over all"
 
 
+def when_shown(monkeypatch: pytest.MonkeyPatch) -> dict[int, float]:
+    """When each round was handed out."""
+    show, found = Front.show, dict[int, float]()
+
+    def noted(self: Front, lease: Lease) -> Report:
+        found.update(dict.fromkeys(range(lease.first, lease.end), self.world.time))
+        return show(self, lease)
+
+    monkeypatch.setattr(Front, "show", noted)
+    return found
+
+
 @pytest.mark.parametrize("when", ["keep_rows", "begin", "singles", "row", "around", "written"])
 def test_people_of_an_actor_that_is_lost_come_back_from_the_store(
-    when: str, ray: FakeRay, tmp_path: Path
+    when: str, ray: FakeRay, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    world = World(tmp_path, place=KINDS["greedy"])
+    shown, world = when_shown(monkeypatch), World(tmp_path, place=KINDS["greedy"])
     trainer = world.trainer(world.store, engine=OnRay(2, remembers=False))
     world.play(2, trainer.step)
     before = world.menu()
@@ -76,13 +91,18 @@ def test_people_of_an_actor_that_is_lost_come_back_from_the_store(
     assert ray.actors[1].lost
     assert len(ray.actors) == 4, "its placement began again"
     assert not trainer.failures
-    assert world.menu().version > before.version
-    quiet = World(tmp_path / "quiet", place=KINDS["greedy"])
-    other = quiet.trainer(quiet.store)
-    quiet.play(TICKS + 2, other.step)
-    memories = [each.placements[1].learner.policy._memory for each in (trainer, other)]  # type: ignore[attr-defined]
-    assert len(memories[0]) == len(memories[1]), "nobody is lost, and nobody is there twice"
+    assert world.menu().version > before.version + 2
     assert world.audited().head == world.menu().head
+    kept = np.concatenate([actor.there.written()[1]["rounds"] for actor in ray.actors[2:]]).tolist()
+    assert len(set(kept)) == len(kept), "nobody is there twice"
+    # An answer arrives with the first tick after it was given, and a lease lasts for two.
+    left = {
+        number: shown[number] + 2 * TICK + world.facts[1].deadline - at
+        for number, (at, _) in world.front[1].said.items()
+        if number < trainer.placements[1]._door.settled
+    }
+    assert {number for number in left if left[number] > TICK} <= set(kept), "nobody is lost"
+    assert set(kept) <= {number for number in left if left[number] >= 0}
 
 
 @pytest.mark.slow
