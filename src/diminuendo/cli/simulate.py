@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import shlex
 import sys
-import warnings
-from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
@@ -15,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from diminuendo.cli import loading
+from diminuendo.cli.opened import opened
 from diminuendo.cli.screen import (
     Plugins,
     console,
@@ -25,13 +24,22 @@ from diminuendo.cli.screen import (
     say_plainly,
     write_json,
 )
-from diminuendo.cli.typed import HITS, compared_with, how_to_read, numbers_in, rules_of
+from diminuendo.cli.typed import (
+    HITS,
+    Answering,
+    HitsWord,
+    PrivateContext,
+    compared_with,
+    how_to_read,
+    numbers_in,
+    rules_of,
+)
 from diminuendo.errors import InvalidInput
 
 if TYPE_CHECKING:
     from diminuendo.simulate.result import Simulation, Sweep
     from diminuendo.simulate.sweeps import Tell
-    from diminuendo.streams import People, Pieces
+    from diminuendo.streams import People
     from diminuendo.streams.per_day import PerDay
     from diminuendo.types import FeedbackKind, Progress
 
@@ -97,7 +105,7 @@ def simulate_command(
             help="Answers come so many rounds late; as 1000, 0,100,1000 or exponential:1000 (the mean)."
         ),
     ] = "0",
-    answering: Annotated[float, typer.Option(help="The share of people who answer at all.")] = 1.0,
+    answering: Answering = 1.0,
     retention: Annotated[
         int | None,
         typer.Option(help="Rounds for which private learners keep people at most. Default: for good."),
@@ -123,7 +131,7 @@ def simulate_command(
     per_day: Annotated[
         float | None, typer.Option(help="How many people come in a day: the answer in hits a day, too.")
     ] = None,
-    hits: Annotated[str, typer.Option(help="What hits are called; as clicks or sales.")] = HITS,
+    hits: HitsWord = HITS,
     seeds: Annotated[int, typer.Option(help="Runs of each learner with each budget.")] = 5,
     rounds: Annotated[
         str | None, typer.Option(help="Only the first so many people; as 1000 or 1000,10000.")
@@ -175,10 +183,7 @@ def simulate_command(
             "country,time:hour; of baskets entry, the first item."
         ),
     ] = None,
-    private_context: Annotated[
-        bool,
-        typer.Option("--private-context", help="Hide contexts, too, from everybody but the person herself."),
-    ] = False,
+    private_context: PrivateContext = False,
     in_pieces: Annotated[
         int | None,
         typer.Option(
@@ -227,7 +232,7 @@ def simulate_command(
     cuts = None if rounds is None else numbers_in(rounds, int, "--rounds")
     budgets = numbers_in(epsilon, float, "--epsilon")
     make_room(json_file)
-    crowds = _opened(stream, objective, items, how, in_pieces, visits)
+    crowds = opened(stream, objective, items, how, in_pieces, visits)
     rules = rules_of(pinned, cap or [], crowds)
     names = _names(learners, feedback, ruled=rules is not None)
     if learners is None and context is not None:
@@ -279,70 +284,6 @@ def streams_command(plugin: Plugins = None) -> None:
         "[bold].txt[/], [bold].txt.gz[/], one line of item numbers per person. Contexts, what is known of people when "
         "they come: other columns of tables; for the others, NAME.contexts.csv beside the file."
     )
-
-
-def _opened(
-    sources: list[str],
-    objective: str | None,
-    items: int | None,
-    how: dict[str, Any],
-    in_pieces: int | None,
-    visits: int,
-) -> list[Any]:
-    """The streams that were named, and a word on what was read; in pieces, where that is said."""
-    with loading():
-        from diminuendo.streams import open_stream
-        from diminuendo.streams.tables.summary import ReadNote
-    if in_pieces is not None:
-        return [_opened_in_pieces(source, objective, items, how, in_pieces) for source in sources]
-    with progress_bars() as bars, warnings.catch_warnings():
-        warnings.simplefilter("ignore", ReadNote)  # it is all said below
-        people = []
-        for source in sources:
-            path = Path(source)
-            reading = bars(f"reading {path.name}", path.stat().st_size) if path.is_file() else None
-            people.append(open_stream(source, objective, n_items=items, **how, progress=reading))
-    _say_what_was_read(people, visits)
-    return people
-
-
-def _opened_in_pieces(
-    source: str, objective: str | None, items: int | None, how: dict[str, Any], people: int
-) -> Pieces:
-    """A Parquet file, of which only who and what there is has been read."""
-    with loading():
-        from diminuendo.streams import Pieces
-        from diminuendo.streams.builtin import family_called
-    taken = {name: how[name] for name in ("columns", "scale") if name in how}
-    if beyond := [name for name in how if name not in taken and how[name]]:
-        options = ", ".join(f"--{name.replace('_', '-')}" for name in beyond)
-        raise InvalidInput(
-            f"A file that is read in pieces is read as it is; leave out {options}, or --in-pieces."
-        )
-    with progress_bars() as bars:
-        path = Path(source)
-        looking = bars(f"looking through {path.name}", path.stat().st_size) if path.is_file() else None
-        found = Pieces(
-            path, family_called(objective), people=people, n_items=items, **taken, progress=looking
-        )
-    say(
-        f"{path.name}: {found.people:,} people, {found.rows:,} rows, {found.n_items:,} items, in {len(found):,} "
-        f"{'piece' if len(found) == 1 else 'pieces'}."
-    )
-    return found
-
-
-def _say_what_was_read(streams: list[People], visits: int) -> None:
-    """Of each table: its columns, what a round is, and which rows do not count."""
-    for people in streams:
-        if people.was_read is not None:
-            say(str(people.was_read))
-        if people.persons is not None:
-            some = sum(min(visits, rounds) for rounds in Counter(people.persons.tolist()).values())
-            say(
-                f"Private learners learn from {visits} of each person's rounds (--visits {visits}): from {some:,} of "
-                f"{len(people):,}."
-            )
 
 
 def _names(given: str | None, feedback: str, *, ruled: bool = False) -> list[str]:

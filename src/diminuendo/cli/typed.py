@@ -1,9 +1,12 @@
-"""What was typed, as values: numbers and names between commas, how tables are read, rules, the people of a day."""
+"""What was typed, as values: numbers and names between commas, how tables are read, rules, the people of a day; and
+options that several commands have."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+import typer
 
 from diminuendo.cli import loading
 from diminuendo.errors import InvalidInput
@@ -16,6 +19,12 @@ if TYPE_CHECKING:
 Number = TypeVar("Number", int, float)
 HITS = "hits"
 """What is counted in a day, unless there is a better word; as in streams.per_day."""
+
+Answering = Annotated[float, typer.Option(help="The share of people who answer at all.")]
+PrivateContext = Annotated[
+    bool, typer.Option("--private-context", help="Hide contexts, too, from everybody but the person herself.")
+]
+HitsWord = Annotated[str, typer.Option(help="What hits are called; as clicks or sales.")]
 
 
 def numbers_in(given: str, kind: Callable[[str], Number], option: str) -> list[Number]:
