@@ -218,12 +218,21 @@ def test_snapshots_go_from_one_engine_to_another(ray: FakeRay) -> None:
     back = OnRay(2).room(12, CLIP, Entries(12, 1, CLIP.ceiling))
     back.read(*here.written())
     assert len(here) == len(back) == 400
+    assert [actor.there.size() for actor in ray.actors[3:]] == [200, 200], "spread over all actors"
     whose, found = np.zeros(1, dtype=np.int64), []
     for kept in (there, here, back):
         asked = kept.begin(np.full(20, 5), np.ones(12))
         found.append([asked.singles(whose, 1), asked.row(np.array([3]), whose, 1)])
     np.testing.assert_array_equal(found[0], found[1])
     np.testing.assert_array_equal(found[0], found[2])
+    entries, rows = here.written()
+    for wrong in (
+        {"batches": rows["batches"][:-1]},
+        {"0.0.indptr": rows["0.0.indptr"][:-1]},
+        {"families": rows["batches"]},
+    ):
+        with pytest.raises(InvalidInput, match="snapshot"):
+            OnRay(2).room(12, CLIP, Entries(12, 1, CLIP.ceiling)).read(entries, rows | wrong)
 
 
 def test_who_is_erased_or_forgotten_is_on_no_actor(ray: FakeRay) -> None:
