@@ -19,7 +19,7 @@ import numpy as np
 import diminuendo
 from benchmarks.report import Disagreement, Part, verdict
 from diminuendo import Person, SeededCoins
-from diminuendo.learners.base.kept.one_place import Kept
+from diminuendo.learners.base.kept.one_place import Arrived, Kept
 from diminuendo.learners.overlap.person_walk import PersonWalk
 from diminuendo.privacy import Budget, Ledger
 from diminuendo.randomness import SecretRandomness
@@ -96,7 +96,7 @@ def in_a_table(crowd: People) -> Filled:
     ticks, people = _empty(crowd)
     table = crowd.with_rows(tuple(crowd.family.rows(crowd.table, n_items))).table
     nothing = np.zeros(len(crowd), dtype=np.int64), np.zeros(n_items, dtype=np.bool_)
-    people.keep_rows(crowd.family, table, range(len(crowd)), 0, *nothing)
+    people.keep_rows(Arrived(crowd.family, table, range(len(crowd)), 0, *nothing))
     del nothing
     gc.collect()
     room = tracemalloc.get_traced_memory()[0]

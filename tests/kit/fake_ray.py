@@ -76,6 +76,10 @@ class FakeRay:
 
         return made
 
+    def cluster_resources(self) -> dict[str, float]:
+        """Two cores."""
+        return {"CPU": 2.0}
+
     def get(self, waiting: list[Callable[[], Any]]) -> list[Any]:
         """All that was waited for."""
         return [one() for one in waiting]

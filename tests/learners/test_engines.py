@@ -14,7 +14,7 @@ from diminuendo import Oracle, OverlapGreedy, People, SeededCoins
 from diminuendo.errors import InvalidInput
 from diminuendo.learners.base.kept import on_ray
 from diminuendo.learners.base.kept.engines import Here, OnRay, engine_called
-from diminuendo.learners.base.kept.one_place import Kept
+from diminuendo.learners.base.kept.one_place import Arrived, Kept
 from diminuendo.objectives.person import Person
 from diminuendo.privacy.budget import Budget
 from diminuendo.privacy.ledger import Ledger
@@ -55,9 +55,9 @@ def fill(kept: Any, people: People, *, functions: bool = True) -> None:
     n_items, third = people.n_items, len(people) // 3
     nothing, missing = np.zeros(n_items, dtype=np.bool_), np.arange(n_items) == 1
     kinds = np.arange(len(people)) % 2
-    kept.keep_rows(people.family, people.table, range(third), 0, kinds[:third], nothing)
+    kept.keep_rows(Arrived(people.family, people.table, range(third), 0, kinds[:third], nothing))
     some = np.arange(third, 2 * third)[::2]
-    kept.keep_rows(people.family, people.table, some, 1, kinds[some], missing)
+    kept.keep_rows(Arrived(people.family, people.table, some, 1, kinds[some], missing))
     worth = singles(Segment(people.family, people.table, range(len(people))), n_items)
     for number in range(2 * third, len(people)):
         person = alone(people, number)
@@ -138,8 +138,8 @@ def test_what_rows_say_is_kept_once() -> None:
     people = taste_groups(900, 12, groups=4, items_per_group=5, seed=1)
     kept = Kept(12, CLIP, Entries(12, 1, CLIP.ceiling))
     nobody = np.zeros(900, dtype=np.int64), np.zeros(12, dtype=np.bool_)
-    kept.keep_rows(people.family, people.table, range(300), 0, *nobody)
-    kept.keep_rows(people.family, people.table, range(300, 600), 1, *nobody)
+    kept.keep_rows(Arrived(people.family, people.table, range(300), 0, *nobody))
+    kept.keep_rows(Arrived(people.family, people.table, range(300, 600), 1, *nobody))
     (chunk,) = kept.entries.chunks
     assert chunk.items is people.table.columns
     assert chunk.values is people.table.values
@@ -159,7 +159,7 @@ def test_what_rows_do_not_say_is_kept_besides() -> None:
     people = taste_groups(600, 12, groups=4, items_per_group=5, seed=1)
     kept = Kept(12, CLIP, Entries(12, 1, CLIP.ceiling))
     kept.keep_rows(
-        people.family, people.table, range(600), 0, np.zeros(600, dtype=np.int64), np.arange(12) == 3
+        Arrived(people.family, people.table, range(600), 0, np.zeros(600, dtype=np.int64), np.arange(12) == 3)
     )
     found = kept.begin(WEIGHTS, np.ones(12)).singles(np.zeros(1, dtype=np.int64), 1)
     assert found[0, 3] == 0
@@ -218,12 +218,21 @@ def test_snapshots_go_from_one_engine_to_another(ray: FakeRay) -> None:
     back = OnRay(2).room(12, CLIP, Entries(12, 1, CLIP.ceiling))
     back.read(*here.written())
     assert len(here) == len(back) == 400
+    assert [actor.there.size() for actor in ray.actors[3:]] == [200, 200], "spread over all actors"
     whose, found = np.zeros(1, dtype=np.int64), []
     for kept in (there, here, back):
         asked = kept.begin(np.full(20, 5), np.ones(12))
         found.append([asked.singles(whose, 1), asked.row(np.array([3]), whose, 1)])
     np.testing.assert_array_equal(found[0], found[1])
     np.testing.assert_array_equal(found[0], found[2])
+    entries, rows = here.written()
+    for wrong in (
+        {"batches": rows["batches"][:-1]},
+        {"0.0.indptr": rows["0.0.indptr"][:-1]},
+        {"families": rows["batches"]},
+    ):
+        with pytest.raises(InvalidInput, match="snapshot"):
+            OnRay(2).room(12, CLIP, Entries(12, 1, CLIP.ceiling)).read(entries, rows | wrong)
 
 
 def test_who_is_erased_or_forgotten_is_on_no_actor(ray: FakeRay) -> None:
@@ -234,7 +243,7 @@ def test_who_is_erased_or_forgotten_is_on_no_actor(ray: FakeRay) -> None:
         kept = place.room(12, CLIP, Entries(12, 1, CLIP.ceiling))
         for batch in range(3):
             rows = range(300 * batch, 300 * batch + 300)
-            kept.keep_rows(PEOPLE.family, PEOPLE.table, rows, batch, kinds[:300], nothing)
+            kept.keep_rows(Arrived(PEOPLE.family, PEOPLE.table, rows, batch, kinds[:300], nothing))
             kept.mark(np.arange(1000 * batch, 1000 * batch + 300))
         said = [kept.begin(np.full(3, 9), np.ones(12)).singles(whose, 1)]
         kept.erase(np.arange(1100, 1200))
@@ -271,7 +280,7 @@ def test_a_chain_that_loses_somebody_ends_as_after_a_crash(ray: FakeRay) -> None
     memory.keep_rows(PEOPLE, 0, 300, 0, np.zeros(0, dtype=np.int64))
     whole = Here().room(12, CLIP, Entries(12, 1, CLIP.ceiling))
     nobody = np.zeros(300, dtype=np.int64), np.zeros(12, dtype=np.bool_)
-    whole.keep_rows(PEOPLE.family, PEOPLE.table, range(300), 0, *nobody)
+    whole.keep_rows(Arrived(PEOPLE.family, PEOPLE.table, range(300), 0, *nobody))
     drawn = noted(learner)
     asked = memory.begin_release(0, 0, learner.policy._shown.focus.of_chain(300))
     asked.begin()
@@ -309,14 +318,14 @@ def test_who_answers_between_two_rows_is_in_neither(engine: Any, ray: FakeRay) -
     kept = engine.room(12, CLIP, Entries(12, 1, CLIP.ceiling))
     nobody, whose = np.zeros(12, dtype=np.bool_), np.zeros(1, dtype=np.int64)
     kinds = np.zeros(300, dtype=np.int64)
-    kept.keep_rows(PEOPLE.family, PEOPLE.table, range(300), 0, kinds, nobody)
+    kept.keep_rows(Arrived(PEOPLE.family, PEOPLE.table, range(300), 0, kinds, nobody))
     asked = kept.begin(np.array([4096]), np.ones(12))
     left = asked.singles(whose, 1)
     for number, item in enumerate((3, 5, 8)):
         left = left - asked.row(np.array([item]), whose, 1)
         asked.take(np.array([item]))
         low = 300 + 200 * number
-        kept.keep_rows(PEOPLE.family, PEOPLE.table, range(low, low + 200), 0, kinds[:200], nobody)
+        kept.keep_rows(Arrived(PEOPLE.family, PEOPLE.table, range(low, low + 200), 0, kinds[:200], nobody))
         kept.mark(np.arange(low, low + 200))
         np.testing.assert_array_equal(asked.sums(whose, 1), left)
         kept.erase(np.arange(low, low + 100))

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from diminuendo.learners.base.kept.engines import Here, OnRay
+from diminuendo.learners.base.kept.one_place import Arrived
 from diminuendo.sums.chains.people.entries import Entries
 from diminuendo.sums.chains.people.frozen import PeopleLost
 from tests.learners.test_engines import (
@@ -33,7 +34,9 @@ def test_a_cluster_of_our_own_has_no_dashboard_and_writes_no_objects_to_disk() -
     kept: Any = OnRay(1).room(12, CLIP, Entries(12, 1, CLIP.ceiling))
     assert ray._private.worker._global_node.webui_url in (None, "")
     nothing = np.zeros(12, dtype=np.bool_)
-    kept.keep_rows(PEOPLE.family, PEOPLE.table, range(900), 0, np.zeros(900, dtype=np.int64), nothing)
+    kept.keep_rows(
+        Arrived(PEOPLE.family, PEOPLE.table, range(900), 0, np.zeros(900, dtype=np.int64), nothing)
+    )
     assert len(kept) == 900
     session = Path(ray._private.worker._global_node.get_session_dir_path())
     assert not [path for path in session.rglob("*") if "spill" in path.name and path.is_file()]
@@ -81,7 +84,7 @@ def test_a_chain_is_cut_where_an_actor_is_killed() -> None:
     here = Here().room(12, CLIP, Entries(12, 1, CLIP.ceiling))
     nobody = np.zeros(900, dtype=np.int64), np.zeros(12, dtype=np.bool_)
     for each in (kept, here):
-        each.keep_rows(PEOPLE.family, PEOPLE.table, range(900), 0, *nobody)
+        each.keep_rows(Arrived(PEOPLE.family, PEOPLE.table, range(900), 0, *nobody))
     whose = np.zeros(1, dtype=np.int64)
     asked, other = (each.begin(np.array([4096]), np.ones(12)) for each in (kept, here))
     np.testing.assert_array_equal(asked.singles(whose, 1), other.singles(whose, 1))

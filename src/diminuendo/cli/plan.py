@@ -15,7 +15,7 @@ from rich.text import Text
 from diminuendo.cli import loading
 from diminuendo.cli.screen import Plugins, console, make_room, progress_bars, say, write_json
 from diminuendo.cli.simulate import FEEDBACKS
-from diminuendo.cli.typed import HITS, a_day, numbers_in
+from diminuendo.cli.typed import HITS, Answering, HitsWord, PrivateContext, a_day, numbers_in
 from diminuendo.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -46,17 +46,14 @@ def plan_command(
     late: Annotated[
         str, typer.Option(help="Answers come so many rounds late; as 1000, or exponential:1000 (the mean).")
     ] = "0",
-    answering: Annotated[float, typer.Option(help="The share of people who answer at all.")] = 1.0,
+    answering: Answering = 1.0,
     contexts: Annotated[
         str | None,
         typer.Option(
             help="How many values columns of contexts have; as 20 or 20,24: 20 countries, 24 hours."
         ),
     ] = None,
-    private_context: Annotated[
-        bool,
-        typer.Option("--private-context", help="Hide contexts, too, from everybody but the person herself."),
-    ] = False,
+    private_context: PrivateContext = False,
     retention: Annotated[
         int | None, typer.Option(help="Rounds for which people are kept at most. Default: for good.")
     ] = None,
@@ -69,7 +66,7 @@ def plan_command(
     today_earns: Annotated[
         float | None, typer.Option(help="How many hits a day there are now, with the slate of today.")
     ] = None,
-    hits: Annotated[str, typer.Option(help="What hits are called; as clicks or sales.")] = HITS,
+    hits: HitsWord = HITS,
     plot: Annotated[
         Path | None, typer.Option(help="Draw loss against epsilon into this file, .png or .svg.")
     ] = None,

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import shlex
 import sys
-import warnings
-from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
@@ -15,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from diminuendo.cli import loading
+from diminuendo.cli.opened import opened
 from diminuendo.cli.screen import (
     Plugins,
     console,
@@ -25,7 +24,16 @@ from diminuendo.cli.screen import (
     say_plainly,
     write_json,
 )
-from diminuendo.cli.typed import HITS, compared_with, how_to_read, numbers_in, rules_of
+from diminuendo.cli.typed import (
+    HITS,
+    Answering,
+    HitsWord,
+    PrivateContext,
+    compared_with,
+    how_to_read,
+    numbers_in,
+    rules_of,
+)
 from diminuendo.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -97,7 +105,7 @@ def simulate_command(
             help="Answers come so many rounds late; as 1000, 0,100,1000 or exponential:1000 (the mean)."
         ),
     ] = "0",
-    answering: Annotated[float, typer.Option(help="The share of people who answer at all.")] = 1.0,
+    answering: Answering = 1.0,
     retention: Annotated[
         int | None,
         typer.Option(help="Rounds for which private learners keep people at most. Default: for good."),
@@ -123,7 +131,7 @@ def simulate_command(
     per_day: Annotated[
         float | None, typer.Option(help="How many people come in a day: the answer in hits a day, too.")
     ] = None,
-    hits: Annotated[str, typer.Option(help="What hits are called; as clicks or sales.")] = HITS,
+    hits: HitsWord = HITS,
     seeds: Annotated[int, typer.Option(help="Runs of each learner with each budget.")] = 5,
     rounds: Annotated[
         str | None, typer.Option(help="Only the first so many people; as 1000 or 1000,10000.")
@@ -175,14 +183,23 @@ def simulate_command(
             "country,time:hour; of baskets entry, the first item."
         ),
     ] = None,
-    private_context: Annotated[
-        bool,
-        typer.Option("--private-context", help="Hide contexts, too, from everybody but the person herself."),
-    ] = False,
-    jobs: Annotated[int, typer.Option(help="Runs at the same time; -1: one per core.")] = -1,
+    private_context: PrivateContext = False,
+    in_pieces: Annotated[
+        int | None,
+        typer.Option(
+            help="Read Parquet files in pieces of so many people, and never whole. Rows of a person lie side by side, "
+            "and a person is a round. Of the optimum there are bounds only."
+        ),
+    ] = None,
+    jobs: Annotated[
+        int, typer.Option(help="Runs at the same time; -1: one per core, and one in all with --in-pieces.")
+    ] = -1,
     ray: Annotated[
         str | None,
-        typer.Option(help="Let the Ray cluster at this address do the work; local: start one here."),
+        typer.Option(
+            help="Let the Ray cluster at this address do the work, or, with --in-pieces, keep the people whom learners "
+            "keep; local: start one here."
+        ),
     ] = None,
     time_limit: Annotated[float, typer.Option(help="Seconds for each exact optimum.")] = 20.0,
     out: Annotated[
@@ -215,23 +232,13 @@ def simulate_command(
     cuts = None if rounds is None else numbers_in(rounds, int, "--rounds")
     budgets = numbers_in(epsilon, float, "--epsilon")
     make_room(json_file)
-    with loading():
-        from diminuendo.streams import open_stream
-        from diminuendo.streams.tables.summary import ReadNote
-    with progress_bars() as bars, warnings.catch_warnings():
-        warnings.simplefilter("ignore", ReadNote)  # it is all said below
-        people = []
-        for source in stream:
-            path = Path(source)
-            reading = bars(f"reading {path.name}", path.stat().st_size) if path.is_file() else None
-            people.append(open_stream(source, objective, n_items=items, **how, progress=reading))
-    _say_what_was_read(people, visits)
-    rules = rules_of(pinned, cap or [], people)
+    crowds = opened(stream, objective, items, how, in_pieces, visits)
+    rules = rules_of(pinned, cap or [], crowds)
     names = _names(learners, feedback, ruled=rules is not None)
     if learners is None and context is not None:
-        names = _compared(names, people[0], feedback, delta, late.split(","), answering)
+        names = _compared(names, crowds[0], feedback, delta, late.split(","), answering)
     _run(
-        people,
+        crowds,
         out,
         json_file,
         slots=counts,
@@ -277,19 +284,6 @@ def streams_command(plugin: Plugins = None) -> None:
         "[bold].txt[/], [bold].txt.gz[/], one line of item numbers per person. Contexts, what is known of people when "
         "they come: other columns of tables; for the others, NAME.contexts.csv beside the file."
     )
-
-
-def _say_what_was_read(streams: list[People], visits: int) -> None:
-    """Of each table: its columns, what a round is, and which rows do not count."""
-    for people in streams:
-        if people.was_read is not None:
-            say(str(people.was_read))
-        if people.persons is not None:
-            some = sum(min(visits, rounds) for rounds in Counter(people.persons.tolist()).values())
-            say(
-                f"Private learners learn from {visits} of each person's rounds (--visits {visits}): from {some:,} of "
-                f"{len(people):,}."
-            )
 
 
 def _names(given: str | None, feedback: str, *, ruled: bool = False) -> list[str]:

@@ -1,21 +1,30 @@
-"""What was typed, as values: numbers and names between commas, how tables are read, rules, the people of a day."""
+"""What was typed, as values: numbers and names between commas, how tables are read, rules, the people of a day; and
+options that several commands have."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+import typer
 
 from diminuendo.cli import loading
 from diminuendo.errors import InvalidInput
 
 if TYPE_CHECKING:
     from diminuendo.offline import SlateRules
-    from diminuendo.streams import People
+    from diminuendo.streams import People, Pieces
     from diminuendo.streams.per_day import PerDay
 
 Number = TypeVar("Number", int, float)
 HITS = "hits"
 """What is counted in a day, unless there is a better word; as in streams.per_day."""
+
+Answering = Annotated[float, typer.Option(help="The share of people who answer at all.")]
+PrivateContext = Annotated[
+    bool, typer.Option("--private-context", help="Hide contexts, too, from everybody but the person herself.")
+]
+HitsWord = Annotated[str, typer.Option(help="What hits are called; as clicks or sales.")]
 
 
 def numbers_in(given: str, kind: Callable[[str], Number], option: str) -> list[Number]:
@@ -71,7 +80,7 @@ def a_day(per_day: float | None, hits: str) -> PerDay | None:
     return None
 
 
-def rules_of(pinned: str | None, caps: list[str], streams: list[People]) -> SlateRules | None:
+def rules_of(pinned: str | None, caps: list[str], streams: Sequence[People | Pieces]) -> SlateRules | None:
     """What slates must keep to, by names or numbers of items; None where nothing is said."""
     if pinned is None and not caps:
         return None

@@ -193,30 +193,37 @@ def restore(
     ledger: Ledger | Place | None = None,
     coins: Coins | None = None,
     clock: Callable[[], float] | None = None,
+    engine: Any = None,
 ) -> Learner:
     """The learner of a snapshot, whichever it is, with fresh coins and the ledger that pays for it, or its file.
 
-    `clock`: the one that tells how long answers are waited for, where that is said in seconds.
+    `clock`: the one that tells how long answers are waited for, where that is said in seconds. `engine`: where people
+    who are kept are asked, of a learner that keeps any.
     """
     header, _ = _snapshots.unpacked(snapshot, "a snapshot of a learner")
     entry = _validate.lookup(LEARNERS, str(header.get("learner")), "learner")
     if ledger is None or isinstance(ledger, Ledger):
-        return entry.restore(snapshot, coins=coins, ledger=ledger, clock=clock)
+        return entry.restore(snapshot, coins=coins, ledger=ledger, clock=clock, engine=engine)
     opened = Ledger.open(ledger)
     try:
-        return entry.restore(snapshot, coins=coins, ledger=opened, clock=clock)
+        return entry.restore(snapshot, coins=coins, ledger=opened, clock=clock, engine=engine)
     except BaseException:
         opened.close()
         raise
+
+
+def entry_for(name: str, setting: Setting) -> AnyEntry:
+    """The entry that plays by this name in this setting; `private` is what the planner takes."""
+    if name == "private" and (rule := preferred(setting, LEARNERS)):
+        name = rule.learner
+    return learner_class(name, setting.feedback)
 
 
 def _asked(name: str, setting: Setting, options: dict[str, Any]) -> tuple[AnyEntry, Setting, dict[str, Any]]:
     """Which learner is meant, for what, and with which options besides; those that it does not take are refused."""
     facts = {field.name for field in fields(Setting)}
     setting = replace(setting, **{option: options[option] for option in options if option in facts})
-    if name == "private" and (rule := preferred(setting, LEARNERS)):
-        name = rule.learner
-    entry = learner_class(name, setting.feedback)
+    entry = entry_for(name, setting)
     besides = {option: options[option] for option in options if option not in facts}
     for option in besides:
         if option not in entry.options:

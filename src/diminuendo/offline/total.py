@@ -74,16 +74,20 @@ class PeopleTotal(Total):
         super().add(item)
         _add(self._walkers, item)
 
-    def value(self) -> float:
-        """F(prefix), from everybody's state."""
-        return float(_value(self._walkers))
+    def value(self, before: float = 0.0) -> float:
+        """F(prefix), from everybody's state, added person by person to what others who came `before` make of it."""
+        return float(_value(self._walkers, before))
 
     def gains(self) -> Floats:
         """Every item's gain: of each person, only what she may gain from is asked."""
         out = np.zeros(self.n_items)
-        _gains(self._walkers, self._buffer, out)
+        self.add_gains(out)
         out[self.prefix] = 0.0
         return out
+
+    def add_gains(self, out: Floats) -> None:
+        """Every item's gain, added to `out` person by person; that of items of the prefix may be anything."""
+        _gains(self._walkers, self._buffer, out)
 
     def gain(self, item: int) -> float:
         """One item's gain: only those who care about it are asked."""
@@ -126,9 +130,8 @@ def _add(walk: Walkers, item: int) -> None:
 
 
 @kernel
-def _value(walk: Walkers) -> float:
+def _value(walk: Walkers, total: float) -> float:
     table, rows, at, state = walk
-    total = 0.0
     for t in range(len(rows)):
         total += value(table, t, state, at[t])
     return total

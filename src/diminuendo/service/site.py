@@ -48,6 +48,8 @@ UNITS = {"s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(s|min|h|d)\s*")
 NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}")
 MACHINE = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]{0,59}")
+ENGINES, CLUSTER = ("here", "threads", "ray"), "ray://"
+"""Where people may be kept, as `engine_called` reads it; written down once more, because learners take long to load."""
 DURATIONS = ("deadline", "tick", "allowance")
 
 
@@ -61,6 +63,7 @@ class _Top(Struct, forbid_unknown_fields=True):
     front_ends: int = 1
     trainers: int = 1
     trainer_keys: Literal["folder", "store"] = "folder"
+    engine: str = "here"
     machine: str = ""
     open_menus: bool = False
     access: dict[str, list[str]] = {}
@@ -94,6 +97,8 @@ class Site:
     placements: dict[str, PlacementFacts] = field(default_factory=dict)
     front_store: str = field(default="", repr=False)
     """The same store, as front ends ask for it: with a role of their own."""
+    engine: str = "here"
+    """Where trainers of this machine keep the people whom learners keep."""
 
 
 def read_site(path: Path) -> Site:
@@ -149,6 +154,7 @@ def read_site(path: Path) -> Site:
         populations,
         placements,
         front_store,
+        top.engine,
     )
 
 
@@ -214,6 +220,8 @@ def _unfit(
         yield f"front_ends, trainers: 0 or more, and not both 0; got {top.front_ends} and {top.trainers}."
     if top.machine and not MACHINE.fullmatch(top.machine):
         yield f"machine: up to 60 letters, digits, dots and dashes; got {top.machine!r}."
+    if top.engine not in ENGINES and not top.engine.startswith(CLUSTER):
+        yield f"engine: {', '.join(ENGINES)}, or the address of a cluster, as {CLUSTER}head:10001; got {top.engine!r}."
     for role in top.access:
         if role not in ROLES:
             yield f"access: roles are {', '.join(ROLES)}; got {role!r}."

@@ -17,11 +17,12 @@ from diminuendo.learners.base.learner import Learner
 from diminuendo.learners.base.replay import replay
 from diminuendo.learners.random_slates import RandomPolicy
 from diminuendo.objectives.family import GainBuffer, Table, add, gains, new_gain_buffer, start
-from diminuendo.offline import Bracket, Hindsight, SlateRules, greedy, optimum
+from diminuendo.offline import Bracket, Hindsight, SlateRules, greedy, greedy_in_pieces, optimum
+from diminuendo.offline.in_pieces import InPieces
 from diminuendo.randomness import SeededCoins
 from diminuendo.simulate.contexts import ContextBenchmarks, context_benchmarks
 from diminuendo.streams.people import People, Stream, shown_before
-from diminuendo.types import EMPTY_SLOT, Floats, Items
+from diminuendo.types import EMPTY_SLOT, Floats, Items, Progress
 
 RANDOM_RUNS = 10
 """Random choice is averaged over this many passes through the stream."""
@@ -64,11 +65,10 @@ def benchmarks(
     stream: Stream, slots: int, *, time_limit: float = 20.0, rules: SlateRules | None = None
 ) -> Benchmarks:
     """Hindsight greedy, bounds on the optimum and random choice, all by the rules; and what contexts could be worth."""
-    chance = []
-    for seed in range(RANDOM_RUNS):
-        frame = Frame(RandomSlates.name, stream.n_items, slots, coins=SeededCoins(seed))
-        slates = replay(Learner(RandomPolicy(frame, rules)), stream)
-        chance.append(stream.values(slates).mean())
+    chance = [
+        stream.values(replay(learner, stream)).mean()
+        for learner in _random_learners(stream.n_items, slots, rules)
+    ]
     return Benchmarks(
         greedy(stream, slots, rules=rules),
         optimum(stream, slots, time_limit=time_limit, rules=rules),
@@ -77,27 +77,65 @@ def benchmarks(
     )
 
 
-def expert_regrets(stream: Stream, slates: Items) -> Floats:
+def benchmarks_in_pieces(
+    pieces: InPieces, slots: int, *, rules: SlateRules | None = None, progress: Progress | None = None
+) -> Benchmarks:
+    """The same of people who come in pieces; of the optimum only what follows from greedy. `slots` + 2 passes."""
+    found, bounds = greedy_in_pieces(pieces, slots, rules=rules, progress=progress)
+    learners, earned = _random_learners(pieces.n_items, slots, rules), np.zeros(RANDOM_RUNS)
+    for people in pieces:
+        earned += [people.values(learner.replay(people)).sum() for learner in learners]
+        if progress:
+            progress(len(people))
+    return Benchmarks(found, bounds, float(earned.mean() / pieces.people))
+
+
+def _random_learners(n_items: int, slots: int, rules: SlateRules | None) -> list[Learner]:
+    """Those whose payoff, on average, is that of chance."""
+    return [
+        Learner(RandomPolicy(Frame(RandomSlates.name, n_items, slots, coins=SeededCoins(seed)), rules))
+        for seed in range(RANDOM_RUNS)
+    ]
+
+
+class ExpertRegrets:
     """For each slot: what its best fixed item would have added to the slots before it, minus what was added.
 
-    The sum of those above 0 bounds the (1 - 1/e)-regret of the run (docs/maths/hedge.md, Theorem 2). Per round.
+    The sum of those above 0 bounds the (1 - 1/e)-regret of the run (docs/maths/hedge.md, Theorem 2). Sums are made
+    person by person, so that they are the same in whatever pieces people come.
     """
-    n, k = slates.shape
-    totals, own = np.zeros((k, stream.n_items)), np.zeros(k)
-    if isinstance(stream, People):
-        buffer = new_gain_buffer(stream.n_items, stream.family.leaves)
-        _add_up(stream.table, slates, np.empty(stream.largest_state), buffer, totals, own)
-    else:
-        for t in range(n):
+
+    def __init__(self, slots: int, n_items: int) -> None:
+        self._totals, self._own, self._people = np.zeros((slots, n_items)), np.zeros(slots), 0
+
+    def add(self, stream: Stream, slates: Items) -> None:
+        """People, and what they were shown."""
+        self._people += len(slates)
+        if isinstance(stream, People):
+            buffer = new_gain_buffer(stream.n_items, stream.family.leaves)
+            state = np.empty(stream.largest_state)
+            _add_up(stream.table, slates, state, buffer, self._totals, self._own)
+            return
+        for t in range(len(slates)):
             prefix: list[int] = []
             for slot, item in enumerate(slates[t]):
                 added = stream[t].gains(prefix)
-                totals[slot] += added
+                self._totals[slot] += added
                 if item != EMPTY_SLOT:
-                    own[slot] += added[item]
+                    self._own[slot] += added[item]
                     prefix.append(int(item))
-    regrets: Floats = (totals.max(axis=1) - own) / max(1, n)
-    return regrets
+
+    def per_round(self) -> Floats:
+        """Of each slot, on average over everybody so far."""
+        regrets: Floats = (self._totals.max(axis=1) - self._own) / max(1, self._people)
+        return regrets
+
+
+def expert_regrets(stream: Stream, slates: Items) -> Floats:
+    """The regret of each slot's expert, per round, of one run over a whole stream (`ExpertRegrets`)."""
+    found = ExpertRegrets(slates.shape[1], stream.n_items)
+    found.add(stream, slates)
+    return found.per_round()
 
 
 @kernel

@@ -20,12 +20,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from diminuendo.errors import InvalidInput
-from diminuendo.learners import LEARNERS, Learner, Setting, learner_class, make
+from diminuendo.learners import Learner, Setting, entry_for, make
 from diminuendo.learners.base.entry import AnyEntry
 from diminuendo.learners.base.menu import SlateByType
 from diminuendo.learners.base.patience import NO_PATIENCE
 from diminuendo.learners.base.replay import replay
-from diminuendo.learners.recommend import preferred
 from diminuendo.offline import greedy_by_type, shuffled
 from diminuendo.randomness import SeededCoins
 from diminuendo.streams.contexts import UNKNOWN, Contexts
@@ -45,8 +44,7 @@ def plain_name(name: str) -> str:
 
 def entry_of(name: str, setting: Setting) -> AnyEntry:
     """The entry that plays by this name, by the rule by which `private` is taken."""
-    rule = preferred(setting, LEARNERS) if plain_name(name) == "private" else None
-    return learner_class(rule.learner if rule else plain_name(name), setting.feedback)
+    return entry_for(plain_name(name), setting)
 
 
 def comparison(

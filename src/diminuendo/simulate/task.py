@@ -16,16 +16,29 @@ import numpy as np
 
 import diminuendo
 from diminuendo.learners import LEARNERS, Setting, learner_class, make
+from diminuendo.learners.base.kept.engines import Engine
+from diminuendo.learners.base.learner import Learner
 from diminuendo.learners.base.replay import AT_ONCE, Lateness, replay
 from diminuendo.objectives import FAMILIES
 from diminuendo.offline import ONE_MINUS_1_OVER_E, SlateRules
 from diminuendo.randomness import SeededCoins
-from diminuendo.simulate.benchmarks import RANDOM_RUNS, Benchmarks, benchmarks, expert_regrets
+from diminuendo.simulate.benchmarks import (
+    RANDOM_RUNS,
+    Benchmarks,
+    ExpertRegrets,
+    benchmarks,
+    benchmarks_in_pieces,
+)
 from diminuendo.simulate.contexts import SEPARATE, for_each_type, plain_name, replay_separately
-from diminuendo.simulate.result import Result, cumulative, shown_when
+from diminuendo.simulate.result import Result, ShownSoFar, cumulative
 from diminuendo.simulate.spending import spending
+from diminuendo.streams.clicks import click_words_of
 from diminuendo.streams.people import People, Stream
-from diminuendo.types import FeedbackKind, Progress
+from diminuendo.streams.tables.pieces import Pieces
+from diminuendo.types import FeedbackKind, Floats, Items, Progress
+
+Crowd = Stream | Pieces
+"""The people of a simulation: all at once, or in pieces."""
 
 
 @dataclass(frozen=True)
@@ -41,8 +54,10 @@ class StreamSlice:
     """A hash of what is known of each of them, and of how; "" where nothing is."""
     whose: str = ""
     """A hash of whose round each is; "" where everybody has one."""
+    in_pieces: bool = False
+    """Whether they come in pieces."""
 
-    def people(self, whole: Stream) -> Stream:
+    def people(self, whole: Crowd) -> Crowd:
         """The people themselves, of the whole stream."""
         return whole[: self.rounds] if isinstance(whole, People) and self.rounds < len(whole) else whole
 
@@ -64,6 +79,8 @@ class Run:
     clicks: str
     """By which model people click; "" where clicks are not the feedback."""
     lateness: Lateness = AT_ONCE
+    engine: Engine | None = None
+    """Where people are kept whom the learner keeps; it changes no outcome. None: in this process."""
 
     @property
     def key(self) -> str:
@@ -85,10 +102,52 @@ class Run:
         """How many people will pass by."""
         return self.stream_slice.rounds
 
-    def work(self, stream: Stream, progress: Progress | None = None) -> Result:
+    def work(self, stream: Crowd, progress: Progress | None = None) -> Result:
         """Let it run; its regrets are yet to be measured."""
         setting, feedback = self.setting, self.setting.feedback
         _compile(self.learner, setting, stream)
+        seen = Seen(self.size, setting)
+        if isinstance(stream, Pieces):
+            learner, known = self._in_pieces(stream, seen, progress), dict[str, Any]()
+        else:
+            learner, known = self._at_once(stream, seen, progress)
+        promised, listens = learner.guarantee, heeds_budget(self.learner, feedback)
+        private = isfinite(promised.epsilon)
+        return Result(
+            learner=self.learner,
+            played_by=learner.name,
+            stream=stream.name,
+            objective=stream.family_name,
+            items=stream.n_items,
+            slots=setting.slots,
+            rounds=self.size,
+            feedback=feedback,
+            clicks=self.clicks,
+            visits=setting.visits,
+            late=str(self.lateness),
+            answering=self.lateness.answering,
+            seed=self.seed,
+            asked_epsilon=setting.epsilon if listens else None,
+            asked_delta=setting.delta if listens else None,
+            epsilon=promised.epsilon if private else None,
+            delta=promised.delta if private else None,
+            mean_payoff=float(seen.payoffs.mean()),
+            regret=nan,
+            regret_to_optimum=nan,
+            expert_regrets=seen.experts.per_round().tolist(),
+            seconds=seen.seconds,
+            guarantee=promised.as_json(),
+            curve=cumulative(seen.payoffs),
+            shown=seen.shown.most(),
+            spending=spending(learner),
+            contexts=known,
+        )
+
+    def _at_once(
+        self, stream: Stream, seen: Seen, progress: Progress | None
+    ) -> tuple[Learner, dict[str, Any]]:
+        """All people at once; the learner, and what is to be said of each type of them."""
+        setting, feedback = self.setting, self.setting.feedback
         # People want the same for every seed, but click with other click words.
         met = stream.clicking(self.clicks, self.seed) if feedback == "click" else stream
         everybody = (
@@ -102,39 +161,43 @@ class Run:
             learner = make(plain_name(self.learner), setting, coins=SeededCoins(self.seed))
             late = self.lateness.drawn(len(stream), self.seed)
             slates = replay(learner, met, feedback, progress, persons=everybody, late=late)
-        seconds = time.perf_counter() - began
-        payoffs = stream.values(slates)
-        promised, listens = learner.guarantee, heeds_budget(self.learner, feedback)
-        private = isfinite(promised.epsilon)
-        return Result(
-            learner=self.learner,
-            played_by=learner.name,
-            stream=stream.name,
-            objective=stream.family_name,
-            items=stream.n_items,
-            slots=setting.slots,
-            rounds=len(stream),
-            feedback=feedback,
-            clicks=self.clicks,
-            visits=setting.visits,
-            late=str(self.lateness),
-            answering=self.lateness.answering,
-            seed=self.seed,
-            asked_epsilon=setting.epsilon if listens else None,
-            asked_delta=setting.delta if listens else None,
-            epsilon=promised.epsilon if private else None,
-            delta=promised.delta if private else None,
-            mean_payoff=float(payoffs.mean()),
-            regret=nan,
-            regret_to_optimum=nan,
-            expert_regrets=[float(regret) for regret in expert_regrets(stream, slates)],
-            seconds=seconds,
-            guarantee=promised.as_json(),
-            curve=cumulative(payoffs),
-            shown=shown_when(slates, stream.n_items),
-            spending=spending(learner),
-            contexts=for_each_type(stream, slates, payoffs, None if separate else learner),
-        )
+        seen.add(stream, slates, time.perf_counter() - began)
+        return learner, for_each_type(stream, slates, seen.payoffs, None if separate else learner)
+
+    def _in_pieces(self, pieces: Pieces, seen: Seen, progress: Progress | None) -> Learner:
+        """One piece after the other, of which only one is here at a time; the learner."""
+        setting = self.setting
+        learner = make(self.learner, setting, coins=SeededCoins(self.seed), engine=self.engine)
+        words = click_words_of(pieces.people, self.seed) if self.clicks else None
+        for people in pieces:
+            rounds = slice(seen.people, seen.people + len(people))
+            met = people if words is None else people.clicking_by(self.clicks, words[rounds])
+            everybody = np.arange(rounds.start, rounds.stop) if setting.visits > 1 else None
+            began = time.perf_counter()
+            slates = learner.replay(met, progress, persons=everybody)
+            seen.add(people, slates, time.perf_counter() - began)
+        return learner
+
+
+class Seen:
+    """What is seen of a run as people come: payoffs, what experts missed, which items were shown when."""
+
+    def __init__(self, rounds: int, setting: Setting) -> None:
+        self.payoffs: Floats = np.empty(rounds)
+        self.experts = ExpertRegrets(setting.slots, setting.n_items)
+        self.shown = ShownSoFar(rounds, setting.slots, setting.n_items)
+        self.people, self.seconds = 0, 0.0
+
+    def __repr__(self) -> str:
+        return f"<Seen, {self.people:,} people>"
+
+    def add(self, people: Stream, slates: Items, seconds: float) -> None:
+        """The next people, what they were shown, and how long that took the learner."""
+        self.payoffs[self.people : self.people + len(people)] = people.values(slates)
+        self.experts.add(people, slates)
+        self.shown.add(slates)
+        self.people += len(people)
+        self.seconds += seconds
 
 
 @dataclass(frozen=True)
@@ -155,11 +218,14 @@ class Baseline:
 
     @property
     def size(self) -> int:
-        """How many people will pass by: those to whom random slates are shown."""
-        return RANDOM_RUNS * self.stream_slice.rounds
+        """How many people will pass by: those to whom random slates are shown, or, in pieces, in all passes."""
+        passes = self.slots + 2 if self.stream_slice.in_pieces else RANDOM_RUNS
+        return passes * self.stream_slice.rounds
 
-    def work(self, stream: Stream, progress: Progress | None = None) -> Benchmarks:
+    def work(self, stream: Crowd, progress: Progress | None = None) -> Benchmarks:
         """Find the baseline."""
+        if isinstance(stream, Pieces):
+            return benchmarks_in_pieces(stream, self.slots, rules=self.rules, progress=progress)
         found = benchmarks(stream, self.slots, time_limit=self.time_limit, rules=self.rules)
         if progress:
             progress(self.size)
@@ -187,6 +253,13 @@ def measured(result: Result, base: Benchmarks) -> Result:
         regret=base.greedy.value - result.mean_payoff,
         regret_to_optimum=ONE_MINUS_1_OVER_E * base.optimum.upper - result.mean_payoff,
     )
+
+
+def sliced(number: int, people: Crowd) -> StreamSlice:
+    """The slice that is all of these people, of the stream of that number."""
+    if isinstance(people, Pieces):
+        return StreamSlice(number, people.people, people.fingerprint, in_pieces=True)
+    return StreamSlice(number, len(people), fingerprint(people), known_of(people), whose(people))
 
 
 def fingerprint(stream: Stream) -> str:
@@ -225,7 +298,7 @@ def _absorb(table: Any, digest: Any) -> None:
 _compiled: set[tuple[str, str, bool, bool]] = set()
 
 
-def _compile(name: str, setting: Setting, stream: Stream) -> None:
+def _compile(name: str, setting: Setting, stream: Crowd) -> None:
     """Meet one person first, once in every process, so that seconds are the learner's own."""
     known = (
         played_by(name, setting.feedback),
@@ -233,8 +306,7 @@ def _compile(name: str, setting: Setting, stream: Stream) -> None:
         setting.visits > 1,
         setting.contexts is not None,
     )
-    if isinstance(stream, People) and known not in _compiled:
-        replay(
-            make(plain_name(name), setting, coins=SeededCoins(0)), stream[:1], setting.feedback, persons=[0]
-        )
+    if isinstance(stream, (People, Pieces)) and known not in _compiled:
+        some = stream if isinstance(stream, People) else next(iter(stream))
+        replay(make(plain_name(name), setting, coins=SeededCoins(0)), some[:1], setting.feedback, persons=[0])
         _compiled.add(known)

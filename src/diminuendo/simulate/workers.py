@@ -11,6 +11,7 @@ decides its outcome by itself, nobody can tell.
 
 from __future__ import annotations
 
+import gc
 import os
 import pickle
 import shutil
@@ -33,8 +34,8 @@ from diminuendo._cluster import joined
 from diminuendo._compile_progress import report_to, reported_by_workers
 from diminuendo._plugins import Carried
 from diminuendo.errors import DiminuendoError, InvalidInput
-from diminuendo.simulate.task import Found, StreamSlice, Task
-from diminuendo.streams.people import Stream
+from diminuendo.learners.base.kept.engines import OnRay, held
+from diminuendo.simulate.task import Crowd, Found, StreamSlice, Task
 from diminuendo.types import Progress
 
 IDLE_SECONDS = 30
@@ -56,7 +57,7 @@ class Outcome:
     """Warnings on the way, which the caller repeats: a worker has no screen."""
 
 
-def do(task: Task, stream: Stream, progress: Progress | None = None) -> Outcome:
+def do(task: Task, stream: Crowd, progress: Progress | None = None) -> Outcome:
     """Do one task, and note the warnings on the way."""
     with warnings.catch_warnings(record=True) as heard:
         warnings.simplefilter("always")
@@ -74,7 +75,7 @@ def how_many(jobs: int, tasks: int) -> int:
     return max(1, min(int(effective_n_jobs(jobs)), tasks))
 
 
-def packed(streams: Sequence[Stream]) -> list[bytes]:
+def packed(streams: Sequence[Crowd]) -> list[bytes]:
     """Streams ready to travel."""
     try:
         return [dumps(stream) for stream in streams]
@@ -84,15 +85,25 @@ def packed(streams: Sequence[Stream]) -> list[bytes]:
         ) from error
 
 
-def one_by_one(tasks: Sequence[Task], streams: Sequence[Stream], tick: Progress) -> Iterator[Outcome]:
+def one_by_one(tasks: Sequence[Task], streams: Sequence[Crowd], tick: Progress) -> Iterator[Outcome]:
     """In this process, which can tell how far a single run has come."""
     cut = lru_cache(maxsize=1)(lambda stream_slice: stream_slice.people(streams[stream_slice.stream]))
     for task in tasks:
         yield do(task, cut(task.stream_slice), tick)
 
 
+def with_people_on_ray(
+    tasks: Sequence[Task], streams: Sequence[Crowd], tick: Progress, address: str
+) -> Iterator[Outcome]:
+    """In this process, while people whom learners keep are on the cluster at `address`; "local" starts one here."""
+    with held(OnRay(None, address)):
+        for outcome in one_by_one(tasks, streams, tick):
+            gc.collect()  # actors of one run end before those of the next begin: there may be no memory for both
+            yield outcome
+
+
 def on_cores(
-    tasks: Sequence[Task], streams: Sequence[Stream], tick: Progress, count: int
+    tasks: Sequence[Task], streams: Sequence[Crowd], tick: Progress, count: int
 ) -> Iterator[Outcome]:
     """In `count` processes on this machine."""
     with tempfile.TemporaryDirectory(prefix="diminuendo-") as folder:
@@ -148,7 +159,7 @@ def _end_with(parent: int, folder: str) -> None:
 
 
 def on_ray(
-    tasks: Sequence[Task], streams: Sequence[Stream], tick: Progress, count: int, address: str
+    tasks: Sequence[Task], streams: Sequence[Crowd], tick: Progress, count: int, address: str
 ) -> Iterator[Outcome]:
     """On the cluster at `address`; "local" starts one of `count` workers here, and ends it."""
     ray, leave = joined(address, count)
@@ -178,12 +189,12 @@ def _do_there(task: Task, stream: bytes | Path, plugins: Carried) -> Outcome:
 
 
 @lru_cache(maxsize=2)
-def _unpacked(stream: bytes | Path) -> Stream:
+def _unpacked(stream: bytes | Path) -> Crowd:
     # Ray would share the arrays of a stream, but read-only, for which kernels would have to be compiled again.
-    found: Stream = pickle.loads(stream.read_bytes() if isinstance(stream, Path) else stream)
+    found: Crowd = pickle.loads(stream.read_bytes() if isinstance(stream, Path) else stream)
     return found
 
 
 @lru_cache(maxsize=4)
-def _people(stream_slice: StreamSlice, stream: bytes | Path) -> Stream:
+def _people(stream_slice: StreamSlice, stream: bytes | Path) -> Crowd:
     return stream_slice.people(_unpacked(stream))

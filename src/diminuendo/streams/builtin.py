@@ -84,6 +84,13 @@ def from_rows() -> dict[str, Callable[[], Family]]:
     }
 
 
+def family_called(objective: str | None) -> Family | None:
+    """The family of that name, with its defaults; None where no name was said."""
+    if objective is None:
+        return None
+    return _validate.lookup(from_rows(), objective, "objective for rows of a file")()
+
+
 def open_stream(
     source: str | Path,
     objective: str | None = None,
@@ -96,9 +103,7 @@ def open_stream(
 
     `context` names what is known of people when they come, as in `read`; without it, nothing is.
     """
-    family: Family | None = None
-    if objective is not None:
-        family = _validate.lookup(from_rows(), objective, "objective for rows of a file")()
+    family = family_called(objective)
     if str(source) not in BUILTIN:
         return read(source, family, n_items=n_items, progress=progress, **how)
     read_as = ReadAs(**how)

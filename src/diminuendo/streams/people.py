@@ -68,9 +68,13 @@ class Stream(ABC):
 
     def clicking(self, model: str = "cascade", seed: int = 0) -> Self:
         """These people, clicking by another model or with other click words."""
+        return self.clicking_by(model, click_words_of(len(self), seed))
+
+    def clicking_by(self, model: str, words: Words) -> Self:
+        """These people, clicking by another model and with these click words."""
         made = copy.copy(self)
         made.clicks = _validate.one_of(model, MODELS, "model")
-        made._click_words = click_words_of(len(self), seed)
+        made._click_words = words
         return made
 
     def with_contexts(self, contexts: Contexts, table: Any) -> Self:

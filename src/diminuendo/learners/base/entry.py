@@ -113,6 +113,11 @@ class Entry(Generic[P]):
         """Whether it may learn from a public sample of people."""
         return self._takes("sample")
 
+    @property
+    def takes_engine(self) -> bool:
+        """Whether it keeps people who can be asked elsewhere than in this process."""
+        return self._takes("engine")
+
     def _takes(self, option: str) -> bool:
         return option in self.options
 
@@ -192,13 +197,17 @@ class Entry(Generic[P]):
         coins: Coins | None = None,
         ledger: Ledger | None = None,
         clock: Callable[[], float] | None = None,
+        engine: Any = None,
     ) -> Learner:
         """A learner that goes on from `snapshot`, with fresh coins, and with the ledger that pays for it, if any.
 
-        `clock`: the one that tells how long answers are waited for, where that is said in seconds.
+        `clock`: the one that tells how long answers are waited for, where that is said in seconds. `engine`: where
+        people who are kept are asked, of a learner that keeps any.
         """
         header, found = _snapshots.of_learner(snapshot, self.name)
-        more = {} if ledger is None else {"ledger": ledger}
+        more: dict[str, Any] = {} if ledger is None else {"ledger": ledger}
+        if engine is not None and self.takes_engine:
+            more["engine"] = engine
         if header.get("ledger") and ledger is None:
             raise InvalidInput(
                 "The learner of this snapshot was paid for on a ledger: restore(snapshot, ledger=...) with the same "

@@ -10,6 +10,7 @@ into snapshots.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -286,6 +287,27 @@ def together(several: Sequence[dict[str, NDArray[Any]]]) -> dict[str, NDArray[An
     if any_rounds:
         found["rounds"] = np.concatenate(rounds)
     return found | {"batches": np.concatenate(batches)}
+
+
+def cut_people(arrays: dict[str, NDArray[Any]], ends: Sequence[int]) -> list[dict[str, NDArray[Any]]]:
+    """The people of one store, as `written` says them, in parts that end before these numbers, and the rest."""
+    per_person = [name for name in ("batches", "rounds") if name in arrays]
+    found = []
+    for low, high in zip([0, *ends], [*ends, None], strict=True):
+        part = {"families": arrays["families"]} | {name: arrays[name][low:high] for name in per_person}
+        first = 0  # people of families before
+        for number in range(len(json.loads(arrays["families"].tobytes()))):
+            many = len(arrays[f"{number}.0.indptr"]) - 1
+            begins = min(max(low - first, 0), many)
+            last = many if high is None else min(max(high - first, 0), many)
+            for name in [name for name in arrays if re.fullmatch(rf"{number}\.\d+\.indptr", name)]:
+                starts, matrix = arrays[name][begins : last + 1], name.removesuffix("indptr")
+                part[name] = starts - starts[0]
+                for each in ("indices", "data"):
+                    part[matrix + each] = arrays[matrix + each][int(starts[0]) : int(starts[-1])]
+            first += many
+        found.append(part)
+    return found
 
 
 def _matrix(arrays: dict[str, NDArray[Any]], name: str, width: int) -> scipy.sparse.csr_array:

@@ -15,12 +15,13 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from diminuendo.learners.base.items import ItemAvailability
 from diminuendo.learners.overlap.belief import Belief, of_singles
 from diminuendo.learners.overlap.focus import ranks
 from diminuendo.learners.overlap.running_means import OFF
-from diminuendo.types import EMPTY_SLOT, Floats, Items
+from diminuendo.types import EMPTY_SLOT, Floats, Ints, Items
 
 SURE, LOCAL = 1.5, 0.6
 """By how many deviations an item must be better; and which share of what it would be worth must come from people whom
@@ -34,13 +35,13 @@ class Carried(NamedTuple):
     deviations: Floats
 
 
-class Swap(NamedTuple):
-    """An item that would be better in a slot; the best is the largest."""
+class Swaps(NamedTuple):
+    """Items that would be better in some slot, one entry each; the best is the largest by these in turn."""
 
-    gain: float
-    local: bool
-    slot: int
-    item: int
+    gain: Floats
+    local: NDArray[np.bool_]
+    slot: Ints
+    item: Items
 
 
 class AroundBelief:
@@ -72,18 +73,15 @@ class AroundBelief:
             np.minimum(places, ranks(self.worth(slot)[0], among), out=places)
         return places, wanted
 
-    def better(self, slot: int, items: ItemAvailability) -> list[Swap]:
+    def better(self, slot: int, items: ItemAvailability) -> Swaps:
         """Items that are surely better in that slot."""
         item = int(self.slate[slot])
-        if item == EMPTY_SLOT:
-            return []
         (mean, variance), rivals = self.worth(slot), items.rivals(self.slate, slot)
-        gain, kept = mean[rivals] - mean[item], self.keeps[slot].mean
+        gain = mean[rivals] - mean[item]
         sure = np.flatnonzero(gain > SURE * np.sqrt(variance[rivals] + variance[item]))
-        return [
-            Swap(float(gain[place]), bool(kept[x] >= LOCAL * mean[x]), slot, x)
-            for place, x in zip(sure.tolist(), rivals[sure].tolist(), strict=True)
-        ]
+        found = rivals[sure] if item != EMPTY_SLOT else rivals[:0]
+        local = self.keeps[slot].mean[found] >= LOCAL * mean[found]
+        return Swaps(gain[sure][: len(found)], local, np.full(len(found), slot), found)
 
     def carried(self, slate: Items) -> Carried:
         """What is known around another slate, some of whose items are new."""
@@ -103,11 +101,19 @@ def swapped(around: AroundBelief, items: ItemAvailability) -> Items:
     Each keeps to the rules beside those that were made before it; what is pinned is not swapped.
     """
     slate, elsewhere = around.slate.copy(), False
-    for swap in sorted((s for slot in range(len(slate)) for s in around.better(slot, items)), reverse=True):
-        free = slate[swap.slot] == around.slate[swap.slot] and swap.item not in slate
-        if free and (swap.local or not elsewhere) and items.fitted.room(slate, swap.slot, swap.item):
-            slate[swap.slot] = swap.item
-            elsewhere |= not swap.local
+    found = [around.better(slot, items) for slot in range(len(slate))]
+    swaps = Swaps(*(np.concatenate(part) for part in zip(*found, strict=True)))
+    waiting, taken = set(swaps.slot.tolist()), set[int]()
+    for best in np.lexsort(swaps[::-1])[::-1].tolist():
+        if not waiting:
+            break
+        local, slot, item = bool(swaps.local[best]), int(swaps.slot[best]), int(swaps.item[best])
+        free = slot in waiting and item not in taken and (local or not elsewhere)
+        if free and items.fitted.room(slate, slot, item):
+            slate[slot] = item
+            waiting.remove(slot)
+            taken.add(item)
+            elsewhere |= not local
     return slate
 
 

@@ -20,6 +20,7 @@ from diminuendo.errors import InvalidInput
 from diminuendo.learners.base.frame import Frame
 from diminuendo.learners.base.items import ItemAvailability
 from diminuendo.learners.base.kept.engines import Engine, Here, KeptPeople
+from diminuendo.learners.base.kept.one_place import Arrived
 from diminuendo.learners.overlap.contexts.cells import Asked, ReleasedCells
 from diminuendo.learners.overlap.contexts.counts import TypeCounts
 from diminuendo.learners.overlap.memory import Asks, heard_rows
@@ -87,7 +88,7 @@ class PeopleMemory:
         self._values.admit(len(rows), batch)
         missing = self._items.first_batch > batch
         kinds = kinds if len(kinds) else np.zeros(len(rows), dtype=np.int64)
-        self._kept.keep_rows(people.family, people.table, rows, batch, kinds, missing, people.again)
+        self._kept.keep_rows(Arrived(people.family, people.table, rows, batch, kinds, missing, people.again))
 
     def mark(self, rounds: list[int]) -> None:
         """Those who were kept last came in these rounds."""

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from diminuendo.learners import budget_for, make
+from diminuendo.learners import budget_for, entry_for, make
+from diminuendo.learners.base.kept.engines import Engine, OnRay, engine_called
 from diminuendo.learners.base.learner import Learner
 from diminuendo.learners.base.patience import Patience
 from diminuendo.learners.base.setting import Setting
@@ -56,10 +57,27 @@ def asked(facts: PlacementFacts, clock: Callable[[], float]) -> tuple[str, Setti
     return facts.learner, setting, {} if facts.people else {"horizon": None}
 
 
-def made(facts: PlacementFacts, ledger: Ledger, clock: Callable[[], float], coins: Coins | None) -> Learner:
-    """The learner of a placement, as it begins; or begins again, where nothing was published yet."""
+def made(
+    facts: PlacementFacts,
+    ledger: Ledger,
+    clock: Callable[[], float],
+    coins: Coins | None,
+    engine: Engine | None = None,
+) -> Learner:
+    """The learner of a placement, as it begins; or begins again, where nothing was published yet.
+
+    `engine`: where people are kept whom it keeps, if it keeps any.
+    """
     name, setting, options = asked(facts, clock)
-    return make(name, setting, ledger=ledger, coins=coins, **options)
+    place = engine if entry_for(name, setting).takes_engine else None
+    return make(name, setting, ledger=ledger, coins=coins, engine=place, **options)
+
+
+def engine_of(said: str) -> Engine:
+    """Where trainers keep people, as a site says it. Of people on actors nothing is held here besides: should one be
+    lost, its placement begins again from its snapshot, and reads from the store what was said since."""
+    found = engine_called(said)
+    return replace(found, remembers=False) if isinstance(found, OnRay) else found
 
 
 def budget_of(population: PopulationFacts, first: PlacementFacts) -> Budget:

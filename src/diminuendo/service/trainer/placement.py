@@ -25,6 +25,7 @@ import numpy as np
 
 from diminuendo.errors import InvalidInput
 from diminuendo.learners import restore
+from diminuendo.learners.base.kept.engines import Engine
 from diminuendo.learners.base.learner import Learner
 from diminuendo.learners.elsewhere import Elsewhere
 from diminuendo.privacy.ledger import Ledger
@@ -117,8 +118,10 @@ class Placement:
         coins: Coins | None = None,
         written: Callable[[], float] | None = None,
         rehearsals: Rehearsals | None = None,
+        engine: Engine | None = None,
     ) -> None:
-        """`written`: a time that is written down, before which nothing is written later."""
+        """`written`: a time that is written down, before which nothing is written later. `engine`: where people are
+        kept whom the learner keeps."""
         self._rehearsals = rehearsals or Rehearsals()
         self.number, self._name, self._made_at = row.number, row.name, row.made_at
         self._written = written or partial(store.beat, f"placement {row.name}")
@@ -127,11 +130,13 @@ class Placement:
         self._reader, self._clock = AnswerReader(row.number, self.facts, keys), Clock()
         self._kept, sealed = Kept(), store.snapshot(row.number)
         if sealed is None:
-            self.learner: Learner = made(self.facts, ledger, self._clock, coins)
+            self.learner: Learner = made(self.facts, ledger, self._clock, coins, engine)
         else:
             plain = zlib.decompress(keys.open_snapshot(row.number, sealed))
             self._kept = msgspec.msgpack.decode(plain, type=Kept)
-            self.learner = restore(self._kept.learner, ledger=ledger, coins=coins, clock=self._clock)
+            self.learner = restore(
+                self._kept.learner, ledger=ledger, coins=coins, clock=self._clock, engine=engine
+            )
         self._door, self._heard = Elsewhere(self.learner), Heard(self.facts, ledger)
         self._heard.restore(self._kept.heard)
         self._waits = deque[LeaseRow]()  # leases that are registered and not settled

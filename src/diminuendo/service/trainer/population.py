@@ -16,6 +16,7 @@ from pathlib import Path
 import msgspec
 
 from diminuendo.errors import LedgerInUse, Superseded
+from diminuendo.learners.base.kept.engines import Engine
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.randomness.coins import Coins
 from diminuendo.service.log import Log
@@ -51,6 +52,8 @@ class Parts:
     rehearsals: Rehearsals
     written: Callable[[], float]
     """A time that is written down, before which nothing is written later."""
+    engine: Engine | None = None
+    """Where people are kept whom learners keep; None: in this process."""
 
 
 class Population:
@@ -165,6 +168,7 @@ class Population:
                 parts.coins(),
                 parts.written,
                 parts.rehearsals,
+                parts.engine,
             )
         return self.placements[row.number]
 

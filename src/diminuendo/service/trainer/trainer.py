@@ -14,6 +14,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from diminuendo.errors import LedgerDamaged, StoreUnavailable, Superseded
+from diminuendo.learners.base.kept.engines import Engine
 from diminuendo.randomness.coins import Coins
 from diminuendo.service.log import Log
 from diminuendo.service.store import PlacementRow, Store, put_back
@@ -49,16 +50,17 @@ class Trainer:
         coins: Callable[[], Coins | None] = lambda: None,
         marks: Marks | None = None,
         log: Log | None = None,
+        engine: Engine | None = None,
     ) -> None:
         """`keys`: the folder of its keys, which is not where the store is. `in_store`: whether their secret halves are
         in the store, sealed with a master key that lies in the folder. `listens`: seconds from when it leads until it
-        pays for anything. `coins`: for tests."""
+        pays for anything. `coins`: for tests. `engine`: where people are kept whom learners keep; without, here."""
         put_back.refuse_older(store, Path(keys))
         self.name, self._store, self._folder, self._log = name, store, Path(keys), log or Log()
         self._agenda, self._sharing, self._witnesses = Agenda(), Sharing(name), Witnesses()
         self._parts = Parts(
             store, self._folder, read_masters(self._folder) if in_store else None, self._agenda, coins,
-            NoMarks() if marks is None else marks, self._log, Rehearsals(), self._write_time,
+            NoMarks() if marks is None else marks, self._log, Rehearsals(), self._write_time, engine,
         )  # fmt: skip
         self.led: dict[str, Population] = {}
         """The populations that it leads, by name."""

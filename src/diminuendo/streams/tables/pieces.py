@@ -7,23 +7,26 @@ people that the whole file holds, in the same order. Whoever has a piece can hav
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from diminuendo import _validate
 from diminuendo._extras import extra
 from diminuendo.errors import InvalidInput
+from diminuendo.objectives import NoisyOr
 from diminuendo.objectives.family import Family
-from diminuendo.streams.people import People
+from diminuendo.streams.people import People, slate_rows
 from diminuendo.streams.ratings import from_table, sortable
 from diminuendo.streams.tables.frames import ParquetTable
 from diminuendo.streams.tables.names import roles
 from diminuendo.streams.tables.read_as import ReadAs, Scale
-from diminuendo.types import Ints
+from diminuendo.types import Floats, Ints, Progress, SlateLike
 
 with extra("simulate"):
     import pyarrow as pa
@@ -39,6 +42,7 @@ class Pieces:
 
     `people`: how many are in a piece. `columns`: of person, item and value; without, guessed by their names. `scale`:
     the value that means nothing and the one that means everything. `n_items`: where items are numbers from 0.
+    `progress` is called with bytes of the file, as it is looked through.
     """
 
     def __init__(
@@ -50,8 +54,9 @@ class Pieces:
         n_items: int | None = None,
         columns: Any = None,
         scale: Scale | None = None,
+        progress: Progress | None = None,
     ) -> None:
-        self._path, self._family = Path(path), family
+        self._path, self._family = Path(path), NoisyOr() if family is None else family
         self._most = _validate.positive_int(people, "people")
         if not (self._path.is_file() and self._path.name.endswith(".parquet")):
             raise InvalidInput(
@@ -62,9 +67,9 @@ class Pieces:
         self._columns = [parts.person, parts.item, *([] if parts.value is None else [parts.value])]
         self._given = [table.given(name) for name in self._columns]
         self._scale = scale
-        self.name = self._path.name.split(".")[0]
+        self.name, self.family_name = self._path.name.split(".")[0], self._family.name
         self._labels: Any = None
-        heads, labels = self._looked_at(n_items is None)
+        heads, labels = self._looked_at(n_items is None, progress)
         self._ends = np.append(heads[self._most :: self._most], self._rows)
         self._people = len(heads)
         if n_items is None:
@@ -79,7 +84,7 @@ class Pieces:
         """How many pieces there are."""
         return len(self._ends)
 
-    @property
+    @cached_property
     def labels(self) -> tuple[str, ...] | None:
         """What items are called, where they are not numbers."""
         return None if self._labels is None else tuple(str(label) for label in self._labels.to_pylist())
@@ -89,14 +94,43 @@ class Pieces:
         """How many people there are in all of them."""
         return self._people
 
-    def __iter__(self) -> Iterator[People]:
-        """One piece after the other."""
-        first = 0
-        for number, end in enumerate(self._ends.tolist()):
-            yield self._piece(number, first, end)
-            first = end
+    @property
+    def rows(self) -> int:
+        """How many rows the file has: things that somebody wants."""
+        return int(self._rows)
 
-    def _looked_at(self, labels: bool) -> tuple[Ints, Any]:
+    def __iter__(self) -> Iterator[People]:
+        """One piece after the other; the file is read once, from its beginning to its end."""
+        with pyarrow.parquet.ParquetFile(self._path) as file:
+            batches = file.iter_batches(columns=self._given)
+            first, rows = 0, pa.Table.from_batches([next(batches)])
+            for end in self._ends.tolist():
+                read, many = [rows], len(rows)
+                while many < end - first:
+                    read.append(pa.Table.from_batches([next(batches)]))
+                    many += len(read[-1])
+                rows = pa.concat_tables(read)
+                yield self._people_of(rows.slice(0, end - first), first, end)
+                first, rows = end, rows.slice(end - first)
+
+    def values(self, slates: SlateLike | NDArray[np.integer]) -> Floats:
+        """f_t(slate) for every person; one slate for all, or one row of `slates` each (-1: empty slot)."""
+        rows, first, found = slate_rows(slates, self._people, self.n_items), 0, np.empty(self._people)
+        for piece in self:
+            last = first + len(piece)
+            found[first:last] = piece.values(rows if len(rows) == 1 else rows[first:last])
+            first = last
+        return found
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A hash of the file, and of how it is read; in what pieces does not matter."""
+        with self._path.open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256")
+        digest.update(repr((self.name, self.family_name, self.n_items, self._columns, self._scale)).encode())
+        return digest.hexdigest()
+
+    def _looked_at(self, labels: bool, progress: Progress | None) -> tuple[Ints, Any]:
         """The row with which each person begins, and all items; refuses a file in which a person's rows lie apart."""
         heads, names, items = list[Ints](), list[Ints](), list[Any]()
         row, before = 0, None
@@ -122,6 +156,8 @@ class Pieces:
                 if labels:
                     items.append(pc.unique(batch.column(1).drop_null()))
                 row += len(codes)
+                if progress:
+                    progress(len(codes) * self._path.stat().st_size // max(1, self._rows))
         self._groups = np.cumsum([0, *sizes])
         who = np.concatenate([np.empty(0, dtype=np.int64), *names])
         if len(np.unique(who)) < len(who):
@@ -136,13 +172,16 @@ class Pieces:
             f"{self._path.name} {what}. To be read in pieces, rows of a person lie side by side."
         )
 
-    def _piece(self, number: int, first: int, end: int) -> People:
-        """The people whose rows are from `first` to `end` - 1."""
+    def _again(self, first: int, end: int) -> People:
+        """The people whose rows are from `first` to `end` - 1, read by the row groups that they are in."""
         low = int(np.searchsorted(self._groups, first, side="right")) - 1
         high = int(np.searchsorted(self._groups, end, side="left"))
         with pyarrow.parquet.ParquetFile(self._path) as file:
             rows = file.read_row_groups(list(range(low, high)), columns=self._given)
-        rows = rows.slice(first - int(self._groups[low]), end - first)
+        return self._people_of(rows.slice(first - int(self._groups[low]), end - first), first, end)
+
+    def _people_of(self, rows: Any, first: int, end: int) -> People:
+        """The people of these rows, of which the first is row `first`."""
         found = dict(zip(self._columns, (rows.column(given) for given in self._given), strict=True))
         if self._labels is not None:
             found[self._columns[1]] = pc.index_in(found[self._columns[1]], value_set=self._labels)
@@ -157,5 +196,5 @@ class Pieces:
         )
         if self._labels is not None:
             made.labels = self.labels
-        made.again = partial(self._piece, number, first, end)
+        made.again = partial(self._again, first, end)
         return made

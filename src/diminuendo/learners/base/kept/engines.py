@@ -3,6 +3,7 @@
     OverlapGreedy(..., engine="threads")             # as many parts as there are cores, asked at the same time
     OverlapGreedy(..., engine=Here(parts=7))         # seven parts, one after the other
     OverlapGreedy(..., engine=OnRay(4))              # four actors, each of which keeps its people
+    OverlapGreedy(..., engine="ray://head:10001")    # as many as that cluster has cores
 
 A release asks a chain of questions. Each part of the people answers with whole numbers, which are added up before noise
 is; so what is published is the same, bit for bit, however people are parted. Noise, ledger and choice stay with the
@@ -11,23 +12,24 @@ learner.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-import numpy as np
 from numpy.typing import NDArray
 
 from diminuendo import _validate
-from diminuendo._cluster import LOCAL, cores
+from diminuendo._cluster import LOCAL, cores, joined
 from diminuendo.errors import InvalidInput
-from diminuendo.learners.base.kept.one_place import Kept
-from diminuendo.objectives.family import Family, Table
-from diminuendo.streams.people import People
+from diminuendo.learners.base.kept.one_place import Arrived, Kept
 from diminuendo.sums.chains.people.entries import Entries
 from diminuendo.sums.chains.people.frozen import AskedPeople
 from diminuendo.sums.clip import Clip
 from diminuendo.types import Floats, Ints, Objective
+
+ADDRESS = "ray://"
+"""How the address of a Ray cluster elsewhere begins."""
 
 
 class KeptPeople(Protocol):
@@ -41,20 +43,8 @@ class KeptPeople(Protocol):
         """One person, and what items are worth to her by themselves, in rising order."""
         ...
 
-    def keep_rows(
-        self,
-        family: Family,
-        table: Table,
-        rows: range | Ints,
-        batch: int,
-        kinds: Ints,
-        missing: NDArray[np.bool_],
-        again: Callable[[], People] | None = None,
-    ) -> None:
-        """Several people of one table and one batch, and their types; `missing`: items that were not there for them.
-
-        `again`: reads the people of the table once more, where they need not be held.
-        """
+    def keep_rows(self, came: Arrived) -> None:
+        """Several people of one table and one batch."""
         ...
 
     def mark(self, rounds: Sequence[int] | Ints) -> None:
@@ -110,16 +100,19 @@ class Here:
 class OnRay:
     """On `actors` of the Ray cluster at `address`; "local" starts one here, and ends it with the learner.
 
+    `actors`: how many; None, as many as the cluster has cores.
+
     `remembers`: whether people are given again to an actor that takes the place of one that was lost; what they came in
     is held until they are forgotten. Else a lost actor ends the learner: go on from a snapshot.
     """
 
-    actors: int = 2
+    actors: int | None = 2
     address: str = LOCAL
     remembers: bool = True
 
     def __post_init__(self) -> None:
-        _validate.positive_int(self.actors, "actors")
+        if self.actors is not None:
+            _validate.positive_int(self.actors, "actors")
 
     def room(self, n_items: int, clip: Clip, entries: Entries) -> KeptPeople:
         """Room for people on actors."""
@@ -129,13 +122,32 @@ class OnRay:
 
 
 def engine_called(said: str | Engine | None) -> Engine:
-    """What was asked for, by name or as an engine; without it, this process."""
+    """What was asked for, by name or as an engine; without it, this process. The address of a cluster is one of Ray."""
     if said is None or said == "here":
         return Here()
     if said == "threads":
         return Here(cores(), cores())
     if said == "ray":
         return OnRay()
+    if isinstance(said, str) and said.startswith(ADDRESS):
+        return OnRay(None, said)
     if isinstance(said, (str, type)) or not hasattr(said, "room"):
-        raise InvalidInput(f"engine is 'here', 'threads', 'ray', Here(..) or OnRay(..); got {said!r}.")
+        raise InvalidInput(
+            f"engine is 'here', 'threads', 'ray', 'ray://host:port', Here(..) or OnRay(..); got {said!r}."
+        )
     return said
+
+
+@contextmanager
+def held(engine: Engine) -> Iterator[None]:
+    """Stay on the cluster of an engine, while learners come and go; else it would end with the first that joined it."""
+    leave = (
+        joined(engine.address, engine.actors or cores(), people=True)[1]
+        if isinstance(engine, OnRay)
+        else None
+    )
+    try:
+        yield
+    finally:
+        if leave is not None:
+            leave()

@@ -20,17 +20,16 @@ import cloudpickle
 import numpy as np
 from numpy.typing import NDArray
 
-from diminuendo._cluster import joined
+from diminuendo._cluster import cores, joined
 from diminuendo._plugins import Carried
 from diminuendo._sparse import SparseRows
 from diminuendo.errors import InvalidInput
 from diminuendo.learners.base.kept.engines import OnRay
-from diminuendo.learners.base.kept.one_place import Kept
-from diminuendo.learners.base.stored_objectives import together
+from diminuendo.learners.base.kept.one_place import Arrived, Kept
+from diminuendo.learners.base.stored_objectives import cut_people, together
 from diminuendo.objectives.family import Family, Table
 from diminuendo.objectives.person import Person
-from diminuendo.streams.people import People
-from diminuendo.sums.chains.people.entries import Entries
+from diminuendo.sums.chains.people.entries import Entries, cut_entries, entries_together
 from diminuendo.sums.chains.people.frozen import AskedPeople, PeopleLost
 from diminuendo.sums.chains.people.parted import added
 from diminuendo.sums.clip import Clip
@@ -54,11 +53,12 @@ class KeptOnRay:
 
     def __init__(self, how: OnRay, n_items: int, clip: Clip, n_types: int) -> None:
         self._how, self._n_items = how, n_items
-        self._ray, leave = joined(how.address, how.actors, people=True)
+        self._ray, leave = joined(how.address, how.actors or cores(), people=True)
+        many = how.actors or max(1, int(self._ray.cluster_resources().get("CPU", 1)))
         self._made = cloudpickle.dumps((n_items, clip, n_types, Carried.packed()))
-        self._actors = [self._new() for _ in range(how.actors)]
+        self._actors = [self._new() for _ in range(many)]
         self._told: list[list[Gift]] = [[] for _ in self._actors]
-        self._sizes, self._releases = [0] * how.actors, 0
+        self._sizes, self._releases = [0] * many, 0
         self._last: list[tuple[int, int]] = []  # to whom those went who were kept last, and how many
         self._close = weakref.finalize(self, leave)
 
@@ -70,7 +70,8 @@ class KeptOnRay:
         return sum(self._all(lambda actor: actor.size.remote()))
 
     def _new(self) -> Any:
-        actor: Any = self._ray.remote(num_cpus=1, max_restarts=0)(Holder)
+        # Without a core of its own: it is idle between releases, and there may be more learners than cores.
+        actor: Any = self._ray.remote(max_restarts=0, scheduling_strategy="SPREAD")(Holder)
         return actor.remote(self._made)
 
     # Private: people are kept.
@@ -92,26 +93,16 @@ class KeptOnRay:
         self._sizes[who] += 1
         self._last = [(who, 1)]
 
-    def keep_rows(
-        self,
-        family: Family,
-        table: Table,
-        rows: range | Ints,
-        batch: int,
-        kinds: Ints,
-        missing: NDArray[np.bool_],
-        again: Callable[[], People] | None = None,
-    ) -> None:
+    def keep_rows(self, came: Arrived) -> None:
         """Several people: each actor gets those who come one after the other, so that all have about as many."""
         self._last, first = [], 0
-        for who, many in _shared_out(self._sizes, len(rows)):
-            mine, types = rows[first : first + many], kinds[first : first + many]
+        for who, many in _shared_out(self._sizes, len(came.rows)):
+            some = slice(first, first + many)
+            mine = came._replace(rows=came.rows[some], kinds=came.kinds[some])
             first += many
-
-            told = family, _rows_of(family, table, mine, self._n_items), batch, types, missing
-            held = table if again is None else None
-            later = partial(_told_again, family, held, again, mine, self._n_items, told[2:])
-            self._tell(who, "keep_rows", told, batch, later)
+            held = mine if came.again is None else mine._replace(table=None)
+            later = partial(_read_again, held, self._n_items)
+            self._tell(who, "keep_rows", _ready(mine, self._n_items), came.batch, later)
             self._sizes[who] += many
             self._last.append((who, many))
 
@@ -141,14 +132,14 @@ class KeptOnRay:
         given: tuple[Any, ...],
         batch: int | None,
         later: Callable[[], tuple[Any, ...]] | None = None,
-    ) -> None:
+    ) -> Any:
         """Something that changes who is kept; an actor that is lost is told with all the rest when it is asked.
 
-        `later`: how to have what is given again, where it is not to be held.
+        `later`: how to have what is given again, where it is not to be held. What comes back can be waited for.
         """
         if self._how.remembers:
             self._told[who].append(Gift(name, (lambda: given) if later is None else later, batch))
-        getattr(self._actors[who], name).remote(*given)
+        return getattr(self._actors[who], name).remote(*given)
 
     def _all(self, ask: Callable[[Any], Any]) -> list[Any]:
         """What each actor says, once all are there."""
@@ -207,11 +198,17 @@ class KeptOnRay:
     def written(self) -> tuple[list[NDArray[Any]], dict[str, NDArray[Any]]]:
         """Everybody, actor after actor."""
         found = self._all(lambda actor: actor.written.remote())
-        return _entries_together([entries for entries, _ in found]), together([rows for _, rows in found])
+        return entries_together([entries for entries, _ in found]), together([rows for _, rows in found])
 
     def read(self, entries: Sequence[NDArray[Any]], rows: dict[str, NDArray[Any]]) -> None:
-        """All go to the first actor; who comes later goes to those that have fewer."""
-        self._tell(0, "read", (list(entries), dict(rows)), None)
+        """Each actor gets as many, of those who came one after the other; refuse what is not in step."""
+        try:
+            ends = [len(entries[0]) * (who + 1) // len(self._actors) for who in range(len(self._actors) - 1)]
+            parts = zip(cut_entries(entries, ends), cut_people(rows, ends), strict=True)
+            waiting = [self._tell(who, "read", part, None) for who, part in enumerate(parts)]
+        except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+            raise InvalidInput(f"The snapshot's people cannot be read: {error}.") from error
+        self.got(waiting)
         self._sizes = self._all(lambda actor: actor.size.remote())
 
 
@@ -301,8 +298,8 @@ class Holder:
         self, family: Family, rows: Sequence[SparseRows], batch: int, kinds: Ints, missing: NDArray[np.bool_]
     ) -> None:
         """Several people."""
-        table = family.table(rows, self._n_items)
-        self._kept.keep_rows(family, table, range(rows[0].shape[0]), batch, _own(kinds), _own(missing))
+        table, every = family.table(rows, self._n_items), range(rows[0].shape[0])
+        self._kept.keep_rows(Arrived(family, table, every, batch, _own(kinds), _own(missing)))
 
     def keep_person(
         self, family: Family, rows: Sequence[SparseRows], items: Ints, worth: Floats, batch: int, kind: int
@@ -384,17 +381,15 @@ def _rows_of(family: Family, table: Table, rows: range | Ints, n_items: int) -> 
     return [SparseRows(part.indptr, part.indices, part.data, part.shape) for part in parts]
 
 
-def _told_again(
-    family: Family,
-    table: Table | None,
-    again: Callable[[], People] | None,
-    rows: range | Ints,
-    n_items: int,
-    others: tuple[Any, ...],
-) -> tuple[Any, ...]:
-    """People of a table that is at hand, or is read again."""
-    found = table if again is None else again().table
-    return family, _rows_of(family, found, rows, n_items), *others
+def _ready(came: Arrived, n_items: int) -> tuple[Any, ...]:
+    """What an actor is told of people who came."""
+    rows = _rows_of(came.family, came.table, came.rows, n_items)
+    return came.family, rows, came.batch, came.kinds, came.missing
+
+
+def _read_again(came: Arrived, n_items: int) -> tuple[Any, ...]:
+    """The same, of a table that is at hand, or is read again."""
+    return _ready(came if came.again is None else came._replace(table=came.again().table), n_items)
 
 
 def _shared_out(sizes: Sequence[int], more: int) -> list[tuple[int, int]]:
@@ -425,11 +420,3 @@ def _dense(told: Any) -> Ints:
     total = np.zeros(shape, dtype=np.int64)
     total.reshape(-1)[places] = numbers
     return total
-
-
-def _entries_together(several: Sequence[Sequence[NDArray[Any]]]) -> list[NDArray[Any]]:
-    """The entries of several, one after the other (see `Entries.arrays`)."""
-    batches, types, starts, items, values = zip(*several, strict=True)
-    ends = np.concatenate([np.diff(part) for part in starts])
-    whole = [np.concatenate(part) for part in (batches, types, items, values)]
-    return [*whole[:2], np.concatenate([[0], np.cumsum(ends)]), *whole[2:]]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +31,25 @@ from diminuendo.types import Floats, Ints, Objective
 
 TOGETHER = 1 << 16
 """People whose values are worked out together, where their rows do not say them."""
+
+
+class Arrived(NamedTuple):
+    """Several people of one table and one batch, who are to be kept."""
+
+    family: Family
+    table: Table
+    rows: range | Ints
+    """Which rows of the table they are."""
+    batch: int
+    kinds: Ints
+    """The type of each of them."""
+    missing: NDArray[np.bool_]
+    """Items that were not there for them."""
+    again: Callable[[], People] | None = None
+    """Reads the people of the table once more, where they need not be held."""
+
+    def __repr__(self) -> str:
+        return "<Arrived>"
 
 
 class Kept:
@@ -59,17 +78,9 @@ class Kept:
         self.people.add(person, batch)
         self._tidy()
 
-    def keep_rows(
-        self,
-        family: Family,
-        table: Table,
-        rows: range | Ints,
-        batch: int,
-        kinds: Ints,
-        missing: NDArray[np.bool_],
-        again: Callable[[], People] | None = None,
-    ) -> None:
-        """Several people of one table and one batch, and their types; `missing`: items that were not there for them."""
+    def keep_rows(self, came: Arrived) -> None:
+        """Several people of one table and one batch."""
+        family, table, rows, batch, kinds, missing, _ = came
         passing = Segment(family, table, rows)
         plain = None if len(rows) < stored_objectives.FEWEST else self._plain(passing, missing)
         if plain is not None:

@@ -236,3 +236,22 @@ class Entries:
         chunk = chunk_of(starts.astype(np.int64), items.astype(self._kind), values.astype(np.float64))
         self._waiting, self.chunks = [], [chunk] if chunk.people else []
         self.batches, self._types = Numbers(batches), Numbers(types if self._by_type else ())
+
+
+def entries_together(several: Sequence[Sequence[NDArray[Any]]]) -> list[NDArray[Any]]:
+    """What `Entries.arrays` gives of several, as one gives it of all their people, one after the other."""
+    batches, types, starts, items, values = zip(*several, strict=True)
+    ends = np.concatenate([np.diff(part) for part in starts])
+    whole = [np.concatenate(part) for part in (batches, types, items, values)]
+    return [*whole[:2], np.concatenate([[0], np.cumsum(ends)]), *whole[2:]]
+
+
+def cut_entries(whole: Sequence[NDArray[Any]], ends: Sequence[int]) -> list[list[NDArray[Any]]]:
+    """The same people in parts, which end before these numbers; whoever comes after the last number is a part, too."""
+    batches, types, starts, items, values = whole
+    found = []
+    for low, high in zip([0, *ends], [*ends, len(starts) - 1], strict=True):
+        own = starts[low : high + 1]
+        entries = slice(int(own[0]), int(own[-1]))
+        found.append([batches[low:high], types[low:high], own - own[0], items[entries], values[entries]])
+    return found
