@@ -67,7 +67,7 @@ def greedy_in_pieces(
     found = Hindsight(
         tuple(slate[slate != EMPTY_SLOT].tolist()), value / people, tuple(gain / people for gain in added)
     )
-    upper = max(found.value, bound / people)
+    upper = max(found.value, min(1.0, bound / people))  # nobody has more than 1 of any slate
     return found, Bracket(found.value, upper, found.slate, time.perf_counter() - began, "greedy")
 
 
