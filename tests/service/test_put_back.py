@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from diminuendo.errors import LedgerDamaged
+from diminuendo.privacy.books import durable
 from diminuendo.service.store.postgres import PostgresStore
 from diminuendo.service.trainer.trainer import BEAT, Trainer
 from tests.kit.postgres import Server
@@ -93,3 +94,24 @@ def test_a_trainer_whose_beats_say_nothing_notices_by_its_ledger(
     assert (world.releases(), world.lines()) == known
     assert trainer.failures[1].startswith("LedgerDamaged"), trainer.failures
     assert world.store.beats()["placement place"][1], "and everybody is told that it waits"
+
+
+def test_a_note_that_was_never_finished_is_no_trainers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Killed while it writes down that it is well: what is left behind is no sign that the store is older."""
+    world = World(tmp_path, place=KINDS["totals"])
+    trainer = world.trainer(world.store)
+    world.play(4, trainer.step)
+
+    def killed(*given: Any) -> None:
+        raise SystemExit("killed")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(durable.os, "replace", killed)
+        world.time += 2 * BEAT
+        with pytest.raises(SystemExit):
+            trainer.step()
+    other = world.trainer()
+    world.play(4, other.step)
+    assert other.led

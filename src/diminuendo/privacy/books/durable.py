@@ -110,8 +110,11 @@ def write_once(path: Path, content: bytes) -> bool:
 
 
 def replaced(path: Path, content: bytes) -> None:
-    """Put the content at `path`, whole and on disk, in place of what is there."""
-    fresh = path.with_name(f"{path.name}.new")
+    """Put the content at `path`, whole and on disk, in place of what is there.
+
+    What is unfinished has a name that nobody takes for one of the folder's files, also if it is left behind.
+    """
+    fresh = path.with_name(f"{UNFINISHED}{path.name}")
     fresh.unlink(missing_ok=True)
     write_once(fresh, content)
     os.replace(fresh, path)
