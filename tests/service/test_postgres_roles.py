@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import NamedTuple
 
 import asyncpg
@@ -487,6 +489,38 @@ def test_roles_of_an_earlier_version_have_the_rights_of_this_one(
         assert [row.name for row in audit.placements()] == ["first", "other"]
         assert len(audit.leases(1, 0)) == 1
     roles.server.emptied(roles.database, tables=True)
+
+
+def test_who_takes_statistics_from_everybody_takes_nothing_that_is_needed(
+    postgres_server: Server, database: str, roles: Roles
+) -> None:
+    """What the page on PostgreSQL gives a superuser to run; in a database of its own, as it stays."""
+    page = (Path(__file__).parents[2] / "docs" / "how-to" / "postgres.md").read_text()
+    (statement,) = re.findall("```sql\n(.*?)```", page, re.DOTALL)
+    own = roles._replace(database=postgres_server.database())
+    make_roles(own.address("owner"), "our")
+    asks = (
+        "SELECT n_tup_ins FROM pg_stat_user_tables",
+        "SELECT n_tup_ins FROM pg_stat_xact_user_tables",
+        "SELECT pg_relation_size('diminuendo.answers')",
+        "SELECT * FROM pg_locks",
+        "SELECT pg_current_snapshot()",
+        "SELECT pg_current_wal_insert_lsn()",
+    )
+    assert not any(own.refused("a_audit", each) for each in asks)
+    own.server.sql(own.database, statement, "SELECT 1")
+    assert all(own.refused("a_audit", each) for each in asks)
+    with open_store(own.address("a_trainer")) as trainer, open_store(own.address("a_front")) as front:
+        epoch = begun(trainer)
+        assert front.lease(1, 5, 1.0, None) is not None
+        front.put(answered(1), [VisitRow(1, ANNA, 1, 1)])
+        front.erase_person(1, ANNA)
+        front.beat("front-0")
+        trainer.beat("trainer-0")
+        trainer.publish(epoch, replace(FIRST_MENU, version=2))
+    with open_store(own.address("a_audit")) as audit:
+        assert len(audit.leases(1, 0)) == 1
+    make_roles(own.address("owner"), "our")
 
 
 def test_names_of_roles_are_plain(postgres_server: Server, database: str) -> None:
