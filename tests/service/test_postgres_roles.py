@@ -496,7 +496,7 @@ def test_who_takes_statistics_from_everybody_takes_nothing_that_is_needed(
 ) -> None:
     """What the page on PostgreSQL gives a superuser to run; in a database of its own, as it stays."""
     page = (Path(__file__).parents[2] / "docs" / "how-to" / "postgres.md").read_text()
-    (statement,) = re.findall("```sql\n(.*?)```", page, re.DOTALL)
+    (statement,) = re.findall("```text\n(DO .*?)```", page, re.DOTALL)
     own = roles._replace(database=postgres_server.database())
     make_roles(own.address("owner"), "our")
     asks = (
