@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+import re
+import time
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import NamedTuple
 
 import asyncpg
@@ -15,8 +19,10 @@ from diminuendo.privacy import Ledger
 from diminuendo.privacy.events import Gaussian
 from diminuendo.service.records import Report
 from diminuendo.service.store import Counted, VisitRow, open_store
-from diminuendo.service.store.postgres.roles import CALLED, make_roles
-from diminuendo.service.store.postgres.schema import PRIVATE, PUBLIC, SHOWN, WITHIN
+from diminuendo.service.store.postgres import server
+from diminuendo.service.store.postgres.rights import CALLED, READ
+from diminuendo.service.store.postgres.roles import make_roles
+from diminuendo.service.store.postgres.schema import PRIVATE, PUBLIC, SHOWN, STEPS, WITHIN
 from tests.kit.postgres import Server
 from tests.kit.slow import mostly_slow
 from tests.service.store_contract import ANNA, BUDGET, FIRST_MENU, SECRET, answered, begun, placement, said
@@ -31,10 +37,10 @@ class Roles(NamedTuple):
     def address(self, who: str) -> str:
         return self.server.address(self.database, who)
 
-    def refused(self, who: str, statement: str) -> bool:
+    def refused(self, who: str, *statements: str) -> bool:
         """Whether somebody may not do that."""
         try:
-            self.server.sql(self.database, statement, user=who)
+            self.server.sql(self.database, *statements, user=who)
         except asyncpg.InsufficientPrivilegeError:
             return True
         return False
@@ -131,9 +137,11 @@ def test_which_rounds_are_whose_no_function_tells_a_front_end(roles: Roles) -> N
         )
         may = dict(roles.server.sql(roles.database, query))
         assert may.keys() == set(CALLED)
-        assert {name for name, found in may.items() if "TABLE" in found or "SETOF" in found} == {
+        tables = {name for name, found in may.items() if "TABLE" in found or "SETOF" in found}
+        assert tables - {"menus_shown", "leases_shown", "ledger_shown", "releases_shown"} == {
             "lease",
             "put",
+            "remember_request",
         }
         assert may["erase_person"] == may["erase"] == "void"
         assert front.put([], [VisitRow(1, ANNA, 2, 9, b"a guess")]) == [Counted(False, 9)]
@@ -170,11 +178,12 @@ def test_front_ends_and_auditors_change_nothing_that_is_published(roles: Roles) 
         for table in (*PUBLIC, *WITHIN):
             (column,), *_ = roles.server.sql(roles.database, f"{columns} AND table_name = '{table}'")
             assert roles.refused(who, f"UPDATE diminuendo.{table} SET {column} = {column}"), table
-            if table != "requests":
-                assert roles.refused(who, f"DELETE FROM diminuendo.{table}"), table
-            if table not in ("requests", "populations", "placements", "counters"):
-                assert roles.refused(who, f"INSERT INTO diminuendo.{table} DEFAULT VALUES"), table
-        assert roles.refused(who, "INSERT INTO diminuendo.counters (placement, next) VALUES (1, 0)")
+            for statement in (
+                f"DELETE FROM diminuendo.{table}",
+                f"INSERT INTO diminuendo.{table} DEFAULT VALUES",
+                f"LOCK TABLE diminuendo.{table} IN ROW EXCLUSIVE MODE",
+            ):
+                assert roles.refused(who, "BEGIN", statement), statement
         assert roles.refused(
             who, "CREATE FUNCTION diminuendo.mine() RETURNS integer LANGUAGE sql AS 'SELECT 1'"
         )
@@ -218,6 +227,300 @@ def test_auditors_read_what_is_shown_by_now_and_call_nothing_that_writes(roles: 
         for refused in calls:
             with pytest.raises(StoreUnavailable, match="role may not"):
                 refused()
+
+
+@pytest.fixture
+def hidden(roles: Roles) -> Roles:
+    """A store with a menu, a line and a release that are not shown yet, and readers who may make functions."""
+    with open_store(roles.address("owner")) as owner:
+        epoch = begun(owner)
+        owner.lease(1, 5, 1.0, None)
+        with Ledger.on(owner.books("people", epoch), BUDGET) as ledger:
+            ledger.buy(Gaussian(1e-3), "sum", "of something").once("0", lambda: np.arange(3), SECRET)
+        later = owner.now() + 3600
+        owner.publish(
+            epoch, replace(FIRST_MENU, version=2, effective_at=later, menu=b"planted", forget_before=5)
+        )
+    roles.server.sql(
+        roles.database, f"GRANT TEMPORARY ON DATABASE {roles.database} TO a_audit, a_front", "SELECT 1"
+    )
+    return roles
+
+
+@pytest.mark.parametrize("who", mostly_slow(["a_audit", "a_front"], ["a_audit"]))
+@pytest.mark.parametrize("view", SHOWN)
+def test_nothing_of_a_readers_own_is_run_on_what_is_not_shown(hidden: Roles, view: str, who: str) -> None:
+    """Neither a function that costs nothing, nor a cast that fails; and nobody is told how many rows were left out."""
+    column = {
+        "shown_menus": "body",
+        "shown_leases": "version",
+        "shown_ledger": "line",
+        "shown_releases": "body",
+    }[view]
+
+    async def tried() -> tuple[int, list[str], str]:
+        """How many rows are shown; on which values a function was run; and what EXPLAIN says."""
+        db, heard = await asyncpg.connect(hidden.address(who)), list[str]()
+        try:
+            db.add_log_listener(lambda _, said: heard.append(said.message))
+            await db.execute(
+                "CREATE FUNCTION pg_temp.look(x anyelement) RETURNS boolean LANGUAGE plpgsql COST 0.0000001 AS "
+                "$$ BEGIN RAISE WARNING 'seen %', x; RETURN true; END $$"
+            )
+            rows = await db.fetch(f"SELECT * FROM diminuendo.{view} WHERE pg_temp.look({column})")
+            await asyncio.sleep(0)
+            told = await db.fetch(
+                f"EXPLAIN ANALYZE SELECT * FROM diminuendo.{view} WHERE {column} IS NOT NULL"
+            )
+            return len(rows), heard, "\n".join(line for (line,) in told)
+        finally:
+            await db.close()
+
+    shown, heard, explained = asyncio.run(tried())
+    ((there,),) = hidden.server.sql(
+        hidden.database, f"SELECT count(*) FROM diminuendo.{view.removeprefix('shown_')}"
+    )
+    assert view == "shown_leases" or shown < there, "something is hidden"
+    assert len(heard) == shown
+    assert "Removed" not in explained
+    if view == "shown_releases":  # a cast of what is hidden would fail, and say what it was
+        failing = f"SELECT * FROM diminuendo.{view} WHERE name::integer > 5"
+        assert hidden.server.sql(hidden.database, failing, user=who) == []
+
+
+def test_nobody_makes_temporary_functions_and_who_cannot_see_to_that_says_so(
+    roles: Roles, postgres_server: Server, database: str
+) -> None:
+    postgres_server.sql(
+        database, f"REVOKE TEMPORARY ON DATABASE {database} FROM a_audit, a_front", "SELECT 1"
+    )
+    for who in ("a_front", "a_audit", "a_trainer"):
+        assert roles.refused(who, "CREATE TEMPORARY TABLE mine (x integer)")
+        assert roles.refused(who, "CREATE FUNCTION pg_temp.mine() RETURNS integer LANGUAGE sql AS 'SELECT 1'")
+    said = list[str]()
+    make_roles(postgres_server.address(database), "our", said.append)
+    assert said == []
+    if not postgres_server.sql(database, "SELECT 1 FROM pg_roles WHERE rolname = 'tenant'"):
+        postgres_server.sql(database, "CREATE ROLE tenant LOGIN CREATEROLE", "SELECT 1")
+    own = postgres_server.database()
+    postgres_server.sql(own, f"GRANT CREATE ON DATABASE {own} TO tenant", "SELECT 1")
+    make_roles(postgres_server.address(own, "tenant"), "tenants", said.append)
+    assert ["REVOKE TEMPORARY" in each for each in said] == [True]
+
+
+@pytest.mark.parametrize("who", ["a_front", "a_audit"])
+def test_who_may_connect_holds_nobody_up_by_a_lock_of_its_own(roles: Roles, who: str) -> None:
+    async def hold() -> asyncpg.Connection:
+        db = await asyncpg.connect(roles.address(who))
+        for key in (1, 2):
+            await db.execute(f"SELECT pg_advisory_lock(1684630889, {key})")
+        return db
+
+    with open_store(roles.address("owner")) as store, asyncio.Runner() as runner:
+        epoch = begun(store)
+        held = runner.run(hold())
+        try:
+            began = time.monotonic()
+            store.put(answered(1))
+            store.beat("trainer")
+            store.publish(epoch, replace(FIRST_MENU, version=2))
+            assert time.monotonic() - began < 3
+        finally:
+            runner.run(held.close())
+    for mode in ("ACCESS SHARE", "ROW EXCLUSIVE", "SHARE", "ACCESS EXCLUSIVE"):
+        assert roles.refused(who, "BEGIN", f"LOCK TABLE diminuendo.turns IN {mode} MODE")
+    for call in ("writing", "settle", "tick"):
+        assert roles.refused(who, f"SELECT diminuendo.{call}()")
+
+
+@pytest.mark.parametrize("who", ["a_front", "a_audit"])
+def test_when_a_row_was_locked_is_not_read(roles: Roles, who: str) -> None:
+    """A trainer locks its row whenever it writes, and that is noted in the row's system columns."""
+    with open_store(roles.address("owner")) as store:
+        begun(store)
+    for table in READ[who.removeprefix("a_")]:
+        roles.server.sql(roles.database, f"SELECT * FROM diminuendo.{table}", user=who)
+        if table not in SHOWN:
+            for column in ("xmin", "xmax", "cmin", "ctid", "tableoid"):
+                assert roles.refused(who, f"SELECT {column} FROM diminuendo.{table}"), (table, column)
+
+
+def test_front_ends_say_that_they_are_well_under_names_of_front_ends_alone(roles: Roles) -> None:
+    with open_store(roles.address("a_trainer")) as trainer, open_store(roles.address("a_front")) as front:
+        placement(trainer)
+        stopped = {
+            "trainer-a-0": "well",
+            "population people": "stopped",
+            "settled by trainer-a-0": "",
+            "front": "",
+        }
+        for name, note in stopped.items():
+            trainer.beat(name, note)
+        noted = trainer.beats()
+        for name in (*stopped, "placement front", "trainer-front-0", " front-0"):
+            with pytest.raises(StoreUnavailable, match="role may not"):
+                front.beat(name, "")
+        with pytest.raises(StoreUnavailable, match="role may not"):
+            front.beat("front-0", "x" * 10_000)
+        front.beat("front-a-0", "{}")
+        assert {name: each for name, each in trainer.beats().items() if name != "front-a-0"} == noted
+
+
+def test_what_a_front_end_leases_and_says_of_it_ends_and_can_be_read(roles: Roles) -> None:
+    with open_store(roles.address("owner")) as store, open_store(roles.address("a_front")) as front:
+        begun(store)
+        call = "SELECT * FROM diminuendo.lease(1, 5, {}, NULL, NULL)"
+        for seconds in ("'infinity'", "'nan'", "'-infinity'", "0", "NULL", "60.1", "1e9"):
+            with pytest.raises(asyncpg.InvalidParameterValueError):
+                roles.server.sql(roles.database, call.format(seconds), user="a_front")
+        assert store.leases(1, 0) == []
+        assert front.lease(1, 5, 60.0, None) is not None
+        call = "SELECT * FROM diminuendo.lease(1, 0, 1, 0, {})"
+        lines = """
+            'x'
+            ''
+            '[]'
+            '{}'
+            NULL
+            '\\xff'
+            '{"used":2.5}'
+            '{"used":null}'
+            '{"used":1,"types":["a"]}'
+            ('{"used":1,"x":"' || repeat('x', 999) || '"}')::bytea
+        """
+        for said in lines.split("\n")[1:-1]:
+            with pytest.raises(asyncpg.PostgresError) as refused:
+                roles.server.sql(roles.database, call.format(said), user="a_front")
+            assert (refused.value.sqlstate or "").startswith("22"), said
+        assert [row.report for row in store.leases(1, 0)] == [None]
+        odd = (
+            """'{"first":3,"used":7,"silent":[[1,2],[null,99]],"types":[1,null,2,3,4,5,6],"more":{"a":[]}}'"""
+        )
+        roles.server.sql(roles.database, call.format(odd), user="a_front")
+        assert [row.report for row in store.leases(1, 0)] == [Report(0, 5, (1, 2), (1, 0, 2, 3, 4))]
+
+
+def test_numbers_and_times_of_what_operators_add_are_the_stores(roles: Roles) -> None:
+    with open_store(roles.address("owner")) as store, open_store(roles.address("a_front")) as front:
+        begun(store)
+        for statement in (
+            "INSERT INTO diminuendo.populations (name, facts) VALUES ('mine', '')",
+            "INSERT INTO diminuendo.placements (name, population, facts, made_at) VALUES ('mine', 'people', '', 'nan')",
+            "INSERT INTO diminuendo.placements (number, name, population, facts, made_at) "
+            "VALUES (2, 'mine', 'people', '', 0)",
+            "INSERT INTO diminuendo.counters (placement) VALUES (1)",
+            "SELECT reply FROM diminuendo.requests",
+            "DELETE FROM diminuendo.requests",
+        ):
+            assert roles.refused("a_front", statement), statement
+        before = store.now()
+        assert placement(front, "other") == 2
+        assert [before <= row.made_at <= store.now() for row in store.placements(1)] == [True]
+
+
+FORMER = (
+    "REVOKE ALL ON ALL TABLES IN SCHEMA diminuendo FROM {all}",
+    "REVOKE ALL ON ALL FUNCTIONS IN SCHEMA diminuendo FROM {all}",
+    "GRANT USAGE ON SCHEMA diminuendo TO {all}",
+    "GRANT SELECT ON diminuendo.store, diminuendo.trainers, diminuendo.populations, diminuendo.placements, "
+    "diminuendo.events, diminuendo.shown_menus, diminuendo.shown_leases, diminuendo.shown_ledger, "
+    "diminuendo.shown_releases TO our_front, our_audit",
+    "GRANT SELECT, INSERT, UPDATE (reply), DELETE ON diminuendo.requests TO our_front",
+    "GRANT SELECT ON diminuendo.menus, diminuendo.beats TO our_front",
+    "GRANT INSERT ON diminuendo.populations, diminuendo.placements TO our_front",
+    "GRANT INSERT (placement) ON diminuendo.counters TO our_front",
+    "GRANT EXECUTE ON FUNCTION diminuendo.instant, diminuendo.shown, diminuendo.forgets, diminuendo.writing, "
+    "diminuendo.settle, diminuendo.tick, diminuendo.beat, diminuendo.add_event, diminuendo.lease, diminuendo.erase "
+    "TO our_front",
+    "GRANT EXECUTE ON FUNCTION diminuendo.instant, diminuendo.shown, diminuendo.forgets TO our_audit",
+    "GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA diminuendo TO our_trainer",
+    "GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA diminuendo TO our_trainer",
+)
+"""What roles were given before whoever is no trainer wrote by functions alone."""
+RIGHTS = """
+SELECT what, grantee::regrole::text, privilege_type FROM (
+    SELECT 'table ' || relname AS what, relacl AS rights FROM pg_class WHERE relnamespace = 'diminuendo'::regnamespace
+    UNION ALL SELECT 'column ' || relname || '.' || attname, attacl FROM pg_attribute
+        JOIN pg_class ON attrelid = pg_class.oid WHERE relnamespace = 'diminuendo'::regnamespace
+    UNION ALL SELECT 'function ' || proname, proacl FROM pg_proc WHERE pronamespace = 'diminuendo'::regnamespace
+    UNION ALL SELECT 'database', datacl FROM pg_database WHERE datname = current_database()
+) AS found, aclexplode(rights) ORDER BY 1, 2, 3
+"""
+
+
+@pytest.mark.parametrize("version", mostly_slow(list(range(1, len(STEPS))), [len(STEPS) - 1]))
+def test_roles_of_an_earlier_version_have_the_rights_of_this_one(
+    version: int, roles: Roles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    roles.server.emptied(roles.database, tables=True)
+    owner = roles.address("owner")
+    with monkeypatch.context() as patch:
+        patch.setattr(server, "STEPS", STEPS[:version])
+        open_store(owner).close()
+    every = "our_front, our_audit, our_trainer"
+    roles.server.sql(
+        roles.database,
+        *(each.format(all=every) for each in FORMER),
+        f"GRANT TEMPORARY ON DATABASE {roles.database} TO PUBLIC",
+        "INSERT INTO diminuendo.populations (name, facts) VALUES ('people', '')",
+        "INSERT INTO diminuendo.placements (name, population, facts, made_at) VALUES ('first', 'people', '', 5)",
+        "INSERT INTO diminuendo.counters (placement) VALUES (1)",
+        "SELECT 1",
+    )
+    with pytest.raises(InvalidInput, match="as who owns the database"):
+        open_store(roles.address("a_trainer"))
+    open_store(owner).close()
+    rights = roles.server.sql(roles.database, RIGHTS)
+    assert ("function lease", "our_front", "EXECUTE") in rights
+    assert ("database", "-", "TEMPORARY") not in rights
+    make_roles(owner, "our")
+    assert roles.server.sql(roles.database, RIGHTS) == rights
+    with (
+        open_store(roles.address("a_trainer")) as trainer,
+        open_store(roles.address("a_front")) as front,
+        open_store(roles.address("a_audit")) as audit,
+    ):
+        trainer.publish(trainer.lead("people", "trainer-0"), FIRST_MENU)
+        assert front.lease(1, 5, 1.0, None) is not None
+        front.put(answered(1, 2), [VisitRow(1, ANNA, 1, 1)])
+        front.erase_person(1, ANNA)
+        assert placement(front, "other") == 2
+        assert said(trainer) == {2: b"said 2"}
+        assert [row.name for row in audit.placements()] == ["first", "other"]
+        assert len(audit.leases(1, 0)) == 1
+    roles.server.emptied(roles.database, tables=True)
+
+
+def test_who_takes_statistics_from_everybody_takes_nothing_that_is_needed(
+    postgres_server: Server, database: str, roles: Roles
+) -> None:
+    """What the page on PostgreSQL gives a superuser to run; in a database of its own, as it stays."""
+    page = (Path(__file__).parents[2] / "docs" / "how-to" / "postgres.md").read_text()
+    (statement,) = re.findall("```text\n(DO .*?)```", page, re.DOTALL)
+    own = roles._replace(database=postgres_server.database())
+    make_roles(own.address("owner"), "our")
+    asks = (
+        "SELECT n_tup_ins FROM pg_stat_user_tables",
+        "SELECT n_tup_ins FROM pg_stat_xact_user_tables",
+        "SELECT pg_relation_size('diminuendo.answers')",
+        "SELECT * FROM pg_locks",
+        "SELECT pg_current_snapshot()",
+        "SELECT pg_current_wal_insert_lsn()",
+    )
+    assert not any(own.refused("a_audit", each) for each in asks)
+    own.server.sql(own.database, statement, "SELECT 1")
+    assert all(own.refused("a_audit", each) for each in asks)
+    with open_store(own.address("a_trainer")) as trainer, open_store(own.address("a_front")) as front:
+        epoch = begun(trainer)
+        assert front.lease(1, 5, 1.0, None) is not None
+        front.put(answered(1), [VisitRow(1, ANNA, 1, 1)])
+        front.erase_person(1, ANNA)
+        front.beat("front-0")
+        trainer.beat("trainer-0")
+        trainer.publish(epoch, replace(FIRST_MENU, version=2))
+    with open_store(own.address("a_audit")) as audit:
+        assert len(audit.leases(1, 0)) == 1
+    make_roles(own.address("owner"), "our")
 
 
 def test_names_of_roles_are_plain(postgres_server: Server, database: str) -> None:

@@ -39,7 +39,7 @@ def roles_command(
     with loading(), extra("serve"):
         from diminuendo.service.store.postgres.roles import make_roles
 
-    for name in make_roles(address, prefix):
+    for name in make_roles(address, prefix, print):
         print(name)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from diminuendo.errors import InvalidInput
 from diminuendo.service.records import Report
 from diminuendo.service.store import STORED_WITHIN, AnswerRow, VisitRow
 
@@ -12,6 +13,9 @@ AT_ONCE = 10_000
 
 LARGEST = 2**24
 """Bytes: no sealed answer is longer."""
+
+LONGEST_LEASE = 60
+"""Seconds: no round is leased for longer. Rounds after it are settled when it has expired, so it holds them all up."""
 
 PART = 2**19
 """Bytes of a snapshot that are written at a time."""
@@ -40,6 +44,14 @@ def is_visit(row: VisitRow) -> bool:
     """Whether it is somebody's visit."""
     whole = is_number(row.placement, row.round, row.visits) and isinstance(row.key, bytes)
     return whole and isinstance(row.person, bytes) and len(row.person) == PERSON
+
+
+def check_lease(count: int, seconds: float) -> None:
+    """Refuse what is no lease."""
+    if count < 0 or not 0 < seconds <= LONGEST_LEASE:
+        raise InvalidInput(
+            f"A lease is of some rounds, for some time, at most {LONGEST_LEASE} seconds; got {count} and {seconds}."
+        )
 
 
 def report_of(said: bytes | None) -> Report | None:

@@ -26,7 +26,7 @@ from diminuendo.service.store import (
     Publication,
     VisitRow,
 )
-from diminuendo.service.store.given import AT_ONCE, arrived, is_answer, is_number, report_of
+from diminuendo.service.store.given import AT_ONCE, arrived, check_lease, is_answer, is_number, report_of
 from diminuendo.service.store.led import Led, next_epoch
 from diminuendo.service.store.sqlite_file import SqliteFile
 from diminuendo.service.store.sqlite_snapshots import SqliteSnapshots
@@ -147,8 +147,7 @@ class SqliteStore:
 
     def lease(self, placement: int, count: int, seconds: float, report: Report | None) -> Lease | None:
         """The next rounds, at most `count`, for `seconds`, by the latest menu in effect."""
-        if count < 0 or not seconds > 0:
-            raise InvalidInput(f"A lease is of some rounds, for some time; got {count} and {seconds}.")
+        check_lease(count, seconds)
         if report is None and (count == 0 or self._left(placement, self.now()) is None):
             return None  # nothing to write
         with self._file.writing() as at:

@@ -17,7 +17,6 @@ import msgspec
 from diminuendo.errors import InvalidInput, StoreUnavailable, refuse_copies
 from diminuendo.service.records import Report
 from diminuendo.service.store import (
-    DAY,
     AnswerRow,
     Change,
     Counted,
@@ -30,9 +29,10 @@ from diminuendo.service.store import (
     Publication,
     VisitRow,
 )
-from diminuendo.service.store.given import AT_ONCE, is_answer, is_number, is_visit, report_of
+from diminuendo.service.store.given import AT_ONCE, check_lease, is_answer, is_number, is_visit, report_of
 from diminuendo.service.store.led import Led, next_epoch
 from diminuendo.service.store.postgres.publishing import forget, last_version, publish
+from diminuendo.service.store.postgres.schema import FRONT_ENDS
 from diminuendo.service.store.postgres.server import Db, PostgresServer, shown
 
 if TYPE_CHECKING:
@@ -74,14 +74,9 @@ class PostgresStore:
 
     def add_population(self, name: str, facts: bytes) -> None:
         """A new population."""
-
-        async def add(db: Db) -> None:
-            await db.execute("SELECT diminuendo.tick()")
-            query = "INSERT INTO diminuendo.populations (name, facts) VALUES ($1, $2) ON CONFLICT DO NOTHING"
-            if await db.execute(query, name, facts) != "INSERT 0 1":
-                raise InvalidInput(f"There is a population {name!r} already; give this one another name.")
-
-        self._server.writing(add)
+        ((new,),) = self._server.rows("SELECT diminuendo.add_population($1, $2)", name, facts, again=False)
+        if not new:
+            raise InvalidInput(f"There is a population {name!r} already; give this one another name.")
 
     def populations(self) -> dict[str, bytes]:
         """By name, the facts of each."""
@@ -89,22 +84,12 @@ class PostgresStore:
 
     def add_placement(self, name: str, population: str, facts: bytes) -> int:
         """A new placement of a population, and its number."""
-
-        async def add(db: Db) -> int:
-            at = await db.fetchval("SELECT diminuendo.tick()")  # one at a time
-            if await db.fetchval("SELECT 1 FROM diminuendo.placements WHERE name = $1", name):
-                raise InvalidInput(f"There is a placement {name!r} already; give this one another name.")
-            if not await db.fetchval("SELECT 1 FROM diminuendo.populations WHERE name = $1", population):
-                raise InvalidInput(_no_population(population))
-            number = await db.fetchval(
-                "INSERT INTO diminuendo.placements (name, population, facts, made_at) VALUES ($1, $2, $3, $4) "
-                "RETURNING number",
-                *(name, population, facts, at),
-            )
-            await db.execute("INSERT INTO diminuendo.counters (placement) VALUES ($1)", number)
-            return int(number)
-
-        return self._server.writing(add)
+        self._check_population(population)
+        given = (name, population, facts)
+        ((number,),) = self._server.rows("SELECT diminuendo.add_placement($1, $2, $3)", *given, again=False)
+        if number is None:
+            raise InvalidInput(f"There is a placement {name!r} already; give this one another name.")
+        return int(number)
 
     def placements(self, after: int = 0) -> list[PlacementRow]:
         """All of them, in the order in which they were made; or those after the one of that number."""
@@ -130,28 +115,13 @@ class PostgresStore:
 
     def remember_request(self, key: str, digest: bytes, reply: bytes) -> tuple[bytes, bytes]:
         """An operator's request by its Idempotency-Key: digest and reply of the first of this day."""
-
-        async def remember(db: Db) -> tuple[bytes, bytes]:
-            at = await db.fetchval("SELECT diminuendo.tick()")
-            await db.execute("DELETE FROM diminuendo.requests WHERE at < $1", at - DAY)
-            await db.execute(
-                "INSERT INTO diminuendo.requests VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING",
-                *(key, digest, reply, at),
-            )
-            ((first, said),) = await db.fetch(
-                "SELECT digest, reply FROM diminuendo.requests WHERE key = $1", key
-            )
-            return first, said
-
-        return self._server.writing(remember)
+        query, given = "SELECT * FROM diminuendo.remember_request($1, $2, $3)", (key, digest, reply)
+        ((first, said),) = self._server.rows(query, *given, again=False)
+        return first, said
 
     def end_request(self, key: str, reply: bytes) -> None:
         """What came of an operator's request, in place of the reply that is remembered."""
-
-        async def end(db: Db) -> None:
-            await db.execute("UPDATE diminuendo.requests SET reply = $2 WHERE key = $1", key, reply)
-
-        self._server.writing(end)
+        self._server.rows("SELECT diminuendo.end_request($1, $2)", key, reply)
 
     # Front ends.
 
@@ -177,8 +147,7 @@ class PostgresStore:
 
     def lease(self, placement: int, count: int, seconds: float, report: Report | None) -> Lease | None:
         """The next rounds, at most `count`, for `seconds`, by the latest menu in effect."""
-        if count < 0 or not seconds > 0:
-            raise InvalidInput(f"A lease is of some rounds, for some time; got {count} and {seconds}.")
+        check_lease(count, seconds)
         if report is None and count == 0:
             return None
         first, said = (None, None) if report is None else (report.first, msgspec.json.encode(report))
@@ -255,9 +224,11 @@ class PostgresStore:
         return {placement: Change(leased, event) for placement, leased, event in found}
 
     def beat(self, name: str, note: str = "") -> float:
-        """Say that somebody is well, with a public note; when that was. Whoever writes then is waited for."""
+        """Say that somebody is well, with a public note; when that was. Whoever writes then is waited for, but by front
+        ends: nothing is settled at their times."""
         ((at,),) = self._server.rows("SELECT diminuendo.beat($1, $2)", name, note)
-        self._settle()
+        if not name.startswith(FRONT_ENDS):
+            self._settle()
         return float(at)
 
     def _settle(self) -> None:
@@ -272,8 +243,8 @@ class PostgresStore:
     def leases(self, placement: int, first: int) -> list[LeaseRow]:
         """All leases from the one that begins with round `first` on, in order."""
         found = self._server.rows(
-            "SELECT first, past, version, at, expires_at, report, reported_at FROM diminuendo.shown_leases "
-            "WHERE placement = $1 AND first >= $2 ORDER BY first",
+            "SELECT first, past, version, at, expires_at, report, reported_at FROM diminuendo.leases_shown($1, $2) "
+            "ORDER BY first",
             *(placement, first),
         )
         return [
@@ -370,7 +341,7 @@ class PostgresStore:
 
     def ledger(self, population: str, after: int = 0) -> list[bytes]:
         """The lines of a ledger that are shown by now, but for the first `after`."""
-        query = "SELECT line FROM diminuendo.shown_ledger WHERE population = $1 AND seq >= $2 ORDER BY seq"
+        query = "SELECT line FROM diminuendo.ledger_shown($1, $2) ORDER BY seq"
         return [line for (line,) in self._server.rows(query, population, after)]
 
     def books(self, population: str, epoch: int | None) -> Books:

@@ -3,16 +3,19 @@
 What is private is the same as in SQLite: `answers`, `visits`, `snapshot_parts` and `trainer_keys`. Front ends have no
 right to these tables. What they do with them (lease, put, count, erase) are functions that run with the rights of their
 owner, find names in this schema alone, and tell nothing but what the caller asked about. What a trainer writes is shown
-at public times: until then it is in tables that are inside the wall, and views show what is shown by now.
+at public times: until then it is in tables that are inside the wall. Views show what is shown by now; they ask
+functions that run as their owner, so that nothing of the reader's own is ever run on what is not shown.
 
 Times are those of the database: `instant` is its clock, or where that was set back, the latest time that is public and
-what has gone by since. Whoever writes holds `writing` from before it asks for the time until it has committed: so
-whoever holds it alone for a moment (`settle`) knows that nothing is written later with an earlier time.
+what has gone by since. Whoever writes has its turn (`writing`) from before it asks for the time until it has committed:
+so whoever waits for all turns (`settle`) knows that nothing is written later with an earlier time. A turn is a lock on
+a table to which nobody has a right; advisory locks could be held by everybody who may connect.
 """
 
 from __future__ import annotations
 
-from diminuendo.service.store import STORED_WITHIN
+from diminuendo.service.store import DAY, STORED_WITHIN
+from diminuendo.service.store.given import LONGEST_LEASE
 
 SCHEMA = "diminuendo"
 
@@ -22,11 +25,25 @@ PUBLIC = ("store", "trainers", "populations", "placements", "events")
 SHOWN = ("shown_menus", "shown_leases", "shown_ledger", "shown_releases")
 """Views of what is shown by now."""
 
-WITHIN = ("clock", "beats", "counters", "requests", "menus", "allowed", "leases", "ledger", "releases")
+WITHIN = (
+    "clock",
+    "turns",
+    "beats",
+    "counters",
+    "requests",
+    "menus",
+    "allowed",
+    "leases",
+    "ledger",
+    "releases",
+)
 """Tables that say when a trainer has written what: inside the wall, though nothing in them is about one person."""
 
 PRIVATE = ("answers", "visits", "snapshot_parts", "trainer_keys")
 """Tables of which only trainers read anything."""
+
+FRONT_ENDS = "front-"
+"""How the names begin under which front ends say that they are well; whoever has no trainer's rights uses no other."""
 
 TABLES = """
 CREATE SCHEMA diminuendo;
@@ -162,6 +179,7 @@ CREATE TABLE diminuendo.releases (
 """
 
 FUNCTIONS = """
+-- `writing`, `settle`, `beat`, `lease` and the views are made again by a later step.
 CREATE FUNCTION diminuendo.wall() RETURNS double precision LANGUAGE sql VOLATILE
 SET search_path = diminuendo, pg_temp AS $$ SELECT extract(epoch FROM clock_timestamp())::double precision $$;
 
@@ -329,20 +347,6 @@ REVOKE ALL ON ALL FUNCTIONS IN SCHEMA diminuendo FROM PUBLIC;
 """
 
 
-def _as_erase(name: str) -> str:
-    """Let roles that were made before, and may erase, call a function that is new."""
-    return f"""DO $$ DECLARE
-    whom text;
-BEGIN
-    FOR whom IN SELECT DISTINCT grantee::regrole FROM pg_proc, aclexplode(proacl)
-        WHERE pg_proc.oid = 'diminuendo.erase'::regproc AND grantee <> proowner
-    LOOP
-        EXECUTE 'GRANT EXECUTE ON FUNCTION diminuendo.{name} TO ' || whom;
-    END LOOP;
-END $$;
-"""
-
-
 ARRIVALS = f"""
 DROP FUNCTION IF EXISTS
     diminuendo.put(bigint[], bigint[], bytea[], bigint[], bytea[], bigint[], bigint[], bytea[]);
@@ -395,9 +399,9 @@ BEGIN
 END $$;
 
 REVOKE ALL ON FUNCTION diminuendo.put FROM PUBLIC;
-{_as_erase("put")}"""
+"""
 
-ASKED_FOR_ONCE = f"""
+ASKED_FOR_ONCE = """
 DROP FUNCTION diminuendo.rounds_of(bigint, bytea);
 
 -- The rounds of somebody who has a name, those that count and her last one; which they are is told to nobody.
@@ -406,13 +410,185 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = diminuendo, pg_temp AS $$ BE
     PERFORM erase(which, ARRAY(SELECT unnest(rounds || last) FROM visits WHERE placement = which AND person = whom));
 END $$;
 REVOKE ALL ON FUNCTION diminuendo.erase_person FROM PUBLIC;
-{_as_erase("erase_person")}
 ALTER TABLE diminuendo.menus ADD COLUMN at double precision NOT NULL DEFAULT 0;  -- when it was published
 CREATE INDEX menus_at ON diminuendo.menus (at, placement, version);
+"""
+
+BEHIND_FUNCTIONS = f"""
+CREATE TABLE diminuendo.turns (one integer CHECK (false));  -- of no rows, ever
+
+-- To be called first by whoever writes: what it writes is synced when it has committed, and has a time that is not
+-- before what `settle` has waited for. Nobody is waited for longer than some seconds.
+CREATE OR REPLACE FUNCTION diminuendo.writing() RETURNS void LANGUAGE plpgsql
+SECURITY DEFINER SET search_path = diminuendo, pg_temp AS $$ BEGIN
+    PERFORM set_config('synchronous_commit', 'on', true), set_config('lock_timeout', '5s', true);
+    LOCK TABLE turns IN ROW EXCLUSIVE MODE;
+END $$;
+
+-- Until everybody who writes now has committed; nobody writes meanwhile, which is a moment.
+CREATE OR REPLACE FUNCTION diminuendo.settle() RETURNS void LANGUAGE plpgsql
+SECURITY DEFINER SET search_path = diminuendo, pg_temp AS $$ BEGIN
+    PERFORM set_config('lock_timeout', '5s', true);
+    LOCK TABLE turns IN SHARE MODE;
+END $$;
+
+-- Who has no trainer's rights is a front end, also to a trainer, and says no more than which menus it has seen.
+CREATE OR REPLACE FUNCTION diminuendo.beat(who text, said text) RETURNS double precision LANGUAGE plpgsql
+SECURITY DEFINER SET search_path = diminuendo, pg_temp AS $$
+DECLARE
+    found double precision;
+BEGIN
+    IF NOT has_table_privilege(session_user, 'diminuendo.beats', 'INSERT') AND NOT (starts_with(who, '{FRONT_ENDS}')
+        AND octet_length(who) <= 200 AND octet_length(said) <= 4096 + 256 * (SELECT count(*) FROM placements))
+    THEN
+        RAISE EXCEPTION 'Only a trainer says that.' USING ERRCODE = 'insufficient_privilege';
+    END IF;
+    PERFORM writing();
+    found := tick();
+    INSERT INTO beats VALUES (who, found, said) ON CONFLICT (name) DO UPDATE SET at = found, note = said;
+    RETURN found;
+END $$;
+
+-- Whether it is new.
+CREATE FUNCTION diminuendo.add_population(called text, said bytea) RETURNS boolean LANGUAGE plpgsql
+SECURITY DEFINER SET search_path = diminuendo, pg_temp AS $$ BEGIN
+    PERFORM writing();
+    PERFORM tick();  -- one at a time
+    INSERT INTO populations (name, facts) VALUES (called, said) ON CONFLICT DO NOTHING;
+    RETURN found;
+END $$;
+
+-- Its number; nothing where there is one of that name.
+CREATE FUNCTION diminuendo.add_placement(called text, whose text, said bytea) RETURNS bigint LANGUAGE plpgsql
+SECURITY DEFINER SET search_path = diminuendo, pg_temp AS $$
+DECLARE
+    moment double precision;
+    made bigint;
+BEGIN
+    PERFORM writing();
+    moment := tick();  -- one at a time
+    IF NOT EXISTS (SELECT FROM placements WHERE name = called) THEN
+        INSERT INTO placements (name, population, facts, made_at) VALUES (called, whose, said, moment)
+            RETURNING number INTO made;
+        INSERT INTO counters (placement) VALUES (made);
+    END IF;
+    RETURN made;
+END $$;
+
+-- Of the first request of that key of this day.
+CREATE FUNCTION diminuendo.remember_request(called text, its_digest bytea, its_reply bytea)
+RETURNS TABLE (digest bytea, reply bytea) LANGUAGE plpgsql
+SECURITY DEFINER SET search_path = diminuendo, pg_temp AS $$
+#variable_conflict use_column
+DECLARE
+    moment double precision;
+BEGIN
+    PERFORM writing();
+    moment := tick();
+    DELETE FROM requests WHERE at < moment - {DAY};
+    INSERT INTO requests VALUES (called, its_digest, its_reply, moment) ON CONFLICT DO NOTHING;
+    RETURN QUERY SELECT digest, reply FROM requests WHERE key = called;
+END $$;
+
+CREATE FUNCTION diminuendo.end_request(called text, its_reply bytea) RETURNS void LANGUAGE plpgsql
+SECURITY DEFINER SET search_path = diminuendo, pg_temp AS $$ BEGIN
+    PERFORM writing();
+    UPDATE requests SET reply = its_reply WHERE key = called;
+END $$;
+
+-- What a front end says of a lease of so many rounds, made again of nothing but numbers, so that it can be read.
+CREATE FUNCTION diminuendo.checked_report(first bigint, many bigint, said bytea) RETURNS bytea LANGUAGE plpgsql
+SET search_path = diminuendo, pg_temp AS $$
+DECLARE
+    told record;
+    short boolean := octet_length(said) <= 256 + 64 * many;
+BEGIN
+    SELECT used, ARRAY(SELECT each FROM unnest(silent) AS each WHERE each BETWEEN first AND first + many - 1) AS silent,
+        ARRAY(SELECT coalesce(each, 0) FROM unnest(types) AS each LIMIT many) AS types
+        INTO told FROM jsonb_to_record(CASE WHEN short THEN convert_from(said, 'UTF8')::jsonb END)
+        AS report (used bigint, silent bigint[], types bigint[]);
+    IF told.used IS NULL THEN
+        RAISE EXCEPTION 'That is no report of this lease.' USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    RETURN convert_to(json_build_object('first', first, 'used', least(greatest(told.used, 0), many),
+        'silent', told.silent, 'types', told.types)::text, 'UTF8');
+END $$;
+
+CREATE OR REPLACE FUNCTION
+    diminuendo.lease(which bigint, many bigint, seconds double precision, reported bigint, said bytea)
+RETURNS TABLE (first bigint, past bigint, version bigint, at double precision, expires_at double precision)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = diminuendo, pg_temp AS $$
+#variable_conflict use_column
+DECLARE
+    moment double precision;
+    found record;
+BEGIN
+    PERFORM check_placement(which);
+    IF (seconds > 0 AND seconds <= {LONGEST_LEASE}) IS NOT TRUE THEN
+        RAISE EXCEPTION 'That is no time to lease rounds for.' USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    IF reported IS NULL AND (many = 0 OR NOT EXISTS (SELECT FROM rounds_left(which, instant()))) THEN
+        RETURN;  -- nothing to write
+    END IF;
+    PERFORM writing();
+    PERFORM FROM counters WHERE placement = which FOR NO KEY UPDATE;
+    moment := instant();
+    IF moment > wall() + (SELECT ahead FROM clock) + 0.001 THEN
+        moment := tick();  -- the database's clock was set back
+    END IF;
+    UPDATE leases SET report = checked_report(first, past - first, said), reported_at = moment
+        WHERE placement = which AND first = reported AND report IS NULL;
+    SELECT * INTO found FROM rounds_left(which, moment) WHERE many > 0;
+    IF found.version IS NOT NULL THEN
+        RETURN QUERY INSERT INTO leases (placement, first, past, version, at, expires_at)
+            VALUES (which, found.first, least(found.first + many, found.past), found.version, moment, moment + seconds)
+            RETURNING first, past, version, at, expires_at;
+        UPDATE counters SET next = least(found.first + many, found.past) WHERE placement = which;
+    END IF;
+    UPDATE counters SET at = moment WHERE placement = which;
+END $$;
+
+CREATE FUNCTION diminuendo.menus_shown(which bigint)
+RETURNS TABLE (version bigint, first bigint, effective_at double precision, body bytea) LANGUAGE sql STABLE
+SECURITY DEFINER SET search_path = diminuendo, pg_temp AS $$
+    SELECT version, first, effective_at, body FROM menus
+        WHERE placement = which AND effective_at <= (SELECT instant())
+$$;
+
+CREATE FUNCTION diminuendo.leases_shown(which bigint, since bigint)
+RETURNS TABLE (first bigint, past bigint, version bigint, at double precision, expires_at double precision,
+    report bytea, reported_at double precision) LANGUAGE sql STABLE
+SECURITY DEFINER SET search_path = diminuendo, pg_temp AS $$
+    SELECT first, past, version, at, expires_at, report, reported_at FROM leases
+        WHERE placement = which AND first >= since AND past > (SELECT forgets(which))
+$$;
+
+CREATE FUNCTION diminuendo.ledger_shown(whose text, since bigint)
+RETURNS TABLE (seq bigint, line bytea) LANGUAGE sql STABLE
+SECURITY DEFINER SET search_path = diminuendo, pg_temp AS $$
+    SELECT seq, line FROM ledger WHERE population = whose AND seq >= since AND seq < (SELECT shown(whose))
+$$;
+
+CREATE FUNCTION diminuendo.releases_shown(whose text)
+RETURNS TABLE (name text, body bytea) LANGUAGE sql STABLE
+SECURITY DEFINER SET search_path = diminuendo, pg_temp AS $$
+    SELECT name, body FROM releases WHERE population = whose AND line < (SELECT shown(whose))
+$$;
+
+CREATE OR REPLACE VIEW diminuendo.shown_menus AS SELECT number AS placement, found.*
+    FROM diminuendo.placements, diminuendo.menus_shown(number) AS found;
+CREATE OR REPLACE VIEW diminuendo.shown_leases AS SELECT number AS placement, found.*
+    FROM diminuendo.placements, diminuendo.leases_shown(number, 0) AS found;
+CREATE OR REPLACE VIEW diminuendo.shown_ledger AS SELECT name AS population, found.*
+    FROM diminuendo.populations, diminuendo.ledger_shown(name, 0) AS found;
+CREATE OR REPLACE VIEW diminuendo.shown_releases AS SELECT populations.name AS population, found.*
+    FROM diminuendo.populations, diminuendo.releases_shown(populations.name) AS found;
+
+REVOKE ALL ON ALL FUNCTIONS IN SCHEMA diminuendo FROM PUBLIC;
 """
 
 NO_PLACEMENT = "DM001"
 """How functions say that there is no placement of some number."""
 
-STEPS = (TABLES + FUNCTIONS, ARRIVALS, ASKED_FOR_ONCE)
+STEPS = (TABLES + FUNCTIONS, ARRIVALS, ASKED_FOR_ONCE, BEHIND_FUNCTIONS)
 """What leads from each version to the next; a store's version is the number of steps it took."""

@@ -22,6 +22,7 @@ from urllib.parse import urlsplit
 from diminuendo._extras import extra
 from diminuendo.errors import DiminuendoError, InvalidInput, StoreUnavailable, refuse_copies
 from diminuendo.service.store.led import Led
+from diminuendo.service.store.postgres.rights import give_again
 from diminuendo.service.store.postgres.schema import NO_PLACEMENT, SCHEMA, STEPS
 
 with extra("postgres"):
@@ -94,8 +95,9 @@ WATCHED = {
 """What is said of a socket here, as far as the system knows the words."""
 BEGIN = "BEGIN; SET LOCAL idle_in_transaction_session_timeout = '3s'; "
 WRITE = f"{BEGIN}SELECT {SCHEMA}.writing()"
-LOCK = "SELECT pg_advisory_xact_lock(1684630889, 2)"
-"""One at a time makes tables."""
+MAKE, CHANGE = "SELECT pg_advisory_xact_lock(1684630889, 2)", f"SELECT FROM {SCHEMA}.store FOR UPDATE"
+"""One at a time makes tables, and changes them. An advisory lock can be held by whoever may connect: where there are
+tables nobody waits for one."""
 
 UNDONE = ("40001", "40P01")
 WORDS = {
@@ -307,9 +309,10 @@ class PostgresServer:
                 f"{self.name} begins transactions as {level}: whoever has waited for others would not see what they "
                 "wrote. Set default_transaction_isolation to read committed, for the database and the role."
             )
-        if await self._version(db) == len(STEPS):
+        version = await self._version(db)
+        if version == len(STEPS):
             return
-        await db.execute(BEGIN + LOCK)
+        await db.execute(BEGIN + (CHANGE if version else MAKE))
         version = await self._version(db)  # somebody may have been faster
         if not version and await db.fetchval(OTHERS):
             raise InvalidInput(
@@ -319,6 +322,7 @@ class PostgresServer:
             for step in STEPS[version:]:
                 await db.execute(step)
             await db.execute(f"UPDATE {SCHEMA}.store SET version = {len(STEPS)}")
+            await give_again(db)
         except asyncpg.InsufficientPrivilegeError:
             raise InvalidInput(
                 f"{self.name} has tables of version {version}, this diminuendo needs {len(STEPS)}, and this role may "

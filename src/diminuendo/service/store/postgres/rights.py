@@ -1,0 +1,74 @@
+"""What each role of the PostgreSQL store may do, in SQL; what the roles are for is said in roles.py.
+
+Whoever reads a table is given its columns, one by one: who may read a table as a whole reads also what PostgreSQL notes
+beside each row, such as who locked it last, and so when a trainer wrote. Whoever is no trainer writes by functions
+alone.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from diminuendo.service.store.postgres.schema import PUBLIC, SHOWN
+
+if TYPE_CHECKING:
+    from diminuendo.service.store.postgres.server import Db
+
+ROLES = ("front", "audit", "trainer")
+"""How the names of roles end."""
+ASKED = ("instant", "menus_shown", "leases_shown", "ledger_shown", "releases_shown")
+"""Functions that auditors call, and views ask."""
+CALLED = (
+    *ASKED, "beat", "add_population", "add_placement", "add_event", "remember_request", "end_request", "lease", "put",
+    "erase", "erase_person",
+)  # fmt: skip
+"""Functions that front ends call."""
+READ = {"front": (*PUBLIC, *SHOWN, "menus", "beats"), "audit": (*PUBLIC, *SHOWN)}
+"""Tables and views that each reads who is no trainer."""
+COLUMNS = """
+SELECT string_agg(quote_ident(attname), ', ') FROM pg_attribute
+WHERE attrelid = $1::text::regclass AND attnum > 0 AND NOT attisdropped
+"""
+MADE = f"""
+SELECT grantee::regrole::text FROM pg_namespace, aclexplode(nspacl)
+WHERE nspname = 'diminuendo' AND grantee::regrole::text ~ '^[a-z][a-z0-9_]*_({"|".join(ROLES)})$' ORDER BY 1
+"""
+"""Roles of ours that were made before."""
+OWNS = "SELECT pg_has_role(datdba, 'USAGE') FROM pg_database WHERE datname = current_database()"
+TEMPORARY = "SELECT has_database_privilege('public', current_database(), 'TEMPORARY')"
+
+
+async def give(db: Db, name: str) -> None:
+    """Give a role what it may do, and nothing else; which one it is, its name ends with."""
+    kind = name.rpartition("_")[2]
+    for what in ("TABLES", "FUNCTIONS"):
+        await db.execute(f"REVOKE ALL ON ALL {what} IN SCHEMA diminuendo FROM {name}")
+    await db.execute(f"GRANT USAGE ON SCHEMA diminuendo TO {name}")
+    if kind == "trainer":
+        await db.execute(f"GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA diminuendo TO {name}")
+        await db.execute(f"GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA diminuendo TO {name}")
+        return
+    for table in READ[kind]:
+        columns = await db.fetchval(COLUMNS, f"diminuendo.{table}")
+        await db.execute(f"GRANT SELECT ({columns}) ON diminuendo.{table} TO {name}")
+    called = ", ".join(f"diminuendo.{each}" for each in (CALLED if kind == "front" else ASKED))
+    await db.execute(f"GRANT EXECUTE ON FUNCTION {called} TO {name}")
+
+
+async def give_again(db: Db) -> None:
+    """Give roles that were made before what they may do now."""
+    names = [name for (name,) in await db.fetch(MADE)]
+    for name in names:
+        await give(db, name)
+    if names:
+        await keep_temporary(db)
+
+
+async def keep_temporary(db: Db) -> bool:
+    """Let nobody make functions and tables for a session who was not given that right, where this role may say so;
+    whether that is so now. They are what others try to run on rows that they may not read."""
+    if await db.fetchval(OWNS):
+        await db.execute(
+            f"REVOKE TEMPORARY ON DATABASE {await db.fetchval('SELECT quote_ident(current_database())')} FROM PUBLIC"
+        )
+    return not await db.fetchval(TEMPORARY)
