@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 import pytest
 
 from diminuendo.errors import LedgerDamaged
-from diminuendo.privacy.books import durable
 from diminuendo.service.store.postgres import PostgresStore
 from diminuendo.service.trainer.trainer import BEAT, Trainer
 from tests.kit.postgres import Server
@@ -108,7 +107,7 @@ def test_a_note_that_was_never_finished_is_no_trainers(
         raise SystemExit("killed")
 
     with monkeypatch.context() as patch:
-        patch.setattr(durable.os, "replace", killed)
+        patch.setattr("diminuendo.privacy.books.durable.os.replace", killed)
         world.time += 2 * BEAT
         with pytest.raises(SystemExit):
             trainer.step()
