@@ -6,14 +6,16 @@ import os
 import signal
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
-from diminuendo.errors import DiminuendoError
+from diminuendo.errors import DiminuendoError, StoreUnavailable
 from diminuendo.service.api.keys import ROLES
 from diminuendo.service.keys import TRAINER, read_keys
 from diminuendo.service.processes import end_with_parent
 from diminuendo.service.site import read_site
 from diminuendo.service.store import open_store
+from diminuendo.service.store.put_back import refuse_older
 
 GIVES_WAY = 5
 """How nice the trainer is: where processors are few, whoever waits for a decision or an answer goes first."""
@@ -87,6 +89,8 @@ def front(path: Path, handed: int, name: str) -> None:
         watching.cancel()
 
     with open_store(site.front_store) as store:
+        with suppress(OSError, StoreUnavailable):  # where it may not read the notes, or the store is away
+            refuse_older(store, site.keys / TRAINER)
         uvloop.run(serve())
 
 

@@ -28,8 +28,8 @@ FIELD_OF = {"full": "wants", "bandit": "payoff", "click": "click"}
 """By feedback the field of an answer that holds it."""
 LONGEST_KEY = 200
 MARKS = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[\[\]{},]', re.DOTALL)
-"""In JSON: texts, and what is between values. A text that does not end goes on to the end of all: were it no match, every
-quotation mark in it would be tried as the beginning of one."""
+"""In JSON: texts, and what is between values. A text that does not end goes on to the end of all: were it no match,
+every quotation mark in it would be tried as the beginning of one."""
 OPENS, CLOSES = (b"[", b"{"), (b"]", b"}")
 
 

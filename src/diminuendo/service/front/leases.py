@@ -129,7 +129,7 @@ class Rounds:
             self._waiting -= wanted
 
     def answer_before(self, number: int) -> str | None:
-        """Until when an answer to a round counts that was shown before, or a little earlier; None: it is not known here.
+        """Until when an answer counts to a round that was shown before, or a little earlier; None: not known here.
 
         Leases are handed out in the order of rounds and of time, and all last equally long. So where the round's own
         lease is another front end's, the last one of here that came before it ends no later.
