@@ -10,9 +10,8 @@ from typing import Any
 
 from diminuendo.errors import StoreUnavailable
 from diminuendo.service.api import create_app
-from diminuendo.service.front import leases
 from diminuendo.service.log import Log
-from diminuendo.service.records import Shown
+from diminuendo.service.records import LEASE_LASTS, Shown
 from diminuendo.service.store import AnswerRow, Counted, VisitRow
 from diminuendo.service.store.sqlite import SqliteStore
 from tests.service.site import CONFIG, Reply, Site, block, facts
@@ -59,7 +58,7 @@ def test_a_decision_that_is_sent_again_has_the_deadline_of_its_round(tmp_path: P
 
     async def work() -> None:
         first = await ask(site, "k")
-        await asyncio.sleep(leases.LEASE_LASTS + 0.2)  # its lease is over, and the next one ends later
+        await asyncio.sleep(LEASE_LASTS + 0.2)  # its lease is over, and the next one ends later
         again = await ask(site, "k")
         assert shown(site, again) == shown(site, first)
         assert again["answer_before"] == first["answer_before"]
@@ -82,7 +81,7 @@ def test_another_front_end_tells_of_a_round_no_later_deadline_than_it_has(tmp_pa
         again = await ask(site, "k")
         assert shown(site, again).round == -1, "nothing is known here of so early a round: a filler"
         site.app = other
-        await asyncio.sleep(leases.LEASE_LASTS + 0.2)
+        await asyncio.sleep(LEASE_LASTS + 0.2)
         new = await ask(site, "l")
         site.app = here
         again = await ask(site, "l")

@@ -18,7 +18,14 @@ from diminuendo.service.api.problems import Problem
 from diminuendo.service.api.wire import Receive, Scope, after, body, decoded, header
 from diminuendo.service.front.front import Front
 from diminuendo.service.front.placement import Placement
-from diminuendo.service.records import PlacementFacts, PlanQuestion, PopulationFacts, PublicMenu
+from diminuendo.service.records import (
+    ItemsChanged,
+    PlacementFacts,
+    PlanQuestion,
+    PopulationFacts,
+    PublicMenu,
+    read,
+)
 from diminuendo.service.store import EventRow, MenuRow
 from diminuendo.service.unfit import Unfit, unfit_placement, unfit_population
 
@@ -100,7 +107,7 @@ def gone(events: list[EventRow]) -> set[str]:
     found = set[str]()
     for event in events:
         if event.kind == "items":
-            change = msgspec.json.decode(event.body, type=bodies.ItemChange)
+            change = read(ItemsChanged, event.body) or ItemsChanged()
             found = (found | set(change.retire)) - set(change.appear)
     return found
 
@@ -165,10 +172,9 @@ async def _question(front: Front, name: str, facts: PlacementFacts) -> PlanQuest
     others = {
         place.name: place.facts
         for place in front.by_name.values()
-        if place.facts.population == facts.population and place.name != name
+        if place.row.population == facts.population and place.name != name
     }
-    population = None if kept is None else msgspec.json.decode(kept, type=PopulationFacts)
-    return PlanQuestion(facts, name, population, others)
+    return PlanQuestion(facts, name, read(PopulationFacts, kept), others)
 
 
 def _check(unfit: Unfit, under: str = "") -> None:

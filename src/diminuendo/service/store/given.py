@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import msgspec
-
-from diminuendo.service.records import Report
+from diminuendo.service.records import Report, read
 from diminuendo.service.store import STORED_WITHIN, AnswerRow, VisitRow
 
 AT_ONCE = 10_000
@@ -43,5 +41,5 @@ def is_visit(row: VisitRow) -> bool:
 
 
 def report_of(said: bytes | None) -> Report | None:
-    """What a front end said of a lease, as it was kept."""
-    return None if said is None else msgspec.json.decode(said, type=Report)
+    """What a front end said of a lease, as it was kept; nothing where that cannot be read."""
+    return read(Report, said)
