@@ -65,6 +65,7 @@ def front(path: Path, handed: int, name: str) -> None:
     import uvloop
 
     from diminuendo.service.api.app import ApiConfig, create_app
+    from diminuendo.service.api.bounded import Bounded
 
     site, over = read_site(path), _over()  # uvicorn raises signals once more when it is done
     keys = read_keys(site.keys)
@@ -80,8 +81,8 @@ def front(path: Path, handed: int, name: str) -> None:
 
     async def serve() -> None:
         settings = uvicorn.Config(
-            create_app(store, config), access_log=False, log_config=None, lifespan="on", server_header=False,
-            timeout_graceful_shutdown=5, log_level="critical",  # what goes wrong is in our own log, without values
+            create_app(store, config), http=Bounded, access_log=False, log_config=None, lifespan="on",
+            server_header=False, timeout_graceful_shutdown=5, log_level="critical",  # what goes wrong is in our own log, without values
         )  # fmt: skip
         server = uvicorn.Server(settings)
         watching = asyncio.create_task(end_with(server))

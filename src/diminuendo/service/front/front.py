@@ -47,7 +47,7 @@ class Front:
         self._since, self._known = 0.0, 0  # menus of before are known, and placements up to that number
         self._looking = Lock()
         self._parts = (tokens, names)
-        self._unread = set[int]()  # placements of which something cannot be read
+        self._unread, self._faults = set[int](), 0  # placements of which something cannot be read; how often that was
 
     async def start(self) -> None:
         """Begin: on the loop that serves."""
@@ -103,7 +103,7 @@ class Front:
             found = self.store.now() - time.monotonic() - BEHIND
             if self._offset is None or abs(found - self._offset) > BEHIND:
                 self._offset = found
-            since, versions = self.store.published(self._since)
+            faults, (since, versions) = self._faults, self.store.published(self._since)
             for row in self.store.placements(self._known):  # after that: whatever has a menu is known then
                 with self._by_itself(row.number):
                     place = Placement(self.store, row, self._pool, self.clock)
@@ -113,7 +113,8 @@ class Front:
             for place in list(self.by_name.values()):
                 with self._by_itself(place.number):
                     place.looked(versions.get(place.number, 0), began)
-            self._since = since  # last: where the store went away meanwhile, it is asked for again
+            if self._faults == faults:  # what could not be read is asked for again: nobody seals to an older key
+                self._since = since
 
     @contextmanager
     def _by_itself(self, number: int) -> Iterator[None]:
@@ -123,6 +124,7 @@ class Front:
         except StoreUnavailable:
             raise
         except Exception as error:
+            self._faults += 1
             if number not in self._unread:
                 self._unread.add(number)
                 self.log.fault(error)
