@@ -82,7 +82,8 @@ def front(path: Path, handed: int, name: str) -> None:
     async def serve() -> None:
         settings = uvicorn.Config(
             create_app(store, config), http=Bounded, access_log=False, log_config=None, lifespan="on",
-            server_header=False, timeout_graceful_shutdown=5, log_level="critical",  # what goes wrong is in our own log, without values
+            server_header=False, timeout_graceful_shutdown=5,
+            log_level="critical",  # what goes wrong is in our own log, without values
         )  # fmt: skip
         server = uvicorn.Server(settings)
         watching = asyncio.create_task(end_with(server))
