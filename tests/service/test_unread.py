@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
 from pathlib import Path
 
 import msgspec
 import pytest
 
+from diminuendo.service.front import placement
 from diminuendo.service.keys import make_keys
 from diminuendo.service.prepare import prepared
 from diminuendo.service.public import Public
@@ -127,3 +129,29 @@ def test_a_lease_whose_report_cannot_be_read_has_none(tmp_path: Path) -> None:
     assert isinstance(lease, LeaseRow)
     assert lease.report is None
     site.store.close()
+
+
+def test_a_menu_that_cannot_be_read_leaves_its_placement_behind_and_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody takes the key of a menu of before for the newest: answers to that placement wait."""
+    monkeypatch.setattr(placement, "FRESH", 0.3)
+    site = Site(tmp_path, shop=facts("click"), other=facts("click"))
+    for name in ("shop", "other"):
+        site.publish(name, block(0, 90))
+
+    async def work() -> None:
+        tokens = [(await site.decide(name))["token"] for name in ("shop", "other")]
+        site.publish("other", block(0, 90, version=2))
+        site.publish("shop", block(0, 90, version=2))
+        changed(
+            tmp_path / "site.db", "UPDATE menus SET body = ? WHERE placement = 2 AND version = 2", b"\xff"
+        )
+        for _ in range(3):
+            await asyncio.sleep(0.2)
+            await site.app.front.look()
+        assert [(await site.answer(token, click=0)).status for token in tokens] == [202, 503]
+        assert site.app.front.by_name["shop"].version == 2
+        assert not site.app.front.away
+
+    site.run(work)
