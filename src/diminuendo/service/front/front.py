@@ -47,10 +47,7 @@ class Front:
         self._since, self._known = 0.0, 0  # menus of before are known, and placements up to that number
         self._looking = Lock()
         self._parts = (tokens, names)
-        self._unread, self._faults = (
-            set[int](),
-            0,
-        )  # placements of which something cannot be read; how often that was
+        self._unread, self._faults = set[int](), 0  # placements that cannot be read, and how often that was
 
     async def start(self) -> None:
         """Begin: on the loop that serves."""
@@ -116,9 +113,7 @@ class Front:
             for place in list(self.by_name.values()):
                 with self._by_itself(place.number):
                     place.looked(versions.get(place.number, 0), began)
-            if (
-                self._faults == faults
-            ):  # what could not be read is asked for again: nobody seals to an older key
+            if self._faults == faults:  # else it is asked for again: nobody seals to an older key
                 self._since = since
 
     @contextmanager

@@ -96,10 +96,7 @@ class Serving:
         try:
             async with asyncio.timeout(PATIENCE):
                 (counted,) = await self.writer.keep((), (visit,))
-        except (
-            StoreUnavailable,
-            TimeoutError,
-        ):  # it may be counted, and then she may yet answer: it is not silent
+        except (StoreUnavailable, TimeoutError):  # she may be counted, and answer yet: it is not silent
             return self._filler(place, type_, excluded)
         finally:
             taken.waiting -= 1
