@@ -40,8 +40,8 @@ from msgspec import Struct
 
 from diminuendo.errors import InvalidInput
 from diminuendo.service.api.keys import ROLES
+from diminuendo.service.api.unfit import unfit_placement, unfit_population
 from diminuendo.service.records import PlacementFacts, PopulationFacts
-from diminuendo.service.unfit import unfit_placement, unfit_population
 
 STORE = "DIMINUENDO_STORE"
 """In the environment: the address of a store that is used instead of the site's own."""

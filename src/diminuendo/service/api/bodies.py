@@ -6,8 +6,8 @@ from typing import Annotated, Any
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
+from diminuendo.service.api.unfit import EPSILON, MOST
 from diminuendo.service.records import PlacementFacts, PublicMenu
-from diminuendo.service.unfit import EPSILON, MOST
 
 MOST_AT_ONCE = 1000
 """Decisions or answers of one request."""

@@ -15,6 +15,7 @@ from diminuendo.errors import InvalidInput, StoreUnavailable
 from diminuendo.service.api import bodies
 from diminuendo.service.api.planning import planned
 from diminuendo.service.api.problems import Problem
+from diminuendo.service.api.unfit import Unfit, unfit_placement, unfit_population
 from diminuendo.service.api.wire import Receive, Scope, after, body, decoded, header
 from diminuendo.service.front.front import Front
 from diminuendo.service.front.placement import Placement
@@ -27,7 +28,6 @@ from diminuendo.service.records import (
     read,
 )
 from diminuendo.service.store import EventRow, MenuRow
-from diminuendo.service.unfit import Unfit, unfit_placement, unfit_population
 
 ENCODE = msgspec.json.encode
 ERASURE = msgspec.json.Decoder(bodies.Erasure)
