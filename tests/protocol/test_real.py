@@ -19,7 +19,7 @@ def test_the_service_keeps_its_promises(put_back: bool, tmp_path: Path) -> None:
     found = Simulation(tmp_path, 0).play(EVENTS, put_back=put_back)
     assert not found.broken
     assert found.answers > 30
-    assert found.epochs > 2
+    assert found.epochs > 1, "somebody took over"
     assert put_back or found.releases > 2
 
 

@@ -19,6 +19,7 @@ from nacl.bindings import crypto_box_keypair, crypto_box_open
 
 from diminuendo.service.api import ApiConfig, create_app
 from diminuendo.service.api.app import Api
+from diminuendo.service.api.bounded import Bounded
 from diminuendo.service.front.placement import KNOWN_BY
 from diminuendo.service.log import Log
 from diminuendo.service.records import PlacementFacts, PopulationFacts, PublicMenu, Said
@@ -173,7 +174,8 @@ def opened(sealed: bytes) -> Said:
 @contextmanager
 def served(app: Api) -> Iterator[int]:
     """The app behind uvicorn, in a thread; its port."""
-    server = uvicorn.Server(uvicorn.Config(app, port=0, access_log=False, log_level="warning", lifespan="on"))
+    settings = uvicorn.Config(app, port=0, http=Bounded, access_log=False, log_level="warning", lifespan="on")
+    server = uvicorn.Server(settings)
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
     while not server.started:

@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -31,6 +32,7 @@ from diminuendo.privacy.events import Gaussian
 from diminuendo.randomness import SecretRandomness
 from diminuendo.service.records import Report
 from diminuendo.service.store import (
+    NO_BEAT,
     STORED_WITHIN,
     AnswerRow,
     Change,
@@ -172,6 +174,27 @@ class StoreContract:
         second = store.beat("trainer", "better")
         assert first <= second == store.beats()["trainer"][0] <= store.now()
         assert store.beats()["trainer"][1] == "better"
+
+    def test_a_beat_on_top_of_another_is_written_where_that_is_the_last(self, store: Store) -> None:
+        assert store.beat_after("trainer", "well", (1.0, "")) is None
+        assert store.beats() == {}
+        first = store.beat_after("trainer", "well", NO_BEAT)
+        assert first is not None
+        assert store.beats() == {"trainer": (first, "well")}
+        for other in (NO_BEAT, (first, "another's"), (first - 1, "well"), (first + 1, "well")):
+            assert store.beat_after("trainer", "better", other) is None
+        assert store.beats() == {"trainer": (first, "well")}
+        second = store.beat_after("trainer", "better", (first, "well"))
+        assert second is not None
+        assert first <= second
+        assert store.beats() == {"trainer": (second, "better")}
+        assert store.beat_after("trainer", "worse", (first, "well")) is None
+
+    def test_of_many_beats_on_top_of_one_a_single_one_is_written(self, store: Store) -> None:
+        last = store.beat("trainer", "well"), "well"
+        with ThreadPoolExecutor(8) as pool:
+            found = list(pool.map(lambda at: store.beat_after("trainer", f"well {at}", last), range(8)))
+        assert sum(at is not None for at in found) == 1
 
     # Leases.
 

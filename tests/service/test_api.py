@@ -262,7 +262,7 @@ def test_a_menu_takes_effect_at_its_time_and_a_store_that_goes_back_is_not_belie
         assert b"menu_version" in (numbers := (await site.ask("GET", "/metrics", key="operate")).body)
         assert b'menu_version{front="front-0",placement="shop"} 1.0' in numbers
         assert b"spent_epsilon{" not in numbers
-        await asyncio.sleep(0.2)
+        await asyncio.sleep(0.4)
         found = (await site.ask("GET", "/v1/placements/shop/releases", key="audit")).json
         assert [each["version"] for each in found["releases"]] == [1, 2]
         assert (await site.ask("GET", "/v1/placements/shop/menu", key=None)).json["version"] == 1

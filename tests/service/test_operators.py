@@ -57,7 +57,7 @@ def test_populations_and_placements_are_made_once(tmp_path: Path) -> None:
         for wrong, problem, pointer in (
             (facts(population="nobody"), "population", None),
             (facts(items=("a", "a", "b")), "field", "/facts/items"),
-            (facts(slots=5), "field", "/facts/items"),
+            (facts(slots=5), "field", "/facts/slots"),
             (facts(pinned={0: "kiwi"}), "field", "/facts/pinned"),
             (facts(caps=((("kiwi",), 1),)), "field", "/facts/caps"),
             (facts(people=10**6), "plan", None),

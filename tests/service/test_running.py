@@ -9,7 +9,7 @@ import struct
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
-from http.client import HTTPConnection
+from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -205,3 +205,57 @@ def _public_columns(path: Path) -> list[bytes]:
             found += [value if isinstance(value, bytes) else str(value).encode() for (value,) in values]
     db.close()
     return found
+
+
+def test_a_file_that_is_replaced_under_a_running_site(tmp_path: Path) -> None:
+    """An older copy takes its place: nothing more is acknowledged, also by processes that are started anew."""
+    facts = FACTS | {"items": 12, "deadline": 60.0}
+    with site(tmp_path, stores='store = "site.db"\nfront_ends = 2\n', **facts) as running:
+        tokens, processes = Tokens(read_keys(tmp_path / "keys").tokens, 1), running.processes
+        rounds, acknowledged, said = list[int](), set[int](), list[int]()
+
+        def visit(seconds: float) -> None:
+            over = time.monotonic() + seconds
+            while time.monotonic() < over:
+                processes.watch()
+                shop = Shop(running)
+                try:
+                    token = shop.decide()["token"]
+                    status, number = shop.answer(token, wants=["1"]).status, tokens.open(token).round
+                except (OSError, HTTPException):  # a front end that is not there
+                    continue
+                finally:
+                    shop.close()
+                said.append(status)
+                if number >= 0:
+                    rounds.append(number)
+                if status == 202:
+                    acknowledged.add(number)
+                time.sleep(0.05)
+
+        def copied(path: Path) -> None:
+            with sqlite3.connect(tmp_path / "site.db") as source, sqlite3.connect(path) as copy:
+                source.backup(copy)
+            source.close()
+            copy.close()
+
+        visit(1.0)
+        copied(tmp_path / "older.db")
+        time.sleep(2.5)  # trainers note that they are well
+        visit(1.0)
+        copied(tmp_path / "newest.db")
+        for name in ("site.db", "site.db-wal", "site.db-shm"):
+            (tmp_path / name).rename(tmp_path / f"gone {name}")
+        (tmp_path / "older.db").rename(tmp_path / "site.db")
+        kept = len(acknowledged)
+        visit(1.0)
+        (front,) = [each for each in processes.children if each.name == "front end 1"]
+        assert front.process is not None
+        front.process.kill()
+        visit(6.0)
+        assert len(rounds) == len(set(rounds)), "no round is handed out twice"
+        assert len(acknowledged - {-1}) == kept
+        assert set(said[-5:]) == {503}
+        assert front.deaths > 1, "it refuses to start on it"
+        found = sqlite3.connect(tmp_path / "newest.db").execute("SELECT round FROM answers").fetchall()
+        assert acknowledged - {-1} <= {number for (number,) in found}

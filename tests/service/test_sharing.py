@@ -7,6 +7,7 @@ import shutil
 import time
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -329,3 +330,96 @@ def test_a_trainer_whose_beat_the_store_has_forgotten_stops(tmp_path: Path) -> N
         world.trainer(name="trainer 0")
     with pytest.raises(LedgerDamaged, match="older than what"):
         world.trainer(name="trainer 1")  # of the same machine
+
+
+def test_of_two_with_one_name_the_later_one_goes_on_and_the_other_follows_it(tmp_path: Path) -> None:
+    """As where machines were cloned: both beat under one name, and nobody could tell that one of them is gone."""
+    world = shared(tmp_path, 2)
+    one = world.trainer(name="trainer x")
+    world.play(8, one.step)
+    assert led(one) == [2]
+    two = world.trainer(name="trainer x")
+
+    def both() -> None:
+        one.step()
+        two.step()
+
+    world.play(math.ceil(SILENT / TICK), both)
+    leaders = world.store.leaders()
+    world.play(math.ceil(SILENT / TICK), both)
+    assert led(one, two) == [0, 2]
+    one_leader_each(world, two)
+    assert world.store.leaders() == leaders, "no population goes back and forth"
+    assert world.written.getvalue().count("name taken") == 1
+    gone, version = world.time, world.menu(1).version  # two is killed
+    while led(one) != [2]:
+        world.play(1, one.step)
+    assert world.time - gone < TAKEOVER
+    world.play(30, one.step)
+    assert world.menu(1).version > version
+    assert not one.failures
+
+
+def test_one_that_stops_leaves_its_name_to_another_at_once(tmp_path: Path) -> None:
+    world = shared(tmp_path, 1)
+    one, two = world.trainer(name="trainer x"), world.trainer(name="trainer x")
+    for step in (one.step, two.step, one.step):
+        step()
+        world.time += 3.0
+    two.leave()
+    one.step()
+    assert led(one, two) == [1, 0]
+    two.leave()  # it is not its name any more
+    assert world.store.beats()["trainer x"][1]
+
+
+def test_a_beat_that_was_kept_and_not_told_of_is_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world, (one,) = many(tmp_path, 1, 1)
+    store, lost = one._store, list[float | None]()
+    beat = store.beat_after
+
+    def unheard(*given: Any) -> float | None:
+        lost.append(beat(*given))
+        if len(lost) in (1, 3):
+            raise StoreUnavailable("It went away when it had written.")
+        return lost[-1]
+
+    monkeypatch.setattr(store, "beat_after", unheard)
+    for _ in range(6):
+        with suppress(StoreUnavailable):
+            one.step()
+        world.time += 3.0
+    assert led(one) == [1]
+    assert "name taken" not in world.written.getvalue()
+
+
+def test_a_store_that_is_put_back_between_a_look_and_a_beat_is_known(tmp_path: Path) -> None:
+    """Also where it is put back just before the beat: nothing hides that it has forgotten the last one."""
+    world, (one,) = many(tmp_path, 1, 1)
+    one.step()
+    older = world.store.beats()["trainer 0"][0]
+    world.time += 3.0
+    one.step()
+    beats, done = one._store.beats, list[bool]()
+
+    def put_back_then() -> Any:
+        found, file = beats(), one._store._file  # type: ignore[attr-defined]
+        if not file._db.in_transaction and not done:
+            done.append(True)
+            with file.writing():
+                file.execute("UPDATE beats SET at = ? WHERE name = 'trainer 0'", older)
+        return found
+
+    one._store.beats = put_back_then  # type: ignore[method-assign]
+    world.time += 3.0
+    with suppress(LedgerDamaged):
+        one.step()
+    one._store.beats = beats  # type: ignore[method-assign]
+    world.time += 3.0
+    with pytest.raises(LedgerDamaged):
+        one.step()
+    assert world.store.beats()["trainer 0"][0] == older, "the sign is not overwritten"
+    with pytest.raises(LedgerDamaged):
+        world.trainer(name="trainer 0")

@@ -68,7 +68,7 @@ def test_a_site_is_read(tmp_path: Path) -> None:
         ("front_ends = 2", "front_end = 2", "front_end"),
         ("[access]\nserve", "[access]\nreign", "access: roles are serve, operate, audit; got 'reign'"),
         ('serve = ["', 'serve = ["ff', "access.serve: expected the SHA-256 of a key"),
-        ("epsilon = 1.0", "epsilon = 0.0", "populations.visitors: epsilon cannot be 0.0"),
+        ("epsilon = 1.0", "epsilon = 0.0", "populations.visitors: epsilon: more than 0"),
         ("epsilon = 1.0", 'epsilon = "one"', "populations.visitors: epsilon: Expected `float`, got `str`"),
         ("[placements.home]", '[placements."HO ME"]', "names are up to 40 small letters"),
         ('population = "visitors"', 'population = "all"', "there is no population 'all'; there are: visitors"),

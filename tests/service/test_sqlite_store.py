@@ -323,3 +323,37 @@ def test_a_file_of_the_first_version_keeps_its_snapshot(path: Path) -> None:
     )
     with open_store(str(path)) as store:
         assert store.snapshot(1) == bytes([0xAB])
+
+
+@pytest.mark.parametrize("how", ["replaced", "moved", "deleted"])
+def test_nothing_is_acknowledged_into_a_file_that_is_not_at_its_path(path: Path, how: str) -> None:
+    with open_store(str(path)) as store:
+        home = begun(store)
+        store.put([AnswerRow(home, 0, b"said")])
+        if how == "replaced":
+            copy = sqlite3.connect(path.with_name("copy.db"))
+            changed(path, "PRAGMA wal_checkpoint")
+            source = sqlite3.connect(path)
+            source.backup(copy)
+            source.close()
+            copy.close()
+            os.rename(path.with_name("copy.db"), path)
+        else:
+            os.rename(path, path.with_name("gone.db"))
+        if how == "deleted":
+            os.unlink(path.with_name("gone.db"))
+        for call in (
+            lambda: store.put([AnswerRow(home, 1, b"said")]),
+            lambda: store.beat("somebody"),
+            lambda: store.lease(home, 1, 1.0, None),
+            store.now,
+        ):
+            with pytest.raises(StoreUnavailable, match="is not the one that was opened"):
+                call()
+
+
+def test_a_file_that_is_replaced_while_something_is_written_acknowledges_nothing(path: Path) -> None:
+    with open_store(str(path)) as store:
+        file = store._file  # type: ignore[attr-defined]
+        with pytest.raises(StoreUnavailable, match="is not the one that was opened"), file.writing():
+            os.rename(path, path.with_name("gone.db"))

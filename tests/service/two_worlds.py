@@ -106,7 +106,7 @@ class Side:
         self.facts, self.hers, self.her_round = KINDS[kind], hers, her_round
         self.stores = [self.world.store, self.world.opened()]
         self.marks = KilledAt()
-        self.trainer: Trainer = self.world.trainer(self.world.opened(), self.marks)
+        self.trainer: Trainer = self.world.trainer(self.world.opened(), self.marks, instance="one")
         self.drawn: dict[str, tuple[Any, Any, int]] = {}
         self.menus: dict[int, PublicMenu] = {}
         self.waiting: list[tuple[float, str, int, bytes]] = []
@@ -128,7 +128,7 @@ class Side:
             self.trainer.step()
         except Killed:
             self.marks.left = -1
-            self.trainer = self.world.trainer(self.world.opened(), self.marks)
+            self.trainer = self.world.trainer(self.world.opened(), self.marks, instance="one")
             self.trainer.step()
         finally:
             PrivateCounts._drawn = recorded  # type: ignore[method-assign]

@@ -6,14 +6,16 @@ import os
 import signal
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
-from diminuendo.errors import DiminuendoError
+from diminuendo.errors import DiminuendoError, StoreUnavailable
 from diminuendo.service.api.keys import ROLES
 from diminuendo.service.keys import TRAINER, read_keys
 from diminuendo.service.processes import end_with_parent
 from diminuendo.service.site import read_site
 from diminuendo.service.store import open_store
+from diminuendo.service.store.put_back import refuse_older
 
 GIVES_WAY = 5
 """How nice the trainer is: where processors are few, whoever waits for a decision or an answer goes first."""
@@ -63,6 +65,7 @@ def front(path: Path, handed: int, name: str) -> None:
     import uvloop
 
     from diminuendo.service.api.app import ApiConfig, create_app
+    from diminuendo.service.api.bounded import Bounded
 
     site, over = read_site(path), _over()  # uvicorn raises signals once more when it is done
     keys = read_keys(site.keys)
@@ -78,8 +81,9 @@ def front(path: Path, handed: int, name: str) -> None:
 
     async def serve() -> None:
         settings = uvicorn.Config(
-            create_app(store, config), access_log=False, log_config=None, lifespan="on", server_header=False,
-            timeout_graceful_shutdown=5, log_level="critical",  # what goes wrong is in our own log, without values
+            create_app(store, config), http=Bounded, access_log=False, log_config=None, lifespan="on",
+            server_header=False, timeout_graceful_shutdown=5,
+            log_level="critical",  # what goes wrong is in our own log, without values
         )  # fmt: skip
         server = uvicorn.Server(settings)
         watching = asyncio.create_task(end_with(server))
@@ -87,6 +91,8 @@ def front(path: Path, handed: int, name: str) -> None:
         watching.cancel()
 
     with open_store(site.front_store) as store:
+        with suppress(OSError, StoreUnavailable):  # where it may not read the notes, or the store is away
+            refuse_older(store, site.keys / TRAINER)
         uvloop.run(serve())
 
 

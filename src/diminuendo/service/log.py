@@ -10,7 +10,18 @@ from typing import Literal, TextIO
 import msgspec
 
 Happened = Literal[
-    "started", "stopped", "menu", "store away", "store back", "operator", "fault", "led", "let go", "put back"
+    "started",
+    "stopped",
+    "menu",
+    "store away",
+    "store back",
+    "operator",
+    "fault",
+    "led",
+    "let go",
+    "put back",
+    "name taken",
+    "name free",
 ]
 FACTS = frozenset(
     {"front", "trainer", "placement", "population", "version", "did", "trace", "error", "where"}

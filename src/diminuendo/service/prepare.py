@@ -12,7 +12,7 @@ from diminuendo.privacy.events import Composed, Event
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.randomness.coins import SeededCoins
 from diminuendo.service.keys import TRAINER, make_keys, read_keys
-from diminuendo.service.records import PlacementFacts, PopulationFacts
+from diminuendo.service.records import PlacementFacts, PopulationFacts, read
 from diminuendo.service.site import Site
 from diminuendo.service.store import Store, open_store
 from diminuendo.service.store.put_back import refuse_older
@@ -24,7 +24,11 @@ from diminuendo.service.trainer.made import budget_of, made
 def prepared(site: Site) -> Iterator[str]:
     """Make the site known, and say what is new. What cannot be paid for is refused before anything is made."""
     with open_store(site.store) as store:
-        known = {row.name: msgspec.json.decode(row.facts, type=PlacementFacts) for row in store.placements()}
+        known = {
+            row.name: placed
+            for row in store.placements()
+            if (placed := read(PlacementFacts, row.facts)) is not None
+        }
         refuse_older(store, site.keys / TRAINER)
         _refuse_changes(store, site, known)
         for name, facts in site.populations.items():
@@ -55,7 +59,9 @@ def _placements_of(population: str, placements: dict[str, PlacementFacts]) -> di
 
 def _refuse_changes(store: Store, site: Site, known: dict[str, PlacementFacts]) -> None:
     populations = {
-        name: msgspec.json.decode(facts, type=PopulationFacts) for name, facts in store.populations().items()
+        name: facts
+        for name, written in store.populations().items()
+        if (facts := read(PopulationFacts, written)) is not None
     }
     wrong = list[str]()
     for table, told, before in (

@@ -6,7 +6,6 @@ here. What never changes is read once: menus, lines of ledgers, events.
 
 from __future__ import annotations
 
-import json
 import math
 import threading
 from collections import Counter
@@ -15,10 +14,8 @@ from dataclasses import dataclass, field
 from itertools import pairwise, product
 from typing import TYPE_CHECKING, Any, Protocol
 
-import msgspec
-
 from diminuendo.service.accounts import Account
-from diminuendo.service.records import HeardNote, PlacementFacts, PublicMenu
+from diminuendo.service.records import HeardNote, ItemsChanged, PlacementFacts, PublicMenu, read
 from diminuendo.service.store import STORED_WITHIN, EventRow, LeaseRow, MenuRow, PlacementRow
 
 if TYPE_CHECKING:
@@ -253,7 +250,7 @@ class Public:
 
     def populations(self) -> dict[str, dict[str, Any]]:
         """By name, the facts of each."""
-        return {name: json.loads(facts or b"{}") for name, facts in self._store.populations().items()}
+        return {name: read(dict[str, Any], facts) or {} for name, facts in self._store.populations().items()}
 
     def account(self, population: str) -> Account:
         """What the ledger of a population says."""
@@ -272,7 +269,7 @@ class Public:
         """All of them, in the order in which they were made."""
         rows, now = self._store.placements(), self.now()
         with self._lock:
-            return [self._view(row, now) for row in rows]
+            return [view for row in rows if (view := self._view(row, now)) is not None]
 
     def placement(self, name: str) -> PlacementView | None:
         """The placement of that name, if there is one."""
@@ -283,8 +280,8 @@ class Public:
     def health(self) -> list[Health]:
         """Trainers, then front ends: who was well, how long ago; of each kind those of the last hour, or the last."""
         beats, now = self._store.beats(), self.now()
-        facts = [msgspec.json.decode(row.facts, type=PlacementFacts) for row in self._store.placements()]
-        busy = max((each.allowance + each.tick for each in facts), default=0.0)
+        facts = [read(PlacementFacts, row.facts) for row in self._store.placements()]
+        busy = max((each.allowance + each.tick for each in facts if each is not None), default=0.0)
         known = [Health(name, max(0.0, now - at), busy) for name, (at, _) in sorted(beats.items())]
         found = list[Health]()
         for kind in ("trainer", "front"):
@@ -304,20 +301,21 @@ class Public:
             if name.startswith(kind) and note
         }
 
-    def _view(self, row: PlacementRow, now: float) -> PlacementView:
-        """What is known of a placement, brought up to date."""
+    def _view(self, row: PlacementRow, now: float) -> PlacementView | None:
+        """What is known of a placement, brought up to date; None where its facts cannot be read."""
         number = row.number
         if number not in self._views:
-            facts = msgspec.json.decode(row.facts, type=PlacementFacts)
+            if (facts := read(PlacementFacts, row.facts)) is None:
+                return None
             self._views[number] = PlacementView(row, facts)
             self._menus[number], self._lease[number] = [], 0
         view = self._views[number]
         for event in self._store.events(number, view.events[-1].seq if view.events else 0):
             view.events.append(event)
             if event.kind == "items":
-                change = json.loads(event.body)
-                view.retired |= set(change.get("retire", ()))
-                view.retired -= set(change.get("appear", ()))
+                change = read(ItemsChanged, event.body) or ItemsChanged()
+                view.retired |= set(change.retire)
+                view.retired -= set(change.appear)
         beats = self._store.beats()
         view.waits = bool(beats.get(f"placement {row.name}", (0.0, ""))[1])
         view.stopped = bool(beats.get(f"population {row.population}", (0.0, ""))[1])
@@ -331,8 +329,9 @@ class Public:
         waiting += self._store.menus(view.row.number, last)
         while waiting and waiting[0].effective_at <= now:
             row = waiting.pop(0)
-            view.menu = msgspec.json.decode(row.body, type=PublicMenu)
-            view.history.append(_moment(row, view.menu))
+            if (menu := read(PublicMenu, row.body)) is not None:
+                view.menu = menu
+                view.history.append(_moment(row, menu))
         if view.menu is not None:
             view.rounds, view.heard = max(view.rounds, view.menu.first), view.menu.heard
 

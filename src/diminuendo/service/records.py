@@ -5,9 +5,10 @@ Front ends import this and nothing that is compiled, so that they start fast and
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, TypeVar
 
-from msgspec import Struct, field
+from msgspec import MsgspecError, Struct, field
+from msgspec.json import decode
 
 LEASE_HOLDS, LEASE_LASTS = 0.5, 1.5
 """Seconds: of traffic that a lease of rounds is for, and for which they are leased."""
@@ -165,6 +166,25 @@ class Report(Struct, frozen=True, omit_defaults=True):
     """Rounds among them whose people had all their visits before."""
     types: tuple[int, ...] = ()
     """The types of the people of these rounds, where contexts are public."""
+
+
+class ItemsChanged(Struct, frozen=True):
+    """What an operator wrote down: items that appear or retire, by the shop's names."""
+
+    appear: list[str] = []
+    retire: list[str] = []
+    why: str = ""
+
+
+T = TypeVar("T")
+
+
+def read(kind: type[T], written: bytes | str | None) -> T | None:
+    """What somebody wrote down as JSON; None where it is nothing of that kind: who reads others' too goes on."""
+    try:
+        return None if written is None else decode(written, type=kind)
+    except (MsgspecError, ValueError, RecursionError):
+        return None
 
 
 class Shown(Struct, frozen=True, array_like=True):

@@ -40,6 +40,7 @@ from msgspec import Struct
 
 from diminuendo.errors import InvalidInput
 from diminuendo.service.api.keys import ROLES
+from diminuendo.service.api.unfit import unfit_placement, unfit_population
 from diminuendo.service.records import PlacementFacts, PopulationFacts
 
 STORE = "DIMINUENDO_STORE"
@@ -226,46 +227,12 @@ def _unfit(
         if role not in ROLES:
             yield f"access: roles are {', '.join(ROLES)}; got {role!r}."
     for name, facts in populations.items():
-        for what, good in (
-            ("epsilon", facts.epsilon > 0),
-            ("delta", 0 <= facts.delta < 1),
-            ("visits", facts.visits > 0),
-        ):
-            if not good:
-                yield f"populations.{name}: {what} cannot be {getattr(facts, what)}."
+        yield from (f"populations.{name}: {what}: {said}" for what, said in unfit_population(facts))
     for name, placed in placements.items():
-        yield from (f"placements.{name}: {said}" for said in _unfit_placement(placed, top.populations))
-
-
-def _unfit_placement(facts: PlacementFacts, populations: dict[str, Any]) -> Iterator[str]:
-    names = set(facts.items)
-    if facts.population not in populations:
-        yield f"there is no population {facts.population!r}; there are: {', '.join(populations) or 'none'}."
-    if len(names) < len(facts.items):
-        yield "items: a name stands there twice."
-    if not 1 <= facts.slots <= max(1, len(names)):
-        yield f"slots: from 1 to the number of items, {len(names)}; got {facts.slots}."
-    if facts.people is not None and facts.people < 1:
-        yield f"people: at least 1; got {facts.people}."
-    if facts.retention is not None and facts.retention < 1:
-        yield f"retention: a number of rounds, at least 1; got {facts.retention}."
-    if facts.sample < 1:
-        yield f"sample: of how many people one is learned from, at least 1; got {facts.sample}."
-    for what in ("deadline", "tick", "per_second"):
-        if not getattr(facts, what) > 0:
-            yield f"{what}: more than 0; got {getattr(facts, what)}."
-    if facts.allowance < 0:
-        yield f"allowance: not below 0; got {facts.allowance}."
-    if not 0 < facts.answering <= 1:
-        yield f"answering: a share above 0, at most 1; got {facts.answering}."
-    if not 0 <= facts.heard < 1:
-        yield f"heard: a part of the budget, below 1; got {facts.heard}."
-    for slot, item in facts.pinned.items():
-        if not 0 <= slot < facts.slots or item not in names:
-            yield f"pinned: slot {slot} shows {item!r}; expected a slot below {facts.slots} and one of the items."
-    for several, most in facts.caps:
-        if most < 0 or not set(several) <= names:
-            yield "caps: each is a list of items and how many of them are shown at most."
+        if placed.population not in top.populations:
+            there = ", ".join(top.populations) or "none"
+            yield f"placements.{name}: there is no population {placed.population!r}; there are: {there}."
+        yield from (f"placements.{name}: {what}: {said}" for what, said in unfit_placement(placed))
 
 
 def _hash(told: str, role: str, wrong: list[str]) -> bytes:

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
+from diminuendo.service.api.unfit import EPSILON, MOST
 from diminuendo.service.records import PlacementFacts, PublicMenu
 
 MOST_AT_ONCE = 1000
@@ -91,9 +92,9 @@ class NewPopulation(Struct, frozen=True, forbid_unknown_fields=True):
     """People whose budget is counted together, in one ledger."""
 
     name: Name
-    epsilon: Annotated[float, Meta(gt=0, le=100)] = 1.0
+    epsilon: Annotated[float, Meta(gt=0, le=EPSILON)] = 1.0
     delta: Annotated[float, Meta(ge=0, lt=1)] = 1e-6
-    visits: Annotated[int, Meta(ge=1)] = 1
+    visits: Annotated[int, Meta(ge=1, le=MOST)] = 1
     """How many rounds of one person count, in each of its placements."""
 
 

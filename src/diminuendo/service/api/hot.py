@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from collections.abc import Sequence
@@ -26,8 +27,10 @@ ENCODE = msgspec.json.Encoder().encode
 FIELD_OF = {"full": "wants", "bandit": "payoff", "click": "click"}
 """By feedback the field of an answer that holds it."""
 LONGEST_KEY = 200
-MARKS = re.compile(rb'"(?:[^"\\]|\\.)*+"|[\[\]{},]', re.DOTALL)
-"""In JSON: texts, and what is between values."""
+MARKS = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[\[\]{},]', re.DOTALL)
+"""In JSON: texts, and what is between values. A text that does not end goes on to the end of all: were it no match,
+every quotation mark in it would be tried as the beginning of one."""
+OPENS, CLOSES = (b"[", b"{"), (b"]", b"}")
 
 
 async def decisions(front: Front, name: str, scope: Scope, receive: Receive, send: Send) -> None:
@@ -121,7 +124,7 @@ async def answers(front: Front, scope: Scope, receive: Receive, send: Send) -> N
     arrived = front.clock()  # before anybody waits for anybody
     refused: list[str] = []
     if written.lstrip()[:1] == b"[":
-        many = _rows(written)
+        many = await _rows(written)
         if len(many) > MOST_AT_ONCE:
             raise Problem("size")
         rows: list[AnswerRow] = []
@@ -139,23 +142,39 @@ async def answers(front: Front, scope: Scope, receive: Receive, send: Send) -> N
     await reply(send, 202, NOTHING, b"")
 
 
-def _rows(written: bytes) -> Sequence[bytes | msgspec.Raw]:
-    """The rows of a list. Where it cannot be read as a whole, for what is inside one of them, it is cut at commas."""
+async def _rows(written: bytes) -> Sequence[bytes | msgspec.Raw]:
+    """The rows of a list. Where it cannot be read as a whole, for what is inside one of them, it is cut at commas.
+
+    To cut what is large takes a while: in a thread, so that nobody else waits for it.
+    """
     try:
         return decoded(ROWS, written)
     except Problem:
-        rows, depth, first = list[bytes](), 0, 0
-        for mark in MARKS.finditer(written):
-            opens, closes = mark[0] in (b"[", b"{"), mark[0] in (b"]", b"}")
-            depth += opens - closes
-            if (opens and depth == 1) or (mark[0] == b"," and depth == 1) or (closes and depth == 0):
-                rows.append(written[first : mark.start()])
-                first = mark.end()
-            if depth <= 0:
-                break
-        if depth or written[first:].strip() or len(rows) < 2:
+        if not (rows := await asyncio.to_thread(_cut, written)):
             raise
-        return rows[1:]
+        return rows
+
+
+def _cut(written: bytes) -> list[bytes]:
+    """What is between the commas of a list, whatever it is; nothing where it is no list."""
+    rows, depth, first = list[bytes](), 0, 0
+    for mark in MARKS.finditer(written):
+        kind = mark[0]
+        if kind in OPENS:
+            depth += 1
+            if depth > 1:
+                continue
+        elif kind in CLOSES:
+            depth -= 1
+            if depth > 0:
+                continue
+        elif kind != b"," or depth > 1:
+            continue
+        rows.append(written[first : mark.start()])
+        first = mark.end()
+        if depth <= 0:
+            break
+    return [] if depth or written[first:].strip() else rows[1:]
 
 
 def _row(serving: Serving, written: bytes | msgspec.Raw, arrived: float) -> list[AnswerRow]:

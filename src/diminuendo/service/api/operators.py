@@ -15,10 +15,18 @@ from diminuendo.errors import InvalidInput, StoreUnavailable
 from diminuendo.service.api import bodies
 from diminuendo.service.api.planning import planned
 from diminuendo.service.api.problems import Problem
+from diminuendo.service.api.unfit import Unfit, unfit_placement, unfit_population
 from diminuendo.service.api.wire import Receive, Scope, after, body, decoded, header
 from diminuendo.service.front.front import Front
 from diminuendo.service.front.placement import Placement
-from diminuendo.service.records import PlacementFacts, PlanQuestion, PopulationFacts, PublicMenu
+from diminuendo.service.records import (
+    ItemsChanged,
+    PlacementFacts,
+    PlanQuestion,
+    PopulationFacts,
+    PublicMenu,
+    read,
+)
 from diminuendo.service.store import EventRow, MenuRow
 
 ENCODE = msgspec.json.encode
@@ -99,7 +107,7 @@ def gone(events: list[EventRow]) -> set[str]:
     found = set[str]()
     for event in events:
         if event.kind == "items":
-            change = msgspec.json.decode(event.body, type=bodies.ItemChange)
+            change = read(ItemsChanged, event.body) or ItemsChanged()
             found = (found | set(change.retire)) - set(change.appear)
     return found
 
@@ -127,7 +135,9 @@ async def items(asked: Asked) -> None:
 async def new_population(asked: Asked) -> bodies.Made:
     """A new population, with a ledger of its own."""
     front, said = asked.front, await asked.said(bodies.NewPopulation)
-    facts = ENCODE(PopulationFacts(said.epsilon, said.delta, said.visits))
+    told = PopulationFacts(said.epsilon, said.delta, said.visits)
+    _check(unfit_population(told))
+    facts = ENCODE(told)
     await _made(asked, front.store.add_population, said.name, (facts,))
     kept = (await front.ask(front.store.populations)).get(said.name)
     if kept != facts:
@@ -139,7 +149,7 @@ async def new_population(asked: Asked) -> bodies.Made:
 async def new_placement(asked: Asked) -> bodies.Made:
     """A new placement; refused, before anything is paid, where no learner can be made for it."""
     front, said = asked.front, await asked.said(bodies.NewPlacement)
-    _check(said.facts)
+    _check(unfit_placement(said.facts), "/facts")
     question = await _question(front, said.name, said.facts)
     if question.population is None:
         raise Problem("population")
@@ -162,21 +172,15 @@ async def _question(front: Front, name: str, facts: PlacementFacts) -> PlanQuest
     others = {
         place.name: place.facts
         for place in front.by_name.values()
-        if place.facts.population == facts.population and place.name != name
+        if place.row.population == facts.population and place.name != name
     }
-    population = None if kept is None else msgspec.json.decode(kept, type=PopulationFacts)
-    return PlanQuestion(facts, name, population, others)
+    return PlanQuestion(facts, name, read(PopulationFacts, kept), others)
 
 
-def _check(facts: PlacementFacts) -> None:
+def _check(unfit: Unfit, under: str = "") -> None:
     """What can be told at once to be wrong; the rest is said by the plan."""
-    known = set(facts.items)
-    if len(known) < len(facts.items) or not 1 <= facts.slots <= len(facts.items):
-        raise Problem("field", "/facts/items")
-    if not known >= set(facts.pinned.values()) or not all(0 <= slot < facts.slots for slot in facts.pinned):
-        raise Problem("field", "/facts/pinned")
-    if not all(known >= set(names) for names, _ in facts.caps):
-        raise Problem("field", "/facts/caps")
+    for what, _ in unfit:
+        raise Problem("field", f"{under}/{what}")
 
 
 async def _made(asked: Asked, make: Callable[..., Any], name: str, given: tuple[Any, ...]) -> None:
@@ -232,12 +236,14 @@ async def guarantee(asked: Asked) -> bodies.GuaranteeBody:
 async def plans(asked: Asked) -> bodies.PlanBody:
     """A dry run: what one more placement of these facts would be. Nothing is made, and nothing paid."""
     facts: PlacementFacts = await asked.said(PlacementFacts)
-    _check(facts)
+    _check(unfit_placement(facts))
     return await plan_of(asked.front, "plan", facts)
 
 
 async def plan_of(front: Front, what: Literal["plan", "guarantee"], facts: PlacementFacts) -> bodies.PlanBody:
     """What one more placement of these facts would be, beside those of its population; or only what it promises."""
+    for name, said in unfit_placement(facts):
+        return bodies.PlanBody(None, f"{name}: {said}")
     if what == "guarantee":
         return await planned(PlanQuestion(facts, promise_only=True))
     return await planned(await _question(front, "planned", facts))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from itertools import accumulate
 from typing import Any
@@ -13,6 +12,7 @@ from diminuendo.service.dashboard.html import Html, fill, joined, table
 from diminuendo.service.dashboard.overview import FEEDBACK, now_shown
 from diminuendo.service.dashboard.words import count, epsilon, percent, span, when
 from diminuendo.service.public import Change, PlacementView, Public, worded
+from diminuendo.service.records import read
 
 MOST, FEW, MOST_POINTS = 12, 4, 200
 """Of long lists the last ones are shown."""
@@ -180,7 +180,8 @@ def _published(public: Public, view: PlacementView, account: Account) -> Html:
 
 def _events(view: PlacementView, now: float) -> Html:
     found: list[tuple[float, tuple[object, ...]]] = [
-        (event.at, (event.kind, _said(json.loads(event.body or b"{}")), event.by)) for event in view.events
+        (event.at, (event.kind, _said(read(dict[str, Any], event.body) or {}), event.by))
+        for event in view.events
     ]
     found += [
         (

@@ -5,14 +5,15 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from threading import Lock
 from typing import Any, TypeVar
 
 import msgspec
 
+from diminuendo.errors import StoreUnavailable
 from diminuendo.service.front.names import Names
 from diminuendo.service.front.placement import Placement
 from diminuendo.service.front.serving import Serving
@@ -46,6 +47,7 @@ class Front:
         self._since, self._known = 0.0, 0  # menus of before are known, and placements up to that number
         self._looking = Lock()
         self._parts = (tokens, names)
+        self._unread, self._faults = set[int](), 0  # placements that cannot be read, and how often that was
 
     async def start(self) -> None:
         """Begin: on the loop that serves."""
@@ -101,15 +103,31 @@ class Front:
             found = self.store.now() - time.monotonic() - BEHIND
             if self._offset is None or abs(found - self._offset) > BEHIND:
                 self._offset = found
-            since, versions = self.store.published(self._since)
+            faults, (since, versions) = self._faults, self.store.published(self._since)
             for row in self.store.placements(self._known):  # after that: whatever has a menu is known then
-                place = Placement(self.store, row, self._pool, self.clock)
-                self.serving.placements[row.number] = place
-                self.by_name[row.name] = place
+                with self._by_itself(row.number):
+                    place = Placement(self.store, row, self._pool, self.clock)
+                    self.serving.placements[row.number] = place
+                    self.by_name[row.name] = place
                 self._known = row.number
             for place in list(self.by_name.values()):
-                place.looked(versions.get(place.number, 0), began)
-            self._since = since  # last: what could not be read is asked for again
+                with self._by_itself(place.number):
+                    place.looked(versions.get(place.number, 0), began)
+            if self._faults == faults:  # else it is asked for again: nobody seals to an older key
+                self._since = since
+
+    @contextmanager
+    def _by_itself(self, number: int) -> Iterator[None]:
+        """Whatever cannot be read of a placement takes no other along; it is logged once."""
+        try:
+            yield
+        except StoreUnavailable:
+            raise
+        except Exception as error:
+            self._faults += 1
+            if number not in self._unread:
+                self._unread.add(number)
+                self.log.fault(error)
 
     async def sing(self) -> None:
         """Store an answer that belongs to nobody, as answers are stored, and say that it went well.
@@ -131,7 +149,7 @@ class Front:
         """By population what was spent and its budget, as epsilons: by the menus that are in effect."""
         found = dict[str, tuple[float, ...]]()
         for place, (_, chooser) in self._seen():
-            name = place.facts.population
+            name = place.row.population
             if chooser.menu.spent:
                 found[name] = max(chooser.menu.spent, found.get(name, ()))
         return found

@@ -27,6 +27,8 @@ PATIENCE = 0.25
 """Seconds: whoever needs a lease that is not there waits for it until this long after it was asked for. So a store that
 hangs holds up the first, and nobody who comes later: nor a request for hundreds, each of which would wait. Whoever has
 a name waits as long to be counted."""
+REMEMBERED = 500
+"""Leases whose deadlines are remembered, for requests that are sent again: those of minutes."""
 PAUSE = 0.1
 """Seconds for which the store is not asked again, after it had no round."""
 
@@ -86,6 +88,7 @@ class Rounds:
         self._taken: Taken | None = None
         self._ahead: Taken | None = None
         self._ended: deque[Taken] = deque()
+        self._deadlines: deque[tuple[int, str]] = deque(maxlen=REMEMBERED)  # by first round
         self._asking: asyncio.Task[None] | None = None
         self._not_before = self._asked = 0.0
         self._size, self._counted, self._since = 1, 0, time.monotonic()
@@ -124,6 +127,14 @@ class Rounds:
             return taken
         finally:
             self._waiting -= wanted
+
+    def answer_before(self, number: int) -> str | None:
+        """Until when an answer counts to a round that was shown before, or a little earlier; None: not known here.
+
+        Leases are handed out in the order of rounds and of time, and all last equally long. So where the round's own
+        lease is another front end's, the last one of here that came before it ends no later.
+        """
+        return next((until for first, until in reversed(self._deadlines) if first <= number), None)
 
     async def tidy(self) -> None:
         """End what has expired, and say what became of leases even where nobody comes any more."""
@@ -198,6 +209,7 @@ class Rounds:
             return False
         if count and lease is not None and chooser is not None:
             self._ahead = Taken(lease, chooser, asked, self._deadline)
+            self._deadlines.append((lease.first, self._ahead.answer_before))
             self.leases += 1
         return count == 0 or self._ahead is not None
 

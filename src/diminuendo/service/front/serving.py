@@ -78,8 +78,9 @@ class Serving:
         """For somebody with a name: her visit is counted, durably, before she is shown anything. Where the store does
         not do that soon, she is shown a filler: it may wait for a connection that is dead for much longer.
 
-        A request that is sent again by its key has her round of before, and that of this lease is shown to nobody. With
-        a public sample it has a coin of its own, and where that falls otherwise, she said nothing in her round.
+        A request that is sent again by its key has her round of before, with the deadline that it had, and that of this
+        lease is shown to nobody. Where that deadline is not known here she is shown a filler. With a public sample it
+        has a coin of its own, and where that falls otherwise, she said nothing in her round.
         """
         if not in_sample(place.facts.sample):
             return self._outside(place, type_, excluded)
@@ -95,25 +96,22 @@ class Serving:
         try:
             async with asyncio.timeout(PATIENCE):
                 (counted,) = await self.writer.keep((), (visit,))
-        except (
-            StoreUnavailable,
-            TimeoutError,
-        ):  # it may be counted later: she said nothing in her round then
-            taken.silence(number)
+        except (StoreUnavailable, TimeoutError):  # she may be counted, and answer yet: it is not silent
             return self._filler(place, type_, excluded)
         finally:
             taken.waiting -= 1
         if counted.round != number or not counted.counts:
             taken.silence(number)
+        until = taken.answer_before
         if counted.round != number:
-            before = place.covering(counted.round)
-            if before is None:
+            before, told = place.covering(counted.round), place.rounds.answer_before(counted.round)
+            if before is None or told is None:
                 return self._filler(place, type_, excluded)
-            chooser, chance = before, None
+            chooser, chance, until = before, None, told
         place.decisions += 1
         slate = chooser.slate(counted.round, type_, excluded)
         shown = Shown(place.number, counted.round, chooser.menu.version, counted.counts, slate, type_)
-        return Decision(chooser.written(slate), chance, self._tokens.seal(shown), taken.answer_before)
+        return Decision(chooser.written(slate), chance, self._tokens.seal(shown), until)
 
     def _filler(self, place: Placement, type_: int, excluded: Collection[int]) -> Decision:
         """Where no round can be had: the leading slate, with a token that counts for nothing."""

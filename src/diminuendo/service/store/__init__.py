@@ -42,6 +42,11 @@ if TYPE_CHECKING:  # front ends open stores, and import nothing that is compiled
     from diminuendo.privacy.books import Books
 
 
+Beat = tuple[float, str]
+"""When somebody was well, and a public note."""
+NO_BEAT: Beat = (0.0, "")
+
+
 @dataclass(frozen=True)
 class PlacementRow:
     """One placement, as it was made."""
@@ -295,7 +300,12 @@ class Store(Protocol):
         answers: these by `STORED_WITHIN` at most."""
         ...
 
-    def beats(self) -> dict[str, tuple[float, str]]:
+    def beat_after(self, name: str, note: str, last: Beat) -> float | None:
+        """The same, in one transaction with a look at the last beat of that name: None, and nothing is written, unless
+        it was that one; `NO_BEAT` where there was none."""
+        ...
+
+    def beats(self) -> dict[str, Beat]:
         """Who was well when, last."""
         ...
 

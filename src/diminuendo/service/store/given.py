@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import msgspec
-
 from diminuendo.errors import InvalidInput
-from diminuendo.service.records import Report
+from diminuendo.service.records import Report, read
 from diminuendo.service.store import STORED_WITHIN, AnswerRow, VisitRow
 
 AT_ONCE = 10_000
@@ -55,5 +53,5 @@ def check_lease(count: int, seconds: float) -> None:
 
 
 def report_of(said: bytes | None) -> Report | None:
-    """What a front end said of a lease, as it was kept."""
-    return None if said is None else msgspec.json.decode(said, type=Report)
+    """What a front end said of a lease, as it was kept; nothing where that cannot be read."""
+    return read(Report, said)

@@ -24,11 +24,11 @@ def note(folder: Path, trainer: str, at: float) -> None:
 
 
 def refuse_older(store: Store, folder: Path) -> None:
-    """Refuse a store that does not know how long trainers of this folder were well."""
-    beats = store.beats()
-    for path in sorted(folder.glob(f"{NOTE}*")):
-        noted = float(path.read_text())
-        known, _ = beats.get(unquote(path.name.removeprefix(NOTE)), (0.0, ""))
+    """Refuse a store that does not know how long trainers of this folder were well; they may be running."""
+    found = {path.name: float(path.read_text()) for path in sorted(folder.glob(f"{NOTE}*"))}
+    beats = store.beats()  # after the notes, which follow beats
+    for name, noted in found.items():
+        known, _ = beats.get(unquote(name.removeprefix(NOTE)), (0.0, ""))
         if known < noted:
             raise LedgerDamaged(
                 f"The store is older than what {folder} knows of it, by {noted - known:,.0f} seconds: it was put back "

@@ -14,7 +14,9 @@ from diminuendo.errors import InvalidInput, refuse_copies
 from diminuendo.service.records import Report
 from diminuendo.service.store import (
     DAY,
+    NO_BEAT,
     AnswerRow,
+    Beat,
     Change,
     Counted,
     EventRow,
@@ -261,12 +263,21 @@ class SqliteStore:
     def beat(self, name: str, note: str = "") -> float:
         """Say that somebody is well, with a public note; when that was."""
         with self._file.writing() as at:
-            self._file.execute(
-                "INSERT OR REPLACE INTO beats (name, at, note) VALUES (?, ?, ?)", name, at, note
-            )
+            self._beat(name, at, note)
             return at
 
-    def beats(self) -> dict[str, tuple[float, str]]:
+    def beat_after(self, name: str, note: str, last: Beat) -> float | None:
+        """The same, where the last beat of that name was that one; else nothing is written."""
+        with self._file.writing() as at:
+            if self.beats().get(name, NO_BEAT) != last:
+                return None
+            self._beat(name, at, note)
+            return at
+
+    def _beat(self, name: str, at: float, note: str) -> None:
+        self._file.execute("INSERT OR REPLACE INTO beats (name, at, note) VALUES (?, ?, ?)", name, at, note)
+
+    def beats(self) -> dict[str, Beat]:
         """Who was well when, last."""
         return {name: (at, note) for name, at, note in self._file.rows("SELECT name, at, note FROM beats")}
 

@@ -2,7 +2,8 @@
 
 A process has one connection. What it has written is synced before the call returns, and where it is public together
 with the latest time, so that the clock goes on from there when a wall clock is set back: it never goes backwards, and
-never stands still. What SQLite complains of becomes `StoreUnavailable`, with fixed words.
+never stands still. What SQLite complains of becomes `StoreUnavailable`, with fixed words; so does a file that is not at
+its path any more, since another was put there: what is written to it is lost, and nothing of it is acknowledged.
 """
 
 from __future__ import annotations
@@ -70,11 +71,12 @@ class SqliteFile:
     def __init__(
         self, path: str | Path, wall: Callable[[], float] = time.time, *, moving: bool = False
     ) -> None:
-        self.path = Path(path)
+        self.path, self._whole = Path(path), Path(path).absolute()
         self._lock, self._owner = threading.RLock(), os.getpid()
         self._wall, self._latest, self._ahead = wall, 0.0, 0.0
         try:
             os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))
+            self._opened = _place(self._whole)
         except OSError as error:
             raise InvalidInput(f"Cannot open {path}: {error.strerror}.") from error
         self._db = sqlite3.connect(
@@ -83,6 +85,7 @@ class SqliteFile:
         try:
             with self._alone():
                 self._prepare()
+                self._check_place()
             if (moved := self.moved()) is not None and not moving:
                 raise InvalidInput(
                     f"{path} was moved to {moved.to}; name that store, and begin nothing with this one."
@@ -142,12 +145,26 @@ class SqliteFile:
     def _transaction(self) -> Iterator[None]:
         self._begin()
         try:
+            self._check_place()
             yield
             self._db.execute("COMMIT")
+            self._check_place()  # once more: nothing is acknowledged that was written beside it
         except BaseException:
             if self._db.in_transaction:  # not where SQLite has rolled back itself
                 self._db.execute("ROLLBACK")
             raise
+
+    def _check_place(self) -> None:
+        """Refuse a file that is not the one at its path; a few microseconds."""
+        try:
+            there = _place(self._whole) == self._opened
+        except OSError:
+            there = False
+        if not there:
+            raise StoreUnavailable(
+                f"The file at {self.path} is not the one that was opened: somebody has moved, replaced or deleted it. "
+                "Nothing is written any more. Stop the site, put the newest file back, and start it again."
+            )
 
     def _begin(self) -> None:
         """Be the one who writes; patiently."""
@@ -254,4 +271,11 @@ class SqliteFile:
     def now(self) -> float:
         """What the store's clock says, in seconds."""
         with self._alone():
+            self._check_place()
             return self._time()
+
+
+def _place(path: Path) -> tuple[int, int]:
+    """Which file is at a path."""
+    found = os.stat(path)
+    return found.st_dev, found.st_ino

@@ -31,7 +31,7 @@ from diminuendo.learners.elsewhere import Elsewhere
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.randomness.coins import Coins
 from diminuendo.service.menus import public_menu
-from diminuendo.service.records import HeardNote, PlacementFacts
+from diminuendo.service.records import HeardNote, ItemsChanged, PlacementFacts, read
 from diminuendo.service.store import (
     STORED_WITHIN,
     Change,
@@ -96,14 +96,6 @@ class Kept(msgspec.Struct, array_like=True):
     """... and what was published of it last."""
 
 
-class ItemChange(msgspec.Struct):
-    """An operator's event: items, by the shop's names."""
-
-    appear: list[str] = []
-    retire: list[str] = []
-    why: str = ""
-
-
 class Placement:
     """The learner of one placement, on the ledger of its population."""
 
@@ -124,6 +116,7 @@ class Placement:
         kept whom the learner keeps."""
         self._rehearsals = rehearsals or Rehearsals()
         self.number, self._name, self._made_at = row.number, row.name, row.made_at
+        self._population = row.population
         self._written = written or partial(store.beat, f"placement {row.name}")
         self._store, self._epoch, self._keys, self._ledger, self._marks = store, epoch, keys, ledger, marks
         self.facts = msgspec.json.decode(row.facts, type=PlacementFacts)
@@ -260,10 +253,10 @@ class Placement:
         report, counts = lease.report, np.ones(many, dtype=np.bool_)
         types = np.full(many, -1)
         if report is not None and (lease.reported_at or 0.0) <= deadline:
-            counts[max(0, report.used) :] = False
-            silent = np.array(report.silent, dtype=np.int64) - lease.first
-            counts[silent[(silent >= 0) & (silent < many)]] = False
-            types[: min(many, len(report.types))] = report.types[:many]
+            counts[min(many, max(0, report.used)) :] = False
+            counts[[each - lease.first for each in report.silent if lease.first <= each < lease.end]] = False
+            known = [type_ if 0 <= type_ < 2**31 else -1 for type_ in report.types[:many]]
+            types[: len(known)] = known
         self._door.came(lease.first, counts, types)
         rows = self._store.answers(self.number, lease.first, lease.end)
         answers = self._reader.read(row for row in rows if row.at <= deadline)
@@ -310,7 +303,7 @@ class Placement:
                 self._register(lease)
         if event.kind == "items":
             numbers = {name: item for item, name in enumerate(self.facts.items)}
-            change = msgspec.json.decode(event.body, type=ItemChange)
+            change = read(ItemsChanged, event.body) or ItemsChanged()
             with suppress(InvalidInput):  # of a learner whose items are always the same
                 self.learner.appear([numbers[name] for name in change.appear if name in numbers])
                 self.learner.retire([numbers[name] for name in change.retire if name in numbers])
@@ -352,7 +345,7 @@ class Placement:
             self.number, msgspec.json.encode(menu), version, menu.first, menu.end, int(self._past),
             self._planned(at), sealed, settled, self.facts.tick,
         )  # fmt: skip
-        self._keys.note(self.facts.population, menu.head, self._epoch)
+        self._keys.note(self._population, menu.head, self._epoch)
         self._marks.reached("sealed")
         before = self._keys.of(self.number)  # of whoever leads after this trainer none is among them
         effective = self._store.publish(self._epoch, publication)

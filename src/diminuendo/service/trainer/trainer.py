@@ -2,11 +2,14 @@
 
 Several trainers, on any machines, share the populations of a store (sharing.py). What costs time is what happens: one
 question tells which placements have new leases or events, and the agenda which ones have come to a public moment.
-Where another trainer leads a population, what this one writes of it is refused; it lets go of that one alone.
+Where another trainer leads a population, what this one writes of it is refused; it lets go of that one alone. Of two
+that have the same name, as machines have that were cloned, the one that began later goes on, and the other steps aside
+until nobody has beaten under that name for a while.
 """
 
 from __future__ import annotations
 
+import secrets
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -17,13 +20,13 @@ from diminuendo.errors import LedgerDamaged, StoreUnavailable, Superseded
 from diminuendo.learners.base.kept.engines import Engine
 from diminuendo.randomness.coins import Coins
 from diminuendo.service.log import Log
-from diminuendo.service.store import PlacementRow, Store, put_back
+from diminuendo.service.store import NO_BEAT, PlacementRow, Store, put_back
 from diminuendo.service.trainer.agenda import Agenda
 from diminuendo.service.trainer.halves import read_masters
 from diminuendo.service.trainer.placement import Marks, NoMarks, Placement
 from diminuendo.service.trainer.population import Parts, Population
 from diminuendo.service.trainer.rehearsal import Rehearsals
-from diminuendo.service.trainer.sharing import NOBODY, Sharing
+from diminuendo.service.trainer.sharing import NOBODY, SILENT, Sharing
 from diminuendo.service.trainer.witnesses import LISTENS, STOPPED, Witnesses
 
 POLL, LOOKS, BEAT = 0.05, 1.0, 2.0
@@ -37,7 +40,7 @@ LEAVES = 5.0
 
 
 class Trainer:
-    """One trainer of a store, known by its name: no other may have it at the same time."""
+    """One trainer of a store, known by its name; of several that have the same one works."""
 
     def __init__(
         self,
@@ -46,6 +49,7 @@ class Trainer:
         *,
         name: str = "trainer",
         in_store: bool = False,
+        instance: str = "",
         listens: float = LISTENS,
         coins: Callable[[], Coins | None] = lambda: None,
         marks: Marks | None = None,
@@ -53,9 +57,13 @@ class Trainer:
         engine: Engine | None = None,
     ) -> None:
         """`keys`: the folder of its keys, which is not where the store is. `in_store`: whether their secret halves are
-        in the store, sealed with a master key that lies in the folder. `listens`: seconds from when it leads until it
-        pays for anything. `coins`: for tests. `engine`: where people are kept whom learners keep; without, here."""
+        in the store, sealed with a master key that lies in the folder. `instance`: what tells it from others of its
+        name; drawn, unless given. `listens`: seconds from when it leads until it pays for anything. `coins`: for tests.
+        `engine`: where people are kept whom learners keep; without, here."""
+        self._last = store.beats().get(name, NO_BEAT)  # under its name: it beats on top of that alone
         put_back.refuse_older(store, Path(keys))
+        self._note = f"{WELL} {instance or secrets.token_hex(4)}"
+        self._aside, self._says = False, threading.Lock()
         self.name, self._store, self._folder, self._log = name, store, Path(keys), log or Log()
         self._agenda, self._sharing, self._witnesses = Agenda(), Sharing(name), Witnesses()
         self._parts = Parts(
@@ -123,6 +131,10 @@ class Trainer:
                 "The store does not know any more when this trainer was well: it was put back while it ran. Put the "
                 "newest one back; or begin new populations, with a new store, for people to come."
             )
+        if self._aside or not self._beat:
+            for each in list(self.led.values()):
+                self._let_go(each)
+            return
         if now >= self._looked + LOOKS:
             self._look(now)
         due, until = self._due(now), None
@@ -150,7 +162,8 @@ class Trainer:
                 if time.monotonic() < until:
                     with suppress(Superseded):
                         self._hand_over(population)
-            self._store.beat(self.name)
+            if self._beat and not self._aside:
+                self._store.beat_after(self.name, "", self._last)
 
     # What happened.
 
@@ -194,14 +207,37 @@ class Trainer:
     # Beats.
 
     def _say_well(self) -> None:
-        """Beat, unless the store has forgotten the last one."""
-        last = self._beat  # first: another thread may beat meanwhile
-        self._older = self._older or self._store.beats().get(self.name, (0.0, ""))[0] < last
-        if self._older:
-            return
-        self._beat = self._store.beat(self.name, WELL)
-        with suppress(OSError):  # no room for it: then an earlier time is noted, and it is tried again
-            put_back.note(self._folder, self.name, self._beat)
+        """Beat, unless the store has forgotten the last one, or somebody else beats under this name."""
+        with self._says:
+            if self._aside and self._others():
+                return
+            at = self._store.beat_after(self.name, self._note, self._last)
+            if at is None:
+                self._hear()
+                # who begins goes first; and its own note is there where the store could not say that it was kept
+                self._aside = bool(self._beat) and self._last[1] != self._note
+                if self._aside:
+                    self._log.say("name taken", trainer=self.name)
+                return
+            if self._aside:
+                self._aside, self._before, self._looked = False, None, 0.0
+                self._log.say("name free", trainer=self.name)
+            self._last, self._beat = (at, self._note), at
+            with suppress(OSError):  # no room for it: then an earlier time is noted, and it is tried again
+                put_back.note(self._folder, self.name, at)
+
+    def _hear(self) -> None:
+        """Who beat last under its name, and whether the store has forgotten a later time."""
+        found = self._store.beats().get(self.name, NO_BEAT)
+        self._older = self._older or found[0] < self._last[0]
+        if found[0] >= self._last[0]:
+            self._last = found
+
+    def _others(self) -> bool:
+        """Whether somebody else of its name may still be there."""
+        self._hear()
+        at, note = self._last
+        return self._older or (bool(note) and self._store.now() < at + SILENT)
 
     # Who leads what.
 

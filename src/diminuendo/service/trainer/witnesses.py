@@ -12,6 +12,7 @@ from collections.abc import Mapping
 
 import msgspec
 
+from diminuendo.service.records import read
 from diminuendo.service.store import Store
 
 FRONT_ENDS = "front"
@@ -40,10 +41,9 @@ class Witnesses:
         for name, (at, note) in beats.items():
             if name.startswith(FRONT_ENDS) and self._read.get(name) != at:
                 self._read[name] = at
-                try:
-                    self._seen[name] = msgspec.json.decode(note or "{}", type=Seen)
-                except msgspec.MsgspecError:  # of another version, or no front end of ours
-                    self._seen.pop(name, None)
+                self._seen[name] = (
+                    read(Seen, note) or {}
+                )  # nothing of another version, or of no front end of ours
 
     def of(self, placement: str) -> set[tuple[int, str]]:
         """Versions and heads of a placement that somebody has seen."""

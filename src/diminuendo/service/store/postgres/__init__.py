@@ -17,7 +17,9 @@ import msgspec
 from diminuendo.errors import InvalidInput, StoreUnavailable, refuse_copies
 from diminuendo.service.records import Report
 from diminuendo.service.store import (
+    NO_BEAT,
     AnswerRow,
+    Beat,
     Change,
     Counted,
     EventRow,
@@ -231,11 +233,25 @@ class PostgresStore:
             self._settle()
         return float(at)
 
+    def beat_after(self, name: str, note: str, last: Beat) -> float | None:
+        """The same, where the last beat of that name was that one; else nothing is written."""
+
+        async def beat(db: Db) -> float | None:
+            await db.execute("SELECT diminuendo.tick()")  # one at a time
+            found = await db.fetch("SELECT at, note FROM diminuendo.beats WHERE name = $1", name)
+            if (tuple(found[0]) if found else NO_BEAT) != last:
+                return None
+            return float(await db.fetchval("SELECT diminuendo.beat($1, $2)", name, note))
+
+        at = self._server.writing(beat)
+        self._settle()
+        return at
+
     def _settle(self) -> None:
         """Wait until everybody who writes now has done so."""
         self._server.rows("SELECT diminuendo.settle()")
 
-    def beats(self) -> dict[str, tuple[float, str]]:
+    def beats(self) -> dict[str, Beat]:
         """Who was well when, last."""
         found = self._server.rows("SELECT name, at, note FROM diminuendo.beats")
         return {name: (at, note) for name, at, note in found}

@@ -1,0 +1,118 @@
+"""Facts that cannot be are refused by the site's file and by the API alike, and what may be is refused by neither."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from diminuendo.errors import InvalidInput
+from diminuendo.service.api import operators
+from diminuendo.service.api.bodies import PlanBody
+from diminuendo.service.records import PlacementFacts, PlanQuestion, PopulationFacts
+from diminuendo.service.site import read_site
+from tests.service.site import ITEMS, Site
+
+BUDGETS: dict[str, list[float]] = {
+    "epsilon": [0, -1, 1e308],
+    "delta": [-1e-9, 1, 2],
+    "visits": [0, -1, 10**20],
+}
+FACTS: dict[str, list[Any]] = BUDGETS | {
+    "items": [["a", "a", "b"]],
+    "slots": [0, 5],
+    "people": [0, -5, 10**30],
+    "retention": [0, -1, 10**20],
+    "sample": [0, -3, 10**20],
+    "deadline": [0, -1, 1e300, 1e-300],
+    "tick": [0, -1, 1e300, 1e-300],
+    "allowance": [-100, 1e300],
+    "per_second": [0, -5, 1e300],
+    "answering": [0, 2],
+    "heard": [-1, 1, 2],
+    "pinned": [{"0": "kiwi"}, {"7": "plum"}],
+    "caps": [[[["kiwi"], 1]], [[["plum"], -1]]],
+}
+"""Values that cannot be, by field."""
+GOOD: dict[str, Any] = {"population": "people", "items": list(ITEMS), "slots": 2, "feedback": "click"}
+
+
+def toml(told: Any) -> str:
+    """A value of a site's file."""
+    if isinstance(told, dict):
+        return "{" + ", ".join(f"{key} = {toml(value)}" for key, value in told.items()) + "}"
+    if isinstance(told, list):
+        return "[" + ", ".join(map(toml, told)) + "]"
+    return repr(told).replace("'", '"')
+
+
+def site_file(folder: Path, population: dict[str, Any], placement: dict[str, Any]) -> Path:
+    tables = {"[populations.people]": population, "[placements.home]": placement}
+    lines = [
+        line
+        for table, told in tables.items()
+        for line in (table, *(f"{key} = {toml(value)}" for key, value in told.items()))
+    ]
+    (folder / "site.toml").write_text("\n".join(lines))
+    return folder / "site.toml"
+
+
+@pytest.mark.parametrize(("field", "given"), [(field, each) for field in FACTS for each in FACTS[field]])
+def test_a_site_file_refuses_it(tmp_path: Path, field: str, given: Any) -> None:
+    with pytest.raises(InvalidInput, match=rf"placements.home: .*{field}"):
+        read_site(site_file(tmp_path, {}, GOOD | {field: given}))
+    if field in BUDGETS:
+        with pytest.raises(InvalidInput, match=rf"populations.people: .*{field}"):
+            read_site(site_file(tmp_path, {field: given}, GOOD))
+
+
+@pytest.mark.parametrize(
+    "field", ["deadline", "tick", "allowance", "per_second", "answering", "heard", "delta"]
+)
+@pytest.mark.parametrize("given", ["nan", "inf"])
+def test_a_site_file_refuses_what_is_no_number(tmp_path: Path, field: str, given: str) -> None:
+    path = site_file(tmp_path, {}, GOOD | {field: math.pi})
+    path.write_text(path.read_text().replace(str(math.pi), given))
+    with pytest.raises(InvalidInput, match=field):
+        read_site(path)
+
+
+def test_the_api_refuses_it_and_names_the_field(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    site = Site(tmp_path)
+
+    async def planned(question: PlanQuestion) -> PlanBody:
+        return PlanBody({"sentence": "a promise"})
+
+    monkeypatch.setattr(operators, "planned", planned)
+
+    async def work() -> None:
+        async def make(what: str, body: Any) -> Any:
+            return await site.ask("POST", f"/v1/{what}", body, key="operate")
+
+        for field, several in FACTS.items():
+            for given in several:
+                wrong = GOOD | {field: given}
+                found = await make("placements", {"name": "home", "facts": wrong})
+                assert (found.problem, found.json["pointer"]) == ("field", f"/facts/{field}"), (field, given)
+                assert (await make("plans", wrong)).json["pointer"] == f"/{field}"
+        for field, several in BUDGETS.items():
+            for given in several:
+                found = await make("populations", {"name": "guests", field: given})
+                assert (found.problem, found.json["pointer"]) == ("field", f"/{field}"), (field, given)
+        assert (await make("placements", {"name": "home", "facts": GOOD})).status == 201
+
+    site.run(work)
+
+
+def test_every_number_of_the_facts_is_among_them() -> None:
+    """A new field has a check of its own, or is left out here and says why."""
+    told = {
+        field.name
+        for kind in (PlacementFacts, PopulationFacts)
+        for field in msgspec.structs.fields(kind)
+        if field.type in (int, float, int | None)
+    }
+    assert told <= FACTS.keys()
