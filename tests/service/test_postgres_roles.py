@@ -22,7 +22,8 @@ from diminuendo.service.store import Counted, VisitRow, open_store
 from diminuendo.service.store.postgres import server
 from diminuendo.service.store.postgres.rights import CALLED, READ
 from diminuendo.service.store.postgres.roles import make_roles
-from diminuendo.service.store.postgres.schema import PRIVATE, PUBLIC, SHOWN, STEPS, WITHIN
+from diminuendo.service.store.postgres.schema import PRIVATE, PUBLIC, SHOWN, WITHIN
+from diminuendo.service.store.postgres.steps import STEPS
 from tests.kit.postgres import Server
 from tests.kit.slow import mostly_slow
 from tests.service.store_contract import ANNA, BUDGET, FIRST_MENU, SECRET, answered, begun, placement, said

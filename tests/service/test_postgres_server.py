@@ -21,8 +21,8 @@ from diminuendo.service.records import Report
 from diminuendo.service.store import AnswerRow, Counted, VisitRow, open_store
 from diminuendo.service.store.led import Led
 from diminuendo.service.store.postgres import PostgresStore, server, shown
-from diminuendo.service.store.postgres.schema import STEPS
 from diminuendo.service.store.postgres.server import Db
+from diminuendo.service.store.postgres.steps import STEPS
 from tests.kit import postgres
 from tests.kit.postgres import Server
 from tests.service.store_contract import ANNA, FIRST_MENU, answered, begun, said

@@ -24,7 +24,7 @@ class Led(NamedTuple):
     """... and the last of those, which names all before it."""
 
     def knows(self, lines: int, last: bytes) -> Self:
-        """The same, when so many lines have been read or written."""
+        """The same, when that many lines have been read or written."""
         return self._replace(lines=lines, last=last)
 
     def check(self, epoch: int, line: bytes | None) -> None:
