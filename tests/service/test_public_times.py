@@ -32,7 +32,7 @@ from tests.kit.slow import mostly_slow
 from tests.service.site import CONFIG, KEYS
 from tests.service.world import ITEMS, KINDS, TICK, World, repeat_noise
 
-ALLOWANCE, TICKS, RETIRE = 8, 48, 30
+ALLOWANCE, TICKS, RETIRE = 8, 56, 34
 """Ticks that a trainer may take; that are played; and the one at which items retire."""
 EACH = ("", "/menu", "/releases")
 HEARD = msgspec.structs.replace(KINDS["totals"], epsilon=4.0, heard=0.4)
@@ -173,7 +173,7 @@ def menus_are_shown_when_they_are_ready(patch: pytest.MonkeyPatch) -> None:
     def at_once(self: Placement, at: float) -> float:
         return math.ceil(self._store.now() / self.facts.tick) * self.facts.tick
 
-    patch.setattr(Placement, "_effective", at_once)
+    patch.setattr(Placement, "_planned", at_once)
 
 
 def leases_are_gone_with_what_was_published(patch: pytest.MonkeyPatch) -> None:
