@@ -14,8 +14,8 @@ FASTEST = 1e6
 """Decisions a second."""
 MOST = 10**12
 """People, rounds, visits."""
-EPSILON = 100.0
-"""Of a population or a placement: more promises nothing."""
+EPSILON = 1e6
+"""Of a population or a placement. Far less promises nothing; trials of the service itself ask for next to no noise."""
 
 Unfit = Iterator[tuple[str, str]]
 """Fields, and what is expected of each; nothing where all is well."""

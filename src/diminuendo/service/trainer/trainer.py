@@ -193,10 +193,11 @@ class Trainer:
             self._agenda.put(number, 0.0)
 
     def _read_rows(self) -> None:
-        self._rows = {row.number: row for row in self._store.placements()}
-        self._numbers = {name: [] for name in self._store.populations()}
-        for row in self._rows.values():
-            self._numbers[row.population].append(row.number)
+        rows = {row.number: row for row in self._store.placements()}
+        numbers = {name: list[int]() for name in self._store.populations()}
+        for row in rows.values():
+            numbers[row.population].append(row.number)
+        self._rows, self._numbers = rows, numbers  # both or neither: the store may be away in between
 
     def _write_time(self) -> float:
         """A time before which nothing is written later; one for all that is done in a step."""
