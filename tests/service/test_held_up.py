@@ -18,7 +18,7 @@ from diminuendo.service.front.names import Names
 from diminuendo.service.front.serving import Serving
 from diminuendo.service.front.tokens import Tokens
 from diminuendo.service.front.writer import Writer
-from diminuendo.service.records import PublicMenu, Said, Shown
+from diminuendo.service.records import Said, Shown
 from diminuendo.service.store import AnswerRow
 from diminuendo.service.trainer.keys import Keys
 from diminuendo.service.trainer.placement import STALE, Placement
@@ -73,8 +73,7 @@ def test_a_key_is_kept_as_long_as_front_ends_may_have_used_it(
     trainer = world.trainer(world.store, marks)
     trainer.step()
     world.front.clear()
-    for row in world.store.menus(1):
-        front.menus[row.version] = msgspec.json.decode(row.body, type=PublicMenu)
+    front.look()
     world.time += 4_000.0
     first = world.store.lease(1, 4, TICK, None)  # and so it is time for another snapshot
 

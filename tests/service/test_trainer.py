@@ -104,8 +104,7 @@ def test_who_else_is_stored_with_an_answer_does_not_make_it_late(
     trainer, front = world.trainer(world.store), world.front.pop(1)
     trainer.step()
     world.time += TICK
-    for row in world.store.menus(1):
-        front.menus[row.version] = msgspec.json.decode(row.body, type=PublicMenu)
+    front.look()
     lease = world.store.lease(1, 10, TICK, None)
     assert lease is not None
     front.per_tick = 0
@@ -160,8 +159,7 @@ def test_a_longer_lease_settles_those_after_it(tmp_path: Path, monkeypatch: pyte
     trainer.step()
     world.front.clear()
     world.time += TICK
-    for row in world.store.menus(1):
-        front.menus[row.version] = msgspec.json.decode(row.body, type=PublicMenu)
+    front.look()
     leases = [world.store.lease(1, 10, seconds, None) for seconds in (8 * TICK, TICK)]
     for lease in leases:
         assert lease is not None

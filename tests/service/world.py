@@ -176,8 +176,7 @@ class Front:
 
     def tick(self) -> None:
         store, time = self.world.store, self.world.time
-        for row in store.menus(self.number, max(self.menus, default=0)):
-            self.menus[row.version] = msgspec.json.decode(row.body, type=PublicMenu)
+        self.look()
         due = [each for each in self.late if each[0] <= time]
         self.late = [each for each in self.late if each[0] > time]
         store.put([AnswerRow(self.number, number, self.sealed(said), at) for at, number, said in due])
@@ -187,6 +186,11 @@ class Front:
             self.fillers += self.per_tick
             return
         self.report = self.show(lease)
+
+    def look(self) -> None:
+        """Read the menus that are new."""
+        for row in self.world.store.menus(self.number, max(self.menus, default=0)):
+            self.menus[row.version] = msgspec.json.decode(row.body, type=PublicMenu)
 
     def sealed(self, said: bytes) -> bytes:
         number, key = self.menus[max(self.menus)].seal.split(":")
