@@ -92,7 +92,7 @@ bench: .venv-bench/installed  ## ours, the peers and the floor in one run, as ra
 	.venv-bench/bin/python -m benchmarks --out benchmarks/results
 
 # Interrupted, it goes on where it stopped. Real streams that are not ours to hand on are in the folder DIMINUENDO_DATA.
-numbers: .venv/developing  ## every measured table and picture of README and docs, over 100 seeds; about an hour on two cores
+numbers: .venv/developing  ## every measured table and picture of README and docs, over 100 seeds; an hour or two on two cores
 	$(BIN)/python -m measurements
 
 paper-figures: .venv/developing  ## every figure as PDF, SVG and PNG, with its numbers as JSON, in out/paper-figures; measures nothing

@@ -24,7 +24,7 @@ import numpy as np
 
 from benchmarks.report import Disagreement, Part, verdict
 from diminuendo.privacy.budget import Budget
-from diminuendo.privacy.events import Columns, Event, Gaussian, Selections, to_json
+from diminuendo.privacy.events import Event, Gaussian, NormalColumns, Selections, to_json
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.types import Floats
 
@@ -90,7 +90,7 @@ def _draws(_: float) -> Event:
 
 
 def _columns(rho: float) -> Event:
-    return Columns(0, (rho,) * BATCHES)
+    return NormalColumns(0, (rho,) * BATCHES)
 
 
 KINDS: dict[str, Callable[[float], Event]] = {

@@ -6,7 +6,6 @@ python examples/one_release.py [out/one-release.png]
 
 from __future__ import annotations
 
-import math
 import sys
 from pathlib import Path
 from typing import Any
@@ -17,14 +16,19 @@ from matplotlib.figure import Figure
 
 import diminuendo as dim
 from diminuendo.learners.overlap.belief import of_singles
-from diminuendo.privacy import Budget, Ledger
-from diminuendo.privacy.events import ContinuousGaussian
+from diminuendo.privacy import Budget, Ledger, calibrate
 from diminuendo.randomness import SecretRandomness
 from diminuendo.simulate.figures.style import COLOURS, FAINT, INK, style, write
-from diminuendo.sums import Clip, StoredPeople, equal
+from diminuendo.sums import Clip
+from diminuendo.sums.batch import csr_rows
+from diminuendo.sums.chains.cost import release_cost, squared_shifts
+from diminuendo.sums.chains.people.answers import Group
+from diminuendo.sums.chains.people.entries import Entries
+from diminuendo.sums.chains.people.frozen import FrozenPeople
+from diminuendo.sums.chains.release import ChainRelease
 from diminuendo.types import Floats
 
-PEOPLE, SLOTS, EPSILON, DELTA, SINGLES, SEED = 400, 3, 1.0, 1e-6, 0.6, 2
+PEOPLE, SLOTS, EPSILON, DELTA, SINGLES, SEED = 400, 3, 1.0, 1e-6, 0.6, 1
 TASTES = {
     "Alien": (0.85, 0.1, 0.1),
     "Dune": (0.75, 0.05, 0.1),
@@ -55,11 +59,17 @@ def release(seed: int = SEED) -> dict[str, Any]:
     """The whole release; seeded, so for simulation only. Shares of people, step by step."""
     people = dim.People(dim.NoisyOr(), wishes())
     budget, clip = Budget(EPSILON, DELTA, accountant="continuous-gaussian"), Clip()
-    ledger, cost = Ledger(budget), ContinuousGaussian(math.sqrt(budget.limit))
-    stored = StoredPeople(people.n_items, schedule=equal(PEOPLE, 1), ledger=ledger, clip=clip)
-    stored.add_rows(people.matrices[0], batch=0)
-    sigmas = stored.sigmas(np.array([[1]]), cost, SINGLES)
-    asked, secret = stored.release(0, [1], sigmas), SecretRandomness(dim.SeededCoins(seed))
+    ledger, secret = Ledger(budget), SecretRandomness(dim.SeededCoins(seed))
+    shifts, rho = squared_shifts(people.n_items, clip), float(budget.limit) / 2 * (1 - 2.0**-48)
+    sigmas = (
+        calibrate.gaussian_sigma(rho * SINGLES, shifts[0]),
+        calibrate.gaussian_sigma(rho * (1 - SINGLES), shifts[1]),
+    )
+    paid = ledger.bought(release_cost([1], shifts, sigmas, "people"), "people", "one chain")
+    stored, everything = Entries(people.n_items, 1, clip.ceiling), np.ones(people.n_items)
+    stored.add_rows(*csr_rows(people.matrices[0], people.n_items), 0, np.zeros(PEOPLE, dtype=np.int64))
+    frozen = FrozenPeople(map(Group, stored.answers(np.array([1]))), clip, everything)
+    asked = ChainRelease(frozen, paid, sigmas, everything)
     unit = PEOPLE * clip.ticks  # what all of them could add to one number
     owners = np.repeat(np.arange(PEOPLE), np.diff(asked.starts))
 

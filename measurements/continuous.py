@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
@@ -12,9 +12,11 @@ from joblib import Parallel, delayed
 
 from diminuendo.cli.screen import progress_bars
 from diminuendo.continuous import total_value
+from diminuendo.simulate.task import code_version
 from examples.continuous import BENT, BUDGET, CHANNELS, EPSILONS, ROUNDS, WAYS, best_value, ratio, visitors
-from measurements.results import rounded
+from measurements.results import ROOT, rounded
 
+EXAMPLE = ROOT / "examples" / "continuous.py"
 OPEN = "boosted, not private"
 PEOPLE = cache(visitors)
 Run = tuple[str, int]
@@ -32,22 +34,17 @@ def earns(cell: str, seed: int) -> float:
     return ratio(people, seed, epsilon=float(epsilon), **WAYS[way])
 
 
-def measure(
-    path: Path, seeds: int, jobs: int, say: Callable[[str], None]
-) -> tuple[dict[str, list[float]], dict[str, float]]:
+def measure(path: Path, seeds: int, jobs: int) -> tuple[dict[str, list[float]], dict[str, float]]:
     """All cells over these seeds, and what learning nothing earns; finished runs are kept in the file, line by line."""
-    done = finished(path)
-    if any((cell, 0) in done and done[cell, 0] != earns(cell, 0) for cell in CELLS):
-        say("continuous: seed 0 earns something else than it did; all its runs are done again.")
-        path.unlink()
-        done = {}
+    sources = f"{code_version()} {hashlib.sha256(EXAMPLE.read_bytes()).hexdigest()[:12]}"
+    done = finished(path, sources)
     left = [(cell, seed) for seed in range(seeds) for cell in CELLS if (cell, seed) not in done]
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a") as file, progress_bars() as bars:
         tick = bars(f"{len(left):,} runs", len(left))
         for run, value in Parallel(n_jobs=jobs, return_as="generator_unordered")(map(delayed(_one), left)):
             done[run] = value
-            file.write(json.dumps([*run, value]) + "\n")
+            file.write(json.dumps([sources, *run, value]) + "\n")
             file.flush()
             tick(1)
     cells = {cell: rounded(done[cell, seed] for seed in range(seeds)) for cell in CELLS}
@@ -61,13 +58,14 @@ def _one(run: Run) -> tuple[Run, float]:
     return run, earns(*run)
 
 
-def finished(path: Path) -> dict[Run, float]:
-    """The runs in a file; a line that was cut off when it was being written does not count."""
+def finished(path: Path, sources: str) -> dict[Run, float]:
+    """The runs of these sources in a file; a line that was cut off when it was being written does not count."""
     found: dict[Run, float] = {}
     for line in path.read_text().splitlines() if path.exists() else ():
         try:
-            cell, seed, value = json.loads(line)
+            made_by, cell, seed, value = json.loads(line)
         except ValueError:
             continue
-        found[cell, seed] = value
+        if made_by == sources:
+            found[cell, seed] = value
     return found

@@ -86,6 +86,15 @@ TABLE = (
     _with_contexts("contexts-entry", "msweb-entry --context entry"),
     _with_contexts("contexts-labels", "taste-labels --context group"),
     _with_contexts("contexts-chance", "taste-labels --context chance"),
+    _from_file("held-out-retail", "retail"),
+    _from_file("held-out-jester5k", "jester5k"),
+    _from_file("held-out-uk-accidents", "uk-accidents", PLACES),
+    _from_file("held-out-payoffs-retail", "retail", PAYOFFS),
+    _from_file("held-out-payoffs-jester5k", "jester5k", PAYOFFS),
+    _from_file("held-out-payoffs-uk-accidents", "uk-accidents", PLACES, PAYOFFS),
+    _from_file("held-out-clicks-retail", "retail", CLICKS),
+    _from_file("held-out-clicks-jester5k", "jester5k", CLICKS),
+    _from_file("held-out-clicks-uk-accidents", "uk-accidents", PLACES, CLICKS),
     Entry(
         "paper-constants",
         "diminuendo simulate msweb --learners fi-dp,paper,streeter-golovin,random "

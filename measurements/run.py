@@ -1,18 +1,15 @@
 """Runs entries: literally the command that is printed, with a folder of its own in which finished runs are kept.
 
-An entry that was interrupted goes on where it stopped. Finished runs are known by stream, setting and version of the
-package, not by its code. So before they are used again, seed 0 is run once more: where it earns something else, the
-learner is not what it was, and all runs of that folder are thrown away.
+An entry that was interrupted goes on where it stopped. Finished runs are known by stream, setting and the package's
+sources: where a source has changed, they are not used again.
 """
 
 from __future__ import annotations
 
 import json
 import shlex
-import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from math import inf
@@ -24,7 +21,6 @@ from diminuendo.audit.finding import share
 from diminuendo.cli.simulate import DEMO_EPSILONS, DEMO_LEARNERS
 from diminuendo.simulate.figures.earned import curves
 from diminuendo.simulate.figures.prices import PriceCurve
-from diminuendo.simulate.store import read_rows
 from diminuendo.simulate.sweeps import simulate
 from diminuendo.streams import msweb
 from measurements import continuous
@@ -59,11 +55,6 @@ def measure(entry: Entry, seeds: int, jobs: int, say: Say) -> Kept:
 
 def _simulated(entry: Entry, seeds: int, jobs: int, say: Say) -> Kept:
     folder = OUT / entry.name
-    if kept := first_payoffs(folder):
-        fresh = first_payoffs_now(entry)
-        if any(fresh.get(key, payoff) != payoff for key, payoff in kept.items()):
-            say(f"{entry.name}: seed 0 earns something else than it did; all its runs are done again.")
-            shutil.rmtree(folder)
     typed(entry.command(seeds), "--out", str(folder), jobs=jobs)
     found = simulation(folder, entry.command(seeds), seeds)
     return replace(found, drawn=over_time(folder, seeds)) if entry.name == "demo" else found
@@ -93,25 +84,7 @@ def cell(run: Mapping[str, Any]) -> str:
     return run["learner"] if epsilon is None else f"{run['learner']} {epsilon:g}"
 
 
-def first_payoffs(folder: Path) -> dict[str, float]:
-    """What seed 0 earned in the finished runs of a folder."""
-    tables = [read_rows(path) for path in (folder / "results.parquet", *(folder / "rows").glob("*.parquet"))]
-    rows = [row for table in tables if table is not None for row in table.to_pylist()]
-    return {cell(row): row["mean_payoff"] for row in rows if row["seed"] == 0}
-
-
-def first_payoffs_now(entry: Entry) -> dict[str, float]:
-    """What seed 0 earns, run anew."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "simulation.json"
-        if " demo " in entry.typed:  # which always writes a report
-            typed(entry.command(1), "--out", folder, quiet=True)
-        else:
-            typed(entry.command(1), "--json", str(path), "--time-limit", "1", jobs=1, quiet=True)
-        return {cell(found): found["mean_payoff"] for found in json.loads(path.read_text())["results"]}
-
-
-def typed(command: str, *more: str, jobs: int | None = None, quiet: bool = False) -> None:
+def typed(command: str, *more: str, jobs: int | None = None) -> None:
     """Run a command as it is printed, and options that decide where and how, but nothing of what comes out."""
     words = shlex.split(command)
     assert words[0] == "diminuendo", command
@@ -121,7 +94,6 @@ def typed(command: str, *more: str, jobs: int | None = None, quiet: bool = False
         [sys.executable, "-m", *words, *more],
         cwd=ROOT,
         stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL if quiet else None,
         check=False,
     )
     if ran.returncode:
@@ -129,7 +101,7 @@ def typed(command: str, *more: str, jobs: int | None = None, quiet: bool = False
 
 
 def _continuous(entry: Entry, seeds: int, jobs: int, say: Say) -> Kept:
-    cells, facts = continuous.measure(OUT / f"{entry.name}.jsonl", seeds, jobs, say)
+    cells, facts = continuous.measure(OUT / f"{entry.name}.jsonl", seeds, jobs)
     return Kept(entry.command(seeds), seeds, cells, facts)
 
 

@@ -7,6 +7,7 @@ from. The environment variable DIMINUENDO_DATA names the folder that has them.
 from __future__ import annotations
 
 import argparse
+import hashlib
 import sys
 from collections.abc import Callable
 from functools import partial
@@ -17,7 +18,8 @@ import numpy as np
 from scipy import sparse
 
 from benchmarks.pickups import FOLDER, PICKUPS, uber
-from diminuendo import NoisyOr, People
+from diminuendo import BestMatch, NoisyOr, People
+from diminuendo.objectives import Family
 from diminuendo.streams import read_baskets, read_ratings
 from diminuendo.streams.synthetic import taste_groups
 
@@ -29,7 +31,7 @@ FILES = Path("out") / "streams"
 
 
 class MissingData(Exception):
-    """A file with real people is not on this machine."""
+    """A file with real people is not on this machine, or is not the one that was measured."""
 
 
 class Recipe(NamedTuple):
@@ -37,6 +39,8 @@ class Recipe(NamedTuple):
 
     make: Callable[[], People]
     source: Path | None = None
+    sha256: str | None = None
+    """The checksum of the source, where results are only comparable if it is exactly this file."""
 
 
 def groceries() -> People:
@@ -52,6 +56,14 @@ def movielens(top: int) -> People:
     return People(NoisyOr(), sparse.csr_array(everything[:, popular]), name=f"movielens-{top}")
 
 
+def held_out(file: str, family: Family, sha256: str) -> Recipe:
+    """A stream on which no constant was chosen. tests/reference/README.md says how its file was made."""
+    source = FOLDER / "heldout" / file
+    return Recipe(
+        lambda: People(family, sparse.load_npz(source), name=file.partition(".")[0]), source, sha256
+    )
+
+
 RECIPES = {
     "groceries": Recipe(groceries, GROCERIES),
     "uber-20000": Recipe(partial(uber, 20_000), PICKUPS),
@@ -59,16 +71,33 @@ RECIPES = {
     "movielens-300": Recipe(partial(movielens, 300), MOVIELENS),
     "taste-groups-50000": Recipe(partial(taste_groups, 50_000)),
     "taste-groups-300000": Recipe(partial(taste_groups, 300_000, 50)),
+    "retail": held_out(
+        "retail.noisy-or.npz", NoisyOr(), "a74ae7e18601e1de68d763d549e39f2f001f5831dbba0f4f5c723f84a9d2e745"
+    ),
+    "jester5k": held_out(
+        "jester5k.noisy-or.npz", NoisyOr(), "d35fc759de6d21a20f135b68486707648b9394327cf6e79de1d5946c918bc45a"
+    ),
+    "uk-accidents": held_out(
+        "uk_accidents.best-match.npz",
+        BestMatch(),
+        "aa2bb2cebedd7a0bfcb55ce85377c4c1761401044705d5f815e4826cf4f933c4",
+    ),
 }
 """Streams by the names of their files."""
 
 
 def write_stream(name: str, path: Path) -> Path:
     """Write the stream to a file that ends in .npz: row = person, column = item."""
-    make, source = RECIPES[name]
+    make, source, sha256 = RECIPES[name]
     if source is not None and not source.is_file():
+        file = source.relative_to(FOLDER) if source.is_relative_to(FOLDER) else source.name
         raise MissingData(
-            f"{name} is made from {source.name}; set DIMINUENDO_DATA to a folder that has it, "
+            f"{name} is made from {file}; set DIMINUENDO_DATA to a folder that has it, "
+            "see tests/reference/README.md."
+        )
+    if source is not None and sha256 and hashlib.sha256(source.read_bytes()).hexdigest() != sha256:
+        raise MissingData(
+            f"{source} is another file than the one that was measured, whose sha256 begins with {sha256[:12]}; "
             "see tests/reference/README.md."
         )
     (matrix,) = make().matrices

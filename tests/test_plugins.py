@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from diminuendo.audit import EFFORTS, audit
 from diminuendo.audit.faults import fault_called
 from diminuendo.audit.pathwise import pathwise
 from diminuendo.contract import CHECKS, cases_of, releases
+from diminuendo.contract.slates import check_coins_that_fail_for_a_while_lose_nothing
 from diminuendo.errors import InvalidInput, UnknownName
 from diminuendo.experts import EXPERTS, Hedge
 from diminuendo.extend import ExactSum, register
@@ -36,11 +38,8 @@ from tests.kit.pages import blocks
 from tests.kit.plugins import plugins_forgotten
 
 ROOT = Path(__file__).parents[1]
-(TEMPLATE,) = (
-    block.text
-    for block in blocks(ROOT / "docs" / "how-to" / "your-own-learner.md")
-    if block.file == "popular.py"
-)
+HOW_TO = ROOT / "docs" / "how-to" / "your-own-learner.md"
+TEMPLATE, DRAWN = (block.text for block in blocks(HOW_TO) if block.file in ("popular.py", "drawn.py"))
 BROKEN = (ROOT / "tests" / "kit" / "broken_learners.py").read_text()
 
 
@@ -204,6 +203,7 @@ def test_a_replay_is_the_loop_where_answers_are_late_and_people_come_again(popul
     people = dim.open_stream("taste-groups")[:200]
     rng = np.random.default_rng(4)
     late = np.where(rng.random(200) < 0.2, NEVER, rng.integers(8, size=200))
+    late = np.where(np.arange(200) + late < 200, late, NEVER)  # the loop ends before these answers come
     persons = rng.integers(120, size=200)
     setting = Setting(people.n_items, 3, 200, "full", 20.0, visits=2, patience=6)
     replayed, looped = (popular.for_setting(setting, coins=dim.SeededCoins(5)) for _ in range(2))
@@ -331,6 +331,32 @@ def test_who_is_silent_forgets_or_releases_at_the_end_fails_contract_and_audit(
     assert all(re.search(why, each) for each in (*said, found.unfit[name]))
     for check in new:
         check(cases_of(LEARNERS["popular"])[0])
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: str(check.__name__))
+def test_the_page_s_learner_without_a_menu_keeps_the_contract(folder: Path, check: Any) -> None:
+    (folder / "drawn.py").write_text(DRAWN)
+    assert load(str(folder / "drawn.py")) == ["drawn"]
+    for case in cases_of(LEARNERS["drawn"]):
+        check(case)
+
+
+def test_words_that_are_taken_twice_in_a_draw_fail_the_contract(folder: Path) -> None:
+    once = "rng = np.random.default_rng(self.frame.public.take(2))"
+    assert once in DRAWN
+    twice = "rng = np.random.default_rng([self.frame.public.take(1)[0] for _ in range(2)])"
+    (folder / "drawn.py").write_text(DRAWN.replace(once, twice))
+    load(str(folder / "drawn.py"))
+    (case,) = cases_of(LEARNERS["drawn"])
+    with pytest.raises(AssertionError, match="not equal"):
+        check_coins_that_fail_for_a_while_lose_nothing(case)
+
+
+def test_the_page_installs_what_its_commands_need() -> None:
+    text = HOW_TO.read_text()
+    optional = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    assert not any("pytest" in needed for needed in optional["all"])
+    assert "pip install '.[all]' pytest" in text[: text.index("pytest --diminuendo")]
 
 
 def test_the_audit_finds_it_without_its_noise(popular: Any) -> None:

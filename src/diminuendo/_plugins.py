@@ -122,7 +122,7 @@ class Table(MutableMapping[str, Thing], Generic[Thing]):
         self._things[name], self.origins[name] = thing, origin
 
     def fingerprint(self, name: str) -> str:
-        """A hash of the source of what has that name; "" where it is ours, whose source the version tells."""
+        """A hash of the source of what has that name; "" where it is ours."""
         origin = self.origins.get(name)
         return "" if origin is None else origin.fingerprint()
 

@@ -7,30 +7,42 @@
 An answer may be sent any number of times and counts once, so whatever fails on the way is tried again. A decision for
 somebody who has a name uses up one of her visits: it is asked for under a name of its own, and again under the same
 one. What is sent is padded, so that its length does not tell how much she said.
+
+Answers that the service refused, or that could not be sent, are logged when that happens (logger `diminuendo.client`)
+and counted (`refused`, `lost`); `flush` and `close` raise.
 """
 
 from __future__ import annotations
 
 import http.client
 import json
-import queue
+import logging
+import operator
+import ssl
 import threading
 import time
 import urllib.parse
 import uuid
+from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Self
 
-from diminuendo.errors import InvalidInput, ServiceRefused, ServiceUnreachable
+from diminuendo.errors import DiminuendoError, InvalidInput, ServiceRefused, ServiceUnreachable
 
-TOGETHER = 100
-"""Answers that are sent in one request, at most."""
+TOGETHER, MOST_BYTES = 100, 1 << 20
+"""Answers that are sent in one request, and their bytes, at most; one answer is sent whatever its length."""
+MOST_WAITING = 10_000
+"""Answers that wait to be sent, at most. Others are lost meanwhile: they are logged and counted, and `flush` raises."""
 PADDED = 256
 """Bodies are a multiple of this many bytes long."""
 FIRST_WAIT, LONGEST_WAIT = 0.05, 5.0
 """Seconds between tries: the first time, and at most."""
+IDLE = 4.0
+"""Seconds after which a connection that nobody used is closed: `diminuendo serve` closes it after 5."""
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -58,18 +70,30 @@ class Client:
         timeout: float = 10.0,
         patience: float = 60.0,
         pause: float = 0.05,
+        decision_timeout: float = 1.0,
     ) -> None:
-        """`patience`: seconds for which a request is tried again; `pause`: seconds for which answers are gathered."""
+        """Times are in seconds. `timeout`: how long one try may take. `patience`: how long requests are tried again.
+        `decision_timeout`: the same for `decide`, as a page waits for it. `pause`: for how long answers are gathered.
+        """
         parts = urllib.parse.urlsplit(address)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise InvalidInput("A service has an address such as http://127.0.0.1:8080.")
         self._secure, self._host, self._port = parts.scheme == "https", parts.hostname, parts.port
         self._prefix, self._key = parts.path.rstrip("/"), key
         self._timeout, self._patience, self._pause = timeout, patience, pause
-        self._connections: queue.SimpleQueue[http.client.HTTPConnection] = queue.SimpleQueue()
-        self._waiting: list[dict[str, Any]] = []
+        self._decision_timeout = decision_timeout
+        self._idle: deque[tuple[float, http.client.HTTPConnection]] = (
+            deque()
+        )  # the last one used is the first reused
+        self._waiting: deque[bytes] = deque()
         self._changed = threading.Condition()
-        self._sending, self._closed, self._failed = 0, False, ""
+        self._sending, self._closed, self._full = 0, False, False
+        self._stopped = threading.Event()
+        self.refused = 0
+        """Answers that the service refused: to send them again would change nothing."""
+        self.lost = 0
+        """Answers that could not be sent: the service was away for too long, or too many waited."""
+        self._told, self._reason = (0, 0), ""
         self._sender: threading.Thread | None = None
 
     def __repr__(self) -> str:
@@ -78,8 +102,12 @@ class Client:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *failure: object) -> None:
-        self.close()
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        try:
+            self.close()
+        except (ServiceRefused, ServiceUnreachable):  # it was logged; an error from before it goes on
+            if error is None:
+                raise
 
     # Decisions.
 
@@ -91,20 +119,26 @@ class Client:
         context: Mapping[str, str] | None = None,
         exclude: Iterable[str] | None = None,
     ) -> Shown:
-        """What to show one person. `person`: who she is, where she may come several times."""
+        """What to show one user. `person`: who it is; refused without it where several rounds of one user count.
+        `ServiceUnreachable` after `decision_timeout`: show something of your own."""
         name, without = None if person is None else str(person), None if exclude is None else list(exclude)
         told = {"person": name, "context": context, "exclude": without}
         body = {name: value for name, value in told.items() if value is not None}
-        found = self._decisions(placement, body, named=person is not None)
-        return found[0]
+        return self._decisions(placement, body, self._decision_timeout, named=person is not None)[0]
 
     def decide_many(self, placement: str, count: int) -> list[Shown]:
-        """What to show the next `count` people of whom nothing is known, such as for pages that are made beforehand."""
-        return self._decisions(placement, {"count": count}, named=False)
+        """What to show the next `count` users of whom nothing is known, such as for pages that are made beforehand.
 
-    def _decisions(self, placement: str, body: dict[str, Any], *, named: bool) -> list[Shown]:
+        Refused where several rounds of one user count: there each decision needs to know whose it is.
+        """
+        return self._decisions(placement, {"count": count}, self._patience, named=False)
+
+    def _decisions(
+        self, placement: str, body: dict[str, Any], patience: float, *, named: bool
+    ) -> list[Shown]:
         path = f"/v1/placements/{urllib.parse.quote(placement, safe='')}/decisions"
-        reply = json.loads(self._request("POST", path, body, key=str(uuid.uuid4()) if named else None))
+        key = str(uuid.uuid4()) if named else None
+        reply = json.loads(self._request(path, _written(body), patience, key=key))
         several = reply.get("decisions", [reply])
         return [_shown(one) for one in several]
 
@@ -119,17 +153,26 @@ class Client:
         wants: Sequence[str] | Mapping[str, float] | None = None,
     ) -> None:
         """What she said: the slot that she clicked first, if any; or a payoff; or what she wants. Returns at once."""
+        if not isinstance(token, str):
+            raise InvalidInput(f"token: expected the text that came with the slate; got {_kind(token)}.")
         said: dict[str, Any] = {"token": token}
         if payoff is not None:
-            said["payoff"] = payoff
+            said["payoff"] = _number("payoff", payoff)
         elif wants is not None:
-            said["wants"] = dict(wants) if isinstance(wants, Mapping) else list(wants)
+            said["wants"] = _wants(wants)
         else:
-            said["click"] = click
+            said["click"] = None if click is None else _slot(click)
+        row = _written(said)
         with self._changed:
             if self._closed:
                 raise InvalidInput("This client was closed; make another.")
-            self._waiting.append(said)
+            if len(self._waiting) >= MOST_WAITING:
+                if not self._full:
+                    _log.error("%d answers wait to be sent; those that come now are lost.", MOST_WAITING)
+                self._full = True
+                self._count(0, 1, f"{MOST_WAITING:,} answers waited already")
+                return
+            self._waiting.append(row)
             if self._sender is None:
                 self._sender = threading.Thread(target=self._send, name="answers", daemon=True)
                 self._sender.start()
@@ -137,98 +180,230 @@ class Client:
 
     def erase(self, token: str) -> None:
         """Forget what was answered with that token, and take no answer with it any more."""
-        self._request("POST", "/v1/erasures", {"token": token})
+        self._request("/v1/erasures", _written({"token": token}), self._patience)
 
-    def flush(self) -> None:
-        """Wait until all answers so far are acknowledged; raises if some were refused, or could not be sent."""
+    def flush(self, timeout: float | None = None) -> None:
+        """Wait until all answers so far are acknowledged, at most `timeout` seconds; without, as long as `patience`.
+
+        Raises `ServiceUnreachable` where some still wait or were lost since the last time, and `ServiceRefused` where
+        some were refused.
+        """
         with self._changed:
-            self._changed.wait_for(lambda: not self._waiting and not self._sending)
-            failed, self._failed = self._failed, ""
-        if failed:
-            raise ServiceUnreachable(failed)
+            self._changed.wait_for(
+                lambda: not self._waiting and not self._sending,
+                self._patience if timeout is None else timeout,
+            )
+            waiting = len(self._waiting) + self._sending
+            refused, lost = self.refused - self._told[0], self.lost - self._told[1]
+            self._told = self.refused, self.lost
+        found = [
+            f"{many:,} answers {what}"
+            for many, what in (
+                (waiting, "still wait to be sent"),
+                (lost, "could not be sent"),
+                (refused, "were refused"),
+            )
+            if many
+        ]
+        if found:
+            reason = f" The last reason: {self._reason}." if refused or lost else ""
+            raise (ServiceUnreachable if waiting or lost else ServiceRefused)(f"{'; '.join(found)}.{reason}")
 
-    def close(self) -> None:
-        """Send what is left, and let go of the service."""
+    def close(self, timeout: float | None = None) -> None:
+        """Send what is left, as `flush` does, and let go of the service. What still waits then is lost."""
         try:
-            self.flush()
+            self.flush(timeout)
         finally:
             with self._changed:
-                self._closed = True
+                first, self._closed = not self._closed, True
+                left = len(self._waiting)
+                self._waiting.clear()
                 self._changed.notify_all()
-            while not self._connections.empty():
-                self._connections.get().close()
+            self._stopped.set()
+            if first and left:
+                self._count(0, left, "the client was closed")
+                _log.error("The client was closed while %d answers waited; they are lost.", left)
+            while self._idle:
+                self._idle.pop()[1].close()
 
     def _send(self) -> None:
-        """Answers as they come, in groups, until the client is closed."""
+        """Answers as they come, in groups, until the client is closed. Nothing ends it but that."""
         while True:
             with self._changed:
                 self._changed.wait_for(lambda: self._waiting or self._closed)
                 if self._closed:
                     return
-            time.sleep(self._pause)
+            self._stopped.wait(self._pause)
             with self._changed:
-                group, self._waiting = self._waiting[:TOGETHER], self._waiting[TOGETHER:]
-                self._sending = len(group)
-            try:
-                self._request("POST", "/v1/answers", group)
-            except (ServiceRefused, ServiceUnreachable) as error:
-                self._failed = f"Of {len(group)} answers some or all were not taken: {error}"
+                group, size = list[bytes](), 0
+                while self._waiting and len(group) < TOGETHER:
+                    size += len(self._waiting[0])
+                    if group and size > MOST_BYTES:
+                        break
+                    group.append(self._waiting.popleft())
+                self._sending, self._full = len(group), False
+            if group:
+                self._send_group(group)
             with self._changed:
                 self._sending = 0
                 self._changed.notify_all()
 
+    def _send_group(self, group: list[bytes]) -> None:
+        many, why = 0, ""
+        try:
+            status, content = self._tried("/v1/answers", b"[" + b",".join(group) + b"]", self._patience)
+            if status >= 300:
+                rows, why = _refusal(status, content)
+                many = min(rows, len(group)) or len(group)
+        except Exception as error:  # whatever it is, the next group is sent
+            why = str(error) if isinstance(error, DiminuendoError) else type(error).__name__
+            self._count(0, len(group), why)
+            _log.error("%d answers could not be sent: %s", len(group), why)
+        if many:
+            self._count(many, 0, why)
+            _log.error("%d of %d answers were refused: %s", many, len(group), why)
+
+    def _count(self, refused: int, lost: int, reason: str) -> None:
+        with self._changed:
+            self.refused += refused
+            self.lost += lost
+            self._reason = reason.rstrip(".")
+
     # One request, tried again as long as patience lasts.
 
-    def _request(self, method: str, path: str, body: Any, *, key: str | None = None) -> bytes:
-        text = json.dumps(body, separators=(",", ":")).encode()
+    def _request(self, path: str, text: bytes, patience: float, *, key: str | None = None) -> bytes:
+        status, content = self._tried(path, text, patience, key=key)
+        if status >= 300:
+            raise ServiceRefused(_refusal(status, content)[1])
+        return content
+
+    def _tried(self, path: str, text: bytes, patience: float, *, key: str | None = None) -> tuple[int, bytes]:
         headers = {"Content-Type": "application/json"}
         if self._key:
             headers["Authorization"] = f"Bearer {self._key}"
         if key is not None:
             headers["Idempotency-Key"] = key
         padded = text + b" " * (-len(text) % PADDED)
-        until, wait = time.monotonic() + self._patience, FIRST_WAIT
+        until, wait = time.monotonic() + patience, FIRST_WAIT
         while True:
+            left = max(min(self._timeout, until - time.monotonic()), 1e-3)
             try:
-                status, content = self._once(method, path, padded, headers)
+                status, content = self._once(path, padded, headers, left)
             except (OSError, http.client.HTTPException):
                 status, content = 503, b""
-            if status < 300:
-                return content
             if status not in (429, 502, 503, 504):
-                raise ServiceRefused(f"The service refused with {status}: {_title(content)}")
-            if time.monotonic() + wait > until:
+                return status, content
+            if time.monotonic() + wait > until or self._stopped.wait(wait):
                 raise ServiceUnreachable("The service could not be reached, or could not store anything.")
-            time.sleep(wait)
             wait = min(2 * wait, LONGEST_WAIT)
 
-    def _once(self, method: str, path: str, body: bytes, headers: dict[str, str]) -> tuple[int, bytes]:
+    def _once(self, path: str, body: bytes, headers: dict[str, str], timeout: float) -> tuple[int, bytes]:
+        """One try. Servers close connections that nobody used for a while, and tell it to whoever uses them next: where
+        one ends before a reply begins, the request is sent once more, at once and over a new one. It may be heard twice
+        then: an answer counts once, a decision for somebody with a name has a key, and any other uses up a round.
+        """
+        connection = self._reused()
+        if connection is not None:
+            try:
+                return self._over(connection, path, body, headers, timeout)
+            except (ConnectionError, ssl.SSLEOFError, ssl.SSLZeroReturnError, http.client.CannotSendRequest):
+                pass
         kind = http.client.HTTPSConnection if self._secure else http.client.HTTPConnection
-        connection: http.client.HTTPConnection
+        return self._over(kind(self._host, self._port, timeout=timeout), path, body, headers, timeout)
+
+    def _over(
+        self,
+        connection: http.client.HTTPConnection,
+        path: str,
+        body: bytes,
+        headers: dict[str, str],
+        timeout: float,
+    ) -> tuple[int, bytes]:
         try:
-            connection = self._connections.get_nowait()
-        except queue.Empty:
-            connection = kind(self._host, self._port, timeout=self._timeout)
-        try:
-            connection.request(method, self._prefix + path, body, headers)
+            if connection.sock is not None:
+                connection.sock.settimeout(timeout)
+            connection.request("POST", self._prefix + path, body, headers)
             reply = connection.getresponse()
             content = reply.read()
         except BaseException:
             connection.close()
             raise
-        self._connections.put(connection)
+        if connection.sock is not None and not self._closed:
+            self._idle.append((time.monotonic(), connection))
+        else:  # the server says that it is the last reply
+            connection.close()
         return reply.status, content
+
+    def _reused(self) -> http.client.HTTPConnection | None:
+        """The connection that was used last, if that was not long ago; older ones are closed."""
+        with self._changed:
+            while self._idle and self._idle[0][0] < time.monotonic() - IDLE:
+                self._idle.popleft()[1].close()
+            return self._idle.pop()[1] if self._idle else None
+
+
+def _refusal(status: int, content: bytes) -> tuple[int, str]:
+    """How many rows of a list a problem document is about, 0 for all of them; and what it says in general, as nothing
+    of what was sent is in it."""
+    rows, title = set[str](), "no reason was given."
+    try:
+        said = json.loads(content)
+        title = str(said["title"])
+        if said.get("pointer"):
+            title += f" ({said['pointer']})"
+        elif refused := [str(each).split("/") for each in said.get("refused", ())]:  # each is /row/field
+            rows = {row for _, row, *_ in refused}
+            title += f" ({', '.join(sorted({field for _, _, *fields in refused for field in fields[:1]}))})"
+    except (ValueError, KeyError, TypeError, AttributeError):
+        pass
+    return len(rows), f"The service refused with {status}: {title}"
+
+
+def _written(body: dict[str, Any]) -> bytes:
+    try:
+        return json.dumps(body, separators=(",", ":"), default=str).encode()
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidInput(f"{', '.join(body)}: JSON cannot say this ({type(error).__name__}).") from None
+
+
+def _kind(value: object) -> str:
+    """What was given, without its value."""
+    return f"a value of type {type(value).__name__}"
+
+
+def _slot(click: Any) -> int:
+    """Whole numbers of any library."""
+    try:
+        if isinstance(click, bool):
+            raise TypeError
+        return operator.index(click)
+    except TypeError:
+        raise InvalidInput(f"click: expected a slot, 0, 1, .., or None; got {_kind(click)}.") from None
+
+
+def _number(field: str, value: Any) -> float:
+    """Numbers of any library; True is 1."""
+    try:
+        found = float("nan") if isinstance(value, (str, bytes, bytearray)) else float(value)
+    except (TypeError, ValueError, OverflowError):
+        found = float("nan")
+    if not abs(found) < float("inf"):
+        raise InvalidInput(f"{field}: expected a finite number from 0 to 1; got {_kind(value)}.")
+    return found
+
+
+def _wants(wants: Any) -> list[str] | dict[str, float]:
+    if isinstance(wants, Mapping):
+        names, found = list(wants), {str(name): _number("wants", weight) for name, weight in wants.items()}
+        if all(isinstance(name, str) for name in names):
+            return found
+    elif not isinstance(wants, (str, bytes)) and isinstance(wants, Iterable):
+        names = list(wants)
+        if all(isinstance(name, str) for name in names):
+            return [str(name) for name in names]
+    raise InvalidInput(f"wants: expected names of items as texts, or weights by name; got {_kind(wants)}.")
 
 
 def _shown(one: dict[str, Any]) -> Shown:
     before = datetime.fromisoformat(one["answer_before"]).timestamp()
     return Shown(tuple(one["slate"]), one["token"], before, one.get("propensity"))
-
-
-def _title(content: bytes) -> str:
-    """What a problem document says in general; nothing of what was sent is in it."""
-    try:
-        said = json.loads(content)
-        return f"{said['title']} ({said['pointer']})" if said.get("pointer") else str(said["title"])
-    except (ValueError, KeyError, TypeError, AttributeError):
-        return "no reason was given."

@@ -34,6 +34,10 @@ class WrongFeedback(DiminuendoError, TypeError):
     """`observe` was given a kind of feedback that this learner does not read."""
 
 
+class UserCodeStopped(DiminuendoError, RuntimeError):
+    """The code of a user raised what is no Exception, such as SystemExit; whatever learner asked it is broken."""
+
+
 class UnknownEvent(DiminuendoError, ValueError):
     """A privacy cost that an accountant has no rule for; it is refused rather than guessed."""
 
@@ -65,6 +69,11 @@ class Superseded(DiminuendoError, RuntimeError):
 class StoreUnavailable(DiminuendoError, RuntimeError):
     """The store cannot be asked or written to now: its disk is full, it is held, or away. Nothing was written."""
 
+    def __init__(self, message: str = "", why: str = "") -> None:
+        """`why`: the reason in fixed words, one of service/store/reasons.py."""
+        super().__init__(message)
+        self.why = why
+
 
 def refuse_copies(what: object) -> NoReturn:
     """What may be in one process once is not pickled, nor copied by Python's copy: its `__getstate__` is this."""
@@ -72,6 +81,10 @@ def refuse_copies(what: object) -> NoReturn:
         f"{type(what).__name__} is private and is not copied: a copy would publish again for nothing. Make another one "
         "where it is needed, or snapshot() what learns and restore() it with the same ledger."
     )
+
+
+class NoSignal(UserWarning):
+    """What a learner has published is what it would be if nobody answered in time; said once by each learner."""
 
 
 class OutOfRange(UserWarning):

@@ -92,11 +92,13 @@ class Decision:
     """(slot, item) where this round was chosen by a coin in order to learn; a public fact."""
     propensity: float | None = None
     """With what probability this slate was shown, where that is public: given all that was published before and the
-    rounds so far. None where it would tell what is secret, where people may exclude items, and where a deal of before a
-    restart goes on."""
+    rounds so far. None if it would reveal private state, if exclusions are enabled, or if the assignment was made
+    before a restart."""
     life: int = field(default=0, repr=False)
     """Names the learner that chose, from its making or restoring on. After a crash rounds are counted from the last
     snapshot, and a number alone would name two people's rounds."""
+    empty: tuple[int, ...] = field(default=(), repr=False)
+    """The slots that show nothing, rising. With `slate` they make up the row, so `row_of` needs nobody else's."""
 
     @property
     def ticket(self) -> Ticket:
@@ -112,7 +114,8 @@ class Decision:
         """
         kept = _read({name: getattr(self, name) for name in FIELDS}, LARGEST_LIFE)
         facts = {"round": kept.round, "slate": kept.slate, "probe": kept.probe, "propensity": kept.propensity}
-        return json.dumps(facts | {"life": f"{kept.life:016x}"}, separators=(",", ":"))
+        empty = {"empty": kept.empty} if kept.empty else {}
+        return json.dumps(facts | {"life": f"{kept.life:016x}"} | empty, separators=(",", ":"))
 
     @classmethod
     def from_json(cls, text: str | bytes | Mapping[str, Any]) -> Decision:
@@ -139,14 +142,14 @@ def sound(decision: object) -> Decision:
     if not isinstance(decision, Decision):
         raise InvalidInput(f"Give the decision that choose() returned; got {type(decision).__name__}.")
     number, life = decision.round, decision.life
-    plain = type(number) is type(life) is int and type(decision.slate) is tuple
+    plain = type(number) is type(life) is int and type(decision.slate) is type(decision.empty) is tuple
     if plain and 0 <= life <= LARGEST_LIFE:
         return decision
     return _read({name: getattr(decision, name) for name in FIELDS}, LARGEST_LIFE)
 
 
-FIELDS = ("round", "slate", "probe", "propensity", "life")
-_OPTIONAL = {"probe", "propensity"}
+FIELDS = ("round", "slate", "probe", "propensity", "life", "empty")
+_OPTIONAL = {"probe", "propensity", "empty"}
 
 
 def _read(record: Mapping[str, Any], largest_life: int) -> Decision:
@@ -154,8 +157,8 @@ def _read(record: Mapping[str, Any], largest_life: int) -> Decision:
     names = set(record)
     if not set(FIELDS) - _OPTIONAL <= names <= set(FIELDS):
         raise InvalidInput(
-            f"A decision has the fields {', '.join(FIELDS)}, and no others; only {' and '.join(sorted(_OPTIONAL))} may "
-            "be left out."
+            f"A decision has the fields {', '.join(FIELDS)}, and no others; only {', '.join(sorted(_OPTIONAL))} may be "
+            "left out."
         )
     number = _whole(record["round"], LARGEST_KEPT)
     if number is None:
@@ -167,6 +170,11 @@ def _read(record: Mapping[str, Any], largest_life: int) -> Decision:
     if probe is not None and (probed is None or len(probed) != 2):
         raise InvalidInput(
             "The probe of a decision is a slot and an item, or nothing, as choose() returned it."
+        )
+    empty = _several(record.get("empty", ()))
+    if empty is None or list(empty) != sorted(set(empty)):
+        raise InvalidInput(
+            "The empty slots of a decision are a rising list of slots, as choose() returned it."
         )
     chance = record.get("propensity")
     known = isinstance(chance, (int, float, np.floating)) and not isinstance(chance, bool)
@@ -180,6 +188,7 @@ def _read(record: Mapping[str, Any], largest_life: int) -> Decision:
         None if probed is None else (probed[0], probed[1]),
         None if chance is None else float(chance),
         _life(record["life"], largest_life),
+        empty,
     )
 
 

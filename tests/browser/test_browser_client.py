@@ -29,6 +29,8 @@ class Shop:
     def __init__(self, api: Api) -> None:
         self._api = api
         self.asked: list[str] = []
+        self.keys: list[bytes | None] = []
+        """Of decisions, their Idempotency-Keys."""
         self.lengths: set[int] = set()
         self.away = 0
         """So many requests are answered with 503."""
@@ -43,6 +45,8 @@ class Shop:
             return
         if scope["type"] == "http" and scope["method"] == "POST":
             self.asked.append(path)
+            if path != "/answer":
+                self.keys.append(dict(scope["headers"]).get(b"idempotency-key"))
             self.lengths |= {int(dict(scope["headers"])[b"content-length"])}
             if self.away:
                 self.away -= 1
@@ -176,6 +180,9 @@ def test_where_rounds_differ_it_waits_for_the_service(tab: Browser, site: Site) 
         assert seen == [(names(row), True) for row in ((0, 1), (1, 2), (2, 3))]
         shop.away = 2
         assert visit(tab) == (names((0, 1)), True), "tried again"
+        assert shop.keys[3:] == [shop.keys[3]] * 3, "under the same key"
+        assert None not in shop.keys
+        assert len(set(shop.keys)) == 4, "each decision has its own"
         shop.away = 4
         assert visit(tab) == (["quince", "apple"], False), "a filler"
         opened(tab, port, "hers")

@@ -38,7 +38,7 @@ from diminuendo.privacy import Budget, Ledger
 from diminuendo.privacy.events import Laplace
 from diminuendo.randomness import SecretRandomness
 from diminuendo.streams import from_places, from_ratings, read
-from diminuendo.sums import Clip, PrivateSum, StoredPeople, equal
+from diminuendo.sums import Clip, PrivateSum, equal
 from diminuendo.sums.chains.running import RunningChains
 from diminuendo.sums.chains.weights import running_weights
 from diminuendo.sums.gamma_tree import GammaTree
@@ -47,6 +47,7 @@ from diminuendo.types import Decision
 from tests.contracts.test_learner_contract import cases
 from tests.kit.families import specimens
 from tests.kit.slow import VARIANTS
+from tests.kit.stored import PeopleByHand
 
 NUMBER, WHOLE, TEXT = 17.123456789, 17123456789, "prawns-in-aspic"
 TELLING = ("17.12", "1712345", "17123", TEXT)
@@ -268,7 +269,7 @@ def test_sums() -> None:
     normal = Ledger(Budget(9.0, 1e-6, accountant="continuous-gaussian"))
     total = PrivateSum(size, schedule=plan, cost=Budget(0.5, 1e-6).share(), ledger=ledger)
     cells = PrivateSum(size, schedule=plan, cost=Laplace(0.1), ledger=pure, clip=Clip("cell"), name="cells")
-    stored = StoredPeople(size, schedule=plan, ledger=ledger)
+    stored = PeopleByHand(size, schedule=plan, ledger=ledger)
     chains = RunningChains(size, 2, schedule=plan, weights=running_weights(plan, 2, Clip()), ledger=normal)
     chains.ask([3, 1], batch=0)
     counts = PrivateCounts(cost=Laplace(1.0), ticks=1, ledger=pure)
@@ -281,13 +282,9 @@ def test_sums() -> None:
         lambda said: total.add(said, [0]),
         lambda said: total.add([0.5], said),
         total.add_rows,
-        total.collector().add,
         lambda said: cells.add(said, [1]),
         lambda said: cells.add([1.0], said),
         cells.add_rows,
-        lambda said: stored.add(said, batch=0),
-        lambda said: stored.add(said, [1], batch=0),
-        lambda said: stored.add_rows(said, batch=0),
         lambda said: begun.row(1, said, secret),
         lambda said: chains.add(said, no_gains, batch=0),
         lambda said: chains.add(np.full(size, 0.5), lambda starts, items: always(said), batch=0),

@@ -23,6 +23,7 @@ from diminuendo import FAMILIES, LEARNERS, Learner, People, SeededCoins, Setting
 from diminuendo.errors import OutOfRange
 from diminuendo.learners import OverlapGreedy, OverlapSums
 from diminuendo.privacy import Budget, Ledger, Unit
+from diminuendo.randomness import Coins
 from diminuendo.streams import taste_groups
 from diminuendo.types import Decision, FeedbackKind
 
@@ -70,29 +71,33 @@ def digest(*parts: Any) -> str:
 def played(name: str, feedback: FeedbackKind, people: People, *, visits: int = 1) -> dict[str, str]:
     """The hashes of one learner on one stream."""
     setting = Setting(people.n_items, min(SLOTS, people.n_items - 1), ROUNDS, feedback, visits=visits)
-    guarantee, more = made(name, setting).guarantee, dict[str, Any]()
-    if 0 < guarantee.epsilon < np.inf:
-        accountant: Accounting = "pure" if guarantee.delta == 0 else ACCOUNTANTS.get(name, "zcdp")
-        more["ledger"] = Ledger(Budget(50.0, guarantee.delta, Unit(visits), accountant))
-    found = _seen(made(name, setting, **more), feedback, people, visits)
-    if more:
-        lines = [
-            json.dumps(entry.body())
-            for part in ("charges", "drawn")
-            for entry in getattr(more["ledger"], part)
-        ]
+    ledger = ledger_for(name, setting)
+    more: dict[str, Any] = {} if ledger is None else {"ledger": ledger}
+    found = seen(made(name, setting, **more), feedback, people, visits)
+    if ledger is not None:
+        lines = [json.dumps(entry.body()) for part in ("charges", "drawn") for entry in getattr(ledger, part)]
         found["ledger"] = digest("\n".join(lines).encode())
     return found
 
 
-def made(name: str, setting: Setting, **more: Any) -> Learner:
-    """A learner with seeded coins."""
+def ledger_for(name: str, setting: Setting) -> Ledger | None:
+    """A ledger that such a learner can be paid for on, if it promises anything."""
+    guarantee = made(name, setting).guarantee
+    if not 0 < guarantee.epsilon < np.inf:
+        return None
+    accountant: Accounting = "pure" if guarantee.delta == 0 else ACCOUNTANTS.get(name, "zcdp")
+    return Ledger(Budget(50.0, guarantee.delta, Unit(setting.visits), accountant))
+
+
+def made(name: str, setting: Setting, coins: Coins | None = None, **more: Any) -> Learner:
+    """A learner, with seeded coins unless others are given."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", OutOfRange)  # the paper's constants for so few rounds
-        return LEARNERS[name].for_setting(setting, coins=SeededCoins(SEED), **more)
+        return LEARNERS[name].for_setting(setting, coins=coins or SeededCoins(SEED), **more)
 
 
-def _seen(learner: Learner, feedback: FeedbackKind, people: People, visits: int) -> dict[str, str]:
+def seen(learner: Learner, feedback: FeedbackKind, people: People, visits: int = 1) -> dict[str, str]:
+    """The hashes of what it shows and keeps."""
     half = ROUNDS // 2
     persons = [f"p{t % (ROUNDS // 4)}" for t in range(ROUNDS)] if visits > 1 else None
     first = learner.replay(people[:half], persons=None if persons is None else persons[:half])

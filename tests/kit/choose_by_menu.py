@@ -13,10 +13,10 @@ from pathlib import Path
 import numpy as np
 
 from diminuendo import SeededCoins
-from diminuendo.learners.menus import read_menu
 from diminuendo.randomness import PublicCoins
 from diminuendo.streams.contexts import NOBODY
 from diminuendo.types import Ints, Items
+from tests.kit.menus import read_menu
 
 SEED = 11
 

@@ -27,11 +27,11 @@ from diminuendo.randomness import rounded_normal as normal
 from diminuendo.streams.contexts import Contexts
 from diminuendo.sums.chains.cells import SharedFocus, ValueColumn
 from diminuendo.sums.chains.focus import FULL, SHARES
-from diminuendo.sums.chains.stored import StoredPeople
 from diminuendo.sums.chains.weights import UNIT
 from diminuendo.sums.clip import Clip
 from diminuendo.sums.schedule import Schedule
 from diminuendo.types import EMPTY_SLOT, Floats, Ints
+from tests.kit.stored import PeopleByHand
 
 BUDGET = Budget(1.0, 1e-6)
 SIGMAS = (1e9, 7e8)
@@ -100,7 +100,7 @@ Published = tuple[list[tuple[Ints, float]], Fraction]
 def published(plan: Plan, her: Version) -> Published:
     """Everything that is published of her, with the deviation of its noise; and what her batch paid."""
     secret, ledger = SecretRandomness(SystemCoins()), Ledger(BUDGET)
-    people = StoredPeople(
+    people = PeopleByHand(
         plan.n_items,
         schedule=Schedule((10, 20, 30, 40)),
         ledger=ledger,
@@ -270,7 +270,7 @@ def across_a_crash(plan: Plan, lives: list[Version], seed: int) -> Published:
     """
     coins, drawn = np.random.default_rng(seed), list[tuple[Ints, float]]()
     release, ledger = plan.releases[0], Ledger(BUDGET)
-    people = StoredPeople(
+    people = PeopleByHand(
         plan.n_items,
         schedule=Schedule((10, 20, 30, 40)),
         ledger=ledger,

@@ -224,39 +224,11 @@ def adaptive_delta(span: float, count: int, epsilon: float, parts: int = 200) ->
 # Strategies. Row by row: what is published; column by column: what one batch of people is part of.
 
 
-def tree_rows(releases: int) -> list[list[tuple[int, int]]]:
-    """For each release, the blocks (first, last) of 1-based batches that it completes, smallest first."""
-    return [
-        [(end - size + 1, end) for size in (2**j for j in range(releases.bit_length())) if end % size == 0]
-        for end in range(1, releases + 1)
-    ]
-
-
-def tree_matrix(releases: int) -> NDArray[np.int64]:
-    rows = [block for blocks in tree_rows(releases) for block in blocks]
-    return np.array([[int(a <= b <= z) for b in range(1, releases + 1)] for a, z in rows], dtype=np.int64)
-
-
 def best_variance(matrix: NDArray[np.int64], batches: int) -> float:
     """The least variance of an unbiased linear estimate of the sum of all batches, noise 1 per row."""
     dense = matrix[:, :batches].astype(float)
     ones = np.ones(batches)
     return float(ones @ np.linalg.solve(dense.T @ dense, ones))
-
-
-def tree_variance(release: int) -> Fraction:
-    """Every node of the release's binary digits, averaged with the nodes below it by inverse variance."""
-    variances = [Fraction(1)]
-    for _ in range(release.bit_length()):
-        variances.append(1 / (1 + 1 / (2 * variances[-1])))
-    return sum((v for j, v in enumerate(variances) if release >> j & 1), Fraction(0))
-
-
-def largest_over_releases(variance: Callable[[int], Any], releases: int) -> Any:
-    """The maximum over 1..releases of a function that adds over binary digits and grows with each of them:
-    it is at the last release, or where one of its digits is cleared and all lower ones are set."""
-    tops = [releases, *(((releases >> j) - 1 << j) + 2**j - 1 for j in range(releases.bit_length()))]
-    return max(variance(top) for top in tops if top > 0)
 
 
 def sqrt_toeplitz(releases: int) -> Floats:

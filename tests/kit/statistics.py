@@ -18,10 +18,16 @@ ALPHA = 1e-6
 
 
 def p_value(draws: Sequence[int] | NDArray[np.integer], law: NDArray[np.float64]) -> float:
-    """Pearson's chi-square test that draws follow the law; cells expected fewer than 5 times are pooled."""
+    """Pearson's chi-square test that draws follow the law; cells expected fewer than 5 times are pooled.
+
+    Where the pool is expected fewer than 5 times, the rarest other cell joins it: two draws where a tenth of one is
+    expected would be called impossible. What has no chance at all is kept apart, and refused if it is drawn.
+    """
     counts = np.bincount(np.asarray(draws), minlength=len(law)).astype(float)
     expected = law * counts.sum()
-    rare = expected < 5
+    rare = (expected > 0) & (expected < 5)
+    if rare.any() and expected[rare].sum() < 5 and (expected >= 5).any():
+        rare[np.argmin(np.where(expected >= 5, expected, np.inf))] = True
     if rare.any():
         counts = np.append(counts[~rare], counts[rare].sum())
         expected = np.append(expected[~rare], expected[rare].sum())

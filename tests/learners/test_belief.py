@@ -119,7 +119,7 @@ def test_running_means_count_by_precision_and_make_room() -> None:
     assert add([1], 0.0, 1.0)[0] == pytest.approx(17 / 6)
     add([3], 0.0, 1.0)  # no room: [2, 1] was used longest ago
     assert add([2, 1], 9.0, 1.0)[0] == 9.0
-    assert means.sound(4, 50.0)
+    assert means.sound(4)
     means.forget()
     assert add([1], 2.0, 1.0)[0] == 2.0
     assert np.isinf(means.get([5])[1]).all()

@@ -21,7 +21,6 @@ from diminuendo import NoisyOr, People, SeededCoins, Setting
 from diminuendo.errors import InvalidInput, OverBudget
 from diminuendo.learners.base.patience import Patience
 from diminuendo.learners.base.replay import loop
-from diminuendo.learners.menus import read_menu
 from diminuendo.learners.probing.schedule import PAYOFF_TICKS, Noise, Plan
 from diminuendo.learners.probing.variants import (
     BanditBlocks,
@@ -38,6 +37,7 @@ from diminuendo.randomness import PublicCoins, SecretRandomness, noise
 from diminuendo.randomness import rounded_normal as normal
 from diminuendo.streams import taste_groups
 from diminuendo.types import Floats, Ints
+from tests.kit.menus import read_menu
 from tests.kit.slow import mostly_slow
 from tests.kit.statistics import ALPHA, assert_follows, assert_rejects, p_value
 

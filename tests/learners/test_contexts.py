@@ -27,7 +27,6 @@ from diminuendo.audit.taps import Taps
 from diminuendo.errors import InvalidInput
 from diminuendo.learners.base.menu import RandomSlates, SlateByType
 from diminuendo.learners.base.replay import loop, replay
-from diminuendo.learners.menus import read_menu
 from diminuendo.learners.overlap.contexts.one_per_type import OnePerType
 from diminuendo.learners.overlap.recipes import OverlapGreedy
 from diminuendo.privacy.budget import REPLACE, REPLACE_WITH_CONTEXT, Budget, Unit
@@ -36,6 +35,7 @@ from diminuendo.streams.contexts import Contexts
 from diminuendo.types import NEVER, Ints, Items
 from tests.kit.choose_by_menu import SEED
 from tests.kit.hostile_contexts import without_noise
+from tests.kit.menus import read_menu
 from tests.kit.slow import mostly_slow
 from tests.learners.test_overlap_greedy import policy_of
 

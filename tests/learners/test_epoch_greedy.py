@@ -428,7 +428,7 @@ def test_after_a_pick_made_elsewhere_functions_say_no_more() -> None:
 
 
 def test_places_on_the_desk_have_their_rounds() -> None:
-    learner = EpochGreedy(4, 1, horizon=50, epsilon=1.0, patience=7)
+    learner = EpochGreedy(4, 1, horizon=50, epsilon=1.0, patience=6)
     for t in range(20):
         learner.choose()
         for round_ in range(max(0, t - 6), t + 1):

@@ -80,7 +80,7 @@ def test_ctrl_c_in_a_replay_loses_nobody_and_counts_nobody_twice(monkeypatch: py
     monkeypatch.undo()
     assert 0 < learner.rounds < len(PEOPLE)
     learner.replay(PEOPLE[learner.rounds :])
-    assert len(memory._values) == len(memory._kept) == learner.rounds == len(PEOPLE)
+    assert len(memory._values.entries) == len(memory._kept) == learner.rounds == len(PEOPLE)
 
 
 def failing(method: Any, at: int) -> Any:
@@ -177,7 +177,7 @@ def test_an_answer_that_poses_as_a_person_is_refused_at_the_door() -> None:
 def test_whatever_foreign_code_raises_is_nothing_said(kind: Any) -> None:
     def leaving(chosen: frozenset[int]) -> float:
         if len(chosen) > 1:
-            raise SystemExit("she likes item 7")
+            raise RuntimeError("they like item 7")
         return 0.5
 
     learner = made(kind)
@@ -223,8 +223,8 @@ def test_people_who_cannot_have_been_stored() -> None:
         bad = [array.copy() for array in good]
         bad[which][:] = value
         with pytest.raises(InvalidInput, match="altered"):
-            stored.restore(stored.packed(bad))
-    stored.restore(stored.packed(good))
+            stored.unpacked(stored.packed(bad))
+    stored.unpacked(stored.packed(good))
 
 
 @pytest.mark.parametrize("name", ["bandit-blocks", "ranked-clicks", "noisy-hedge"])

@@ -39,11 +39,12 @@ QUICK = ("overlap-greedy", "boosted", "slate-clicks")
 
 
 def lateness(kind: str) -> Ints:
-    """How late everybody answers."""
+    """How late everybody answers; some at their very deadline, where 40 rounds are waited, and some just after it."""
     rng = np.random.default_rng(6)
     if kind == "all alike":
-        return np.full(ROUNDS, 30)
+        return np.full(ROUNDS, 40)
     spread = rng.exponential(20, ROUNDS).astype(np.int64)
+    spread[::5] = rng.integers(39, 43, len(spread[::5]))
     return np.where(rng.random(ROUNDS) < 0.3, NEVER, spread) if kind == "some never" else spread
 
 
@@ -63,9 +64,38 @@ def test_a_replay_with_late_answers_is_the_loop(name: str, kind: str) -> None:
 @pytest.mark.parametrize("name", mostly_slow(BATCHED, QUICK))
 def test_when_people_answer_makes_no_difference_before_the_deadline(name: str) -> None:
     at_once = looped(name, 40, None)
-    np.testing.assert_array_equal(looped(name, 40, np.random.default_rng(1).integers(0, 40, ROUNDS)), at_once)
-    too_late = looped(name, 40, np.full(ROUNDS, 40))
+    np.testing.assert_array_equal(looped(name, 40, np.random.default_rng(1).integers(0, 41, ROUNDS)), at_once)
+    np.testing.assert_array_equal(looped(name, 40, np.full(ROUNDS, 40)), at_once)
+    too_late = looped(name, 40, np.full(ROUNDS, 41))
     np.testing.assert_array_equal(too_late, looped(name, 40, np.full(ROUNDS, NEVER)))
+
+
+@pytest.mark.parametrize("patience", [0, 1, 7])
+@pytest.mark.parametrize("name", mostly_slow(BATCHED, QUICK))
+def test_an_answer_is_in_time_when_exactly_as_many_further_rounds_were_chosen(
+    name: str, patience: int
+) -> None:
+    for further in (patience, patience + 1):
+        learner, feedback = fresh(name, patience)
+        first = learner.choose()
+        for _ in range(further):
+            learner.choose()
+        before = learner.snapshot()
+        learner.observe(first, _said(feedback, 0, first))
+        assert (learner.snapshot() == before) == (further > patience)
+
+
+@pytest.mark.parametrize("name", mostly_slow(BATCHED, QUICK))
+def test_an_answer_counts_at_the_very_end_of_its_time(name: str) -> None:
+    for seconds, counts in ((10.0, True), (10.5, False)):
+        clock = Clock()
+        learner, feedback = fresh(name, Patience(seconds=10, clock=clock))
+        first = learner.choose()
+        clock.now += seconds
+        assert learner._frame.settled == int(not counts)
+        before = learner.snapshot()
+        learner.observe(first, _said(feedback, 0, first))
+        assert (learner.snapshot() != before) == counts
 
 
 @pytest.mark.parametrize("name", mostly_slow(BATCHED, QUICK))
@@ -73,7 +103,7 @@ def test_somebody_waits(name: str) -> None:
     """What is published about the first rounds is published later, so slates differ; and not before."""
     at_once, waiting = looped(name, None, None), looped(name, 40, None)
     assert (at_once != waiting).any()
-    assert (looped(name, 1, None) == at_once).all(), "to wait until the next round is not to wait"
+    assert (looped(name, 0, None) == at_once).all(), "to wait until the next round is not to wait"
 
 
 @pytest.mark.parametrize("name", mostly_slow(BATCHED, QUICK))
@@ -116,8 +146,8 @@ class Clock:
 @pytest.mark.parametrize("name", mostly_slow(BATCHED, QUICK))
 def test_a_deadline_in_seconds_is_one_in_rounds_when_rounds_are_a_second_apart(name: str) -> None:
     clock, shown = Clock(), []
-    learner, feedback = fresh(name, Patience(seconds=39.5, in_flight=40, clock=clock))
-    in_rounds = looped(name, 40, None)
+    learner, feedback = fresh(name, Patience(seconds=39, in_flight=40, usually=39, clock=clock))
+    in_rounds = looped(name, 39, None)
     for t in range(ROUNDS):
         _answered(learner, feedback, t)
         shown.append(learner._frame.decisions.rows[t % 40].copy())
@@ -211,7 +241,7 @@ def test_more_in_flight_than_was_said_settles_the_oldest() -> None:
 @pytest.mark.parametrize(
     "patience",
     [
-        {"rounds": 0},
+        {"rounds": -1},
         {"rounds": 2.5},
         {"rounds": 3, "seconds": 4},
         {"seconds": 0, "clock": Clock()},

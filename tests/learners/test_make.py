@@ -98,7 +98,7 @@ def test_what_can_be_read_once_is(tmp_path: Path) -> None:
         ("overlap-greedy", FULL, {"exploring": 0.1}, "hedge-bandit"),
         ("private", FULL, {"proir": [0.1] * N_ITEMS}, "No learner"),
         ("ranked-clicks", CLICK, {"rules": dim.SlateRules(pinned=[2])}, "private"),
-        ("ranked-clicks", CLICK, {"exclusions": True}, "slate-clicks"),
+        ("ranked-clicks", CLICK, {"exclusions": True}, "private"),
     ],
 )
 def test_what_a_learner_does_not_take_names_one_that_does(

@@ -19,11 +19,11 @@ from diminuendo.errors import InvalidInput, OutOfRange
 from diminuendo.learners.base.decisions import OpenDecisions
 from diminuendo.learners.base.menu import Menu, RandomFromLists, SlateByType
 from diminuendo.learners.base.policy import MenuPolicy
-from diminuendo.learners.menus import MENUS, read_menu
 from diminuendo.learners.slates.contexts.menu import SlatesByGroup
 from diminuendo.streams import taste_groups
 from diminuendo.types import FEEDBACKS, FeedbackKind, Items
 from tests.kit.choose_by_menu import SEED
+from tests.kit.menus import MENUS, read_menu
 from tests.kit.slow import MECHANISMS, mostly_slow
 
 ROOT = Path(__file__).parents[2]

@@ -30,13 +30,14 @@ from diminuendo.privacy.ledger import Ledger
 from diminuendo.randomness import SecretRandomness
 from diminuendo.randomness import rounded_normal as normal
 from diminuendo.streams import drift, taste_groups
-from diminuendo.streams.walks import Segment, singles
-from diminuendo.sums.chains.stored import StoredPeople
+from diminuendo.streams.walks import GainWalk, Segment, singles
 from diminuendo.sums.chains.weights import UNIT
+from diminuendo.sums.clip import add_sparse
 from diminuendo.sums.schedule import Schedule
 from diminuendo.types import Floats, Ints
 from tests.kit.families import families, specimens
 from tests.kit.slow import mostly_slow
+from tests.kit.stored import PeopleByHand
 
 BUDGET = Budget(1.0, 1e-6, accountant="continuous-gaussian")
 
@@ -231,7 +232,9 @@ def test_kept_people_say_what_they_said_and_survive_a_snapshot(name: str) -> Non
             (again, whole),
         ):
             starts = n_items * np.arange(len(everybody) + 1)
-            walk = people_kept.gain_walk(starts, np.tile(np.arange(n_items), len(everybody)))
+            walk = GainWalk(
+                n_items, people_kept.frozen(), starts, np.tile(np.arange(n_items), len(everybody))
+            )
             chain: list[int] = []
             for item in range(min(3, n_items)):
                 chain.append(item)
@@ -251,14 +254,14 @@ def test_whom_an_item_does_not_move_need_not_be_asked(name: str) -> None:
         rows = list(range(len(people)))
         published = []
         for everybody in (True, False):
-            stored = StoredPeople(
+            stored = PeopleByHand(
                 n_items, schedule=Schedule((len(people), 2 * len(people))), ledger=Ledger(BUDGET)
             )
             stored.add_rows(singles(Segment(people.family, people.table, rows), n_items), batch=0)
             kept, secret = StoredObjectives(n_items), SecretRandomness(SeededCoins(1))
             kept.add_rows(people.family, people.table, rows)
             chain = stored.release(0, [UNIT], (1e9, 1e9))
-            walk = kept.gain_walk(chain.starts, chain.items)
+            walk = GainWalk(n_items, kept.frozen(), chain.starts, chain.items)
             found = [chain.singles(secret)]
             for item in range(n_items):
                 if everybody:
@@ -349,6 +352,29 @@ def ratios(people: People, epsilon: float, seeds: int, slots: int = 5) -> Floats
     return np.array(found)
 
 
+def test_most_people_of_msweb_are_longer_than_theorem_o3_assumes() -> None:
+    """69 percent: what a release sees of them is shortened to length 1, and O3 is about that."""
+    people = dim.msweb()
+    table = people.table
+    lengths = np.sqrt(np.add.reduceat(table.values**2, table.starts[:-1]))
+    for person in range(0, len(people), 5000):  # noisy-or: an item by itself is worth its own probability
+        assert np.linalg.norm(people[person].gains([])) == pytest.approx(lengths[person])
+    share = float(np.mean(lengths > 1))
+    assert f"{share:.0%}" == "69%"
+    said = (Path(__file__).parents[2] / "docs" / "maths" / "overlap.md").read_text()
+    assert "69 percent of all" in said[said.index("## Theorem O3") : said.index("## Theorem O4")]
+    longest = people[int(lengths.argmax())].gains([])
+
+    def seen(values: Floats) -> Ints:
+        size, total = len(values), np.zeros(len(values), dtype=np.int64)
+        everything = np.array([0, size]), np.arange(size), values
+        add_sparse(CLIP.rule, *everything, np.zeros(size, dtype=np.int64), total)
+        return total
+
+    assert seen(longest).max() > 0
+    assert np.abs(seen(longest) - seen(longest / lengths.max())).max() <= 1  # of f / |singles|, up to a tick
+
+
 @pytest.mark.slow
 def test_it_earns_nearly_what_hindsight_does() -> None:
     """With 6 seeds the mean is within .004; .98 leaves five times that below what was measured (.990)."""
@@ -382,7 +408,7 @@ def test_who_came_before_the_change_is_forgotten_and_not_divided_by(monkeypatch:
     assert first > 0
     kept: Any = memory._kept
     assert kept.people.batches.min() >= first
-    assert len(memory._values) == len(memory._kept) == 6_000 - policy.plan.schedule.ends[first - 1]
+    assert len(memory._values.entries) == len(memory._kept) == 6_000 - policy.plan.schedule.ends[first - 1]
     (shares,), _ = shown_of(learner).picker.worth.get([0])
     # The batch in which tastes changed holds some of before; all others want item 3 by half.
     assert 0.45 < shares[3] < 0.501

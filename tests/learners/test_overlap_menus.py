@@ -12,7 +12,6 @@ from diminuendo.errors import InvalidInput
 from diminuendo.learners.base.learner import Learner
 from diminuendo.learners.base.menu import Menu, OneSlate, RandomFromLists, RandomSlates
 from diminuendo.learners.base.rules.lists import Lists
-from diminuendo.learners.menus import read_menu
 from diminuendo.learners.overlap.policy import PAYOFFS, WISHES
 from diminuendo.learners.overlap.recipes import OverlapGreedy, OverlapSums
 from diminuendo.privacy.events import Composed
@@ -20,6 +19,7 @@ from diminuendo.privacy.ledger import Ledger
 from diminuendo.randomness.words import PublicCoins
 from diminuendo.streams import taste_groups
 from diminuendo.types import EMPTY_SLOT, Items
+from tests.kit.menus import read_menu
 from tests.learners.test_overlap_greedy import BUDGET, policy_of
 
 MADE: dict[str, Any] = {"horizon": 300, "epsilon": 1.0, "delta": 1e-6}

@@ -132,27 +132,43 @@ def test_delta_over_coins_is_the_sum_over_all_numbers_of_explorations() -> None:
 def test_without_a_cap_delta_knows_that_there_may_be_many_explorations() -> None:
     capped = paper.bandit_dp(4, 2, 20_000, 1.0, 1e-6, coins=SeededCoins(1))
     assert capped.parameters["cap"] is not None
-    open_ = BanditDp(
-        4, 2, exploring=capped.parameters["exploring"], cap=None, resample="own", horizon=20_000,
-        rate=capped.parameters["rate"], epsilon=1.0, delta=1e-6, coins=SeededCoins(1),
-    )  # fmt: skip
-    assert open_.guarantee.epsilon == 1.0
-    assert open_.guarantee.delta != 1e-6
-    assert open_.guarantee.delta < 1e-6, (
+    own: dict[str, Any] = {
+        "n_items": 4, "slots": 2, "exploring": capped.parameters["exploring"], "cap": None, "resample": "own",
+        "horizon": 20_000, "rate": capped.parameters["rate"], "epsilon": 1.0, "delta": 1e-6, "coins": SeededCoins(1),
+    }  # fmt: skip
+    open_ = BanditDp(**own)
+    assert open_.guarantee.delta == 1e-6
+    assert 0.5 < open_.guarantee.epsilon < 1.0, (
         "most explorations come to fewer than the cap, and most rounds do not explore"
     )
-    with pytest.raises(InvalidInput, match="give a cap"):
-        BanditDp(
-            4,
-            2,
-            exploring=0.1,
-            cap=None,
-            horizon=9,
-            rate=0.1,
-            epsilon=1.0,
-            delta=1e-6,
-            ledger=Ledger(Budget(1, 1e-6)),
-        )
+    assert open_.events is not None
+    most = ACCOUNTANTS["zcdp"].epsilon(open_.events, 1e-6)
+    assert most > 1.0, "every round may explore"
+    ledger = Ledger(Budget(2 * most, 1e-6))
+    on_ledger = BanditDp(**dict(own, ledger=ledger))
+    assert on_ledger.guarantee.epsilon == most, "a ledger is charged for the coins as they fall"
+    assert BanditDp(**dict(own, visits=2)).guarantee.epsilon > most, "rounds may be chosen by earlier coins"
+
+
+def test_the_papers_calibration_is_as_printed() -> None:
+    """Algorithm 3: everybody redraws after an exploration, and nothing stops explorations. Tight ones say otherwise."""
+    made: dict[str, Any] = {"coins": SeededCoins(1), "rounds": 200_000, "epsilon": 1.0, "delta": 1e-6}
+    printed = paper.bandit_dp(4, 2, calibration="paper", **made)
+    by_name = LEARNERS["bandit-dp-paper"].for_setting(Setting(4, 2, 200_000, "bandit"), coins=SeededCoins(1))
+    for learner in (printed, by_name):
+        assert learner.parameters["exploring"] == constants.paper_exploring(4, 2, 200_000) < 1
+        assert (learner.parameters["cap"], learner.parameters["resample"]) == (None, "all")
+    tight = paper.bandit_dp(4, 2, **made)
+    assert (tight.parameters["cap"] is not None, tight.parameters["resample"]) == (True, "own")
+    other = paper.bandit_dp(4, 2, calibration="paper", resample="own", capped=True, **made)
+    assert (other.parameters["cap"] is not None, other.parameters["resample"]) == (True, "own")
+
+
+def test_an_uncapped_run_that_a_ledger_cannot_pay_for_is_refused_with_advice() -> None:
+    ledger = Ledger(Budget(0.01, 1e-6))
+    with pytest.raises(OverBudget, match="capped=True"):
+        paper.bandit_dp(4, 2, 200_000, 1.0, 1e-6, calibration="paper", ledger=ledger)
+    assert ledger.spent() == 0
 
 
 # Ledgers, horizons, snapshots.

@@ -195,7 +195,7 @@ def test_what_cannot_be_kept_to_is_refused(given: dict[str, Any], said: str) -> 
 
 
 def test_whoever_keeps_people_and_cannot_forget_them_is_refused() -> None:
-    with pytest.raises(InvalidInput, match=r"'epoch-greedy' keeps people.*overlap-sums"):
+    with pytest.raises(InvalidInput, match=r"'epoch-greedy' keeps people.*'private'"):
         dim.make("epoch-greedy", WORLD, retention=100)
     for name, entry in LEARNERS.items():
         if not entry.advice.keeps_people and "full" in entry.reads:

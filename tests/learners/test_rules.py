@@ -16,7 +16,6 @@ from diminuendo.learners.base.items import ItemAvailability
 from diminuendo.learners.base.learner import Learner
 from diminuendo.learners.base.menu import OneSlate, RandomFromLists
 from diminuendo.learners.epoch_greedy import EpochGreedy
-from diminuendo.learners.menus import read_menu
 from diminuendo.learners.overlap.around import AroundBelief, swapped
 from diminuendo.learners.overlap.recipes import OverlapGreedy, OverlapSums
 from diminuendo.learners.slates.clicks import SlateClicks
@@ -24,6 +23,7 @@ from diminuendo.learners.slates.totals import SlateTotals
 from diminuendo.privacy.events import Laplace
 from diminuendo.streams import Contexts, taste_groups
 from diminuendo.types import EMPTY_SLOT, Decision, Items
+from tests.kit.menus import read_menu
 from tests.kit.slow import mostly_slow, rows_mostly_slow
 from tests.kit.statistics import ALPHA
 from tests.learners.test_item_availability import drawn

@@ -190,8 +190,39 @@ def test_a_ledger_in_a_file_remembers_visits_of_the_sample_alone(tmp_path: Path)
         assert set(found.rounds) == {hashed(name) for name in counted}
 
 
+@pytest.mark.parametrize("one_in", [1, 4, 100])
+def test_a_public_coin_lowers_delta_and_not_epsilon(one_in: int) -> None:
+    """Theorem L4, over all views: her coin, and then the release of a learner that is (epsilon, delta)-private."""
+    release = {
+        "her": (0.1, 0.0),
+        "yes": (0.6, 0.3),
+        "no": (0.3, 0.7),
+    }  # the chances if she says one thing, or another
+    views = {("heads", seen): (p / one_in, q / one_in) for seen, (p, q) in release.items()}
+    views["tails", ""] = (1 - 1 / one_in, 1 - 1 / one_in)
+    assert sum(p for p, _ in views.values()) == pytest.approx(1)
+
+    def delta(laws: dict[Any, tuple[float, float]], epsilon: float) -> float:
+        pairs = [*laws.values(), *((q, p) for p, q in laws.values())]
+        half = len(laws)
+        return max(
+            math.fsum(max(0.0, p - math.exp(epsilon) * q) for p, q in side)
+            for side in (pairs[:half], pairs[half:])
+        )
+
+    def ratio(laws: dict[Any, tuple[float, float]]) -> float:
+        return max(abs(math.log(p / q)) for p, q in laws.values() if p and q)
+
+    assert ratio(views) == pytest.approx(ratio(release))
+    for epsilon in (0.0, 0.5, 1.0, 3.0):
+        assert delta(views, epsilon) == pytest.approx(delta(release, epsilon) / one_in)
+    theorem = (Path(__file__).parents[2] / "docs" / "maths" / "late.md").read_text().split("## Theorem L4")[1]
+    assert "`1/m` of the delta of L1" in theorem
+    assert "no better one" not in theorem
+
+
 def test_where_a_sample_makes_no_sense_it_is_refused() -> None:
-    with pytest.raises(InvalidInput, match=r"'overlap-sums' learns from everybody.*'overlap-greedy'"):
+    with pytest.raises(InvalidInput, match=r"'overlap-sums' learns from everybody.*'private'"):
         dim.make("overlap-sums", WORLD, sample=10)
     with pytest.raises(InvalidInput, match="throws the coins of its sample itself"):
         Elsewhere(made())

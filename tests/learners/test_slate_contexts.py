@@ -14,7 +14,6 @@ from diminuendo import Contexts, Learner, SeededCoins, Setting, _snapshots, make
 from diminuendo.errors import InvalidInput
 from diminuendo.learners.base.entry import Entry
 from diminuendo.learners.base.replay import loop, replay
-from diminuendo.learners.menus import read_menu
 from diminuendo.learners.slates.blocks import SlateBlock
 from diminuendo.learners.slates.clicks import FirstClicks, SlateClicks
 from diminuendo.learners.slates.contexts import groups
@@ -30,6 +29,7 @@ from diminuendo.randomness import PublicCoins, noise
 from diminuendo.streams import People, taste_groups
 from diminuendo.sums.private_counts import PrivateCounts
 from diminuendo.types import NEVER, Decision, FeedbackKind, Ints, Items
+from tests.kit.menus import read_menu
 from tests.kit.slow import mostly_slow, rows_mostly_slow
 
 LEARNING: dict[str, Entry[Any]] = {entry.name: entry for entry in (SlateTotals, SlateClicks)}
@@ -354,9 +354,7 @@ def test_altered_snapshots_are_refused(name: str, private: bool, monkeypatch: py
     altered("extra.group.1.given.base", put(0, np.inf))
     altered("extra.group.1.chain.prior", put((0, 3), np.nan))
     altered("extra.counts.number", put(0, -1))
-    earlier = found | {"extra.group.1.chain.prior": found["extra.group.1.chain.prior"][:, :3]}
-    with pytest.raises(InvalidInput, match="earlier kind"):
-        LEARNING[name].restore(_snapshots.packed(facts, earlier))
+    altered("extra.group.1.chain.prior", lambda array: array[:, :3])
 
 
 def menus_of(name: str, private: bool) -> Iterator[tuple[bytes, list[int], list[Decision]]]:

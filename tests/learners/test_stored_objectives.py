@@ -19,10 +19,11 @@ from diminuendo.objectives.person import Person
 from diminuendo.privacy.budget import Budget
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.streams import taste_groups
+from diminuendo.streams.walks import GainWalk
 from diminuendo.sums.chains.people import entries
-from diminuendo.sums.chains.stored import StoredPeople
 from diminuendo.sums.schedule import Schedule
 from tests.kit.families import families, specimens
+from tests.kit.stored import PeopleByHand
 
 BATCHES = (0, 0, 1, 1, 1, 2)
 """Of people who come one after the other; then from the start again."""
@@ -51,7 +52,7 @@ def crowds(name: str) -> Iterator[People]:
 def along(kept: StoredObjectives) -> list[Any]:
     """What everybody says along a chain, person by person and all together."""
     everything = np.tile(np.arange(kept.n_items), len(kept))
-    walk = kept.gain_walk(kept.n_items * np.arange(len(kept) + 1), everything)
+    walk = GainWalk(kept.n_items, kept.frozen(), kept.n_items * np.arange(len(kept) + 1), everything)
     scores = [kept.score_walk(batch) for batch in range(3)]
     found: list[Any] = []
     for item in range(min(3, kept.n_items)):
@@ -99,7 +100,8 @@ def test_functions_and_other_families_keep_their_places() -> None:
         everybody.append(person)
         kept.add(person, number // 20)
     starts = n_items * np.arange(len(everybody) + 1)
-    found = kept.gain_walk(starts, np.tile(np.arange(n_items), len(everybody))).after(2)
+    items = np.tile(np.arange(n_items), len(everybody))
+    found = GainWalk(n_items, kept.frozen(), starts, items).after(2)
     for person, gains in zip(everybody, found.reshape(-1, n_items), strict=True):
         np.testing.assert_allclose(gains[[0, 1, 3]], person.gains([2])[[0, 1, 3]], rtol=0, atol=1e-15)
     assert kept.written()[0].tolist() == [isinstance(person, Person) for person in everybody]
@@ -129,7 +131,7 @@ def test_a_thousand_people_are_one_table(family: Any) -> None:
 
 
 def test_ticks_of_people_who_come_alone_do_not_wait_for_a_release() -> None:
-    ticks = StoredPeople(3, schedule=Schedule((2000, 2001)), ledger=Ledger(Budget(1.0, 1e-6)))
+    ticks = PeopleByHand(3, schedule=Schedule((2000, 2001)), ledger=Ledger(Budget(1.0, 1e-6)))
     for number in range(1000):
         ticks.add([0.5], [number % 3], batch=0)
         assert len(ticks.entries._waiting) < entries.FEWEST

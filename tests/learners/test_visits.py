@@ -184,8 +184,8 @@ def test_without_a_cap_several_rounds_are_counted_as_if_every_round_explored() -
     setting = {"exploring": 0.01, "cap": None, "horizon": 400, "rate": 0.05, "epsilon": 1.0, "delta": 1e-6}
     once, twice = (BanditDp(5, 2, visits=visits, **setting) for visits in (1, 2))  # type: ignore[arg-type]
     worst = ACCOUNTANTS["zcdp"].epsilon(inside(once).events, 1e-6)
-    assert once.guarantee.epsilon == 1.0 < worst
-    assert once.guarantee.delta < 1e-6
+    assert once.guarantee.epsilon < worst
+    assert once.guarantee.delta == 1e-6
     assert twice.guarantee.epsilon == ACCOUNTANTS["zcdp"].epsilon(inside(once).events, 1e-6, 2) > worst
 
 
@@ -325,7 +325,7 @@ def test_no_order_of_answers_gets_more_than_the_quota_in(kind: Any) -> None:
 
 @every_private
 def test_rounds_count_when_chosen_and_late_answers_do_not_come_back(kind: Any) -> None:
-    learner = made(kind, 2, patience=2)
+    learner = made(kind, 2, patience=1)
     early = [learner.choose("ada") for _ in range(2)]
     for other in ("bob", "cid"):
         learner.choose(other)

@@ -157,5 +157,5 @@ def test_what_one_release_publishes_is_the_truth_and_noise() -> None:
 def test_how_often_one_release_ends_so() -> None:
     """As docs/maths/overlap.md says."""
     ends = [sorted(one_release.release(seed)["steps"][-1]["slate"]) for seed in range(100)]
-    assert ends.count(["Alien", "Grease", "Up"]) == 77
-    assert ends.count(["Dune", "Grease", "Up"]) == 16
+    assert ends.count(["Alien", "Grease", "Up"]) == 81
+    assert ends.count(["Dune", "Grease", "Up"]) == 12

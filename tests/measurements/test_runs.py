@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shlex
 import warnings
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from scipy import sparse
 
+from diminuendo import NoisyOr
 from diminuendo.cli import main
-from diminuendo.simulate import report
+from diminuendo.simulate import report, task
+from diminuendo.simulate.task import Run
 from measurements import __main__ as program
 from measurements import continuous, run, streams
 from measurements.entries import ENTRIES, Entry
@@ -28,11 +33,21 @@ def first_of(kept: Kept) -> dict[str, float]:
     return {cell: runs[0] for cell, runs in kept.cells.items()}
 
 
+def first_payoffs_now(entry: Entry, folder: Path) -> dict[str, float]:
+    """What seed 0 earns, run anew."""
+    path = folder / "simulation.json"
+    if " demo " in entry.typed:  # which always writes a report
+        run.typed(entry.command(1), "--out", str(folder))
+    else:
+        run.typed(entry.command(1), "--json", str(path), "--time-limit", "1", jobs=1)
+    return {run.cell(found): found["mean_payoff"] for found in json.loads(path.read_text())["results"]}
+
+
 @pytest.mark.parametrize("name", mostly_slow(BUILT_IN, QUICK))
-def test_seed_0_earns_what_is_kept(name: str) -> None:
+def test_seed_0_earns_what_is_kept(name: str, tmp_path: Path) -> None:
     kept = read_results()[name]
     (greedy,) = kept.facts.values()
-    fresh = run.first_payoffs_now(ENTRIES[name])
+    fresh = first_payoffs_now(ENTRIES[name], tmp_path)
     shares = {cell: payoff / greedy for cell, payoff in fresh.items()}
     assert shares.keys() == kept.cells.keys()
     for cell, value in first_of(kept).items():
@@ -58,8 +73,9 @@ SMALL = Entry(
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Where finished runs go; commands run in this process and draw no report, which takes seconds."""
 
-    def typed(command: str, *more: str, jobs: int | None = None, quiet: bool = False) -> None:
-        monkeypatch.setattr("sys.argv", [*shlex.split(command), *more])
+    def typed(command: str, *more: str, jobs: int | None = None) -> None:
+        in_jobs = () if jobs is None else ("--jobs", str(jobs))
+        monkeypatch.setattr("sys.argv", [*shlex.split(command), *more, *in_jobs])
         with pytest.raises(SystemExit) as end:
             main()
         assert not end.value.code
@@ -72,21 +88,25 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.slow
-def test_an_entry_goes_on_where_it_stopped_unless_the_learner_has_changed(
+def test_an_entry_goes_on_where_it_stopped_unless_sources_have_changed(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    said: list[str] = []
-    one = run.measure(SMALL, 1, 1, said.append)
-    two = run.measure(SMALL, 2, 1, said.append)
-    assert one.cells == {cell: runs[:1] for cell, runs in two.cells.items()}
-    assert two.cells.keys() == {"private 1", "random"}
-    assert two.command.endswith("--seeds 2")
-    assert not said
-    monkeypatch.setattr(run, "first_payoffs_now", lambda entry: {"private 1": 0.1234})
-    assert run.measure(SMALL, 1, 1, said.append).cells == one.cells
-    assert "all its runs are done again" in said[0]
-    kept = json.loads((folder / "small" / "simulation.json").read_text())["results"]
-    assert len(kept) == 2, "one run of each learner; the old ones are gone"
+    worked, real = list[int](), Run.work
+
+    def counted(one: Run, *rest: Any) -> Any:
+        worked.append(one.seed)
+        return real(one, *rest)
+
+    monkeypatch.setattr(Run, "work", counted)
+    first = run.measure(SMALL, 1, 1, print)
+    second = run.measure(SMALL, 2, 1, print)
+    assert worked == [0, 0, 1, 1]
+    assert first.cells == {cell: runs[:1] for cell, runs in second.cells.items()}
+    assert second.cells.keys() == {"private 1", "random"}
+    assert second.command.endswith("--seeds 2")
+    monkeypatch.setattr(task, "code_version", lambda: "0.1.0+edited")
+    assert run.measure(SMALL, 1, 1, print).cells == first.cells
+    assert worked[4:] == [0, 0]
 
 
 def test_a_command_that_fails_is_not_kept() -> None:
@@ -116,6 +136,23 @@ def test_missing_data_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -
         streams.write_stream("uber-20000", tmp_path / "uber.npz")
 
 
+def test_a_held_out_file_with_another_checksum_is_refused(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(streams, "FOLDER", tmp_path)
+    source = tmp_path / "heldout" / "some.noisy-or.npz"
+    source.parent.mkdir()
+    sparse.save_npz(source, sparse.csr_array(np.eye(3)))
+    for sha256, good in ((hashlib.sha256(source.read_bytes()).hexdigest(), True), ("0" * 64, False)):
+        monkeypatch.setitem(streams.RECIPES, "retail", streams.held_out(source.name, NoisyOr(), sha256))
+        if good:
+            written = sparse.load_npz(streams.write_stream("retail", tmp_path / "retail.npz"))
+            assert (written.toarray() == np.eye(3)).all()
+        else:
+            with pytest.raises(MissingData, match="sha256 begins with 000000000000"):
+                streams.write_stream("retail", tmp_path / "retail.npz")
+
+
 def test_a_stream_file_holds_the_stream(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     import diminuendo as dim
     from diminuendo.streams.synthetic import taste_groups
@@ -127,10 +164,10 @@ def test_a_stream_file_holds_the_stream(monkeypatch: pytest.MonkeyPatch, tmp_pat
     assert abs(there - here).max() == 0
 
 
-def test_a_line_that_was_cut_off_does_not_count(tmp_path: Path) -> None:
+def test_a_line_that_was_cut_off_or_is_of_other_sources_does_not_count(tmp_path: Path) -> None:
     path = tmp_path / "runs.jsonl"
-    path.write_text('["boosted, pure 1", 0, 0.5]\n["boosted, pu')
-    assert continuous.finished(path) == {("boosted, pure 1", 0): 0.5}
+    path.write_text('["a", "boosted, pure 1", 0, 0.5]\n["b", "boosted, pure 1", 1, 0.5]\n["a", "boosted, pu')
+    assert continuous.finished(path, "a") == {("boosted, pure 1", 0): 0.5}
 
 
 def test_the_worst_finding_of_each_method_is_shown() -> None:

@@ -14,8 +14,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from diminuendo import paper
 from diminuendo.errors import InvalidInput
 from diminuendo.paper import bounds
+from diminuendo.privacy import ACCOUNTANTS, Laplace, Repeated, Selections
 from diminuendo.privacy.curves import zcdp_rho
 from tests.kit import enumeration
 from tests.kit.oracles import HAIR, exact, mp
@@ -349,6 +351,31 @@ def test_compositions() -> None:
     assert wanted <= exact(bounds.advanced_composition(0.01, 1000, 1e-6)) <= wanted * (1 + HAIR)
     assert bounds.greedy_from_experts([3.0, -2.0, 0.5]) == 3.5
     assert bounds.greedy_from_experts([-1.0]) == 0.0
+
+
+@pytest.mark.parametrize(("n_items", "rounds"), [(50, 100_000), (294, 32_711)])
+def test_the_claim_is_12_8_times_the_truth_in_four_steps(n_items: int, rounds: int) -> None:
+    """The paper: advanced composition over T, basic over k. The notebook prints these steps, documents name them."""
+    slots, (epsilon, delta) = 5, BUDGET
+    learner = paper.fi_dp(n_items, slots, rounds, epsilon, delta, calibration="paper")
+    assert learner.claim is not None
+    draws, step = slots * (rounds - 1), 2 * learner.parameters["rate"]
+    expert = bounds.advanced_composition(step, rounds, delta / slots)
+    by_parts, _ = bounds.basic_composition([expert] * slots, [delta / slots] * slots)
+    steps = [
+        learner.claim.epsilon,
+        by_parts,
+        bounds.advanced_composition(step, draws, delta),
+        ACCOUNTANTS["zcdp"].epsilon(Repeated(Laplace(step), draws), delta),
+        ACCOUNTANTS["zcdp"].epsilon(Selections(draws, step), delta),
+    ]
+    assert [f"{value:.3f}" for value in steps] == ["1.000", "0.502", "0.213", "0.164", "0.078"]
+    assert steps[-1] == learner.guarantee.epsilon
+    assert f"{steps[0] / steps[-1]:.1f}" == "12.8"
+    docs = Path(__file__).parents[2] / "docs"
+    printed = (docs / "notebooks" / "the-paper-reproduced.ipynb").read_text()
+    assert all(f"epsilon {value:.3f}" in printed for value in steps)
+    assert "`1 -> .502 -> .213 -> .164 -> .078`" in (docs / "maths" / "paper.md").read_text()
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,7 @@ from diminuendo.privacy.events import Gaussian, Laplace, Selections
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.randomness.score_classes import probabilities
 from diminuendo.randomness.ticks import to_ticks
+from diminuendo.sums.batch import OpenBatch
 from diminuendo.sums.clip import Clip
 from diminuendo.sums.private_sum import PrivateSum
 from diminuendo.sums.schedule import equal
@@ -186,7 +187,7 @@ def shifts(total: PrivateSum, batches: int) -> Iterator[Ints]:
                 encoder = total.strategy.encoder(2)
                 rows = []
                 for b in range(batches):
-                    batch = total.collector()
+                    batch = OpenBatch(total.size, total.clip, total.schedule)
                     if b == place and person is not None:
                         batch.add(person)
                     elif b != place:
@@ -206,13 +207,11 @@ def laplace_cells(scale: float, shift: int) -> tuple[Floats, Floats]:
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 3.0])
-@pytest.mark.parametrize(
-    ("strategy", "batches"), [("independent", 1), ("independent", 3), ("tree", 2), ("tree", 3)]
-)
-def test_laplace_batches_cost_what_they_say(epsilon: float, strategy: str, batches: int) -> None:
+@pytest.mark.parametrize("batches", [1, 3])
+def test_laplace_batches_cost_what_they_say(epsilon: float, batches: int) -> None:
     """The exact law of all numbers that change: the claim is attained, and exceeded at no level."""
     clip = Clip("l1", ticks=2)
-    total = made(2, batches, Laplace(epsilon), strategy, clip)
+    total = made(2, batches, Laplace(epsilon), "independent", clip)
     assert isinstance(total.event, Laplace)
     worst = 0.0
     for shift in {

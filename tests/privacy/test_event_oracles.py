@@ -24,7 +24,7 @@ LEAVES: list[st.SearchStrategy[Any]] = [
     st.builds(events.Laplace, SMALL),
     st.builds(events.Gaussian, SMALL),
     st.builds(events.ContinuousGaussian, SMALL),
-    st.builds(events.Columns, st.integers(0, 4), st.lists(SMALL, min_size=1, max_size=4).map(tuple)),
+    st.builds(events.NormalColumns, st.integers(0, 4), st.lists(SMALL, min_size=1, max_size=4).map(tuple)),
 ]
 
 
@@ -50,8 +50,10 @@ def naive(event: Any, column: int, leaf: Callable[[Any], Fraction]) -> Fraction:
             return max((naive(part, c, leaf) for part in parts for c in COLUMNS), default=Fraction(0))
         case events.Repeated(part, times):
             return times * naive(part, column, leaf)
-        case events.Columns(first, rhos):
-            return Fraction(rhos[column - first]) if 0 <= column - first < len(rhos) else Fraction(0)
+        case events.NormalColumns(first, squares):  # in rho: half the square
+            return (
+                Fraction(squares[column - first]) / 2 if 0 <= column - first < len(squares) else Fraction(0)
+            )
     return leaf(event)
 
 
@@ -72,8 +74,8 @@ def pure_of(event: Any) -> Fraction:
     )
 
 
-TWO = events.Columns(0, (0.5, 0.1))
-NEXT = events.Columns(1, (0.4, 0.2))
+TWO = events.NormalColumns(0, (0.5, 0.1))
+NEXT = events.NormalColumns(1, (0.4, 0.2))
 
 
 @example(event=events.Composed((TWO, NEXT)), delta=1e-6)
@@ -120,7 +122,7 @@ def test_events_survive_json(event: events.Event) -> None:
     [
         ("pure", events.Gaussian(0.1)),
         ("pure", events.ContinuousGaussian(0.1)),
-        ("pure", events.Columns(0, (0.1,))),
+        ("pure", events.NormalColumns(0, (0.1,))),
         ("continuous-gaussian", events.Gaussian(0.1)),
         ("continuous-gaussian", events.Selections(1, 0.1)),
         ("continuous-gaussian", events.Laplace(0.1)),

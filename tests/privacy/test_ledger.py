@@ -18,7 +18,7 @@ from diminuendo.errors import (
 )
 from diminuendo.privacy import calibrate, curves
 from diminuendo.privacy.budget import Budget, Unit
-from diminuendo.privacy.events import Columns, Gaussian, Laplace, Repeated, Selections
+from diminuendo.privacy.events import Gaussian, Laplace, NormalColumns, Repeated, Selections
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.streams import taste_groups
 
@@ -58,7 +58,7 @@ def test_a_charge_takes_no_longer_as_the_ledger_grows() -> None:
     def seconds(held: Ledger) -> float:
         begun = time.perf_counter()
         for index in range(300):
-            held.charge(Columns(index % 40, (1e-12, 3e-13, 1e-13)))
+            held.charge(NormalColumns(index % 40, (1e-12, 3e-13, 1e-13)))
         return time.perf_counter() - begun
 
     held = Ledger(BUDGET)
@@ -72,11 +72,11 @@ def test_a_charge_takes_no_longer_as_the_ledger_grows() -> None:
 def test_columns_pay_for_themselves_only() -> None:
     held = Ledger(BUDGET)
     for column in range(50):  # each batch of people pays its own way
-        held.charge(Columns(column, (RHO / 2, RHO / 2)))
+        held.charge(NormalColumns(column, (RHO, RHO)))
     assert held.spent() == pytest.approx(1.0, rel=1e-9)
     with pytest.raises(OverBudget):
-        held.charge(Columns(3, (1e-6,)))
-    held.charge(Columns(50, (RHO / 4,)))
+        held.charge(NormalColumns(3, (1e-6,)))
+    held.charge(NormalColumns(50, (RHO / 2,)))
     with pytest.raises(OverBudget):  # what everybody pays falls on the worst batch
         held.charge(Gaussian(1e-6))
 
@@ -84,15 +84,15 @@ def test_columns_pay_for_themselves_only() -> None:
 def test_batches_of_two_partitions_have_nothing_to_do_with_each_other() -> None:
     """A round may be in batch 0 of one and in batch 1 of the other, and then pays twice."""
     held = Ledger(BUDGET)
-    held.charge(Columns(0, (RHO / 2, 0.0), partition="clicks"))
-    held.charge(Columns(0, (0.0, RHO / 2), partition="clicks"))
-    held.charge(Columns(0, (0.0, RHO / 2), partition="wishes"))
+    held.charge(NormalColumns(0, (RHO, 0.0), partition="clicks"))
+    held.charge(NormalColumns(0, (0.0, RHO), partition="clicks"))
+    held.charge(NormalColumns(0, (0.0, RHO), partition="wishes"))
     assert held.spent() == pytest.approx(1.0, rel=1e-9)
     with pytest.raises(OverBudget):
-        held.charge(Columns(0, (0.0, 1e-6), partition="clicks"))
-    held.charge(Columns(7, (RHO / 2,), partition="clicks"))
+        held.charge(NormalColumns(0, (0.0, 1e-6), partition="clicks"))
+    held.charge(NormalColumns(7, (RHO,), partition="clicks"))
     with pytest.raises(OverBudget):
-        held.charge(Columns(0, (1e-6,), partition="third"))
+        held.charge(NormalColumns(0, (1e-6,), partition="third"))
 
 
 def test_a_cost_beyond_all_bounds_is_refused_like_any_other() -> None:

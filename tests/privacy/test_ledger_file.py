@@ -27,7 +27,7 @@ from diminuendo.errors import (
 from diminuendo.privacy import curves, ledger
 from diminuendo.privacy.books import ledger_file
 from diminuendo.privacy.budget import Budget
-from diminuendo.privacy.events import Columns, Event, Gaussian, Laplace, Repeated, Selections
+from diminuendo.privacy.events import Event, Gaussian, Laplace, NormalColumns, Repeated, Selections
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.randomness import SecretRandomness
 from tests.kit.slow import mostly_slow
@@ -435,7 +435,7 @@ events = st.recursive(
     st.builds(Gaussian, st.floats(0, 1e-3))
     | st.builds(Laplace, st.floats(0, 1e-2))
     | st.builds(Selections, st.integers(0, 9), st.floats(0, 1e-2))
-    | st.builds(Columns, st.integers(0, 5), st.lists(st.floats(0, 1e-3), max_size=4).map(tuple)),
+    | st.builds(NormalColumns, st.integers(0, 5), st.lists(st.floats(0, 1e-3), max_size=4).map(tuple)),
     lambda inner: st.builds(Repeated, inner, st.integers(0, 3)),
 )
 

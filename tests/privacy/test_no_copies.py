@@ -19,14 +19,15 @@ from diminuendo.privacy.draw_budget import DrawBudget
 from diminuendo.privacy.events import Gaussian, Laplace
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.randomness import SecretRandomness
+from diminuendo.sums.batch import OpenBatch
 from diminuendo.sums.chains.running import RunningChains
-from diminuendo.sums.chains.stored import StoredPeople
 from diminuendo.sums.chains.weights import running_weights
 from diminuendo.sums.clip import Clip
 from diminuendo.sums.gamma_tree import GammaTree
 from diminuendo.sums.private_counts import PrivateCounts
 from diminuendo.sums.private_sum import PrivateSum
 from diminuendo.sums.schedule import equal
+from tests.kit.stored import PeopleByHand
 
 ZCDP, NORMAL = Budget(1.0, 1e-6), Budget(1.0, 1e-6, accountant="continuous-gaussian")
 PURE = Budget(1.0, 0.0, accountant="pure")
@@ -41,8 +42,8 @@ COPIES: dict[str, Any] = {
 }
 
 
-def stored() -> StoredPeople:
-    return StoredPeople(3, schedule=PLAN, ledger=Ledger(ZCDP))
+def stored() -> PeopleByHand:
+    return PeopleByHand(3, schedule=PLAN, ledger=Ledger(ZCDP))
 
 
 def chains() -> RunningChains:
@@ -60,6 +61,7 @@ ALL: dict[str, Callable[[], Any]] = {
     "SecretRandomness": lambda: SecretRandomness(SystemCoins()),
     "SecretRandomness, seeded": lambda: SecretRandomness(SeededCoins(1)),
     "PrivateSum": lambda: PrivateSum(2, schedule=PLAN, cost=ZCDP.share(), ledger=Ledger(ZCDP)),
+    "OpenBatch": lambda: OpenBatch(2, Clip(), PLAN),
     "PrivateCounts": lambda: PrivateCounts(cost=Laplace(1.0), ticks=1, ledger=Ledger(PURE)),
     "StoredPeople": stored,
     "ChainRelease": lambda: stored().release(0, [1, 1, 1, 1], (1e4, 1e4)),

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import replace
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -111,6 +113,42 @@ def test_her_rounds_in_one_period_multiply_and_periods_add() -> None:
     once_in_two = one.renewed(2).epsilon
     assert once_in_two < twice_in_one
     assert twice_in_one == pytest.approx(one.renewed(4).epsilon, rel=1e-6)  # 2^2 times the cost
+
+
+def test_costs_of_two_runs_add_only_if_their_randomness_is_independent() -> None:
+    """Theorem A10: each run flips her answer by a coin that is (1, 0)-private. Over all answers, and all coins."""
+    flips = 1 / (1 + math.e)
+
+    def cost(shared: bool) -> float:
+        laws = {}
+        for said in itertools.product((0, 1), repeat=2):
+            law = dict.fromkeys(itertools.product((0, 1), repeat=2), 0.0)
+            for one, other in itertools.product((0, 1), repeat=2):
+                chance = flips if one else 1 - flips
+                if shared:
+                    chance *= one == other
+                else:
+                    chance *= flips if other else 1 - flips
+                law[said[0] ^ one, said[1] ^ other] += chance
+            laws[said] = law
+        ratios = [
+            math.log(p[view] / q[view]) if q[view] else math.inf
+            for p, q in itertools.permutations(laws.values(), 2)
+            for view in p
+            if p[view]
+        ]
+        return max(ratios)
+
+    both = Budget(1.0, 0.0, accountant="pure").renewed(2)
+    assert cost(shared=False) == pytest.approx(both.epsilon) == pytest.approx(2.0)
+    assert cost(shared=True) == math.inf
+    theorem = (
+        (Path(__file__).parents[2] / "docs" / "maths" / "accounting.md")
+        .read_text()
+        .split("## Theorem A10")[1]
+    )
+    assert "randomness of each run is independent" in theorem
+    assert "Not covered: P2(c)" in theorem
 
 
 def test_other_facts_stay() -> None:

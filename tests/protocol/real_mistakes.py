@@ -59,18 +59,21 @@ def _said_at_once(leases: Any) -> Any:
     return read
 
 
-def _last_answer(execute_all: Any) -> Any:
-    def execute(self: SqliteFile, statement: str, values: Any) -> None:
-        execute_all(
-            self, statement.replace("INSERT OR IGNORE INTO answers", "INSERT OR REPLACE INTO answers"), values
+def _last_answer(execute: Any) -> Any:
+    def replaced(self: SqliteFile, statement: str, *values: Any) -> int:
+        told: int = execute(
+            self,
+            statement.replace("INSERT OR IGNORE INTO answers", "INSERT OR REPLACE INTO answers"),
+            *values,
         )
+        return told
 
-    return execute
+    return replaced
 
 
 def _acknowledged(kept: Any) -> Any:
     def said(self: Writer, group: Any) -> Any:
-        return [[] if found is None else found for found in kept(self, group)]
+        return [[] if isinstance(found, str) else found for found in kept(self, group)]
 
     return said
 
@@ -115,7 +118,7 @@ MISTAKES = [
         "late reports are heard", "who came does not follow from what was said in time",
         _instead(SqliteStore, "leases", _said_at_once),
     ),
-    Mistake("the last answer is kept", NOT_COUNTED, _instead(SqliteFile, "execute_all", _last_answer)),
+    Mistake("the last answer is kept", NOT_COUNTED, _instead(SqliteFile, "execute", _last_answer)),
     Mistake(
         "answers are acknowledged before they are kept", "an answer that was acknowledged in time is lost",
         _instead(Writer, "_kept", _acknowledged),

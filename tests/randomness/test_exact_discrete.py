@@ -1,4 +1,8 @@
-"""Discrete noise is exact: every chance that makes it up is compared with its law in many digits."""
+"""Discrete noise is exact: every chance that makes it up is compared with its law in many digits.
+
+The law is that of whole-number Python, whose ways are walked one by one; and compiled code, which draws nearly all
+numbers, gives the same numbers from the same words.
+"""
 
 from __future__ import annotations
 
@@ -12,26 +16,34 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from diminuendo import SystemCoins
+from diminuendo import SeededCoins, SystemCoins
 from diminuendo.randomness import SecretRandomness, exact_discrete, noise
 from diminuendo.randomness.exact_discrete import (
-    SecretNumbers,
+    below_fraction,
     decays,
     gaussian_number,
     laplace_number,
+    uniform_below,
 )
+from diminuendo.types import Ints, Words
 from tests.kit.statistics import ALPHA
 
 
-class Words:
-    """In the place of secret randomness: words that were decided beforehand."""
+class GivenWords:
+    """Coins whose secret words are given."""
 
-    def __init__(self, *words: int) -> None:
-        self.words = list(words)
+    secure = True
 
-    def take(self, count: int) -> np.ndarray:
-        assert count >= 16
-        return np.array(self.words[::-1], dtype=np.uint64)  # they are read from the end
+    def __init__(self, words: list[int]) -> None:
+        self.words = words
+
+    def public(self, count: int) -> Words:
+        raise AssertionError("noise reads no public coins")
+
+    def secret(self, count: int) -> Words:
+        taken, self.words = self.words[:count], self.words[count:]
+        assert taken, "no words are left"
+        return np.array(taken, dtype=np.uint64)
 
 
 def test_numbers_below_a_bound_are_equally_likely() -> None:
@@ -40,33 +52,70 @@ def test_numbers_below_a_bound_are_equally_likely() -> None:
         bits = (bound - 1).bit_length()
         for word in range(1 << bits):
             high = word | 0xABC << 40  # what is above the bits says nothing
-            numbers = SecretNumbers(Words(high, 0), 1)  # type: ignore[arg-type]
-            assert numbers.below(bound) == (word if word < bound else 0)
-    large = SecretNumbers(Words(3, 7, 1 << 63, 9), 1)  # type: ignore[arg-type]
-    assert large.below(1 << 70) == 3 << 64 | 7, "two words make one number"
-    assert large.below((1 << 66) - 1) == 0 << 64 | 9
+            found = uniform_below(iter([high, 0]).__next__, bound)
+            assert found == (word if word < bound else 0)
+    large = iter([3, 7, 1 << 63, 9])
+    assert uniform_below(large.__next__, 1 << 70) == 3 << 64 | 7, "two words make one number"
+    assert uniform_below(large.__next__, (1 << 66) - 1) == 0 << 64 | 9
+
+
+def chance_below(part: int, whole: int, words: int) -> tuple[Fraction, Fraction]:
+    """Between which chances `below_fraction` says yes, from all first words of a uniform number: it falls with them."""
+    least, left = Fraction(0), Fraction(1)
+    seen = list[int]()
+
+    def says(word: int) -> bool | None:
+        supply = iter([*seen, word])
+        try:
+            return below_fraction(supply.__next__, part, whole)
+        except StopIteration:
+            return None
+
+    for _ in range(words):
+        low, high = 0, 1 << 64  # words below `low` are told yes
+        while low < high:
+            middle = (low + high) // 2
+            low, high = (middle + 1, high) if says(middle) is True else (low, middle)
+        left /= 1 << 64
+        least += low * left
+        if low == 1 << 64 or says(low) is False:
+            return least, least
+        assert low + 1 == 1 << 64 or says(low + 1) is False
+        seen.append(low)
+    return least, least + left
+
+
+@pytest.mark.parametrize(
+    ("part", "whole"), [(0, 5), (1, 1), (1, 2), (2, 3), (12345, 10**30), (10**30 - 1, 10**30)]
+)
+def test_a_uniform_number_is_below_a_fraction_with_that_chance(part: int, whole: int) -> None:
+    least, most = chance_below(part, whole, 3)
+    assert least <= Fraction(part, whole) <= most
+    assert most - least <= Fraction(1, 1 << 192)
 
 
 def lengths(part: int, whole: int, most: int) -> Iterator[tuple[int, bool, Fraction]]:
     """For each number of times that the question is answered with yes: what `decays` says, and the chance of that."""
-    for yes in range(part == whole, most):  # of chance 1 nobody says no
-        asked = list[int]()
+    for yes in range(most):
+        asked = list[Fraction]()
 
-        def below(bound: int, asked: list[int] = asked, yes: int = yes) -> int:
-            asked.append(bound)
-            return 0 if len(asked) <= yes else bound - 1
+        def below(_: object, *fraction: int, asked: list[Fraction] = asked, yes: int = yes) -> bool:
+            asked.append(Fraction(*fraction))
+            return len(asked) <= yes
 
-        said = decays(below, part, whole)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(exact_discrete, "below_fraction", below)
+            said = decays(lambda: 0, part, whole)
         chance = Fraction(1)
-        for number, bound in enumerate(asked):
-            chance *= Fraction(part, bound) if number < yes else 1 - Fraction(part, bound)
+        for number, below_what in enumerate(asked):
+            chance *= below_what if number < yes else 1 - below_what
         yield len(asked), said, chance
 
 
 @pytest.mark.parametrize(("part", "whole"), [(1, 1), (1, 2), (2, 3), (999, 1000), (1, 10**30)])
 def test_decay_has_the_chance_of_an_exponential(part: int, whole: int) -> None:
     found = list(lengths(part, whole, 40))
-    assert [asked for asked, _, _ in found] == list(range(1 + (part == whole), 41)), "each length once"
+    assert [asked for asked, _, _ in found] == list(range(1, 41)), "each length once"
     with mpmath.workdps(40):
         yes = sum(mpmath.mpf(c.numerator) / c.denominator for _, said, c in found if said)
         assert abs(yes - mpmath.exp(-mpmath.mpf(part) / whole)) < mpmath.mpf(10) ** -38
@@ -78,20 +127,20 @@ def test_decay_has_the_chance_of_an_exponential(part: int, whole: int) -> None:
 def test_larger_exponents_are_cut_into_whole_ones(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = list[Fraction]()
 
-    def always(below: object, part: int, whole: int) -> bool:
+    def always(next_word: object, part: int, whole: int) -> bool:
         asked.append(Fraction(part, whole))
         return True
 
     monkeypatch.setattr(exact_discrete, "_decays", always)
-    assert decays(lambda bound: 0, 17, 5)
+    assert decays(lambda: 0, 17, 5)
     assert sum(asked) == Fraction(17, 5)
     assert all(part <= 1 for part in asked)
     monkeypatch.setattr(exact_discrete, "_decays", lambda *_: False)
-    assert not decays(lambda bound: 0, 17, 5)
+    assert not decays(lambda: 0, 17, 5)
 
 
 def one_pass(
-    make: Callable[[Callable[[int], int]], int], patch: pytest.MonkeyPatch, most: int
+    make: Callable[[Callable[[], int]], int], patch: pytest.MonkeyPatch, most: int
 ) -> dict[int, mpmath.mpf]:
     """With what chance each number comes out before anything is drawn anew: by all ways through the draws."""
 
@@ -128,15 +177,16 @@ def one_pass(
 
         taken = list[int]()
 
-        def asked(below: object, part: int, whole: int, taken: list[int] = taken) -> bool:
+        def asked(_: object, part: int, whole: int, taken: list[int] = taken) -> bool:
             return decayed(part, whole, taken)
 
-        def drawn(bound: int, taken: list[int] = taken) -> int:
+        def drawn(_: object, bound: int, taken: list[int] = taken) -> int:
             return uniform(bound, taken)
 
         patch.setattr(exact_discrete, "_decays", asked)
+        patch.setattr(exact_discrete, "uniform_below", drawn)
         try:
-            number = make(drawn)
+            number = make(lambda: 0)
         except AnewError:
             continue
         found[number] = found.get(number, mpmath.mpf(0)) + chance
@@ -147,7 +197,7 @@ def one_pass(
 def test_laplace_numbers_have_their_law(scale: Fraction, monkeypatch: pytest.MonkeyPatch) -> None:
     """All ways through the draws of one pass, in many digits; what is drawn anew changes no proportion."""
     with mpmath.workdps(40):
-        found = one_pass(lambda below: laplace_number(below, scale), monkeypatch, 40)
+        found = one_pass(lambda next_word: laplace_number(next_word, scale), monkeypatch, 40)
         size = mpmath.mpf(scale.numerator) / scale.denominator
         for number in range(-4, 5):
             law = mpmath.exp(-abs(number) / size)
@@ -167,16 +217,16 @@ def test_gaussian_numbers_are_laplace_numbers_that_are_kept_by_the_bell(
         for number in (0, 1, -1, 5, int(sigma), -3 * int(sigma) - 2):
             kept = list[Any]()
 
-            def laplace(below: object, scale: Fraction, number: int = number) -> int:
+            def laplace(next_word: object, scale: Fraction, number: int = number) -> int:
                 return number
 
-            def decay(below: object, part: int, whole: int, kept: list[Any] = kept) -> bool:
+            def decay(next_word: object, part: int, whole: int, kept: list[Any] = kept) -> bool:
                 kept.append(mpmath.exp(-mpmath.mpf(part) / whole))
                 return True
 
             monkeypatch.setattr(exact_discrete, "laplace_number", laplace)
             monkeypatch.setattr(exact_discrete, "decays", decay)
-            assert gaussian_number(lambda bound: 0, sigma) == number
+            assert gaussian_number(lambda: 0, sigma) == number
             width = int(sigma) + 1
             law = mpmath.exp(-(mpmath.mpf(number) ** 2) / (2 * size**2))
             proportions.append(mpmath.exp(-mpmath.mpf(abs(number)) / width) * kept[0] / law)
@@ -185,26 +235,82 @@ def test_gaussian_numbers_are_laplace_numbers_that_are_kept_by_the_bell(
             assert abs(one / other - 1) < mpmath.mpf(10) ** -45
 
 
+Exact = Callable[[Callable[[], int], Fraction], int]
+LAWS = pytest.mark.parametrize(
+    ("law", "exact"), [(noise.laplace, laplace_number), (noise.gaussian, gaussian_number)]
+)
+TINY, HUGE = 2.0**-12, 2.0**50
+
+
+@LAWS
+@pytest.mark.parametrize("scale", [TINY, 0.1, 0.7, 1.0, 3.7, 1234.5678901234567, 1e9 / 3, HUGE])
+def test_compiled_code_and_whole_numbers_agree_word_for_word(
+    law: Callable[..., Ints], exact: Exact, scale: float
+) -> None:
+    """The scale is the very float that is given."""
+    stream = np.random.Philox(17).random_raw(60_000).tolist()
+    compiled = law(np.zeros(1000, dtype=np.int64), scale, SecretRandomness(GivenWords([*stream])))
+    supply = iter(stream)
+    assert compiled.tolist() == [exact(supply.__next__, Fraction(scale)) for _ in range(1000)]
+
+
+EDGES = (0, 1, 1 << 32, (1 << 64) // 3, (1 << 63) - 1, 1 << 63, (1 << 63) + (1 << 33), (1 << 64) - 1)
+"""Words at which answers change, and words so near to them that floats must not decide."""
+
+
+@LAWS
+@pytest.mark.parametrize("scale", [0.75, 3.0])
+def test_compiled_code_agrees_on_all_short_rows_of_words_at_edges(
+    law: Callable[..., Ints], exact: Exact, scale: float
+) -> None:
+    rest, asked = np.random.Philox(5).random_raw(400).tolist(), 0
+    for first in itertools.product(EDGES, repeat=4):
+        stream = [*first, *rest]
+
+        def counted(next_word: Callable[[], int], size: Fraction) -> int:
+            nonlocal asked
+            asked += 1
+            return exact(next_word, size)
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(noise, exact.__name__, counted)
+            found = int(law(np.zeros(1, dtype=np.int64), scale, SecretRandomness(GivenWords([*stream])))[0])
+        assert found == exact(iter(stream).__next__, Fraction(scale))
+    assert 100 < asked < 8**4, "floats decided some of them, and left some to whole numbers"
+
+
+@LAWS
+def test_floats_that_decide_nothing_change_nothing(
+    law: Callable[..., Ints], exact: Exact, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever compiled code leaves to Python, numbers are the same, and so are the words that they take."""
+    zeros, secrets = np.zeros(300, dtype=np.int64), [SecretRandomness(SeededCoins(4)) for _ in range(2)]
+    one = law(zeros, 3.7, secrets[0])
+    real, calls = exact_discrete.fill, itertools.count()
+
+    def at_times(done: int, values: Ints, *others: Any) -> int:
+        return real(done, values[: done + 2], *others) if next(calls) % 2 else done
+
+    monkeypatch.setattr(noise, "fill", at_times)
+    np.testing.assert_array_equal(law(zeros, 3.7, secrets[1]), one)
+    np.testing.assert_array_equal(secrets[0].take(5), secrets[1].take(5))
+
+
 def test_sums_end_where_64_bits_do(monkeypatch: pytest.MonkeyPatch) -> None:
-    secret = SecretRandomness(SystemCoins())
-    for sign, end in ((1, 2**63 - 1), (-1, -(2**63))):
-        monkeypatch.setattr(noise, "laplace_number", lambda below, scale, sign=sign: sign * 10**30)
-        assert noise.laplace(np.array([[3], [4]]), 1.0, secret).tolist() == [[end], [end]]
-
-
-def test_scales_are_taken_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
-    given = list[Fraction]()
-
-    def one(below: object, scale: Fraction) -> int:
-        given.append(scale)
-        return 1
-
-    monkeypatch.setattr(noise, "laplace_number", one)
-    monkeypatch.setattr(noise, "gaussian_number", one)
-    secret, scale = SecretRandomness(SystemCoins()), 1234.5678901234567
-    assert noise.laplace(np.array([[3, 4]]), scale, secret).tolist() == [[4, 5]]
-    assert noise.gaussian(np.array([7]), scale, secret).tolist() == [8]
-    assert set(given) == {Fraction(scale)}
+    least, most = -(2**63), 2**63 - 1
+    near = np.array([most, most - 1, least, least + 1] * 50)
+    found = noise.laplace(near, 1e6, SecretRandomness(SeededCoins(1)))
+    drawn = noise.laplace(np.zeros(200, dtype=np.int64), 1e6, SecretRandomness(SeededCoins(1)))
+    sums = [value + number for value, number in zip(near.tolist(), drawn.tolist(), strict=True)]
+    assert found.tolist() == [min(max(number, least), most) for number in sums]
+    assert {least, most} < set(found.tolist())
+    monkeypatch.setattr(noise, "fill", lambda done, *_: done)  # compiled code leaves everything to Python
+    for sign, end in ((1, most), (-1, least)):
+        monkeypatch.setattr(noise, "laplace_number", lambda next_word, scale, sign=sign: sign * 10**30)
+        assert noise.laplace(np.array([[3], [4]]), 1.0, SecretRandomness(SystemCoins())).tolist() == [
+            [end],
+            [end],
+        ]
 
 
 @pytest.mark.parametrize(

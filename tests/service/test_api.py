@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import io
+import json
 import sqlite3
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +16,17 @@ import msgspec
 import pytest
 
 from diminuendo.errors import StoreUnavailable
+from diminuendo.service.api import bodies
 from diminuendo.service.front import placement
+from diminuendo.service.log import Log
 from diminuendo.service.records import Lists, PublicMenu, Report
-from tests.service.site import ITEMS, SLATES, Site, block, facts
+from diminuendo.service.store import reasons
+from tests.service.site import ITEMS, SLATES, Reply, Site, block, facts
 
 NAMES = [[ITEMS[item] for item in slate] for slate in SLATES]
+
+HELD_UP = 1.0
+"""Seconds for which one request may hold up the loop, where many share a machine; a decision takes a millisecond."""
 
 
 def test_a_block_is_shown_round_by_round_and_answers_are_kept_sealed(tmp_path: Path) -> None:
@@ -77,6 +86,32 @@ def test_replies_to_answers_are_the_same_to_the_last_byte(tmp_path: Path) -> Non
     site.run(work)
 
 
+def test_an_answer_that_counts_for_nothing_is_written_like_others(tmp_path: Path, monkeypatch: Any) -> None:
+    """A filler's and one beyond all visits: the store is handed a row of the same size, and commits it."""
+    site = Site(tmp_path, shop=facts("click", visits=2))
+    site.publish("shop", block(0, 4))
+    sizes, put = list[list[int]](), site.store.put
+
+    async def work() -> None:
+        tokens = [(await site.decide("shop", person="ann"))["token"] for _ in range(5)]
+        shown = [site.app.front.serving.shown(token)[1] for token in tokens]
+        assert [each.counts for each in shown] == [True, True, False, False, False]
+        assert [each.round for each in shown] == [0, 1, 2, 3, -1], "the last one is shown a filler"
+
+        def kept(answers: Any, visits: Any = ()) -> Any:
+            sizes.append([len(row.sealed) for row in answers])
+            return put(answers, visits)
+
+        monkeypatch.setattr(site.store, "put", kept)
+        for token in (*tokens, tokens[0]):
+            assert (await site.answer(token, click=0)).status == 202
+        assert len({tuple(each) for each in sizes}) == 1 == len(sizes[0]), sizes
+        assert len(sizes) == 6
+        assert set(site.kept("shop")) == {0, 1}
+
+    site.run(work)
+
+
 def test_sealed_answers_are_as_long_whatever_was_said(tmp_path: Path) -> None:
     site = Site(tmp_path, shop=facts("click"), wishes=facts(), slates=facts("bandit"))
     for name in site.numbers:
@@ -124,6 +159,86 @@ def test_a_person_is_counted_before_she_is_shown_anything_and_once_for_each_requ
         reports = [row.report for row in site.store.leases(site.numbers["shop"], 0)]
         silent = {number for report in reports if report for number in report.silent}
         assert silent == {1, rest[1].round, rest[2].round}, "sent again, and beyond her visits"
+
+    site.run(work)
+
+
+def test_without_a_name_no_round_is_handed_out_where_several_of_one_user_count(tmp_path: Path) -> None:
+    """Each would be a new user's: one client without a name would count as often as it likes."""
+    club = {"visits": 2, "contexts": {"land": ("DE", "FR")}, "exclusions": True}
+    site = Site(tmp_path, club=facts("click", **club), shop=facts("click"))
+    for name in site.numbers:
+        site.publish(name, block(0, 90))
+
+    async def work() -> None:
+        path, replies = "/v1/placements/{}/decisions", list[Reply]()
+        one: dict[str, Any]
+        for one in ({}, {"person": None}, {"context": {"land": "DE"}}, {"exclude": ["pear"]}):
+            replies.append(await site.ask("POST", path.format("club"), one))
+        for many in ({"count": 1}, {"count": 20}, {"contexts": [{"land": "DE"}, None]}):
+            replies.append(await site.ask("POST", path.format("club"), many))
+        for reply in replies:
+            assert (reply.status, reply.problem, reply.json["pointer"]) == (422, "person", "/person")
+            assert "say who it is" in reply.json["title"]
+        assert site.app.front.by_name["club"].decisions == 0
+        assert site.store.leases(site.numbers["club"], 0) == [], "no round is used, and no lease asked for"
+        for empty in ("", 7, ["ann"]):
+            reply = await site.ask("POST", path.format("club"), {"person": empty})
+            assert (reply.status, reply.problem) == (422, "field")
+        for both in ({"count": 1}, {"contexts": [None]}):
+            reply = await site.ask("POST", path.format("club"), {"person": "ann"} | both)
+            assert (reply.problem, reply.json["pointer"]) == ("field", "/person")
+        tokens = [(await site.decide("club", person="ann"))["token"] for _ in range(5)]
+        for token in tokens:
+            assert (await site.answer(token, click=0)).status == 202
+        assert len(site.kept("club")) == 2, "of five answers of one user two"
+        for body in ({}, {"count": 3}, {"person": "ann"}):
+            assert (await site.ask("POST", path.format("shop"), body)).status == 201
+        said = (await site.ask("GET", "/v1/openapi.json", key=None)).json["components"]
+        assert "422 person" in said["responses"]["problem"]["description"]
+        person = said["schemas"]["AskDecisions"]["properties"]["person"]
+        assert "Required where the placement's visits are more than 1" in person["description"]
+
+    site.run(work)
+
+
+MANY = tuple(f"thing {number}" for number in range(100_000))
+
+
+def test_long_exclusions_of_one_request_keep_nobody_waiting(tmp_path: Path) -> None:
+    """A thousand decisions without the ten thousand best of a hundred thousand items, where a cap keeps the next
+    thousands away. Meanwhile the loop turns: feedback of others is taken in as it arrives."""
+    inside = (-1,) * 10_000 + (0,) * 20_000 + (-1,) * 70_000
+    lists = Lists((0, len(MANY)), tuple(range(len(MANY))), inside=inside, parents=(-1,), most=(1,))
+    site = Site(tmp_path, shop=facts("click", items=MANY, slots=5, exclusions=True))
+    menu = PublicMenu(1, "one", 5, 0, None, (0, 1, 2, 3, 4), ((0, 1, 2, 3, 4),), lists=lists, head="0f")
+    site.publish("shop", menu)
+    gaps = list[float]()
+
+    async def beat() -> None:
+        last = time.monotonic()
+        while True:
+            await asyncio.sleep(0.001)
+            gaps.append(time.monotonic() - last)
+            last += gaps[-1]
+
+    async def work() -> None:
+        path, most = "/v1/placements/shop/decisions", bodies.MOST_EXCLUDED
+        beating = asyncio.create_task(beat())
+        reply = await site.ask("POST", path, {"count": 1000, "exclude": MANY[:most]})
+        beating.cancel()
+        slates = {tuple(each["slate"]) for each in reply.json["decisions"]}
+        assert slates == {(MANY[10_000], *MANY[30_000:30_004])}
+        assert len(gaps) > 5
+        assert max(gaps) < HELD_UP, "seconds, of a request that took many without this"
+        used = site.app.front.by_name["shop"].decisions
+        for one in ({}, {"count": 2}):
+            reply = await site.ask("POST", path, one | {"exclude": MANY[: most + 1]})
+            assert (reply.status, reply.problem, reply.json["pointer"]) == (422, "exclusions", "/exclude")
+            assert f"{most:,}" in reply.json["title"]
+        assert site.app.front.by_name["shop"].decisions == used + 3, (
+            "others have the same rounds as if it were shorter"
+        )
 
     site.run(work)
 
@@ -238,6 +353,33 @@ def test_nothing_is_ready_before_its_first_menu_takes_effect(tmp_path: Path) -> 
     site.run(work)
 
 
+def test_what_published_rewards_say_of_answers_is_measured_and_logged_when_it_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the menu that says so, and not before it takes effect."""
+    monkeypatch.setattr(placement, "KNOWN_BY", 0.0)
+    site, lines = Site(tmp_path, shop=facts("click")), io.StringIO()
+    site.publish("shop", block(0, 9, signal="too early to tell"))
+    measured = b'diminuendo_signal{front="front-0",placement="shop",state="%s"} 1.0'
+
+    async def work() -> None:
+        site.app.front.log = Log(lines)
+        await site.app.front.look()
+        numbers = (await site.ask("GET", "/metrics", key="operate")).body
+        assert measured % b"too early to tell" in numbers
+        site.publish("shop", block(9, 20, version=2, head="1f", signal="no signal"), later=0.3)
+        await site.app.front.look()
+        assert b"no signal" not in (await site.ask("GET", "/metrics", key="operate")).body
+        await asyncio.sleep(0.4)
+        for _ in range(2):
+            await site.app.front.look()
+        assert measured % b"no signal" in (await site.ask("GET", "/metrics", key="operate")).body
+
+    site.run(work)
+    said = [json.loads(line) for line in lines.getvalue().splitlines()]
+    assert [line["state"] for line in said if line["happened"] == "signal"] == ["no signal"]
+
+
 def test_a_menu_takes_effect_at_its_time_and_a_store_that_goes_back_is_not_believed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -285,7 +427,7 @@ def test_a_menu_takes_effect_at_its_time_and_a_store_that_goes_back_is_not_belie
         monkeypatch.setattr(site.store, "lease", older)
         await site.app.front.by_name["shop"].rounds.close()
         assert (await site.decide("shop"))["propensity"] is None
-        assert (await site.ask("GET", "/readyz")).problem == "busy"
+        assert (await site.ask("GET", "/readyz")).json["why"] == reasons.PUT_BACK
 
     site.run(work)
 
@@ -306,7 +448,7 @@ def test_a_front_end_whose_note_is_forgotten_knows_that_the_store_was_put_back(t
         await site.app.front.sing()
         assert (await site.decide("shop"))["propensity"] is None, "a filler"
         assert (await site.answer(token, click=0)).status == 503, "and nothing is acknowledged"
-        assert (await site.ask("GET", "/readyz")).problem == "busy"
+        assert (await site.ask("GET", "/readyz")).json["why"] == reasons.PUT_BACK
 
     site.run(work)
     for each in (live, old):
@@ -331,7 +473,8 @@ def test_a_site_is_not_ready_before_its_first_menu_takes_effect(tmp_path: Path) 
 
     async def work() -> None:
         await site.app.front.sing()
-        assert (await site.ask("GET", "/readyz", key=None)).problem == "busy"
+        ready = await site.ask("GET", "/readyz", key=None)
+        assert (ready.problem, ready.json["why"]) == ("busy", reasons.NO_MENU)
         assert (await site.ask("POST", "/v1/placements/shop/decisions", {})).problem == "busy"
         await asyncio.sleep(0.4)
         assert (await site.ask("GET", "/readyz", key=None)).status == 200

@@ -73,10 +73,54 @@ def test_exclusions_are_left_out_as_compiled_choosers_do() -> None:
         )  # fmt: skip
         chooser = Chooser(public, "abcdefghijkl", True)
         for each, type_ in enumerate(types.tolist()):
-            found = chooser.slate(5, type_, set(said[each]))
+            found = chooser.slate(5, type_, stand_ins.Excluded(said[each]))
             assert list(found) == expected[each].tolist()
             changed += found != tuple(slates[type_])
+        # One request for several decisions: what was found out for one of them is used again for the next.
+        expected, request = slates.copy(), stand_ins.Excluded(said[0])
+        menu.chooser().without(expected, exclusions_of([said[0]] * TYPES, TYPES, N), np.arange(TYPES))
+        for type_ in [*range(TYPES), *range(TYPES)]:
+            assert list(chooser.slate(5, type_, request)) == expected[type_].tolist()
     assert changed > 400
+
+
+class Touched(tuple[int, ...]):
+    """A list of which it is counted how often an item is read."""
+
+    times = 0
+
+    def __getitem__(self, at: Any) -> Any:
+        Touched.times += 1
+        return super().__getitem__(at)
+
+    def __iter__(self) -> Any:
+        for item in super().__iter__():
+            Touched.times += 1
+            yield item
+
+
+@pytest.mark.parametrize("ranked", [True, False], ids=["ranking", "by number"])
+def test_the_work_of_a_request_grows_with_what_is_excluded_and_not_with_decisions(
+    ranked: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A thousand decisions of one request at a hundred thousand items, each without the ten thousand best of them."""
+    many, slots, excluded, decisions = 100_000, 5, 10_000, 1_000
+    lists = Lists((0, many), Touched(range(many)))
+    ranking = Touched(range(many)) if ranked else Touched()
+    rng = np.random.default_rng(3)
+    rows = [tuple(rng.choice(excluded, slots, replace=False).tolist()) for _ in range(decisions)]
+    menu = PublicMenu(1, "random", slots, 0, None, rows[0], lists=lists, ranking=ranking)
+    chooser, drawn = Chooser(menu, range(many), True), iter(rows)  # type: ignore[arg-type]
+    monkeypatch.setattr(stand_ins, "drawn", lambda *given: next(drawn))
+    request, Touched.times = stand_ins.Excluded(range(excluded)), 0
+    found = [chooser.slate(0, 0, request) for _ in range(decisions)]
+    assert set(found) == {tuple(range(excluded, excluded + slots))}
+    steps = 2 * many.bit_length()  # of a search, with what is read beside it
+    assert Touched.times <= steps * (excluded + decisions * slots * slots)
+    few = stand_ins.Excluded([rows[0][0]])
+    chooser, drawn, Touched.times = Chooser(menu, range(many), True), iter(rows[:1]), 0  # type: ignore[arg-type]
+    assert chooser.slate(0, 0, few) != rows[0]
+    assert Touched.times <= steps * slots, "and not with the catalogue"
 
 
 def test_random_slates_are_uniform_and_keep_to_the_rules() -> None:

@@ -238,6 +238,25 @@ def test_how_many_answer_is_said_where_it_was_published(tmp_path: Path) -> None:
     assert "1,234" in visitor.get("/placements/page").text
 
 
+def test_that_nobody_answers_is_said_where_published_rewards_show_it(tmp_path: Path) -> None:
+    store = FakeStore(tmp_path)
+    visitor = Visitor(store)
+    number = store.placement("page", PlacementFacts("all", ("a", "b"), 1, "full", None))
+    shown: dict[str, Any] = {
+        "kind": "one",
+        "slots": 1,
+        "first": 0,
+        "end": None,
+        "filler": (0,),
+        "slates": ((0,),),
+    }
+    store.menu(number, **shown)
+    assert "Signal" not in visitor.get("/placements/page").text
+    store.menu(number, **shown, signal="no signal")
+    assert "if nobody answered in time" in visitor.get("/placements/page").text
+    assert "no signal" in visitor.get("/").text
+
+
 def test_decisions_never_become_fewer(tmp_path: Path) -> None:
     """A menu may be for rounds that were handed out before it took effect."""
     store = FakeStore(tmp_path)

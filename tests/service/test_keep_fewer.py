@@ -18,6 +18,7 @@ from diminuendo.service.front.names import Names
 from diminuendo.service.front.serving import NotReady, Serving, in_sample
 from diminuendo.service.front.tokens import NO_ROUND, Tokens
 from diminuendo.service.records import Lists, PublicMenu, Said
+from diminuendo.service.store import NO_PLACEMENT
 from diminuendo.service.trainer.made import asked, in_flight
 from tests.kit.statistics import ALPHA
 from tests.service.world import ITEMS, World, facts, repeat_noise
@@ -74,7 +75,8 @@ def test_outside_the_menu_is_shown_without_a_round_a_visit_or_a_row(
     assert shown.slate == slate or (slate is None and len(set(shown.slate)) == 2)
     assert decision.propensity == chance
     assert (place.decisions, place.fillers, place.outside) == (1, 0, 1)
-    assert front.row(place, Said(shown, wants={0: 1.0}), 0.0) == [], "her answer is not stored"
+    (row,) = front.row(place, Said(shown, wants={0: 1.0}), 0.0)
+    assert row.placement == NO_PLACEMENT, "her answer is not stored"
 
 
 def test_what_she_excludes_is_left_out_outside_too_and_nobody_is_served_before_there_is_a_menu() -> None:

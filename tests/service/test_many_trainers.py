@@ -107,7 +107,7 @@ def test_a_leader_that_is_killed_is_followed_by_another(tmp_path: Path) -> None:
 
 
 def test_a_store_of_before_is_put_back_while_front_ends_live_on(tmp_path: Path) -> None:
-    """What the trainer noted in its folder is lost as well: front ends have seen what the store does not have."""
+    """What the trainer noted in its folder is lost as well: without a high-water mark nothing is drawn."""
     with playing(tmp_path, PEOPLE, 2.0, trainers=1, more='trainer_keys = "store"') as site:
         wait_for(90.0, lambda: more_menus(site.store, 3))
         live, old = sqlite3.connect(tmp_path / "site.db"), sqlite3.connect(tmp_path / "old.db")
@@ -125,10 +125,9 @@ def test_a_store_of_before_is_put_back_while_front_ends_live_on(tmp_path: Path) 
         assert known < there + 4
         drawn = [each.name for each in Ledger.on(site.store.books("everybody", None)).drawn]
         site.processes.watch()
-        wait_for(60.0, lambda: site.store.beats().get("population everybody", (0.0, ""))[1])
-        time.sleep(10.0)
-        assert trainer.process is not None
-        assert trainer.process.poll() is None, "it goes on, for other populations"
+        time.sleep(
+            15.0
+        )  # it is started again and again, and refuses: a history, and no mark of how far it came
         assert [each.name for each in Ledger.on(site.store.books("everybody", None)).drawn] == drawn
         assert len(site.store.menus(1)) == known
         site.people.stop(at_once=True)

@@ -91,6 +91,48 @@ def test_who_dies_is_started_again_a_little_later_each_time(
     assert waits[0] < waits[1] < waits[2]
 
 
+def test_one_that_dies_for_ever_stops_nobody(site: Processes) -> None:
+    child = started(site, "raise SystemExit(3)")
+    child.deaths = 1_000_000
+    there(child).wait()
+    site.watch()
+    assert child.deaths == 1_000_001
+    assert 59 < child.not_before - time.monotonic() <= 60
+
+
+def test_one_that_cannot_be_started_takes_no_other_along(
+    site: Processes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = list[str]()
+
+    def say(line: str) -> None:
+        said.append(line)
+        raise BrokenPipeError
+
+    site._say = say
+    monkeypatch.setattr(processes, "AGAIN", 0.01)
+    site.children += [Child("one", [str(site)]), Child("two", [sys.executable, "-c", SLEEPS])]
+    laps = iter(range(10))
+    site.run(until=lambda: next(laps) == 5)
+    one, two = site.children
+    assert one.deaths > 1
+    assert set(said) == {"one cannot be started (FileNotFoundError); it is started again."}
+    assert there(two).returncode == -signal.SIGTERM, "until the end"
+
+
+def test_what_is_to_be_done_before_the_end_is_done_while_all_run(site: Processes) -> None:
+    child, ran = started(site, SLEEPS), list[bool]()
+
+    def before_stop() -> None:
+        ran.append(there(child).poll() is None)
+        raise KeyError
+
+    with pytest.raises(KeyError):
+        site.run(until=lambda: True, before_stop=before_stop)
+    assert ran == [True]
+    assert there(child).returncode == -signal.SIGTERM
+
+
 def test_who_dies_is_named_and_nothing_else_is_said(site: Processes) -> None:
     said = list[str]()
     site._say = said.append

@@ -82,7 +82,6 @@ def test_noise_is_as_wide_as_it_is() -> None:
     assert noise_of(events.Gaussian(1 / (2 * 20**2))) == pytest.approx(20)
     assert noise_of(events.ContinuousGaussian(1 / 20)) == pytest.approx(20)
     assert noise_of(events.NormalColumns(0, (1e-9, 1 / 20**2))) == pytest.approx(20), "to whom it costs most"
-    assert noise_of(events.Columns(3, (1 / (2 * 20**2),))) == pytest.approx(20)
     assert noise_of(events.Laplace(math.sqrt(2) / 20)) == pytest.approx(20)
     two = (events.Gaussian(1 / (2 * 20**2)), events.Gaussian(1 / (2 * 5**2)))
     assert noise_of(events.Composed(two)) == pytest.approx(5)

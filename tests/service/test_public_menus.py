@@ -49,12 +49,22 @@ def learned(name: str, feedback: Any, more: dict[str, Any], rounds: int = 60) ->
     many = rounds if menu.end is None else min(rounds, menu.end)
     door = Elsewhere(learner)
     door.chosen(many, at=0.0)
+    door.came(0, [True] * many)
     if feedback == "full":
         rows: Items = np.tile(np.arange(SLOTS, dtype=np.int32), (many, 1))
+        door.came(0, [True] * many)
         door.answered(np.arange(many), rows, None, PEOPLE[:many])
-        clock.now = 1.0
+        clock.now = 1.5  # past the deadline
         learner.release()
     return learner
+
+
+def test_a_menu_says_whether_there_is_a_signal() -> None:
+    signal = public_menu(learned("slate-totals", "bandit", {}), 1).signal
+    assert signal == "too early to tell"
+    patience = Patience(seconds=1.0, in_flight=ROUNDS, clock=Clock())
+    silent = make("epoch-greedy", Setting(N_ITEMS, SLOTS, ROUNDS, "full", epsilon=8.0, patience=patience))
+    assert public_menu(silent, 1).signal == ""
 
 
 @pytest.mark.parametrize("exclusions", [False, True])
@@ -147,5 +157,5 @@ def test_private_contexts_say_no_chance() -> None:
 def test_who_has_no_such_menu_is_refused() -> None:
     with pytest.raises(InvalidInput, match="coins that the learner has to know"):
         public_menu(make("boosted", Setting(N_ITEMS, SLOTS, ROUNDS, "full")), 1)
-    with pytest.raises(InvalidInput, match="these have: overlap-greedy"):
+    with pytest.raises(InvalidInput, match="no menu that could be handed out"):
         public_menu(make("fi-pure", Setting(N_ITEMS, SLOTS, ROUNDS, "full")), 1)

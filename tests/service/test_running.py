@@ -9,6 +9,7 @@ import struct
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
+from functools import partial
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,7 +21,7 @@ from diminuendo.service.dashboard import COOKIE
 from diminuendo.service.front.tokens import Tokens
 from diminuendo.service.keys import read_keys
 from diminuendo.service.processes import Processes
-from diminuendo.service.store import open_store
+from diminuendo.service.store import open_store, reasons
 
 pytestmark = pytest.mark.slow
 
@@ -95,7 +96,7 @@ def until(what: Callable[[], bool], seconds: float = 20.0) -> None:
         time.sleep(0.1)
 
 
-def test_a_disk_that_is_full(tmp_path: Path) -> None:
+def test_a_disk_that_is_full(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     facts = FACTS | {"items": 12, "deadline": 60.0}
     with ExitStack() as ending:
         store = ending.enter_context(open_store(str(tmp_path / "site.db")))
@@ -104,6 +105,16 @@ def test_a_disk_that_is_full(tmp_path: Path) -> None:
         ending.callback(shop.close)
         tokens = Tokens(read_keys(tmp_path / "keys").tokens, 1)
         acknowledged: set[int] = set()
+        log = list[dict[str, Any]]()
+
+        def said(whose: str) -> list[tuple[str, str | None]]:
+            """What a front end or a trainer has logged of the store."""
+            log.extend(map(json.loads, capfd.readouterr().err.splitlines()))
+            lines = [each for each in log if whose in each and each["happened"].startswith("store")]
+            return [(each["happened"], each.get("why")) for each in lines]
+
+        def back(whose: str) -> bool:
+            return said(whose)[-1:] == [("store back", None)]
 
         def visit() -> tuple[Reply, bool]:
             """The reply to her answer, and whether she had a round."""
@@ -122,8 +133,16 @@ def test_a_disk_that_is_full(tmp_path: Path) -> None:
             assert (reply.status, dict(reply.headers)["retry-after"]) == (503, "1")
         time.sleep(4.0)  # leases are over, and no other can be had: people are shown fillers
         assert [visit()[1] for _ in range(5)] == [False] * 5
+        ready = shop.ask("GET", "/readyz")
+        why = reasons.SQLITE["SQLITE_IOERR"]
+        assert (ready.status, json.loads(ready.body)["why"]) == (503, why)
+        assert json.loads(shop.ask("GET", "/healthz").body)["well"] is False
         limit(processes, resource.RLIM_INFINITY)
         until(lambda: visit()[1])
+        until(lambda: shop.ask("GET", "/readyz").status == 200)
+        for whose in ("front", "trainer"):
+            until(partial(back, whose))
+            assert said(whose) == [("store away", why), ("store back", None)], "once each"
         for _ in range(50):
             assert visit()[0].status == 202
         kept = {row.round for row in store.answers(1, 0, 10**6)}

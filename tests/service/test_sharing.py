@@ -157,7 +157,7 @@ def test_a_leader_that_slept_writes_nothing_and_lets_go_of_that_population_alone
 def test_who_follows_on_another_machine_opens_what_was_sealed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its folder has the master key alone; the snapshot is there, and answers to the key of before count."""
+    """Its folder has the master key and the last mark; the snapshot is there; answers to the key of before count."""
     found = learned(monkeypatch)
     world = shared(tmp_path, 1)
     make_master(tmp_path / "keys")
@@ -165,7 +165,8 @@ def test_who_follows_on_another_machine_opens_what_was_sealed(
     world.play(30, one.step)
     there = tmp_path / "there"
     there.mkdir()
-    (there / "master.key").write_bytes((tmp_path / "keys" / "master.key").read_bytes())
+    for path in (tmp_path / "keys" / "master.key", *(tmp_path / "keys").glob("last-well-*")):
+        (there / path.name).write_bytes(path.read_bytes())
     shutil.rmtree(tmp_path / "keys")  # with its machine
     two = Trainer(
         world.opened(), there, name="trainer two", in_store=True, coins=SameCoins, log=Log(world.written)

@@ -38,7 +38,7 @@ caps = [[["up", "alien"], 1]]
 
 
 def written(folder: Path, text: str) -> Path:
-    (folder / "items.txt").write_text("up\nalien\n\n  heat \n")
+    (folder / "items.txt").write_text("up\nalien\n\nheat\n")
     (folder / "site.toml").write_text(text)
     return folder / "site.toml"
 
@@ -96,6 +96,21 @@ def test_all_that_is_wrong_is_said_at_once(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput) as error:
         read_site(written(tmp_path, text))
     assert all(word in str(error.value) for word in ("slots", "epsilon"))
+
+
+def test_names_of_items_are_what_stands_in_the_file(tmp_path: Path) -> None:
+    site = written(tmp_path, GOOD)
+    (tmp_path / "items.txt").write_bytes("\ufeffup\r\nalien\r\n\t\r\nline\u2028heat".encode())
+    assert read_site(site).placements["home"].items == ("up", "alien", "line\u2028heat")
+
+
+def test_a_name_with_a_blank_around_it_is_refused_in_a_file_and_kept_in_a_list(tmp_path: Path) -> None:
+    site = written(tmp_path, GOOD)
+    (tmp_path / "items.txt").write_text("up\nalien \n\n\theat\n")
+    with pytest.raises(InvalidInput, match=r"items\.txt begin or end with a blank, in line 2, 4\. Remove"):
+        read_site(site)
+    site = written(tmp_path, GOOD.replace('"items.txt"', '["up", "alien", "heat "]'))
+    assert read_site(site).placements["home"].items == ("up", "alien", "heat ")
 
 
 def test_durations() -> None:

@@ -357,3 +357,59 @@ def test_a_file_that_is_replaced_while_something_is_written_acknowledges_nothing
         file = store._file  # type: ignore[attr-defined]
         with pytest.raises(StoreUnavailable, match="is not the one that was opened"), file.writing():
             os.rename(path, path.with_name("gone.db"))
+
+
+# Feedback that counts, that was given before, and that never counts: what is written is as much.
+
+
+def pages(path: Path, work: Callable[[], object]) -> int:
+    """How many pages a commit writes, and syncs: those that the log grows by."""
+    log = path.with_name(f"{path.name}-wal")
+    before = log.stat().st_size
+    work()
+    grown = log.stat().st_size - before
+    assert grown % (4096 + 24) == 0, "whole pages, each with its header"
+    return grown // (4096 + 24)
+
+
+def test_a_commit_writes_as_much_whether_a_round_was_answered_before_or_never_counts(tmp_path: Path) -> None:
+    """Where it wrote nothing it would sync nothing, and be done in a fraction of the time."""
+    path, sealed = tmp_path / "store.db", bytes(300)
+    with SqliteStore(path) as store:
+        begun(store)
+        number = 1
+        put: dict[str, list[AnswerRow]] = {
+            "first": [AnswerRow(number, 10, sealed)],
+            "second": [AnswerRow(number, 10, sealed)],
+            "of a round that was erased": [AnswerRow(number, 7, sealed)],
+            "of no placement": [AnswerRow(0, 11, sealed)],
+            "of another one of none": [AnswerRow(10**6, 11, sealed)],
+            "which is none": [AnswerRow(number, -1, sealed)],
+            "nothing": [],
+        }
+        store.erase(number, [7])
+        for size in (1, 300, 40_000):  # there is a row of each size
+            store.put([AnswerRow(0, 0, bytes(size))])
+        store.put([AnswerRow(number, 0, sealed)])
+        written = {name: pages(path, partial(store.put, rows)) for name, rows in put.items()}
+        assert set(written.values()) == {1}, written
+        long = {
+            name: pages(path, partial(store.put, [AnswerRow(which, 20, bytes(40_000))]))
+            for name, which in (("first", number), ("second", number), ("of no placement", 0))
+        }
+        assert max(long.values()) - min(long.values()) <= 2, long
+        assert min(long.values()) > 9, "however long it is"
+        store.erase(number, [0])
+        erased: dict[str, Callable[[], object]] = {
+            "first": partial(store.erase, number, [10]),
+            "second": partial(store.erase, number, [10]),
+            "of nothing": partial(store.erase, number, []),
+            "somebody who never came": partial(store.erase_person, number, ANNA),
+        }
+        written = {name: pages(path, work) for name, work in erased.items()}
+        assert set(written.values()) == {1}, written
+        visit = VisitRow(number, ANNA, 1, 3, b"key")
+        visits = {"first": visit, "again": visit, "one too many": replace(visit, round=4, key=b"other")}
+        visits |= {"of no placement": replace(visit, placement=10**6)}
+        written = {name: pages(path, partial(store.put, [], [row])) for name, row in visits.items()}
+        assert set(written.values()) == {1}, written

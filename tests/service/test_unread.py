@@ -53,7 +53,7 @@ def test_facts_of_a_placement(written: bytes, tmp_path: Path) -> None:
         assert site.written.getvalue().count("fault") == 1, "said once"
 
     site.run(work)
-    (tmp_path / "site.toml").write_text("[populations.guests]\n")
+    (tmp_path / "site.toml").write_text("trainers = 0\n[populations.guests]\n")
     make_keys(tmp_path / "keys")
     assert any("guests" in line for line in prepared(read_site(tmp_path / "site.toml")))
 
@@ -152,6 +152,6 @@ def test_a_menu_that_cannot_be_read_leaves_its_placement_behind_and_no_other(
             await site.app.front.look()
         assert [(await site.answer(token, click=0)).status for token in tokens] == [202, 503]
         assert site.app.front.by_name["shop"].version == 2
-        assert not site.app.front.away
+        assert not site.app.front.unwell
 
     site.run(work)

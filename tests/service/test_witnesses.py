@@ -10,6 +10,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from diminuendo.errors import LedgerDamaged
 from diminuendo.service.front.front import LOOKS_EVERY, SINGS_EVERY
 from diminuendo.service.store import put_back
 from diminuendo.service.trainer.trainer import Trainer
@@ -101,6 +102,11 @@ def test_a_store_of_an_hour_ago_is_noticed_though_the_folder_of_the_trainer_is_l
         (tmp_path / "keys" / name).write_bytes(content)
     before = world.releases()
     world.front.clear()
+    with pytest.raises(LedgerDamaged, match="no high-water mark"):
+        world.trainer(world.store, listens=LISTENS)
+    put_back.note(
+        tmp_path / "keys", "trainer", world.store.beats()["trainer"][0]
+    )  # a mark as old as the copy
     trainer = world.trainer(world.store, listens=LISTENS)
     trainer.step()
     world.time += TICK

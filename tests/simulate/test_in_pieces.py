@@ -64,7 +64,7 @@ def both(path: Path, pieces: int = 400, **asked: Any) -> tuple[Any, Any]:
 
 def rows(simulation: Any) -> list[Result]:
     """Everything but how long it took, and the regret that needs the optimum itself."""
-    return [replace(one, seconds=0.0, regret_to_optimum=0.0) for one in simulation.results]
+    return [replace(one, seconds=0.0, alpha_regret=0.0) for one in simulation.results]
 
 
 @pytest.mark.parametrize(
@@ -176,7 +176,7 @@ def test_one_command_with_people_on_a_real_cluster(shop: Path, tmp_path: Path) -
         )
         table = pyarrow.parquet.read_table(out / "results.parquet").to_pylist()
         found[name] = [
-            row | {"key": "", "seconds": nan, "regret_to_optimum": nan}
+            row | {"key": "", "seconds": nan, "alpha_regret": nan}
             for row in sorted(table, key=lambda row: (row["learner"], row["seed"]))
         ]
         assert (out / "report.html").is_file()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -11,17 +13,19 @@ from diminuendo import Functions, NoisyOr, People, SeededCoins, make, replay
 from diminuendo.errors import DiminuendoError, InvalidInput
 from diminuendo.learners import Setting
 from diminuendo.offline import ONE_MINUS_1_OVER_E
+from diminuendo.offline.exact import SOLVER_TOLERANCE
 from diminuendo.simulate import Shown, expert_regrets, simulate
 from diminuendo.simulate.result import (
     CURVE_POINTS,
     SHOWN_ITEMS,
     SHOWN_STRETCHES,
+    ShownSoFar,
     cumulative,
     curve_rounds,
-    shown_when,
 )
 from diminuendo.simulate.table import as_table, mean_and_band
 from diminuendo.streams import taste_groups
+from diminuendo.types import Items
 
 PEOPLE = taste_groups(400, 15, groups=4, items_per_group=5, seed=2)
 
@@ -34,11 +38,35 @@ def test_the_numbers_are_what_they_say() -> None:
         learner = make(result.learner, Setting(15, 3, 400, "full"), coins=SeededCoins(result.seed))
         payoffs = PEOPLE.values(replay(learner, PEOPLE))
         assert result.mean_payoff == pytest.approx(payoffs.mean(), abs=1e-15)
-        assert result.regret == pytest.approx(base.greedy.value - payoffs.mean(), abs=1e-15)
-        assert result.regret_to_optimum == pytest.approx(
+        assert result.regret_to_greedy == pytest.approx(base.greedy.value - payoffs.mean(), abs=1e-15)
+        assert result.alpha_regret == pytest.approx(
             ONE_MINUS_1_OVER_E * base.optimum.upper - payoffs.mean(), abs=1e-15
         )
         assert result.curve[-1] == pytest.approx(payoffs.sum())
+
+
+def test_both_regrets_by_brute_force() -> None:
+    """Greedy takes item 0 first, and the best two are 1 and 2: the two regrets measure against different slates."""
+    wanted = np.array([[1, 1, 0], [1, 1, 0], [1, 0, 1], [1, 0, 1], [0, 1, 0], [0, 0, 1]], dtype=float)
+    people = People(NoisyOr(), wanted)
+    values = {pair: wanted[:, pair].max(axis=1).mean() for pair in combinations(range(3), 2)}
+    first = int(wanted.mean(axis=0).argmax())
+    greedy = max(value for pair, value in values.items() if first in pair)
+    assert (greedy, max(values.values())) == (5 / 6, 1.0)
+    for result in simulate(people, slots=2, learners=["random"], seeds=2).results:
+        slates = replay(make("random", Setting(3, 2, 6, "full"), coins=SeededCoins(result.seed)), people)
+        earned = float(np.mean([row[slate].max() for row, slate in zip(wanted, slates, strict=True)]))
+        assert result.regret_to_greedy == pytest.approx(greedy - earned, abs=1e-12)
+        # The solver's bound on the optimum has its tolerance added.
+        assert result.alpha_regret == pytest.approx(
+            (1 - 1 / math.e) * max(values.values()) - earned, abs=2 * SOLVER_TOLERANCE
+        )
+
+
+def shown_when(slates: Items, n_items: int) -> Shown:
+    found = ShownSoFar(len(slates), slates.shape[1], n_items)
+    found.add(slates)
+    return found.most()
 
 
 def test_what_was_shown_when_by_hand() -> None:
@@ -122,7 +150,8 @@ def test_the_file_format() -> None:
         "seed",
         "rounds",
         "mean_payoff",
-        "regret",
+        "regret_to_greedy",
+        "alpha_regret",
         "seconds",
         "guarantee",
     }

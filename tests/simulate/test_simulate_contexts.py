@@ -8,7 +8,6 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
-import pyarrow.parquet as pq
 import pytest
 
 from diminuendo import Functions, SeededCoins, Setting
@@ -17,7 +16,6 @@ from diminuendo.learners import LEARNERS, make
 from diminuendo.offline import greedy_by_type, shuffled
 from diminuendo.simulate import Simulation, simulate
 from diminuendo.simulate.contexts import comparison, for_each_type, for_each_value, given, plain_name
-from diminuendo.simulate.store import BEFORE_CONTEXTS, as_rows, read_rows
 from diminuendo.simulate.table import as_table, by_epsilon, worth_of_contexts
 from diminuendo.simulate.task import Baseline, Run, StreamSlice, fingerprint, known_of
 from diminuendo.streams import People, taste_groups
@@ -156,17 +154,6 @@ def test_what_is_known_is_in_every_key_and_only_there() -> None:
     assert len(runs) == len({Baseline(one, 2, 1.0).key for one in slices}) == 4
 
 
-def test_a_run_keeps_the_key_that_it_had_before_there_were_contexts() -> None:
-    """Made with the version before: what users have kept is found again."""
-    people = taste_groups(200, 10)
-    kept = StreamSlice(0, 200, fingerprint(people))
-    assert (
-        Run(kept, "private", 3, Setting(10, 2, 200, "full", 1.0, 1e-6, 2), "").key
-        == "50ce42f7e5f704653cbaf5e9"
-    )
-    assert Baseline(kept, 2, 20.0).key == "070caff8b27fae4ee04af218"
-
-
 def test_finished_runs_are_found_again(tmp_path: Path) -> None:
     def run(people: People) -> Simulation:
         return simulate(people, slots=2, learners=NAMES[::2], seeds=1, out=tmp_path)
@@ -180,15 +167,6 @@ def test_finished_runs_are_found_again(tmp_path: Path) -> None:
     hidden = simulate(crowd(private=True), slots=2, learners="private", seeds=1, out=tmp_path)
     assert hidden.results[0].guarantee["view"] == "all others"
     assert len(list((tmp_path / "hindsight").glob("*.json"))) == 2
-
-
-def test_rows_of_before_are_read(tmp_path: Path) -> None:
-    plain = simulate(crowd().with_columns([]), slots=2, learners="random", seeds=2)
-    table = as_rows({f"key {run.seed}": run for run in plain.results})
-    pq.write_table(table.select(BEFORE_CONTEXTS.names), tmp_path / "old.parquet")
-    assert read_rows(tmp_path / "old.parquet").equals(table)
-    pq.write_table(table.drop_columns(["seed"]), tmp_path / "other.parquet")
-    assert read_rows(tmp_path / "other.parquet") is None
 
 
 def test_what_to_compare_with() -> None:

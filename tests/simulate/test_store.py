@@ -19,7 +19,7 @@ import pytest
 
 from diminuendo import Coverage, Functions, People
 from diminuendo.errors import DiminuendoError, InvalidInput
-from diminuendo.simulate import Simulation, simulate
+from diminuendo.simulate import Simulation, simulate, task
 from diminuendo.simulate.store import ResultStore, as_rows, finished_runs, results_in
 from diminuendo.simulate.task import Run
 from diminuendo.simulate.workers import IDLE_SECONDS
@@ -65,8 +65,8 @@ def test_what_was_finished_is_not_done_again(tmp_path: Path, monkeypatch: pytest
     resumed = simulate(PEOPLE, slots=3, learners=["hedge"], seeds=4, out=tmp_path)
     assert made == [0, 1, 2, 2, 3]
     assert timeless(resumed) == timeless(simulate(PEOPLE, slots=3, learners=["hedge"], seeds=4))
-    assert {row["seed"]: row["regret"] for row in rows(tmp_path).values()} == {
-        run.seed: run.regret for run in resumed.results
+    assert {row["seed"]: row["regret_to_greedy"] for row in rows(tmp_path).values()} == {
+        run.seed: run.regret_to_greedy for run in resumed.results
     }, "regrets are in the table as well"
     made.clear()
     simulate(PEOPLE, slots=3, learners=["hedge", "fi-dp"], epsilon=[0.5, 2.0], seeds=2, out=tmp_path)
@@ -75,6 +75,38 @@ def test_what_was_finished_is_not_done_again(tmp_path: Path, monkeypatch: pytest
     simulate(PEOPLE[:299], slots=3, learners=["hedge"], seeds=1, out=tmp_path)
     assert made == [0], "other people, another run"
     assert len(rows(tmp_path)) == 4 + 4 + 1
+
+
+def test_runs_of_other_sources_are_not_reused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    package, out = tmp_path / "package", tmp_path / "out"
+    for file in ("learners/random_slates.py", "cli/words.py"):
+        (package / file).parent.mkdir(parents=True)
+        (package / file).write_text("ONE = 1\n")
+    monkeypatch.setattr(task, "PACKAGE", package)
+    worked, real = list[int](), Run.work
+
+    def counted(run: Run, *rest: Any) -> Any:
+        worked.append(run.seed)
+        return real(run, *rest)
+
+    monkeypatch.setattr(Run, "work", counted)
+
+    def again() -> list[int]:
+        task.code_version.cache_clear()
+        worked.clear()
+        simulate(PEOPLE, slots=3, learners=["random"], seeds=2, out=out)
+        return worked
+
+    try:
+        assert again() == [0, 1]
+        assert again() == []
+        (package / "cli" / "words.py").write_text("ONE = 2\n")
+        assert again() == [], "the command line decides no outcome"
+        (package / "learners" / "random_slates.py").write_text("ONE = 2\n")
+        assert again() == [0, 1]
+        assert len({row["version"] for row in rows(out).values()}) == 2, "rows say which code made them"
+    finally:
+        task.code_version.cache_clear()
 
 
 def test_hindsight_is_not_looked_up_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

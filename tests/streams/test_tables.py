@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import warnings
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ import diminuendo as dim
 from diminuendo.errors import InvalidInput
 from diminuendo.streams import ReadAs, ReadNote
 from diminuendo.streams.tables.names import guesses, roles
+from diminuendo.streams.tables.times import times_of
 
 
 @pytest.fixture(autouse=True)
@@ -227,7 +229,13 @@ def test_nothing_of_a_row_is_in_an_error(tmp_path: Path) -> None:
         ("customer_id,sku,created_at", {"person": "customer_id", "item": "sku", "time": "created_at"}),
         (
             "InvoiceNo,StockCode,Description,Quantity,InvoiceDate,UnitPrice,CustomerID,Country",
-            {"order": "InvoiceNo", "item": "StockCode", "time": "InvoiceDate", "person": "CustomerID"},
+            {
+                "order": "InvoiceNo",
+                "item": "StockCode",
+                "time": "InvoiceDate",
+                "person": "CustomerID",
+                "quantity": "Quantity",
+            },
         ),
         (
             "userId,movieId,rating,timestamp",
@@ -239,7 +247,7 @@ def test_nothing_of_a_row_is_in_an_error(tmp_path: Path) -> None:
             "order_date,order_status,order_total,item_price,customer_country,birth_date,updated_at",
             {"time": "order_date"},
         ),
-        ("id,name,description,qty", {}),
+        ("id,name,description,qty", {"quantity": "qty"}),
         ("user,user,sku", {"item": "sku"}),
     ],
 )
@@ -311,6 +319,67 @@ def test_a_quotation_mark_that_is_not_closed(tmp_path: Path) -> None:
     for end in ("", "\n"):
         assert "Of its lines 1 are empty" in str(read(tmp_path, "user,sku\n\na,x\nb,x" + end).was_read)
         assert "Of its lines" not in str(read(tmp_path, "user,sku\na,x\nb,x" + end).was_read)
+
+
+# What exports of shops have.
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("13.05.24 9:05", "2024-05-13T09:05"),
+        ("5/13/24, 12:07 AM", "2024-05-13T00:07"),
+        ("5/13/2024 12:07:09 PM", "2024-05-13T12:07:09"),
+        ("5/13/24 5:30pm", "2024-05-13T17:30"),
+        ("2024-05-13 05:30 p.m.", "2024-05-13T17:30"),
+        ("31.12.68", "2068-12-31T00:00"),
+        ("31.12.69", "1969-12-31T00:00"),
+        ("5/13/24 13:30 PM", None),
+        ("5/13/24 5:75 PM", None),
+        ("13.05.245", None),
+    ],
+)
+def test_times_with_two_digits_for_the_year_or_with_am_and_pm(written: str, meant: str | None) -> None:
+    times = times_of(pa.chunked_array([[written, "5/30/2024"]]), "orders.csv", "day")
+    assert times.wrong.tolist() == [meant is None, False]
+    if meant is not None:
+        assert times.column[0].as_py() == datetime.fromisoformat(meant).replace(tzinfo=UTC)
+
+
+def test_returns_are_no_wishes(tmp_path: Path) -> None:
+    rows = "user,sku,qty\na,x,1\na,y,-1\nb,x,-2\nb,y,3\nb,z,0\nb,z,0.5\nc,z,\n"
+    people = read(tmp_path, rows)
+    assert wishes(people) == [[1, 0, 0], [0, 1, 0], [0, 0, 1]], "nothing is said of how many c bought"
+    assert people.was_read is not None
+    assert people.was_read.left_out == {"qty is below 1, as in a return": 4}
+    rated = read(tmp_path, "user,sku,rating,qty\na,x,1,-1\n", columns=("user", "sku", "rating"))
+    assert wishes(rated) == [[1]], "a rating says what they want"
+
+
+def test_an_account_with_a_hundred_times_the_usual_orders_is_pointed_out(tmp_path: Path) -> None:
+    rows = [
+        "user,sku,order",
+        *(f"u{n},x,{n}" for n in range(50)),
+        *(f"GUEST,x,{100 + n}" for n in range(100)),
+    ]
+    said = str(read(tmp_path, "\n".join(rows) + "\n").was_read)
+    assert (
+        "One label in user has 100 rounds, where half of the users have 1 or fewer; it is first in line 52."
+        in said
+    )
+    assert "GUEST" not in said
+    assert "One label" not in str(read(tmp_path, "\n".join(rows[:-1]) + "\n").was_read)
+
+
+def test_cells_that_list_items_are_pointed_out(tmp_path: Path) -> None:
+    rows = 'user,items\na,"tea; soap"\nb,tea\nc,"soap; oil"\nd,"oil; tea"\n'
+    listed = read(tmp_path, rows, columns=("user", "items"))
+    assert "Most labels in items have a semicolon or a bar within: if a cell lists several" in str(
+        listed.was_read
+    )
+    assert "Most labels" not in str(
+        read(tmp_path, rows.replace("oil; tea", "oil"), columns=("user", "items")).was_read
+    )
 
 
 # Hours.

@@ -34,6 +34,7 @@ from diminuendo.sums.clip import Clip
 from diminuendo.sums.schedule import Schedule
 from diminuendo.types import EMPTY_SLOT, Floats
 from tests.kit.brute import KINDS, Crowd, Set, tossed_crowds
+from tests.kit.stored import PeopleByHand
 from tests.sums.test_focus import CLIPS, FIRST, OTHER, charged, foci, full, squared
 from tests.sums.test_stored import ITEMS, WIDE, secret, stored, vectors
 
@@ -184,7 +185,7 @@ def functions_of(crowd: Crowd) -> list[Segment]:
 
 def release_of(crowd: Crowd, slate: Sequence[int], clip: Clip, focus: Focus) -> AroundRelease:
     """Everybody of a crowd, in one batch."""
-    people = StoredPeople(
+    people = PeopleByHand(
         crowd.n_items,
         schedule=Schedule((len(crowd), len(crowd) + 1)),
         ledger=Ledger(Budget(1.0, 1e-6)),
@@ -344,7 +345,7 @@ def test_weights_of_batches_and_empty_slots_count(bare: None) -> None:
 # Once, and as it was drawn.
 
 
-def opened(path: Path) -> StoredPeople:
+def opened(path: Path) -> PeopleByHand:
     """As after a crash: the same people, on the ledger of the file."""
     people = stored(ledger=Ledger.open(path / "ledger", Budget(1.0, 1e-6)))
     people.add([0.5, 0.2, 0.1, 0.0], batch=0)

@@ -15,7 +15,7 @@ from diminuendo.errors import InvalidInput
 from diminuendo.privacy.budget import Budget
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.randomness import SecretRandomness
-from diminuendo.sums.batch import ID, OpenBatch
+from diminuendo.sums.batch import OpenBatch
 from diminuendo.sums.clip import Clip, Rule, cannot_exceed, clip_row
 from diminuendo.sums.private_sum import PrivateSum
 from diminuendo.sums.schedule import equal
@@ -40,10 +40,7 @@ def test_how_a_batch_lies_in_memory_changes_nothing(across: int) -> None:
             total.add(rows[0])
             total.add(rows[1][places], places)
             total.add_rows(sparse.csr_array(rows[2:4]))
-            other = total.collector()
-            other._id = b"the same for both"[:ID]
-            other.add(rows[4])
-            total.merge(other)
+            total.add(rows[4])
         assert sums[0]._cells.entries().any()
         assert sums[0].snapshot() == sums[1].snapshot()
         again = made(across)
@@ -52,15 +49,13 @@ def test_how_a_batch_lies_in_memory_changes_nothing(across: int) -> None:
         one, two = (total.release(secret) for total, secret in zip(sums, secrets, strict=True))
         np.testing.assert_array_equal(one, two)
         assert not sums[1]._cells.array.any(), "what was taken is gone"
-    with pytest.raises(InvalidInput, match="Merge what"):
-        sums[0].merge(sums[1].collector())
     with pytest.raises(InvalidInput, match="multiple of across"):
         OpenBatch(SIZE, Clip(), equal(5, 1), 5)
 
 
 @pytest.mark.parametrize("across", [1, 3])
 def test_cells_are_wide_enough_for_whoever_came(across: int) -> None:
-    """Whoever is counted fits: one by one, in rows, from another machine and from a snapshot."""
+    """Whoever is counted fits: one by one, in rows and from a snapshot."""
     clip, more = Clip("cell", ticks=1 << 29), {"cost": BUDGET.share(), "strategy": "independent"}
 
     def sum_() -> PrivateSum:
@@ -72,10 +67,8 @@ def test_cells_are_wide_enough_for_whoever_came(across: int) -> None:
         total.add([1.0], [2])
         assert total._cells.entries().tolist() == [0, 0, people << 29, 0, 0, 0]
     assert total._cells.array.dtype == np.int32
-    other = total.collector()
-    other.add_rows(sparse.csr_array(np.eye(6)[[2, 3, 3, 3, 3, 3]]))
-    assert other._cells.array.dtype == np.int64
-    total.merge(other)
+    total.add_rows(sparse.csr_array(np.eye(6)[[2, 3, 3, 3, 3, 3]]))
+    assert total._cells.array.dtype == np.int64
     expected = [0, 0, 4 << 29, 5 << 29, 0, 0]
     assert total._cells.entries().tolist() == expected
     saved, next_ = total.snapshot(), total._take()

@@ -20,7 +20,6 @@ from diminuendo.sums.chains.cells import SharedFocus, checked_shares, deviations
 from diminuendo.sums.chains.cost import cost_of_one, shared_deviations, squared_shifts
 from diminuendo.sums.chains.focus import FULL, SHARES
 from diminuendo.sums.chains.release import OtherChain
-from diminuendo.sums.chains.stored import StoredPeople
 from diminuendo.sums.chains.weights import UNIT
 from diminuendo.sums.clip import Clip
 from diminuendo.sums.private_sum import ROOM
@@ -37,6 +36,7 @@ from tests.kit.hostile_contexts import (
     columns_of,
     without_noise,
 )
+from tests.kit.stored import PeopleByHand
 
 ITEMS = 3
 KNOWN = Contexts(country=["DE", "FR", "IT"], hour=2)
@@ -45,10 +45,10 @@ TICKS = Clip().ticks
 NOTHING = KNOWN.type_of(None)
 
 
-def stored(ledger: Ledger | None = None, contexts: Contexts = KNOWN, **options: object) -> StoredPeople:
+def stored(ledger: Ledger | None = None, contexts: Contexts = KNOWN, **options: object) -> PeopleByHand:
     columns = columns_of(contexts)
     made = {"schedule": Schedule((10, 20, 30)), "ledger": ledger or Ledger(BUDGET), "columns": columns}
-    return StoredPeople(ITEMS, **(made | options))  # type: ignore[arg-type]
+    return PeopleByHand(ITEMS, **(made | options))  # type: ignore[arg-type]
 
 
 def focus(cells: tuple[int, ...] = (100, 200), counts: tuple[int, ...] = (30, 40)) -> SharedFocus:
@@ -183,7 +183,7 @@ def test_shares_that_are_too_much_are_refused_by_their_sum() -> None:
 
 
 def test_the_charge_is_that_of_a_release_without_contexts(secret: SecretRandomness) -> None:
-    plain = StoredPeople(ITEMS, schedule=Schedule((10, 20, 30)), ledger=Ledger(BUDGET))
+    plain = PeopleByHand(ITEMS, schedule=Schedule((10, 20, 30)), ledger=Ledger(BUDGET))
     plain.release(0, [3, UNIT], SIGMAS)
     one, other = stored(), stored()
     one.in_contexts(0, [3, UNIT], SIGMAS, focus(), secret)
@@ -364,13 +364,9 @@ def test_who_is_kept_has_her_type_after_a_snapshot_and_after_others_are_forgotte
         stored(contexts=Contexts(country=2)).restore(people.snapshot())
 
 
-def test_types_at_the_door() -> None:
-    people = stored()
-    for kind in (-1, 12, 0.5):
-        with pytest.raises(InvalidInput):
-            people.add([1.0], [0], batch=0, kind=kind)  # type: ignore[arg-type]
+def test_with_contexts_people_could_overflow_sooner() -> None:
     wide = Clip(bound=64.0)
     most = ROOM // (wide.largest * UNIT)
-    assert StoredPeople(1, schedule=Schedule((most,)), ledger=Ledger(BUDGET), clip=wide).n_types == 1
+    assert PeopleByHand(1, schedule=Schedule((most,)), ledger=Ledger(BUDGET), clip=wide).n_types == 1
     with pytest.raises(InvalidInput, match="overflow"):  # counts are in units of the whole bound
         stored(schedule=Schedule((most,)), clip=wide)

@@ -23,11 +23,11 @@ from diminuendo.sums.chains.cost import cost_of_one, deviation_for, split_deviat
 from diminuendo.sums.chains.focus import FULL, SHARES, Focus
 from diminuendo.sums.chains.release import ChainRelease
 from diminuendo.sums.chains.running import SINGLES, Published, Question, RunningChains
-from diminuendo.sums.chains.stored import StoredPeople
 from diminuendo.sums.chains.weights import UNIT, running_weights
 from diminuendo.sums.clip import Clip
 from diminuendo.sums.schedule import Schedule
 from diminuendo.types import Floats, Ints
+from tests.kit.stored import PeopleByHand
 from tests.sums.test_stored import ITEMS, WIDE, secret, stored, vectors
 
 BUDGET = Budget(1.0, 1e-6)
@@ -200,7 +200,7 @@ def test_rows_are_in_the_focus_of_the_release(bare: None) -> None:
 # What is kept.
 
 
-def opened(path: Path) -> StoredPeople:
+def opened(path: Path) -> PeopleByHand:
     """As after a crash: the same people, on the ledger of the file."""
     people = stored(ledger=Ledger.open(path / "ledger", BUDGET))
     people.add([0.5, 0.2, 0.1, 0.0], batch=0)
@@ -250,50 +250,6 @@ def test_a_focus_that_is_changed_afterwards_changes_nothing(bare: None) -> None:
     weights[:] = FULL
     assert release.singles(secret()).tolist() == [512, 0, 0, 0]
     assert people.focused(0, [1], WIDE, full(), secret()).factors.tolist() == [0.5] * ITEMS
-
-
-def test_a_ledger_that_knew_no_focus_goes_on_in_full(tmp_path: Path) -> None:
-    """Singles were drawn for everybody as she spoke, with the planned deviations: so are rows."""
-    source = SecretRandomness(SystemCoins())
-    people = opened(tmp_path)
-    before = people.release(0, [UNIT], WIDE)
-    singles = before.singles(source)
-    people.ledger.close()
-    people = opened(tmp_path)
-    again = people.focused(0, [UNIT], WIDE, FIRST, source)
-    assert (again.factors == 1).all()
-    assert again.sigmas == WIDE
-    np.testing.assert_array_equal(again.singles(source), singles)
-    assert not any("focus" in entry.name for entry in people.ledger.drawn)
-    people.ledger.close()
-
-
-@pytest.mark.parametrize("first", ["release", "focused"])
-def test_a_release_with_focus_and_one_without_cost_no_more_than_one_of_them(bare: None, first: str) -> None:
-    """The same number, once with and once without: rows at the one's deviations, singles at the other's."""
-    found = []
-    for item in (0, 1):
-        people = stored()
-        people.add([1.0], [item], batch=0)
-
-        def begin(which: str, singles: int, people: StoredPeople = people) -> ChainRelease:
-            if which == "release":
-                return people.release(0, [UNIT], WIDE)
-            return people.focused(0, [UNIT], WIDE, full(singles=singles), secret())
-
-        drawn = []
-        if first == "release":
-            begun = begin("release", 0)
-            drawn.append((begun.rest(secret()), begun.sigmas[1]))
-            again = begin("focused", SHARES - 1)  # goes on as it was begun, without a focus
-            drawn.append((again.singles(secret()), again.sigmas[0]))
-        else:
-            begun = begin("focused", SHARES - 1)
-            drawn.append((begun.singles(secret()), begun.sigmas[0]))
-            with pytest.raises(InvalidInput, match="begun with a focus"):
-                begin("release", 0)
-        found.append(drawn)
-    assert moved(*found) <= charged(people.ledger, "people-000000")
 
 
 # What it costs.
@@ -350,12 +306,11 @@ def test_what_was_bought_as_a_chain_is_no_around_and_the_other_way_round(first: 
     people = stored()
     begin: dict[str, Callable[[int], Any]] = {
         "chain": lambda number: people.focused(number, [UNIT], WIDE, full(), secret()),
-        "plain chain": lambda number: people.release(number, [UNIT], WIDE),
         "around": lambda number: people.around(number, [UNIT], WIDE, [0, 1], full(), secret()),
         "longer around": lambda number: people.around(number, [UNIT], WIDE, [0, 1, 2], full(), secret()),
     }
     begin[first](0)
-    others = {"chain": ["around"], "around": ["chain", "plain chain", "longer around"]}[first]
+    others = {"chain": ["around"], "around": ["chain", "longer around"]}[first]
     for other in others:
         with pytest.raises(InvalidInput, match="bought for something else"):
             begin[other](0)

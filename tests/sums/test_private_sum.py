@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import pickle
 import threading
 from fractions import Fraction
 from pathlib import Path
@@ -14,13 +13,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from diminuendo import SeededCoins, SystemCoins
+from diminuendo import SeededCoins, SystemCoins, _snapshots
 from diminuendo.errors import InvalidInput, LedgerDamaged, OverBudget
 from diminuendo.privacy import calibrate
 from diminuendo.privacy.budget import Budget
 from diminuendo.privacy.events import ContinuousGaussian, Gaussian, Laplace, Selections
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.randomness import PublicCoins, SecretRandomness, noise
+from diminuendo.sums import snapshots
 from diminuendo.sums.clip import Clip
 from diminuendo.sums.private_sum import PrivateSum
 from diminuendo.sums.schedule import Schedule, equal, geometric
@@ -232,7 +232,7 @@ def durable(tmp_path: Path, size: int = SIZE) -> tuple[PrivateSum, Ledger]:
     held = Ledger.open(tmp_path / "ledger", Budget(1.0, 1e-6))
     cost = held.budget.share(0.5)
     return PrivateSum(
-        size, schedule=equal(40, 4), cost=cost, ledger=held, strategy="tree", name="clicks"
+        size, schedule=equal(40, 4), cost=cost, ledger=held, strategy="sqrt-toeplitz", name="clicks"
     ), held
 
 
@@ -284,20 +284,20 @@ def test_what_was_published_and_is_lost_is_not_drawn_again(tmp_path: Path, how: 
 
 def test_one_name_one_sum() -> None:
     held = Ledger(Budget(8.0, 1e-6))
-    fresh("tree", 2, ledger=held)
+    fresh("sqrt-toeplitz", 2, ledger=held)
     with pytest.raises(InvalidInput, match="in use"):
-        fresh("tree", 2, ledger=held)
-    fresh("tree", 2, ledger=held, name="other")
+        fresh("sqrt-toeplitz", 2, ledger=held)
+    fresh("sqrt-toeplitz", 2, ledger=held, name="other")
     with pytest.raises(InvalidInput, match="Names are"):
-        fresh("tree", 2, ledger=held, name="my sum")
+        fresh("sqrt-toeplitz", 2, ledger=held, name="my sum")
 
 
 def test_nothing_is_made_that_is_not_paid_for() -> None:
     held = Ledger(Budget(1.0, 1e-6))
     with pytest.raises(OverBudget):
-        fresh("tree", 2, ledger=held, cost=Gaussian(0.1))
+        fresh("sqrt-toeplitz", 2, ledger=held, cost=Gaussian(0.1))
     assert held.charges == []
-    fresh("tree", 2, ledger=held, cost=held.budget.share())  # and the name is still free
+    fresh("sqrt-toeplitz", 2, ledger=held, cost=held.budget.share())  # and the name is still free
 
 
 def test_seeded_noise_is_worth_nothing_and_says_so(tmp_path: Path) -> None:
@@ -308,12 +308,12 @@ def test_seeded_noise_is_worth_nothing_and_says_so(tmp_path: Path) -> None:
     assert held.guarantee().secure_coins
     held.close()
     simulated = ledger_for(COSTS[0])
-    fresh("tree", 2, ledger=simulated).release(secret())
+    fresh("sqrt-toeplitz", 2, ledger=simulated).release(secret())
     assert not simulated.guarantee().secure_coins
     assert "simulation only" in str(simulated.guarantee())
     for wrong in (PublicCoins(SystemCoins()), SystemCoins(), None):
         with pytest.raises(InvalidInput, match="SecretRandomness"):
-            fresh("tree", 2).release(wrong)  # type: ignore[arg-type]
+            fresh("sqrt-toeplitz", 2).release(wrong)  # type: ignore[arg-type]
 
 
 def test_a_disk_that_fails_loses_no_batch(bare: list[Ints], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -333,88 +333,33 @@ def test_a_disk_that_fails_loses_no_batch(bare: list[Ints], monkeypatch: pytest.
     assert total.left == 0
 
 
-@EVERY
-def test_two_machines_add_up(strategy: str, bare: list[Ints]) -> None:
-    rng = np.random.default_rng(2)
-    alone, first = fresh(strategy, 5), fresh(strategy, 5)
-    second, late = first.collector(), first.collector()
-    for _ in range(5):
-        for machine in (first, second):
-            person = rng.random(SIZE)
-            machine.add(person)
-            alone.add(person)
-        first.merge(second)
-        np.testing.assert_array_equal(first.release(secret()), alone.release(secret()))
-        late.add(rng.random(SIZE))
-        first.merge(late)  # too late: nothing is added, and it goes on with the open batch
-        assert not first._cells.entries().any()
-        assert late.batch == first.batch
-        first.merge(second)
-        assert second.batch == first.batch
-    for wrong in (first, alone, fresh(strategy, 4).collector(), None):
-        with pytest.raises(InvalidInput, match="Merge what"):
-            first.merge(wrong)  # type: ignore[arg-type]
-
-
-def test_what_a_collector_sends_counts_once_however_often_it_comes() -> None:
+def test_contributions_to_later_batches_wait_for_their_batch() -> None:
     total = fresh("independent", 3)
-    there = pickle.loads(pickle.dumps(total.collector()))  # to the other machine
-    there.add([0.5, 0.25, 0.0])
-    sent = pickle.dumps(there)
-    for _ in range(3):  # a network that does not know whether it was heard
-        assert total.merge(pickle.loads(sent)) is None  # type: ignore[func-returns-value]
-        assert total._cells.entries().tolist() == [512, 256, 0]
-        assert total._marks.tolist() == [0, 1]
+    total.add([0.5, 0.0, 0.0])
+    total.add([0.0, 0.5, 0.0], batch=1)
     again = fresh("independent", 3)
     again.restore(total.snapshot())
-    again.merge(pickle.loads(sent))
-    assert again._cells.entries().tolist() == [512, 256, 0]
-    assert again.snapshot() == total.snapshot()
-    total.merge(there)  # the original is the same as what was sent
-    assert total._cells.entries().tolist() == [512, 256, 0]
-    there.add([0.5, 0.25, 0.0])  # but what it collects from now on is something else
-    total.merge(there)
-    assert total._cells.entries().tolist() == [1024, 512, 0]
-    total.release(secret())
-    saved = total.snapshot()
-    total.merge(pickle.loads(sent))  # too late
-    assert total.snapshot() == saved
-    assert not total._cells.entries().any()
-
-
-def test_a_collector_brings_people_of_later_batches_too() -> None:
-    total, other = fresh("independent", 3), fresh("independent", 3).collector()
-    other.add([0.5, 0.0, 0.0])
-    other.add([0.0, 0.5, 0.0], batch=1)
-    sent = pickle.dumps(other)
-    total.add([0.0, 0.0, 0.5], batch=1)
-    for _ in range(2):
-        total.merge(pickle.loads(sent))
-    again = fresh("independent", 3)
-    again.restore(total.snapshot())
-    again.merge(other)
     for kept in (total, again):
+        kept.add([0.0, 0.0, 0.5], batch=1)
         assert kept._marks.tolist() == [0, 3]
         assert kept._take().tolist() == [512, 0, 0]
         assert kept._take().tolist() == [0, 512, 512]
 
 
-def test_altered_names_of_collectors_are_refused() -> None:
+@pytest.mark.parametrize("altered", ["an array missing", "an array too many", "a batch that has closed"])
+def test_altered_later_batches_are_refused(altered: str) -> None:
     total = fresh("independent", 3)
-    total.merge(total.collector())
-    total._merged.add(b"short")
-    with pytest.raises(InvalidInput, match="cut short or altered"):
-        fresh("independent", 3).restore(total.snapshot())
-
-
-def test_merged_people_count_towards_the_rounds() -> None:
-    total = fresh("tree", 1, schedule=equal(3, 1))
-    other = total.collector()
-    for machine in (total, other, other):
-        machine.add([0.0] * SIZE)
-    total.merge(other)
-    with pytest.raises(InvalidInput, match="More than the 3"):
-        total.add([0.0] * SIZE)
+    total.add([0.0, 0.5, 0.0], batch=1)
+    facts, arrays = _snapshots.unpacked(total.snapshot(), "a snapshot")
+    *_, batches, entries = found = list(arrays.values())
+    if altered == "an array missing":
+        found.pop()
+    elif altered == "an array too many":
+        found.append(entries)
+    else:
+        batches[:] = 0
+    with pytest.raises(InvalidInput, match="altered"):
+        fresh("independent", 3).restore(snapshots.packed(facts, found))
 
 
 def test_threads_add_up() -> None:
@@ -472,7 +417,7 @@ def test_what_could_overflow_is_refused_beforehand() -> None:
         else:
             with pytest.raises(InvalidInput, match="too much by a factor of"):
                 fresh("independent", 1, schedule=Schedule((people,)))
-    total = fresh("tree", 1, schedule=equal(2, 1))
+    total = fresh("sqrt-toeplitz", 1, schedule=equal(2, 1))
     total.add([0.0] * SIZE)
     total.add([0.0] * SIZE)
     with pytest.raises(InvalidInput, match="More than the 2 contributions"):
@@ -494,10 +439,10 @@ def test_what_could_overflow_is_refused_beforehand() -> None:
 )
 def test_bad_sums_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(InvalidInput):
-        fresh("tree", 2, **wrong)
+        fresh("sqrt-toeplitz", 2, **wrong)
     for release in (0, 3, -1):
         with pytest.raises(InvalidInput, match="release"):
-            fresh("tree", 2).deviation(release)
+            fresh("sqrt-toeplitz", 2).deviation(release)
 
 
 @pytest.mark.parametrize("rounds", [1, 7, 100, 32_711])

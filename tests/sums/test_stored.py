@@ -14,17 +14,18 @@ from hypothesis import strategies as st
 from diminuendo import SeededCoins, SystemCoins
 from diminuendo.errors import InvalidInput, LedgerDamaged, OverBudget
 from diminuendo.privacy.budget import Budget
-from diminuendo.privacy.events import Gaussian, NormalColumns
+from diminuendo.privacy.events import NormalColumns
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.randomness import SecretRandomness
 from diminuendo.randomness import rounded_normal as normal
-from diminuendo.sums.chains.cost import release_cost, squared_shifts
+from diminuendo.sums.chains.cost import squared_shifts
+from diminuendo.sums.chains.focus import FULL, Focus
 from diminuendo.sums.chains.people.frozen import FrozenPeople
-from diminuendo.sums.chains.stored import StoredPeople
-from diminuendo.sums.chains.weights import UNIT, gls, power_weights
+from diminuendo.sums.chains.weights import UNIT
 from diminuendo.sums.clip import Clip
-from diminuendo.sums.schedule import Schedule, equal, geometric
+from diminuendo.sums.schedule import Schedule, equal
 from diminuendo.types import Ints
+from tests.kit.stored import PeopleByHand
 from tests.sums.test_clip import HOSTILE
 
 ITEMS = 4
@@ -33,9 +34,9 @@ numbers = st.sampled_from(HOSTILE) | st.floats()
 vectors = st.lists(numbers, min_size=ITEMS, max_size=ITEMS)
 
 
-def stored(rounds: int = 9, batches: int = 3, **options: Any) -> StoredPeople:
+def stored(rounds: int = 9, batches: int = 3, **options: Any) -> PeopleByHand:
     made: dict[str, Any] = {"schedule": equal(rounds, batches), "ledger": Ledger(Budget(1.0, 1e-6))}
-    return StoredPeople(options.pop("n_items", ITEMS), **(made | options))
+    return PeopleByHand(options.pop("n_items", ITEMS), **(made | options))
 
 
 def secret(seed: int = 0) -> SecretRandomness:
@@ -49,7 +50,7 @@ def bare(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def answers(
     clip: Clip, person: list[float], later: list[list[float]], chain: list[int], weight: int
-) -> tuple[list[Ints], StoredPeople]:
+) -> tuple[list[Ints], PeopleByHand]:
     """Everything that is released about one person, without noise."""
     people = stored(clip=clip)
     people.add(person, np.arange(ITEMS), batch=0)
@@ -168,20 +169,6 @@ def test_batches_of_other_schedules_are_other_people(tmp_path: Path) -> None:
         stored(schedule=apart[0], ledger=ledger).release(1, [0, UNIT], sigmas)
 
 
-def test_ledgers_that_named_no_schedule_go_on() -> None:
-    """They were charged under the bare name; going on so, they do not pay twice."""
-    ledger, plan = Ledger(Budget(1.0, 1e-6)), Schedule((2, 4))
-    first = stored(schedule=plan, ledger=Ledger(Budget(1.0, 1e-6)))
-    sigmas = first.sigmas(np.array([[UNIT, UNIT]]), ledger.budget.share(0.6))  # type: ignore[arg-type]
-    shifts = squared_shifts(first.n_items, first.clip)
-    old = release_cost([UNIT], shifts, sigmas, "people")
-    ledger.charge(old, f"people-000000: a chain over {first.n_items} items")
-    people = stored(schedule=plan, ledger=ledger)
-    people.release(0, [UNIT], sigmas)
-    people.release(1, [0, UNIT], sigmas)
-    assert [charge.event.partition for charge in ledger.charges] == ["people"] * 2  # type: ignore[union-attr]
-
-
 def test_two_stores_on_one_ledger_pay_side_by_side() -> None:
     """A round in batch 0 of one may be in batch 1 of the other."""
     first = stored(name="clicks")
@@ -192,22 +179,10 @@ def test_two_stores_on_one_ledger_pay_side_by_side() -> None:
         second.release(0, [0, UNIT], sigmas)
 
 
-def test_a_whole_plan_costs_what_it_should() -> None:
-    plan = geometric(1000, 50, 1.5)
-    people = stored(schedule=plan)
-    weights = power_weights(plan)
-    sigmas = people.sigmas(weights, people.ledger.budget.share())  # type: ignore[arg-type]
-    for number in range(len(plan)):
-        people.release(number, weights[number, : number + 1], sigmas)
-    assert 0.999 < people.ledger.spent() <= 1.0
-    with pytest.raises(OverBudget):
-        people.release(len(plan), [100], sigmas)
-
-
 def test_a_chain_goes_on_after_a_crash_as_it_began(tmp_path: Path) -> None:
     source = SecretRandomness(SystemCoins())
 
-    def begin() -> tuple[Any, StoredPeople]:
+    def begin() -> tuple[Any, PeopleByHand]:
         people = stored(ledger=Ledger.open(tmp_path / "ledger", Budget(1.0, 1e-6)))
         people.add([0.5, 0.2, 0.1, 0.0], batch=0)
         return people.release(3, [UNIT], WIDE), people
@@ -273,7 +248,7 @@ def test_a_chain_that_is_known_in_part_says_no_more(tmp_path: Path) -> None:
     """
     source = SecretRandomness(SystemCoins())
 
-    def begin(number: int) -> tuple[Any, StoredPeople]:
+    def begin(number: int) -> tuple[Any, PeopleByHand]:
         people = stored(ledger=Ledger.open(tmp_path / "ledger", Budget(1.0, 1e-6)))
         people.add([0.5, 0.2, 0.1, 0.0], batch=0)
         return people.release(number, [UNIT], WIDE), people
@@ -367,54 +342,30 @@ def test_altered_snapshots_are_refused() -> None:
         stored(n_items=7).restore(people.snapshot())
 
 
-@pytest.mark.parametrize(
-    "schedule", [equal(1000, 7), geometric(10_000, 20, 1.5), geometric(10_000, 20, 1.5, 900)]
-)
-def test_power_weights_are_whole_and_bounded(schedule: Any) -> None:
-    weights = power_weights(schedule)
-    assert weights.shape == (len(schedule), len(schedule))
-    assert (np.triu(weights, 1) == 0).all()
-    columns = (weights.astype(object) ** 2).sum(axis=0)
-    assert max(columns) <= UNIT**2
-    assert min(columns) > 0.99 * UNIT**2
-    ends = np.array(schedule.ends)
-    for j in range(len(ends)):  # in proportion to 1 / t_b, but for rounding down to whole numbers
-        for b in range(j, len(ends)):
-            assert abs(weights[b, j] * ends[b] - weights[j, j] * ends[j]) <= ends[b] + ends[j]
-
-
-def test_gls_weighs_by_precision() -> None:
-    mean, deviation = gls([np.array([1.0, 4.0]), np.array([2.0, 0.0])], [1.0, 2.0])
-    np.testing.assert_allclose(mean, [1.2, 3.2])
-    assert deviation == pytest.approx((1 + 1 / 4) ** -0.5)
-    for rates, deviations in (([np.ones(2)], [1.0, 2.0]), ([np.ones(2)], [0.0]), ([], [])):
-        with pytest.raises(InvalidInput):
-            gls(rates, deviations)
+def begin(people: PeopleByHand, number: Any, weights: Any, sigmas: tuple[float, float] = WIDE) -> Any:
+    return people.focused(number, weights, sigmas, Focus(np.full(ITEMS, FULL), 512), secret())
 
 
 @pytest.mark.parametrize(
     "wrong",
     [
-        lambda people: people.add([1.0], batch=0),
-        lambda people: people.add([1.0] * ITEMS, batch=-1),
-        lambda people: people.add([1.0] * ITEMS, batch=3),
-        lambda people: people.add([1.0] * ITEMS, batch=0.5),
-        lambda people: people.add([1.0, 1.0], [2, 2], batch=0),
-        lambda people: people.release(0, [UNIT + 1], WIDE),
-        lambda people: people.release(0, [-1], WIDE),
-        lambda people: people.release(0, [1.5], WIDE),
-        lambda people: people.release(0, [float("nan")], WIDE),
-        lambda people: people.release(0, [], WIDE),
-        lambda people: people.release(-1, [1], WIDE),
-        lambda people: people.release("a", [1], WIDE),
-        lambda people: people.release(0, [1], (0.0, 1.0)),
+        lambda people: people.admit(1, -1),
+        lambda people: people.admit(1, 3),
+        lambda people: people.admit(1, 0.5),
+        lambda people: people.admit(10, 0),
+        lambda people: begin(people, 0, [UNIT + 1]),
+        lambda people: begin(people, 0, [-1]),
+        lambda people: begin(people, 0, [1.5]),
+        lambda people: begin(people, 0, [float("nan")]),
+        lambda people: begin(people, 0, []),
+        lambda people: begin(people, -1, [1]),
+        lambda people: begin(people, "a", [1]),
+        lambda people: begin(people, 0, [1], (0.0, 1.0)),
         lambda people: people.release(0, [1], WIDE).row(9, [], secret()),
         lambda people: people.release(0, [1], WIDE).row("1", [], secret()),
         lambda people: people.release(0, [1], WIDE).row(0, [1.0], secret()),
-        lambda people: people.sigmas(np.ones((2, 2)), Gaussian(0.1), singles=1.0),
         lambda people: stored(schedule=Schedule((1 << 55,))),
         lambda people: stored(clip=Clip("l1")),
-        lambda people: [people.add([1.0] * ITEMS, batch=0) for _ in range(10)],
     ],
 )
 def test_bad_input_is_refused(wrong: Any) -> None:

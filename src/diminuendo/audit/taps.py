@@ -29,8 +29,8 @@ from diminuendo.learners.hedge.exploring import EVERYBODY, ExploringState
 from diminuendo.randomness import noise
 from diminuendo.randomness import rounded_normal as normal
 from diminuendo.randomness.score_classes import BOUND, TOP, ScoreClasses, probabilities
-from diminuendo.randomness.words import USED, WINDOW, SecretRandomness, SecretWords
-from diminuendo.types import Floats, Ints, Items, Words
+from diminuendo.randomness.words import USED, WINDOW, SecretRandomness, SecretWords, WordBuffer
+from diminuendo.types import Floats, Ints, Items
 
 DRAWN, SHOWN = "drawn", "shown"
 """Items drawn by their chances: all of them seen; or, where one repeats an earlier one, only that it does (-1)."""
@@ -242,19 +242,32 @@ def tilted_chances(covered: Floats, pushed: Floats) -> Floats:
 
 @contextmanager
 def _noting(secret: SecretRandomness, words: list[int]) -> Iterator[None]:
-    """Write down all words that are taken meanwhile, in order, also those that had to be fetched first."""
-    stream = [secret.view.words[int(secret.view.used[USED]) :].copy()]
-    real = secret._fresh
+    """Write down all words that are taken meanwhile, in order, also those that had to be fetched first.
 
-    def fresh(count: int) -> Words:
-        stream.append(real(count))
-        return stream[-1]
+    Of words that are cut into digits: those whose first digit is taken.
+    """
+    buffers: tuple[WordBuffer[Any], ...] = (secret, secret.digits)
+    streams = [[buffer.view.words[int(buffer.view.used[USED]) :].copy()] for buffer in buffers]
 
-    with mock.patch.object(secret, "_fresh", fresh):
+    def noted(buffer: WordBuffer[Any], stream: list[Any]) -> Callable[[int], Any]:
+        real = buffer._fresh
+
+        def fresh(count: int) -> Any:
+            stream.append(real(count))
+            return stream[-1]
+
+        return fresh
+
+    with ExitStack() as stack:
+        for buffer, stream in zip(buffers, streams, strict=True):
+            stack.enter_context(mock.patch.object(buffer, "_fresh", noted(buffer, stream)))
         yield
-    left = len(secret.view.words) - int(secret.view.used[USED])
-    come = np.concatenate(stream)
-    words += come[: len(come) - left].tolist()
+    for buffer, stream in zip(buffers, streams, strict=True):
+        come = np.concatenate(stream)
+        digits = 8 // come.itemsize  # in a word
+        begun = len(stream[0]) % digits  # the rest of a word that was taken before
+        taken = len(come) - (len(buffer.view.words) - int(buffer.view.used[USED])) - begun
+        words += come[begun:].view(np.uint64)[: max(0, -(-taken // digits))].tolist()
 
 
 def _words_that_draw(

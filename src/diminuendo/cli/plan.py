@@ -44,7 +44,10 @@ def plan_command(
     ] = None,
     visits: Annotated[int, typer.Option(help="Rounds that one person may have; they share the budget.")] = 1,
     late: Annotated[
-        str, typer.Option(help="Answers come so many rounds late; as 1000, or exponential:1000 (the mean).")
+        str,
+        typer.Option(
+            help="Further rounds before an answer, and waited for; as 1000, or exponential:1000 (the mean)."
+        ),
     ] = "0",
     answering: Answering = 1.0,
     contexts: Annotated[

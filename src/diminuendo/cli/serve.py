@@ -21,6 +21,9 @@ def serve_command(
         str | None, Option("Another store than the site's: a file, or postgresql://host/database.")
     ] = None,
     check: Annotated[bool, Option("Check the site, and start nothing.")] = False,
+    adopt: Annotated[
+        bool, Option("Adopt a store restored from a copy: close its populations, begin new ones.")
+    ] = False,
     new_key: Annotated[
         str | None, Option("Make a key for a role (serve, operate, audit), and its line.")
     ] = None,
@@ -51,6 +54,6 @@ def serve_command(
     if new_token_key:
         print(f"Tokens are sealed with key {keys.rotate(found.keys)} from the next start on.")
         return
-    prepare(site, print)
+    prepare(site, print, adopt)
     if not check:
         run_site(site, found, print)

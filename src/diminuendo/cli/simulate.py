@@ -102,7 +102,7 @@ def simulate_command(
     late: Annotated[
         str,
         typer.Option(
-            help="Answers come so many rounds late; as 1000, 0,100,1000 or exponential:1000 (the mean)."
+            help="Further rounds before an answer, and waited for; as 1000, 0,100,1000 or exponential:1000 (the mean)."
         ),
     ] = "0",
     answering: Answering = 1.0,
@@ -351,7 +351,7 @@ def _typed() -> str:
 
 
 def _show(found: Sweep, out: Path | None, json_file: Path | None) -> None:
-    from diminuendo.simulate.table import rules_said, tables, worth_of_contexts
+    from diminuendo.simulate.table import health_said, rules_said, tables, worth_of_contexts
 
     for one, table in zip(found.simulations, tables(found), strict=True):
         console.print()
@@ -363,6 +363,8 @@ def _show(found: Sweep, out: Path | None, json_file: Path | None) -> None:
             say(rules_said(one))
         if one.contexts is not None:
             say(worth_of_contexts(one))
+        if health := health_said(one):
+            say(health)
         if one.per_day is not None:
             _show_hits(one, one.per_day)
     _write(found, out, json_file)

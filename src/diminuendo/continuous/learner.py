@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -115,10 +114,12 @@ class PointLearner(ABC):
         """What is proved about everything this learner lets out."""
         if self.event is None:
             return no_privacy(self.coins.secure)
-        worth, exact, budget = self.epsilon, self.noise != "gamma", self._budget
-        if exact:
-            worth = min(worth, budget.counting.epsilon(self.event, budget.delta, self._unit.rounds))
-        proof = f"docs/maths/continuous.md, {self._theorem}"
+        exact, budget, proof = (
+            self.noise != "gamma",
+            self._budget,
+            f"docs/maths/continuous.md, {self._theorem}",
+        )
+        worth = budget.worth_of(self.event)
         return Guarantee(worth, budget.delta, str(self._unit), proof, self.coins.secure, exact=exact)
 
     def bound(self) -> float:
@@ -160,9 +161,8 @@ class PointLearner(ABC):
 
     def observe(self, decision: PointDecision, objective: DRObjective) -> None:
         """What the person feels about points. Late and second answers change nothing, and look the same."""
-        gradients = None
-        with suppress(Exception):  # foreign code: whatever it raises is what this person said
-            gradients = getattr(objective, "gradients", None)
+        with self._guard.asking():  # foreign code: whatever Exception it raises is what this person said
+            gradients: Any = said_by(lambda: getattr(objective, "gradients", None))
         if not callable(gradients):
             raise WrongFeedback(
                 "Expected an objective with gradients(points), as in diminuendo.continuous; "
@@ -172,7 +172,8 @@ class PointLearner(ABC):
             return
         asked = self._asked(place)
         shape = asked.shape
-        said = said_by(lambda: _validate.as_floats(gradients(asked)))
+        with self._guard.asking():
+            said = said_by(lambda: _validate.as_floats(gradients(asked)))
         with self._guard.lock, self._guard.defer_interrupt():
             if (place := self._place(decision)) is None:  # asked again: an objective is foreign code
                 return

@@ -28,12 +28,15 @@ def check_a_snapshot_goes_on_as_the_learner_would(case: Case) -> None:
 
 
 def check_an_altered_snapshot_is_refused(case: Case) -> None:
-    """Compiled code does not check its indices, so what could lead it astray must not come in."""
+    """Compiled code does not check its indices, so what could lead it astray must not come in; nor what is no number.
+
+    How large a published number is, is no reason to refuse it: that depends on epsilon and on how many answer.
+    """
     good = case.trained().snapshot()
     with np.load(io.BytesIO(good)) as held:
         arrays = {name: held[name] for name in held.files}
 
-    def altered(name: str, value: int, dtype: Any = None) -> bytes:
+    def altered(name: str, value: float, dtype: Any = None) -> bytes:
         changed = {key: array.copy() for key, array in arrays.items()}
         changed[name] = changed[name].astype(dtype or changed[name].dtype)
         if changed[name].size:
@@ -46,7 +49,10 @@ def check_an_altered_snapshot_is_refused(case: Case) -> None:
     hurt = [altered(name, 10**9) for name in ("decisions.rows", "decisions.probes")] + [
         altered("decisions.issued", -5)
     ]
-    hurt += [altered(name, -(10**9)) for name in arrays if name.startswith("state")]
+    for name, array in arrays.items():
+        if name.startswith("state"):
+            hurt.append(altered(name, -np.inf if array.dtype.kind == "f" else -(10**9)))
+            hurt += [altered(name, np.nan)] if array.dtype.kind == "f" else []
     hurt += [altered("decisions.rows", 0, np.float64)]
     header = json.loads(arrays["header"].tobytes())
     header["config"]["colour"] = "blue"

@@ -74,10 +74,9 @@ class Log:
         if decision.propensity is None:
             raise InvalidInput(
                 "This decision has no propensity. Its learner draws by secret scores, or by a law that has no simple "
-                "formula, or goes on with a deal of before a restart; without the chance of what was shown nothing can "
-                "be said of what was not. Log a learner that follows released sums: random, slate-totals, "
-                "slate-clicks, noisy-hedge, boosted, bandit-blocks, ranked-clicks; and leave out the rounds whose "
-                "decision.propensity is None, whoever answers."
+                "formula, or uses an assignment that was made before a restart; without the chance of what was shown "
+                "nothing can be said of what was not. Log a learner that draws by what it released, as 'slate-clicks' "
+                "does; and leave out the rounds whose decision.propensity is None, whoever answers."
             )
         self._append(decision.round, decision.slate, decision.propensity, payoff, decision.life)
 

@@ -130,7 +130,7 @@ class PureState(NamedTuple):
 
     tree: TreeState
     pending: Floats
-    """(patience, k, n): gains of the rounds that have not expired."""
+    """(waiting, k, n): gains of the rounds that have not expired."""
     points: Floats
     """(k, n): the law of each expert's next item; public."""
     sums: Floats
@@ -145,13 +145,13 @@ class PureState(NamedTuple):
 
 
 def new_leaders(
-    n_items: int, slots: int, rounds: int, epsilon: float, curvature: float, patience: int
+    n_items: int, slots: int, rounds: int, epsilon: float, curvature: float, waiting: int
 ) -> PureState:
     """Before the first round: every item equally likely."""
     shape = slots, n_items
     return PureState(
         new_tree(slots, n_items, rounds, pure_scale(n_items, slots, rounds, epsilon)),
-        np.zeros((patience, *shape)),
+        np.zeros((waiting, *shape)),
         np.full(shape, 1 / n_items),
         np.zeros(shape),
         np.zeros(slots),
@@ -211,8 +211,8 @@ def next_slate(experts: PureState, row: Items, number: int, coins: PublicWords, 
     """The slate of round `number`; False, with nothing changed, when it must be resumed."""
     begin(coins)
     begin(secret)
-    patience, k, n = experts.pending.shape
-    expires = number >= patience
+    waiting, k, n = experts.pending.shape
+    expires = number >= waiting
     for slot in range(k):
         coin = below(FINE, coins)
         if coin == UNFINISHED:
@@ -224,8 +224,8 @@ def next_slate(experts: PureState, row: Items, number: int, coins: PublicWords, 
             undo(coins)
             undo(secret)
             return False
-        step(experts.tree, experts.pending[number % patience], experts.sums)
-        experts.pending[number % patience] = 0.0
+        step(experts.tree, experts.pending[number % waiting], experts.sums)
+        experts.pending[number % waiting] = 0.0
         follow(experts)
     for slot in range(k):
         rest, item = experts.coins[slot], 0

@@ -2,7 +2,7 @@
 
     rounds = Elsewhere(learner)
     rounds.chosen(100, at=now)                     # the next 100 rounds are theirs; nothing is drawn here
-    rounds.came(first, counts, types)              # who came in them, as far as that is public
+    rounds.came(first, counts, types)              # who came in them, as far as that is public: before they answer
     rounds.answered(numbers, rows, types, said)    # what was shown and what people said, in any order, in bulk
     learner.release()                              # as ever, when rounds are settled
 
@@ -14,21 +14,20 @@ Driven so, a learner publishes what it would if all of that had happened here, w
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from diminuendo import _validate
-from diminuendo.errors import InvalidInput
+from diminuendo.errors import InvalidInput, UserCodeStopped
 from diminuendo.learners.base.decisions import shown
 from diminuendo.learners.base.learner import Learner
 from diminuendo.learners.base.policy import MenuPolicy
+from diminuendo.privacy.process_guard import asked
 from diminuendo.streams.people import People
 from diminuendo.types import EMPTY_SLOT, Decision, Ints, Items
-
-CAN_BE = "overlap-greedy, overlap-sums, epoch-greedy, slate-totals, slate-clicks"
-"""Learners whose rounds may be chosen elsewhere."""
 
 
 class Elsewhere:
@@ -39,7 +38,8 @@ class Elsewhere:
         if not (isinstance(policy, MenuPolicy) and policy.elsewhere):
             raise InvalidInput(
                 f"{learner.name!r} must draw its slates itself: they need secret scores, or words of coins that it "
-                f"has to know. Of these others may choose the rounds: {CAN_BE}."
+                "has to know. Rounds may be chosen elsewhere where a policy says `elsewhere = True`, as those of "
+                "'private' do."
             )
         if learner.sample > 1:
             raise InvalidInput(
@@ -47,6 +47,8 @@ class Elsewhere:
                 "throw them there, and make the learner for the rounds of the sample alone."
             )
         self._policy, self._frame = policy, policy.frame
+        if policy.signal is not None:
+            policy.signal.warned = True  # whoever drives it reads its health, and says so in their own way
 
     def __repr__(self) -> str:
         return f"<Elsewhere: {self._frame.name!r}, {self._frame.rounds} rounds>"
@@ -74,10 +76,11 @@ class Elsewhere:
             frame.decisions.issue(count, at)
 
     def came(self, first: int, counts: Any, types: Any = None) -> None:
-        """Who came in rounds from `first` on, told once of each, before it is settled; later it changes nothing.
+        """Who came in rounds from `first` on, told once of each, before it is answered; later it changes nothing.
 
         `counts`: for each, whether her answer counts: not where she had all her visits, nor where nobody came at all.
-        `types`: where contexts are public, of what type she is, -1 where nobody did. All of it is public.
+        `types`: where contexts are public, of what type she is, -1 where nobody did. All of it is public. To say the
+        same again changes nothing; to say something else is refused.
         """
         frame, decisions = self._frame, self._frame.decisions
         heard: NDArray[np.bool_] = np.asarray(counts, dtype=np.bool_)
@@ -88,10 +91,10 @@ class Elsewhere:
                 )
             skipped = min(len(heard), max(0, decisions.passed() - first))
             first, heard = first + skipped, heard[skipped:]
-            frame.silence(first + np.flatnonzero(~heard))
+            new = frame.arrived(first + np.arange(len(heard)), heard)
             if frame.contexts is not None and types is not None and not frame.contexts.private:
                 known = np.asarray(types, dtype=np.int64)[skipped:]
-                there = np.flatnonzero((known >= 0) & (known < frame.contexts.n_types))
+                there = np.flatnonzero(new & (known >= 0) & (known < frame.contexts.n_types))
                 for run in np.split(there, np.flatnonzero(np.diff(there) > 1) + 1):
                     if len(run):
                         self._policy.came(int(first + run[0]), known[run], heard[run])
@@ -103,6 +106,8 @@ class Elsewhere:
 
         `types`: of what type each is, where there are contexts. `said`: the feedback of each, in a list; or People, of
         whom number i gave answer number i. Of each round the first answer counts that can be read and is in time.
+        An answer to a round of which `came` was not told is none; it may be handed in again afterwards. Where nobody
+        came yet in any round, that is an error, whoever answered.
         """
         frame, decisions = self._frame, self._frame.decisions
         numbers, shown_rows = np.asarray(rounds, dtype=np.int64), np.asarray(rows, dtype=np.int64)
@@ -112,9 +117,18 @@ class Elsewhere:
                 f"Each answer has a round, a row of {frame.slots} slots, a type and what was said; got {len(numbers)} "
                 f"rounds, rows of shape {shown_rows.shape}, {len(kinds)} types and {len(said)} answers."
             )
+        frame.guard.check(once=False)
         sound = np.flatnonzero(self._sound(shown_rows, kinds) & (numbers >= 0))
-        read, answers = self._read(sound, numbers, shown_rows, said)
+        with frame.guard.asking():
+            read, answers = self._read(sound, numbers, shown_rows, said)
         with frame.guard.answers, frame.guard.lock, frame.guard.defer_interrupt():
+            if (
+                frame.rounds and not decisions.told.any()
+            ):  # by public facts alone: it does not say who answered
+                raise InvalidInput(
+                    "Nobody has said who came in these rounds, and so whose answers count. Call came() for them first, "
+                    "also where everybody's do."
+                )
             which = read[decisions.open_rounds(numbers[read])]
             if not len(which):
                 return
@@ -138,11 +152,14 @@ class Elsewhere:
         """Of these answers those that can be read; and, where they are in a list, as the policy learns from them."""
         frame, reader, answers = self._frame, self._policy.reader, dict[int, Any]()
         if isinstance(said, People):
+            said.check()
             return which if said.n_items == frame.n_items and "full" in reader.kinds else which[:0], answers
         for each in which.tolist():
             try:
                 decision = Decision(int(rounds[each]), shown(rows[each]))
-                answers[each] = reader(frame, decision, said[each])
+                answers[each] = asked(partial(reader, frame, decision, said[each]))
+            except UserCodeStopped:
+                raise
             except Exception:  # whatever was said cannot be read, and counts as nothing
                 continue
         return np.array(list(answers), dtype=np.int64), answers

@@ -45,8 +45,7 @@ from diminuendo.learners.base.policy import MenuPolicy
 from diminuendo.learners.base.stored_objectives import StoredObjectives
 from diminuendo.offline.private_greedy import rate_per_tick
 from diminuendo.offline.rules import SlateRules, as_rules
-from diminuendo.privacy.accountants import ACCOUNTANTS
-from diminuendo.privacy.budget import Budget, Guarantee
+from diminuendo.privacy.budget import Budget
 from diminuendo.privacy.events import Laplace
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.privacy.process_guard import all_or_nothing
@@ -91,6 +90,7 @@ class EpochPolicy(MenuPolicy):
     reader = Objectives()
     elsewhere = True
     purpose = "the slate drawn after her epoch"
+    proof = "docs/maths/epoch-greedy.md, Theorem Q1"
     budget: Budget
 
     def __init__(
@@ -126,14 +126,6 @@ class EpochPolicy(MenuPolicy):
     def events(self) -> Laplace:
         """What the whole run costs one round: as much as one epoch, for none is in two."""
         return Laplace(rounded_up((self._draws + 1) * Fraction(self.rate)))
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """What is proved for the whole run."""
-        found, proof = ACCOUNTANTS["pure"].epsilon(self.events, 0.0, self.frame.visits), "Theorem Q1"
-        return Guarantee(
-            found, 0.0, str(self.frame.unit), f"docs/maths/epoch-greedy.md, {proof}", self.frame.coins.secure
-        )
 
     # Public: the slate of the last epoch; in the first, random ones.
 

@@ -18,6 +18,7 @@ from diminuendo.objectives.family import (
     gains,
     new_gain_buffer,
     offset,
+    sound_table,
     start,
     value,
 )
@@ -39,16 +40,29 @@ class Person:
     def __repr__(self) -> str:
         return f"<Person: {self.family.name} over {self.n_items} items>"
 
+    def checked(self) -> Person:
+        """The same person in an object of ours, with a row that compiled code can read; else an error."""
+        index, n_items = self.index, self.n_items
+        plain = type(index) is type(n_items) is int and index >= 0
+        if not plain or not sound_table(self.family, self.table, n_items, index, index + 1):
+            raise InvalidInput(
+                "This Person is no row of a table of their family and number of items. Take one from People or from "
+                "person(), and leave it as it is."
+            )
+        return Person(self.family, n_items, self.table, index)
+
     def _state(self) -> Floats:
         return np.empty(largest_state(self.table, self.index, self.index + 1))
 
     def value(self, slate: SlateLike) -> float:
         """f(slate), in [0, 1]."""
+        self.checked()
         items = np.array(_validate.slate(slate, self.n_items), dtype=np.int32)
         return float(_value_of(self.table, self.index, items, self._state()))
 
     def gains(self, prefix: SlateLike) -> Floats:
         """f(prefix + a) - f(prefix) for every item a; shape (n_items,)."""
+        self.checked()
         items = np.array(_validate.slate(prefix, self.n_items), dtype=np.int32)
         out = np.zeros(self.n_items)
         buffer = new_gain_buffer(self.n_items, self.family.leaves)

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from diminuendo import _validate
-from diminuendo._numba import inline
-from diminuendo._sparse import from_dense, is_sparse
+from diminuendo._numba import inline, kernel
+from diminuendo._sparse import SparseRows, from_dense, is_sparse
 from diminuendo.errors import InvalidInput
 from diminuendo.types import Floats, Ints, Items
 
@@ -107,6 +107,32 @@ def _frozen(array: NDArray[Any], dtype: type) -> NDArray[Any]:
     copy: NDArray[Any] = np.array(array, dtype=dtype)
     copy.flags.writeable = False
     return copy
+
+
+def sound_rows(rows: SparseRows, width: int, first: int, end: int) -> bool:
+    """Whether rows `first` to before `end` hold what `checked_rows` lets in: compiled code trusts them."""
+    arrays, kinds = (rows.indptr, rows.indices, rows.data), (np.int64, np.int32, np.float64)
+    plain = all(
+        type(part) is np.ndarray and part.dtype == kind and part.ndim == 1 and part.flags.c_contiguous
+        for part, kind in zip(arrays, kinds, strict=True)
+    )
+    known = plain and 0 <= first <= end < len(rows.indptr) and len(rows.indices) == len(rows.data)
+    return known and bool(_sound(*arrays, width, first, end))
+
+
+@kernel
+def _sound(starts: Ints, columns: Items, values: Floats, width: int, first: int, end: int) -> bool:
+    for row in range(first, end):
+        low, high, last = starts[row], starts[row + 1], -1
+        if low < 0 or high < low or high > len(columns):
+            return False
+        for place in range(low, high):
+            if columns[place] <= last or columns[place] >= width:
+                return False
+            if not (values[place] >= 0.0 and values[place] <= 1.0):
+                return False
+            last = columns[place]
+    return True
 
 
 @inline

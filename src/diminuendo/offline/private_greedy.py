@@ -22,7 +22,7 @@ References Gupta, Ligett, McSherry, Roth & Talwar (2010), SODA; Mitrovic, Bun, K
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
@@ -141,7 +141,8 @@ def private_greedy(
         drawn = paid.once("items", lambda: _draw(people, k, rate, secret), secret)
     proof = f"docs/maths/private-greedy.md, {CALIBRATIONS[calibration]}"
     delta = 0.0 if calibration == "pure" else budget.delta
-    guarantee = Guarantee(budget.epsilon, delta, str(budget.unit), proof, secret.secure)
+    epsilon = _worth(budget, k, rate * TICKS, calibration)
+    guarantee = Guarantee(epsilon, delta, str(budget.unit), proof, secret.secure)
     slate = tuple(int(item) for item in drawn)
     return PrivateSlate(slate, guarantee, event, calibration, rate * TICKS, people.n_items, len(people))
 
@@ -180,6 +181,17 @@ def rate_per_tick(budget: Budget, slots: int, calibration: str) -> float:
     if calibration == "zcdp":
         return calibrate.selections(budget, slots, SPAN * TICKS)[0]
     return greatest(lambda rate: telescoping_delta(rate * rounds * TICKS, budget.epsilon) <= budget.delta)
+
+
+def _worth(budget: Budget, k: int, rate: float, calibration: str) -> float:
+    """The epsilon that this way of counting proves of k draws at that rate."""
+    if calibration == "pure":
+        return replace(budget, delta=0.0, accountant="pure").worth_of(Laplace(_in_all(k, rate)))
+    if calibration == "zcdp":
+        return replace(budget, accountant="zcdp").worth_of(Selections(k, SPAN * rate))
+    if telescoping_delta(rate * budget.unit.rounds, budget.epsilon) <= budget.delta:
+        return budget.epsilon
+    return claims(k, rate, budget.delta, budget.unit.rounds)["telescoping"]
 
 
 def _event(budget: Budget, k: int, rate: float) -> Laplace | Selections:

@@ -59,6 +59,7 @@ class PeopleTotal(Total):
     """The same for people of one family, by compiled kernels."""
 
     def __init__(self, people: People) -> None:
+        people.check()
         super().__init__(people)
         self.people, everybody = people, np.arange(len(people))
         self._walkers = walkers_of(people.table, everybody)

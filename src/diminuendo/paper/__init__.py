@@ -1,8 +1,9 @@
 """The paper: every algorithm of "Differentially Private Online Submodular Maximization", by its name.
 
-Sebastian Perez-Salazar and Rachel Cummings (2021), AISTATS. Each takes `calibration="tight"` (the same algorithm with
-the best constants that the same promise allows; the default) or `"paper"` (its constants, letter by letter), and tells
-`guarantee`, what is proved here, and `claim`, what the paper's own analysis says about the same run.
+Sebastian Perez-Salazar and Rachel Cummings (2021), AISTATS. Each takes `calibration="paper"`, which is the algorithm as
+printed, its constants letter by letter; or `"tight"`, the default: the best constants that the same promise allows, and
+in `bandit_dp` and `continuous` other choices beside constants, which their docstrings name. Each tells `guarantee`,
+what is proved here, and `claim`, what the paper's own analysis says about the same run.
 
 Do not deploy the paper's constants: at epsilon 1 they are near random choice on real streams (docs/paper.md). Where a
 formula leaves its range, an `OutOfRange` warning says how many rounds it would need. What does not hold as printed
@@ -110,22 +111,20 @@ def bandit_dp(
     *,
     calibration: Calibration = "tight",
     resample: Resample | None = None,
-    capped: bool = True,
+    capped: bool | None = None,
     ledger: Ledger | None = None,
     coins: Coins | None = None,
 ) -> Learner:
-    """Algorithm 3: explore now and then, redraw only after that. `capped=False` and `resample="all"` are as printed.
+    """Algorithm 3: explore now and then, redraw only after that.
 
-    By default the paper's calibration redraws "all" experts, the tight one only the expert that learned, its "own".
+    `calibration="paper"` is the pseudocode as printed: after an exploration all experts redraw (`resample="all"`), and
+    nothing bounds the number of explorations (`capped=False`). `"tight"` changes more than numbers: only the expert
+    that learned redraws (`"own"`), and explorations are capped, so that the price of a run does not rest on coins. Each
+    can be asked for with either calibration.
     """
     setting = Setting(n_items, slots, rounds, "bandit", epsilon, delta)
     return algorithm_3.calibrated(
-        setting,
-        calibration,
-        resample=resample or ("all" if calibration == "paper" else "own"),
-        capped=capped,
-        ledger=ledger,
-        coins=coins,
+        setting, calibration, resample=resample, capped=capped, ledger=ledger, coins=coins
     )
 
 
@@ -143,7 +142,9 @@ def continuous(
 ) -> MetaFrankWolfe:
     """Algorithm 4: K private leaders climb a continuous DR-submodular function together.
 
-    Without a delta, pure Gamma-norm noise, as in the paper; with one, Gaussian noise on all copies together.
+    `calibration="paper"` is as printed: pure Gamma-norm noise, its own number of copies, a release after every round.
+    `"tight"` chooses copies and releases by the proved bound. Without a delta its noise is Gamma-norm too, padded to
+    the same law in every release; with one, it is Gaussian noise on all copies together.
     """
     return MetaFrankWolfe(
         domain,

@@ -56,7 +56,10 @@ def printed_full_information(n_items: int, slots: int, rounds: int, rate: float)
 
 
 def theorem_full_information(n_items: int, slots: int, rounds: int, epsilon: float, delta: float) -> float:
-    """Theorem 6 with its constants: `printed_full_information` at the paper's rate. True."""
+    """Theorem 6 with its constants: `printed_full_information` at the paper's rate. True.
+
+    The theorem's O() keeps the second term alone; the first grows with epsilon (erratum 20).
+    """
     n_items, rounds, epsilon, _ = _asked(n_items, slots, rounds, epsilon, delta)
     return printed_full_information(n_items, slots, rounds, paper_rate(slots, rounds, epsilon, delta))
 
@@ -66,7 +69,8 @@ def printed_bandit_lemma(
 ) -> float:
     """Lemma 3, one expert: 16 k^2 N log N sqrt(T L)/(epsilon sqrt gamma) + (k N/gamma) T e^(-8 gamma^2 T).
 
-    The first term holds for epsilon^2 <= 64 k^3 N log N L, with an argument other than the printed one (erratum 7).
+    The first term holds for epsilon^2 <= 64 k^3 N log N L, with an argument other than the printed one, and not for
+    every epsilon (errata 7 and 21).
     The second is not needed, and its tail is wrong for gamma from .0518 to 1/2 (errata 1 and 7).
     """
     n_items, rounds, epsilon, logarithm = _asked(n_items, slots, rounds, epsilon, delta)
@@ -80,6 +84,7 @@ def printed_bandit(n_items: int, slots: int, rounds: int, epsilon: float, delta:
 
     Does not follow from Lemma 3 with the stated gamma, which gives k^(5/2): from k = 26 on the first term alone is
     larger (erratum 3). The tail lost a factor k (erratum 18), and the stated gamma is mostly above 1 (erratum 2).
+    Exploring costs gamma T, which is more than all of this for epsilon > 5.04 k sqrt L (erratum 21).
     """
     n_items, rounds, epsilon, logarithm = _asked(n_items, slots, rounds, epsilon, delta)
     return 32 * math.sqrt(logarithm) / epsilon * (slots * math.cbrt(_items(n_items) * rounds)) ** 2
@@ -178,7 +183,9 @@ def printed_continuous(
 def printed_pure_experts(n_items: int, slots: int, rounds: int, epsilon: float) -> float:
     """Section 3's remark on pure privacy: k^2 sqrt(N T log^2.5 T)/epsilon, with 1 for the constant of its O().
 
-    An order of magnitude, not a bound; it inherits 1/epsilon from Theorem 10 (erratum 15).
+    An order of magnitude, not a bound. Gains are vectors of length up to sqrt N, so Theorem 10 gives N^(3/2) where
+    sqrt N is printed (erratum 19), and it has 1/epsilon where its own curvature gives epsilon^(-1/2) (erratum 15).
+    What is proved of `fi_pure` is of order k^(3/2) N sqrt(T/epsilon) (docs/maths/paper.md, Theorem P4).
     """
     spread, epsilon = _spread(n_items, rounds), _validate.positive_float(epsilon, "epsilon")
     return _validate.slots(slots, n_items) ** 2 * math.sqrt(spread * rounds) / epsilon

@@ -8,7 +8,6 @@ from diminuendo.errors import InvalidInput, refuse_copies
 from diminuendo.experts.hedge import Hedge
 from diminuendo.learners.base.setting import Setting
 from diminuendo.learners.hedge.constants import Calibration, accountant_for, full_information, paper_claim
-from diminuendo.privacy.accountants import ACCOUNTANTS
 from diminuendo.privacy.budget import REPLACE_ONE_ROUND, Budget, Guarantee
 from diminuendo.privacy.draw_budget import DrawBudget
 from diminuendo.privacy.ledger import Ledger
@@ -76,11 +75,9 @@ class PrivateHedge:
     @property
     def guarantee(self) -> Guarantee:
         """What is proved for the whole run."""
-        event, delta = self._draw_budget.event(self.horizon - 1), self.budget.delta
-        found = ACCOUNTANTS[self.budget.accountant].epsilon(event, delta)
-        return Guarantee(
-            found, delta, REPLACE_ONE_ROUND, "docs/maths/paper.md, Theorem P1", self.coins.secure
-        )
+        worth = self.budget.worth_of(self._draw_budget.event(self._draw_budget.total))
+        proof = "docs/maths/paper.md, Theorem P1"
+        return Guarantee(worth, self.budget.delta, REPLACE_ONE_ROUND, proof, self.coins.secure)
 
     @property
     def claim(self) -> Guarantee:

@@ -34,7 +34,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from diminuendo.errors import InvalidInput, OutOfRange
+from diminuendo.errors import InvalidInput, NoSignal, OutOfRange
 from diminuendo.learners import LEARNERS
 from diminuendo.learners.base.learner import Learner
 from diminuendo.learners.base.patience import NO_PATIENCE, Patience, as_patience
@@ -249,7 +249,9 @@ def _run(learner: Learner, short: ShortRun, sample: _Sample) -> tuple[float, Flo
     # People might come again, but do not.
     each = np.arange(len(sample.people)) if short.setting.visits > 1 else None
     late = _late(as_patience(short.setting.patience), len(sample.people), sample.seed)
-    slates = replay(learner, sample.people, short.setting.feedback, persons=each, late=late)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NoSignal)  # these people were made up, and answer
+        slates = replay(learner, sample.people, short.setting.feedback, persons=each, late=late)
     misses = 1 - np.append(sample.appeal, 0.0)[slates]  # an empty slot is -1: nobody wants what is there
     worth: Floats = 1 - misses.prod(axis=1)
     earned = short.mean(sample.people.values(slates))
@@ -266,9 +268,7 @@ def _late(patience: Patience, people: int, seed: int) -> Ints | None:
 def _in_flight(setting: Setting, share: float) -> Patience:
     """The setting's patience, where only a share of people comes in the same time."""
     patience = as_patience(setting.patience)
-    return replace(
-        patience, rounds=None if patience.rounds is None else max(1, round(patience.rounds * share))
-    )
+    return replace(patience, rounds=None if patience.rounds is None else round(patience.rounds * share))
 
 
 def _half_way(worth: Floats, model: PublicModel, setting: Setting, short: ShortRun) -> int | None:

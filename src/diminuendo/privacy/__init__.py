@@ -6,7 +6,6 @@ from diminuendo._lazy import lazily
 from diminuendo.privacy.accountants import ACCOUNTANTS
 from diminuendo.privacy.budget import Budget, Guarantee, Unit
 from diminuendo.privacy.events import (
-    Columns,
     Composed,
     ContinuousGaussian,
     Event,
@@ -30,7 +29,6 @@ __getattr__, __dir__ = lazily(
 __all__ = [
     "ACCOUNTANTS",
     "Budget",
-    "Columns",
     "Composed",
     "ContinuousGaussian",
     "Event",

@@ -133,9 +133,8 @@ class Additive(Accountant):
             made.common = max((self.tally(part).total for part in event.events), default=Fraction(0))
         elif type(event) not in self.prices:
             raise self._refuse(event)
-        elif isinstance(event, (events.Columns, events.NormalColumns)):
-            numbers = event.rhos if isinstance(event, events.Columns) else event.squares
-            for column, number in enumerate(numbers, start=event.first):
+        elif isinstance(event, events.NormalColumns):
+            for column, number in enumerate(event.squares, start=event.first):
                 made.put(event.partition, column, self.prices[type(event)](number))
         else:
             made.common = self.prices[type(event)](event)
@@ -172,7 +171,6 @@ ZCDP = Additive(
         events.Selections: lambda draws: draws.count * Fraction(draws.span) ** 2 / 8,  # Theorem A1
         events.Laplace: lambda noise: Fraction(noise.epsilon) ** 2 / 2,
         events.Gaussian: lambda noise: Fraction(noise.rho),
-        events.Columns: Fraction,
         events.ContinuousGaussian: lambda noise: Fraction(noise.mu) ** 2 / 2,
         events.NormalColumns: lambda square: Fraction(square) / 2,
     },
@@ -222,7 +220,8 @@ class Advanced(Accountant):
         left = epsilon - count * step * rounds * math.expm1(step * rounds)
         if left <= 0 or step * count == 0:
             return 0.0 if step * count == 0 else 1.0
-        return min(1.0, math.exp(-((left / (step * rounds)) ** 2) / (2 * count)) * (1 + curves.SLACK * 1e3))
+        found = math.exp(-((left / (step * rounds)) ** 2) / (2 * count)) * (1 + curves.SLACK * 1e3)
+        return min(1.0, found) or math.ulp(0.0)  # it underflows, and advanced composition is never pure
 
 
 ACCOUNTANTS: dict[str, Accountant] = {

@@ -104,6 +104,22 @@ class Budget:
             whole = Fraction(curves.gaussian_mu(self.epsilon, self.delta)) ** 2
         return whole / self.counting.owned(Fraction(1), self.unit.rounds)
 
+    def worth(self, cost: Fraction, rounds: int | None = None) -> float:
+        """The epsilon, at this delta, of what costs one round so much: never less than is proved.
+
+        `rounds`: how many rounds one user may own, where that is not what the unit says. A cost up to `limit` is
+        (epsilon, delta)-private by the choice of `limit`; there the conversion, which rounds up, may give a little more
+        than the epsilon that was asked for, and the lesser of the two is returned. A cost beyond `limit` is never cut.
+        """
+        counting, owned = self.counting, self.unit.rounds if rounds is None else rounds
+        whole = counting.owned(cost, owned)
+        found = counting.convert(rounded_up(whole), self.delta)
+        return min(found, self.epsilon) if whole <= counting.owned(self.limit, self.unit.rounds) else found
+
+    def worth_of(self, event: Event, rounds: int | None = None) -> float:
+        """The epsilon, at this delta, of an event; `rounds` as of `worth`."""
+        return self.worth(self.counting.tally(event).total, rounds)
+
     def share(self, part: float = 1.0) -> Gaussian | Laplace | ContinuousGaussian:
         """The largest cost of a sum that fits into that part of the budget: `PrivateSum(..., cost=budget.share())`."""
         if not 0 < _validate.positive_float(part, "part") <= 1:
@@ -139,16 +155,18 @@ class Budget:
         """
         if _validate.positive_int(periods, "periods") == 1:
             return self
-        whole = periods * self.counting.owned(self.limit, self.unit.rounds)
-        return replace(self, epsilon=self.counting.convert(rounded_up(whole), self.delta))
+        whole = periods * self._whole
+        found, more = replace(self, epsilon=self.counting.convert(rounded_up(whole), self.delta)), 2.0**-50
+        while found._whole < whole:  # what fits into an epsilon is rounded down
+            found, more = replace(self, epsilon=found.epsilon * (1 + more)), 2 * more
+        return found
 
     def split(self, periods: int) -> Budget:
         """The budget of each of `periods` periods, so that one person who comes in all of them has this one in all."""
         if _validate.positive_int(periods, "periods") == 1:
             return self
-        whole = self.counting.owned(self.limit, self.unit.rounds)
-        found, less = self.counting.convert(rounded_up(whole / periods), self.delta), 2.0**-50
-        while found > 0 and replace(self, epsilon=found).renewed(periods).epsilon > self.epsilon:
+        found, less = self.counting.convert(rounded_up(self._whole / periods), self.delta), 2.0**-50
+        while found > 0 and not self._fits(replace(self, epsilon=found), periods):
             found, less = found * (1 - less), 2 * less  # conversions round up
         if found <= 0:
             raise InvalidInput(
@@ -156,6 +174,15 @@ class Budget:
                 "what each would have is hidden by delta alone. Take fewer periods, or a smaller delta."
             )
         return replace(self, epsilon=found)
+
+    @property
+    def _whole(self) -> Fraction:
+        """The largest total cost that one person may have, in all their rounds."""
+        return self.counting.owned(self.limit, self.unit.rounds)
+
+    def _fits(self, part: Budget, periods: int) -> bool:
+        """Whether as many of these parts are paid for by this budget, to the last digit, and renewed give no more."""
+        return periods * part._whole <= self._whole and part.renewed(periods).epsilon <= self.epsilon
 
     def as_json(self) -> dict[str, Any]:
         """Its facts by name, as files and reports hold them."""

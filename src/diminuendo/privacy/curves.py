@@ -103,7 +103,10 @@ def gaussian_mu(epsilon: float, delta: float) -> float:
 
 
 def pure_delta(step: float, count: int, epsilon: float) -> float:
-    """The delta at epsilon of the best adversary against `count` mechanisms, each (step, 0)-private."""
+    """The delta at epsilon of the best adversary against `count` mechanisms, each (step, 0)-private.
+
+    It is 0 from count * step on, and only there: below, terms may underflow.
+    """
     total = 0.0
     whole = count * math.log1p(math.exp(-step))
     for turned in range(count + 1):
@@ -111,7 +114,7 @@ def pure_delta(step: float, count: int, epsilon: float) -> float:
         if gap < 0:
             ways = math.lgamma(count + 1) - math.lgamma(turned + 1) - math.lgamma(count - turned + 1)
             total += math.exp(ways - turned * step - whole) * -math.expm1(gap)
-    return _up(total, 4 * count)
+    return _up(total, 4 * count) or (math.ulp(0.0) if epsilon < count * step * (1 + SLACK) else 0.0)
 
 
 def advanced_epsilon(step: float, count: int, delta: float) -> float:

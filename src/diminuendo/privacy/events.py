@@ -60,24 +60,13 @@ class Laplace(_Checked):
 
 
 @dataclass(frozen=True)
-class Columns(_Checked):
-    """A Gaussian release that people of different batches enter with different weights.
-
-    A person of batch first + i pays rhos[i]; everybody else nothing. What a run costs is the largest sum over one
-    batch, not the sum of each release's largest. `partition` names the way in which people were put into batches:
-    batches of two partitions have nothing to do with each other, so there the largest sums are added.
-    """
-
-    first: int
-    rhos: tuple[float, ...]
-    partition: str = ""
-
-
-@dataclass(frozen=True)
 class NormalColumns(_Checked):
-    """As `Columns`, with Gaussian noise that is rounded to whole numbers (randomness/rounded_normal.py).
+    """A release with Gaussian noise, rounded to whole numbers, that users of different batches enter with weights.
 
-    A person of batch first + i pays squares[i]: squared shifts over squared deviations.
+    The noise is that of randomness/rounded_normal.py. A user of batch first + i pays squares[i], squared shifts over
+    squared deviations; other users pay nothing. A run costs the largest sum over one batch, not the sum of each
+    release's largest. `partition` names the way in which rounds were put into batches. Batches of two partitions have
+    nothing to do with each other, so the largest sums of partitions are added.
     """
 
     first: int
@@ -107,17 +96,7 @@ class Repeated(_Checked):
     times: int
 
 
-Event = (
-    Selections
-    | Gaussian
-    | ContinuousGaussian
-    | Laplace
-    | Columns
-    | NormalColumns
-    | Composed
-    | Parallel
-    | Repeated
-)
+Event = Selections | Gaussian | ContinuousGaussian | Laplace | NormalColumns | Composed | Parallel | Repeated
 """Anything that has a cost."""
 
 NAMES: dict[str, type[Any]] = {
@@ -125,7 +104,6 @@ NAMES: dict[str, type[Any]] = {
     "gaussian": Gaussian,
     "continuous-gaussian": ContinuousGaussian,
     "laplace": Laplace,
-    "columns": Columns,
     "normal-columns": NormalColumns,
     "composed": Composed,
     "parallel": Parallel,
@@ -156,7 +134,7 @@ def from_json(record: Any) -> Event:
 
 def renamed(event: Event, name: Callable[[str], str]) -> Event:
     """The same cost, its partitions under other names."""
-    if isinstance(event, (Columns, NormalColumns)):
+    if isinstance(event, NormalColumns):
         return dataclasses.replace(event, partition=name(event.partition))
     if isinstance(event, (Composed, Parallel)):
         return dataclasses.replace(event, events=tuple(renamed(part, name) for part in event.events))
@@ -216,7 +194,7 @@ def _several(values: Any, name: str) -> Iterable[Any]:
 FIELDS: dict[str, Callable[[Any, str], Any]] = {
     **dict.fromkeys(("count", "first", "times"), _whole),
     **dict.fromkeys(("span", "rho", "mu", "epsilon"), _cost),
-    **dict.fromkeys(("rhos", "squares"), _costs),
+    **dict.fromkeys(("squares",), _costs),
     "partition": _partition,
     "event": _event,
     "events": _events,

@@ -33,7 +33,6 @@ from diminuendo.privacy.books.visit_file import VisitFile
 from diminuendo.privacy.budget import Budget, Guarantee
 from diminuendo.privacy.events import Composed, Event, renamed
 from diminuendo.privacy.process_guard import ProcessGuard
-from diminuendo.privacy.rounding import rounded_up
 from diminuendo.randomness.words import SecretRandomness, require_secret
 from diminuendo.types import Ints
 
@@ -241,10 +240,6 @@ class Ledger:
         """What was said in public of releases under that name when they were charged for; None, if nothing was."""
         return self._bought[name].note.partition(": ")[2] if name in self._bought else None
 
-    def has_partition(self, name: str) -> bool:
-        """Whether somebody was charged for as one of a batch of that partition (events.py)."""
-        return name in self._tally.worst
-
     def affords(self, event: Event) -> bool:
         """Whether a charge would be accepted now."""
         return self._tally.after(self.budget.counting.tally(event)) <= self._limit
@@ -266,9 +261,7 @@ class Ledger:
         That may be nearly all of it early in a run: who came first is asked again and again, and much is charged for
         beforehand. A learner that was begun fits to the end of its run, as long as nobody else spends on this ledger.
         """
-        counting, rounds = self.budget.counting, self.budget.unit.rounds
-        worth = counting.convert(rounded_up(counting.owned(self._tally.total, rounds)), self.budget.delta)
-        return min(worth, self.budget.epsilon)  # nothing beyond the limit was accepted; the rest is rounding
+        return self.budget.worth(self._tally.total)
 
     def guarantee(self) -> Guarantee:
         """What is proved about everything drawn on this ledger so far."""
@@ -383,9 +376,6 @@ class _Named(Ledger):
 
     def about(self, name: str) -> str | None:
         return self._whole.about(self._mine(name))
-
-    def has_partition(self, name: str) -> bool:
-        return self._whole.has_partition(self._mine(name))
 
     def require(self, event: Event) -> None:
         self._whole.require(renamed(event, self._mine))

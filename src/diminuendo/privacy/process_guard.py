@@ -23,7 +23,7 @@ from typing import Any, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from diminuendo.errors import InvalidInput, LedgerInUse
+from diminuendo.errors import InvalidInput, LedgerInUse, UserCodeStopped
 
 Answer = TypeVar("Answer")
 
@@ -40,6 +40,8 @@ class ProcessGuard:
         self.renew()
         self.same_process = True
         self.broken = False
+        self.failures: type[BaseException] = BaseException
+        """What ends it in the midst of a piece of work."""
         _ALL.add(self)
 
     def renew(self) -> None:
@@ -52,9 +54,9 @@ class ProcessGuard:
         with self.releasing, self.answers, self.lock:
             yield
 
-    def check(self) -> None:
-        """Refuse in a forked copy."""
-        if not self.same_process:
+    def check(self, once: bool = True) -> None:
+        """Refuse where a piece of work was left half done; and in a forked copy of what there may be `once`."""
+        if once and not self.same_process:
             raise LedgerInUse(
                 "This is a forked copy of something private; it would draw again what the original paid for once. "
                 "Make a learner of its own here, or restore() a snapshot with the ledger."
@@ -66,12 +68,24 @@ class ProcessGuard:
             )
 
     def defer_interrupt(self) -> DeferInterrupt:
-        """A piece of work that Ctrl-C does not cut, and that may be taken up again if it fails."""
-        return DeferInterrupt()
+        """A piece of work that Ctrl-C does not cut, and that may be taken up again if it fails.
+
+        Where it fails because a user's code ends programs, it is not.
+        """
+        return DeferInterrupt(self, UserCodeStopped)
 
     def all_or_broken(self) -> DeferInterrupt:
         """A piece of work that Ctrl-C does not cut, and that is not taken up again if it fails."""
-        return DeferInterrupt(self)
+        return DeferInterrupt(self, self.failures)
+
+    @contextmanager
+    def asking(self) -> Iterator[None]:
+        """Users' own code is asked in here. What ends programs there is the end of this object."""
+        try:
+            yield
+        except UserCodeStopped:
+            self.broken = True
+            raise
 
 
 @contextmanager
@@ -89,14 +103,16 @@ def all_or_nothing(arrays: Iterable[NDArray[Any]]) -> Iterator[None]:
 class DeferInterrupt:
     """Ctrl-C waits until this is over. Only the main thread hears of it at all. Every round begins and ends one.
 
-    With a guard, to fail in its midst is the end of the object that it guards.
+    With a guard, to fail in its midst by one of `failures` is the end of the object that it guards.
     """
 
     _handler: Callable[[int, FrameType | None], Any] | None = None
     _heard: tuple[int, FrameType | None] | None = None
 
-    def __init__(self, guard: ProcessGuard | None = None) -> None:
-        self._guard = guard
+    def __init__(
+        self, guard: ProcessGuard | None = None, failures: type[BaseException] = BaseException
+    ) -> None:
+        self._guard, self._failures = guard, failures
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
         """Ctrl-C was pressed: the first time is remembered."""
@@ -111,7 +127,7 @@ class DeferInterrupt:
         return self
 
     def __exit__(self, *failure: object) -> None:
-        if self._guard is not None and failure[0] is not None:
+        if self._guard is not None and isinstance(failure[1], self._failures):
             self._guard.broken = True
         handler = self._handler
         if handler is not None:
@@ -120,16 +136,33 @@ class DeferInterrupt:
                 handler(*self._heard)
 
 
-def said_by(ask: Callable[[], Answer]) -> Answer | None:
-    """What a person's own code returns. Whatever it raises is what this person said, nothing, and nobody sees it.
+def asked(ask: Callable[[], Answer]) -> Answer:
+    """What a user's own code returns, or the Exception that it raises.
 
-    Ctrl-C is the operator's, whatever she raises: it is heard when she has answered. NumPy does not warn of numbers.
+    What is no Exception ends programs, and is UserCodeStopped, whatever it was. Ctrl-C is the operator's, whatever the
+    code raises: it is heard when it has answered. NumPy does not warn of numbers.
     """
     with DeferInterrupt(), np.errstate(all="ignore"):
         try:
             return ask()
-        except BaseException:  # KeyboardInterrupt too: a Ctrl-C of the operator raises none in here
-            return None
+        except Exception:
+            raise
+        except BaseException:  # it is not passed on, not even as a cause: it may say what only the user knows
+            pass
+    raise UserCodeStopped(
+        "The code of a user raised what is no Exception, such as SystemExit or KeyboardInterrupt. What asked it cannot "
+        "go on: restore() the last snapshot, or make a new learner; and ask no code that ends programs."
+    )
+
+
+def said_by(ask: Callable[[], Answer]) -> Answer | None:
+    """As `asked`, but whatever Exception is raised is what this user said, nothing, and nobody sees it."""
+    try:
+        return asked(ask)
+    except UserCodeStopped:
+        raise
+    except Exception:
+        return None
 
 
 _ALL: weakref.WeakSet[ProcessGuard] = weakref.WeakSet()

@@ -4,8 +4,8 @@ The coin is thrown when somebody comes, before anything is known of what she say
 Who is in the sample has a round like any other: a place in a batch, a visit that counts, an answer that is waited for.
 Who is not is shown what the menu shows, and nothing else happens: no round, no visit, and her answer changes nothing.
 
-Guarantee  that of the learner, no better and no worse: a coin that is public amplifies nothing (docs/maths/late.md,
-           Theorem L4).
+Guarantee  that of the learner. A coin that is public does not lower epsilon. It lowers delta for a user who comes
+           seldom, which is not claimed (docs/maths/late.md, Theorem L4).
 """
 
 from __future__ import annotations

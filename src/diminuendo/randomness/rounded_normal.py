@@ -9,8 +9,7 @@ zCDP.
 X is drawn by Karney's algorithm: a whole part k, accepted by flips of coins that land with probability e^(-1/2), and a
 fraction x, whose digits are drawn as they are needed. Every step compares two uniform numbers; compiled code looks at
 their first digits, and where those are equal, Python draws the number anew from the same digits (`slowly`), with as
-many of each uniform number as it takes. A digit has 16 bits, since making random bits is most of the work; of seeded
-coins it has 64, a word, as it always had, so that runs repeat.
+many of each uniform number as it takes. A digit has 16 bits, since making random bits is most of the work.
 Floats decide how sigma * (k + x) is rounded; where they cannot, whole numbers of 128 bits with the first 64 bits of x;
 and where that is not enough, again Python.
 
@@ -24,7 +23,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -36,22 +34,22 @@ from diminuendo.randomness.words import (
     USED,
     DigitWords,
     SecretRandomness,
-    SecretWords,
-    WordBuffer,
     begin,
     below,
     undo,
 )
 from diminuendo.types import Ints, Words
 
-WORD = 64
-"""How many bits a word has."""
+FIRST = 64 // DIGIT
+"""Digits of a fraction that are drawn at once: its first 64 bits."""
+NextDigit = Callable[[], int]
+"""Gives a fresh digit of DIGIT bits."""
 
 
 class _Uniform:
     """A uniform number in (0, 1), digit by digit."""
 
-    def __init__(self, next_digit: Callable[[], int]) -> None:
+    def __init__(self, next_digit: NextDigit) -> None:
         self.digits = [next_digit()]
         self.next_digit = next_digit
 
@@ -67,60 +65,64 @@ class _Uniform:
         return self.digit(j) < other.digit(j)
 
 
-def slowly(sigma: float, next_digit: Callable[[], int], bits: int = WORD) -> int:
-    """One number from fresh digits, each of that number of bits."""
-
-    def half_power() -> bool:
-        last, even = _Uniform(next_digit), True
-        if last.digit(0) >> (bits - 1):
-            return True
-        while True:
-            even = not even
-            fresh = _Uniform(next_digit)
-            if not fresh.below(last):
-                return even
-            last = fresh
-
-    def uniform_below(bound: int) -> int:
-        wide = (bound - 1).bit_length()
-        while True:
-            found = 0
-            for _ in range(-(-wide // bits)):
-                found = found << bits | next_digit()
-            if (found := found & ((1 << wide) - 1)) < bound:
-                return found
-
-    def accepts(k: int, x: _Uniform) -> bool:
-        last, even = x, True
-        while True:
-            fresh = _Uniform(next_digit)
-            if not fresh.below(last):
-                return even
-            part = uniform_below(2 * k + 2)
-            if part > 2 * k or (part == 2 * k and not _Uniform(next_digit).below(x)):
-                return even
-            last, even = fresh, not even
-
+def slowly(sigma: float, next_digit: NextDigit) -> int:
+    """One number from fresh digits."""
     sign = 1 - 2 * (next_digit() & 1)
     while True:
         k = 0
-        while half_power():
+        while half_power(next_digit):
             k += 1
-        if not all(half_power() for _ in range(k * (k - 1))):
+        if not all(half_power(next_digit) for _ in range(k * (k - 1))):
             continue
         x = _Uniform(next_digit)
-        if all(accepts(k, x) for _ in range(k + 1)):
-            x.digit(WORD // bits - 1)
-            return sign * rounded(sigma, k, x.digits, next_digit, bits)
+        if all(accepts(k, x, next_digit) for _ in range(k + 1)):
+            x.digit(FIRST - 1)
+            return sign * rounded(sigma, k, x.digits, next_digit)
 
 
-def rounded(sigma: float, k: int, digits: list[int], next_digit: Callable[[], int], bits: int = WORD) -> int:
+def half_power(next_digit: NextDigit) -> bool:
+    """Yes with probability e^(-1/2). How long a falling run below 1/2 is: even or odd."""
+    last, even = _Uniform(next_digit), True
+    if last.digit(0) >> (DIGIT - 1):
+        return True
+    while True:
+        even = not even
+        fresh = _Uniform(next_digit)
+        if not fresh.below(last):
+            return even
+        last = fresh
+
+
+def accepts(k: int, x: _Uniform, next_digit: NextDigit) -> bool:
+    """Yes with probability exp(-x (2k + x) / (2k + 2))."""
+    last, even = x, True
+    while True:
+        fresh = _Uniform(next_digit)
+        if not fresh.below(last):
+            return even
+        part = _uniform_below(2 * k + 2, next_digit)
+        if part > 2 * k or (part == 2 * k and not _Uniform(next_digit).below(x)):
+            return even
+        last, even = fresh, not even
+
+
+def _uniform_below(bound: int, next_digit: NextDigit) -> int:
+    wide = (bound - 1).bit_length()
+    while True:
+        found = 0
+        for _ in range(-(-wide // DIGIT)):
+            found = found << DIGIT | next_digit()
+        if (found := found & ((1 << wide) - 1)) < bound:
+            return found
+
+
+def rounded(sigma: float, k: int, digits: list[int], next_digit: NextDigit) -> int:
     """round(sigma * (k + x)), x written out in digits as far as it takes."""
     over, under = sigma.as_integer_ratio()
     while True:
-        low, unit = k, 1 << bits * len(digits)
+        low, unit = k, 1 << DIGIT * len(digits)
         for digit in digits:
-            low = low << bits | digit
+            low = low << DIGIT | digit
         down, up = ((2 * over * end + under * unit) // (2 * under * unit) for end in (low, low + 1))
         if down == up:
             return down
@@ -134,6 +136,8 @@ SAFE = 2.0**-48
 EACH = 21
 """Digits that a number takes on average, about."""
 
+HALF = np.uint64(1 << (DIGIT - 1))
+"""The first digit of 1/2, which has no further ones."""
 TIE, DRY = -1, -2
 UNDECIDED = -1
 DRAWN, SETTLED, UNSURE = range(3)
@@ -152,26 +156,27 @@ def rounded_normal(values: Ints, sigma: float, secret: SecretRandomness) -> Ints
 def _noise(count: int, sigma: float, secret: SecretRandomness) -> Ints:
     wholes, fractions = np.empty(count, dtype=np.int64), np.empty(count, dtype=np.uint64)
     noise, state = np.zeros(count, dtype=np.int64), np.full(count, DRAWN)
-    source: WordBuffer[Any] = secret.digits if secret.secure else secret
-    bits, done = DIGIT if secret.secure else WORD, 0
-    while done < count:
-        done = int(_fill(done, wholes, fractions, np.uint64(1 << (bits - 1)), WORD // bits - 1, source.view))
-        if done < count:
-            if source.view.used[SHORT]:
-                source.resume(EACH * (count - done))
-            else:  # a tie
-                noise[done], state[done] = slowly(sigma, lambda: int(source.take(1)[0]), bits), SETTLED
-                done += 1
+    source, done = secret.digits, 0
+
+    def next_digit() -> int:
+        return int(source.take(1)[0])
+
+    while (done := int(_fill(done, wholes, fractions, source.view))) < count:
+        if source.view.used[SHORT]:
+            source.resume(EACH * (count - done))
+        else:  # a tie
+            noise[done], state[done] = slowly(sigma, next_digit), SETTLED
+            done += 1
     _round(sigma, *_written(sigma), wholes, fractions, state, noise)
     for j in np.flatnonzero(state == UNSURE):
-        digits = [int(fractions[j])]
+        digits = [int(fractions[j]) >> DIGIT * place & ((1 << DIGIT) - 1) for place in reversed(range(FIRST))]
         sign, k = (1, int(wholes[j])) if wholes[j] >= 0 else (-1, int(-wholes[j] - 1))
-        noise[j] = sign * rounded(sigma, k, digits, lambda: int(secret.take(1)[0]))
+        noise[j] = sign * rounded(sigma, k, digits, next_digit)
     return noise
 
 
 @inline
-def _next_digit(secret: SecretWords | DigitWords) -> tuple[int, np.uint64]:
+def _next_digit(secret: DigitWords) -> tuple[int, np.uint64]:
     """1 or DRY, and the first digit of a fresh uniform number."""
     if secret.used[USED] >= len(secret.words):
         secret.used[SHORT] = 1
@@ -181,7 +186,7 @@ def _next_digit(secret: SecretWords | DigitWords) -> tuple[int, np.uint64]:
 
 
 @inline
-def _below_digit(bound: np.uint64, secret: SecretWords | DigitWords) -> tuple[int, np.uint64]:
+def _below_digit(bound: np.uint64, secret: DigitWords) -> tuple[int, np.uint64]:
     """Whether a fresh uniform number is below one that begins with `bound`: 1 or 0, or TIE or DRY; and its digit."""
     ready, digit = _next_digit(secret)
     if ready == DRY:
@@ -192,12 +197,12 @@ def _below_digit(bound: np.uint64, secret: SecretWords | DigitWords) -> tuple[in
 
 
 @inline
-def _half_power(half: np.uint64, secret: SecretWords | DigitWords) -> int:
+def _half_power(secret: DigitWords) -> int:
     """1 with probability e^(-1/2), else 0; or TIE or DRY. How long a falling run below 1/2 is: even or odd."""
-    last, even = half, 1
+    last, even = HALF, 1
     while True:
         smaller, digit = _below_digit(last, secret)
-        if smaller == TIE and last == half:
+        if smaller == TIE and last == HALF:
             smaller = 0  # one half has no further digits
         if smaller < 0:
             return smaller
@@ -207,7 +212,7 @@ def _half_power(half: np.uint64, secret: SecretWords | DigitWords) -> int:
 
 
 @inline
-def _accepts(k: int, x: np.uint64, secret: SecretWords | DigitWords) -> int:
+def _accepts(k: int, x: np.uint64, secret: DigitWords) -> int:
     """1 with probability exp(-x (2k + x) / (2k + 2)), else 0; or TIE or DRY."""
     last, even = x, 1
     while True:
@@ -228,17 +233,17 @@ def _accepts(k: int, x: np.uint64, secret: SecretWords | DigitWords) -> int:
 
 
 @inline
-def _one(half: np.uint64, secret: SecretWords | DigitWords) -> tuple[int, np.uint64]:
+def _one(secret: DigitWords) -> tuple[int, np.uint64]:
     """The whole part k of |X| and the first digit of its fraction; or TIE or DRY instead of k."""
     while True:
-        k, x, good = 0, half, _half_power(half, secret)
+        k, x, good = 0, HALF, _half_power(secret)
         while good == 1:
             k += 1
-            good = _half_power(half, secret)
+            good = _half_power(secret)
         if good == 0:
             good = 1
             for _ in range(k * (k - 1)):
-                good = _half_power(half, secret)
+                good = _half_power(secret)
                 if good != 1:
                     break
         if good == 1 and k > MOST_WHOLE:
@@ -255,24 +260,14 @@ def _one(half: np.uint64, secret: SecretWords | DigitWords) -> tuple[int, np.uin
 
 
 @kernel
-def _fill(
-    done: int,
-    wholes: Ints,
-    fractions: Words,
-    half: np.uint64,
-    further: int,
-    secret: SecretWords | DigitWords,
-) -> int:
-    """Fill from `done` on; returns how far it came before digits ran out or two were equal.
-
-    `half`: the first digit of 1/2. `further`: how many digits more are the first 64 bits of a fraction.
-    """
+def _fill(done: int, wholes: Ints, fractions: Words, secret: DigitWords) -> int:
+    """Fill from `done` on; returns how far it came before digits ran out or two were equal."""
     while done < len(wholes):
         begin(secret)
         sign = below(2, secret)
-        k, x = _one(half, secret) if sign >= 0 else (DRY, half)
-        for _ in range(further):
-            ready, digit = _next_digit(secret) if k >= 0 else (k, half)
+        k, x = _one(secret) if sign >= 0 else (DRY, HALF)
+        for _ in range(FIRST - 1):
+            ready, digit = _next_digit(secret) if k >= 0 else (k, HALF)
             k, x = (k if ready == 1 else ready), (x << np.uint64(DIGIT)) | digit
         if k < 0:
             undo(secret)
@@ -290,7 +285,7 @@ def _written(sigma: float) -> tuple[int, int]:
 
 
 LOWER = np.uint64(0xFFFFFFFF)
-HALF = np.uint64(32)
+UPPER = np.uint64(32)
 
 
 @inline
@@ -302,13 +297,17 @@ def _decided(m: int, e: int, k: int, fraction: np.uint64) -> int:
     if not 1 <= e <= MOST_BELOW or k > MOST_WHOLE:
         return UNDECIDED
     few = np.uint64(m)
-    first, second = (few & LOWER) * (fraction & LOWER), (few >> HALF) * (fraction & LOWER)
-    third, fourth = (few & LOWER) * (fraction >> HALF), (few >> HALF) * (fraction >> HALF)
+    first, second = (few & LOWER) * (fraction & LOWER), (few >> UPPER) * (fraction & LOWER)
+    third, fourth = (few & LOWER) * (fraction >> UPPER), (few >> UPPER) * (fraction >> UPPER)
     # Below 2^64: first >> 32 and second & LOWER are below 2^32.
-    middle = (first >> HALF) + (second & LOWER) + third
-    low = (middle << HALF) | (first & LOWER)
+    middle = (first >> UPPER) + (second & LOWER) + third
+    low = (middle << UPPER) | (first & LOWER)
     high = (
-        fourth + (second >> HALF) + (middle >> HALF) + few * np.uint64(k) + (np.uint64(1) << np.uint64(e - 1))
+        fourth
+        + (second >> UPPER)
+        + (middle >> UPPER)
+        + few * np.uint64(k)
+        + (np.uint64(1) << np.uint64(e - 1))
     )
     carried = high + np.uint64(low + few < low)
     down, up = high >> np.uint64(e), carried >> np.uint64(e)

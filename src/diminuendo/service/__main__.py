@@ -21,11 +21,11 @@ GIVES_WAY = 5
 """How nice the trainer is: where processors are few, whoever waits for a decision or an answer goes first."""
 
 
-def prepare(path: Path) -> None:
+def prepare(path: Path, adopting: bool) -> None:
     """Make the site known to its store."""
     from diminuendo.service.prepare import prepared
 
-    for line in prepared(read_site(path)):
+    for line in prepared(read_site(path), adopting):
         print(line)
 
 
@@ -100,8 +100,8 @@ def main(words: list[str]) -> None:
     """One process, by its name."""
     try:
         match words:
-            case ["prepare", path]:
-                prepare(Path(path))
+            case ["prepare", path, *more] if more in ([], ["adopt"]):
+                prepare(Path(path), bool(more))
             case ["trainer", path, number]:
                 trainer(Path(path), number)
             case ["front", path, handed, name]:

@@ -17,7 +17,6 @@ from diminuendo.privacy.accountants import ZCDP, BatchCosts
 from diminuendo.privacy.books.ledger_file import Charge, Drawn, read_line
 from diminuendo.privacy.budget import Budget
 from diminuendo.privacy.events import Event
-from diminuendo.privacy.rounding import rounded_up
 
 NUMBERED = re.compile(r"-\d+$")
 """What is charged for release by release is numbered, and is one purpose."""
@@ -158,9 +157,7 @@ class Account:
         if self.budget is None:
             return 0.0
         if cost not in self._worths:
-            counting, rounds = self.budget.counting, self.budget.unit.rounds
-            worth = counting.convert(rounded_up(counting.owned(cost, rounds)), self.budget.delta)
-            self._worths[cost] = min(worth, self.budget.epsilon)
+            self._worths[cost] = self.budget.worth(cost)
         return self._worths[cost]
 
     def _part(self, cost: Fraction) -> float:

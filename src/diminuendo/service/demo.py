@@ -11,6 +11,8 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 
 import diminuendo
@@ -23,6 +25,8 @@ PER_SECOND = 300.0
 """Visitors of each page, about."""
 THREADS = 4
 """Of each page."""
+LEAVES = 5.0
+"""Seconds for which visitors may finish when the demo ends."""
 
 SITE = """\
 # A site as `diminuendo serve --demo` made it. `diminuendo serve {name}` goes on with it.
@@ -73,7 +77,8 @@ def write_site(folder: Path, listen: str) -> tuple[Path, str, str]:
     """A site for the demo in that folder; the key of visitors, and the operator's."""
     folder.mkdir(parents=True, exist_ok=True)
     people, (key, serves), (operator, operates) = diminuendo.msweb(), new_access_key(), new_access_key()
-    (folder / "areas.txt").write_text("".join(f"{name}\n" for name in area_names(people.labels or ())))
+    names = "".join(f"{name}\n" for name in area_names(people.labels or ()))
+    (folder / "areas.txt").write_text(names, "utf-8")
     site = folder / "site.toml"
     site.write_text(
         SITE.format(
@@ -90,10 +95,10 @@ def write_site(folder: Path, listen: str) -> tuple[Path, str, str]:
 
 
 def area_names(labels: Sequence[str]) -> list[str]:
-    """The names of areas; of those that are called the same, the second and later ones with a number."""
+    """The names of areas, without blanks around them; of equal names the second and later ones get a number."""
     times = Counter[str]()
     names = list[str]()
-    for label in labels:
+    for label in map(str.strip, labels):
         times[label] += 1
         names.append(label if times[label] == 1 else f"{label} ({times[label]})")
     return names
@@ -102,17 +107,22 @@ def area_names(labels: Sequence[str]) -> list[str]:
 class Visitors:
     """Play both pages until they are asked to stop, or everybody was there."""
 
-    def __init__(self, address: str, key: str, *, per_second: float = PER_SECOND) -> None:
+    def __init__(self, address: str, key: str, *, many: int | None = None) -> None:
+        """`many`: how many visitors come to each page; without, all of them."""
         people = diminuendo.msweb()
         self._names, rows = area_names(people.labels or ()), people.matrices[0]
         self._wants = [
             [self._names[item] for item in rows.indices[start:end]]
-            for start, end in zip(rows.indptr[:-1], rows.indptr[1:], strict=True)
+            for start, end in islice(zip(rows.indptr[:-1], rows.indptr[1:], strict=True), many)
         ]
-        self._address, self._key, self._rate = address, key, per_second
+        self._address, self._key = address, key
         self.pleased = {"home": 0, "offers": 0}
         """How many were shown something that they wanted. The demo may know: it plays all of them."""
         self.came = {"home": 0, "offers": 0}
+        self.left = 0
+        """How many left, since they were shown nothing in time."""
+        self.unanswered = 0
+        """Answers that the service refused, or that could not be sent."""
         self._stop, self._lock = threading.Event(), threading.Lock()
         self._threads = [
             threading.Thread(target=self._play, args=(page, order), daemon=True)
@@ -126,31 +136,38 @@ class Visitors:
             thread.start()
 
     def stop(self) -> None:
-        """No more of them."""
+        """No more of them; those who are there may still answer."""
         self._stop.set()
+        until = time.monotonic() + LEAVES
         for thread in self._threads:
-            thread.join(5.0)
+            if thread.ident is not None:  # it was started
+                thread.join(max(0.0, until - time.monotonic()))
 
     @property
     def over(self) -> bool:
         """Whether everybody was there."""
-        return not any(thread.is_alive() for thread in self._threads)
+        return all(thread.ident is not None and not thread.is_alive() for thread in self._threads)
 
     def _coming(self) -> Iterator[list[str]]:
         return iter(self._wants)
 
     def _play(self, page: str, coming: Iterator[list[str]]) -> None:
-        with Client(self._address, self._key) as shop:
-            while not self._stop.is_set():
+        shop = Client(self._address, self._key, patience=LEAVES)
+        while not self._stop.wait(random.expovariate(PER_SECOND / THREADS)):
+            with self._lock:
+                wants = next(coming, None)
+            if wants is None:
+                break
+            try:
+                self._visit(shop, page, wants)
+            except DiminuendoError:  # the service is restarted, or busy
                 with self._lock:
-                    wants = next(coming, None)
-                if wants is None:
-                    return
-                self._stop.wait(random.expovariate(self._rate / THREADS))
-                try:
-                    self._visit(shop, page, wants)
-                except DiminuendoError:  # the service is restarted, or busy: she was not there
-                    time.sleep(0.5)
+                    self.left += 1
+                self._stop.wait(0.5)
+        with suppress(DiminuendoError):  # it was logged, and is counted
+            shop.close()
+        with self._lock:
+            self.unanswered += shop.refused + shop.lost
 
     def _visit(self, shop: Client, page: str, wants: list[str]) -> None:
         shown = shop.decide(page)

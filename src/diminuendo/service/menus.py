@@ -16,7 +16,7 @@ from diminuendo.errors import InvalidInput
 from diminuendo.learners.base.learner import Learner
 from diminuendo.learners.base.menu import Menu, OneSlate, RandomFromLists, RandomSlates, SlateByType
 from diminuendo.learners.base.rules.lists import Lists
-from diminuendo.learners.elsewhere import CAN_BE
+from diminuendo.learners.health import NOT_AVAILABLE
 from diminuendo.learners.slates.builder import SlateBuilder
 from diminuendo.learners.slates.contexts.menu import SlatesByGroup
 from diminuendo.learners.slates.menu import AssignedSlates
@@ -30,7 +30,9 @@ def public_menu(learner: Learner, version: int, **more: Any) -> PublicMenu:
     policy: Any = learner.policy
     menu = learner.menu
     if menu is None:
-        raise InvalidInput(f"{learner.name!r} has no menu that could be handed out; these have: {CAN_BE}.")
+        raise InvalidInput(
+            f"{learner.name!r} has no menu that could be handed out; take 'private', which has one."
+        )
     lists = None if menu.lists is None else _lists(menu.lists)
     hidden = learner.contexts is not None and learner.contexts.private
     says = not (policy.frame.exclusions or hidden)
@@ -42,6 +44,7 @@ def public_menu(learner: Learner, version: int, **more: Any) -> PublicMenu:
         "end": menu.end,
         "lists": lists,
         "remembers_from": policy.remembers_from,
+        "signal": "" if learner.health == NOT_AVAILABLE else learner.health.state,
     }
     match menu:
         case OneSlate():

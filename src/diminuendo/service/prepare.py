@@ -15,21 +15,27 @@ from diminuendo.service.keys import TRAINER, make_keys, read_keys
 from diminuendo.service.records import PlacementFacts, PopulationFacts, read
 from diminuendo.service.site import Site
 from diminuendo.service.store import Store, open_store
-from diminuendo.service.store.put_back import refuse_older
+from diminuendo.service.store.led import CLOSED
+from diminuendo.service.store.put_back import adopt, refuse_older, refuse_unknown
 from diminuendo.service.trainer.halves import make_master, read_masters
 from diminuendo.service.trainer.heard import Heard
 from diminuendo.service.trainer.made import budget_of, made
 
 
-def prepared(site: Site) -> Iterator[str]:
-    """Make the site known, and say what is new. What cannot be paid for is refused before anything is made."""
+def prepared(site: Site, adopting: bool = False) -> Iterator[str]:
+    """Make the site known, and say what is new. What cannot be paid for is refused before anything is made.
+
+    `adopting`: close the populations of a store of which this machine knows nothing, and begin new ones (put_back.py).
+    """
     with open_store(site.store) as store:
+        if adopting:
+            yield from _adopted(site, store)
         known = {
             row.name: placed
             for row in store.placements()
             if (placed := read(PlacementFacts, row.facts)) is not None
         }
-        refuse_older(store, site.keys / TRAINER)
+        (refuse_unknown if site.trainers else refuse_older)(store, site.keys / TRAINER)
         _refuse_changes(store, site, known)
         for name, facts in site.populations.items():
             check_affordable(name, facts, _placements_of(name, site.placements | known))
@@ -51,6 +57,17 @@ def prepared(site: Site) -> Iterator[str]:
             if name not in known:
                 store.add_placement(name, placed.population, msgspec.json.encode(placed))
                 yield f"New placement {name}: {placed.slots} of {len(placed.items)} items, {placed.feedback} feedback."
+
+
+def _adopted(site: Site, store: Store) -> Iterator[str]:
+    if not site.trainers:
+        raise InvalidInput("A store is adopted on a machine with trainers; this one has trainers = 0.")
+    for old in adopt(store, site.keys / TRAINER, lambda: make_keys(site.keys)):
+        name = old.partition(CLOSED)[0]
+        yield (
+            f"Adopted: population {old} is closed. Nothing more is learned or published in it; count its whole budget "
+            f"as spent. The new population {name} has a budget of its own, and users of both have both."
+        )
 
 
 def _placements_of(population: str, placements: dict[str, PlacementFacts]) -> dict[str, PlacementFacts]:
@@ -89,6 +106,11 @@ def check_affordable(name: str, population: PopulationFacts, placements: dict[st
         return
     budget, costs = budget_of(population, next(iter(placements.values()))), list[Event]()
     for placed, facts in placements.items():
+        if facts.visits != population.visits:
+            raise InvalidInput(
+                f"placements.{placed} has visits = {facts.visits}, and populations.{name} protects {population.visits} "
+                "rounds of one user together: give both the same visits."
+            )
         try:
             learner = made(facts, Ledger(budget).named(placed), lambda: 0.0, SeededCoins(0))
             Elsewhere(learner)

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -21,7 +22,10 @@ from diminuendo.errors import InvalidInput
 GRACE = 10.0
 """Seconds for which processes may finish what they do."""
 AGAIN = 1.0
-"""Seconds before one that died is started again, at first; doubled each time, up to a minute."""
+"""Seconds before one that died is started again, at first; doubled each time, up to `LONGEST`."""
+LONGEST, DOUBLINGS = 60.0, 10
+"""Seconds before it is started again at most, and how often the time is doubled at most: 2 to the power of how often it
+died would be too large for a float some day."""
 
 
 @dataclass
@@ -69,30 +73,46 @@ class Processes:
         """Where front ends listen; 0 where there are none."""
         return 0 if self.socket is None else int(self.socket.getsockname()[1])
 
-    def run(self, until: Callable[[], bool] = lambda: False) -> None:
-        """Until somebody asks to stop, or `until` says so."""
+    def run(
+        self, until: Callable[[], bool] = lambda: False, before_stop: Callable[[], None] = lambda: None
+    ) -> None:
+        """Until somebody asks to stop, or `until` says so; then `before_stop`, while all processes still run."""
         before = {number: signal.signal(number, self._stop) for number in (signal.SIGINT, signal.SIGTERM)}
         try:
             while not self._stopping and not until():
                 self.watch()
                 time.sleep(0.1)
         finally:
-            self.stop()
+            try:
+                before_stop()
+            finally:
+                self.stop()
             for number, handler in before.items():
                 signal.signal(number, handler)
 
     def watch(self) -> None:
-        """Start whoever is not there."""
+        """Start whoever is not there. One that cannot be started takes no other along."""
         for child in self.children:
             if child.process is not None and (code := child.process.poll()) is not None:
-                lasted = time.monotonic() - child.started
-                child.deaths = 1 if lasted > 60 else child.deaths + 1
-                child.not_before = time.monotonic() + min(60.0, AGAIN * 2 ** (child.deaths - 1))
                 child.process = None
-                self._say(f"{child.name} ended ({code}); it is started again.")
+                self._died(child, f"ended ({code})")
             if child.process is None and time.monotonic() >= child.not_before:
                 child.started = time.monotonic()
-                child.process = subprocess.Popen(child.command, pass_fds=child.handed, start_new_session=True)
+                try:
+                    child.process = subprocess.Popen(
+                        child.command, pass_fds=child.handed, start_new_session=True
+                    )
+                except (OSError, subprocess.SubprocessError) as error:  # no memory, or too many processes
+                    self._died(child, f"cannot be started ({type(error).__name__})")
+
+    def _died(self, child: Child, how: str) -> None:
+        """Start it again, later each time; what is said of it stops nobody."""
+        lasted = time.monotonic() - child.started
+        child.deaths = 1 if lasted > LONGEST else child.deaths + 1
+        wait = min(LONGEST, AGAIN * 2 ** min(child.deaths - 1, DOUBLINGS))
+        child.not_before = time.monotonic() + wait
+        with suppress(OSError, ValueError):  # whoever read it has gone
+            self._say(f"{child.name} {how}; it is started again.")
 
     def stop(self) -> None:
         """Ask all of them to finish, and wait."""

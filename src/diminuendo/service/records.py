@@ -151,6 +151,8 @@ class PublicMenu(Struct, frozen=True, omit_defaults=True):
     """What was spent up to that head, and the population's budget, as epsilons."""
     heard: HeardNote | None = None
     """How many answered, about, where that is published."""
+    signal: str = ""
+    """Whether what was published up to that head shows that anybody answers in time; "" where no rewards are."""
     seal: str = ""
     """The number of the trainer's key that answers are sealed to, and that key, in hexadecimal digits with a colon."""
 

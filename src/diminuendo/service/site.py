@@ -183,8 +183,15 @@ def _told(told: dict[str, Any], folder: Path, wrong: list[str]) -> dict[str, Any
             found[name] = number
     if isinstance(items := found.get("items"), str):
         try:
-            lines = (folder / items).read_text().splitlines()
-            found["items"] = [line.strip() for line in lines if line.strip()]
+            # "\n" alone: splitlines() would also cut at characters that a name may contain
+            lines = (folder / items).read_text("utf-8-sig").split("\n")
+            found["items"] = [line for line in lines if line.strip()]
+            if blank := [at for at, line in enumerate(lines, 1) if line.strip() not in ("", line)]:
+                which = ", ".join(map(str, blank[:5])) + (", .." if len(blank) > 5 else "")
+                wrong.append(
+                    f"items: names in {folder / items} begin or end with a blank, in line {which}. Remove the blanks, "
+                    "there and where feedback is sent; or give the names as a list in the site's file."
+                )
         except (OSError, UnicodeDecodeError) as error:
             wrong.append(f"items: cannot read {folder / items}: {error}.")
             found["items"] = []

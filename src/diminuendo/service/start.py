@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import http.client
+import json
 import subprocess
 import sys
 import time
-import urllib.error
 import urllib.request
 import webbrowser
 from collections.abc import Callable
@@ -19,13 +20,15 @@ READY = 60.0
 """Seconds for which front ends and trainer may take to get ready: kernels are compiled the first time."""
 
 
-def prepare(path: Path, say: Callable[[str], None]) -> None:
+def prepare(path: Path, say: Callable[[str], None], adopting: bool = False) -> None:
     """Make the site's keys, populations and placements, where there are none; refuse what cannot be paid for.
 
     In a process of its own: it makes each learner once to see what it costs, and that loads compiled code.
     """
     done = subprocess.run(
-        [sys.executable, "-m", "diminuendo.service", "prepare", str(path)], capture_output=True, text=True
+        [sys.executable, "-m", "diminuendo.service", "prepare", str(path), *["adopt"] * adopting],
+        capture_output=True,
+        text=True,
     )
     if done.returncode:
         raise InvalidInput(done.stderr.strip() or "The site could not be prepared.")
@@ -47,8 +50,11 @@ def run_site(path: Path, site: Site, say: Callable[[str], None]) -> None:
     say("Stopped. All that was acknowledged is in the store.")
 
 
-def run_demo(folder: Path, port: int, say: Callable[[str], None]) -> None:
-    """Make a site in that folder, run it, and let visitors play until somebody stops them."""
+def run_demo(folder: Path, port: int, say: Callable[[str], None], many: int | None = None) -> None:
+    """Make a site in that folder and run it until somebody stops it; visitors play meanwhile.
+
+    `many`: how many visitors come to each page; without, all of the stream.
+    """
     from diminuendo.service.demo import Visitors, write_site
 
     if (folder / "site.db").exists():
@@ -61,11 +67,14 @@ def run_demo(folder: Path, port: int, say: Callable[[str], None]) -> None:
     site = read_site(path)
     processes = Processes(path, site.host, site.port, site.front_ends, say)
     address = f"http://{site.host}:{processes.port}"
-    visitors, began = Visitors(address, key), time.monotonic()
-    playing = False
+    visitors, began = Visitors(address, key, many=many), time.monotonic()
+    playing = over = False
 
     def ready() -> bool:
-        nonlocal playing
+        nonlocal playing, over
+        if not over and visitors.over:
+            over = True
+            say("All visitors were there. The dashboard goes on; Ctrl-C stops.")
         if not playing and (answers(f"{address}/readyz") or time.monotonic() > began + READY):
             playing = True
             visitors.start()
@@ -75,9 +84,14 @@ def run_demo(folder: Path, port: int, say: Callable[[str], None]) -> None:
         return False
 
     try:
-        processes.run(until=ready)
+        processes.run(
+            until=ready, before_stop=visitors.stop
+        )  # visitors of a service that is gone would wait for it
     finally:
-        visitors.stop()
+        if visitors.left:
+            say(f"{visitors.left:,} visitors left: the service did not decide in time.")
+        if visitors.unanswered:
+            say(f"{visitors.unanswered:,} answers were refused, or could not be sent; the log says why.")
         for page, came in visitors.came.items():
             if came:
                 say(
@@ -92,9 +106,9 @@ def example(address: str, key: str) -> str:
 
 
 def answers(url: str) -> bool:
-    """Whether somebody answers there that all is well."""
+    """Whether somebody answers there that all is well, and that every placement has something to show."""
     try:
         with urllib.request.urlopen(url, timeout=1.0) as reply:
-            return bool(reply.status == 200)
-    except (urllib.error.URLError, OSError):
+            return all(json.load(reply)["placements"].values())
+    except (OSError, http.client.HTTPException, ValueError):  # not there yet, or not ready
         return False

@@ -14,6 +14,7 @@ import numpy as np
 
 import diminuendo
 from diminuendo.learners.base.replay import as_lateness
+from diminuendo.learners.health import NOT_AVAILABLE, State
 from diminuendo.offline import SlateRules
 from diminuendo.simulate.benchmarks import Benchmarks
 from diminuendo.simulate.contexts import ContextBenchmarks
@@ -75,10 +76,12 @@ class Result:
     delta: float | None
     """What is proved; None where nothing is."""
     mean_payoff: float
-    regret: float
-    """The regret to hindsight greedy."""
-    regret_to_optimum: float
-    """The regret to (1 - 1/e) of the optimum (its upper bound): the regret of the theorems."""
+    regret_to_greedy: float
+    """Greedy's value in hindsight minus `mean_payoff`, per round; below 0 where the learner earned more."""
+    alpha_regret: float
+    """The regret of the theorems, alpha = 1 - 1/e: alpha times the best fixed slate's value minus `mean_payoff`, per
+    round. Where that value is not proven, its upper bound (`optimum_upper`) stands for it: then the regret is at most
+    this."""
     expert_regrets: list[float]
     seconds: float
     guarantee: dict[str, Any]
@@ -87,6 +90,8 @@ class Result:
     shown: Shown = field(repr=False)
     spending: list[dict[str, Any]] = field(repr=False)
     """Where the budget went (spending.py)."""
+    health: State = NOT_AVAILABLE.state
+    """Whether what the learner published shows that anybody answered in time."""
     contexts: dict[str, Any] = field(default_factory=dict, repr=False)
     """What each type was shown, and what it earned (contexts.py); nothing where nothing is known of people."""
 
@@ -237,10 +242,3 @@ class ShownSoFar:
             kept = place[items] != EMPTY_SLOT
             shares[place[items[kept]], stretch] += counts[kept]
         return Shown(most.tolist(), self._marks[1:].tolist(), (shares / np.diff(self._marks)).tolist())
-
-
-def shown_when(slates: Items, n_items: int) -> Shown:
-    """Which items were shown when, of one run over a whole stream."""
-    found = ShownSoFar(len(slates), slates.shape[1], n_items)
-    found.add(slates)
-    return found.most()

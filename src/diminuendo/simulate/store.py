@@ -24,11 +24,10 @@ from typing import Any, Self
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-import diminuendo
 from diminuendo.errors import InvalidInput
 from diminuendo.simulate.benchmarks import Benchmarks
 from diminuendo.simulate.result import Result, Shown
-from diminuendo.simulate.task import Baseline, Found, Run, Task
+from diminuendo.simulate.task import Baseline, Found, Run, Task, code_version
 
 try:
     import fcntl
@@ -39,6 +38,7 @@ _TEXT, _WHOLE, _REAL = pa.string(), pa.int64(), pa.float64()
 _KINDS = {
     "str": _TEXT,
     "FeedbackKind": _TEXT,
+    "State": _TEXT,
     "int": _WHOLE,
     "float": _REAL,
     "float | None": _REAL,
@@ -55,10 +55,7 @@ _AS_JSON = [field.name for field in fields(Result) if "dict" in str(field.type)]
 SCHEMA = pa.schema(
     {"key": _TEXT, "version": _TEXT} | {field.name: _KINDS[str(field.type)] for field in fields(Result)}
 )
-"""A row: the fields of a Result under its key."""
-CONTEXTS = "contexts"
-BEFORE_CONTEXTS = SCHEMA.remove(SCHEMA.get_field_index(CONTEXTS))
-"""A row as it was written before people had contexts; it is read as that of people of whom nothing is known."""
+"""A row: the fields of a Result under its key, and the code that made it."""
 
 _UNFINISHED = ".unfinished-"
 """The names of files that are being written begin with this."""
@@ -212,7 +209,7 @@ def as_rows(results: dict[str, Result]) -> Any:
     """A table of results under their keys."""
     rows = [
         vars(result)
-        | {"key": key, "version": diminuendo.__version__, "shown": vars(result.shown)}
+        | {"key": key, "version": code_version(), "shown": vars(result.shown)}
         | {name: json.dumps(getattr(result, name)) for name in _AS_JSON}
         for key, result in results.items()
     ]
@@ -242,8 +239,6 @@ def read_rows(path: Path) -> Any:
         found = pq.read_table(path)
     except (pa.ArrowException, OSError):
         return None
-    if found.schema.equals(BEFORE_CONTEXTS):
-        found = found.append_column(SCHEMA.field(CONTEXTS), pa.array(["{}"] * found.num_rows, _TEXT))
     return found if found.schema.equals(SCHEMA) else None
 
 

@@ -1,7 +1,7 @@
 """Sweeps: learners x budgets x slots x rounds x seeds x streams, each combination a run of its own.
 
 What is finished is kept in `out` at once, so that a sweep that was stopped, killed or interrupted goes on where it was.
-The same seeds give the same rows, whoever does the work; only `seconds` differ, and `regret_to_optimum` where the
+The same seeds give the same rows, whoever does the work; only `seconds` differ, and `alpha_regret` where the
 optimum was not proven within its time limit. Payoffs and regrets are for evaluation and are not private.
 """
 

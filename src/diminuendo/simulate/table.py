@@ -6,6 +6,7 @@ true.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ from numpy.typing import ArrayLike
 from scipy.special import stdtrit
 
 from diminuendo._extras import extra
+from diminuendo.learners.health import ADVICE, NOT_AVAILABLE
 from diminuendo.privacy.sentence import EVERYBODY, as_written, rounded_up, upwards
 from diminuendo.simulate.result import NOTE, Result, Simulation, Sweep
 
@@ -162,6 +164,21 @@ def worth_of_contexts(simulation: Simulation) -> str:
         said
         + f"The difference, {own - chance:.3f}, is what contexts know: about the most that they can be worth."
     )
+
+
+def health_said(simulation: Simulation) -> str:
+    """Whether published rewards show that anybody answered in time; nothing where no learner publishes any."""
+    said, lost = list[str](), False
+    for name, runs in simulation.by_learner().items():
+        states = Counter(run.health for run in runs if run.health != NOT_AVAILABLE.state)
+        lost |= "no signal" in states
+        if states:
+            said.append(
+                f"{name} "
+                + ", ".join(f"{state} in {many} of {len(runs)} runs" for state, many in states.items())
+            )
+    advice = f" {ADVICE['no signal']}" if lost else ""
+    return f"Health, by published rewards: {'; '.join(said)}.{advice}" if said else ""
 
 
 def rules_said(simulation: Simulation) -> str:

@@ -8,13 +8,17 @@ from __future__ import annotations
 
 import hashlib
 import time
+import warnings
 from dataclasses import dataclass, replace
+from functools import cache
 from math import isfinite, nan
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import diminuendo
+from diminuendo.errors import NoSignal
 from diminuendo.learners import LEARNERS, Setting, learner_class, make
 from diminuendo.learners.base.kept.engines import Engine
 from diminuendo.learners.base.learner import Learner
@@ -41,6 +45,23 @@ Crowd = Stream | Pieces
 """The people of a simulation: all at once, or in pieces."""
 
 
+PACKAGE = Path(diminuendo.__file__).parent
+"""The package's own sources."""
+NO_PART = ("cli", "service", "audit", "simulate/report", "simulate/figures")
+"""Folders of the package whose code decides no outcome of a task."""
+
+
+@cache
+def code_version() -> str:
+    """The version and a hash of the sources that decide outcomes, such as "0.1.0+5f0c9d2e8a41"."""
+    digest = hashlib.sha256()
+    for file in sorted(PACKAGE.rglob("*.py")):
+        place = file.relative_to(PACKAGE).as_posix()
+        if not place.startswith(tuple(f"{folder}/" for folder in NO_PART)):
+            digest.update(f"{place} {hashlib.sha256(file.read_bytes()).hexdigest()}\n".encode())
+    return f"{diminuendo.__version__}+{digest.hexdigest()[:12]}"
+
+
 @dataclass(frozen=True)
 class StreamSlice:
     """The first `rounds` people of one of the streams of a sweep, on whom a task is done."""
@@ -63,7 +84,7 @@ class StreamSlice:
 
     def key(self, *facts: object) -> str:
         """A name for everything that decides an outcome."""
-        said = (diminuendo.__version__, self.fingerprint or self.stream, *facts)
+        said = (code_version(), self.fingerprint or self.stream, *facts)
         said += (self.known,) if self.known else ()
         return hashlib.sha256(repr(said).encode()).hexdigest()[:24]
 
@@ -107,10 +128,12 @@ class Run:
         setting, feedback = self.setting, self.setting.feedback
         _compile(self.learner, setting, stream)
         seen = Seen(self.size, setting)
-        if isinstance(stream, Pieces):
-            learner, known = self._in_pieces(stream, seen, progress), dict[str, Any]()
-        else:
-            learner, known = self._at_once(stream, seen, progress)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", NoSignal)  # the result says so
+            if isinstance(stream, Pieces):
+                learner, known = self._in_pieces(stream, seen, progress), dict[str, Any]()
+            else:
+                learner, known = self._at_once(stream, seen, progress)
         promised, listens = learner.guarantee, heeds_budget(self.learner, feedback)
         private = isfinite(promised.epsilon)
         return Result(
@@ -132,14 +155,15 @@ class Run:
             epsilon=promised.epsilon if private else None,
             delta=promised.delta if private else None,
             mean_payoff=float(seen.payoffs.mean()),
-            regret=nan,
-            regret_to_optimum=nan,
+            regret_to_greedy=nan,
+            alpha_regret=nan,
             expert_regrets=seen.experts.per_round().tolist(),
             seconds=seen.seconds,
             guarantee=promised.as_json(),
             curve=cumulative(seen.payoffs),
             shown=seen.shown.most(),
             spending=spending(learner),
+            health=learner.health.state,
             contexts=known,
         )
 
@@ -250,8 +274,8 @@ def measured(result: Result, base: Benchmarks) -> Result:
     """The result with its regrets measured: the bounds on the optimum may be tighter than when it was kept."""
     return replace(
         result,
-        regret=base.greedy.value - result.mean_payoff,
-        regret_to_optimum=ONE_MINUS_1_OVER_E * base.optimum.upper - result.mean_payoff,
+        regret_to_greedy=base.greedy.value - result.mean_payoff,
+        alpha_regret=ONE_MINUS_1_OVER_E * base.optimum.upper - result.mean_payoff,
     )
 
 

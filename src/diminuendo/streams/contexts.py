@@ -20,12 +20,14 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import islice
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from diminuendo import _validate
 from diminuendo.errors import InvalidInput
+from diminuendo.privacy.process_guard import asked, said_by
 from diminuendo.types import Ints
 
 Context: TypeAlias = Mapping[str, Any] | Sequence[Any] | str | int | None
@@ -118,12 +120,8 @@ class Contexts:
 
     def type_of(self, context: Context) -> int:
         """The type of one person. A public context that is not listed is refused; a private one never is."""
-        try:
-            given = self._by_column(context)
-        except Exception:  # foreign objects may raise whatever they like
-            if not self.private:
-                raise
-            given = [(column, None) for column in self.columns]
+        ask = said_by if self.private else asked  # foreign objects may raise whatever they like
+        given = ask(lambda: self._by_column(context)) or [(column, None) for column in self.columns]
         found = [self._checked(column, value) for column, value in given]
         return int(np.ravel_multi_index([number + 1 for number in found], self._shape))
 
@@ -141,7 +139,7 @@ class Contexts:
         elif isinstance(context, (str, bytes)) or not isinstance(context, (Sequence, np.ndarray)):
             values = [context]
         else:
-            values = list(context)
+            values = list(islice(context, len(names) + 1))
         if len(values) != len(names):
             if not self.private:
                 raise InvalidInput(
@@ -151,14 +149,14 @@ class Contexts:
         return list(zip(self.columns, values, strict=True))
 
     def _checked(self, column: Column, value: Any) -> int:
-        try:
-            found = column.number(value)
-        except Exception:  # foreign objects may raise whatever they like
-            found = None
+        # Text of a whole number of thousands of digits is refused by Python, with an error.
+        plain = value is None or type(value) is str or (type(value) is int and value.bit_length() < 64)
+        found = column.number(value) if plain else said_by(lambda: column.number(value))
         if found is None and not self.private:
             listed = ", ".join(column.values[:10]) + (", .." if len(column) > 10 else "")
+            given = said_by(lambda: repr(value))
             raise InvalidInput(
-                f"{column.name} must be one of {listed}; got {value!r}. List {OTHER!r} among its values for all that "
+                f"{column.name} must be one of {listed}; got {given}. List {OTHER!r} among its values for all that "
                 "is not listed, or leave it out where it is not known."
             )
         return UNKNOWN if found is None else found

@@ -9,7 +9,6 @@ from __future__ import annotations
 import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from functools import cached_property
 from typing import Any, Self, overload
 
 import numpy as np
@@ -19,7 +18,7 @@ from diminuendo import _validate
 from diminuendo._numba import inline, kernel
 from diminuendo._sparse import is_sparse
 from diminuendo.errors import InvalidInput
-from diminuendo.objectives.family import Family, Table, add, start, value
+from diminuendo.objectives.family import Family, Table, add, sound_table, start, value
 from diminuendo.objectives.oracle import Oracle
 from diminuendo.objectives.person import Person, largest_state
 from diminuendo.objectives.rows import Matrix
@@ -108,6 +107,11 @@ class Stream(ABC):
             )
         if self.contexts.columns != contexts.columns:
             raise InvalidInput(f"The learner knows {contexts} of people, the stream {self.contexts}.")
+        within = self.types.shape == (len(self),) and (self.types >= 0).all()
+        if not within or self.types.dtype != np.int64 or (self.types >= contexts.n_types).any():
+            raise InvalidInput(
+                f"The types of {self.name} are none of these contexts; give people.with_contexts(..)."
+            )
         return self.types
 
     def click(self, person: int, slate: Slate) -> int | None:
@@ -150,6 +154,7 @@ class People(Stream):
             raise InvalidInput(f"Expected one label per item, {self.n_items}; got {len(labels)}.")
         self.labels = None if labels is None else tuple(labels)
         self._length = int(parts[0].shape[0])
+        self._state_of: tuple[Table, int] = (None, 0)
 
     def __len__(self) -> int:
         return self._length
@@ -183,18 +188,31 @@ class People(Stream):
         some.persons = None if self.persons is None else self.persons[person]
         return some
 
+    def check(self, first: int = 0, end: int | None = None) -> None:
+        """Refuse people, or those from number `first` to before `end`, whom compiled code could not read."""
+        end = max(len(self), self._length) if end is None else end
+        fits = sound_table(self.family, self.table, self.n_items, first, end)
+        if not fits or len(self.click_words) < end or self.click_words.dtype != np.uint64:
+            raise InvalidInput(
+                f"The table of {self.name} does not hold {end:,} people of {self.n_items:,} items. Make People by "
+                "their constructor, and leave them as they are."
+            )
+
     @property
     def matrices(self) -> tuple[Matrix, ...]:
         """The private rows as scipy CSR, one matrix per part of the family."""
         return self.family.matrices(self.table, self.n_items)
 
-    @cached_property
+    @property
     def largest_state(self) -> int:
         """How many numbers the state of one person can take: what kernels need as scratch."""
-        return int(largest_state(self.table, 0, len(self)))
+        if self._state_of[0] is not self.table:
+            self._state_of = self.table, int(largest_state(self.table, 0, self._length))
+        return self._state_of[1]
 
     def values(self, slates: SlateLike | NDArray[np.integer]) -> Floats:
         """f_t(slate) for every person; one slate for all, or one row of `slates` each (-1: empty slot)."""
+        self.check()
         rows = slate_rows(slates, len(self), self.n_items)
         out = np.empty(len(self))
         _values(self.table, 0, rows, np.empty(self.largest_state), out)

@@ -45,6 +45,10 @@ SCALES = (
     " Say what values mean nothing and everything: as scale=(1, 5) or --scale 1,5 for one to five stars, .5,5 where "
     "there are halves."
 )
+CROWD = 100
+"""A user with this many times the usual rounds is pointed out."""
+LISTED = ("; ", " | ")
+"""What stands between items that are listed in one cell."""
 SKIPPING = "Mend them; or leave them out, counted, with skip_bad=True, or --skip-bad on the command line."
 
 
@@ -152,6 +156,7 @@ def _people(table: Table, read_as: ReadAs, family: Family | None, n_items: int |
     faults, notes, doubts = Faults(n_rows), list(table.notes), list[str]()
     rows, labels, asked, used = _usable(table, found, parts, read_as, n_items, faults, notes, doubts)
     rounds = rounds_of(asked, rows.person, rows.order, rows.ticks)
+    doubts += [*_crowds(table, parts.person, rows, rounds), *_lists(parts.item, labels)]
     matrix, repeated = _matrix(rows, rounds, labels, n_items, read_as.keep_last, table)
     matrix, places = _with_others(matrix, read_as.people_without)
     people = People(family or NoisyOr(), matrix, name=name, labels=labels)
@@ -246,6 +251,11 @@ def _usable(
     values, off_scale = np.ones(len(person)), False
     if parts.value is not None:
         values, off_scale = _scaled(table, found.pop(parts.value), parts.value, read_as.scale or UNIT, faults)
+    if parts.quantity is not None:
+        bought = numbers_of(
+            found[parts.quantity], table.name, parts.quantity, decimal_comma=table.decimal_comma
+        )
+        faults.add(bought.numbers < 1, f"{parts.quantity} is below 1, as in a return", wrong=False)
     asked, parts, order, times = _round(table, found, parts, read_as, faults, doubts, person)
     if not read_as.skip_bad or (off_scale and read_as.scale is None):
         faults.refuse(table, SCALES.strip() if off_scale else SKIPPING)
@@ -319,6 +329,29 @@ def _usual(some: NDArray[np.bool_], person: Ints, order: Ints | None, times: Tim
         some = some & times.known()
         return usual(person[some], None, times.ticks()[some])
     return Round("person")
+
+
+def _crowds(table: Table, column: str, rows: _Rows, rounds: Rounds) -> list[str]:
+    """A doubt where the rounds of one user are too many for one, as those of an account that guests share."""
+    each = np.bincount(rounds.person)
+    most, usually = int(each.max()), float(np.median(each[each > 0]))
+    if most < CROWD * usually:
+        return []
+    first = int(rows.number[np.argmax(rows.person == int(each.argmax()))])
+    (place,) = table.places(np.array([first]))
+    return [
+        f"One label in {column} has {most:,} rounds, where half of the users have {usually:g} or fewer; it is first in "
+        f"{table.word} {place:,}. If many users share it, as guests do, leave its rows out."
+    ]
+
+
+def _lists(column: str, labels: list[str] | None) -> list[str]:
+    """A doubt where most labels of items look like lists of several items."""
+    if labels is None or 2 * sum(any(mark in label for mark in LISTED) for label in labels) <= len(labels):
+        return []
+    return [
+        f"Most labels in {column} have a semicolon or a bar within: if a cell lists several items, give each a row."
+    ]
 
 
 def _numbered(table: Table, found: dict[str, Any], parts: Roles, n_items: int, faults: Faults) -> Ints:

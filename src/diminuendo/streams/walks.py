@@ -64,6 +64,7 @@ class Segment:
 def segments_of(stream: Stream) -> list[Segment]:
     """Everybody of a stream: compiled people in one segment, and anybody else in one of her own."""
     if isinstance(stream, People):
+        stream.check()
         return [Segment(stream.family, stream.table, range(len(stream)))]
     return [asking(partial(stream.__getitem__, person)) for person in range(len(stream))]
 
@@ -76,6 +77,7 @@ def asking(look_up: Callable[[], Objective]) -> Segment:
 def one_person(person: Objective) -> Segment:
     """Somebody by herself: a row of her table, or a function."""
     if isinstance(person, Person):
+        person = person.checked()
         return Segment(person.family, person.table, [person.index])
     return asking(lambda: person)
 

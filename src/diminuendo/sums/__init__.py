@@ -1,8 +1,6 @@
 """Private running sums: what people contribute is added up, and published with noise now and then."""
 
 from diminuendo.sums.batch import OpenBatch
-from diminuendo.sums.chains.stored import StoredPeople
-from diminuendo.sums.chains.weights import gls, power_weights
 from diminuendo.sums.clip import Clip
 from diminuendo.sums.private_sum import PrivateSum
 from diminuendo.sums.schedule import Schedule, equal, geometric
@@ -14,9 +12,6 @@ __all__ = [
     "OpenBatch",
     "PrivateSum",
     "Schedule",
-    "StoredPeople",
     "equal",
     "geometric",
-    "gls",
-    "power_weights",
 ]

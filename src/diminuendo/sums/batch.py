@@ -19,22 +19,13 @@ from numpy.typing import NDArray
 from diminuendo import _validate
 from diminuendo._sparse import SparseRows
 from diminuendo._validate import as_floats
-from diminuendo.errors import InvalidInput
-from diminuendo.randomness.coins import SystemCoins
+from diminuendo.errors import InvalidInput, refuse_copies
 from diminuendo.sums.clip import Clip, Rule, add_sparse, dense_row, rising, sparse_row
 from diminuendo.sums.schedule import Schedule
 from diminuendo.types import Floats, Ints
 
 NARROW = np.iinfo(np.int32)
 """Cells of an open batch have 32 bits as long as nobody could add more, and 64 from then on."""
-
-ID = 16
-"""How many random bytes name the contents of a batch."""
-
-
-def new_id() -> bytes:
-    """A name that nobody else has."""
-    return SystemCoins().public(ID // 8).tobytes()
 
 
 class BatchView(NamedTuple):
@@ -73,11 +64,13 @@ class Cells:
 
 
 class OpenBatch:
-    """Clips and adds up what people contribute to the open batch, and to later ones. Several machines may have one.
+    """Clips and adds up what people contribute to the open batch, and to later ones.
 
     `across`: that many entries, which are size / across apart, lie side by side in memory, as the slots of an item;
     who adds to all of them at once is faster. Nothing else depends on it.
     """
+
+    __getstate__ = refuse_copies
 
     def __init__(self, size: int, clip: Clip, schedule: Schedule, across: int = 1) -> None:
         self.size = _validate.positive_int(size, "size")
@@ -91,8 +84,6 @@ class OpenBatch:
         self._cells = self._new_cells()
         self._later: dict[int, Cells] = {}  # of batches whose people come before the open one is published
         self._marks = np.zeros(2, dtype=np.int64)  # the open batch, and how often somebody added
-        self._id = new_id()  # of what is in it, wherever that is merged
-        self._merged: set[bytes] = set()  # whose contents are in the open batch already
         self._lock = threading.RLock()  # kernels let other threads run
         self._releasing = threading.RLock()  # one release at a time, while others add
 
@@ -100,13 +91,6 @@ class OpenBatch:
         return (
             f"<{type(self).__name__} of {self.size} entries, batch {self.batch} of {len(self.schedule)} open>"
         )
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name not in ("_lock", "_releasing")}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self._lock, self._releasing = threading.RLock(), threading.RLock()
 
     def _new_cells(self) -> Cells:
         return Cells(self.size // self.across, self.across)
@@ -174,11 +158,8 @@ class OpenBatch:
                 f"More than the {self.schedule.rounds} contributions that this sum was made for."
             )
         self._marks[1] = added
-        return self._wide(people, open_ if batch is None else int(batch))
-
-    def _wide(self, people: int, batch: int) -> Cells:
-        """The cells of a batch that has not closed, wide enough for that many people more."""
-        cells = self._cells if batch == self.batch else self._later.setdefault(batch, self._new_cells())
+        number = open_ if batch is None else int(batch)
+        cells = self._cells if number == open_ else self._later.setdefault(number, self._new_cells())
         cells.expect(people * self.clip.largest)
         return cells
 
@@ -193,8 +174,7 @@ class OpenBatch:
     def _open_next(self) -> None:
         """The next batch is open from now on; or, where this fails, nothing has happened."""
         number = self.batch + 1
-        # What was merged need not be known: whoever comes to a batch that has closed comes too late anyway.
-        self._merged, self._cells, self._marks[0] = set(), self._later.pop(number, self._new_cells()), number
+        self._cells, self._marks[0] = self._later.pop(number, self._new_cells()), number
 
 
 def csr_rows(rows: Any, size: int) -> tuple[Ints, Ints, Floats]:

@@ -32,7 +32,7 @@ from typing import Any
 import numpy as np
 
 from diminuendo import _validate
-from diminuendo.errors import InvalidInput, OverBudget, refuse_copies
+from diminuendo.errors import InvalidInput, OverBudget
 from diminuendo.privacy import calibrate
 from diminuendo.privacy.events import ContinuousGaussian, Gaussian, Laplace
 from diminuendo.privacy.ledger import Ledger
@@ -41,7 +41,7 @@ from diminuendo.privacy.rounding import raised, rounded_up
 from diminuendo.randomness import noise, rounded_normal
 from diminuendo.randomness.words import SecretRandomness
 from diminuendo.sums import snapshots
-from diminuendo.sums.batch import ID, OpenBatch, new_id
+from diminuendo.sums.batch import OpenBatch
 from diminuendo.sums.clip import Clip
 from diminuendo.sums.schedule import Schedule
 from diminuendo.sums.strategies import STRATEGIES
@@ -67,8 +67,6 @@ class RunningSum(OpenBatch, ABC):
         parts = [self._cells.entries(), self._marks, *self._arrays()]
         if later:
             parts += [np.array(later), np.stack([self._later[batch].entries() for batch in later])]
-        if self._merged:
-            parts.append(np.frombuffer(b"".join(sorted(self._merged)), dtype=np.uint8))
         return snapshots.packed({"sum": repr(self._facts())}, parts)
 
     def restore(self, snapshot: bytes) -> None:
@@ -80,16 +78,10 @@ class RunningSum(OpenBatch, ABC):
         self._cells.fill(entries)
         if not 0 <= self.batch <= len(self.schedule):
             raise InvalidInput("The snapshot is of a batch that there is not; it was altered.")
-        self._later, self._merged = {}, set()
-        if len(later) % 2:
-            names = np.zeros(later[-1].size // ID * ID, dtype=np.uint8)
-            snapshots.fill([names], [later.pop()])
-            self._merged = {names[at : at + ID].tobytes() for at in range(0, len(names), ID)}
+        self._later = {}
         if later:
-            batches, their = (
-                np.zeros(len(later[0]), dtype=np.int64),
-                np.zeros((len(later[0]), self.size), np.int64),
-            )
+            count = later[0].size
+            batches, their = np.zeros(count, dtype=np.int64), np.zeros((count, self.size), np.int64)
             snapshots.fill([batches, their], later)
             if (np.diff(batches, prepend=self.batch, append=len(self.schedule)) <= 0).any():
                 raise InvalidInput("The snapshot is of a batch that there is not; it was altered.")
@@ -108,8 +100,6 @@ class RunningSum(OpenBatch, ABC):
 
 class PrivateSum(RunningSum):
     """A running sum, published once after each batch of the schedule, at a total cost of `cost`."""
-
-    __getstate__ = refuse_copies
 
     def __init__(
         self,
@@ -194,37 +184,6 @@ class PrivateSum(RunningSum):
             raise InvalidInput(f"release must be from 1 to {len(self.schedule)}; got {release}.")
         spread = self.scale * (math.sqrt(2) if isinstance(self.event, Laplace) else 1.0)
         return spread * math.sqrt(self.strategy.variance(release)) / self.clip.ticks
-
-    def collector(self) -> OpenBatch:
-        """For another machine: clips and adds up by the same rule, to be merged before the batch is released.
-
-        It can be pickled, and is as private as what people said.
-        """
-        made = OpenBatch(self.size, self.clip, self.schedule, self.across)
-        made._marks[0] = self.batch
-        return made
-
-    def merge(self, other: OpenBatch) -> None:
-        """Take over what another machine collected. If its batch has closed meanwhile, that came too late.
-
-        What was collected is taken over once, however often it is sent. A collector that was sent is done: who goes on
-        collecting there takes a new one. One that is merged here is empty afterwards, and may go on.
-        """
-        alike = ("size", "across", "clip", "schedule")
-        if type(other) is not OpenBatch or any(getattr(other, a) != getattr(self, a) for a in alike):
-            raise InvalidInput(f"Merge what {self!r}.collector() made; got {other!r}.")
-        if other.batch > self.batch:
-            raise InvalidInput(f"Batch {other.batch} has not begun here; batch {self.batch} is open.")
-        with self._lock, other._lock:
-            people = int(other._marks[1])
-            if other._id not in self._merged and (mine := self._counted(people, other.batch)):
-                self._merged.add(other._id)
-                later = [(self._wide(people, batch), theirs) for batch, theirs in other._later.items()]
-                for cells, theirs in [(mine, other._cells), *later]:
-                    # Fits: no more people were expected.
-                    cells.array += theirs.array.astype(cells.array.dtype, copy=False)
-            other._cells, other._later, other._marks[:] = other._new_cells(), {}, (self.batch, 0)
-            other._id = new_id()
 
     def _facts(self) -> tuple[Any, ...]:
         return (*super()._facts(), self.strategy.name, self.scale, self._paid.name)

@@ -90,10 +90,12 @@ def words_given_back(policy: Any, broken: bool) -> None:
     release, secret = policy.release, policy.frame.secret
 
     def releases() -> None:
-        before = int(secret.view.used[USED])
+        buffers = secret, secret.digits
+        before = [int(buffer.view.used[USED]) for buffer in buffers]
         release()
-        if broken and secret.view.used[USED] > before + 1:
-            secret.view.used[USED] = before + 1
+        for buffer, place in zip(buffers, before, strict=True):
+            if broken and buffer.view.used[USED] > place + 1:
+                buffer.view.used[USED] = place + 1
 
     policy.release = releases
 

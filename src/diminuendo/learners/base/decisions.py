@@ -25,19 +25,29 @@ class OpenDecisions:
     """A ring of the last `remembered` decisions; a *place* is where one of them lies in it."""
 
     def __init__(
-        self, slots: int, patience: Patience, life: int = 0, *, types: bool = False, sampled: bool = False
+        self,
+        slots: int,
+        patience: Patience,
+        life: int = 0,
+        *,
+        types: bool = False,
+        sampled: bool = False,
+        private: bool = False,
     ) -> None:
-        """`types`: of people are kept; `sampled`: some decisions are outside of a public sample, and of no round."""
+        """`types`: of people are kept; `sampled`: some decisions are outside of a public sample, and of no round;
+        `private`: slates follow from contexts or exclusions that nobody else may know."""
+        self.private = private
         self.patience, self.remembered = patience, patience.remembered
         self.issued: Ints = np.zeros(1, dtype=np.int64)
         self.rows: Items = np.full((self.remembered, slots), EMPTY_SLOT, dtype=np.int32)
         self.probes: Items = np.full((self.remembered, 3), NO_PROBE, dtype=np.int32)
         self.waiting: NDArray[np.bool_] = np.zeros(self.remembered, dtype=np.bool_)
+        self.told: NDArray[np.bool_] = np.zeros(self.remembered, dtype=np.bool_)
+        """Whether it is known of each round whether its answer counts; until then none is waited for."""
         self.lives: Ints = np.zeros(self.remembered, dtype=np.int64)  # as in types.Decision
         self.life = life
         self.outside: Ints = np.zeros(int(sampled), dtype=np.int64)
         """How many decisions there were that are of no round, where there is a public sample."""
-        self._outside_row = self.rows[0].copy()
         self.unknown_lives = 0
         """How many answers came to decisions that are none of these; in no snapshot (Learner.unknown_lives)."""
         self.types: Ints = np.zeros(self.remembered if types else 0, dtype=np.int64)
@@ -67,7 +77,7 @@ class OpenDecisions:
         """How many rounds, from the first on, no answer can change any more once the next round is chosen."""
         patience = self.patience
         if patience.seconds is None:
-            return self.rounds if patience.rounds is None else max(0, self.rounds + 1 - patience.rounds)
+            return self.rounds if patience.rounds is None else max(0, self.rounds - patience.rounds)
         np.maximum(self._clock, self._time(patience.seconds), out=self._clock)
         return int(self._clock[1])
 
@@ -78,7 +88,7 @@ class OpenDecisions:
         must not be why a round is settled.
         """
         now, settled = self._now(), max(int(self._clock[1]), self.rounds - self.remembered)
-        while settled < self.rounds and self.times[settled % self.remembered] + seconds <= now:
+        while settled < self.rounds and self.times[settled % self.remembered] + seconds < now:
             settled += 1
         return now, settled
 
@@ -114,7 +124,7 @@ class OpenDecisions:
         number = self.rounds
         place = number % self.remembered
         probed = None if probe[0] == NO_PROBE else (int(probe[0]), int(probe[1]))
-        decision = Decision(number, shown(row), probed, propensity, self.life)
+        decision = Decision(number, shown(row), probed, propensity, self.life, empty_slots(row))
         if len(self.times):
             self.times[place] = self._now()
         self.waiting[place] = False  # whose place it was: should this fail, she has not a second answer
@@ -122,30 +132,41 @@ class OpenDecisions:
         if len(self.types):
             self.types[place] = coming[0]
         self.lives[place], self.issued[0] = self.life, number + 1
-        self.waiting[place] = counts
+        self.waiting[place], self.told[place] = counts, True
         return decision
 
     def add_outside(self, row: Items, propensity: float | None) -> Decision:
         """Hand out a decision that is of no round: of somebody outside of a public sample."""
-        self._outside_row[:] = row
         self.outside[0] += 1
-        return Decision(OUTSIDE, shown(row), None, propensity, self.life)
+        return Decision(OUTSIDE, shown(row), None, propensity, self.life, empty_slots(row))
 
     def issue(self, count: int, at: float) -> None:
         """Hand out the next decisions, which others make: what they show is told with their answers.
+
+        No answer is waited for before `arrived` says whether it counts.
 
         `at`: the time from which answers to them are waited for, where patience is in seconds.
         """
         last = self.rounds + count
         places = np.arange(max(self.rounds, last - self.remembered), last) % self.remembered
-        self.waiting[places] = False
+        self.waiting[places] = self.told[places] = False
         self.rows[places], self.probes[places], self.lives[places] = EMPTY_SLOT, NO_PROBE, self.life
         if len(self.types):
             self.types[places] = 0
         if len(self.times):
             self.times[places] = at
         self.issued[0] = last
-        self.waiting[places] = True
+
+    def arrived(self, rounds: Ints, counts: NDArray[np.bool_]) -> None:
+        """These rounds, of which it was not known, count or not: from now on their answers are waited for, or never."""
+        places = rounds % self.remembered
+        self.waiting[places], self.told[places] = counts, True
+
+    @property
+    def untold(self) -> Ints:
+        """The rounds, rising, of which it is not known yet whether their answers count."""
+        recent = np.arange(max(0, self.rounds - self.remembered), self.rounds)
+        return recent[~self.told[recent % self.remembered]]
 
     def passed(self) -> int:
         """How many rounds, from the first on, cannot be answered any more. Nothing remembers that it was asked."""
@@ -174,7 +195,8 @@ class OpenDecisions:
 
     def find(self, decision: Decision) -> int | None:
         """The place of a decision that may still be answered; None where it was answered already, has expired, or is of
-        a life that is not known here. What is said does not depend on who answered."""
+        a life that is not known here. What is said does not depend on who answered; nor, where slates are private, on
+        what was shown: an error would tell whether a guessed slate is the right one."""
         number = decision.round
         if (number == OUTSIDE and len(self.outside)) or 0 <= number < self.passed():
             return None
@@ -189,6 +211,8 @@ class OpenDecisions:
                 f"Round {number} was never chosen here ({self.rounds} rounds so far). {ANSWER_WITH}"
             )
         if decision.slate != shown(self.rows[place]):
+            if self.private:
+                return None
             raise InvalidInput(f"Round {number} showed another slate. {ANSWER_WITH}")
         return place if self.waiting[place] else None
 
@@ -210,18 +234,25 @@ class OpenDecisions:
         self.waiting[place] = False
 
     def row(self, decision: Decision) -> Items:
-        """The slots of a decision that has not expired, -1 where a slot is empty.
+        """The slots of a decision that has not expired, -1 where a slot is empty; of one of no round, always.
 
-        Of one of another life it says nothing: that round may have been shown to somebody else since.
+        What it returns follows from the decision that was given alone, whatever others were shown. Of one of another
+        life it says nothing: that round may have been shown to somebody else since.
         """
-        if decision.round == OUTSIDE and decision.slate == shown(self._outside_row):  # the last of them
-            return np.array(self._outside_row)
         place = decision.round % self.remembered
         remembered = max(0, self.rounds - self.remembered) <= decision.round < self.rounds
-        if not remembered or decision.life != self.lives[place]:
+        outside = decision.round == OUTSIDE and len(self.outside) > 0
+        if not outside and not (remembered and decision.life == self.lives[place]):
             raise InvalidInput(f"Round {decision.round} has expired, or was never chosen here.")
-        found: Items = self.rows[place].copy()
-        return found
+        slots, items = self.rows.shape[1], iter(decision.slate)
+        if len(decision.slate) + len(decision.empty) != slots or any(
+            slot >= slots for slot in decision.empty
+        ):
+            raise InvalidInput(f"This decision does not say what is in each of {slots} slots. {ANSWER_WITH}")
+        empty = set(decision.empty)
+        return np.array(
+            [EMPTY_SLOT if slot in empty else next(items) for slot in range(slots)], dtype=np.int32
+        )
 
     def pass_by(self, rows: Items, types: Ints = NOBODY) -> None:
         """Count decisions that were made and answered in one go, as in a replay; the last of them stay in the ring.
@@ -232,7 +263,7 @@ class OpenDecisions:
         recent = rows[-self.remembered :]
         places = np.arange(last - len(recent), last) % self.remembered
         self.rows[places], self.probes[places] = recent, NO_PROBE
-        self.waiting[places], self.lives[places] = False, self.life
+        self.waiting[places], self.told[places], self.lives[places] = False, True, self.life
         if len(self.types):
             self.types[places] = types[: len(rows)][-self.remembered :]
         self.issued[0] = last
@@ -253,3 +284,8 @@ class OpenDecisions:
 def shown(row: Items) -> tuple[int, ...]:
     """The items of a row, without its empty slots."""
     return tuple(item for item in row.tolist() if item != EMPTY_SLOT)
+
+
+def empty_slots(row: Items) -> tuple[int, ...]:
+    """The slots of a row in which nothing is shown."""
+    return tuple(slot for slot, item in enumerate(row.tolist()) if item == EMPTY_SLOT)

@@ -152,17 +152,17 @@ class Entry(Generic[P]):
         if setting.exclusions and not self.takes_exclusions:
             raise InvalidInput(
                 f"{self.name!r} ranks no items behind its slates, so nobody can exclude any. Make a Setting without "
-                "exclusions, or take 'overlap-greedy', 'overlap-sums', 'slate-totals' or 'slate-clicks'."
+                "exclusions, or take 'private'."
             )
         if setting.retention is not None and self.advice.keeps_people and not self.takes_retention:
             raise InvalidInput(
                 f"{self.name!r} keeps people, and cannot be told for how many rounds. Make a Setting without "
-                "retention, or take 'overlap-greedy', which forgets in time, or 'overlap-sums', which keeps nobody."
+                "retention, or take 'private', which forgets in time or keeps nobody."
             )
         if setting.sample > 1 and self.private and not self.takes_sample:
             raise InvalidInput(
-                f"{self.name!r} learns from everybody. Make a Setting without a sample, or take one that keeps people, "
-                "to whom it matters how many: 'overlap-greedy' or 'epoch-greedy'."
+                f"{self.name!r} learns from everybody. Make a Setting without a sample, or take a learner whose recipe "
+                "has the option `sample`, as 'private' has with full feedback."
             )
         if self.fits is not None and not options:
             return self.fits(setting, coins=coins, ledger=ledger)
@@ -224,7 +224,7 @@ class Entry(Generic[P]):
             if isinstance(config.get("patience"), dict):
                 config["patience"] = Patience(**config["patience"], clock=clock)
             learner = make(**config, coins=coins, **more)
-        except (TypeError, KeyError, ValueError, OverflowError, MemoryError, AttributeError) as error:
+        except (TypeError, KeyError, ValueError, OverflowError, AttributeError) as error:
             raise InvalidInput(f"The snapshot's configuration does not fit this learner: {error}.") from error
         self._named(learner)
         learner._take_snapshot(found)

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Protocol, TypeAlias
 import numpy as np
 
 from diminuendo._validate import as_floats
-from diminuendo.errors import InvalidInput, WrongFeedback
+from diminuendo.errors import DiminuendoError, InvalidInput, UserCodeStopped, WrongFeedback
 from diminuendo.objectives.family import Table
 from diminuendo.objectives.oracle import Oracle
 from diminuendo.objectives.person import Person, compiled
@@ -141,6 +141,13 @@ def read_click(frame: Named, decision: Decision, feedback: Any) -> int:
     return position
 
 
+def refusal(error: Exception) -> str:
+    """Why feedback was refused, for whoever hands in that of several people; what ends the learner is raised again."""
+    if isinstance(error, UserCodeStopped):
+        raise error
+    return str(error) if isinstance(error, DiminuendoError) else "what was said cannot be read."
+
+
 def checked_objective(frame: Named, feedback: Any) -> Objective:
     """An objective over the learner's items, or an error."""
     known = type(feedback) is Person and type(feedback.index) is int
@@ -161,5 +168,5 @@ def checked_objective(frame: Named, feedback: Any) -> Objective:
         )
     if not fits:
         raise InvalidInput(f"The learner has {frame.n_items} items, the objective another number of them.")
-    objective: Objective = feedback
+    objective: Objective = feedback.checked() if known else feedback
     return objective

@@ -7,7 +7,8 @@ rounds it was made, how many of them one person may have, and the ledger that pa
 from __future__ import annotations
 
 import bisect
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from enum import Enum
 from itertools import compress
 from typing import Any
@@ -16,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from diminuendo import _validate
-from diminuendo.errors import InvalidInput, refuse_copies
+from diminuendo.errors import InvalidInput, UserCodeStopped, refuse_copies
 from diminuendo.learners.base.decisions import NO_PROBE, OpenDecisions
 from diminuendo.learners.base.patience import Patient, as_patience
 from diminuendo.learners.base.visits import Identity, VisitLimit
@@ -35,6 +36,9 @@ STRIDE = 1 << 14
 
 LONGEST = 1 << 36
 """Rounds, where something is promised and it is not known how many there will be."""
+
+
+NO_ROUNDS: Ints = np.zeros(0, dtype=np.int64)
 
 
 class Unlimited(Enum):
@@ -92,7 +96,12 @@ class Frame:
         """What the people exclude who are chosen for now, the next first. Private."""
         one_in = _validate.positive_int(sample, "sample")
         self.decisions = OpenDecisions(
-            self.slots, self.patience, life_of(self.coins), types=contexts is not None, sampled=one_in > 1
+            self.slots,
+            self.patience,
+            life_of(self.coins),
+            types=contexts is not None,
+            sampled=one_in > 1,
+            private=self.exclusions or (contexts is not None and contexts.private),
         )
         self.guard = ProcessGuard()
         self.people = None if isinstance(horizon, Unlimited) else _validate.positive_int(horizon, "horizon")
@@ -100,6 +109,8 @@ class Frame:
         known = self.people is not None and self.people < LONGEST
         self.horizon = -(-self.people // one_in) if self.people is not None and known else self.people
         """How many rounds there may be. Once a sample has had them, everybody is outside of it."""
+        if self.horizon is None:  # nothing is promised, so that an answer may count twice where coins fail
+            self.guard.failures = UserCodeStopped
         self.sample = PublicSample(one_in, self.public) if one_in > 1 else None
         """Who has a round; None: everybody."""
         self.sampled: NDArray[np.bool_] | None = None
@@ -140,9 +151,9 @@ class Frame:
 
     def admit(self, rounds: int) -> None:
         """Refuse, before anything is changed, more rounds than this learner was made for."""
+        self.guard.check(self.limited)
         if self.horizon is None:
             return
-        self.guard.check()
         came = self.rounds + int(self.decisions.outside.sum())
         if self.people is not None and came + rounds > self.people:
             raise InvalidInput(
@@ -152,6 +163,7 @@ class Frame:
 
     def decision_of(self, given: Decision | Ticket) -> Decision:
         """The decision that is answered: as it was given, made sound, or that of a ticket."""
+        self.guard.check(once=False)
         if isinstance(given, Ticket):
             with self.guard.lock:
                 return self.decisions.recall(given)
@@ -186,14 +198,26 @@ class Frame:
             dtype=np.int64,
         )
 
-    def silence(self, rounds: Ints) -> None:
-        """Answers to these rounds do not count; a round that was silent before stays so."""
-        if len(rounds):
-            last = self.silent[-1] if self.silent else -1
-            self.silent += np.unique(rounds).tolist()
-            if rounds.min() <= last:
-                self.silent = sorted(set(self.silent))
-            self.decisions.waiting[rounds % self.decisions.remembered] = False
+    def arrived(self, rounds: Ints, counts: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Take in who came in these rounds, rising, and whether each counts; of which of them that was new.
+
+        It is told once: what was told before is refused where it is told otherwise, before anything is changed.
+        """
+        if not len(rounds):
+            return np.zeros(0, dtype=np.bool_)
+        told = self.decisions.told[rounds % self.decisions.remembered]
+        before = ~np.isin(rounds, self.silent_rounds(int(rounds[0]), int(rounds[-1]) + 1))
+        if (otherwise := told & (before != counts)).any():
+            raise InvalidInput(
+                f"Whether the answer to round {rounds[otherwise][0]} counts was said before, and otherwise. Say it "
+                "once of each round, before anybody answers it."
+            )
+        new, last = rounds[~told], self.silent[-1] if self.silent else -1
+        self.silent += new[~counts[~told]].tolist()
+        if len(new) and new[0] <= last:
+            self.silent.sort()
+        self.decisions.arrived(new, counts[~told])
+        return ~told
 
     def count_all(
         self,
@@ -222,13 +246,21 @@ class Frame:
         done: int,
         types: Ints,
         excluded: Exclusions,
-        heard: NDArray[np.bool_] | None,
-        sampled: NDArray[np.bool_] | None,
+        heard: NDArray[np.bool_] | None = None,
+        sampled: NDArray[np.bool_] | None = None,
     ) -> None:
-        """A replay has come to person `done`: what is known of her and of those after her."""
+        """The next is person `done`: what is known of them and of those after; `heard` and `sampled` in a replay."""
         self.coming, self.excluding = types[done:], excluded.since(done)
         self.heard = None if heard is None else heard[done:]
         self.sampled = None if sampled is None else sampled[done:]
+
+    @contextmanager
+    def choosing(self) -> Iterator[None]:
+        """What is known of the people who are chosen for in here is for their slates alone, whatever fails."""
+        try:
+            yield
+        finally:
+            self.coming, self.excluding, self.heard, self.sampled = NOBODY, NONE, None, None
 
     def pass_by(
         self,
@@ -308,6 +340,8 @@ class Frame:
         """What a snapshot holds of how often people came, and of rounds that do not count."""
         visits = {} if self.visit_limit is None else self.visit_limit.arrays()
         found = {f"visits.{name}": array for name, array in visits.items()}
+        untold = self.decisions.untold
+        found |= {"untold": untold} if len(untold) else {}
         return found | ({"silent": np.array(self.silent, dtype=np.int64)} if self.silent else {})
 
     def check(self) -> None:
@@ -318,12 +352,20 @@ class Frame:
                 "The snapshot holds more rounds than its learner was made for; it was altered."
             )
 
-    def take_silent(self, rounds: NDArray[Any]) -> None:
-        """Go on with these rounds as those that do not count; refuse what could not have come about."""
-        whole = rounds.dtype == np.int64 and rounds.ndim == 1
-        if not whole or (np.diff(rounds, prepend=-1, append=self.rounds) <= 0).any():
-            raise InvalidInput("The snapshot holds rounds that could not have been chosen; it was altered.")
-        self.silent = rounds.tolist()
+    def take_rounds(self, silent: NDArray[Any] = NO_ROUNDS, untold: NDArray[Any] = NO_ROUNDS) -> None:
+        """Go on with the rounds that do not count, and those of which that is not known; refuse what cannot be."""
+        for rounds in (silent, untold):
+            whole = rounds.dtype == np.int64 and rounds.ndim == 1
+            if not whole or (np.diff(rounds, prepend=-1, append=self.rounds) <= 0).any():
+                raise InvalidInput(
+                    "The snapshot holds rounds that could not have been chosen; it was altered."
+                )
+        decisions, last = self.decisions, self.rounds - self.decisions.remembered
+        places = untold % decisions.remembered
+        if (untold < last).any() or decisions.waiting[places].any() or np.isin(untold, silent).any():
+            raise InvalidInput("The snapshot holds answers to rounds that nobody came in; it was altered.")
+        decisions.told[:], decisions.told[places] = True, False
+        self.silent = silent.tolist()
 
     def _refuse_a_ledger_for_others(self) -> None:
         ledger = self.ledger
@@ -351,7 +393,8 @@ class Frame:
         """The type of the next person, alone in an array."""
         if self.contexts is None:
             return self.types_of(context, 1)
-        return np.array([self.contexts.type_of(context)], dtype=np.int64)
+        with self.guard.asking():
+            return np.array([self.contexts.type_of(context)], dtype=np.int64)
 
     def types_of(self, table: Any, rounds: int) -> Ints:
         """The types of the next people, from what is known of them; of nobody, where there are no contexts."""
@@ -361,16 +404,20 @@ class Frame:
                     f"This {self.name!r} was made without contexts; make it with contexts=Contexts(..)."
                 )
             return NOBODY
-        return np.zeros(rounds, dtype=np.int64) if table is None else self.contexts.types_of(table, rounds)
+        with self.guard.asking():
+            return (
+                np.zeros(rounds, dtype=np.int64) if table is None else self.contexts.types_of(table, rounds)
+            )
 
     def exclusions_of(self, given: Any, people: int) -> Exclusions:
         """What the next people exclude; of nobody, where nobody may exclude anything."""
         if given is not None and not self.exclusions:
             raise InvalidInput(
-                f"This {self.name!r} was made without exclusions; make it with exclusions=True, if it takes them: "
-                "'overlap-greedy', 'overlap-sums', 'slate-totals' and 'slate-clicks' do."
+                f"This {self.name!r} was made without exclusions; make it with exclusions=True, if its recipe takes "
+                "them, as those of 'private' do."
             )
-        return exclusions_of(given, people, self.n_items)
+        with self.guard.asking():
+            return exclusions_of(given, people, self.n_items)
 
     def __getstate__(self) -> dict[str, Any]:
         if self.limited:

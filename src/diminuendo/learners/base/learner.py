@@ -18,15 +18,18 @@ from numpy.typing import NDArray
 
 from diminuendo import _snapshots, _validate
 from diminuendo.errors import DiminuendoError, InvalidInput, refuse_copies
+from diminuendo.learners.base.feedback import refusal
 from diminuendo.learners.base.menu import Menu
 from diminuendo.learners.base.patience import Patience, answered_in_time
 from diminuendo.learners.base.policy import MenuPolicy, Policy
 from diminuendo.learners.base.visits import Identity, silenced
+from diminuendo.learners.health import Health
 from diminuendo.privacy.budget import Budget, Guarantee, Unit
 from diminuendo.privacy.events import Event
 from diminuendo.privacy.ledger import Ledger
+from diminuendo.privacy.process_guard import asked
 from diminuendo.randomness.coins import Coins
-from diminuendo.streams.contexts import NOBODY, Context, Contexts
+from diminuendo.streams.contexts import Context, Contexts
 from diminuendo.streams.exclusions import Exclusions
 from diminuendo.streams.people import People, Stream
 from diminuendo.types import EMPTY_SLOT, Decision, FeedbackKind, Ints, Items, Progress, Ticket
@@ -149,6 +152,11 @@ class Learner:
         """What the whole run costs; None where nobody is asked, or nothing is promised."""
         return self.policy.events
 
+    @property
+    def health(self) -> Health:
+        """Whether published numbers show that anybody answers in time; it reads nothing else, so it is free."""
+        return self.policy.health
+
     def regret_bound(self, rounds: int | None = None) -> float | None:
         """What is proved, if anything, of expected regret to (1 - 1/e) of the best slate, of all or `rounds` rounds."""
         return self.policy.regret_bound(rounds)
@@ -181,9 +189,8 @@ class Learner:
         `release()`, and until it is done people see the present menu. Where that has no round left, they see its
         leading slate, and their answers change nothing.
         """
-        frame = self._frame
-        excluded = frame.exclusions_of(None if exclude is None else [exclude], 1)
-        (decision,) = self._choose([person], frame.types_of_one(context), excluded, release)
+        excluded = self._frame.exclusions_of(None if exclude is None else [exclude], 1)
+        (decision,) = self._choose([person], self._frame.types_of_one(context), excluded, release)
         return decision
 
     def choose_many(
@@ -211,11 +218,7 @@ class Learner:
         return self._choose(named, types, excluded, release)
 
     def _choose(
-        self,
-        persons: Sequence[Identity | None] | NDArray[Any],
-        types: Ints,
-        excluded: Exclusions,
-        release: bool,
+        self, persons: Sequence[Any] | NDArray[Any], types: Ints, excluded: Exclusions, release: bool
     ) -> list[Decision]:
         frame, policy, made = self._frame, self.policy, list[Decision]()
         with frame.guard.everything() if release else frame.guard.lock:
@@ -224,11 +227,11 @@ class Learner:
             while len(made) < len(persons):
                 if release:
                     self._release_what_is_due()
-                with frame.guard.defer_interrupt():  # each drawn, counted and handed out, or nothing of it
+                with frame.guard.defer_interrupt(), frame.choosing():  # each handed out, or nothing of it
                     if not made:
                         frame.reserve(persons, sampled)
                     for person in persons[len(made) : len(made) + TOGETHER]:
-                        frame.coming, frame.excluding = types[len(made) :], excluded.since(len(made))
+                        frame.who_comes(len(made), types, excluded)
                         made.append(self._choose_one(person, release, sampled is None or sampled[len(made)]))
                         if release and len(made) < len(persons) and policy.due():
                             break
@@ -255,8 +258,7 @@ class Learner:
 
     def observe(self, decision: Decision | Ticket, feedback: Any) -> None:
         """What the person said to `decision`, or its ticket. Late and second ones change nothing, and look the same."""
-        answer = self._read(decision, feedback)
-        guard = self._frame.guard
+        answer, guard = self._read(decision, feedback), self._frame.guard
         with guard.answers, guard.lock, guard.defer_interrupt():  # closed and learned from, or nothing of it
             self._learn(*answer)
 
@@ -274,22 +276,22 @@ class Learner:
             try:
                 answers.append(self._read(decision, feedback))
             except Exception as error:  # foreign objects may raise whatever they like
-                said = error if isinstance(error, DiminuendoError) else "what was said cannot be read."
-                refused.append(f"Number {number}: {said}")
+                refused.append(f"Number {number}: {refusal(error)}")
         guard = self._frame.guard
         with guard.answers, guard.lock, guard.defer_interrupt():
             for answer in answers:
                 try:
                     self._learn(*answer)
                 except DiminuendoError as error:
-                    refused.append(f"Round {answer[0].round}: {error}")
+                    refused.append(f"Round {answer[0].round}: {refusal(error)}")
         if refused:
             raise InvalidInput(" ".join(refused))
 
     def _read(self, given: Decision | Ticket, feedback: Any) -> tuple[Decision, Any]:
         """The decision, and the answer that the policy learns from; refused before anything is changed."""
         decision = self._frame.decision_of(given)
-        return decision, self.policy.reader(self._frame, decision, feedback)
+        with self._frame.guard.asking():
+            return decision, asked(lambda: self.policy.reader(self._frame, decision, feedback))
 
     def _learn(self, decision: Decision, answer: Any) -> None:
         place = self._frame.decisions.find(decision)
@@ -322,16 +324,17 @@ class Learner:
 
         Others go on choosing, with `choose(release=False)`, and answering meanwhile.
         """
-        with self._frame.guard.releasing:
-            if self._frame.limited:
-                self._frame.guard.check()
+        with self._frame.guard.releasing, self._frame.guard.asking():
+            self._frame.guard.check(self._frame.limited)
             while self.due():
                 self.policy.release()
+                self.policy.warn()
 
     def _release_what_is_due(self) -> None:
         while self.policy.due():
             with self._frame.guard.defer_interrupt():
                 self.policy.release()
+            self.policy.warn()
 
     # All people at once.
 
@@ -356,6 +359,7 @@ class Learner:
         frame, policy = self._frame, self.policy
         if people.n_items != self.n_items:
             raise InvalidInput(f"The learner has {self.n_items} items, the stream {people.n_items}.")
+        people.check()
         if frame.patience.seconds is not None:
             raise InvalidInput("A replay takes no time; give patience in rounds, or choose one by one.")
         types, excluded = self.types_of(people, contexts), frame.exclusions_of(exclude, len(people))
@@ -370,7 +374,7 @@ class Learner:
         people = people if heard is None else silenced(people, heard)
         done = 0
         while (before := done) < len(people):
-            with frame.guard.everything():
+            with frame.guard.everything(), frame.choosing():
                 frame.admit(len(people) - done)  # each time: others may have chosen meanwhile
                 self._release_what_is_due()
                 frame.who_comes(done, types, excluded, heard, sampled)
@@ -381,13 +385,11 @@ class Learner:
                     policy.resume(len(people) - done)
             if progress:
                 progress(done - before)
-        frame.coming, frame.heard, frame.sampled = NOBODY, None, None
         return slates
 
     def types_of(self, people: Stream, contexts: Any = None) -> Ints:
         """The types of people by what is known of them: `contexts`, or what their stream says of them."""
-        known = self._frame.contexts
-        if known is not None and contexts is None:
+        if (known := self._frame.contexts) is not None and contexts is None:
             return people.types_in(known)
         return self._frame.types_of(contexts, len(people))
 
@@ -409,11 +411,9 @@ class Learner:
         """All that was learned, without any randomness. As private as what people said."""
         frame, policy = self._frame, self.policy
         with frame.guard.everything():
-            if frame.limited:
-                frame.guard.check()
+            frame.guard.check(frame.limited)
             facts: dict[str, Any] = {"learner": self.name, "config": self._config()}
-            if frame.limited:
-                facts["ledger"] = frame.ledger is not None
+            facts |= {"ledger": frame.ledger is not None} if frame.limited else {}
             more = {f"extra.{name}": array for name, array in policy.extra().items()} | frame.extra()
             return _snapshots.packed(facts, self._arrays() | more)
 
@@ -425,10 +425,10 @@ class Learner:
         extra = _snapshots.taken(found, "extra")
         if frame.visit_limit is not None:
             frame.visit_limit.take(_snapshots.taken(found, "visits"))
-        silent = found.pop("silent", np.zeros(0, dtype=np.int64))
+        rounds = {name: found.pop(name) for name in ("silent", "untold") if name in found}
         _snapshots.fill(self._arrays(), found)
         try:
-            frame.take_silent(silent)
+            frame.take_rounds(**rounds)
             policy.take_extra(extra)
             frame.check()
             policy.restored()

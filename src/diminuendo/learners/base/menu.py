@@ -324,12 +324,6 @@ def _distinct(n_items: int, row: Items, coins: PublicWords) -> bool:
 
 
 @kernel
-def draw_random(n_items: int, row: Items, coins: PublicWords) -> bool:
-    """One random slate; False, nothing used, to be resumed."""
-    return _distinct(n_items, row, coins)
-
-
-@kernel
 def draw_random_slates(n_items: int, slates: Items, done: int, coins: PublicWords) -> int:
     """Random slates from `done` on; how far it came."""
     while done < slates.shape[0] and _distinct(n_items, slates[done], coins):

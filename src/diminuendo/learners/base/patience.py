@@ -1,9 +1,10 @@
 """Patience: how long answers are waited for, and how many people answer at all. Public, and said beforehand.
 
-A decision may be answered until its *deadline*: until a number of further rounds have been chosen, or for a time after
-it was handed out. Rounds whose deadline has passed are *settled*; the others are *in flight*, whether they were
-answered or not: who has answered is as private as the answer. What is published about a batch of rounds is published
-when all of them are settled. Until then people are shown what follows from earlier releases.
+A decision may be answered until its *deadline*. With `rounds=r`, an answer is in time if at most r further rounds have
+been chosen when it comes; with `seconds=s`, if at most s seconds have passed since its slate was chosen. Rounds whose
+deadline has passed are *settled*; the others are *in flight*, whether they were answered or not: who has answered is as
+private as the answer. What is published about a batch of rounds is published when all of them are settled. Until then
+people are shown what follows from earlier releases.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from diminuendo import _validate
 from diminuendo.errors import InvalidInput
 from diminuendo.types import NEVER, Ints
 
+LONGEST = 10**9
+"""Rounds of patience, at most: decisions are remembered for as long."""
 REMEMBERED = 10_000
 """How many of the last decisions are remembered, unless patience says otherwise."""
 
@@ -28,9 +31,9 @@ class Patience:
     """Until when an answer counts: in rounds, in seconds, or, with neither, as long as nothing is published of it."""
 
     rounds: int | None = None
-    """An answer counts until this many further rounds have been chosen."""
+    """An answer counts if at most this many further rounds have been chosen when it comes; 0: before the next is."""
     seconds: float | None = None
-    """An answer counts for this long after its slate was chosen."""
+    """An answer counts for this long after its slate was chosen, and at the very end of that time."""
     in_flight: int = REMEMBERED
     """Where patience is not in rounds: how many decisions are remembered. Older ones are settled, however recent."""
     usually: int | None = field(default=None, repr=False)  # runs that were kept are named by the rest
@@ -45,7 +48,7 @@ class Patience:
             raise InvalidInput("Patience is in rounds or in seconds, not in both.")
         checked: dict[str, Any] = {"in_flight": _validate.positive_int(self.in_flight, "in_flight")}
         if self.rounds is not None:
-            checked["rounds"] = _validate.positive_int(self.rounds, "patience")
+            checked["rounds"] = _validate.whole(self.rounds, 0, LONGEST, "patience")
         if self.usually is not None:
             checked["usually"] = _validate.positive_int(self.usually, "usually")
         if self.seconds is not None:
@@ -64,14 +67,14 @@ class Patience:
     @property
     def remembered(self) -> int:
         """How many decisions are remembered: none that may still be answered is forgotten."""
-        return self.in_flight if self.rounds is None else self.rounds
+        return self.in_flight if self.rounds is None else self.rounds + 1
 
     @property
     def ahead(self) -> int:
         """How many rounds are handed out, about, between the last round of a batch and what is published of it."""
         if self.seconds is not None:
             return self.in_flight if self.usually is None else self.usually
-        return 0 if self.rounds is None else self.rounds - 1
+        return 0 if self.rounds is None else self.rounds
 
     def config(self) -> int | dict[str, Any] | None:
         """As a snapshot holds it; None for the default."""
@@ -125,7 +128,7 @@ def answered_in_time(
                 "replayed at once; use loop(), or make it with patience in rounds, if it publishes in batches."
             )
         return np.ones(rounds, dtype=np.bool_)
-    in_time: NDArray[np.bool_] = (late >= 0) & (late < patience)
+    in_time: NDArray[np.bool_] = (late >= 0) & (late <= patience)
     return in_time
 
 
@@ -146,6 +149,6 @@ def patience_in(patience: Patience, one_in: int) -> Patience:
     """Patience that was said in people, in rounds of a sample of them: three deviations more than are expected."""
     if patience.rounds is None or one_in == 1:
         return patience
-    expected = (patience.rounds - 1) / one_in
-    rounds = 1 + int(np.ceil(expected + 3 * np.sqrt(expected)))
+    expected = patience.rounds / one_in
+    rounds = int(np.ceil(expected + 3 * np.sqrt(expected)))
     return Patience(rounds=rounds, answering=patience.answering)

@@ -27,14 +27,12 @@ from diminuendo.errors import InvalidInput, refuse_copies
 from diminuendo.learners.base.feedback import Reader, said_to
 from diminuendo.learners.base.frame import Frame
 from diminuendo.learners.base.menu import LASTING, Chooser, Menu, read_lasting
+from diminuendo.learners.health import NOT_AVAILABLE, Health, Signal
 from diminuendo.privacy.budget import Budget, Guarantee, no_privacy
 from diminuendo.privacy.events import Composed, Event
 from diminuendo.streams.people import People
 from diminuendo.sums.snapshots import Kept, sums_as_extra, take_sums
 from diminuendo.types import FEEDBACKS, Ints, Items
-
-ROUNDED_UP = 1 + 1e-9
-"""Costs are rounded up: what was bought with a whole budget may seem to cost this much more than it."""
 
 
 class Policy(ABC):
@@ -51,6 +49,8 @@ class Policy(ABC):
     """Where it is proved that `events` are all that it costs."""
     sums: Mapping[str, Kept] = {}
     """What people are added to, by names of its own: a snapshot holds it."""
+    signal: Signal | None = None
+    """What was published of rewards, from which its health follows; None where no rewards are published."""
     options: Mapping[str, Any] = {}
     """What its recipe was told besides what the frame and the budget know: a snapshot holds it."""
 
@@ -72,9 +72,7 @@ class Policy(ABC):
                 f"The policy of {frame.name!r} has a budget and does not say what it costs: give it `sums` that are "
                 "paid for, or its own `events`; and `proof`, where that is proved."
             )
-        spent = budget.counting.epsilon(events, budget.delta, frame.visits)
-        epsilon = min(spent, budget.epsilon) if spent < budget.epsilon * ROUNDED_UP else spent
-        secure, view = frame.coins.secure, frame.unit.view
+        epsilon, secure, view = budget.worth_of(events, frame.visits), frame.coins.secure, frame.unit.view
         return Guarantee(epsilon, budget.delta, str(frame.unit), self.proof, secure, view=view)
 
     @property
@@ -90,6 +88,16 @@ class Policy(ABC):
             return None
         found: Event = costs[0] if len(costs) == 1 else Composed(tuple(costs))
         return found
+
+    @property
+    def health(self) -> Health:
+        """Whether what was published shows that anybody answers in time."""
+        return NOT_AVAILABLE if self.signal is None else self.signal.health
+
+    def warn(self) -> None:
+        """Say once that what was published shows no signal, if it does."""
+        if self.signal is not None:
+            self.signal.warn(self.frame.name)
 
     def purposes(self) -> dict[str, Event]:
         """What the budget is spent on, and the cost of each; all together they cost `events`."""

@@ -131,9 +131,7 @@ class Lateness:
         """What learners are told: until when to wait, and how many answer."""
         if not self.rounds and self.answering == 1:
             return NO_PATIENCE
-        return Patience(
-            rounds=1 + self.rounds * (MEANS_WAITED if self.spread else 1), answering=self.answering
-        )
+        return Patience(rounds=self.rounds * (MEANS_WAITED if self.spread else 1), answering=self.answering)
 
     def drawn(self, people: int, seed: int) -> Ints | None:
         """How many further rounds are chosen before each of them answers, NEVER for who does not; None: all at once."""

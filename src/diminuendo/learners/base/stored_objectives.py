@@ -24,7 +24,7 @@ from diminuendo.errors import InvalidInput
 from diminuendo.objectives.family import Family, Table
 from diminuendo.objectives.person import Person
 from diminuendo.objectives.records import from_record, same_family, to_record
-from diminuendo.streams.walks import GainWalk, ScoreWalk, Segment, one_person
+from diminuendo.streams.walks import ScoreWalk, Segment, one_person
 from diminuendo.sums.chains.people.narrow import Numbers
 from diminuendo.types import Ints, Objective
 
@@ -191,10 +191,6 @@ class StoredObjectives:
     def frozen(self) -> list[Segment]:
         """Everybody who is kept now, whoever comes later."""
         return list(self.segments)  # each of them is replaced, never changed
-
-    def gain_walk(self, starts: Ints, items: Ints) -> GainWalk:
-        """Everybody along a growing slate, one by one; entries as in `starts` and `items`, a slice per person."""
-        return GainWalk(self.n_items, self.frozen(), starts, items)
 
     def score_walk(self, batch: int) -> ScoreWalk:
         """Everybody of one batch along a growing slate, all together."""

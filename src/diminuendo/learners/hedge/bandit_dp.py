@@ -9,7 +9,9 @@ of them are one policy (exploring.py):
 `streeter-golovin-bandit`  the original: a redraw in every round, and no privacy.
 
 The cap on explorations is the same for everybody and decided by coins, so privacy does not rest on luck: there is no
-tail to add to delta. Without a cap (`cap=None`, as printed) delta is averaged over the number of explorations.
+tail to add to delta. Without a cap (`cap=None`, as printed) delta is averaged over the number of explorations, and the
+guarantee is the epsilon at which that average is the delta asked for; on a ledger, or for users who have several
+rounds, it is that of a run that explores in every round.
 
 That average: a person's answer matters only if her round explores, and then for the redraw right after it and for those
 that later explorations make due. Coins are public and know nothing of people, so the law of everything seen is a
@@ -31,6 +33,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from fractions import Fraction
 from functools import partial
 from typing import Any
 
@@ -38,7 +41,7 @@ import numpy as np
 import scipy
 
 from diminuendo import _validate
-from diminuendo.errors import InvalidInput
+from diminuendo.errors import InvalidInput, OverBudget
 from diminuendo.learners.base.entry import Advice, Entry
 from diminuendo.learners.base.feedback import Payoffs
 from diminuendo.learners.base.frame import Frame, checked_coins
@@ -53,13 +56,15 @@ from diminuendo.privacy import curves
 from diminuendo.privacy.budget import Budget, Guarantee
 from diminuendo.privacy.draw_budget import UNLIMITED, DrawBudget
 from diminuendo.privacy.ledger import Ledger
+from diminuendo.privacy.rounding import rounded_up
 from diminuendo.randomness.coins import Coins
 from diminuendo.types import Ints
 
 INTERVALS = 400
 """Into how many intervals the number of explorations is cut, where delta is averaged over it."""
-PROBABILITY_ROUNDING = 1e-15
-"""More than the distribution function, a product or a short sum may round away."""
+BETA_ROUNDING, SUM_ROUNDING = 1e-12, 1e-12
+"""More than a beta integral, beside the 8 roundings allowed for its exponents, which are up to `later`; and more than
+differences of rising costs and a sum of INTERVALS products round away."""
 
 MOST_KEPT, CHUNK = 1 << 24, 1 << 20
 """The most exploring rounds that are kept in memory, and for how many rounds coins are tossed at a time."""
@@ -71,19 +76,22 @@ DP, DIRECT, PRESAMPLED = "bandit-dp", "bandit-direct", "bandit-presampled"
 
 def delta_over_coins(later: int, explores: float, again: float, rate: float, epsilon: float) -> float:
     """Delta at `epsilon` of redraws within a span of `rate` each: 1 + Binomial(later, again) of them, where her round
-    explores, which it does with probability `explores`. Rounded up."""
+    explores, which it does with probability `explores`. Rounded up, and so never 0."""
     later = max(0, later)
     mean, spread = later * again, math.sqrt(later * again * (1 - again)) + 1
     ends = np.clip(np.floor(mean + spread * np.linspace(-12, 40, INTERVALS)), 0, later).astype(np.int64)
     ends = np.unique(np.append(ends, later))
-    upto = np.ones(len(ends))  # the distribution function of the binomial law, as a beta integral
-    inner = ends < later
-    upto[inner] = scipy.special.betainc(later - ends[inner], ends[inner] + 1.0, 1 - again)
-    inside = np.diff(upto, prepend=0.0).clip(0.0) + PROBABILITY_ROUNDING
-    costs = [
-        curves.zcdp_delta((1.0 + m) * rate * rate / 8 * (1 + PROBABILITY_ROUNDING), epsilon) for m in ends
-    ]
-    return min(1.0, explores * float(inside @ np.array(costs)) * (1 + 1e3 * PROBABILITY_ROUNDING))
+    beyond = np.ones(len(ends))  # the chance of more than the interval before has, as a beta integral
+    beyond[1:] = scipy.special.betainc(ends[:-1] + 1.0, later - ends[:-1], again) + math.ulp(0.0)
+    beyond[1:] *= 1 + BETA_ROUNDING + later * 2.0**-50
+    step = Fraction(rate) ** 2 / 8
+    costs = [curves.zcdp_delta(rounded_up((1 + m) * step), epsilon) for m in ends.tolist()]
+    # By parts, sum over intervals of Pr(M beyond the interval before) * (cost here - cost before): with rising costs
+    # a chance that is rounded up makes the sum larger, and small chances keep all their digits.
+    more = np.diff(np.maximum.accumulate(costs), prepend=0.0)
+    explores += 2.0**-53  # a coin has 2^53 sides, of which a whole number explores
+    found = explores * float(np.minimum(beyond, 1.0) @ more) * (1 + SUM_ROUNDING)
+    return min(1.0, found) or math.ulp(0.0)
 
 
 # Recipes.
@@ -108,13 +116,13 @@ def bandit_dp(
 ) -> Learner:
     """Algorithm 3 with these constants.
 
-    `cap`: the most explorations, of one expert ("own") or of all together ("all"); None: as they come, as printed.
+    `cap`: the most explorations, of one expert ("own") or of all together ("all"); None: as they come, as printed. On
+    a ledger an uncapped run is priced as if every round explored: what is charged follows the coins, and may come to
+    that.
     """
     share = share_of_rounds(exploring)
     cap = None if cap is None else _validate.whole(cap, 0, UNLIMITED, "cap")
     resample = _validate.one_of(resample, tuple(REDRAWERS), "resample")
-    if cap is None and ledger is not None and resample != "every":
-        raise InvalidInput("Without a cap a run has no fixed price: give a cap, or no ledger.")
     frame = Frame(
         name, n_items, slots, horizon=horizon, visits=visits, ledger=ledger, coins=coins, patience=patience
     )
@@ -130,11 +138,12 @@ def bandit_dp(
         # The theorem's exponent is for its own gamma, the proof's for any.
         tail = math.exp(-8 * min(share**2 * rounds, math.cbrt(rounds)))
     average = None
-    if cap is None and resample != "every" and frame.visits == 1:
+    again = share / frame.slots if resample == "own" else share
+    if cap is None and resample != "every" and frame.visits == 1 and ledger is None and again < 1:
         # Over the coins after one given round. Where the rounds of one person may be chosen in the light of earlier
-        # coins, an average proves nothing, and every round is counted as an exploration.
-        again = share / frame.slots if resample == "own" else share
-        average = partial(delta_over_coins, rounds - 2, share, again, rate, budget.epsilon)
+        # coins, an average proves nothing, and every round is counted as an exploration. So it is on a ledger, which
+        # is charged for the coins as they fall: what is promised is never less than what is charged.
+        average = partial(delta_over_coins, rounds - 2, share, again, rate)
     rules = Rules(share, rounds if cap is None else cap, REDRAWERS[resample])
     claim = claimed(frame, budget, rate, draws, source, tail)
     options = {"exploring": share, "cap": cap, "resample": resample}
@@ -181,7 +190,7 @@ def _exploring(
     most: int,
     claim: Guarantee,
     options: dict[str, Any],
-    average: Callable[[], float] | None = None,
+    average: Callable[[float], float] | None = None,
 ) -> Learner:
     """Experts of which each makes at most `most` redraws; `average`: delta over the coins, where that is less."""
     paid = DrawBudget(most, 1, rate, frame.ledger, experts=frame.slots, secure=frame.coins.secure)
@@ -197,13 +206,20 @@ def calibrated(
     setting: Setting,
     calibration: Calibration,
     *,
-    resample: Resample,
-    capped: bool = True,
+    resample: Resample | None = None,
+    capped: bool | None = None,
     coins: Coins | None = None,
     ledger: Ledger | None = None,
     name: str = DP,
 ) -> Learner:
-    """With the paper's constants, or those that make the proved bound least; `capped=False` as printed."""
+    """With the paper's constants, or those that make the proved bound least.
+
+    Where nothing is said, the paper's calibration is as printed: all experts redraw, and nothing is capped; the tight
+    one redraws the expert that learned, its "own", and is capped.
+    """
+    printed = constants.checked(calibration) == "paper"
+    resample = resample or ("all" if printed else "own")
+    capped = not printed if capped is None else capped
     found = constants.bandit(setting, calibration, resample)
     made = bandit_dp(
         **asked(setting, coins, ledger),
@@ -213,7 +229,16 @@ def calibrated(
         rate=found.rate,
         name=name,
     )
-    return as_planned(made, calibration, ledger)
+    try:
+        return as_planned(made, calibration, ledger)
+    except OverBudget as error:
+        if capped or resample == "every":
+            raise
+        raise OverBudget(
+            f"{error} Uncapped, as printed, each of {setting.rounds:,} rounds may explore: with capped=True a run "
+            f"makes at most {found.cap:,} explorations and costs accordingly; without a ledger the guarantee is an "
+            "average over the public coins."
+        ) from None
 
 
 def presampled(
@@ -249,16 +274,16 @@ BanditDp = Entry(
     reads=Payoffs.kinds,
     summary="the paper's Algorithm 3 with the best constants its budget allows; bandit",
     advice=Advice("(ε, δ)", "T^(2/3)", "scores", "where only payoffs come back, and millions come"),
-    fits=partial(calibrated, calibration="tight", resample="own"),
+    fits=partial(calibrated, calibration="tight"),
 )
 
 BanditDpPaper = Entry(
     "bandit-dp-paper",
     partial(bandit_dp, name="bandit-dp-paper"),
     reads=Payoffs.kinds,
-    summary="Algorithm 3 with the paper's own constants: often explores in every round",
+    summary="Algorithm 3 as printed, with the paper's own constants: often explores in every round",
     advice=Advice("below ε", "T^(2/3)", "scores", NOT_FOR_USE),
-    fits=partial(calibrated, calibration="paper", resample="all", name="bandit-dp-paper"),
+    fits=partial(calibrated, calibration="paper", name="bandit-dp-paper"),
 )
 
 DirectBandit = Entry(

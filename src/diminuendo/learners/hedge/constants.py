@@ -2,8 +2,9 @@ r"""Rates and exploring: by the formulas of the paper, or by what privacy really
 
 `paper`  the constants of Perez-Salazar and Cummings, letter by letter, with no privacy cost computed at all. An
          exploring rate above 1 is held at 1, with a warning that says how many rounds it would take.
-`tight`  the same algorithms; rates from the theorems of docs/maths/paper.md (P1 and P2) and the accountant, exploring
-         by minimising the proved bound on the regret (P3). Everything is a function of public facts.
+`tight`  rates from the theorems of docs/maths/paper.md (P1 and P2) and the accountant, exploring by minimising the
+         proved bound on the regret (P3). Everything is a function of public facts. Algorithm 3 is then capped, and
+         redraws one expert at a time (bandit_dp.py); with `paper` it is as printed.
 
 Notation of the paper: N items, k slots, T rounds, eta the rate, gamma the share of exploring rounds. A person who has m
 rounds moves scores m times as far (docs/maths/accounting.md, Theorem A9): spans are m times as long, and the paper's

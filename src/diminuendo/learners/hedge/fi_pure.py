@@ -1,12 +1,14 @@
 """Algorithm 2 with the purely private experts of Thakurta and Smith in place of Hedge. Real arithmetic only.
 
 Expert i follows the leader on noisy sums of its gains (experts/noisy_leader.py). The noise in every score is of order
-k N log T / epsilon, so it takes many more people than that before anything is learned.
+k N log^1.5 T / epsilon, so it takes many more people than that before anything is learned.
 
-A round's contribution enters the sums when the round expires, `patience` rounds later, whether an answer came or not;
-whoever answers later than that has said nothing. So patience is short here, and memory grows with it.
+A round's contribution enters the sums when the round expires, whether an answer came or not: as soon as more than
+`patience` further rounds are chosen. Whoever answers later than that has said nothing. So patience is short here, and
+memory grows with it.
 
-Regret     at most k times `experts.noisy_leader.pftal_bound` with R = 1, L = sqrt N (docs/maths/paper.md, Theorem P4).
+Regret     at most k times `experts.noisy_leader.pftal_bound` with R = 1, L = sqrt N: of order k^1.5 N sqrt(T / epsilon)
+           up to logarithms, and N^1.5 with the paper's curvature (docs/maths/paper.md, Theorem P4).
 Guarantee  (epsilon, 0), epsilon / k for each expert (docs/maths/paper.md, Theorem P4); one round of a person who has m
            costs epsilon / m (docs/maths/accounting.md, Theorem A9). Real numbers only: not for serving people.
 References Perez-Salazar & Cummings (2021), AISTATS, section 3, remark; Thakurta & Smith (2013), NIPS 26.
@@ -67,18 +69,15 @@ class FiPurePolicy(Policy):
 
     def __init__(self, frame: Frame, horizon: int, budget: Budget, curvature: float) -> None:
         self.frame, self.horizon, self.budget, self.curvature = frame, horizon, budget, curvature
+        visits, epsilon = frame.visits, budget.epsilon
+        self.one_round = lowered(epsilon / visits, lambda cost: visits * Fraction(cost) <= Fraction(epsilon))
+        """What one round costs, by which noise is drawn: `visits` of them no more than epsilon."""
         self._experts = new_leaders(
             frame.n_items, frame.slots, horizon, self.one_round, curvature, frame.decisions.remembered
         )
         self._is_paid = False
 
     # What is promised.
-
-    @property
-    def one_round(self) -> float:
-        """What one round may cost: `visits` of them no more than epsilon."""
-        visits, epsilon = self.frame.visits, self.budget.epsilon
-        return lowered(epsilon / visits, lambda cost: visits * Fraction(cost) <= Fraction(epsilon))
 
     @property
     def events(self) -> Laplace:
@@ -96,8 +95,8 @@ class FiPurePolicy(Policy):
         return self._pure("Perez-Salazar & Cummings (2021), section 3, remark")
 
     def _pure(self, proof: str) -> Guarantee:
-        frame = self.frame
-        return Guarantee(self.budget.epsilon, 0.0, str(frame.unit), proof, frame.coins.secure, exact=False)
+        frame, worth = self.frame, self.budget.worth_of(self.events, self.frame.visits)
+        return Guarantee(worth, 0.0, str(frame.unit), proof, frame.coins.secure, exact=False)
 
     def regret_bound(self, rounds: int | None = None) -> float:
         """That of one expert, once for each; noise is that of the whole run, however many rounds are asked about."""
@@ -185,7 +184,7 @@ def fi_pure(
     visits: int = 1,
     ledger: Ledger | None = None,
     coins: Coins | None = None,
-    patience: Patient = 1,
+    patience: Patient = 0,
     name: str = NAME,
 ) -> Learner:
     """Algorithm 2 with PFTAL experts of that curvature."""
@@ -223,7 +222,7 @@ FiPure = Entry(
     fi_pure,
     reads=CompiledObjectives.kinds,
     summary="Algorithm 2 with Thakurta and Smith's experts: delta 0, far more noise; real arithmetic",
-    advice=Advice("(ε, 0) in reals", "√(NT/ε)", "sums", "to study pure privacy; far more noise"),
+    advice=Advice("(ε, 0) in reals", "N√(T/ε)", "sums", "to study pure privacy; far more noise"),
     fits=partial(calibrated, calibration="tight"),
     pure=True,
     audited_on=((2, 1, 4),),
@@ -234,7 +233,7 @@ FiPurePaper = Entry(
     partial(fi_pure, name="fi-pure-paper"),
     reads=CompiledObjectives.kinds,
     summary="Thakurta and Smith's experts with the paper's own curvature",
-    advice=Advice("(ε, 0) in reals", "√(NT/ε)", "sums", NOT_FOR_USE),
+    advice=Advice("(ε, 0) in reals", "√(N³T/ε)", "sums", NOT_FOR_USE),
     fits=partial(calibrated, calibration="paper", name="fi-pure-paper"),
     pure=True,
     audited_on=((2, 1, 4),),
@@ -253,8 +252,8 @@ def _replay(
     state: Floats,
     bag: GainBuffer,
 ) -> int:
-    patience = experts.pending.shape[0]
+    waiting = experts.pending.shape[0]
     while done < slates.shape[0] and next_slate(experts, slates[done], before + done, coins, secret):
-        gains_of_slots(table, done, slates[done], state, bag, experts.pending[(before + done) % patience])
+        gains_of_slots(table, done, slates[done], state, bag, experts.pending[(before + done) % waiting])
         done += 1
     return done

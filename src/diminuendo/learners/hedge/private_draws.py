@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Iterable
+from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -20,11 +21,11 @@ from diminuendo.learners.base.learner import Learner
 from diminuendo.learners.base.policy import Policy
 from diminuendo.learners.base.setting import Setting
 from diminuendo.learners.hedge.constants import Calibration, paper_claim
-from diminuendo.privacy.accountants import ACCOUNTANTS
 from diminuendo.privacy.budget import Budget, Guarantee, no_privacy
 from diminuendo.privacy.draw_budget import UNLIMITED, DrawBudget
 from diminuendo.privacy.events import Event
 from diminuendo.privacy.ledger import Ledger
+from diminuendo.privacy.rounding import least
 from diminuendo.randomness.coins import Coins
 from diminuendo.types import Ints
 
@@ -42,7 +43,7 @@ class PrivateDraws:
         draw_budget: DrawBudget,
         theorem: str,
         claim: Guarantee,
-        delta_over_coins: Callable[[], float] | None = None,
+        delta_over_coins: Callable[[float], float] | None = None,
     ) -> None:
         self.budget: Budget | None = budget
         self.claim: Guarantee | None = claim
@@ -61,18 +62,18 @@ class PrivateDraws:
 
     @property
     def guarantee(self) -> Guarantee:
-        """What is proved for the whole run, whatever its payoffs and whoever answers.
+        """What is proved for the whole run, whatever its payoffs and whoever answers, at the delta asked for."""
+        frame, delta = self._frame, self._budget.delta
+        return Guarantee(self._epsilon, delta, str(frame.unit), self._theorem, frame.coins.secure)
 
-        Where the number of draws is up to public coins, delta at the epsilon asked for may be averaged over them.
-        """
-        frame, budget = self._frame, self._budget
-        delta = budget.delta
-        epsilon = ACCOUNTANTS[budget.accountant].epsilon(self.events, delta, frame.visits)
-        if self._delta_over_coins is not None:
-            over_coins = self._delta_over_coins()
-            if epsilon > budget.epsilon or delta > over_coins:
-                epsilon, delta = budget.epsilon, over_coins
-        return Guarantee(epsilon, delta, str(frame.unit), self._theorem, frame.coins.secure)
+    @cached_property
+    def _epsilon(self) -> float:
+        """That of all draws that there may be; or, where their number is up to public coins, averaged over them."""
+        budget, average = self._budget, self._delta_over_coins
+        found = budget.worth_of(self.events, self._frame.visits)
+        if average is None or budget.delta == 0:  # an average is never pure
+            return found
+        return min(found, least(lambda epsilon: average(epsilon) <= budget.delta))
 
     def pay(self, wanted: Iterable[Use]) -> None:
         """Pay for these uses, as far as they are not paid for."""

@@ -26,7 +26,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from diminuendo._snapshots import MOST_DEVIATIONS
 from diminuendo.sums.chains.focus import FULL, SHARES, Focus
 from diminuendo.types import Floats, Ints
 
@@ -92,12 +91,9 @@ class NextFocus:
         weights = np.maximum(1, np.rint(mild * self.weights)).astype(np.int64)
         return Focus(weights, SHARES // 2)  # there are no rows to share with
 
-    def sound(self, n_items: int) -> bool:
+    def sound(self) -> bool:
         """Whether this, as read from a snapshot, can have come about."""
-        return bool(
-            ((self.weights >= 1) & (self.weights <= FULL)).all()
-            and abs(self._wishes[0]) <= (1 + MOST_DEVIATIONS) * n_items
-        )
+        return bool(((self.weights >= 1) & (self.weights <= FULL)).all() and np.isfinite(self._wishes[0]))
 
 
 def singles_share(wishes: float, nu: float, people: float) -> float:

@@ -133,6 +133,16 @@ class PayoffMemory:
         return self._sum.event
 
     @property
+    def deviation(self) -> float:
+        """The standard deviation of the noise in the payoff of a batch."""
+        return self._sum.deviation(1)
+
+    @property
+    def ticks(self) -> int:
+        """How many ticks are a unit: payoffs and their noise are whole numbers of ticks."""
+        return self._sum.clip.ticks
+
+    @property
     def published(self) -> int:
         """The number of batches whose payoffs were published."""
         return self._sum.batch

@@ -206,5 +206,5 @@ class OneForAll:
             and len(set(shown.tolist())) == len(shown)
             and self._items.obeyed(self.slate)
             and self.picker.sound()
-            and self.focus.sound(self._items.n_items)
+            and self.focus.sound()
         )

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from diminuendo._snapshots import MOST_DEVIATIONS, named
+from diminuendo._snapshots import named
 from diminuendo.errors import InvalidInput
 from diminuendo.learners.base.feedback import Objectives
 from diminuendo.learners.base.frame import Frame
@@ -24,14 +24,14 @@ from diminuendo.learners.base.items import ItemAvailability
 from diminuendo.learners.base.menu import Chooser, Menu
 from diminuendo.learners.base.policy import MenuPolicy
 from diminuendo.learners.base.setting import Prior
+from diminuendo.learners.health import EARLY, LEARNED, LEAST, LED, GaussianNoise, Signal, floor_for
 from diminuendo.learners.overlap.drift import DriftTest
 from diminuendo.learners.overlap.memory import NOT_HEARD, Asks, Memory, PayoffMemory
 from diminuendo.learners.overlap.one_for_all import Occasion, Shown
 from diminuendo.learners.overlap.person_walk import PersonWalk
 from diminuendo.learners.overlap.schedule import OverlapPlan
 from diminuendo.offline.rules import SlateRules
-from diminuendo.privacy.accountants import ACCOUNTANTS
-from diminuendo.privacy.budget import Budget, Guarantee
+from diminuendo.privacy.budget import Budget
 from diminuendo.privacy.events import Composed, Event
 from diminuendo.privacy.process_guard import all_or_nothing, said_by
 from diminuendo.streams.contexts import NOBODY
@@ -100,6 +100,7 @@ class OverlapPolicy(MenuPolicy):
     reader = Objectives()
     elsewhere = True
     budget: Budget
+    signal: Signal
 
     def __init__(self, public: PublicParts, memory: Memory, payoffs: PayoffMemory, shown: Shown) -> None:
         self.frame, self.budget, self.plan, self.items = (
@@ -113,8 +114,10 @@ class OverlapPolicy(MenuPolicy):
             public.prior,
             public.retention,
         )
+        self.proof = f"docs/maths/{'overlap' if self.frame.contexts is None else 'contexts'}.md"
         self._memory, self._payoffs, self._shown = memory, payoffs, shown
         self._drift = DriftTest()
+        self.signal = Signal(self._floor())
         self._walk = PersonWalk(self.frame.n_items)
         self._position = Position()
         self._begun: Callable[[], Any] | None = None  # a release that is paid for and not finished yet
@@ -128,16 +131,6 @@ class OverlapPolicy(MenuPolicy):
     def events(self) -> Event:
         """What the whole run costs: what is charged, as long as tastes do not change; then, less."""
         return Composed((self._payoffs.cost, *self.plan.costs))
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """What is proved for the whole run."""
-        budget = self.budget
-        spent = ACCOUNTANTS[budget.accountant].epsilon(self.events, budget.delta, self.frame.visits)
-        page = "overlap" if self.frame.contexts is None else "contexts"
-        proof, epsilon = f"docs/maths/{page}.md", min(spent, budget.epsilon)
-        unit, secure = self.frame.unit, self.frame.coins.secure
-        return Guarantee(epsilon, budget.delta, str(unit), proof, secure, view=unit.view)
 
     def purposes(self) -> dict[str, Event]:
         """All that is asked about items, and payoffs."""
@@ -206,6 +199,15 @@ class OverlapPolicy(MenuPolicy):
         begins = self._position.memory_begins
         return self.plan.schedule.ends[begins - 1] if begins else 0
 
+    def _floor(self) -> float:
+        """The least reward of chosen slates that the payoffs of a part of all rounds tell from silence."""
+        ends, ahead = self.plan.schedule.ends, self.frame.patience.ahead
+        early = [end for end in ends if end + ahead <= ends[-1] / EARLY]
+        if not self._known_horizon:
+            return LEAST
+        answering, variance = self.frame.patience.answering, self._payoffs.deviation**2
+        return floor_for([(many * answering, variance) for many in np.diff(early)], LED)
+
     # The door: each answer of a release is paid for, drawn once and durable before it is seen.
 
     def due(self) -> bool:
@@ -216,7 +218,9 @@ class OverlapPolicy(MenuPolicy):
         """Publish the payoff of the batch that is over, then a chain of answers; the next slate follows."""
         position, number, guard = self._position, self._position.made, self.frame.guard
         if position.payoffs_seen == number:  # else this release was begun before, and could not be finished
-            with all_or_nothing((position.array, self._payoffs.earned, *self._drift.arrays)):
+            with all_or_nothing(
+                (position.array, self._payoffs.earned, *self._drift.arrays, self.signal.array)
+            ):
                 self._look_at_payoffs(number)
         first, people = self._asked_first(number), self._remembered(number)
         occasion = Occasion(number, first, people, self._drift.mean, position.memory_begins)
@@ -229,6 +233,9 @@ class OverlapPolicy(MenuPolicy):
                     self._memory.forget(old)
             asks = self._shown.take(picked, occasion, self.items.first_batch > number)
             self._ask_about(asks, number + 1)
+            if number == 0:  # where rounds are chosen elsewhere, the menu takes effect a little later
+                ahead = 0 if self.frame.patience.seconds is None else self.frame.patience.ahead
+                self.signal.array[LEARNED] = self.frame.rounds + ahead
             position.made = number + 1
             self._chooser, self._begun = self._next_menu().chooser(), None
 
@@ -267,6 +274,12 @@ class OverlapPolicy(MenuPolicy):
         earned, deviation = self._payoffs.publish(number, people, frame.secret)
         with frame.guard.answers, frame.guard.lock:
             changed, asked = tells and self._drift.changed(earned, deviation), self._memory.asked_from(number)
+            # Of random slates that much is expected. Some are shown after the first release, too: see `release`.
+            at_random = self._prior is None and not 0 <= self.signal.array[LEARNED] <= begun
+            chosen = frame.slots / frame.n_items if at_random else 1.0
+            noise = GaussianNoise(deviation * people, 1 / self._payoffs.ticks)
+            ends = self.plan.schedule.ends
+            self.signal.add(earned * people, chosen * people, ends[number] - begun, noise, drifted=changed)
             # What was charged before a crash is not charged otherwise, though others came and the divisor changed.
             # Where it is asked alone in any case, the charge does not say whether tastes had changed.
             alone = self.plan.kept_from(number) == number
@@ -385,11 +398,12 @@ class OverlapPolicy(MenuPolicy):
         """People, where they are kept, and payoffs."""
         if self._payoffs.published != self._position.payoffs_seen:
             raise InvalidInput("A release is under way that could not be kept; call release() again first.")
-        return self._memory.extra() | {"payoffs": self._payoffs.written()}
+        return self._memory.extra() | {"payoffs": self._payoffs.written(), "health": self.signal.array}
 
     def take_extra(self, found: dict[str, NDArray[Any]]) -> None:
         """Remember people and payoffs again."""
         self._payoffs.read(found.pop("payoffs", None))
+        self.signal.take(found.pop("health", None))
         self._memory.take_extra(found)
 
     def restored(self) -> None:
@@ -403,7 +417,7 @@ class OverlapPolicy(MenuPolicy):
             and made <= self.plan.schedule.closed_by(frame.settled)
             and self._payoffs.sound(self.plan.schedule.rounds, made)
             and self._shown.sound()
-            and self._drift.sound(MOST_DEVIATIONS)
+            and self._drift.sound()
             and self.items.sound()
         )
         if not sound:

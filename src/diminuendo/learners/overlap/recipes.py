@@ -79,8 +79,9 @@ def overlap_greedy(
 
     One number per batch besides, the payoff, tells whether tastes have changed: then memory begins anew.
 
-    Regret     proved for people of one taste, and for greedy on the last release alone: of order k^(3/2) sigma log T
-               (docs/maths/overlap.md, Theorem O3). No bound against an adversary.
+    Regret     proved for people of one taste whose singles are not clipped, and for greedy on the last release alone:
+               of order k^(3/2) sigma log T (docs/maths/overlap.md, Theorem O3). For users who want several items it is
+               about their clipped objectives. No bound against an adversary.
     Guarantee  every release is paid for before it is drawn; rounded Gaussian noise (docs/maths/overlap.md, Theorems O1,
                F1 and F2).
     Assumes    nothing about people: singles are clipped to length 1, rows by a running minimum. One answer per round.
@@ -93,7 +94,7 @@ def overlap_greedy(
     `eligible`, for each slot its items, is one of them, and may be said by itself. `exclusions`: whether people may
     exclude items, such as those that they have already. `retention`: for how many rounds people are kept at most, None:
     for good. `sample`: of how many people one is learned from, by a public coin; all are served. `engine`: where people
-    are kept and asked, "threads", "ray" or one of learners/base/engines.py; what is published is the same.
+    are kept and asked, "threads", "ray" or one of learners/base/kept/engines.py; what is published is the same.
     """
     place = engine_called(engine)
     public = _public_parts(

@@ -2,7 +2,7 @@
 
 What items are worth to a person by themselves is clipped at each release and bounds all that is published about her;
 and she herself, a row or a function, can be asked what items lose as others join, or what they add around a slate
-(learners/base/kept.py). Rows and rest of one person come out of her singles, so a whole chain costs no more than twice
+(learners/base/kept/). Rows and rest of one person come out of her singles, so a whole chain costs no more than twice
 the first question, whatever k is.
 """
 

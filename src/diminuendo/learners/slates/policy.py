@@ -33,6 +33,7 @@ from diminuendo.learners.base.menu import Chooser
 from diminuendo.learners.base.patience import Patient
 from diminuendo.learners.base.policy import MenuPolicy
 from diminuendo.learners.base.setting import Setting, checked_prior
+from diminuendo.learners.health import Signal
 from diminuendo.learners.slates.blocks import (
     SlateBlock,
     no_block,
@@ -47,9 +48,9 @@ from diminuendo.learners.slates.menu import AssignedSlates
 from diminuendo.learners.slates.open_blocks import OpenBlock, blocks_as_arrays, blocks_from_arrays
 from diminuendo.learners.slates.planner import PEOPLE_PER_SLATE, SlatePlanner, nobody_leads
 from diminuendo.learners.slates.questions import KnownBeforehand, Noise, Questions
+from diminuendo.learners.slates.rewards import new_signal, take_stock
 from diminuendo.offline.rules import SlateRules, as_rules
-from diminuendo.privacy.accountants import ACCOUNTANTS
-from diminuendo.privacy.budget import Budget, Guarantee, no_privacy
+from diminuendo.privacy.budget import Budget
 from diminuendo.privacy.events import Laplace
 from diminuendo.privacy.ledger import Ledger
 from diminuendo.randomness.coins import Coins
@@ -63,6 +64,8 @@ class SlatePolicy(MenuPolicy):
     """Plans blocks, assigns rounds to their slates, and publishes what people said; `asked` is what was asked for."""
 
     purpose, elsewhere = "one question to each person", True
+    signal: Signal
+    proof = "docs/maths/counts.md, Theorem B2"
 
     def __init__(
         self, frame: Frame, asked: Budget, counts: Counts, questions: Questions, known: KnownBeforehand
@@ -80,6 +83,7 @@ class SlatePolicy(MenuPolicy):
             frame.n_items, frame.slots, frame.horizon, questions, noise,
             ahead=frame.patience.ahead, answering=frame.patience.answering, builder=self._builder, prior=known.prior,
         )  # fmt: skip
+        self.signal = new_signal(self.planner, known.horizon)
         self._published: Floats | None = None  # what was published, and is not yet in the posterior
         self._blocks: list[OpenBlock] = []  # of which nothing is published yet; the last one is shown
         self._last: OpenBlock | None = None  # that was shown, published or not
@@ -92,16 +96,6 @@ class SlatePolicy(MenuPolicy):
     def events(self) -> Laplace | None:
         """What the whole run costs one round: as much as one block, for none is in two."""
         return self._counts.event if self._counts.noisy else None
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """What is proved for the whole run: nothing, where counts are published as they are."""
-        frame = self.frame
-        if self.budget is None:
-            return no_privacy(frame.coins.secure)
-        found = ACCOUNTANTS["pure"].epsilon(self._counts.event, 0.0, frame.visits)
-        epsilon, proof = min(found, self.budget.epsilon), "docs/maths/counts.md, Theorem B2"
-        return Guarantee(epsilon, 0.0, str(frame.unit), proof, frame.coins.secure, view=frame.unit.view)
 
     # Public: the open block, and which of its slates each round shows.
 
@@ -216,6 +210,11 @@ class SlatePolicy(MenuPolicy):
         drifted = self.planner.add(
             block, np.split(published, oldest.starts[1:-1]), self.frame.rounds, oldest.leading
         )
+        answers = self.planner.answering * block.sizes
+        take_stock(
+            self.signal, self._counts, self.frame, oldest.menu.first, block.questions, answers,
+            float(published.sum()), len(oldest.menu.assigned), drifted=bool(drifted),
+        )  # fmt: skip
         with self.frame.guard.answers, self.frame.guard.lock:
             self._counts.forget()
             del self._blocks[0]
@@ -317,11 +316,12 @@ class SlatePolicy(MenuPolicy):
             raise InvalidInput("A release is under way; call choose() again before a snapshot.")
         found = blocks_as_arrays(self._blocks, self.frame)
         found |= {f"counts.{name}": part for name, part in self._counts.arrays().items()}
-        return found | self.planner.arrays() | self.items.changed()
+        return found | self.planner.arrays() | self.items.changed() | {"health": self.signal.array}
 
     def take_extra(self, found: dict[str, NDArray[Any]]) -> None:
         """Go on with the open blocks; refuse what could not have been planned."""
         self.items.take_changed(found)
+        self.signal.take(found.pop("health", None))
         self.planner.take(found)
         counts = {name: found.pop(f"counts.{name}", None) for name in ("number", "cells", "numbers")}
         blocks = blocks_from_arrays(found, self.frame)

@@ -184,10 +184,6 @@ class SlatePosterior:
         self.observations.take(observations)
         self._take_given(found.pop("given.base", None), found.pop("given.others", None))
         chain = ChainState(*(found.pop(f"chain.{name}", nothing) for name in ChainState._fields))
-        if self._given.base.any() and chain.prior.shape == (N_CHAINS, LIKENESS):
-            raise InvalidInput(
-                "The snapshot is of an earlier kind, which did not ask how like others people are."
-            )
         draws = Draws(*(found.pop(f"draws.{name}", nothing) for name in Draws._fields))
         n_sweeps = found.pop("n_sweeps", nothing)
         pairs, held = draws.overlaps.size // N_DRAWS, len(draws.appeals)

@@ -24,10 +24,11 @@ from diminuendo.service.front.front import Front
 from diminuendo.service.front.names import Names
 from diminuendo.service.front.tokens import Tokens
 from diminuendo.service.log import Log
-from diminuendo.service.store import Store
+from diminuendo.service.store import Store, reasons
 
 DECISIONS, ANSWERS = "/decisions", "/v1/answers"
 PLACEMENTS = "/v1/placements/"
+HEALTH = ("/healthz", "/readyz")
 SCRIPT = Path(__file__).parents[1] / "browser" / "diminuendo.js"
 
 
@@ -69,8 +70,8 @@ class Api:
         self._pages: dict[str, Callable[[Asked, Send], Awaitable[None]]] = {
             "/v1/openapi.json": self._openapi,
             "/diminuendo.js": self._browser,
-            "/healthz": partial(self._health, False),
-            "/readyz": partial(self._health, True),
+            HEALTH[0]: partial(self._health, False),
+            HEALTH[1]: partial(self._health, True),
             "/metrics": self._numbers,
             PLACEMENTS + "{placement}/menu": self._menu,
         }
@@ -94,6 +95,8 @@ class Api:
 
     async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
         path = scope["path"]
+        if not self.front.looked and path not in HEALTH:  # nothing is known: not even what there is
+            raise Problem("busy", why=self.front.unwell)
         if scope["method"] == "POST":
             if path == ANSWERS:
                 self._keys.check(header(scope, b"authorization"), ("serve",))
@@ -164,10 +167,11 @@ class Api:
         front = self.front
         ready = {name: place.ready and place.in_effect() is not None for name, place in front.by_name.items()}
         shows = any(ready.values()) or not ready  # a placement that is new keeps no other from being served
-        well = not front.away and front.sang_at is not None and shows
-        if to_serve and not well:
-            raise Problem("busy")
-        said = bodies.Health(well, not front.away, front.sang_at, ready)
+        older = any(place.went_back for place in front.by_name.values())
+        why = front.unwell or ("" if shows else reasons.PUT_BACK if older else reasons.NO_MENU)
+        if to_serve and why:
+            raise Problem("busy", why=why)
+        said = bodies.Health(not why, not front.unwell, front.sang_at, ready, why)
         await reply(send, 200, JSON, msgspec.json.encode(said))
 
     async def _elsewhere(self, scope: Any, receive: Any, send: Any) -> None:

@@ -11,24 +11,36 @@ from diminuendo.service.records import PlacementFacts, PublicMenu
 
 MOST_AT_ONCE = 1000
 """Decisions or answers of one request."""
+MOST_EXCLUDED = 10_000
+"""Items that one request may exclude. A public limit, so that nobody's exclusions hold up others."""
 
 Name = Annotated[str, Meta(pattern="^[a-z0-9][a-z0-9._-]{0,63}$")]
 Person = Annotated[str, Meta(min_length=1, max_length=500)]
 Token = Annotated[str, Meta(max_length=60_000)]
 
+WHO = (
+    "Who it is: always the same name for the same user. Required where the placement's visits are more than 1, and "
+    "then one decision a request, without count and contexts; optional where visits is 1."
+)
+
+WITHOUT = (
+    f"Names of items that are not to be shown to these users, at most {MOST_EXCLUDED:,}. What is no item is left out; "
+    "a longer list is refused, and its decisions count as made."
+)
+
 
 class AskDecisions(Struct, frozen=True, forbid_unknown_fields=True):
     """Who is there, and what is known of her."""
 
-    person: Person | None = None
-    """Her name, where one person may come more than once. It is hashed with a key before it is kept."""
+    person: Annotated[Person | None, Meta(description=WHO)] = None
+    """Her name. Needed where several rounds of one user count; it is hashed with a key before it is kept."""
     count: Annotated[int, Meta(ge=1, le=MOST_AT_ONCE)] | None = None
-    """How many decisions, for people without names; the reply is a list then."""
+    """How many decisions, for people without names; the reply is a list then. Only where one round of a user counts."""
     context: Any = None
     """What is known of her, by column or in order; of all of them, where there are several."""
     contexts: Annotated[list[Any], Meta(max_length=MOST_AT_ONCE)] | None = None
     """What is known of each of them."""
-    exclude: Any = None
+    exclude: Annotated[Any, Meta(description=WITHOUT)] = None
     """Names of items that she is not to be shown; what is no item is left out."""
 
 
@@ -175,15 +187,18 @@ class PlanBody(Struct, frozen=True):
     refused: str | None = None
 
 
-class Health(Struct, frozen=True):
+class Health(Struct, frozen=True, omit_defaults=True):
     """Whether it is well."""
 
     well: bool
     store: bool
+    """Whether answers can be stored: a canary was, a few seconds ago, and nothing has failed since."""
     canary: float | None
     """When a canary was last stored, by the store's clock."""
     placements: dict[str, bool]
     """By name, whether there is something to show."""
+    why: str = ""
+    """Why it is not well, from a closed list of reasons; empty where it is."""
 
 
 FIELDS = frozenset(

@@ -10,8 +10,8 @@ from typing import Any
 
 import msgspec
 
-from diminuendo.errors import InvalidInput, InvalidToken
-from diminuendo.service.api.bodies import MOST_AT_ONCE, Answer, AskDecisions
+from diminuendo.errors import InvalidInput, InvalidToken, StoreUnavailable
+from diminuendo.service.api.bodies import MOST_AT_ONCE, MOST_EXCLUDED, Answer, AskDecisions
 from diminuendo.service.api.problems import Problem
 from diminuendo.service.api.wire import JSON, NOTHING, Receive, Scope, Send, body, decoded, header, reply
 from diminuendo.service.front.front import Front
@@ -27,6 +27,10 @@ ENCODE = msgspec.json.Encoder().encode
 FIELD_OF = {"full": "wants", "bandit": "payoff", "click": "click"}
 """By feedback the field of an answer that holds it."""
 LONGEST_KEY = 200
+LARGE = 2**16
+"""Bytes: a longer body is read beside the loop."""
+TOGETHER = 50
+"""Decisions of one request between which nobody else has a turn."""
 MARKS = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[\[\]{},]', re.DOTALL)
 """In JSON: texts, and what is between values. A text that does not end goes on to the end of all: were it no match,
 every quotation mark in it would be tried as the beginning of one."""
@@ -36,13 +40,23 @@ OPENS, CLOSES = (b"[", b"{"), (b"]", b"}")
 async def decisions(front: Front, name: str, scope: Scope, receive: Receive, send: Send) -> None:
     """POST /v1/placements/{placement}/decisions: what to show."""
     written, place = await body(scope, receive), front.by_name.get(name)
-    asked = _asked(written, place)
+    if len(written) <= LARGE:
+        asked = _asked(written, place)
+    else:
+        asked = await asyncio.to_thread(_asked, written, place)
     if place is None:
         raise Problem("placement")
     if asked.exclude is not None and not place.facts.exclusions:
         raise Problem("field", "/exclude")
+    if asked.person is None and place.facts.visits > 1:
+        raise Problem(
+            "person", "/person"
+        )  # before anything is handed out, as learners refuse it (base/visits.py)
     types = _types(place, asked)
-    excluded = () if asked.exclude is None else place.excluded(asked.exclude)
+    # A list that is too long is refused after the decision was made without it: else no round would be used, others
+    # would have other rounds, and could tell.
+    long = isinstance(asked.exclude, list) and len(asked.exclude) > MOST_EXCLUDED
+    excluded = await front.serving.excluded(place, None if long else asked.exclude)
     found: Decision | dict[str, list[Decision]]
     try:
         if asked.person is not None:
@@ -53,15 +67,16 @@ async def decisions(front: Front, name: str, scope: Scope, receive: Receive, sen
         elif asked.count is None and asked.contexts is None:
             found = await front.serving.decide(place, types[0], excluded)
         else:
-            many = len(types)
-            found = {
-                "decisions": [
-                    await front.serving.decide(place, type_, excluded, many - at)
-                    for at, type_ in enumerate(types)
-                ]
-            }
+            rows = list[Decision]()
+            for at, type_ in enumerate(types):
+                if at % TOGETHER == TOGETHER - 1:
+                    await asyncio.sleep(0)  # others have waited
+                rows.append(await front.serving.decide(place, type_, excluded, len(types) - at))
+            found = {"decisions": rows}
     except NotReady:
         raise Problem("busy") from None
+    if long:
+        raise Problem("exclusions", "/exclude")
     await reply(send, 201, JSON, ENCODE(found))
 
 
@@ -122,7 +137,7 @@ async def answers(front: Front, scope: Scope, receive: Receive, send: Send) -> N
     """
     written = await body(scope, receive)
     arrived = front.clock()  # before anybody waits for anybody
-    refused: list[str] = []
+    refused, later = list[str](), False
     if written.lstrip()[:1] == b"[":
         many = await _rows(written)
         if len(many) > MOST_AT_ONCE:
@@ -134,9 +149,13 @@ async def answers(front: Front, scope: Scope, receive: Receive, send: Send) -> N
             except (Problem, InvalidToken) as problem:
                 pointer = problem.pointer or "" if isinstance(problem, Problem) else "/token"
                 refused.append(f"/{at}{pointer}")
+            except StoreUnavailable:  # of one placement: the rows of others are stored
+                later = True
     else:
         rows = _row(front.serving, written, arrived)
     await front.writer.keep(rows)
+    if later:
+        raise Problem("busy")
     if refused:
         raise Problem("rows", refused=refused)
     await reply(send, 202, NOTHING, b"")

@@ -36,6 +36,9 @@ class PublicNumbers(Collector):
         version = GaugeMetricFamily("diminuendo_menu_version", "The menu in effect", labels=labels)
         age = GaugeMetricFamily("diminuendo_menu_age_seconds", "Since when it is", labels=labels)
         releases = GaugeMetricFamily("diminuendo_menu_releases", "What it is made of", labels=labels)
+        signal = GaugeMetricFamily(
+            "diminuendo_signal", "What published rewards say of answers", labels=[*labels, "state"]
+        )
         canary = GaugeMetricFamily(
             "diminuendo_canary_age_seconds", "Since a canary was stored", labels=["front"]
         )
@@ -43,7 +46,9 @@ class PublicNumbers(Collector):
         budget = GaugeMetricFamily(
             "diminuendo_ledger_budget_epsilon", "What may be spent", labels=["population"]
         )
-        away = GaugeMetricFamily("diminuendo_store_away", "Whether the store is away", labels=["front"])
+        away = GaugeMetricFamily(
+            "diminuendo_store_away", "Whether answers cannot be stored", labels=["front"]
+        )
         for place in front.by_name.values():
             whose = [front.name, place.name]
             decisions.add_metric(whose, place.decisions)
@@ -54,9 +59,11 @@ class PublicNumbers(Collector):
                 version.add_metric(whose, found[0].version)
                 age.add_metric(whose, round(front.clock() - found[0].effective_at, 1))
                 releases.add_metric(whose, found[1].menu.releases)
+                if state := found[1].menu.signal:
+                    signal.add_metric([*whose, state], 1)
         if front.sang_at is not None:
             canary.add_metric([front.name], round(front.clock() - front.sang_at, 1))
-        away.add_metric([front.name], front.away)
+        away.add_metric([front.name], bool(front.unwell))
         for population, (so_far, in_all) in front.spent.items():
             spent.add_metric([population], so_far)
             budget.add_metric([population], in_all)
@@ -69,6 +76,7 @@ class PublicNumbers(Collector):
             version,
             age,
             releases,
+            signal,
             canary,
             away,
             spent,

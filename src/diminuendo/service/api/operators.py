@@ -28,6 +28,7 @@ from diminuendo.service.records import (
     read,
 )
 from diminuendo.service.store import EventRow, MenuRow
+from diminuendo.service.store.led import CLOSED, is_closed
 
 ENCODE = msgspec.json.encode
 ERASURE = msgspec.json.Decoder(bodies.Erasure)
@@ -224,12 +225,22 @@ async def ledger(asked: Asked) -> bodies.LedgerBody:
     return bodies.LedgerBody(lines, seen + len(lines))
 
 
+CLOSED_NOTE = (
+    "Its store was restored from a copy: nothing more is learned or published here, and the whole budget of its "
+    "population counts as spent. The placement {} has begun in its place, with a budget of its own."
+)
+"""What is said of the promise of a placement that is closed."""
+
+
 async def guarantee(asked: Asked) -> bodies.GuaranteeBody:
     """What is promised, as a sentence to quote."""
     found = await plan_of(asked.front, "guarantee", asked.place().facts)
     if found.plan is None:
         raise Problem("busy")
     rest = {name: fact for name, fact in found.plan.items() if name != "sentence"}
+    place = asked.place()
+    if is_closed(place.name):
+        rest["closed"] = CLOSED_NOTE.format(place.name.partition(CLOSED)[0])
     return bodies.GuaranteeBody(found.plan["sentence"], rest)
 
 

@@ -13,6 +13,8 @@ Kind = Literal[
     "token",
     "json",
     "field",
+    "person",
+    "exclusions",
     "rows",
     "key",
     "role",
@@ -34,6 +36,15 @@ KINDS: dict[Kind, tuple[int, str]] = {
     "token": (400, "None of the keys that are here sealed this token."),
     "json": (400, "The body is not JSON."),
     "field": (422, "A field is missing, unknown, or not what it should be."),
+    "person": (
+        422,
+        "This placement counts several rounds of one user: say who it is, in `person`, one decision a request. For "
+        "users without names make a placement with visits = 1.",
+    ),
+    "exclusions": (
+        422,
+        "The list of excluded items is too long; name at most 10,000, those that matter most.",
+    ),
     "rows": (422, "Some rows were refused; all others are stored."),
     "key": (401, "A key is needed: Authorization: Bearer KEY."),
     "role": (403, "This key is for something else."),
@@ -60,10 +71,15 @@ class Problem(Exception):
     """A request that is refused."""
 
     def __init__(
-        self, kind: Kind, pointer: str | None = None, refused: Sequence[str] = (), allow: str = ""
+        self,
+        kind: Kind,
+        pointer: str | None = None,
+        refused: Sequence[str] = (),
+        allow: str = "",
+        why: str = "",
     ) -> None:
         super().__init__(kind)
-        self.kind, self.pointer, self.refused, self.allow = kind, pointer, refused, allow
+        self.kind, self.pointer, self.refused, self.allow, self.why = kind, pointer, refused, allow, why
 
 
 class ProblemBody(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -78,6 +94,8 @@ class ProblemBody(msgspec.Struct, frozen=True, omit_defaults=True):
     """Which field, as a JSON pointer."""
     refused: Sequence[str] = ()
     """Which rows of a list, and which of their fields, as JSON pointers."""
+    why: str = ""
+    """Where the service is not ready: the reason, from a closed list."""
 
 
 def written(problem: Problem, trace: str | None = None) -> tuple[int, list[tuple[bytes, bytes]], bytes]:
@@ -91,6 +109,7 @@ def written(problem: Problem, trace: str | None = None) -> tuple[int, list[tuple
             trace or secrets.token_hex(8),
             problem.pointer,
             problem.refused,
+            problem.why,
         )
     )
     headers = [(b"content-type", b"application/problem+json"), (b"cache-control", b"no-store")]

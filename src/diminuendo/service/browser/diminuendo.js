@@ -4,19 +4,20 @@
 //   const shown = await shop.choose({country: "DE"});  // {slate: [names], answer}
 //   shown.answer({click: 2});                          // true once it is stored, false where it counts for nothing
 //
-// `decide` and `answer` are addresses of your own server, which adds its key and passes bodies on to
-// /v1/placements/home/decisions and /v1/answers. Where the menu has one slate, or one for each type, it is shown at
-// once, and a token fetched while she looks; should the menu have changed meanwhile, only what she wants counts. Where
-// rounds show different slates, or she excludes items, `choose` waits for the service; if that is away, it is a filler.
+// `decide` and `answer` are addresses of your own server, which adds its key, and `person` where `visits` is above 1, and
+// passes bodies and Idempotency-Key on to /v1/placements/home/decisions and /v1/answers. Where the menu has one slate,
+// or one for each type, it is shown at once, and a token fetched while she looks; should the menu have changed, only
+// what she wants counts. Else `choose` waits for the service; if that is away, it is a filler.
 "use strict";
 const Diminuendo = {
   async open({menu, decide, answer, every = 30}) {
-    const send = (url, body, again = 3) =>
-      fetch(url, {method: "POST", keepalive: true, headers: {"Content-Type": "application/json"},
+    const send = (url, body, again = 3, key = Math.random().toString(36)) =>
+      fetch(url, {method: "POST", keepalive: true,
+        headers: {"Content-Type": "application/json", "Idempotency-Key": key},
         body: body.padEnd(Math.ceil(body.length / 256) * 256)})
         .then(r => { if (r.status > 499) throw r; return r; })
         .catch(e => { if (!again) throw e;
-          return new Promise(f => setTimeout(f, 400 * (4 - again))).then(() => send(url, body, again - 1)); });
+          return new Promise(f => setTimeout(f, 400 * (4 - again))).then(() => send(url, body, again - 1, key)); });
     let now;
     const fetched = async () => { const r = await fetch(menu); if (r.ok) now = await r.json(); };
     await fetched();

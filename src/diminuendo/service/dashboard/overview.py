@@ -6,6 +6,7 @@ from diminuendo.service.dashboard import parts
 from diminuendo.service.dashboard.html import Html, fill, joined
 from diminuendo.service.dashboard.words import count, percent, span, when
 from diminuendo.service.public import PlacementView, Public
+from diminuendo.service.store.led import CLOSED, is_closed
 
 FEEDBACK = {"full": "full feedback", "bandit": "payoffs", "click": "clicks"}
 NOTHING = Html(
@@ -63,6 +64,12 @@ def populations(public: Public) -> Html:
 def now_shown(view: PlacementView) -> Html:
     """What is shown now, in a few words where it is no single slate."""
     menu = view.menu
+    if is_closed(view.row.name):
+        return fill(
+            '<p class="none">Closed: its store was restored from a copy. Count the whole budget as spent. {} has begun '
+            "in its place.</p>",
+            view.row.name.partition(CLOSED)[0],
+        )
     if view.stopped or view.waits:
         late = Html(
             '<p class="warning">The store was put back to an older state: nothing is released here any more. The page '
@@ -104,6 +111,8 @@ def _card(public: Public, view: PlacementView, now: float) -> Html:
                 fill("{}<small>{}</small>", view.menu.version, when(view.history[-1].effective_at, now)),
             ),
         ]
+    if view.menu is not None and view.menu.signal:
+        facts.append(("Signal", fill("{}", view.menu.signal)))
     return fill(
         '<article class="card"><header><h2>{}</h2><p class="soft">{}, {}</p></header>{}<dl class="facts">{}</dl>'
         '<div class="foot">{}<p class="under"><span>{} spent</span><span>{}</span></p></div></article>',

@@ -11,6 +11,7 @@ from diminuendo.service.accounts import Account
 from diminuendo.service.dashboard.html import Html, fill, joined
 from diminuendo.service.dashboard.words import count, epsilon, percent, when
 from diminuendo.service.public import Health, Moment, PlacementView, Slate
+from diminuendo.service.store.led import is_closed
 
 ROW, GAP = 38, 6
 MOST_MENUS = 60
@@ -125,8 +126,8 @@ def dots(health: Sequence[Health], stopped: Collection[str] = ()) -> Html:
         found.insert(0, _dot(state, "Trainer", "never heard of" if age is None else state))
     if fronts:
         found.append(_several("Front ends", fronts))
-    if stopped:
-        found.append(_dot("away", "Ledgers", f"{len(stopped)} stopped"))
+    if held := [name for name in stopped if not is_closed(name)]:
+        found.append(_dot("away", "Ledgers", f"{len(held)} stopped"))
     return fill('<ul class="health">{}</ul>', joined(found))
 
 

@@ -16,6 +16,10 @@ from diminuendo.service.records import read
 
 MOST, FEW, MOST_POINTS = 12, 4, 200
 """Of long lists the last ones are shown."""
+NO_SIGNAL = (
+    "Published rewards are what they would be if nobody answered in time. Check that feedback is sent, that it arrives "
+    "within the deadline, and that rewards are not nearly all 0."
+)
 
 
 def placement(public: Public, view: PlacementView, promise: str | None) -> Html:
@@ -63,6 +67,14 @@ def _now(view: PlacementView, now: float) -> Html:
     if (heard := view.heard) is not None:
         of = f"of the first {heard.rounds:,} rounds, give or take {2 * heard.deviation:,.0f}"
         facts.append(("Answers, about", f"{max(0.0, heard.answers):,.0f}", of))
+    if view.menu is not None and view.menu.signal:
+        facts.append(
+            (
+                "Signal",
+                view.menu.signal,
+                NO_SIGNAL if view.menu.signal == "no signal" else "by published rewards",
+            )
+        )
     numbers = joined(fill("<div><dt>{}</dt><dd>{}<small>{}</small></dd></div>", *fact) for fact in facts)
     shares = table(
         "Slates that take turns in this block",

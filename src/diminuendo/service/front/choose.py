@@ -12,9 +12,14 @@ from collections.abc import Collection, Sequence
 import msgspec
 
 from diminuendo.service.front import stand_ins
+from diminuendo.service.front.stand_ins import Excluded
 from diminuendo.service.records import Lists, PublicMenu
 
 Slate = tuple[int, ...]
+NO_LISTS = Lists((0, 0), ())
+"""No stand-ins are known: slots stay empty."""
+FEW = 100
+"""Items excluded: with more it may take longer than others should wait for the loop."""
 
 
 class Chooser:
@@ -67,12 +72,21 @@ class Chooser:
 
     def _without(self, slate: Slate, type_: int, excluded: Collection[int]) -> Slate:
         menu = self.menu
-        lists = menu.lists or Lists((0, 0), ())  # no stand-ins are known: slots stay empty
+        lists = menu.lists or NO_LISTS
         own: Slate = ()
         if menu.own:
             place = menu.groups[type_] if menu.kind == "groups" else type_
             own = menu.own[place if len(menu.own) > 1 else 0]
-        return stand_ins.without(lists, own, menu.ranking, slate, excluded)
+        request = excluded if isinstance(excluded, Excluded) else Excluded(excluded)
+        return request.without(lists, own, menu.ranking, slate)
+
+    def takes_long(self, excluded: Collection[int]) -> bool:
+        """Whether finding stand-ins may take longer than others should wait: for many items that are excluded, or where
+        caps and lists of single slots keep items away, through which it has to look for one that fits."""
+        lists = self.menu.lists
+        return bool(excluded) and (
+            len(excluded) > FEW or (lists is not None and (len(lists.starts) > 2 or bool(lists.most)))
+        )
 
     def written(self, slate: Slate) -> msgspec.Raw:
         """A slate in the shop's names, as JSON; null for a slot that is empty."""

@@ -7,7 +7,7 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from threading import Lock
 from typing import Any, TypeVar
 
@@ -19,17 +19,18 @@ from diminuendo.service.front.placement import Placement
 from diminuendo.service.front.serving import Serving
 from diminuendo.service.front.tokens import Tokens
 from diminuendo.service.front.writer import Writer
-from diminuendo.service.log import Log
-from diminuendo.service.store import AnswerRow, Store
+from diminuendo.service.log import Log, StoreWatch
+from diminuendo.service.store import NO_PLACEMENT, AnswerRow, Store, reasons
+from diminuendo.service.store.led import CLOSED, is_closed
 
 T = TypeVar("T")
 LOOKS_EVERY, SINGS_EVERY = 0.5, 2.0
 """Seconds between looks for menus, and between canaries."""
+SUNG_WITHIN = 10.0
+"""Seconds since a canary was stored, at most, of a front end that is ready; one takes as long, at most."""
 BEHIND = 0.02
 """Seconds by which this process's idea of the store's clock is behind it, at most twice that; it is left alone as long
 as that is so. How long the store takes to tell the time depends on who else writes, and answers have times by it."""
-CANARIES = 0
-"""The placement that canaries belong to: none."""
 CANARY_BYTES = 128
 
 
@@ -41,24 +42,27 @@ class Front:
         self.by_name: dict[str, Placement] = {}
         self.sang_at: float | None = None
         """When a canary was last stored, by the store's clock."""
-        self.away = False
-        """Whether the store did not answer when it was last asked."""
+        self.looked = False
+        """Whether there ever was a look at the store; without, nothing is known of any placement."""
+        self.watch = StoreWatch(log, front=name)
+        self._sung = float("-inf")  # the same as `sang_at`, by this process's clock
         self._offset: float | None = None
         self._since, self._known = 0.0, 0  # menus of before are known, and placements up to that number
         self._looking = Lock()
         self._parts = (tokens, names)
         self._unread, self._faults = set[int](), 0  # placements that cannot be read, and how often that was
+        self._signals: dict[str, str] = {}  # by placement: what was last logged of published rewards
 
     async def start(self) -> None:
         """Begin: on the loop that serves."""
         loop = asyncio.get_running_loop()
         self._pool = ThreadPoolExecutor(8, thread_name_prefix="store")
-        self.writer = Writer(self.store, loop)
+        self.writer = Writer(self.store, loop, self._failed)
         self.serving = Serving(*self._parts, self.writer)
         await self.look()
         self._tasks = [
             asyncio.create_task(self._again(LOOKS_EVERY, self.look)),
-            asyncio.create_task(self._again(SINGS_EVERY, self.sing)),
+            asyncio.create_task(self._again(SINGS_EVERY, self._probe)),
         ]
         self.log.say("started", front=self.name)
 
@@ -71,6 +75,7 @@ class Front:
             await place.rounds.close()
         await asyncio.get_running_loop().run_in_executor(None, self.writer.close)
         self._pool.shutdown(wait=False)
+        self.serving.close()
         self.log.say("stopped", front=self.name)
 
     async def ask(self, call: Callable[..., T], *given: Any) -> T:
@@ -87,15 +92,19 @@ class Front:
         try:
             await self.ask(self._look)
         except Exception as error:  # people are shown what is known
-            self._away(True)
-            self.log.fault(error)
+            self.watch.failed("look", error)
         else:
-            self._away(False)
+            self.looked = True
+            self.watch.well("look")
         for name, place in list(self.by_name.items()):
             await place.rounds.tidy()
             now = place.in_effect()
             if now is not None and now != before.get(name):
                 self.log.say("menu", front=self.name, placement=name, version=now[0].version)
+            state = "" if now is None else now[1].menu.signal
+            if state and state != self._signals.setdefault(name, "too early to tell"):
+                self._signals[name] = state
+                self.log.say("signal", front=self.name, placement=name, state=state)
 
     def _look(self) -> None:
         with self._looking:
@@ -106,8 +115,9 @@ class Front:
             faults, (since, versions) = self._faults, self.store.published(self._since)
             for row in self.store.placements(self._known):  # after that: whatever has a menu is known then
                 with self._by_itself(row.number):
-                    place = Placement(self.store, row, self._pool, self.clock)
+                    place = Placement(self.store, row, self._pool, self.clock, self._failed)
                     self.serving.placements[row.number] = place
+                    place.before = self._closed(row.name, row.number)
                     self.by_name[row.name] = place
                 self._known = row.number
             for place in list(self.by_name.values()):
@@ -115,6 +125,11 @@ class Front:
                     place.looked(versions.get(place.number, 0), began)
             if self._faults == faults:  # else it is asked for again: nobody seals to an older key
                 self._since = since
+
+    def _closed(self, name: str, number: int) -> Placement | None:
+        """The last placement that was closed under this name."""
+        old = [each for each in self.by_name.values() if each.name.startswith(name + CLOSED)]
+        return max((each for each in old if each.number < number), key=lambda each: each.number, default=None)
 
     @contextmanager
     def _by_itself(self, number: int) -> Iterator[None]:
@@ -140,9 +155,28 @@ class Front:
             for place in self.by_name.values():
                 place.went_back = True
         seen = {place.name: (found[0].version, found[1].menu.head) for place, found in self._seen()}
-        row = AnswerRow(CANARIES, int.from_bytes(self.name.encode()[-7:]), os.urandom(CANARY_BYTES))
+        row = AnswerRow(NO_PLACEMENT, int.from_bytes(self.name.encode()[-7:]), os.urandom(CANARY_BYTES))
         await self.writer.keep((row,))
+        began = time.monotonic()
         self.sang_at = await self.ask(self.store.beat, self.name, msgspec.json.encode(seen).decode())
+        self._sung = began
+        self.watch.well("canary")
+
+    async def _probe(self) -> None:
+        """Store a canary, and note whether that could be done."""
+        try:
+            async with asyncio.timeout(SUNG_WITHIN):
+                await self.sing()
+        except TimeoutError:
+            self.watch.failed("canary", StoreUnavailable("The store did not answer.", reasons.NO_PROBE))
+        except Exception as error:
+            self.watch.failed("canary", error)
+
+    @property
+    def unwell(self) -> str:
+        """Why answers cannot be stored now, as far as is known, in words of a closed list; empty where they can."""
+        late = time.monotonic() > self._sung + SUNG_WITHIN
+        return self.watch.why or (reasons.NO_PROBE if late else "")
 
     @property
     def spent(self) -> dict[str, tuple[float, ...]]:
@@ -150,20 +184,22 @@ class Front:
         found = dict[str, tuple[float, ...]]()
         for place, (_, chooser) in self._seen():
             name = place.row.population
-            if chooser.menu.spent:
-                found[name] = max(chooser.menu.spent, found.get(name, ()))
+            if spent := chooser.menu.spent:
+                spent = (spent[1], *spent[1:]) if is_closed(name) else spent  # how much it was is not known
+                found[name] = max(spent, found.get(name, ()))
         return found
 
     def _seen(self) -> list[tuple[Placement, Any]]:
         return [(place, found) for place in self.by_name.values() if (found := place.in_effect()) is not None]
 
-    def _away(self, away: bool) -> None:
-        if away != self.away:
-            self.away = away
-            self.log.say("store away" if away else "store back", front=self.name)
+    def _failed(self, error: BaseException) -> None:
+        """Something else went wrong; it is logged once a minute."""
+        self.log.seldom(error, front=self.name)
 
     async def _again(self, seconds: float, work: Callable[[], Any]) -> None:
         while True:
-            with suppress(Exception):
+            try:
                 await work()
+            except Exception as error:
+                self._failed(error)
             await asyncio.sleep(seconds)

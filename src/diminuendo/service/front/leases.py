@@ -80,11 +80,19 @@ class Rounds:
     """The rounds of one placement that this front end may show."""
 
     def __init__(
-        self, store: Store, placement: int, deadline: float, types: bool, find: Find, pool: Executor
+        self,
+        store: Store,
+        placement: int,
+        deadline: float,
+        types: bool,
+        find: Find,
+        pool: Executor,
+        failed: Callable[[BaseException], None] = lambda error: None,
     ) -> None:
-        """`types`: whether types are public, and reported. `pool`: where calls of the store may block."""
+        """`types`: whether types are public, and reported. `pool`: where calls of the store may block. `failed`: told
+        of what goes wrong with them."""
         self._store, self._placement, self._find, self._pool = store, placement, find, pool
-        self._deadline, self._types = deadline, types
+        self._deadline, self._types, self._failed = deadline, types, failed
         self._taken: Taken | None = None
         self._ahead: Taken | None = None
         self._ended: deque[Taken] = deque()
@@ -203,7 +211,8 @@ class Rounds:
         report = None if over is None else over.report(self._types)
         try:
             lease, chooser = await loop.run_in_executor(self._pool, self._leased, count, report)
-        except Exception:  # whatever is wrong with the store, people are shown fillers
+        except Exception as error:  # whatever is wrong with the store, people are shown fillers
+            self._failed(error)
             if over is not None:
                 self._ended.appendleft(over)
             return False

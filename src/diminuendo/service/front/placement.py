@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from concurrent.futures import Executor
 from threading import Lock
 from typing import Any
@@ -14,6 +14,7 @@ import msgspec
 from diminuendo.service.front.choose import Chooser
 from diminuendo.service.front.contexts import Types
 from diminuendo.service.front.leases import Rounds
+from diminuendo.service.front.stand_ins import Excluded
 from diminuendo.service.records import PlacementFacts, PublicMenu
 from diminuendo.service.seal import Sealer
 from diminuendo.service.store import Lease, MenuRow, PlacementRow, Store
@@ -33,14 +34,23 @@ after there is a newer one (`STALE`, trainer/placement.py); a front end that was
 class Placement:
     """One placement at one front end. `refresh` may block; everything else is memory alone."""
 
-    def __init__(self, store: Store, row: PlacementRow, pool: Executor, clock: Callable[[], float]) -> None:
-        """`clock`: what the store's clock says, or a little less."""
+    def __init__(
+        self,
+        store: Store,
+        row: PlacementRow,
+        pool: Executor,
+        clock: Callable[[], float],
+        failed: Callable[[BaseException], None] = lambda error: None,
+    ) -> None:
+        """`clock`: what the store's clock says, or a little less. `failed`: told of leases that could not be had."""
         self.number, self.name, self.row = row.number, row.name, row
         self.facts = msgspec.json.decode(row.facts, type=PlacementFacts)
         self.items = {name: number for number, name in enumerate(self.facts.items)}
         self.types = Types(self.facts.contexts, self.facts.private_contexts)
         self.went_back = False
         """Whether the store was seen in an older state than before: it was restored, and nothing of it is shown."""
+        self.before: Placement | None = None
+        """The closed placement in whose place this one is: its last menu is shown until this one has its own."""
         self.decisions = self.fillers = self.outside = 0
         """How many there were; without a round that could be had; and outside of the public sample."""
         self._store, self._clock, self._lock = store, clock, Lock()
@@ -48,7 +58,7 @@ class Placement:
         self._sealer: tuple[str, Sealer] | None = None
         self._highest, self._looked = 0, -math.inf
         types = bool(self.types) and not self.facts.private_contexts
-        self.rounds = Rounds(store, row.number, self.facts.deadline, types, self._find, pool)
+        self.rounds = Rounds(store, row.number, self.facts.deadline, types, self._find, pool, failed)
 
     def refresh(self) -> None:
         """Look for new menus."""
@@ -98,6 +108,8 @@ class Placement:
     def filler(self) -> Chooser | None:
         """What fillers are shown by."""
         found = self.in_effect()
+        if found is None and self.before is not None:
+            return self.before.filler()
         return None if found is None else found[1]
 
     def covering(self, number: int) -> Chooser | None:
@@ -114,11 +126,11 @@ class Placement:
         assert self._sealer is not None
         return self._sealer[1].seal(said)
 
-    def excluded(self, names: Any) -> Collection[int]:
-        """What a person excludes, as far as it is items; nothing of it is ever refused."""
+    def excluded(self, names: Any) -> Excluded:
+        """What a user excludes, as far as it is items; nothing of it is ever refused but too long a list."""
         if not isinstance(names, list):
-            return ()
-        return {self.items[name] for name in names if isinstance(name, str) and name in self.items}
+            return Excluded(())
+        return Excluded({self.items[name] for name in names if isinstance(name, str) and name in self.items})
 
     def _find(self, lease: Lease) -> Chooser | None:
         """What chooses by a lease's menu. A store that hands out older menus than before was restored from a copy."""

@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Collection
+from collections.abc import Callable, Collection
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from random import SystemRandom
+from typing import Any
 
 import msgspec
 
-from diminuendo.errors import InvalidToken, StoreUnavailable
-from diminuendo.service.front.choose import Chooser, Slate
+from diminuendo.errors import StoreUnavailable
+from diminuendo.service.front.choose import FEW, Chooser, Slate
 from diminuendo.service.front.leases import PATIENCE
 from diminuendo.service.front.names import Names
 from diminuendo.service.front.placement import Placement
+from diminuendo.service.front.stand_ins import Excluded
 from diminuendo.service.front.tokens import NO_ROUND, Tokens
 from diminuendo.service.front.writer import Writer
 from diminuendo.service.records import Said, Shown
-from diminuendo.service.store import AnswerRow, VisitRow
+from diminuendo.service.store import NO_PLACEMENT, AnswerRow, VisitRow, reasons
 
 PADDED = 128
 """Bytes: what is sealed is as long as a multiple of this. Less than 256, so that one byte says how much is added."""
@@ -55,19 +58,20 @@ class Serving:
     def __init__(self, tokens: Tokens, names: Names, writer: Writer) -> None:
         self._tokens, self._names, self.writer = tokens, names, writer
         self.placements: dict[int, Placement] = {}
+        self._beside = ThreadPoolExecutor(1, thread_name_prefix="exclusions")
 
     async def decide(
         self, place: Placement, type_: int, excluded: Collection[int], wanted: int = 1
     ) -> Decision:
         """For somebody without a name. No call of the store, but for one lease in hundreds."""
         if not in_sample(place.facts.sample):
-            return self._outside(place, type_, excluded)
+            return await self._outside(place, type_, excluded)
         taken = place.rounds.current() or await place.rounds.wait(wanted)
         if taken is None:
-            return self._filler(place, type_, excluded)
+            return await self._filler(place, type_, excluded)
         number, chooser = taken.take(type_), taken.chooser
         place.decisions += 1
-        slate = chooser.slate(number, type_, excluded)
+        slate = await self._slate(chooser, chooser.slate, number, type_, excluded)
         shown = Shown(place.number, number, chooser.menu.version, True, slate, type_)
         chance = taken.bag.chance(number, type_)
         return Decision(chooser.written(slate), chance, self._tokens.seal(shown), taken.answer_before)
@@ -83,10 +87,10 @@ class Serving:
         has a coin of its own, and where that falls otherwise, she said nothing in her round.
         """
         if not in_sample(place.facts.sample):
-            return self._outside(place, type_, excluded)
+            return await self._outside(place, type_, excluded)
         taken = place.rounds.current() or await place.rounds.wait()
         if taken is None:
-            return self._filler(place, type_, excluded)
+            return await self._filler(place, type_, excluded)
         number, chooser = taken.take(type_), taken.chooser
         chance = taken.bag.chance(number, type_)
         visit = VisitRow(
@@ -97,7 +101,7 @@ class Serving:
             async with asyncio.timeout(PATIENCE):
                 (counted,) = await self.writer.keep((), (visit,))
         except (StoreUnavailable, TimeoutError):  # she may be counted, and answer yet: it is not silent
-            return self._filler(place, type_, excluded)
+            return await self._filler(place, type_, excluded)
         finally:
             taken.waiting -= 1
         if counted.round != number or not counted.counts:
@@ -106,29 +110,47 @@ class Serving:
         if counted.round != number:
             before, told = place.covering(counted.round), place.rounds.answer_before(counted.round)
             if before is None or told is None:
-                return self._filler(place, type_, excluded)
+                return await self._filler(place, type_, excluded)
             chooser, chance, until = before, None, told
         place.decisions += 1
-        slate = chooser.slate(counted.round, type_, excluded)
+        slate = await self._slate(chooser, chooser.slate, counted.round, type_, excluded)
         shown = Shown(place.number, counted.round, chooser.menu.version, counted.counts, slate, type_)
         return Decision(chooser.written(slate), chance, self._tokens.seal(shown), until)
 
-    def _filler(self, place: Placement, type_: int, excluded: Collection[int]) -> Decision:
+    async def _filler(self, place: Placement, type_: int, excluded: Collection[int]) -> Decision:
         """Where no round can be had: the leading slate, with a token that counts for nothing."""
         chooser = place.filler()
         if chooser is None:
             raise NotReady
         place.fillers += 1
-        return self._without_a_round(place, chooser, chooser.filler(type_, excluded), type_, None)
+        slate = await self._slate(chooser, chooser.filler, type_, excluded)
+        return self._without_a_round(place, chooser, slate, type_, None)
 
-    def _outside(self, place: Placement, type_: int, excluded: Collection[int]) -> Decision:
+    async def _outside(self, place: Placement, type_: int, excluded: Collection[int]) -> Decision:
         """Outside of the public sample: by the menu that is in effect, with a token that counts for nothing."""
         chooser = place.filler()
         if chooser is None:
             raise NotReady
         place.outside += 1
-        chance = chooser.certain()
-        return self._without_a_round(place, chooser, chooser.outside(type_, excluded), type_, chance)
+        slate = await self._slate(chooser, chooser.outside, type_, excluded)
+        return self._without_a_round(place, chooser, slate, type_, chooser.certain())
+
+    async def _slate(self, chooser: Chooser, choose: Callable[..., Slate], *given: Any) -> Slate:
+        """A slate without what is excluded; found beside the loop where that may take a while, so that no feedback
+        waits for it and is late. In one thread: there is at most one that takes turns with the loop."""
+        if not chooser.takes_long(given[-1]):
+            return choose(*given)
+        return await asyncio.get_running_loop().run_in_executor(self._beside, choose, *given)
+
+    async def excluded(self, place: Placement, names: Any) -> Excluded:
+        """What a request excludes; read beside the loop where it is much."""
+        if not isinstance(names, list) or len(names) <= FEW:
+            return place.excluded(names)
+        return await asyncio.get_running_loop().run_in_executor(self._beside, place.excluded, names)
+
+    def close(self) -> None:
+        """No more of that."""
+        self._beside.shutdown(wait=False, cancel_futures=True)
 
     def _without_a_round(
         self, place: Placement, chooser: Chooser, slate: Slate, type_: int, chance: float | None
@@ -141,20 +163,29 @@ class Serving:
         return Decision(chooser.written(slate), chance, self._tokens.seal(shown), until)
 
     def shown(self, token: str) -> tuple[Placement, Shown]:
-        """What a token is about; refused before anything is looked up, unless a key of ours sealed it."""
+        """What a token is about; refused before anything is looked up, unless a key of ours sealed it. Where one did,
+        another front end may know a placement that this one has not seen yet: whoever answers tries again."""
         shown = self._tokens.open(token)
         place = self.placements.get(shown.placement)
         if place is None:
-            raise InvalidToken("None of the placements that are here showed this.")
+            raise StoreUnavailable(
+                "The placement that showed this is not known here yet.", reasons.NO_PLACEMENT
+            )
         return place, shown
 
     def row(self, place: Placement, said: Said, arrived: float) -> list[AnswerRow]:
-        """An answer, sealed, to be kept; nothing where it counts for nothing, which takes as long to find out."""
+        """An answer, sealed, to be kept; one of no placement where it counts for nothing: the store writes as much, so
+        that how long it takes tells nothing."""
         shown = said.shown
+        if not (place.ready and place.fresh) and not shown.counts and place.before is not None:
+            place = (
+                place.before
+            )  # a filler's of before there was a menu: it is sealed as others are, and not kept
         if not (place.ready and place.fresh):
-            raise StoreUnavailable("There is no key to seal answers to.")
+            raise StoreUnavailable("There is no key to seal answers to.", reasons.NO_KEY)
         sealed = place.sealed(padded(said))
-        return [AnswerRow(place.number, shown.round, sealed, arrived)] if shown.counts else []
+        number = place.number if shown.counts else NO_PLACEMENT
+        return [AnswerRow(number, max(0, shown.round), sealed, arrived)]
 
     def person(self, name: str) -> bytes:
         """What stands for a person in the store."""

@@ -78,8 +78,78 @@ def _one(row: Row, items: Sequence[int], low: int, high: int) -> int:
     return _system.choice(left) if left else EMPTY
 
 
+class Ranked:
+    """A ranking without what is excluded, found as far as somebody has read it."""
+
+    def __init__(self, ranking: Sequence[int], excluded: Collection[int]) -> None:
+        self._found: list[int] = []
+        self._rest = (item for item in ranking if item != EMPTY and item not in excluded)
+
+    def __iter__(self) -> Iterator[int]:
+        at = 0
+        while True:
+            if at == len(self._found):
+                item = next(self._rest, EMPTY)
+                if item == EMPTY:
+                    return
+                self._found.append(item)
+            yield self._found[at]
+            at += 1
+
+
+class Excluded:
+    """What one request excludes, made ready once for all of its decisions.
+
+    Work grows with the number of excluded items, not with the catalogue, and is not done again for the next decision.
+    """
+
+    def __init__(self, items: Collection[int]) -> None:
+        self.items = frozenset(items)
+        self._ranked: dict[int, tuple[Sequence[int], Ranked]] = {}
+        self._runs: dict[tuple[int, int, int], tuple[Lists, dict[int, int]]] = {}
+        self._known: dict[tuple[object, ...], tuple[Lists, tuple[int, ...]]] = {}
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def __contains__(self, item: object) -> bool:
+        return item in self.items
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self.items)
+
+    def without(
+        self, lists: Lists, own: Sequence[int], ranking: Sequence[int], slate: Sequence[int]
+    ) -> tuple[int, ...]:
+        """As the function `without`, which it calls once for each slate of one menu."""
+        key = id(lists), id(own), id(ranking), tuple(slate)
+        if key not in self._known:
+            self._known[key] = lists, without(lists, own, ranking, slate, self)
+        return self._known[key][1]
+
+    def ranked(self, ranking: Sequence[int]) -> Ranked:
+        """A ranking without them."""
+        if (
+            id(ranking) not in self._ranked
+        ):  # kept with what it is of, so that no other has its place in memory
+            self._ranked[id(ranking)] = ranking, Ranked(ranking, self.items)
+        return self._ranked[id(ranking)][1]
+
+    def runs(self, lists: Lists, low: int, high: int) -> dict[int, int]:
+        """By place in a slot's list where an excluded item stands, the first one behind it where none does."""
+        key = id(lists), low, high
+        if key not in self._runs:
+            ends = dict[int, int]()
+            for item in sorted(self.items, reverse=True):
+                place = bisect_left(lists.items, item, low, high)
+                if place < high and lists.items[place] == item:
+                    ends[place] = ends.get(place + 1, place + 1)
+            self._runs[key] = lists, ends
+        return self._runs[key][1]
+
+
 def without(
-    lists: Lists, own: Sequence[int], ranking: Sequence[int], slate: Sequence[int], excluded: Collection[int]
+    lists: Lists, own: Sequence[int], ranking: Sequence[int], slate: Sequence[int], excluded: Excluded
 ) -> tuple[int, ...]:
     """A slate without what a person excludes, and with stand-ins in the slots that become free.
 
@@ -90,19 +160,22 @@ def without(
     for slot, gone in enumerate(slate):
         if gone != EMPTY and kept[slot] == EMPTY:
             low, high = row.bounds(slot)
-            for item in chain(own, ranking, _behind(lists.items, low, high, gone)):
-                listed = item != EMPTY and item not in excluded and _has(lists.items, low, high, item)
-                if listed and row.fits(item):
+            ranked = chain(excluded.ranked(own), excluded.ranked(ranking))
+            listed = (item for item in ranked if _has(lists.items, low, high, item))
+            for item in chain(listed, _behind(lists, low, high, gone, excluded)):
+                if row.fits(item):
                     row.put(slot, item)
                     break
     return tuple(row.items)
 
 
-def _behind(items: Sequence[int], low: int, high: int, gone: int) -> Iterator[int]:
-    """The items of a slot behind the one that left, then those before it."""
-    middle = bisect_right(items, gone, low, high)
-    for j in chain(range(middle, high), range(low, middle)):
-        yield items[j]
+def _behind(lists: Lists, low: int, high: int, gone: int, excluded: Excluded) -> Iterator[int]:
+    """The items of a slot behind the one that left, then those before it, without what is excluded."""
+    middle, ends = bisect_right(lists.items, gone, low, high), excluded.runs(lists, low, high)
+    for place, end in ((middle, high), (low, middle)):
+        while (place := ends.get(place, place)) < end:
+            yield lists.items[place]
+            place += 1
 
 
 def _has(items: Sequence[int], low: int, high: int, item: int) -> bool:

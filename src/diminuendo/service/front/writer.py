@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from diminuendo.errors import StoreUnavailable
-from diminuendo.service.store import AnswerRow, Counted, Store, VisitRow
+from diminuendo.service.store import AnswerRow, Counted, Store, VisitRow, reasons
 
 MOST_AT_ONCE = 2_000
 """Entries of one transaction."""
@@ -33,8 +33,14 @@ class Entry(NamedTuple):
 class Writer:
     """Keeps what is handed to it, in groups."""
 
-    def __init__(self, store: Store, loop: asyncio.AbstractEventLoop) -> None:
-        self._store, self._loop = store, loop
+    def __init__(
+        self,
+        store: Store,
+        loop: asyncio.AbstractEventLoop,
+        failed: Callable[[BaseException], None] = lambda error: None,
+    ) -> None:
+        """`failed`: told where an entry cannot be kept though the store is well, which is a fault of ours."""
+        self._store, self._loop, self._failed = store, loop, failed
         self._waiting: list[Entry] = []
         self._lock, self._ready, self._full = threading.Lock(), threading.Event(), threading.Event()
         self._enough, self._over = 0, False
@@ -52,7 +58,9 @@ class Writer:
             if not full:
                 self._waiting.append(Entry(answers, visits, kept))
         if full:
-            kept.set_exception(StoreUnavailable("Too many wait to be kept; try again in a moment."))
+            kept.set_exception(
+                StoreUnavailable("Too many wait to be kept; try again in a moment.", reasons.MANY_WAIT)
+            )
         elif waiting == 0:
             self._ready.set()
         elif waiting + 1 == self._enough:
@@ -94,26 +102,27 @@ class Writer:
         self._enough = len(group) or self._enough
         return group
 
-    def _kept(self, group: list[Entry]) -> list[list[Counted] | None]:
-        """For each entry what was counted; None where it could not be kept."""
+    def _kept(self, group: list[Entry]) -> list[list[Counted] | str]:
+        """For each entry what was counted; or why it could not be kept."""
         answers = [row for entry in group for row in entry.answers]
         visits = [row for entry in group for row in entry.visits]
         try:
             counted = iter(self._store.put(answers, visits))
-        except StoreUnavailable:
-            return [None] * len(group)
-        except Exception:
+        except StoreUnavailable as error:
+            return [error.why or reasons.UNLISTED] * len(group)
+        except Exception as error:
             if len(group) == 1:
-                return [None]
+                self._failed(error)
+                return [reasons.UNLISTED]
             return [self._kept([entry])[0] for entry in group]
         return [[next(counted) for _ in entry.visits] for entry in group]
 
 
-def _tell(group: list[Entry], found: list[list[Counted] | None]) -> None:
+def _tell(group: list[Entry], found: list[list[Counted] | str]) -> None:
     for entry, counted in zip(group, found, strict=True):
         if entry.kept.done():  # whoever asked has gone
             continue
-        if counted is None:
-            entry.kept.set_exception(StoreUnavailable("The store cannot be written to now."))
+        if isinstance(counted, str):
+            entry.kept.set_exception(StoreUnavailable("The store cannot be written to now.", counted))
         else:
             entry.kept.set_result(counted)

@@ -35,6 +35,8 @@ from diminuendo.service.records import Report
 STORED_WITHIN = 1.0
 """Seconds after it has arrived within which an answer is stored with the time of its arrival; later, with the time at
 which it is stored. So once a time is written down, no answer is stored any more with one that is this much earlier."""
+NO_PLACEMENT = 0
+"""The number of none: answers to it are left out, and take as long as others."""
 DAY = 86_400.0
 """Seconds: lines that no menu shows are shown at a whole one of these; operators' requests are remembered as long."""
 
@@ -228,6 +230,15 @@ class Store(Protocol):
 
     def end_request(self, key: str, reply: bytes) -> None:
         """What came of an operator's request, in place of the reply that is remembered."""
+        ...
+
+    def history(self) -> list[str]:
+        """The populations, of those that are not closed, of which something was paid for, published or handed out."""
+        ...
+
+    def adopt(self) -> list[str]:
+        """Close these populations for good, with their placements, and begin new ones of the same names, facts and
+        placements (adopt.py); the names that they are closed under. Nobody else may use the store meanwhile."""
         ...
 
     # Front ends.

@@ -12,6 +12,14 @@ STEP = 2**40
 others than those it has forgotten, and a trainer that slept meanwhile leads in none of them. A population has room for
 millions of epochs."""
 
+CLOSED = "~"
+"""Stands in the names of populations that are closed for good, and of their placements (adopt.py), and in no other."""
+
+
+def is_closed(name: str) -> bool:
+    """Whether a population or placement of that name is closed."""
+    return CLOSED in name
+
 
 class Led(NamedTuple):
     """What somebody writes as the trainer of a population, in its epoch."""
@@ -29,6 +37,7 @@ class Led(NamedTuple):
 
     def check(self, epoch: int, line: bytes | None) -> None:
         """Refuse where the last epoch is another one, or the ledger has another line, or none, in place of the last."""
+        _refuse_closed(self.population)
         if self.epoch != epoch:
             raise Superseded(
                 f"Epoch {self.epoch} of population {self.population!r} is over: the last one is {epoch}. Whoever leads "
@@ -43,9 +52,16 @@ class Led(NamedTuple):
 
 
 def next_epoch(population: str, last: int, after: int | None) -> int:
-    """The epoch of whoever leads from now on; refused where it was to be after another one than the last."""
+    """The epoch of whoever leads from now on; refused where it was to be after another one than the last, and where
+    the population is closed."""
+    _refuse_closed(population)
     if after is not None and after != last:
         raise Superseded(
             f"Population {population!r} was led in epoch {last} last, and not {after}: somebody was faster."
         )
     return last + 1 + secrets.randbelow(STEP)
+
+
+def _refuse_closed(population: str) -> None:
+    if is_closed(population):
+        raise Superseded(f"Population {population!r} is closed: nothing more is drawn or published in it.")

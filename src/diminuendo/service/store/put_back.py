@@ -1,21 +1,33 @@
-"""A store that was put back: known by when trainers were last well, which is noted beside their keys.
+"""High-water marks: whether a store is the one that this machine's trainers knew, and not an older copy of it.
 
-A copy of the store from before that has forgotten rounds that people were shown and visits that were counted, also
-where nothing was published since. To go on from it would hand them out again. What is noted is never later than what is
+How far the store has come is noted in the folder of the trainers' keys: when each trainer was last well. A store that
+does not know of that time was put back from a copy. It has forgotten rounds that users were shown, visits that were
+counted, and what was drawn; to go on from it would hand out and draw again. What is noted is never later than what is
 in the store, as long as nobody puts it back.
+
+Where the folder has no mark, and the store has a history, nobody can tell. Then another trainer of the site has to
+vouch for the store: one that is seen to beat there had a mark when it began, or has made one. If none is, the site
+does not start, unless it is told to adopt the store (adopt.py).
 """
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from urllib.parse import quote, unquote
 
-from diminuendo.errors import LedgerDamaged
+from diminuendo.errors import InvalidInput, LedgerDamaged
 from diminuendo.privacy.books.durable import replaced
-from diminuendo.service.store import Store
+from diminuendo.service.store import Beat, Store
 
-NOTE = "last-well-"
-"""Files of that name, and then the trainer's."""
+NOTE, HEAD = "last-well-", ".head"
+"""Files that begin so, and then have the trainer's name; and files that end so (trainer/keys.py)."""
+TRAINERS, FRONT_ENDS = "trainer", "front"
+"""How names of beats begin."""
+WATCHES = 10.0
+"""Seconds for which it is watched whether somebody beats who has done so as lately: no trainer is silent for longer."""
+ASKS = 0.2
 
 
 def note(folder: Path, trainer: str, at: float) -> None:
@@ -25,13 +37,85 @@ def note(folder: Path, trainer: str, at: float) -> None:
 
 def refuse_older(store: Store, folder: Path) -> None:
     """Refuse a store that does not know how long trainers of this folder were well; they may be running."""
+    if (seconds := _older_by(store, folder)) > 0:
+        raise LedgerDamaged(
+            f"The store is older than what {folder} knows of it, by {seconds:,.0f} seconds: it was put back from a "
+            "copy, and who was shown what since then is lost. Put the newest one back. If there is none, stop all of "
+            "the site and start this machine with `diminuendo serve .. --adopt`: it closes the old populations and "
+            "begins new ones."
+        )
+
+
+def refuse_unknown(store: Store, folder: Path) -> None:
+    """Refuse a store that is older, and one with a history of which this folder knows nothing, unless another trainer
+    is seen to work there; then its beat is this folder's first mark."""
+    refuse_older(store, folder)
+    if _marked(folder) or not (used := store.history()):
+        return None
+    for name, at in _beating(store, TRAINERS):
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return note(folder, name, at)
+    raise LedgerDamaged(
+        f"The store has a history (populations {', '.join(used)}), and {folder} has no high-water mark that says how "
+        f"far it had come (expected: files {NOTE}*), nor does another trainer work on it. If it was restored from a "
+        "copy, what was published since that copy would be drawn again, with other values. If this is the machine of "
+        "the site, bring that folder back. If another machine is, start that one first. Else start this machine with "
+        "`diminuendo serve .. --adopt`: it closes the old populations, whose budgets count as spent, and begins new "
+        "ones of the same names, which show the last published slates until they have published their own."
+    )
+
+
+def adopt(store: Store, folder: Path, make_keys: Callable[[], None] = lambda: None) -> list[str]:
+    """Close the populations of a store of which nobody knows how far it had come, and begin new ones; the names that
+    they are closed under. Refused where nothing is to be adopted. Killed in the midst, it is asked for again, or was
+    done."""
+    older, used = _older_by(store, folder) > 0, store.history()
+    if not older and (_marked(folder) or not used):
+        why = (
+            "this machine knows this store, as it is"
+            if _marked(folder)
+            else "nothing was published in it yet"
+        )
+        raise InvalidInput(f"There is nothing to adopt: {why}. Start without --adopt.")
+    for name, _ in _beating(store, TRAINERS, FRONT_ENDS):
+        raise InvalidInput(
+            f"{name} works on this store, so nothing is adopted. To join a site start without --adopt. To adopt a "
+            "store that was restored stop all trainers and front ends first, on all machines."
+        )
+    make_keys()  # where they are lost: users are counted anew
+    closed = store.adopt()
+    if folder.exists():
+        for path in (*folder.glob(f"{NOTE}*"), *folder.glob(f"*{HEAD}")):  # of the old populations
+            path.unlink()
+    return closed
+
+
+def _marked(folder: Path) -> bool:
+    return any(folder.glob(f"{NOTE}*")) or any(folder.glob(f"*{HEAD}"))
+
+
+def _older_by(store: Store, folder: Path) -> float:
+    """By how many seconds the store is older than the folder knows; 0: it is not."""
     found = {path.name: float(path.read_text()) for path in sorted(folder.glob(f"{NOTE}*"))}
     beats = store.beats()  # after the notes, which follow beats
-    for name, noted in found.items():
-        known, _ = beats.get(unquote(name.removeprefix(NOTE)), (0.0, ""))
-        if known < noted:
-            raise LedgerDamaged(
-                f"The store is older than what {folder} knows of it, by {noted - known:,.0f} seconds: it was put back "
-                "from a copy, and who was shown what since then is lost. Put the newest one back; or begin new "
-                "populations, with a new store, for people to come."
-            )
+    return max(
+        (at - beats.get(unquote(name.removeprefix(NOTE)), (0.0, ""))[0] for name, at in found.items()),
+        default=0,
+    )
+
+
+def _beating(store: Store, *kinds: str) -> Iterator[tuple[str, float]]:
+    """Those of these kinds that beat while they are watched, with the time of their beats. Beats that are there already
+    may be a copy's."""
+
+    def known() -> dict[str, Beat]:
+        return {name: beat for name, beat in store.beats().items() if name.startswith(kinds) and beat[1]}
+
+    before, until = known(), time.monotonic() + WATCHES
+    if all(at < store.now() - WATCHES for at, _ in before.values()):
+        return  # nobody has for as long
+    while time.monotonic() < until:
+        time.sleep(ASKS)
+        for name, (at, _) in known().items():
+            if at > before.get(name, (0.0, ""))[0]:
+                yield name, at

@@ -149,6 +149,12 @@ ALTER TABLE clock ADD COLUMN moved TEXT    -- where all of this was moved to: no
 ALTER TABLE menus ADD COLUMN at REAL NOT NULL DEFAULT 0;  -- when it was published: nobody's business but front ends'
 CREATE INDEX menus_at ON menus (at, placement, version)
 """,
+    """
+CREATE TABLE padding (                     -- written by what changes nothing else, so that it takes as long
+    size INTEGER PRIMARY KEY,
+    filler BLOB NOT NULL                   -- random
+)
+""",
 )
 """What leads from each version to the next; a file's version is the number of steps it took."""
 

@@ -27,6 +27,7 @@ from diminuendo.service.store import (
     PlacementRow,
     Publication,
     VisitRow,
+    adopt,
 )
 from diminuendo.service.store.given import AT_ONCE, arrived, check_lease, is_answer, is_number, report_of
 from diminuendo.service.store.led import Led, next_epoch
@@ -130,6 +131,15 @@ class SqliteStore:
         with self._file.writing():
             self._file.execute("UPDATE requests SET reply = ? WHERE key = ?", reply, key)
 
+    def history(self) -> list[str]:
+        """The populations, not closed, of which something was paid for, published or handed out."""
+        return self._file.run(adopt.history())
+
+    def adopt(self) -> list[str]:
+        """Close these, and begin new ones in their place."""
+        with self._file.writing() as at:
+            return self._file.run(adopt.adoption(at))
+
     # Front ends.
 
     def menus(self, placement: int, after: int = 0) -> list[MenuRow]:
@@ -197,14 +207,14 @@ class SqliteStore:
         with self._file.writing(public=False) as at:
             wanted = {row.placement for row in told}
             taken = {number: self._taken_from(number) for number in wanted}
-            self._file.execute_all(
-                "INSERT OR IGNORE INTO answers (placement, round, at, sealed) VALUES (?, ?, ?, ?)",
-                [
-                    (row.placement, row.round, arrived(row, at), row.sealed)
-                    for row in told
-                    if row.round >= taken[row.placement]
-                ],
-            )
+            for row in told:
+                if row.round < taken[row.placement] or not self._file.execute(
+                    "INSERT OR IGNORE INTO answers (placement, round, at, sealed) VALUES (?, ?, ?, ?)",
+                    *(row.placement, row.round, arrived(row, at), row.sealed),
+                ):
+                    self._file.pad(len(row.sealed))
+            if not told and not visits:
+                self._file.pad(1)
             return [self._visits.count(visit) for visit in visits]
 
     def _taken_from(self, placement: int) -> float:
@@ -220,11 +230,16 @@ class SqliteStore:
 
     def _erase(self, placement: int, rounds: Iterable[int], at: float) -> None:
         self._counter(placement)
-        self._file.execute_all(
-            "INSERT INTO answers (placement, round, at, sealed) VALUES (?, ?, ?, NULL) ON CONFLICT DO UPDATE "
-            "SET sealed = NULL, at = excluded.at WHERE sealed IS NOT NULL",
-            [(placement, number, at) for number in rounds],
-        )
+        changed = [
+            self._file.execute(
+                "INSERT INTO answers (placement, round, at, sealed) VALUES (?, ?, ?, NULL) ON CONFLICT DO UPDATE "
+                "SET sealed = NULL, at = excluded.at WHERE sealed IS NOT NULL",
+                *(placement, number, at),
+            )
+            for number in rounds
+        ]
+        if not any(changed):
+            self._file.pad(1)
 
     def erase_person(self, placement: int, person: bytes) -> None:
         """As `erase`, for the rounds of somebody who has a name."""

@@ -19,7 +19,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from diminuendo.errors import InvalidInput, StoreUnavailable, refuse_copies
-from diminuendo.service.store import DAY
+from diminuendo.service.store import DAY, reasons
+from diminuendo.service.store.adopt import Script
 from diminuendo.service.store.led import Led
 from diminuendo.service.store.schema import APPLICATION, STEPS, statements
 
@@ -35,21 +36,13 @@ SETTINGS = (
     "wal_autocheckpoint = 16384",  # pages: whoever leads does it earlier, so that nobody who answers waits for it
 )
 TIDIES = "wal_autocheckpoint = 1000"
+SMALL, PAGE = 512, 4096
+"""Bytes: what is written in place of something is rounded up to multiples, and of each size there is one row, so that
+writing it costs as much whatever was written before."""
 AGAIN = 0.0005
 """Seconds after which a process that waits until another has written asks again; SQLite's own pauses grow to 100 ms."""
 RESTS = 3.0
 """How many times as long as a large write took there is room for others before the next."""
-
-WORDS = {
-    "SQLITE_FULL": "its disk is full; make room and try again",
-    "SQLITE_BUSY": "another process has held it for too long; try again",
-    "SQLITE_READONLY": "it may not be written to; check who owns the file",
-    "SQLITE_CANTOPEN": "its file cannot be opened; check its folder",
-    "SQLITE_NOTADB": "its file is of another kind; give the store a file of its own",
-    "SQLITE_CORRUPT": "its file is damaged; restore it from a copy",
-    "SQLITE_TOOBIG": "what was to be kept has more than a billion bytes",
-}
-"""What is said of SQLite's own errors."""
 
 
 class Moved(NamedTuple):
@@ -131,15 +124,17 @@ class SqliteFile:
     def _alone(self) -> Iterator[None]:
         """No other thread uses the connection; what SQLite complains of is said in our words."""
         if os.getpid() != self._owner:
-            raise StoreUnavailable(f"{self.path} was opened before this process was forked; open it here.")
+            raise StoreUnavailable(
+                f"{self.path} was opened before this process was forked; open it here.", reasons.FORKED
+            )
         with self._lock:
             try:
                 yield
             except sqlite3.Error as error:
                 name = getattr(error, "sqlite_errorname", "") or ""
-                known = [words for code, words in WORDS.items() if name.startswith(code)]
-                words = known[0] if known else "it is closed, or its file cannot be used"
-                raise StoreUnavailable(f"The store {self.path} is not available: {words}.") from None
+                known = [words for code, words in reasons.SQLITE.items() if name.startswith(code)]
+                why = known[0] if known else reasons.CLOSED
+                raise StoreUnavailable(f"The store {self.path} is not available: {why}.", why) from None
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
@@ -163,7 +158,8 @@ class SqliteFile:
         if not there:
             raise StoreUnavailable(
                 f"The file at {self.path} is not the one that was opened: somebody has moved, replaced or deleted it. "
-                "Nothing is written any more. Stop the site, put the newest file back, and start it again."
+                "Nothing is written any more. Stop the site, put the newest file back, and start it again.",
+                reasons.REPLACED,
             )
 
     def _begin(self) -> None:
@@ -218,6 +214,26 @@ class SqliteFile:
         """One statement of a transaction; how many rows it changed."""
         return self._db.execute(statement, values).rowcount
 
+    def run(self, script: Script) -> list[str]:
+        """A script of statements for either store; what it returns."""
+        found: list[Any] | None = None
+        try:
+            while True:
+                statement, values = next(script) if found is None else script.send(found)
+                found = self.rows(statement.replace("{s}", "").replace("$", "?"), *values)
+        except StopIteration as over:
+            return list(over.value)
+
+    def pad(self, size: int) -> None:
+        """In place of a write that would have changed nothing, one of that many bytes: without any page to write a
+        commit does not sync, and how long it takes would tell that the round was answered before."""
+        step = SMALL if size <= PAGE else PAGE
+        size = step * max(1, -(-size // step))
+        self.execute(  # random, since what is equal would not be written
+            "INSERT INTO padding VALUES (?1, randomblob(?1)) ON CONFLICT DO UPDATE SET filler = excluded.filler",
+            size,
+        )
+
     def execute_all(self, statement: str, values: Iterable[tuple[Any, ...]]) -> None:
         """One statement of a transaction, again and again."""
         self._db.executemany(statement, values)
@@ -260,7 +276,9 @@ class SqliteFile:
     def _time(self, public: bool = True) -> float:
         ((kept, moved),) = self.rows("SELECT at, moved FROM clock")
         if moved is not None:
-            raise StoreUnavailable(f"The store {self.path} was moved, and nothing is written to it any more.")
+            raise StoreUnavailable(
+                f"The store {self.path} was moved, and nothing is written to it any more.", reasons.MOVED
+            )
         wall = self._wall()
         ahead = max(self._ahead, kept - wall, self._latest - wall)
         found: float = max(kept, self._latest, wall + ahead)  # the sum was rounded

@@ -23,6 +23,7 @@ class SqliteVisits:
         if not is_visit(visit) or not self._file.rows(
             "SELECT 1 FROM placements WHERE number = ?", visit.placement
         ):
+            self._file.pad(1)
             return Counted(False, visit.round)
         who = "placement = ? AND person = ?"
         found = self._file.rows(
@@ -31,6 +32,7 @@ class SqliteVisits:
         rounds, last, key = (json.loads(found[0][0]), *found[0][1:]) if found else ([], -1, b"")
         before = last if visit.key and visit.key == key else visit.round
         if before in (*rounds, last):
+            self._file.pad(1)
             return Counted(before in rounds, before)
         if counts := len(rounds) < visit.visits:
             rounds.append(visit.round)

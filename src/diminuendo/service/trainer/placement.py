@@ -240,12 +240,13 @@ class Placement:
         self._waits.append(lease)
 
     def _settle(self, at: float) -> None:
-        """Take in all rounds that are settled at that time, and then move the learner's clock to their deadlines."""
-        known = self._clock.now
+        """Take in all rounds that are settled at that time, and then move the learner's clock past their deadlines."""
+        known = 0.0
         while self._waits and self._deadline(self._waits[0]) + STORED_WITHIN <= at:
             known = max(known, self._deadline(self._waits[0]))
             self._take_in(self._waits.popleft())
-        self._settles, self._clock.now = at, known
+        # An answer at the very deadline counts, so the learner settles its round only after that moment.
+        self._settles, self._clock.now = at, max(self._clock.now, math.nextafter(known, math.inf))
 
     def _take_in(self, lease: LeaseRow) -> None:
         """All that is known of a lease whose deadline has passed: who came, and what was said in time."""

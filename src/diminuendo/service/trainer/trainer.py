@@ -19,8 +19,9 @@ from pathlib import Path
 from diminuendo.errors import LedgerDamaged, StoreUnavailable, Superseded
 from diminuendo.learners.base.kept.engines import Engine
 from diminuendo.randomness.coins import Coins
-from diminuendo.service.log import Log
+from diminuendo.service.log import Log, StoreWatch
 from diminuendo.service.store import NO_BEAT, PlacementRow, Store, put_back
+from diminuendo.service.store.led import is_closed
 from diminuendo.service.trainer.agenda import Agenda
 from diminuendo.service.trainer.halves import read_masters
 from diminuendo.service.trainer.placement import Marks, NoMarks, Placement
@@ -61,7 +62,7 @@ class Trainer:
         name; drawn, unless given. `listens`: seconds from when it leads until it pays for anything. `coins`: for tests.
         `engine`: where people are kept whom learners keep; without, here."""
         self._last = store.beats().get(name, NO_BEAT)  # under its name: it beats on top of that alone
-        put_back.refuse_older(store, Path(keys))
+        put_back.refuse_unknown(store, Path(keys))
         self._note = f"{WELL} {instance or secrets.token_hex(4)}"
         self._aside, self._says = False, threading.Lock()
         self.name, self._store, self._folder, self._log = name, store, Path(keys), log or Log()
@@ -80,6 +81,10 @@ class Trainer:
         self._beat, self._looked, self._written, self._older = 0.0, 0.0, 0.0, False
         self._notes: dict[str, tuple[float, str]] = {}  # everybody's, when it looked last
         self._pause = listens
+        self._watch = StoreWatch(self._log, trainer=name)
+        for each in store.populations():
+            if is_closed(each):
+                self._log.say("closed", trainer=name, population=each)
 
     def __repr__(self) -> str:
         return f"<Trainer {self.name} of {', '.join(self.led)}>"
@@ -98,8 +103,12 @@ class Trainer:
         """Until `go_on` says no. Where the store is away, it is asked again."""
         with self._beating():
             while go_on():
-                with suppress(StoreUnavailable):
+                try:
                     self.step()
+                except StoreUnavailable as error:
+                    self._watch.failed("step", error)
+                else:
+                    self._watch.well("step")
                 time.sleep(poll)
         self.leave()
 
@@ -110,8 +119,12 @@ class Trainer:
 
         def beat() -> None:
             while not over.wait(BEAT):
-                with suppress(StoreUnavailable):
+                try:
                     self._say_well()
+                except StoreUnavailable as error:
+                    self._watch.failed("beat", error)
+                else:
+                    self._watch.well("beat")
 
         thread = threading.Thread(target=beat, name="beat", daemon=True)
         thread.start()
@@ -224,8 +237,10 @@ class Trainer:
                 self._aside, self._before, self._looked = False, None, 0.0
                 self._log.say("name free", trainer=self.name)
             self._last, self._beat = (at, self._note), at
-            with suppress(OSError):  # no room for it: then an earlier time is noted, and it is tried again
+            try:
                 put_back.note(self._folder, self.name, at)
+            except OSError as error:  # no room for it: then an earlier time is noted, and it is tried again
+                self._log.seldom(error, trainer=self.name)
 
     def _hear(self) -> None:
         """Who beat last under its name, and whether the store has forgotten a later time."""
@@ -259,7 +274,7 @@ class Trainer:
             if epoch == self._before.get(name) or epoch > self._tried.get(name, epoch)
         ]
         shares = self._sharing.look(
-            self._store.populations(), leaders, self._notes,
+            [name for name in self._store.populations() if not is_closed(name)], leaders, self._notes,
             {name: each.epoch for name, each in self.led.items()}, gone, now,
         )  # fmt: skip
         for name in shares.give:

@@ -136,7 +136,7 @@ def _draw_regret(axes: Axes, found: Curves) -> None:
     means, ends = _draw(
         axes, at[first:], {name: (mean[first:], half[first:]) for name, (mean, half) in lost.items()}
     )
-    axes.set(xlabel="people so far", title="regret so far, in people's payoffs")
+    axes.set(xlabel="people so far", title="regret to greedy so far, in people's payoffs")
     if logarithmic:
         lowest = max(float(means[means > 0].min()), float(means.max()) / DECADES)
         axes.set(xscale="log", yscale="log", xlim=(at[first], at[-1]), ylim=(lowest / 1.5, 1.5 * means.max()))

@@ -76,12 +76,12 @@ def _over_time(simulation: Simulation) -> DrawnPlate:
     runs = simulation.by_learner(simulation.middle_epsilon).items()
     final = ", ".join(f"{name} {np.mean([run.mean_payoff for run in group]):.3f}" for name, group in runs)
     lost = ", ".join(
-        f"{name} {np.mean([run.regret * run.rounds for run in group]):,.0f}" for name, group in runs
+        f"{name} {np.mean([run.regret_to_greedy * run.rounds for run in group]):,.0f}" for name, group in runs
     )
     greedy = simulation.benchmarks.greedy.value
     caption = (
-        f"{about(simulation)} Greedy in hindsight shows one slate to everybody and knew all people beforehand. Regret: "
-        "what greedy earns in as many rounds, minus what was earned."
+        f"{about(simulation)} Greedy in hindsight shows one slate to everybody and knew all people beforehand. "
+        "Regret to greedy: what greedy earns in as many rounds, minus what was earned."
     )
     seen = f"Payoff per person against people so far. At the end: {final}; greedy {greedy:.3f}."
     seen_lost = f"Regret to hindsight greedy against people so far. At the end: {lost}."

@@ -27,7 +27,7 @@ from diminuendo.simulate.report.text import (
     table_rows,
 )
 from diminuendo.simulate.result import Result, Simulation
-from diminuendo.simulate.table import comers, main_learner, rules_said
+from diminuendo.simulate.table import comers, health_said, main_learner, rules_said
 from diminuendo.streams.builtin import BUILTIN
 
 CAME_BACK = {
@@ -78,7 +78,7 @@ def section(simulation: Simulation, plates: Iterable[Plate], anchor: str, *, alo
         f'<section id="{anchor}"><{level}>{escaped(heading(simulation))}</{level}>'
         f"<p>{escaped(lead(simulation))}</p>{was_read(simulation)}{answer(simulation)}{notice}{day}"
         f"{promises(simulation)}{contexts_section(simulation)}{''.join(figures.values())}"
-        f"<h3>The numbers</h3>{numbers}</section>"
+        f"<h3>The numbers</h3>{numbers}{of_health(simulation)}</section>"
     )
 
 
@@ -111,6 +111,12 @@ def lead(simulation: Simulation) -> str:
             else ""
         )
     )
+
+
+def of_health(simulation: Simulation) -> str:
+    """Whether published rewards show that anybody answered in time; nothing where no learner publishes any."""
+    said = health_said(simulation)
+    return f'<p class="soft">{escaped(said)}</p>' if said else ""
 
 
 def was_read(simulation: Simulation) -> str:

@@ -42,7 +42,7 @@ COLUMNS = (
     "± 95 %",
     "of greedy",
     "worst run",
-    "regret",
+    "regret to greedy",
     "people/s",
 )
 
@@ -101,7 +101,7 @@ def table_rows(simulation: Simulation) -> Iterator[list[str]]:
             "nothing" if first.epsilon is None else upwards(first.epsilon),
             "" if first.delta is None else upwards_short(first.delta),
             *earned(runs, reference),
-            f"{np.mean([run.regret for run in runs]):.4f}",
+            f"{np.mean([run.regret_to_greedy for run in runs]):.4f}",
             f"{speed(runs):,.0f}",
         ]
 

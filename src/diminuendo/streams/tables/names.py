@@ -51,6 +51,7 @@ SUBJECTS = {
         "visit",
     ),
     "value": ("value", "rating", "stars", "score"),
+    "quantity": ("quantity", "qty"),
 }
 """Words for each, the likeliest first."""
 HAPPENED = (
@@ -71,7 +72,7 @@ TIMES = ("at", "time", "timestamp", "datetime", "date", "ts", "on", "day")
 def _forms() -> Iterator[tuple[str, str]]:
     """(role, name) of all that is guessed, the likeliest first."""
     for role, subjects in SUBJECTS.items():
-        endings = NUMBERS if role != "value" else ("",)
+        endings = ("",) if role in ("value", "quantity") else NUMBERS
         yield from ((role, subject + ending) for subject in subjects for ending in endings)
         if role in ("person", "item"):
             yield from ((role, subject + ending) for subject in subjects for ending in LABELS)
@@ -92,12 +93,14 @@ class Roles(NamedTuple):
     value: str | None
     time: str | None
     order: str | None
+    quantity: str | None
+    """How many were bought, where there is no value: rows with less than one are no wishes."""
     guessed: bool
     """Whether person, item or value were guessed."""
 
     def all(self) -> list[str]:
         """Their names, each once."""
-        return [name for name in self[:5] if isinstance(name, str)]
+        return [name for name in self[:6] if isinstance(name, str)]
 
 
 def tidied(header: Iterable[str]) -> list[str]:
@@ -168,6 +171,7 @@ def roles(read_as: ReadAs, header: Sequence[str], file: str) -> Roles:
         value,
         None if time in taken else time,
         None if order in taken else order,
+        likely.get("quantity") if value is None else None,
         guessed,
     )
 

@@ -24,10 +24,16 @@ EARLIEST = 10**8
 """Seconds of 1973. No smaller number is taken for seconds: it is an hour, a step, or a date such as 20240501."""
 HOURS, MONTHS = 24, 12
 WRITTEN = re.compile(
-    r"(?P<first>\d{1,2})(?P<mark>[./])(?P<second>\d{1,2})(?P=mark)(?P<year>\d{4})"
-    r"( (?P<clock>\d{1,2}:\d\d)(?P<seconds>:\d\d)?)?$"
+    r"(?P<first>\d{1,2})(?P<mark>[./])(?P<second>\d{1,2})(?P=mark)(?P<year>\d{4}|\d\d)(?P<clock>,? .*)?$"
 )
-"""Dates with the year at their end, as 1.5.2024 17:30 or 5/1/2024."""
+"""Dates with the year at their end, as 1.5.2024 17:30 or 5/1/24."""
+CLOCK = re.compile(
+    r"(?P<date>.*\d),?[ T](?P<hour>1[0-2]|0?[1-9]):(?P<rest>[0-5]\d(:[0-5]\d)?) ?(?P<half>[ap])\.?m\.?$",
+    re.IGNORECASE,
+)
+"""A time of day with AM or PM, as 5:30 PM."""
+CENTURY = 69
+"""Years of two digits from here on are of 1969 to 1999, the others of 2000 to 2068, as in POSIX."""
 EXPECTED = "Expected times as 2024-05-01 17:30:00, or seconds since 1970."
 
 
@@ -116,13 +122,21 @@ def _day_first(words: Sequence[str]) -> bool | None:
 
 def _moment(word: str, day_first: bool | None) -> datetime | None:
     """A time as it is written; without a zone it is taken for UTC. With points the day comes first."""
+    if half := CLOCK.match(word):
+        hour = int(half["hour"]) % 12 + (12 if half["half"] in "pP" else 0)
+        word = f"{half['date']} {hour:02}:{half['rest']}"
     if found := WRITTEN.match(word):
         turned = True if found["mark"] == "." else day_first
         if turned is None:
             return None
         day, month = (found["first"], found["second"]) if turned else (found["second"], found["first"])
-        clock = f" {found['clock']:0>5}{found['seconds'] or ''}" if found["clock"] else ""
-        word = f"{found['year']}-{month:0>2}-{day:0>2}{clock}"
+        year = int(found["year"])
+        if len(found["year"]) == 2:
+            year += 1900 if year >= CENTURY else 2000
+        clock = (found["clock"] or "").lstrip(", ")
+        word = f"{year}-{month:0>2}-{day:0>2}" + (
+            f" {clock:0>{len(clock) + (clock[1:2] == ':')}}" if clock else ""
+        )
     try:
         found_time = datetime.fromisoformat(word.removesuffix(" UTC"))
     except ValueError:

@@ -44,13 +44,8 @@ def deviation_for(cost: Fraction, shift: int) -> float:
     return found
 
 
-def partition(name: str, schedule: Schedule, ledger: Ledger | None = None) -> str:
-    """How a ledger calls the batches of a schedule. Those of another one have other people in them: they add up.
-
-    Where people were charged for under the bare name, as ledgers did that are older than this, it stays.
-    """
-    if ledger is not None and ledger.has_partition(name):
-        return name
+def partition(name: str, schedule: Schedule) -> str:
+    """How a ledger calls the batches of a schedule. Those of another one have other people in them: they add up."""
     return f"{name} {hashlib.sha256(repr(schedule.ends).encode()).hexdigest()[:16]}"
 
 

@@ -24,9 +24,6 @@ def _row(number: int) -> str:
     return f"row{number:04d}"
 
 
-FIRST_ROW = _row(0)
-
-
 class _Begun(NamedTuple):
     """A row that is not published yet, or is and was not counted: it is asked for again as it was."""
 

@@ -118,7 +118,7 @@ class RunningChains:
         )  # weights of items for people of a batch
         self.arrays = (self._sums, self._keys, self._within, self._open, *counts, self._units, self._focus)
         ledger.hold(name)
-        self._partition = partition(name, schedule, ledger)
+        self._partition = partition(name, schedule)
 
     def __repr__(self) -> str:
         return f"<RunningChains, {self.n_items} items, batch {self.open_batch} open>"
@@ -299,13 +299,6 @@ class RunningChains:
         """What people of each batch pay: for singles, and for all rows and the rest together."""
         often = (self._often * self._within[0])[: number + 1]
         return release_cost(often, squared_shifts(self.n_items, self.clip), sigmas, self._partition)
-
-    def count_units(self, people: Floats, since: Ints) -> None:
-        """After a snapshot without units, of before there was a focus; `people`: how many answer in each batch."""
-        if not self._units.any():
-            often = self._often * people
-            for batch in range(self.open_batch):
-                self._units += np.outer(self._within[:, batch] * often[batch], since <= batch)
 
     def _could_be(self, batch: int, sums: Ints) -> bool:
         """Whether these can be the sums of a later batch."""

@@ -122,7 +122,7 @@ class RunningByType:
         self._asked: dict[int, AskedByType] = {}
         self._nothing = asked_by_type(np.full((self.n_types, longest), NO_ITEM, dtype=np.int64), n_items)
         ledger.hold(name)
-        self._partition = partition(name, schedule, ledger)
+        self._partition = partition(name, schedule)
 
     def __repr__(self) -> str:
         return f"<RunningByType, {self.n_types} types, {self.n_items} items, batch {self.open_batch} open>"

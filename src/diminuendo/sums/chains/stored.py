@@ -3,11 +3,11 @@ r"""People who are kept, and asked again at every release, with weights.
 A batch of people may enter many releases, if the squares of its weights are accounted for: release b multiplies the
 people of batch j by a whole number W_bj, and each batch pays for itself (`NormalColumns` events; the ledger refuses the
 release that would take any batch over the budget). Weights in proportion to t_j / t_b let everybody be asked again at
-every release at a bounded price, and averages over releases then lose nothing however many there are (`power_weights`).
+every release at a bounded price, and averages over releases then lose nothing however many there are.
 
 Guarantee  that of the ledger's budget, counted as zcdp or as continuous-gaussian: docs/maths/sums.md, Theorems S4
            and S6. A release is charged before its first noise is drawn.
-Assumes    one `add` per person-round, its batch the one open when her slate was chosen; it may come late.
+Assumes    one entry per person-round, its batch the one open when her slate was chosen; it may come late.
 Excludes   timing, and the memory of the process, which holds what people said.
 """
 
@@ -21,12 +21,9 @@ from numpy.typing import NDArray
 
 from diminuendo import _validate
 from diminuendo.errors import InvalidInput, refuse_copies
-from diminuendo.privacy import calibrate
-from diminuendo.privacy.events import ContinuousGaussian, Gaussian
 from diminuendo.privacy.ledger import Ledger, Paid
 from diminuendo.randomness.words import SecretRandomness
 from diminuendo.sums import snapshots
-from diminuendo.sums.batch import csr_rows
 from diminuendo.sums.chains.around import AroundRelease, checked_slate
 from diminuendo.sums.chains.cells import (
     CellRelease,
@@ -49,9 +46,9 @@ from diminuendo.sums.chains.focus import FULL, Focus, checked_focus
 from diminuendo.sums.chains.people.answers import Group
 from diminuendo.sums.chains.people.entries import Entries
 from diminuendo.sums.chains.people.frozen import AskedPeople, FrozenPeople
-from diminuendo.sums.chains.release import FIRST_ROW, ChainRelease
+from diminuendo.sums.chains.release import ChainRelease
 from diminuendo.sums.chains.weights import UNIT
-from diminuendo.sums.clip import Clip, gains_row, rising
+from diminuendo.sums.clip import Clip, rising
 from diminuendo.sums.private_sum import ROOM
 from diminuendo.sums.schedule import Schedule
 from diminuendo.types import Floats, Ints
@@ -91,74 +88,13 @@ class StoredPeople:
         """What is known of people of each type; none without contexts."""
         self.n_types = len(self.columns[0].of_type) if self.columns else 1
         ledger.hold(name)
-        self._partition = partition(name, schedule, ledger)
+        self._partition = partition(name, schedule)
         self._added = 0
         self.entries = Entries(self.n_items, self.n_types, self.clip.ceiling)
         """Everybody who is stored here."""
 
     def __repr__(self) -> str:
         return f"<StoredPeople, {self.n_items} items>"
-
-    def add(self, values: Any, indices: Any = None, *, batch: int, kind: int = 0) -> None:
-        """One person: what each item is worth to her by itself. May come late, but counts for its own batch.
-
-        `kind`: her type, as it was when her slate was chosen.
-        """
-        row, places = gains_row(values, indices, self.n_items)
-        kind = _validate.whole(kind, 0, self.n_types - 1, "type")
-        self.admit(1, batch)
-        self.entries.add(places, row.copy(), int(batch), kind)
-
-    def add_rows(self, rows: Any, *, batch: int, kinds: Ints | None = None) -> None:
-        """Many people of one batch at once: one per row of a scipy CSR matrix; `kinds`: their types."""
-        starts, places, values = csr_rows(rows, self.n_items)
-        people = len(starts) - 1
-        types = np.zeros(people, dtype=np.int64) if kinds is None else np.asarray(kinds)
-        if types.shape != (people,) or ((types < 0) | (types >= self.n_types)).any():
-            raise InvalidInput(f"Types are from 0 to {self.n_types - 1}, one for each of {people} people.")
-        self.admit(people, batch)
-        self.entries.add_rows(starts, places, values, int(batch), types)
-
-    def forget(self, before: int) -> None:
-        """Drop everybody of batches before that one. What they paid for is not given back."""
-        self.entries.put_together()
-        self.entries.keep_only(self.entries.batches.array >= before)
-
-    def keep_only(self, stays: NDArray[np.bool_]) -> None:
-        """Drop the others. What they paid for is not given back, nor may somebody else come in their place."""
-        self.entries.keep_only(stays)
-
-    def sigmas(
-        self, weights: Ints, cost: Gaussian | ContinuousGaussian, singles: float = 0.5
-    ) -> tuple[float, float]:
-        """Deviations of noise on singles and on rows with which all releases of a plan cost at most `cost` together.
-
-        `weights`: (releases, batches), as from `power_weights`. `singles`: the share of the cost that they get.
-        """
-        if not 0 < _validate.positive_float(singles, "singles") < 1:
-            raise InvalidInput(f"singles must be a share between 0 and 1; got {singles}.")
-        square = max(int(total) for total in (np.asarray(weights).astype(object) ** 2).sum(axis=0))
-        shares = (singles, 1 - singles)
-        rho = cost.rho if isinstance(cost, Gaussian) else cost.mu**2 / 2
-        one, other = (
-            calibrate.gaussian_sigma(rho * share * (1 - 2.0**-48), squared * square)
-            for share, squared in zip(shares, squared_shifts(self.n_items, self.clip), strict=True)
-        )
-        return one, other
-
-    def release(
-        self, number: int, weights: Sequence[int] | Ints, sigmas: tuple[float, float]
-    ) -> ChainRelease:
-        """Begin release `number`: people of batch j enter with weights[j]. Charged here, before anything is drawn.
-
-        After a crash, the same number with the same weights goes on with what was drawn before.
-        """
-        whole = _checked_weights(weights)
-        paid = self._bought(number, whole, sigmas, "a chain over")
-        if paid.has("focus"):
-            raise InvalidInput(f"Release {number} was begun with a focus; go on with `focused`.")
-        factors = np.ones(self.n_items)
-        return ChainRelease(self.stored(whole, factors), paid, sigmas, factors)
 
     def focused(
         self,
@@ -169,16 +105,14 @@ class StoredPeople:
         secret: SecretRandomness,
         asked: Asked | None = None,
     ) -> ChainRelease:
-        """As `release`, and at the same price, with a focus, by which the cost is shared out too.
+        """Begin release `number`: people of batch j enter with weights[j]. Charged here, before anything is drawn.
 
-        The focus is kept with the release: after a crash it is the one that was kept, whatever is given.
+        `sigmas` are the deviations of the plan, on singles and on rows; the focus shares their cost out anew. The focus
+        is kept with the release: after a crash the same number and weights go on with it, and with what was drawn
+        before, whatever focus is given then.
         """
         whole, focus = _checked_weights(weights), checked_focus(focus, self.n_items)
         paid = self._bought(number, whole, sigmas, "a chain over")
-        begun = any(paid.has(part) for part in ("singles", FIRST_ROW, "rest"))
-        if begun and not paid.has("focus"):  # without one, as by a version that had none
-            factors = np.ones(self.n_items)
-            return ChainRelease((asked or self.stored)(whole, factors), paid, sigmas, factors)
         kept = focus.kept(paid, secret)
         split = split_deviations(squared_shifts(self.n_items, self.clip), sigmas, kept.share)
         return ChainRelease((asked or self.stored)(whole, kept.factors), paid, split, kept.factors)
@@ -270,32 +204,17 @@ class StoredPeople:
         """Everybody who is stored now; people of batches that have no weight yet are not asked."""
         return FrozenPeople(map(Group, self.entries.answers(weights)), self.clip, factors)
 
-    def __len__(self) -> int:
-        """How many are stored: as private as whether somebody answered."""
-        return len(self.entries)
-
-    def snapshot(self, only: NDArray[np.bool_] | None = None) -> bytes:
-        """Everybody who is stored, or some of them. As private as what people said."""
-        return self.packed(self.entries.arrays(only))
-
     def packed(self, arrays: Sequence[NDArray[Any]]) -> bytes:
         """These people, wherever they are stored (see `Entries.arrays`), for a snapshot."""
         batches, types, *rest = arrays
         known = [types] if self.columns else []
         return snapshots.packed(self._facts(), [np.array([self._added]), batches, *rest, *known])
 
-    def restore(self, snapshot: bytes) -> None:
-        """Go on from a snapshot of people that were stored under the same arguments."""
-        self.entries.fill(self.unpacked(snapshot))
-
     def unpacked(self, snapshot: bytes) -> list[NDArray[Any]]:
         """The people of a snapshot, who count as added here; refuses those who could not have been."""
         added, batches, *found = snapshots.read(snapshot, self._facts())
-        types = found.pop() if self.columns and len(found) > 3 else np.zeros(len(batches), dtype=np.int64)
-        *scales, starts, items, values = found
-        if scales and len(scales[0]) == len(batches) == len(starts) - 1:
-            # Formats before 4 held ticks, and by what each person's values had been multiplied.
-            values = values / np.maximum(np.repeat(scales[0], np.diff(starts)), 1.0)
+        types = found.pop() if self.columns else np.zeros(len(batches), dtype=np.int64)
+        starts, items, values = found
         sound = (
             all(part.ndim == 1 for part in (added, batches, starts, items, values))
             and types.shape == batches.shape

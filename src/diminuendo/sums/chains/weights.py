@@ -1,6 +1,6 @@
 r"""Weights t_j / t_b of people who are asked again at every release, stored or added up; averages over releases.
 
-A weight that falls with every release needs people to be stored (`power_weights`). But t_j / t_b is h_j g_b with h_j in
+A weight that falls with every release needs people to be stored (stored.py). But t_j / t_b is h_j g_b with h_j in
 proportion to t_j and g_b = 1 / t_b: so in running sums people of batch j are added h_j times, once and for all, and
 instead of multiplying the sum by g_b its noise is divided by it (docs/maths/overlap.md, Theorem O2).
 
@@ -15,7 +15,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from diminuendo import _validate
 from diminuendo.errors import InvalidInput
 from diminuendo.sums.clip import Clip
 from diminuendo.sums.private_sum import ROOM
@@ -24,25 +23,6 @@ from diminuendo.types import Floats, Ints
 
 UNIT = 4096
 """The whole number that stands for a weight of 1."""
-
-
-def power_weights(schedule: Schedule) -> Ints:
-    """(releases, batches): the weights of batches in releases, t_j / t_b, squares adding up to UNIT^2 a batch."""
-    ends = np.array(schedule.ends, dtype=np.float64)
-    weights = np.tril(ends[None, :] / ends[:, None])
-    weights /= np.sqrt((weights**2).sum(axis=0))
-    return np.floor(UNIT * weights).astype(np.int64)
-
-
-def gls(rates: Sequence[Floats], deviations: Sequence[float]) -> tuple[Floats, float]:
-    """The average of independent measurements of one thing, each counting by its precision; and its deviation."""
-    spread = np.array([_validate.positive_float(deviation, "deviation") for deviation in deviations])
-    found = np.asarray(rates, dtype=np.float64)
-    if len(found) != len(spread) or len(found) == 0:
-        raise InvalidInput(f"Expected a deviation for each of {len(found)} measurements; got {len(spread)}.")
-    precision = spread**-2
-    mean = np.tensordot(precision, found, axes=1) / precision.sum()
-    return mean, float(precision.sum() ** -0.5)
 
 
 LEAST = 256

@@ -5,9 +5,8 @@ from __future__ import annotations
 from diminuendo.sums.strategies.base import Independent, Strategy
 from diminuendo.sums.strategies.blt import Blt
 from diminuendo.sums.strategies.toeplitz import SqrtToeplitz
-from diminuendo.sums.strategies.tree import Tree
 
 STRATEGIES: dict[str, type[Strategy]] = {
-    strategy.name: strategy for strategy in (Independent, Tree, SqrtToeplitz, Blt)
+    strategy.name: strategy for strategy in (Independent, SqrtToeplitz, Blt)
 }
 """Every strategy by the name users type."""

@@ -1,14 +1,13 @@
 """People who are kept in one place: what items are worth to each of them by itself, and herself, in step.
 
 What is worth to her by itself is clipped at each release and bounds all that is published about her
-(sums/chains/entries.py); she herself, a row of a table or a function, can be asked what items add after others
+(sums/chains/people/entries.py); she herself, a row of a table or a function, can be asked what items add after others
 (stored_objectives.py). Where her row says both, it is kept once.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -63,7 +62,7 @@ class Kept:
         self._n_items, self._clip, self._parts = n_items, clip, parts
         self.entries, self.people = entries, StoredObjectives(n_items)
         self._seen: Table = None  # the last table that was looked at
-        self._pool = ThreadPoolExecutor(threads) if threads > 1 else None
+        self._threads = threads
 
     def __repr__(self) -> str:
         return f"<Kept, {self._n_items} items>"
@@ -131,7 +130,7 @@ class Kept:
     def begin(self, weights: Ints, factors: Floats) -> AskedPeople:
         """The people of a release as they are now, with the weights of their batches; `factors`: of items."""
         parts = self.frozen(weights, factors, self._parts)
-        return parts[0] if len(parts) == 1 else PartedPeople(parts, self._pool)
+        return parts[0] if len(parts) == 1 else PartedPeople(parts, self._threads)
 
     def frozen(self, weights: Ints, factors: Floats, parts: int = 1) -> list[FrozenPeople]:
         """Everybody as they are now, in `parts` of about the same size."""

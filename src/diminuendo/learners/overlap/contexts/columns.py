@@ -16,7 +16,6 @@ from typing import NamedTuple
 import numpy as np
 
 from diminuendo._numba import kernel
-from diminuendo._snapshots import MOST_DEVIATIONS
 from diminuendo.learners.overlap.belief import Belief
 from diminuendo.learners.overlap.contexts.shrink import N_CASES, Cells, begin_common, believed, fit
 from diminuendo.learners.overlap.running_means import Measured
@@ -154,16 +153,14 @@ class ColumnMeans:
 
     def sound(self) -> bool:
         """Whether these numbers, as read from a snapshot, can have come about."""
-        with np.errstate(invalid="ignore"):
-            far = self._precisions + MOST_DEVIATIONS * np.sqrt(self._precisions)
-            return bool(
-                (self._precisions >= 0).all()
-                and (np.abs(self._sums) <= far).all()
-                and self._shares[-1] >= 0
-                and (self.common > 0).all()
-                and len(self.common) == N_CASES
-                and 0 <= self._evidence[0] <= 1
-            )
+        return bool(
+            (self._precisions >= 0).all()
+            and all(np.isfinite(part).all() for part in (self._precisions, self._sums, self._shares))
+            and self._shares[-1] >= 0
+            and (self.common > 0).all()
+            and len(self.common) == N_CASES
+            and 0 <= self._evidence[0] <= 1
+        )
 
 
 @kernel

@@ -28,6 +28,7 @@ from diminuendo.learners.slates.blocks import (
     numbers_per_slate,
     sensitivity_of,
 )
+from diminuendo.learners.slates.contexts.coming import Coming
 from diminuendo.learners.slates.menu import remaining_same
 from diminuendo.learners.slates.questions import Questions
 from diminuendo.sums.private_counts import Counts
@@ -179,6 +180,16 @@ class OpenGroupBlock:
         many = len(self.plan.block.sizes)
         lost = np.bincount(self.plan.deck[silent - self.first], minlength=many)
         return np.asarray(np.bincount(self.plan.deck, minlength=many) - lost)
+
+    def expected(self, silent: Ints, coming: Coming, people: Ints) -> Floats:
+        """How many people of the group each slate has, whose answers count: as counted, in `people`, when they came.
+
+        Where contexts are private, as many as its rounds and what was published before say.
+        """
+        if not coming.private:
+            return np.asarray(people.reshape(len(self.plan.told), -1).sum(axis=1), dtype=np.float64)
+        share = float(coming.shares()[self.plan.parts != NOT_HERE].sum())
+        return np.asarray(self.rounds_of(silent) * share, dtype=np.float64)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """For a snapshot. The names are those of a format."""

@@ -149,10 +149,11 @@ class Group:
 
     def add(
         self, opened: OpenGroupBlock, published: list[Floats], people: Floats, unsure: Floats, noisy: Floats
-    ) -> None:
+    ) -> bool:
         """A block was published: for each slate (parts, numbers) and, alike, how many people that is about.
 
         `unsure`: the variance of these numbers of people; `noisy`: the scale of the noise of each slate's numbers.
+        Whether so much less was published that all is forgotten.
         """
         plan, block = opened.plan, opened.plan.block
         whole = block._replace(sizes=np.rint(people.sum(axis=1)).astype(np.int64))
@@ -163,8 +164,10 @@ class Group:
         ]
         for row in np.flatnonzero(plan.told).tolist():
             self._compare(plan, row, published[row], people[row], unsure[row], float(noisy[row]))
-        if self.planner.add(whole, together, self.people, opened.leading, spread):
+        drifted = bool(self.planner.add(whole, together, self.people, opened.leading, spread))
+        if drifted:
             self._evidence[:] = 0
+        return drifted
 
     def _compare(
         self, plan: GroupBlock, row: int, numbers: Floats, people: Floats, unsure: Floats, scale: float

@@ -25,6 +25,7 @@ from diminuendo.errors import InvalidInput
 from diminuendo.learners.base.frame import Frame
 from diminuendo.learners.base.menu import Chooser
 from diminuendo.learners.base.policy import MenuPolicy
+from diminuendo.learners.health import Signal
 from diminuendo.learners.slates.builder import SlateBuilder
 from diminuendo.learners.slates.contexts.blocks import (
     HIDDEN,
@@ -37,10 +38,10 @@ from diminuendo.learners.slates.contexts.coming import Coming
 from diminuendo.learners.slates.contexts.groups import Group
 from diminuendo.learners.slates.contexts.menu import SlatesByGroup
 from diminuendo.learners.slates.contexts.understood import understood
-from diminuendo.learners.slates.planner import SlatePlanner, nobody_leads
+from diminuendo.learners.slates.planner import NO_LEADER, SlatePlanner, nobody_leads
 from diminuendo.learners.slates.questions import KnownBeforehand, Noise, Questions
-from diminuendo.privacy.accountants import ACCOUNTANTS
-from diminuendo.privacy.budget import Budget, Guarantee, no_privacy
+from diminuendo.learners.slates.rewards import new_signal, take_stock
+from diminuendo.privacy.budget import Budget
 from diminuendo.privacy.events import Laplace
 from diminuendo.streams.people import People
 from diminuendo.sums.private_counts import Counts
@@ -54,6 +55,7 @@ class GroupedSlatePolicy(MenuPolicy):
     """Plans blocks for groups, deals their decks, and publishes what people said; `asked` is what was asked for."""
 
     purpose, elsewhere = "one question to each person", True
+    signal: Signal
 
     def __init__(
         self, frame: Frame, asked: Budget, counts: Counts, questions: Questions, known: KnownBeforehand
@@ -63,10 +65,12 @@ class GroupedSlatePolicy(MenuPolicy):
         self.frame, self.reader = frame, questions.reader
         self.budget = asked if counts.noisy else None
         self._epsilon, self._horizon, self._private = asked.epsilon, frame.horizon, frame.contexts.private
+        self.proof = "docs/maths/contexts-counts.md, Theorem " + ("B4" if self._private else "B3")
         self._counts, self._questions, self._builder = counts, questions, SlateBuilder(known.items)
         self.items, self._known = known.items, known
         self.coming = Coming(frame.contexts)
         self.groups = [Group(self._planner(hidden=False), self._private)]
+        self.signal = new_signal(self.groups[0].planner, known.horizon)
         self.group_of: Ints = np.zeros(self.coming.n_segments, dtype=np.int64)
         """The group of each segment."""
         self._blocks: list[OpenGroupBlock] = []  # each has its lot of cells, in the same order
@@ -97,17 +101,6 @@ class GroupedSlatePolicy(MenuPolicy):
     def events(self) -> Laplace | None:
         """What the whole run costs one round: as much as one block, for none is in two."""
         return self._counts.event if self._counts.noisy else None
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """What is proved for the whole run: nothing, where counts are published as they are."""
-        frame = self.frame
-        if self.budget is None:
-            return no_privacy(frame.coins.secure)
-        found = ACCOUNTANTS["pure"].epsilon(self._counts.event, 0.0, frame.visits)
-        epsilon = min(found, self.budget.epsilon)
-        proof = "docs/maths/contexts-counts.md, Theorem " + ("B4" if self._private else "B3")
-        return Guarantee(epsilon, 0.0, str(frame.unit), proof, frame.coins.secure, view=frame.unit.view)
 
     # Public: the decks of all groups.
 
@@ -225,9 +218,16 @@ class GroupedSlatePolicy(MenuPolicy):
         noisy = [
             self._scale(each) if self._counts.noisy else 0.0 for each in plan.sensitivity[plan.starts[:-1]]
         ]
-        group.add(
-            opened, *understood(opened, plan.split(published), people, np.array(noisy), self.coming, frame)
-        )
+        answers = opened.expected(frame.silent_rounds(opened.first, opened.end), self.coming, people)
+        found = understood(opened, plan.split(published), people, np.array(noisy), self.coming, frame)
+        drifted = group.add(opened, *found)
+        total, many = float(sum(each.sum() for each in found[0])), round(float(answers.sum()))
+        # A group that was split off begins with random slates, and nothing leads there.
+        take_stock(
+            self.signal, self._counts, frame, opened.first, plan.block.questions,
+            frame.patience.answering * answers, total, many, often=plan.often, hidden=plan.hidden, drifted=drifted,
+            at_random=len(self.groups) > 1 and bool(opened.leading[0] == NO_LEADER),
+        )  # fmt: skip
         with frame.guard.answers, frame.guard.lock:
             self._counts.forget(place)
             del self._blocks[place]
@@ -372,7 +372,8 @@ class GroupedSlatePolicy(MenuPolicy):
         """The open blocks and their cells, who came, the groups, and what was learned about each."""
         if self._published is not None:
             raise InvalidInput("A release is under way; call choose() again before a snapshot.")
-        found = {"group_of": self.group_of, **self.coming.arrays(), **self.items.changed()}
+        found = {"group_of": self.group_of, "health": self.signal.array}
+        found |= {**self.coming.arrays(), **self.items.changed()}
         found |= {f"counts.{name}": part for name, part in self._counts.arrays().items()}
         for number, group in enumerate(self.groups):
             found |= {f"group.{number}.{name}": part for name, part in group.arrays().items()}
@@ -384,6 +385,7 @@ class GroupedSlatePolicy(MenuPolicy):
         """Go on with the open blocks and the groups; refuse what could not have been planned."""
         frame, segments = self.frame, self.coming.n_segments
         self.items.take_changed(found)
+        self.signal.take(found.pop("health", None))
         self.coming.take(found)
         counts = {name: found.pop(f"counts.{name}", None) for name in ("number", "cells", "numbers")}
         group_of = found.pop("group_of", np.empty(0))

@@ -30,12 +30,13 @@ from diminuendo.service.store import (
     PlacementRow,
     Publication,
     VisitRow,
+    adopt,
 )
 from diminuendo.service.store.given import AT_ONCE, check_lease, is_answer, is_number, is_visit, report_of
 from diminuendo.service.store.led import Led, next_epoch
 from diminuendo.service.store.postgres.publishing import forget, last_version, publish
 from diminuendo.service.store.postgres.schema import FRONT_ENDS
-from diminuendo.service.store.postgres.server import Db, PostgresServer, shown
+from diminuendo.service.store.postgres.server import BEGIN, Db, PostgresServer, shown
 
 if TYPE_CHECKING:
     from diminuendo.privacy.books import Books
@@ -124,6 +125,19 @@ class PostgresStore:
     def end_request(self, key: str, reply: bytes) -> None:
         """What came of an operator's request, in place of the reply that is remembered."""
         self._server.rows("SELECT diminuendo.end_request($1, $2)", key, reply)
+
+    def history(self) -> list[str]:
+        """The populations, not closed, of which something was paid for, published or handed out."""
+        return self._server.run(lambda db: _run(db, adopt.history()), BEGIN)
+
+    def adopt(self) -> list[str]:
+        """Close these, and begin new ones in their place. Whoever leads one and writes now is waited for."""
+
+        async def adopted(db: Db) -> list[str]:
+            await db.execute("LOCK TABLE diminuendo.trainers IN EXCLUSIVE MODE")
+            return await _run(db, adopt.adoption(float(await db.fetchval("SELECT diminuendo.tick()"))))
+
+        return self._server.writing(adopted)
 
     # Front ends.
 
@@ -379,6 +393,16 @@ class PostgresStore:
         if not found:
             raise InvalidInput(f"There is no placement of number {placement}.")
         return Led(found[0][0], epoch)
+
+
+async def _run(db: Db, script: adopt.Script) -> list[str]:
+    found: list[Any] | None = None
+    try:
+        while True:
+            statement, values = next(script) if found is None else script.send(found)
+            found = [tuple(row) for row in await db.fetch(statement.replace("{s}", "diminuendo."), *values)]
+    except StopIteration as over:
+        return list(over.value)
 
 
 def _columns(rows: list[tuple[Any, ...]], many: int) -> list[list[Any]]:

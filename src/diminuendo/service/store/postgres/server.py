@@ -21,6 +21,7 @@ from urllib.parse import urlsplit
 
 from diminuendo._extras import extra
 from diminuendo.errors import DiminuendoError, InvalidInput, StoreUnavailable, refuse_copies
+from diminuendo.service.store import reasons
 from diminuendo.service.store.led import Led
 from diminuendo.service.store.postgres.rights import give_again
 from diminuendo.service.store.postgres.schema import NO_PLACEMENT, SCHEMA
@@ -101,21 +102,6 @@ MAKE, CHANGE = "SELECT pg_advisory_xact_lock(1684630889, 2)", f"SELECT FROM {SCH
 tables nobody waits for one."""
 
 UNDONE = ("40001", "40P01")
-WORDS = {
-    "53100": "its disk is full; make room and try again",
-    "53300": "it has no connection left; allow more, or fewer processes",
-    "53": "it lacks memory or room; try again",
-    "55P03": "others have held it for too long; try again",
-    "57014": "others have held it for too long; try again",
-    "25006": "it may not be written to: it is a copy of another one, or was set so; name the one that is written to",
-    "42501": "its role may not do that; see `diminuendo roles`",
-    "28": "it refused the role or its password; check the address, and where the password is kept",
-    "3D": "it has no database of that name; make one",
-    "57": "it is starting, stopping or was stopped; try again",
-    "08": "it cannot be reached; check the address, and that it runs",
-    "22": "it cannot hold what was given",
-}
-"""What is said of PostgreSQL's own errors, by how their codes begin."""
 
 OTHERS = """
 SELECT count(*) FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace
@@ -205,16 +191,19 @@ class PostgresServer:
     def run(self, work: Work[T], begin: str | None = WRITE, *, again: bool = False) -> T:
         """Something that is done with a connection, in a transaction that begins so; whoever asks waits."""
         if os.getpid() != self._owner:
-            raise StoreUnavailable(f"{self.name} was opened before this process was forked; open it here.")
+            raise StoreUnavailable(
+                f"{self.name} was opened before this process was forked; open it here.", reasons.FORKED
+            )
         if self._closed:
-            raise StoreUnavailable(f"The store {self.name} is not available: it is closed.")
+            raise StoreUnavailable(f"The store {self.name} is not available: it is closed.", reasons.CLOSED)
         found, words, wrong = asyncio.run_coroutine_threadsafe(
             self._attempts(work, begin, again), self._loop
         ).result()
         if wrong is not None:
             raise wrong
         if words is not None:  # here nothing of the error is left that it came from
-            raise StoreUnavailable(f"The store {self.name} is not available: {words}.")
+            why = words if words in reasons.REASONS else reasons.UNLISTED  # some end with a code
+            raise StoreUnavailable(f"The store {self.name} is not available: {words}.", why)
         return found  # type: ignore[return-value]  # it is T where nothing was wrong
 
     async def _attempts(
@@ -235,13 +224,13 @@ class PostgresServer:
                 lost = code.startswith(("57P", "08")) and self._loop.time() < until
                 if left and (code in UNDONE or (lost and (again or not begun[0]))):
                     continue
-                known = [words for begins, words in WORDS.items() if code.startswith(begins)]
+                known = [words for begins, words in reasons.POSTGRES.items() if code.startswith(begins)]
                 return None, known[0] if known else f"it failed with code {code or 'unknown'}", None
             except (asyncpg.InterfaceError, asyncpg.InternalClientError, OSError, TimeoutError) as error:
                 if isinstance(error, ValueError) and not isinstance(error, asyncpg.ClientConfigurationError):
-                    return None, WORDS["22"], None
+                    return None, reasons.POSTGRES["22"], None
                 if not (left and self._loop.time() < until and (again or not begun[0])):
-                    return None, WORDS["08"], None
+                    return None, reasons.POSTGRES["08"], None
         raise AssertionError
 
     async def _attempt(self, work: Work[T], begin: str | None, begun: list[bool]) -> T:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import Executor
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from diminuendo.sums.chains.people.frozen import AskedPeople
@@ -13,14 +13,17 @@ from diminuendo.types import Ints
 class PartedPeople:
     """People of one release in several parts: what each of them says, added up."""
 
-    def __init__(self, parts: Sequence[AskedPeople], pool: Executor | None = None) -> None:
-        self._parts, self._pool = parts, pool
+    def __init__(self, parts: Sequence[AskedPeople], threads: int = 1) -> None:
+        self._parts, self._threads = parts, threads
 
     def __repr__(self) -> str:
         return f"<PartedPeople, {len(self._parts)} parts>"
 
     def _each(self, ask: Callable[[AskedPeople], Any]) -> list[Any]:
-        return list(map(ask, self._parts) if self._pool is None else self._pool.map(ask, self._parts))
+        if self._threads == 1:
+            return list(map(ask, self._parts))
+        with ThreadPoolExecutor(self._threads) as pool:  # a release is rare: no thread waits for the next one
+            return list(pool.map(ask, self._parts))
 
     def sums(self, whose: Ints, many: int) -> Ints:
         """What is left of everybody."""

@@ -1,4 +1,4 @@
-"""Every kind of menu, so that a process can read what another wrote and choose by it."""
+"""Every kind of menu, so that tests can read what a learner wrote, also in another process."""
 
 from __future__ import annotations
 

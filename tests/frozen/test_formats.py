@@ -1,0 +1,57 @@
+"""Snapshots are read in one format: bytes in any other are refused, and the error says what to do."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from diminuendo import LEARNERS, SeededCoins, Setting, _snapshots
+from diminuendo.errors import InvalidInput
+from diminuendo.learners import restore
+from diminuendo.sums.clip import Clip
+from diminuendo.sums.private_sum import ExactSum
+from diminuendo.sums.schedule import equal
+from tests.frozen.record import made
+
+SETTING = Setting(6, 2, 40, "full")
+
+
+def learner() -> bytes:
+    return made("overlap-greedy", SETTING).snapshot()
+
+
+def exact_sum() -> ExactSum:
+    return ExactSum(3, schedule=equal(9, 3), clip=Clip())
+
+
+DOORS: dict[str, tuple[Callable[[], bytes], Callable[[bytes], Any]]] = {
+    "learner": (learner, lambda said: LEARNERS["overlap-greedy"].restore(said, coins=SeededCoins(1))),
+    "learner by its name": (learner, lambda said: restore(said, coins=SeededCoins(1))),
+    "sum": (lambda: exact_sum().snapshot(), lambda said: exact_sum().restore(said)),
+}
+
+
+def in_format(snapshot: bytes, version: Any) -> bytes:
+    """The same snapshot, whose header gives another format; None: no format at all."""
+    with np.load(io.BytesIO(snapshot)) as held:
+        arrays: dict[str, Any] = {name: held[name] for name in held.files}
+    header = json.loads(arrays.pop("header").tobytes())
+    assert header.pop("format") == _snapshots.FORMAT == 1
+    header |= {} if version is None else {"format": version}
+    out = io.BytesIO()
+    np.savez(out, header=np.frombuffer(json.dumps(header).encode(), dtype=np.uint8), **arrays)
+    return out.getvalue()
+
+
+@pytest.mark.parametrize("door", DOORS)
+@pytest.mark.parametrize("version", [None, 0, 2, 3, 4, 5, -1, "1", [1], {}])
+def test_another_format_is_refused(door: str, version: Any) -> None:
+    write, read = DOORS[door]
+    read(in_format(write(), 1))
+    with pytest.raises(InvalidInput, match=r"format 1; got one in format .*Read it with that version"):
+        read(in_format(write(), version))

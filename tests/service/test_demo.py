@@ -1,0 +1,65 @@
+"""The demo from its start to its end, as a process: it ends well, and nothing goes wrong on the way."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import diminuendo
+from diminuendo.service.demo import area_names, write_site
+from diminuendo.service.site import read_site
+
+MANY = 900
+"""Visitors of each page: some of them want an area whose label ends with a blank."""
+DEMO = """
+import sys
+from pathlib import Path
+from diminuendo.service.start import run_demo
+run_demo(Path(sys.argv[1]), 0, lambda line: print(line, flush=True), int(sys.argv[2]))
+"""
+WELL = {"started", "menu", "signal", "led", "let go", "stopped"}
+"""What the log says where all is well."""
+
+
+def test_names_are_the_same_on_both_sides(tmp_path: Path) -> None:
+    names = area_names(diminuendo.msweb().labels or ())
+    site, _, _ = write_site(tmp_path, "127.0.0.1:0")
+    assert [list(each.items) for each in read_site(site).placements.values()] == [names, names]
+
+
+def test_the_demo_runs_to_its_end(tmp_path: Path) -> None:
+    people = diminuendo.msweb()
+    labels, rows = people.labels or (), people.matrices[0]
+    wanted = {labels[item] for item in rows.indices[: rows.indptr[MANY]]}
+    assert any(label != label.strip() for label in wanted)
+    demo = subprocess.Popen(
+        [sys.executable, "-c", DEMO, str(tmp_path / "demo"), str(MANY)],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        env=os.environ | {"BROWSER": "true"}, start_new_session=True,
+    )  # fmt: skip
+    assert demo.stdout is not None
+    late = threading.Timer(120.0, demo.kill)
+    late.start()
+    said = list[str]()
+    for line in demo.stdout:
+        said.append(line)
+        if line.startswith("All visitors were there."):
+            break
+    demo.send_signal(signal.SIGINT)
+    rest, log = demo.communicate()
+    late.cancel()
+    out = "".join(said) + rest
+    assert demo.returncode == 0, out + log
+    assert {json.loads(line)["happened"] for line in log.splitlines()} <= WELL
+    assert "no signal" not in log
+    came = {page: int(many) for page, many in re.findall(r"^(home|offers): ([\d,]+) came", rest, re.M)}
+    left = [int(many) for many in re.findall(r"^([\d,]+) visitors left", rest, re.M)]
+    assert came.keys() == {"home", "offers"}
+    assert sum(came.values()) + sum(left) == 2 * MANY
+    assert "refused" not in out
