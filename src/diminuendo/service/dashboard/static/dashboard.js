@@ -51,11 +51,14 @@ function paused(is) {
   pause.textContent = is ? "Resume" : "Pause"
 }
 const key = document.getElementById("key")
-if (key && location.hash.length > 1) { // a link that signs in: what follows # is sent to nobody but by this form
+function signInByLink() { // browsers do not send what follows #: this form alone does
+  if (!key || location.hash.length < 2) return
   key.value = decodeURIComponent(location.hash.slice(1))
   history.replaceState(null, "", "/login")
   key.form.submit()
 }
+signInByLink()
+addEventListener("hashchange", signInByLink) // the link was opened where the login page already was
 const lost = is => document.body.classList.toggle("off", is)
 
 if (pause) {
