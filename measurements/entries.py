@@ -65,6 +65,12 @@ def _with_contexts(name: str, people: str) -> Entry:
     return Entry(name, f"diminuendo simulate {people} {learners} --epsilon .1,1 --seeds {{seeds}}")
 
 
+def _yardstick(name: str, people: str, *options: str, stream: str | None = None) -> Entry:
+    """What the non-private learner earns that `private` is compared with."""
+    words = ["diminuendo simulate", people, *options, "--learners nonprivate --seeds {seeds}"]
+    return Entry(name, " ".join(words), stream=stream)
+
+
 PLACES = "--objective best-match"
 PAYOFFS, CLICKS = "--feedback bandit", "--feedback click"
 
@@ -95,6 +101,21 @@ TABLE = (
     _from_file("held-out-clicks-retail", "retail", CLICKS),
     _from_file("held-out-clicks-jester5k", "jester5k", CLICKS),
     _from_file("held-out-clicks-uk-accidents", "uk-accidents", PLACES, CLICKS),
+    _yardstick("yardstick-clicks-msweb", "msweb", CLICKS),
+    _yardstick("yardstick-clicks-groceries", _file("groceries").as_posix(), CLICKS, stream="groceries"),
+    _yardstick("yardstick-clicks-retail", _file("retail").as_posix(), CLICKS, stream="retail"),
+    _yardstick("yardstick-clicks-jester5k", _file("jester5k").as_posix(), CLICKS, stream="jester5k"),
+    _yardstick(
+        "yardstick-clicks-uk-accidents",
+        _file("uk-accidents").as_posix(),
+        PLACES,
+        CLICKS,
+        stream="uk-accidents",
+    ),
+    _yardstick("yardstick-payoffs-msweb", "msweb", PAYOFFS),
+    _yardstick("yardstick-payoffs-retail", _file("retail").as_posix(), PAYOFFS, stream="retail"),
+    _yardstick("yardstick-full-msweb", "msweb"),
+    _yardstick("yardstick-full-retail", _file("retail").as_posix(), stream="retail"),
     Entry(
         "paper-constants",
         "diminuendo simulate msweb --learners fi-dp,paper,streeter-golovin,random "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,14 +16,14 @@ FULL = {
     "full-msweb": "MSWeb: 32,711 visitors, 294 areas",
     "full-groceries": "groceries: 9,835 baskets, 169 products",
     "full-uber": "Uber: 20,000 pickups, 150 depots",
-    "full-taste-groups": "taste groups: 50,000 made-up people, 100 things",
+    "full-taste-groups": "taste groups: 50,000 simulated users, 100 items",
     "full-renamed": "MSWeb, all items renamed at half time (best *fixed* slate = 1)",
-    "full-movielens": "MovieLens: 671 people, 300 films †",
+    "full-movielens": "MovieLens: 671 users, 300 films †",
 }
 LESS = {
-    "payoffs-taste-groups": "payoffs, taste groups: 300,000 made-up people, 50 things",
-    "payoffs-uber": "payoffs, Uber: 65,000 pickups, 150 depots",
-    "payoffs-msweb": "payoffs, MSWeb: 32,711 visitors, 294 areas",
+    "payoffs-taste-groups": "rewards, taste groups: 300,000 simulated users, 50 items",
+    "payoffs-uber": "rewards, Uber: 65,000 pickups, 150 depots",
+    "payoffs-msweb": "rewards, MSWeb: 32,711 visitors, 294 areas",
     "clicks-msweb": "clicks, MSWeb",
     "clicks-groceries": "clicks, groceries: 9,835 baskets, 169 products",
     "clicks-uber": "clicks, Uber: 20,000 pickups, 150 depots",
@@ -32,19 +33,52 @@ HELD_OUT = {
     "held-out-retail": "retail: 88,162 baskets, 500 products",
     "held-out-jester5k": "Jester: 5,000 readers, 100 jokes",
     "held-out-uk-accidents": "road accidents: 20,000 accidents, 300 depots",
-    "held-out-payoffs-retail": "payoffs, retail",
-    "held-out-payoffs-jester5k": "payoffs, Jester",
-    "held-out-payoffs-uk-accidents": "payoffs, road accidents",
+    "held-out-payoffs-retail": "rewards, retail",
+    "held-out-payoffs-jester5k": "rewards, Jester",
+    "held-out-payoffs-uk-accidents": "rewards, road accidents",
     "held-out-clicks-retail": "clicks, retail",
     "held-out-clicks-jester5k": "clicks, Jester",
     "held-out-clicks-uk-accidents": "clicks, road accidents",
 }
 CONTEXTS = {
-    "contexts-entry": "MSWeb, by the area through which she came: 294 values",
-    "contexts-labels": "taste groups, by a label that is right nine times in ten",
-    "contexts-chance": "taste groups, by a label that says nothing",
+    "contexts-entry": "MSWeb, context: the area of entry, 294 categories",
+    "contexts-labels": "taste groups, context: a label that is right nine times in ten",
+    "contexts-chance": "taste groups, context: a label without information",
 }
-"""Rows of the tables in README, by entry."""
+"""Rows of the tables in docs/results.md, by entry."""
+
+
+class Compared(NamedTuple):
+    """A row of README's table."""
+
+    private: str
+    """The entry that has `private` and random slates."""
+    yardstick: str
+    """The entry that has the non-private learner."""
+    stream: str
+
+
+FRONT = (
+    Compared("clicks-msweb", "yardstick-clicks-msweb", "clicks, MSWeb: 32,711 visitors, 294 areas"),
+    Compared(
+        "clicks-groceries", "yardstick-clicks-groceries", "clicks, groceries: 9,835 baskets, 169 products"
+    ),
+    Compared(
+        "held-out-clicks-retail", "yardstick-clicks-retail", "clicks, retail †: 88,162 baskets, 500 products"
+    ),
+    Compared(
+        "held-out-clicks-jester5k", "yardstick-clicks-jester5k", "clicks, Jester †: 5,000 readers, 100 jokes"
+    ),
+    Compared(
+        "held-out-clicks-uk-accidents",
+        "yardstick-clicks-uk-accidents",
+        "clicks, accidents †: 20,000 accidents, 300 depots",
+    ),
+    Compared("payoffs-msweb", "yardstick-payoffs-msweb", "one reward per slate, MSWeb"),
+    Compared("held-out-payoffs-retail", "yardstick-payoffs-retail", "one reward per slate, retail †"),
+    Compared("full-msweb", "yardstick-full-msweb", "full information, MSWeb"),
+    Compared("held-out-retail", "yardstick-full-retail", "full information, retail †"),
+)
 
 DEMO_EPSILONS = ("0.1", "1", "10")
 WAYS = {
@@ -100,7 +134,7 @@ def shares(rows: dict[str, str], caption: str) -> Callable[[Results], str]:
     def render(results: Results) -> str:
         lines = [
             f"\n{caption.format(runs=runs(results[name] for name in rows))}\n",
-            "| people | epsilon 1 | median | worst | epsilon .1 | median | worst | random |",
+            "| stream | epsilon 1 | median | worst | epsilon .1 | median | worst | random |",
             "|---|---|---|---|---|---|---|---|",
         ]
         for name, people in rows.items():
@@ -115,16 +149,36 @@ def shares(rows: dict[str, str], caption: str) -> Callable[[Results], str]:
     return render
 
 
+def front(results: Results) -> str:
+    """README's table: `private` with two budgets beside the non-private learner and random slates."""
+    lines = [
+        "",
+        "| feedback and stream | `private`, ε = 1 | `private`, ε = .1 | not private | random |",
+        "|---|---|---|---|---|",
+    ]
+    for row in FRONT:
+        cells = results[row.private].cells
+        shown = [
+            f"{number(float(np.mean(values)))} ({number(min(values))})"
+            for values in (
+                cells["private 1"],
+                cells["private 0.1"],
+                results[row.yardstick].cells["nonprivate"],
+            )
+        ]
+        lines.append(f"| {' | '.join([row.stream, *shown, number(float(np.mean(cells['random'])))])} |")
+    return "\n".join([*lines, "", "† Held out: no constant of a learner was chosen on this stream.", ""])
+
+
 def contexts(results: Results) -> str:
     """A table of what `private` earns with contexts and without, with two budgets."""
     lines = [
         "",
-        f"As a share of what greedy earns with *one* slate for everybody, in hindsight (mean of "
-        f"{runs(results[name] for name in CONTEXTS)} runs ± 95 %, and worst). Constants were chosen on these streams "
-        "too:",
+        f"Share of hindsight with one global slate (mean of {runs(results[name] for name in CONTEXTS)} runs ± 95 %, "
+        "and worst run). Constants were chosen on these streams too:",
         "",
-        "| people | epsilon 1, one slate | worst | a slate for each type | worst | epsilon .1, one slate | worst | "
-        "a slate for each type | worst |",
+        "| stream | epsilon 1, one slate | worst | slate per context | worst | epsilon .1, one slate | worst | "
+        "slate per context | worst |",
         "|---|---|---|---|---|---|---|---|---|",
     ]
     for name, people in CONTEXTS.items():
@@ -159,8 +213,8 @@ def demo(results: Results) -> str:
             *lines,
             "```",
             "",
-            "The payoff is the share of visitors who were shown something they wanted. The table divides it by "
-            f"{number(kept.facts['greedy'], 4)}, what *greedy* earns when it knows all visitors beforehand;",
+            "The reward is the share of visitors who were shown something they wanted. The table divides it by "
+            f"{number(kept.facts['greedy'], 4)}, the reward of greedy selection when it knows all visitors beforehand;",
             f"no five areas do better (proved). Means of {kept.seeds} runs, ± 95 % (`{kept.command}`; without "
             f"`--seeds` it makes five). The worst run of `private` earns {', '.join(worst[:-1])} and {worst[-1]}.",
             "",
@@ -282,33 +336,33 @@ def everything(results: Results) -> str:
 
 
 BLOCKS = {
+    "front": Block(tuple(name for row in FRONT for name in row[:2]), front),
     "demo": Block(("demo",), demo),
     "contexts": Block(tuple(CONTEXTS), contexts),
     "full": Block(
         tuple(FULL),
         shares(
             FULL,
-            "What it earns elsewhere, as a share of what greedy earns in hindsight (5 slots, delta 1e-6; mean of "
-            "{runs} runs ± 95 %, median and worst). The constants of `private` were chosen on MSWeb, groceries, Uber "
-            "and made-up streams, in part with seeds that this table shows, so these rows may flatter it; † marks "
-            "the row of a stream on which no constant was chosen:",
+            "Share of hindsight (5 slots, delta 1e-6; mean of {runs} runs ± 95 %, median and worst run). Constants "
+            "were chosen on MSWeb, groceries, Uber and simulated streams, in part with the seeds of this table. † No "
+            "constant was chosen on this stream:",
         ),
     ),
     "held-out": Block(
         tuple(HELD_OUT),
         shares(
             HELD_OUT,
-            "**Held out: no constant was chosen on these streams**, for any kind of feedback. They are measured to be "
-            "reported, and nothing is decided by them (5 slots, delta 1e-6 with full feedback, else 0; mean of {runs} "
-            "runs ± 95 %, median and worst):",
+            "No constant was chosen on these streams, for any kind of feedback. They are measured to be reported; no "
+            "decision depends on them. Share of hindsight (5 slots, delta 1e-6 with full information, else 0; mean "
+            "of {runs} runs ± 95 %, median and worst run):",
         ),
     ),
     "less": Block(
         tuple(LESS),
         shares(
             LESS,
-            "Mean of {runs} runs ± 95 %, median and worst, since luck matters here. Constants of these learners were "
-            "chosen on made-up streams, and in part on MSWeb and Uber:",
+            "Share of hindsight (5 slots, delta 0; mean of {runs} runs ± 95 %, median and worst run: single runs "
+            "vary). Constants were chosen on simulated streams, and in part on MSWeb and Uber:",
         ),
     ),
     "paper-warning": Block(("paper-constants",), paper_warning),

@@ -85,7 +85,8 @@ test_audit.py; so every run has one that adds noise, and one that draws."""
 def test_without_the_fault_it_is_cleared(name: str) -> None:
     (found,) = pathwise(MENDED[name], 1.0, 1e-6, QUICK, 11)
     assert not found.violation, str(found)
-    assert found.shown > 0.2, "and not because nothing was tried"
+    # A lower confidence bound: above 0 only if what was shown depends on the user that is attacked.
+    assert found.shown > 0, "and not because nothing was tried"
 
 
 @pytest.mark.parametrize("name", LISTED)

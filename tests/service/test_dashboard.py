@@ -196,7 +196,7 @@ def test_numbers_on_the_overview_follow_the_store(tmp_path: Path) -> None:
     visitor = Visitor(store)
     assert "No placement yet" in visitor.get("/").text
     number = store.placement("page", PlacementFacts("all", ("a", "b"), 1, "full", None))
-    assert "the trainer is making the learner" in visitor.get("/").text
+    assert "the trainer is creating the learner" in visitor.get("/").text
     store.menu(number, kind="random", slots=1, first=0, end=1_234, filler=(0,))
     assert "the first release comes after about 1,234 people" in visitor.get("/").text
     store.hand_out(number, 77_777)
@@ -212,7 +212,7 @@ def test_that_tastes_changed_is_said_among_what_changed(tmp_path: Path) -> None:
     number = store.placement("page", PlacementFacts("all", ("a", "b"), 1, "full", None))
     said: dict[str, Any] = {"kind": "one", "slots": 1, "end": None, "filler": (0,), "slates": ((0,),)}
     store.menu(number, first=0, **said)
-    assert "tastes did not change" in visitor.get("/placements/page").text
+    assert "no drift was detected" in visitor.get("/placements/page").text
     store.menu(number, first=9_000, remembers_from=7_500, **said)
     store.menu(number, first=9_500, remembers_from=7_500, **said)
     found = visitor.get("/placements/page").text
@@ -233,7 +233,7 @@ def test_how_many_answer_is_said_where_it_was_published(tmp_path: Path) -> None:
         "slates": ((0,),),
     }
     store.menu(number, **said, heard=HeardNote(-3.0, 2500, 11.0))
-    assert "of the first 2,500 rounds, give or take 22" in visitor.get("/placements/page").text
+    assert "of the first 2,500 rounds, ± 22" in visitor.get("/placements/page").text
     store.menu(number, **said, heard=HeardNote(1234.4, 2500, 11.0))
     assert "1,234" in visitor.get("/placements/page").text
 
@@ -253,7 +253,7 @@ def test_that_nobody_answers_is_said_where_published_rewards_show_it(tmp_path: P
     store.menu(number, **shown)
     assert "Signal" not in visitor.get("/placements/page").text
     store.menu(number, **shown, signal="no signal")
-    assert "if nobody answered in time" in visitor.get("/placements/page").text
+    assert "no feedback in time" in visitor.get("/placements/page").text
     assert "no signal" in visitor.get("/").text
 
 
@@ -296,7 +296,7 @@ def test_a_damaged_ledger_is_not_passed_over(tmp_path: Path) -> None:
 
 def test_what_is_promised_comes_when_it_is_worked_out(shop: FakeStore) -> None:
     visitor = Visitor(shop)
-    assert "being worked out" in visitor.get("/placements/front-page", pause=0.3).text
+    assert "Computing the guarantee" in visitor.get("/placements/front-page", pause=0.3).text
     assert escape(f"guarantee of {HOSTILE}") in visitor.get("/placements/front-page").text
 
 
@@ -321,7 +321,7 @@ def test_a_plan_before_anything_is_made(shop: FakeStore, visitor: Visitor) -> No
         assert refused.status == 200
         assert 'role="alert"' in refused.text
         assert "Forecast</h2>" not in refused.text
-    assert "key to operate" in Visitor(shop, "the auditor's").get("/plan", form).text
+    assert "key for the role operate" in Visitor(shop, "the auditor's").get("/plan", form).text
     assert "no plans to be had" in Visitor(shop, planner=None).get("/plan", form).text
 
 

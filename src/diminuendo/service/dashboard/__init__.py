@@ -134,9 +134,9 @@ class _Pages:
             form = await _form(request)
             try:
                 if self._planner is None:
-                    raise ValueError("Here are no plans to be had; POST /v1/plans makes them.")
+                    raise ValueError("This dashboard has no planner; POST /v1/plans makes plans.")
                 if self._role(request) != "operate":
-                    raise ValueError("Plans are made for whoever has a key to operate.")
+                    raise ValueError("Plans need a key for the role operate.")
                 found = await self._planner("plan", plan.asked(form))
                 if found.plan is None:
                     raise ValueError(found.refused or "There is no plan.")
@@ -182,12 +182,10 @@ class _Pages:
         try:
             found = await run_in_threadpool(body)
         except Exception:  # whatever a store raises when it is away; what it says may hold anything
-            said = frame.trouble(
-                "The store does not answer", "Decisions go on meanwhile. This page tries again."
-            )
+            said = frame.trouble("The store does not answer", "Decisions continue. This page retries.")
             return _whole(request, title, said, status=503)
         if found is None:
-            said = frame.trouble("There is none of that name", "Names are as they were when it was made.")
+            said = frame.trouble("Not found", "No placement or population has this name.")
             return _whole(request, "Not found", said, live=False, status=404)
         if request.headers.get("hx-request"):
             return HTMLResponse(found, headers=SAFE | {"cache-control": "no-store"})

@@ -43,7 +43,7 @@ def page(
         '<script src="/static/dashboard.js?{v}" defer></script></head><body>'
         '<a class="skip" href="#main">Skip to content</a>'
         '<header class="top"><div><a class="brand" href="/">{mark}<span>diminuendo</span></a>{bar}</div></header>'
-        '<p class="lost" role="status">No connection: this is what was known last.</p>'
+        '<p class="lost" role="status">No connection: this is the last known state.</p>'
         '<main id="main" tabindex="-1"{live}>{body}</main></body></html>',
         title=title,
         config='{"history":false,"includeIndicatorCSS":false,"noSwap":[204,304,"4xx","5xx"]}',
@@ -59,7 +59,7 @@ def login(wrong: bool) -> Html:
     """Where a key is asked for."""
     return fill(
         '<section class="door"><h1>Sign in</h1><p class="soft">With a key for the role <i>operate</i> or <i>audit</i>. '
-        "This dashboard shows what was published, and nothing that anybody answered.</p>"
+        "This dashboard shows released values only, never the feedback of a user.</p>"
         '<form method="post" action="/login"><input hidden name="user" '
         'autocomplete="username" value="dashboard"><label for="key">Key</label>'
         '<input id="key" name="key" type="password" '

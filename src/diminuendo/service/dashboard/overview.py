@@ -51,11 +51,12 @@ def populations(public: Public) -> Html:
         )
     body = fill('<div class="cards">{}</div>', joined(cards))
     empty = Html(
-        '<section class="empty"><h2>No population yet</h2><p>People who share a budget are one.</p></section>'
+        '<section class="empty"><h2>No population yet</h2><p>Users who share a privacy budget form a population.</p>'
+        "</section>"
     )
     return fill(
-        '<header class="head"><div><h1>Populations</h1><p class="soft">People who share one budget, and its ledger'
-        "</p></div>{}</header>{}",
+        '<header class="head"><div><h1>Populations</h1><p class="soft">Users who share one privacy budget, and '
+        "its ledger</p></div>{}</header>{}",
         parts.dots(public.health(), public.stopped()),
         body if cards else empty,
     )
@@ -66,34 +67,33 @@ def now_shown(view: PlacementView) -> Html:
     menu = view.menu
     if is_closed(view.row.name):
         return fill(
-            '<p class="none">Closed: its store was restored from a copy. Count the whole budget as spent. {} has begun '
-            "in its place.</p>",
+            '<p class="none">Closed: the store was restored from a copy. Count its whole budget as spent. {} replaces '
+            "it.</p>",
             view.row.name.partition(CLOSED)[0],
         )
     if view.stopped or view.waits:
         late = Html(
-            '<p class="warning">The store was put back to an older state: nothing is released here any more. The page '
-            "of its population says what to do. Decisions go on.</p>"
+            '<p class="warning">The store was rolled back: releases have stopped. The page of the population says what '
+            "to do. Decisions continue.</p>"
             if view.stopped
-            else '<p class="warning">Something went wrong here: the trainer tries again. Decisions go on.</p>'
+            else '<p class="warning">The trainer failed here and retries. Decisions continue.</p>'
         )
         return late if menu is None else joined([late, parts.slate(view, view.slate)])
     if menu is None:
-        return Html('<p class="none">Nothing is shown yet: the trainer is making the learner.</p>')
+        return Html('<p class="none">No menu yet: the trainer is creating the learner.</p>')
     if menu.kind == "random":
-        people = f"about {menu.end:,} people" if menu.end else "the first people"
+        people = f"about {menu.end:,} users" if menu.end else "the first users"
         return fill(
-            '<p class="none">Random slates of {} items. Nothing is published yet: the first release comes after {}.'
-            "</p>",
+            '<p class="none">Random slates of {} items. No release yet: the first comes after {}.</p>',
             f"{len(view.facts.items):,}",
             people,
         )
     note = ""
     if len(view.shares) > 1:
         first = next((share for row, share in view.shares if row == view.slate), 0.0)
-        note = f"In {percent(first)} of rounds; {count(len(view.shares) - 1, 'other slate')} in turn."
+        note = f"In {percent(first)} of rounds; {count(len(view.shares) - 1, 'other slate')} alternate."
     elif len(view.segments) > 1:
-        note = f"Leading; {count(len(view.segments), 'segment')} with slates of their own."
+        note = f"Leading slate; {count(len(view.segments), 'segment')} with slates of their own."
     return joined(
         [parts.slate(view, view.slate), fill('<p class="soft note">{}</p>', note) if note else Html("")]
     )

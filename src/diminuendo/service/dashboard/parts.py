@@ -19,6 +19,9 @@ MOST_MENUS = 60
 WIDE, VERY_WIDE = 9.0, 24.0
 """From how many percent of the picture on a name is written into its bar: on a large screen, on a phone."""
 
+STATES = {"well": "healthy", "late": "late", "away": "no heartbeat"}
+"""What pages call the state of a process."""
+
 
 def link(kind: str, name: str, words: str = "", place: str = "") -> Html:
     """A link to the page of a placement or a population, or to a place on it."""
@@ -57,7 +60,7 @@ def budget_bar(account: Account, mine: str = "") -> Html:
                 100 * at,
                 100 * part,
                 min(number, 3) if not mine else 3 * number,
-                name or "everybody",
+                name or "all placements",
                 percent(part),
             )
         )
@@ -93,7 +96,7 @@ def timeline(view: PlacementView, now: float) -> Html:
         '<figure class="timeline"><ol aria-hidden="true">{}</ol><svg role="img" height="{}" aria-label="{}">{}</svg>'
         "<figcaption><span>menu {}, {}</span><span>menu {}, {}</span></figcaption></figure>",
         slots, view.facts.slots * ROW - GAP,
-        f"Which item stood in which of {view.facts.slots} slots over {count(len(moments), 'menu')}; "
+        f"Which item was in which of {view.facts.slots} slots over {count(len(moments), 'menu')}; "
         "what changed is listed below", joined(bars), first.version, when(first.effective_at, now), last.version,
         when(last.effective_at, now),
     )  # fmt: skip
@@ -118,12 +121,12 @@ def dots(health: Sequence[Health], stopped: Collection[str] = ()) -> Html:
     """Trainers, store and front ends: who is well, in words beside a colour; and populations that were stopped."""
     trainers = [one for one in health if one.name.startswith("trainer")]
     fronts = [one for one in health if one.name.startswith("front")]
-    found = [_dot("well", "Store", "answers")]
+    found = [_dot("well", "Store", "reachable")]
     if len(trainers) > 1:
         found.insert(0, _several("Trainers", trainers))
     else:
         state, age = (trainers[0].state, trainers[0].age) if trainers else ("away", None)
-        found.insert(0, _dot(state, "Trainer", "never heard of" if age is None else state))
+        found.insert(0, _dot(state, "Trainer", "no heartbeat yet" if age is None else STATES[state]))
     if fronts:
         found.append(_several("Front ends", fronts))
     if held := [name for name in stopped if not is_closed(name)]:
@@ -134,7 +137,7 @@ def dots(health: Sequence[Health], stopped: Collection[str] = ()) -> Html:
 def _several(who: str, those: Sequence[Health]) -> Html:
     well = sum(one.state == "well" for one in those)
     state = "well" if well == len(those) else "late" if well else "away"
-    return _dot(state, who, f"{well} of {len(those)} well")
+    return _dot(state, who, f"{well} of {len(those)} healthy")
 
 
 def _dot(state: str, who: str, said: str) -> Html:

@@ -17,8 +17,8 @@ from diminuendo.service.records import read
 MOST, FEW, MOST_POINTS = 12, 4, 200
 """Of long lists the last ones are shown."""
 NO_SIGNAL = (
-    "Published rewards are what they would be if nobody answered in time. Check that feedback is sent, that it arrives "
-    "within the deadline, and that rewards are not nearly all 0."
+    "Published rewards are consistent with no feedback in time. Check that feedback is sent, that it arrives within "
+    "the deadline, and that rewards are not nearly all 0."
 )
 
 
@@ -30,10 +30,10 @@ def placement(public: Public, view: PlacementView, promise: str | None) -> Html:
         _section("now", "Shown now", _now(view, now)),
         _section("time", "Over time", _over_time(view, now)),
         _section("segments", "By segment", _segments(view)) if view.facts.contexts else Html(""),
-        _section("promise", "What is promised", _promise(promise)),
-        _section("published", "What was published", _published(public, view, account)),
-        _section("catalogue", "What was changed, and by whom", _events(view, now)),
-        _section("facts", "What it was made with", _made_with(view, now)),
+        _section("promise", "Guarantee", _promise(promise)),
+        _section("published", "Releases", _published(public, view, account)),
+        _section("catalogue", "Changes", _events(view, now)),
+        _section("facts", "Specification", _made_with(view, now)),
     ]
     return fill(
         '<header class="head"><div><p class="crumb">{}</p><h1>{}</h1><p class="soft">{}</p></div>{}</header>{}',
@@ -52,7 +52,7 @@ def _section(identity: str, title: str, body: Html) -> Html:
 def _now(view: PlacementView, now: float) -> Html:
     since = view.shown_since
     at, why = view.next_menu(now)
-    facts: list[tuple[str, object, object]] = [("Decisions", f"{view.rounds:,}", "rounds handed out")]
+    facts: list[tuple[str, object, object]] = [("Decisions", f"{view.rounds:,}", "rounds assigned")]
     if since is not None and view.menu is not None and view.menu.kind != "random":
         facts += [
             (
@@ -65,20 +65,20 @@ def _now(view: PlacementView, now: float) -> Html:
     coming = when(at, now) if at is not None else _not_yet(view)
     facts.append(("Next menu", coming, why))
     if (heard := view.heard) is not None:
-        of = f"of the first {heard.rounds:,} rounds, give or take {2 * heard.deviation:,.0f}"
-        facts.append(("Answers, about", f"{max(0.0, heard.answers):,.0f}", of))
+        of = f"of the first {heard.rounds:,} rounds, ± {2 * heard.deviation:,.0f}"
+        facts.append(("Responses, noisy", f"{max(0.0, heard.answers):,.0f}", of))
     if view.menu is not None and view.menu.signal:
         facts.append(
             (
                 "Signal",
                 view.menu.signal,
-                NO_SIGNAL if view.menu.signal == "no signal" else "by published rewards",
+                NO_SIGNAL if view.menu.signal == "no signal" else "from published rewards",
             )
         )
     numbers = joined(fill("<div><dt>{}</dt><dd>{}<small>{}</small></dd></div>", *fact) for fact in facts)
     shares = table(
-        "Slates that take turns in this block",
-        ("Slate", "Of rounds"),
+        "Slates that alternate in this block",
+        ("Slate", "Share of rounds"),
         [
             (worded([view.named(item) for item in row], 9), percent(share))
             for row, share in view.shares[:MOST]
@@ -97,11 +97,11 @@ def _not_yet(view: PlacementView) -> str:
 
 def _over_time(view: PlacementView, now: float) -> Html:
     if len(view.history) < 2:
-        return Html('<p class="none">From the second menu on, this shows which item stood where.</p>')
+        return Html('<p class="none">This chart starts with the second menu.</p>')
     known = {(moment.effective_at, moment.first) for moment in view.history} | set(view.points)
     found = [*sorted(known)[:: 1 + len(known) // MOST_POINTS], (now, view.rounds)]
     changes = joined(_change(view, change, now) for change in view.changes[:MOST])
-    still = fill('<p class="soft">All {} led with the same slate.</p>', count(len(view.history), "menu"))
+    still = fill('<p class="soft">All {} have the same leading slate.</p>', count(len(view.history), "menu"))
     return joined(
         [
             parts.timeline(view, now),
@@ -132,9 +132,9 @@ def _change(view: PlacementView, change: Change, now: float) -> Html:
 
 def _segments(view: PlacementView) -> Html:
     if not view.segments:
-        return Html('<p class="none">Everybody is shown the same so far.</p>')
+        return Html('<p class="none">One slate for all users so far.</p>')
     if len(view.segments) == 1:
-        return Html('<p class="none">All types of people are shown the same slate.</p>')
+        return Html('<p class="none">All contexts have the same slate.</p>')
     rows = [
         (
             _people(one.people),
@@ -144,7 +144,7 @@ def _segments(view: PlacementView) -> Html:
         for one in view.segments[:50]
     ]
     return table(
-        "Types that are shown the same are one segment", ("People", "Slate", "What differs"), rows, words=3
+        "Contexts with the same slate form one segment", ("Contexts", "Slate", "Differs in"), rows, words=3
     )
 
 
@@ -157,9 +157,9 @@ def _people(types: Sequence[str]) -> Html:
 
 def _promise(sentence: str | None) -> Html:
     if sentence is None:
-        return Html('<p class="none">It is being worked out, and comes by itself.</p>')
+        return Html('<p class="none">Computing the guarantee; this page refreshes.</p>')
     return fill(
-        '<blockquote><p id="sentence">{}</p></blockquote><button data-copy="sentence">Copy the sentence</button>',
+        '<blockquote><p id="sentence">{}</p></blockquote><button data-copy="sentence">Copy the guarantee</button>',
         sentence,
     )
 
@@ -174,18 +174,18 @@ def _published(public: Public, view: PlacementView, account: Account) -> Html:
         rows.append((release.name, charge.about, release.number, "" if size is None else f"{size:,}", noise))
     if not rows:
         end = view.menu.end if view.menu is not None else None
-        after = f"about {end:,} people" if end else "its first batch of people"
-        return fill('<p class="none">Nothing is published yet: the first release comes after {}.</p>', after)
+        after = f"about {end:,} users" if end else "the first batch of users"
+        return fill('<p class="none">No release yet: the first comes after {}.</p>', after)
     shown = table(
-        "The last releases, the newest first",
-        ("Release", "Of what", "Line", "Numbers", "Noise, in people"),
+        "Newest releases first",
+        ("Release", "Query", "Ledger entry", "Values", "Noise, in users"),
         rows,
         words=2,
     )
     total = sum(1 for _ in account.releases(view.row.name))
     return fill(
-        '{}<p class="soft">{} in all. Noise: its standard deviation, at least, in people: that many would have to '
-        "answer otherwise, each as strongly as one can, to move a number as much. Line: in {}.</p>",
+        '{}<p class="soft">{} in all. Noise: a lower bound on its standard deviation, in units of the largest '
+        "contribution of one user. Ledger entry: see {}.</p>",
         shown, count(total, "release"), parts.link("populations", view.row.population, "the ledger", "#ledger"),
     )  # fmt: skip
 
@@ -198,44 +198,41 @@ def _events(view: PlacementView, now: float) -> Html:
     found += [
         (
             one.effective_at,
-            ("tastes", f"what was learned before round {one.remembers_from:,} is forgotten", "learner"),
+            ("drift", f"data before round {one.remembers_from:,} is no longer used", "learner"),
         )
         for one in view.drifts
     ]
     if not found:
-        return Html('<p class="none">No item appeared or retired, and tastes did not change.</p>')
+        return Html('<p class="none">No item was added or retired, and no drift was detected.</p>')
     newest = sorted(found, key=lambda one: one[0])[::-1][:MOST]
     rows = [(when(at, now), *said) for at, said in newest]
-    return table("The newest first", ("When", "What", "How", "Who"), rows, words=4)
+    return table("Newest first", ("Time", "Event", "Details", "By"), rows, words=4)
 
 
 def _made_with(view: PlacementView, now: float) -> Html:
     facts = view.facts
-    limit = (
-        ""
-        if facts.people is None
-        else f", made for {count(facts.people, 'person').replace('persons', 'people')}"
-    )
-    limit += f", learns from one in {facts.sample:,} by a public coin" if facts.sample > 1 else ""
-    limit += f", forgets people after {facts.retention:,} rounds" if facts.retention is not None else ""
+    limit = "" if facts.people is None else f", for {count(facts.people, 'user')}"
+    limit += f", learns from a public sample of one in {facts.sample:,}" if facts.sample > 1 else ""
+    limit += f", retention of {facts.retention:,} rounds" if facts.retention is not None else ""
     rows: list[tuple[str, object]] = [
-        ("Made", fill("{}{}", when(view.row.made_at, now), limit)),
+        ("Created", fill("{}{}", when(view.row.made_at, now), limit)),
         (
             "Learner",
             f"{facts.learner}, {facts.objective if facts.feedback == 'full' else FEEDBACK[facts.feedback]}",
         ),
         (
-            "May spend",
-            f"ε {epsilon(facts.epsilon)} at δ {epsilon(facts.delta)}; {count(facts.visits, 'visit')} of a person count",
+            "Budget",
+            f"ε {epsilon(facts.epsilon)} at δ {epsilon(facts.delta)}; at most {count(facts.visits, 'round')} per user",
         ),
-        ("Answers count for", span(facts.deadline)),
+        ("Feedback deadline", span(facts.deadline)),
         (
-            "Menus take effect",
-            f"every {facts.tick:g} s at most, {facts.allowance:g} s or more after what they are made of was settled",
+            "Publication",
+            f"every {facts.tick:g} s at most, {facts.allowance:g} s or more after the rounds behind a menu are closed",
         ),
         (
             "Contexts",
-            ", ".join(f"{name} ({len(values)} values)" for name, values in facts.contexts.items()) or "none",
+            ", ".join(f"{name} ({len(values)} categories)" for name, values in facts.contexts.items())
+            or "none",
         ),
         ("Retired", ", ".join(sorted(view.retired)) or "none"),
         ("Rules", "; ".join(_rules(view)) or "none"),
@@ -247,7 +244,7 @@ def _rules(view: PlacementView) -> list[str]:
     facts = view.facts
     found = [f"slot {slot + 1} always shows {name}" for slot, name in facts.pinned.items()]
     found += [f"at most {most} of {worded(names)}" for names, most in facts.caps]
-    return found + (["people may exclude items"] if facts.exclusions else [])
+    return found + (["users may exclude items"] if facts.exclusions else [])
 
 
 def _said(body: Any) -> Html:

@@ -14,15 +14,15 @@ from diminuendo.service.records import PlacementFacts
 MOST_ITEMS = 100_000
 USUAL = {"items": "300", "slots": "5", "people": "30000", "epsilon": "1", "feedback": "click"}
 NUMBERS = (
-    ("items", "Items", "how many there are to choose from", "1"),
-    ("slots", "Slots", "how many are shown together", "1"),
-    ("people", "People", "how many will come, about", "1"),
-    ("epsilon", "ε", "what may be spent on one person", "any"),
+    ("items", "Items", "number to choose from", "1"),
+    ("slots", "Slots", "items in a slate", "1"),
+    ("people", "Users", "expected number", "1"),
+    ("epsilon", "ε", "privacy budget of one user", "any"),
 )
 FEEDBACKS = (
-    ("full", "everything she wants"),
-    ("click", "which slot she clicks first"),
-    ("bandit", "one number for the slate"),
+    ("full", "all preferences of the user"),
+    ("click", "the slot of the first click"),
+    ("bandit", "one reward for the slate"),
 )
 
 
@@ -32,12 +32,12 @@ def asked(form: Mapping[str, str]) -> PlacementFacts:
         items, slots, people = (int(form[name]) for name in ("items", "slots", "people"))
         epsilon, feedback = float(form["epsilon"]), form["feedback"]
     except (KeyError, ValueError):
-        raise ValueError("Items, slots and people are whole numbers, and epsilon is a number.") from None
+        raise ValueError("Items, slots and users are whole numbers, and epsilon is a number.") from None
     if not (
         1 <= slots <= items <= MOST_ITEMS and people >= 1 and epsilon > 0 and feedback in dict(FEEDBACKS)
     ):
         raise ValueError(
-            f"There are 1 slot or more, as many items or more, up to {MOST_ITEMS:,}, and people."
+            f"Slots are 1 or more, items at least as many and at most {MOST_ITEMS:,}, users 1 or more, epsilon above 0."
         )
     facts = {"population": "plan", "items": [f"item {item + 1}" for item in range(items)], "slots": slots}
     return msgspec.convert(
@@ -66,10 +66,10 @@ def plan_page(form: Mapping[str, str], result: Html) -> Html:
         for kind, said in FEEDBACKS
     )
     return fill(
-        '<header class="head"><div><h1>Plan</h1><p class="soft">What a placement would do with a budget, before it is '
-        "made. Nothing is spent, and nobody is asked.</p></div></header>"
-        '<form class="plan" method="post" action="/plan">{}<p><label for="feedback">What people say</label>'
-        '<select id="feedback" name="feedback">{}</select><small>after they were shown a slate</small></p>'
+        '<header class="head"><div><h1>Plan</h1><p class="soft">Forecast for a placement before it is created. Nothing '
+        "is charged.</p></div></header>"
+        '<form class="plan" method="post" action="/plan">{}<p><label for="feedback">Feedback</label>'
+        '<select id="feedback" name="feedback">{}</select><small>what comes back after a slate is shown</small></p>'
         '<p class="go"><button>Forecast</button></p></form>{}',
         fields,
         kinds,
@@ -82,17 +82,17 @@ def forecast(found: Mapping[str, Any], visits: int = 1) -> Html:
     expected = found.get("expected") or {}
     look, guess = expected.get("first_look") or {}, expected.get("forecast") or {}
     numbers = [
-        (found.get("learner"), "is the learner to take"),
-        (look.get("took"), "people are shown the first slates, at random"),
-        (guess.get("half_way"), "people until half the way from chance to hindsight is made: a forecast"),
-        (look.get("enough"), "people would be enough to make half the way on average: a forecast"),
-        (found.get("in_flight"), "decisions may wait for an answer at once"),
+        (found.get("learner"), "is the recommended learner"),
+        (look.get("took"), "users see random slates first"),
+        (guess.get("half_way"), "users until half of the way from random to hindsight: a forecast"),
+        (look.get("enough"), "users would give half of the way on average: a forecast"),
+        (found.get("in_flight"), "decisions may await feedback at the same time"),
     ]
     words = [expected.get("too_few"), expected.get("why"), guess.get("model")]
     promise = guarantee_sentence(found["guarantee"], visits=visits) if "guarantee" in found else ""
     return fill(
         '<section aria-labelledby="forecast"><h2 id="forecast">Forecast</h2><ul class="numbers">{}</ul>{}'
-        "<blockquote><p>{}</p></blockquote><details><summary>All that the planner says</summary>{}</details></section>",
+        "<blockquote><p>{}</p></blockquote><details><summary>Details of the plan</summary>{}</details></section>",
         joined(fill("<li><b>{}</b>{}</li>", _shown(value), what) for value, what in numbers if value),
         joined(fill("<p>{}</p>", one) for one in words if one),
         promise,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from diminuendo.service.accounts import Account, Line
 from diminuendo.service.dashboard import parts
 from diminuendo.service.dashboard.html import Html, fill, joined, table
-from diminuendo.service.dashboard.words import count, epsilon, percent
+from diminuendo.service.dashboard.words import epsilon, percent
 from diminuendo.service.public import Public
 
 PAGE, MOST_POINTS = 25, 200
@@ -30,11 +30,11 @@ def population(public: Public, name: str, page: int) -> Html:
 def _budget(account: Account) -> str:
     """What may be spent, on whom."""
     if account.budget is None:
-        return "Its ledger is not begun yet."
+        return "The ledger has no entry yet."
     budget, rounds = account.budget, account.budget.unit.rounds
-    whom = "one round" if rounds == 1 else f"a person's {rounds} rounds"
+    whom = "one round" if rounds == 1 else f"{rounds} rounds of one user"
     return (
-        f"ε {epsilon(budget.epsilon)} at δ {epsilon(budget.delta)} for {whom}, counted as {budget.accountant}"
+        f"ε {epsilon(budget.epsilon)} at δ {epsilon(budget.delta)} for {whom}, accountant {budget.accountant}"
     )
 
 
@@ -46,7 +46,7 @@ def _warning(account: Account) -> Html:
     if not account.damaged:
         return Html("")
     return fill(
-        '<p class="warning" role="alert"><b>The ledger is damaged:</b> {}. What was spent is not known. Stop the '
+        '<p class="warning" role="alert"><b>The ledger is damaged:</b> {}. The spent budget is unknown. Stop the '
         "trainer and restore the ledger from a copy.</p>",
         account.damaged,
     )
@@ -64,7 +64,7 @@ def _spending(public: Public, name: str, account: Account) -> Html:
     rows = []
     for whole in account.placements():
         several = account.purposes(whole.placement)
-        who = parts.link("placements", whole.placement) if whole.placement else "everybody"
+        who = parts.link("placements", whole.placement) if whole.placement else "all placements"
         for number, one in enumerate(several if len(several) == 1 else [whole, *several]):
             rows.append(
                 (
@@ -87,15 +87,15 @@ def _spending(public: Public, name: str, account: Account) -> Html:
             fill('<ul class="numbers">{}</ul>', joined(fill("<li><b>{}</b>{}</li>", *one) for one in numbers)),
             parts.budget_bar(account),
             fill(
-                '<p class="soft">Parts of the budget add up; epsilons do not: two that cost ε 1 each cost less than 2 '
-                "together, where noise is Gaussian. It is the most that any one person has paid, and may be nearly all "
-                "of it early: who came first is asked again and again, and much is charged for beforehand. A placement "
-                "that has begun fits to the end of its run.</p>"
+                '<p class="soft">Shares of the budget add up; epsilons do not: with Gaussian noise, two releases of '
+                "ε 1 cost less than ε 2 together. The number is the largest cost of any one user. It may be most of "
+                "the budget early, because the first users take part in many releases and because learners charge in "
+                "advance. The budget covers each running placement to the end of its run.</p>"
             ),
-            table("What it was spent on", ("Placement", "Purpose", "Charges", "ε by itself", "Of the budget"), rows, 2)
+            table("Spending", ("Placement", "Purpose", "Charges", "ε alone", "Share of budget"), rows, 2)
             if rows
             else Html('<p class="none">Nothing is spent yet.</p>'),
-            parts.chart("spent", "Epsilon spent, from menu to menu") if len(found) > 1 else Html(""),
+            parts.chart("spent", "Epsilon spent, by menu") if len(found) > 1 else Html(""),
             parts.points(
                 "spent", [at for at, _ in found], [worth for _, worth in found],
                 account.budget.epsilon if account.budget else None,
@@ -106,7 +106,7 @@ def _spending(public: Public, name: str, account: Account) -> Html:
 
 def _ledger(name: str, account: Account, page: int) -> Html:
     if not account.lines:
-        return Html('<section><h2 id="ledger">Ledger</h2><p class="none">It has no line yet.</p></section>')
+        return Html('<section><h2 id="ledger">Ledger</h2><p class="none">It has no entry yet.</p></section>')
     pages = -(-len(account.lines) // PAGE)
     page = min(max(page, 0), pages - 1)
     newest = account.lines[::-1][page * PAGE : (page + 1) * PAGE]
@@ -116,15 +116,14 @@ def _ledger(name: str, account: Account, page: int) -> Html:
         if 0 <= to < pages
     ]
     return fill(
-        '<section aria-labelledby="ledger"><h2 id="ledger">Ledger</h2><p>Every line carries a hash over itself and the '
-        "line before. Note the last one, the head, elsewhere: a ledger that was cut back does not contain it any more."
-        "</p>"
+        '<section aria-labelledby="ledger"><h2 id="ledger">Ledger</h2><p>Each entry has a hash over itself and the '
+        "entry before. Store the last hash, the head, elsewhere: a truncated ledger does not contain it.</p>"
         '<p class="hash"><code id="head">{}</code><button data-copy="head">Copy the head</button></p>{}'
         '<nav class="pages" aria-label="Pages of the ledger"><span class="soft">{}</span>{}</nav></section>',
         account.head,
-        table("The newest line first", ("Line", "What", "For", "Name", "About", "ε by itself", "Hash"),
+        table("Newest entry first", ("Entry", "Kind", "Placement", "Name", "Query", "ε alone", "Hash"),
               [_row(account, line) for line in newest], words=5),
-        f"{count(len(account.lines), 'line')}, page {page + 1} of {pages}",
+        f"{len(account.lines):,} entries, page {page + 1} of {pages}",
         joined(turn, " "),
     )  # fmt: skip
 
